@@ -36,9 +36,9 @@ struct AwaitedObjects {
     case "futex", "futex_waitv", "futex_wait", "restart_syscall":
       if let found = Self.first(Self.functions, symbols) { return located(symbols)(found) }
       return Reason(.unknown, .object(.futex))
-    case "nanosleep", "clock_nanosleep": return Reason(.sleep)
+    case "nanosleep", "clock_nanosleep": return Self.sleep(frames)
     case "poll", "ppoll", "select", "pselect6", "epoll_wait", "epoll_pwait", "epoll_pwait2":
-      return events(sample, name ?? "")
+      return events(sample, name ?? "", frames)
     default: break
     }
     guard let number, let name else { return Reason(.unknown) }
@@ -60,12 +60,26 @@ struct AwaitedObjects {
     }
   }
 
+  /// Functions that sleep where they poll nothing, without underscores.
+  private static let polls: Set<Substring> = ["poll", "ppoll", "select", "pselect", "poll_chk", "ppoll_chk"]
+
+  /// A sleep that was asked for; or one between the attempts of a library, which was asked for something else.
+  private static func sleep(_ frames: [WeightedStack.Frame]) -> Reason {
+    let called = frames[(frames.lastIndex(where: \.isApplication).map { $0 + 1 } ?? frames.endIndex)...]
+    guard let first = called.first(where: { $0.resolved.kind == .function && $0.resolved.function != nil })?.resolved
+    else { return Reason(.sleep) }
+    let name = first.displayName.lowercased()
+    let isAsked = ["sleep", "delay", "pause"].contains(where: name.contains)
+    guard !isAsked, !polls.contains((first.rawName ?? "").drop { $0 == "_" }) else { return Reason(.sleep) }
+    return Reason(.sleep, .work(.library(first.displayName)))
+  }
+
   /// What is polled: one thing, several, or none, which is to sleep.
-  private func events(_ sample: Sample, _ name: String) -> Reason {
+  private func events(_ sample: Sample, _ name: String, _ frames: [WeightedStack.Frame]) -> Reason {
     if let descriptor = sample.descriptor { return self.descriptor(descriptor) ?? Reason(.signal, .events) }
     if let arguments = sample.arguments {
       let count = name == "poll" || name == "ppoll" ? arguments[1] : arguments[0]
-      if !name.hasPrefix("epoll"), count == 0 { return Reason(.sleep) }
+      if !name.hasPrefix("epoll"), count == 0 { return Self.sleep(frames) }
     }
     return Reason(.signal, .events)
   }

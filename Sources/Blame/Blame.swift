@@ -251,6 +251,8 @@ package struct Blame: Hashable, Sendable {
     dependency = (taken ?? found?.callback).map { observations.claim(on: $0, below: culprit) }
   }
 
+  /// Two functions hold half each if neither is further from half than this part of the stall: which has more is chance.
+  package static let tieMargin = 0.01
   /// The most callers, callees and contenders that are worked out.
   private static let claimsMax = 8
   /// The most callers above each other.

@@ -13,6 +13,11 @@ struct CauseFinder {
   private let awaited: AwaitedObjects
   /// What the kernel counted of the thread; `nil` where it was not counted.
   private let faults: ThreadCounters?
+  /// How long threads of the control group, or of the machine, waited for memory; `nil` if unknown.
+  private let memoryStalled: Duration?
+  private let kinds = WorkKinds()
+  /// Whether deinitializers compute (``Deallocation/deinitializersCompute(_:)``).
+  private let deinitializersCompute: Bool
   /// Whether a queue did what it could, and had more to do: waiting work was taken up.
   private let isCongested: Bool
   private typealias Reason = AwaitedObjects.Reason
@@ -31,6 +36,8 @@ struct CauseFinder {
     (self.chains, chainOf) = (chains.all, chains.of)
     awaited = AwaitedObjects(architecture: architecture)
     faults = counts.thread
+    memoryStalled = counts.memoryStalled
+    deinitializersCompute = Deallocation.deinitializersCompute(observations.stacks.map(\.stack))
     isCongested = if case .moved? = stall.queueProgress { true } else { false }
   }
 
@@ -78,6 +85,7 @@ struct CauseFinder {
     }
     settleAllocation(&sums)
     settleFaults(&sums)
+    settlePressure(&sums)
     let rest = observations.duration - sums.values.reduce(.zero) { $0 + $1.time }
     if rest.inSeconds > 1e-6 { sums[.unknown, default: Sum()].add(Reason(.unknown, .unobserved), rest) }
     settleTraces(&sums)
@@ -147,6 +155,10 @@ struct CauseFinder {
     case nil: break
     }
     let frames = frames(number)
+    // It waits for an initialization, and the kernel refuses the wait.
+    if !sample.activity.isWaiting, sample.lock == nil, chainOf[number] != nil {
+      return ofLock(number, sample, Reason(.initialization))
+    }
     switch sample.activity {
     case .running: return ofRunning(frames)
     case .enqueued: return Reason(.congestion, AwaitedObject.freeThread)
@@ -195,7 +207,7 @@ struct CauseFinder {
 
   private func ofRunning(_ frames: [WeightedStack.Frame]) -> Reason {
     guard !frames.isEmpty else { return Reason(.computing, .noStack) }
-    let work = WorkKinds.work(frames)
+    let work = kinds.work(frames, deinitializersCompute: deinitializersCompute)
     return switch work {
     case .kind(.deallocation): Reason(.deallocation)
     case .kind(.fileAccess): Reason(.file)
@@ -215,20 +227,22 @@ struct CauseFinder {
     -> [(Reason, Double)]
   {
     guard use.isKnown, reason.kind != .congestion, !sample.isInTheWay else { return [(reason, 1)] }
+    let noProcessor = Reason(.noProcessor, isLikely: use.isDelayEstimated)
     switch sample.activity {
+    case .running where reason.kind == .deadlock || reason.kind == .initialization: return [(reason, 1)]
     case .running:
       // Clocks are read a moment after the stack is taken: a small rest says nothing.
       guard use.waited > Self.muchWaiting else {
         let delayed = use.used + use.delayed > 0 ? use.delayed / (use.used + use.delayed) : 0
-        return [(reason, 1 - delayed), (Reason(.noProcessor), delayed)]
+        return [(reason, 1 - delayed), (noProcessor, delayed)]
       }
       let waited = Self.waitingKinds.contains(reason.kind) ? reason : missed ?? reason
-      return [(reason, use.used), (Reason(.noProcessor), use.delayed), (waited, use.waited)]
+      return [(reason, use.used), (noProcessor, use.delayed), (waited, use.waited)]
     case .unknown, .inSystemCall, .inRestartedCall, .blocked:
       guard use.used + use.delayed > Self.hardlyRunning else { return [(reason, 1)] }
       let isAtFiles = running == nil && reason.kind == .file
       let computing = isAtFiles ? reason : running ?? Reason(.computing)
-      return [(computing, use.used), (Reason(.noProcessor), use.delayed), (reason, use.waited)]
+      return [(computing, use.used), (noProcessor, use.delayed), (reason, use.waited)]
     case .suspended, .enqueued: return [(reason, 1)]
     }
   }
@@ -293,6 +307,15 @@ struct CauseFinder {
   private static let enoughTicks: UInt64 = 20
   /// A smaller part of the processor time in the kernel is that of interrupts and the like.
   private static let muchOfTheKernel = 0.2
+
+  /// Under memory pressure files have to be read that were in memory before: it is memory that is missing.
+  private func settlePressure(_ sums: inout [Cause.Kind: Sum]) {
+    guard let files = sums[.file], let memoryStalled, memoryStalled * 2 >= files.time else { return }
+    var found = files
+    found.likely = files.time
+    sums[.file] = nil
+    sums[.memory, default: Sum()].take(found, as: nil)
+  }
 
   /// What has too little of the stall to be told belongs to what has most.
   private func settleTraces(_ sums: inout [Cause.Kind: Sum]) {

@@ -41,7 +41,7 @@ package enum CodeOwner: Hashable, Sendable {
 
   /// The same without rules; the source file is `kind`.
   private static func owner(of frame: ResolvedFrame, _ kind: SourcePath.Kind?) -> CodeOwner {
-    if SystemLibraries.contains(frame.module) { return .system }
+    if SystemLibraries.contains(frame.module) || GoNames.isStandard(frame) { return .system }
     if let module = frame.swiftModule {
       if SystemNames.swiftModules.contains(module) { return .system }
     } else if let name = frame.rawName, name.hasPrefix("$s") || name == ".plt" {
@@ -71,11 +71,28 @@ package enum CodeOwner: Hashable, Sendable {
     // Nobody has written how a global is reached, which may mean to wait for its first use (docs/ABI/Mangling.rst of Swift's).
     if let name = frame.rawName, name.hasPrefix("$s"), name.hasSuffix("vau") || name.hasSuffix("vauZ") { return false }
     guard frame.location == nil else { return true }
-    guard frame.kind == .function else { return false }
+    guard frame.kind == .function, !isSynthesized(frame) else { return false }
     guard let module = frame.swiftModule else { return frame.rawName?.hasPrefix("__swift_") != true }
     if case .unit(let unit) = frame.origin, let own = unit.swiftModule { return own == module }
     return SourcePath(of: frame)?.isIn(directoryOf: module) ?? true
   }
+
+  /// Whether the function of `frame`, which comes from no line, is one that the compiler writes itself: how a stored property is
+  /// reached, how its value begins, and what a type does that was derived for it (docs/ABI/Mangling.rst of Swift's).
+  private static func isSynthesized(_ frame: ResolvedFrame) -> Bool {
+    guard var name = frame.rawName?[...], name.hasPrefix("$s") else { return false }
+    if name.contains("__derived_") { return true }
+    if let resume = name.firstRange(of: ".resume.") { name = name[..<resume.lowerBound] }
+    if name.hasSuffix("Z") { name = name.dropLast() }
+    return synthesized.contains(where: name.hasSuffix)
+  }
+
+  /// The endings of getters, setters, coroutines that read and modify, and initial values; of derived witnesses of Hashable, Encodable
+  /// and Decodable.
+  private static let synthesized = [
+    "vg", "vs", "vM", "vr", "vx", "vy", "vpfi", "4hash4intoys6HasherVz_tF", "6encode2toys7Encoder_p_tKF",
+    "s7Decoder_p_tKcfC", "s7Decoder_p_tKcfc",
+  ]
 
   private static func ownOrEntry(_ frame: ResolvedFrame) -> CodeOwner { isEntry(frame) ? .entry : .own }
 

@@ -7,7 +7,7 @@ enum Deallocation {
     guard let symbol = frame.rawName else { return false }
     if isDeinitializer(symbol) { return true }
     if symbol.hasPrefix("$s") { return symbol.hasSuffix("WOh") || symbol.hasSuffix("wxx") }
-    if symbol.hasPrefix("_Z") { return cxx.contains { symbol.hasPart($0) } }
+    if symbol.hasPrefix("_Z") { return isCxx(frame, cxx) }
     return c.contains(symbol.drop { $0 == "_" }.prefix { $0 != "." })
   }
 
@@ -25,8 +25,37 @@ enum Deallocation {
     return frames.contains { frame in
       guard let symbol = frame.rawName else { return false }
       return isDeinitializer(symbol) || whole.contains(symbol.drop { $0 == "_" }.prefix { $0 != "." })
-        || cxxWhole.contains { symbol.hasPart($0) }
+        || (symbol.hasPrefix("_Z") && isCxx(frame, cxxWhole))
     }
+  }
+
+  /// Whether the innermost function of `frames`, outermost first, is a deinitializer itself.
+  static func isInDeinitializer(_ frames: [WeightedStack.Frame]) -> Bool {
+    frames.last.map { isDeinitializer($0.resolved.rawName ?? "") } ?? false
+  }
+
+  /// Whether the deinitializers on `stacks` compute: they have more self time than the runtime and the allocator have for freeing. A
+  /// deinitializer that only frees has hardly any.
+  static func deinitializersCompute(_ stacks: [WeightedStack]) -> Bool {
+    var (own, freeing) = (Duration.zero, Duration.zero)
+    // Looking at names takes longer than all the rest.
+    var known: [FunctionIdentity: Bool] = [:]
+    for stack in stacks {
+      guard let innermost = stack.frames.last else { continue }
+      let frees = known[innermost.identity] ?? isFreeing(innermost.resolved)
+      known[innermost.identity] = frees
+      guard frees else { continue }
+      if isInDeinitializer(stack.frames) { own += stack.time } else { freeing += stack.time }
+    }
+    return own > freeing
+  }
+
+  /// Whether `frame` is of one of the C++ library's, or of the Swift runtime's, functions called `names`.
+  private static func isCxx(_ frame: ResolvedFrame, _ names: Set<Substring>) -> Bool {
+    guard let path = FunctionPath(frame) else { return false }
+    if path.name.hasPrefix("operator delete") { return names.contains("delete") }
+    guard let outermost = path.types.first, ["std", "__gnu_cxx", "swift"].contains(outermost) else { return false }
+    return names.contains(path.name[...]) || path.types.contains { names.contains($0[...]) }
   }
 
   /// Takes the blame from deinitializers that only free what they have: it is for who let go of all of it.
@@ -58,10 +87,11 @@ enum Deallocation {
     "malloc_consolidate munmap systrim swift_release_dealloc swift_arrayDestroy swift_deallocClassInstance"
   )
 
-  private static let cxx = [
-    "doDecrement", "8_M_eraseE", "8_M_clearEv", "12_M_drop_node", "10deallocate", "7destroy", "8_Destroy", "_ZdlPv",
-    "_ZdaPv",
-    "14default_delete", "10_M_dispose", "10_M_destroy", "10_M_release",
-  ]
-  private static let cxxWhole = ["8_M_eraseE", "8_M_clearEv", "8_Destroy"]
+  private static let cxx = words(
+    """
+    doDecrement doDecrementSlow doDecrementNonAtomic _M_erase _M_clear _M_drop_node deallocate destroy _Destroy delete
+    default_delete _M_dispose _M_destroy _M_release
+    """
+  )
+  private static let cxxWhole = words("_M_erase _M_clear _Destroy")
 }

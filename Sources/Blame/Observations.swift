@@ -83,10 +83,51 @@ struct Observations {
         )
       )
     }
-    guard isCut.contains(true) else { return }
-    var weighted = stacks.map(\.stack)
-    completed = CutStacks.complete(&weighted, isCut: isCut).count
-    for number in weighted.indices { stacks[number].stack = weighted[number] }
+    if isCut.contains(true) {
+      var weighted = stacks.map(\.stack)
+      completed = CutStacks.complete(&weighted, isCut: isCut).count
+      for number in weighted.indices { stacks[number].stack = weighted[number] }
+    }
+    passOverLockWrappers(rules)
+  }
+
+  /// The most wrappers around each other: `withLock` calls `lock`.
+  private static let wrappersMax = 3
+  /// A function that waits for less of its time than this is no wrapper of the call that it waits in.
+  private static let waitingMin = 0.9
+
+  /// Passes over functions of the application that are called like a lock's (`Lock.lock()`, `withLock`), and only wait in one call:
+  /// their callers are to blame.
+  private mutating func passOverLockWrappers(_ rules: OwnershipRules) {
+    for _ in 0..<Self.wrappersMax {
+      var times: [FunctionIdentity: Duration] = [:]
+      var waits: [FunctionIdentity: [FunctionIdentity: Duration]] = [:]
+      var names: [FunctionIdentity: Bool] = [:]
+      for observation in stacks {
+        let frames = observation.stack.frames
+        guard let place = frames.lastIndex(where: \.isApplication) else { continue }
+        let function = frames[place].identity
+        let isNamed = names[function] ?? rules.isNamedLikeLock(frames[place].resolved)
+        names[function] = isNamed
+        guard isNamed else { continue }
+        times[function, default: .zero] += observation.stack.time
+        guard observation.activity.isWaiting, observation.activity != .suspended, frames.indices.contains(place + 1),
+          frames[..<place].contains(where: \.isApplication)
+        else { continue }
+        waits[function, default: [:]][frames[place + 1].identity, default: .zero] += observation.stack.time
+      }
+      let wrappers = times.filter { function, time in
+        let longest = waits[function]?.values.max() ?? .zero
+        return longest > .zero && longest.inSeconds >= Self.waitingMin * time.inSeconds
+      }
+      guard !wrappers.isEmpty else { return }
+      for number in stacks.indices {
+        for place in stacks[number].stack.frames.indices
+        where wrappers[stacks[number].stack.frames[place].identity] != nil {
+          stacks[number].stack.frames[place].owner = .dependency
+        }
+      }
+    }
   }
 
   /// Where the samples of `stall` are that count, those of each thread in order of time.
@@ -212,12 +253,15 @@ struct Observations {
     }
   }
 
-  /// The end of the way down `tree` along the heaviest callees that hold at least half of the stall. When two hold exactly half
-  /// each, neither is it.
+  /// The end of the way down `tree` along the heaviest callees that hold at least half of the stall. When two hold half each,
+  /// neither is it.
   func dominant(of tree: [CallNode]) -> Claim? {
     var nodes = tree
     var last: CallNode?
-    while let first = nodes.first, first.time * 2 >= duration, nodes.count == 1 || nodes[1].time < first.time {
+    while let first = nodes.first, first.time * 2 >= duration,
+      nodes.count == 1
+        || !(Suspects.isNearHalf(first.time, of: duration) && Suspects.isNearHalf(nodes[1].time, of: duration))
+    {
       last = first
       nodes = first.children
     }
@@ -235,7 +279,8 @@ struct Observations {
       guard let place = frames.lastIndex(where: { $0.identity == caller }) else { continue }
       if place + 1 < frames.count {
         times[frames[place + 1].identity, default: .zero] += observation.stack.time
-      } else {
+      } else if observation.activity != .suspended {
+        // A suspended function runs no code.
         ownTime += observation.stack.time
       }
     }
@@ -262,8 +307,11 @@ struct Observations {
       count += 1
       places[observation.stack.frames[place].resolved, default: .zero] += observation.stack.time
     }
-    let heaviest = places.max {
-      $0.value != $1.value ? $0.value < $1.value : $0.key.address.value > $1.key.address.value
+    // A place without a line, where code comes from none, says less than another one of the same function.
+    let heaviest = places.max { one, other in
+      let (isPlaced, isOtherPlaced) = (one.key.location != nil, other.key.location != nil)
+      if isPlaced != isOtherPlaced { return isOtherPlaced }
+      return one.value != other.value ? one.value < other.value : one.key.address.value > other.key.address.value
     }?.key
     return Claim(
       frame: heaviest

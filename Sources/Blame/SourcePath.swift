@@ -81,6 +81,8 @@ struct SourcePath: Hashable {
       case (_, _, "_deps"), (_, ".conan", "data"), (_, ".conan2", "p"), (_, "vcpkg", "buildtrees"): package = index + 1
       case (_, _, "vcpkg_installed"): package = index + 2
       case ("execroot", _, "external"): package = index + 1
+      // Go's modules: the part with the version.
+      case (_, "pkg", "mod"): package = parts.indices.dropLast().first { $0 > index && parts[$0].contains("@") }
       default: break
       }
       // What is last is a file.

@@ -3,9 +3,10 @@ import CulpritStallRecord
 /// The application's functions that hold time of a stall, and which of them is to blame.
 ///
 /// Who holds more than half of the stall is a candidate, so that a function with more than half is never nobody. Of the
-/// candidates that one is to blame which is the innermost of them for most of the time: the others only led there. Where a
-/// library calls it back again and again, who called the library is to blame: it wanted the work done. What is spent in a
-/// comparison belongs to the sort. A framework that calls it once leads to it like everybody else.
+/// candidates that one is to blame which is the innermost of them for most of the time: the others only led there. Where an
+/// algorithm of a library calls it back again and again, the caller of the algorithm is to blame: it wanted the work done. The time
+/// of a comparison belongs to the sort. A framework leads to its callback. The name of the library's function decides which of the
+/// two it is (``RepeatedCalls``): a decision by samples differs from run to run.
 struct Suspects {
   /// In order of time.
   private let stacks: [WeightedStack]
@@ -17,8 +18,6 @@ struct Suspects {
 
   /// Who has less of its time than this for itself and for libraries only leads to others.
   private static let ownWorkMin = 0.1
-  /// So many samples of either kind tell whether the two alternate.
-  private static let alternatingMin = 3
   /// A callee with more than this part of its caller's time has it alone.
   private static let partMax = 0.75
 
@@ -33,12 +32,31 @@ struct Suspects {
     for stack in stacks { for function in stack.ownFunctions { times[function, default: .zero] += stack.time } }
     self.times = times
     let halves = times.filter { $0.value * 2 == total }.map(\.key)
-    // Of two that hold exactly half each, at different times, neither is the one to blame.
-    let rivals = halves.filter { function in
-      halves.contains { other in !stacks.contains { $0.contains(function) && $0.contains(other) } }
+    candidates = Set(times.filter { $0.value * 2 >= total && $0.value > .zero }.map(\.key))
+      .subtracting(Self.rivals(times, stacks, total)).subtracting(isHalfEnough ? [] : halves)
+  }
+
+  /// The functions that hold half of the time, while another one holds the other half: neither is the one to blame. Which of them holds
+  /// a little more is chance.
+  private static func rivals(
+    _ times: [FunctionIdentity: Duration],
+    _ stacks: [WeightedStack],
+    _ total: Duration
+  ) -> [FunctionIdentity] {
+    let near = times.filter { isNearHalf($0.value, of: total) }
+    guard near.count > 1 else { return [] }
+    var places: [FunctionIdentity: Set<Int>] = [:]
+    for (number, stack) in stacks.enumerated() {
+      for function in stack.ownFunctions where near[function] != nil { places[function, default: []].insert(number) }
     }
-    candidates = Set(times.filter { $0.value * 2 >= total && $0.value > .zero }.map(\.key)).subtracting(rivals)
-      .subtracting(isHalfEnough ? [] : halves)
+    // Functions that lead to each other are on the same stacks.
+    let groups = Dictionary(grouping: places.keys) { places[$0] ?? [] }
+    return groups.filter { group in groups.keys.contains { $0.isDisjoint(with: group.key) } }.flatMap(\.value)
+  }
+
+  /// Whether `time` may as well be the other half of `total`.
+  static func isNearHalf(_ time: Duration, of total: Duration) -> Bool {
+    total > .zero && abs(time.inSeconds / total.inSeconds - 0.5) <= Blame.tieMargin
   }
 
   /// Who is to blame, `nil` when nobody holds half of the stall; and the candidate that a library called back for it, if one did.
@@ -78,45 +96,27 @@ struct Suspects {
     return left != right ? left < right : one < other
   }
 
-  /// The candidate that called the library which called `function` back, for most of that one's time, if the library worked in
-  /// between.
+  /// The candidate that called the algorithm of a library which called `function` back, for most of that one's time.
   private func whoCalledTheLibrary(thatCalled function: FunctionIdentity) -> FunctionIdentity? {
     var callers: [FunctionIdentity: Duration] = [:]
+    var repeats: [FunctionIdentity: Bool] = [:]
+    func isRepeating(_ frame: WeightedStack.Frame) -> Bool {
+      if let known = repeats[frame.identity] { return known }
+      let found = RepeatedCalls.areMade(by: frame.resolved)
+      repeats[frame.identity] = found
+      return found
+    }
     for stack in stacks {
       guard let place = stack.frames.firstIndex(where: { $0.identity == function }),
-        let caller = stack.frames[..<place].lastIndex(where: \.isApplication), caller + 1 < place
+        let caller = stack.frames[..<place].lastIndex(where: \.isApplication),
+        stack.frames[(caller + 1)..<place].contains(where: isRepeating)
       else { continue }
       callers[stack.frames[caller].identity, default: .zero] += stack.time
     }
     guard let caller = Blame.heaviest(callers).first, candidates.contains(caller),
-      (callers[caller] ?? .zero) * 2 > (times[function] ?? .zero),
-      ownWork(of: caller).inSeconds >= Self.ownWorkMin * (times[caller] ?? .zero).inSeconds,
-      alternates(function, with: caller)
+      (callers[caller] ?? .zero) * 2 > (times[function] ?? .zero)
     else { return nil }
     return caller
-  }
-
-  /// Whether samples of `callee` and samples in which `caller` worked without it follow each other as if by chance: it was called
-  /// many times. What is called once has all of its samples in one run.
-  private func alternates(_ callee: FunctionIdentity, with caller: FunctionIdentity) -> Bool {
-    var counts = [0, 0]
-    var changes = 0
-    var last: Int?
-    for stack in stacks {
-      guard let place = stack.frames.lastIndex(where: { $0.identity == caller }) else { continue }
-      let below = stack.frames[(place + 1)...]
-      let isCalled = below.contains { $0.identity == callee }
-      guard isCalled || !below.contains(where: \.isApplication) else { continue }
-      let kind = isCalled ? 1 : 0
-      if let last, last != kind { changes += 1 }
-      counts[kind] += 1
-      last = kind
-    }
-    // Fewer say nothing about their order.
-    guard counts.allSatisfy({ $0 >= Self.alternatingMin }) else { return false }
-    // So many changes there are on average in a random order (Wald and Wolfowitz, 1940).
-    let expected = 2 * Double(counts[0]) * Double(counts[1]) / Double(counts[0] + counts[1])
-    return Double(changes) >= expected / 2
   }
 
   /// The time of `function` in which it had called no other function of the application: it or a library worked.
@@ -222,9 +222,9 @@ struct Suspects {
         for number in numbers {
           guard let place = places[number] else { continue }
           let frames = stacks[number].frames
-          guard let next = frames[(place + 1)...].firstIndex(where: \.isApplication),
-            frames[next].identity != frames[place].identity
-          else { continue }
+          // A function that calls itself, or is called back, leads on from its innermost call.
+          let last = frames.lastIndex { $0.identity == frames[place].identity } ?? place
+          guard let next = frames[(last + 1)...].firstIndex(where: \.isApplication) else { continue }
           deeper[frames[next].identity, default: (.zero, [:])].time += stacks[number].time
           deeper[frames[next].identity]?.places[number] = next
         }

@@ -7,6 +7,8 @@ struct TimeUse {
   var delayed = 0.0
   /// Whether anything was counted.
   var isKnown = false
+  /// Whether ``delayed`` is an estimate: the kernel does not count it.
+  var isDelayEstimated = false
 
   var waited: Double { max(0, 1 - used - delayed) }
 
@@ -15,6 +17,7 @@ struct TimeUse {
     var passed: Double
     var used: Double
     var delayed: Double
+    var isDelayKnown: Bool
   }
 
   /// For each of `samples`, those of each thread in order of time, what was counted from the one before it to the one behind it.
@@ -32,6 +35,7 @@ struct TimeUse {
         uses[begin + place].isKnown = true
         uses[begin + place].used = near.reduce(0) { $0 + $1.used } / passed
         uses[begin + place].delayed = near.reduce(0) { $0 + $1.delayed } / passed
+        uses[begin + place].isDelayEstimated = near.contains { !$0.isDelayKnown }
       }
       begin = end + 1
     }
@@ -42,17 +46,25 @@ struct TimeUse {
   private static func intervals(_ samples: [Sample]) -> [Interval?] {
     var all = zip(samples, samples.dropFirst())
       .map { one, next -> Interval? in
-        guard let before = one.cpuTime, let after = next.cpuTime, after >= before, next.age > one.age,
-          let waitedBefore = one.runDelay, let waitedAfter = next.runDelay, waitedAfter >= waitedBefore
-        else { return nil }
+        guard let before = one.cpuTime, let after = next.cpuTime, after >= before, next.age > one.age else {
+          return nil
+        }
         let passed = (next.age - one.age).inSeconds
         let used = min(passed, (after - before).inSeconds)
-        return Interval(passed: passed, used: used, delayed: (waitedAfter - waitedBefore).inSeconds)
+        guard let waitedBefore = one.runDelay, let waitedAfter = next.runDelay, waitedAfter >= waitedBefore else {
+          return Interval(passed: passed, used: used, delayed: 0, isDelayKnown: false)
+        }
+        return Interval(
+          passed: passed,
+          used: used,
+          delayed: (waitedAfter - waitedBefore).inSeconds,
+          isDelayKnown: true
+        )
       }
     // A wait for a processor is counted when it ends: what does not fit was before that.
     var carried = 0.0
     for place in all.indices.reversed() {
-      guard let interval = all[place] else {
+      guard let interval = all[place], interval.isDelayKnown else {
         carried = 0
         continue
       }
@@ -62,11 +74,34 @@ struct TimeUse {
     }
     // One that lasts is not counted yet: the thread was ready all the time, and used nothing.
     for place in all.indices.reversed() {
-      guard let interval = all[place], interval.used == 0, interval.delayed == 0, samples[place].activity == .running,
-        samples[place + 1].activity == .running
+      guard let interval = all[place], interval.isDelayKnown, interval.used == 0, interval.delayed == 0,
+        samples[place].activity == .running, samples[place + 1].activity == .running
       else { break }
       all[place]?.delayed = interval.passed
     }
+    estimateDelays(&all, samples)
     return all
+  }
+
+  /// Smaller estimates are chance.
+  private static let estimateMin = 0.05
+
+  /// Estimates the time without a processor where the kernel does not count it (no schedstat): the time for which samples found the
+  /// thread running or ready, less the processor time that it used.
+  private static func estimateDelays(_ all: inout [Interval?], _ samples: [Sample]) {
+    var (passed, used, running) = (0.0, 0.0, 0.0)
+    for place in all.indices {
+      guard let interval = all[place], !interval.isDelayKnown else { continue }
+      passed += interval.passed
+      used += interval.used
+      let found = [samples[place], samples[place + 1]].count { $0.activity == .running }
+      running += interval.passed * Double(found) / 2
+    }
+    guard running - used > Self.estimateMin * passed, passed > used else { return }
+    let part = (running - used) / (passed - used)
+    for place in all.indices {
+      guard let interval = all[place], !interval.isDelayKnown else { continue }
+      all[place]?.delayed = (interval.passed - interval.used) * part
+    }
   }
 }

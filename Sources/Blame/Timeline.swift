@@ -16,8 +16,8 @@ package struct TimelineStretch: Hashable, Sendable {
 enum Timeline {
   /// A shorter stretch than this part of the stall is none of its own.
   private static let shortest = 0.05
-  /// Fewer samples are none, either.
-  private static let fewest = 3
+  /// A single sample is one only where it stands for more than this part: fewer are chance where functions take turns.
+  private static let longSample = 0.2
   /// A stall is looked at in no more parts than this.
   private static let finest = 1000
   /// The most stretches.
@@ -55,9 +55,13 @@ enum Timeline {
           return run
         }
     )
-    let least = shortest * observations.duration.inSeconds
-    while runs.count > 1, let place = runs.indices.min(by: { runs[$0].time < runs[$1].time }),
-      runs.count > most || runs[place].time.inSeconds < least || runs[place].range.count < fewest
+    let whole = observations.duration.inSeconds
+    func isTooShort(_ run: Run) -> Bool {
+      run.time.inSeconds < (run.range.count > 1 ? shortest : longSample) * whole
+    }
+    while runs.count > 1, let smallest = runs.indices.min(by: { runs[$0].time < runs[$1].time }),
+      let place = runs.indices.filter({ isTooShort(runs[$0]) }).min(by: { runs[$0].time < runs[$1].time })
+        ?? (runs.count > most ? smallest : nil)
     {
       let isFirst = place == 0
       let isLast = place == runs.count - 1

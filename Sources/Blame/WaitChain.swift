@@ -90,6 +90,8 @@ struct WaitGraph {
     var isNamed: [Bool] = []
     /// Whether a wait ends by itself.
     var isTimed = false
+    /// Whether the kernel refuses one of the waits because it would never end.
+    var isRefused = false
 
     /// A ring has no first link: that with the lowest address is, whoever of it waits.
     mutating func beginAtLowest() {
@@ -112,6 +114,7 @@ struct WaitGraph {
     /// Whether functions have names that say that they wait for such locks.
     var isNamed: [Bool]
     var isTimed = false
+    var isRefused = false
 
     init(_ way: Way) {
       holders = way.holders.map { _ in [] }
@@ -124,6 +127,7 @@ struct WaitGraph {
       self.time += time
       waiters.append(sample)
       isTimed = isTimed || way.isTimed
+      isRefused = isRefused || way.isRefused
       for (place, look) in way.holders.enumerated() {
         isNamed[place] = isNamed[place] && way.isNamed[place]
         // The same look may be the nearest of several samples.
@@ -165,7 +169,7 @@ struct WaitGraph {
   mutating func chains(_ observations: Observations) -> (all: [WaitChain], of: [Int: Int]) {
     var groups: [Signature: Group] = [:]
     for (number, (sample, time)) in observations.sampleTimes.enumerated() {
-      guard let way = sample.lock == nil ? initialization(sample) : follow(sample) else { continue }
+      guard let way = follow(sample) ?? (sample.lock == nil ? initialization(sample) : nil) else { continue }
       groups[way.signature, default: Group(way)].add(number, sample, time, way)
     }
     let heaviest = groups.sorted {
@@ -184,28 +188,26 @@ struct WaitGraph {
   private mutating func initialization(_ sample: Sample) -> Way? {
     guard sample.activity.isWaiting, let stack = sample.stack, let found = initializers.thread(waitedForBy: stack)
     else { return nil }
-    let seen = Sample(
-      age: stall.threshold,
-      stack: found.stack,
-      outcome: found.outcome,
-      cpuTime: found.cpuTime,
-      activity: found.activity
-    )
     var way = Way()
     way.signature.links = [
       Signature.Link(kind: .initialization, address: 0, holderID: found.thread.id, isOrphaned: false)
     ]
-    way.holders = [Look(sample: seen, thread: found.thread, holds: nil)]
+    way.holders = [lookWhenDeclared(found)]
     way.isNamed = [false]
     return way
   }
 
   /// From what `sample` found the thread waiting for to the one who holds everything up. `nil` where it waited for something else.
   private mutating func follow(_ sample: Sample) -> Way? {
-    var seen: Set<Int32> = sample.lock.map { [$0.waiterID] } ?? []
+    let worker = sample.lock?.waiterID ?? sample.threadID ?? stall.thread.id
+    var seen: Set<Int32> = [worker]
     var way = Way()
-    var waiter = sample
-    while let lock = waiter.lock, way.holders.count < Self.linksMax {
+    var (waiter, waiterID) = (sample, worker)
+    while way.holders.count < Self.linksMax {
+      guard let lock = waiter.lock else {
+        closeRing(&way, at: (waiterID, waiter), from: (worker, sample), &seen)
+        break
+      }
       let name = isWaiting(waiter, for: lock.kind)
       // What looked like a lock was none. Where not even a thread stands behind it, the name must say so. And nobody holds what
       // he waits for: it was read when it had changed hands.
@@ -236,9 +238,51 @@ struct WaitGraph {
         break
       }
       guard let look else { break }
-      waiter = look.sample
+      (waiter, waiterID) = (look.sample, lock.holderID)
     }
     return way.holders.isEmpty ? nil : way
+  }
+
+  /// Adds to `way` what `waiter` waits for, where that leads back into a ring of threads that wait for initializations.
+  private mutating func closeRing(
+    _ way: inout Way,
+    at waiter: (id: Int32, sample: Sample),
+    from work: (id: Int32, sample: Sample),
+    _ seen: inout Set<Int32>
+  ) {
+    guard let holder = initializers.ringHolder(of: waiter.id, waiter.sample, work: (work.id, work.sample.stack)) else {
+      return
+    }
+    // Where it is another thread, that one waits for the waiter in turn.
+    for id in seen.insert(holder).inserted ? [holder, waiter.id] : [holder] {
+      way.signature.links.append(
+        Signature.Link(kind: .initialization, address: 0, holderID: id, isOrphaned: false)
+      )
+      way.holders.append(
+        id == waiter.id
+          ? look(waiter.id, waiter.sample)
+          : id == work.id ? look(work.id, work.sample) : initializers.thread(id).map(lookWhenDeclared)
+      )
+      way.isNamed.append(true)
+    }
+    way.signature.isCycle = true
+    way.isRefused = !waiter.sample.activity.isWaiting
+  }
+
+  private func look(_ id: Int32, _ sample: Sample) -> Look {
+    Look(sample: sample, thread: ObservedThread(id: id, name: name(of: id)), holds: nil)
+  }
+
+  /// The look at `thread` when the stall was declared.
+  private func lookWhenDeclared(_ thread: ThreadSample) -> Look {
+    let seen = Sample(
+      age: stall.threshold,
+      stack: thread.stack,
+      outcome: thread.outcome,
+      cpuTime: thread.cpuTime,
+      activity: thread.activity
+    )
+    return Look(sample: seen, thread: thread.thread, holds: nil)
   }
 
   /// What was seen of thread `id` nearest to when the work was `age` old; `nil` where that is too far off to tell. What did nothing
@@ -269,13 +313,14 @@ struct WaitGraph {
 
   private func chain(_ signature: Signature, _ group: Group, _ observations: Observations) -> WaitChain {
     let count = signature.links.count
-    let isFree = signature.isCycle && hasTask(group)
+    let isFree = signature.isCycle && !group.isRefused && hasTask(group)
     let links = signature.links.enumerated().map { place, link in
       let holders = group.holders[place]
       let held = holders.filter { $0.holds.map { $0.address == link.address && $0.isHeld } ?? false }
       // Twice: by who holds it, or by who waits for it.
       let waiters = place > 0 ? group.holders[place - 1].count : signature.isCycle ? group.holders[count - 1].count : 0
-      let isCertain = !held.isEmpty || waiters > 1 || (place == 0 && group.waiters.count > 1)
+      let isCertain =
+        !held.isEmpty || waiters > 1 || group.isRefused || (place == 0 && group.waiters.count > 1)
       let observed = seen(holders)
       let suspects = Suspects(observed.stacks.map(\.stack), total: observed.duration)
       return WaitLink(
@@ -313,14 +358,16 @@ struct WaitGraph {
   }
 
   /// Whether it is a cycle that nobody can leave: none of the waits ends by itself, each thread was looked at twice and used no
-  /// processor in between, and it was so to the last. What has ended was none.
+  /// processor in between, and it was so to the last. What has ended was none. Where the kernel refuses a wait, the refusal is the
+  /// evidence: the thread that asks again uses a processor.
   private func isDeadlock(_ signature: Signature, _ group: Group) -> Bool {
     func stoodStill(_ samples: [Sample]) -> Bool {
+      if group.isRefused { return samples.count > 1 }
       let times = samples.compactMap(\.cpuTime)
       return samples.count > 1 && times.count == samples.count && Set(times).count == 1
     }
     guard signature.isCycle, !stall.hasEnded, !group.isTimed,
-      group.holders.allSatisfy({ stoodStill($0.map(\.sample)) })
+      group.isRefused || group.holders.allSatisfy({ stoodStill($0.map(\.sample)) })
     else { return false }
     // Several threads may wait for those of the cycle.
     return Dictionary(grouping: group.waiters) { $0.lock?.waiterID ?? 0 }.values

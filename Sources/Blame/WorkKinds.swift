@@ -3,20 +3,32 @@ import CulpritStallRecord
 /// What a thread does that computes, told from the functions that the application's own code has called.
 ///
 /// The outermost of these that is known decides: a decoder allocates memory and reads text, and is a decoder all the same.
-enum WorkKinds {
+final class WorkKinds {
+  /// The kinds of functions that were asked for before.
+  private var known: [FunctionIdentity: Work.Kind?] = [:]
+
   /// What the thread of `frames`, outermost first, does.
-  static func work(_ frames: [WeightedStack.Frame]) -> Work {
+  ///
+  /// - Parameters:
+  ///   - frames: The frames.
+  ///   - deinitializersCompute: Whether deinitializers compute.
+  /// - Returns: The work.
+  func work(_ frames: [WeightedStack.Frame], deinitializersCompute: Bool = false) -> Work {
     let own =
       frames.lastIndex(where: \.isApplication) ?? frames.lastIndex { $0.owner == .dependency }
       ?? frames.lastIndex(where: \.isWrittenEntryPoint)
     let callees = frames[(own.map { $0 + 1 } ?? 0)...]
-    if Deallocation.isGoingOn(frames.lazy.map(\.resolved)) { return .kind(.deallocation) }
+    let isFreeing = Deallocation.isGoingOn(frames.lazy.map(\.resolved))
+    if isFreeing, !(deinitializersCompute && Deallocation.isInDeinitializer(frames)) { return .kind(.deallocation) }
     // A call of the kernel's that runs is at work there.
-    if let kind = frames.last.flatMap({ self.kind(of: $0.resolved) }), kind == .fileAccess || kind == .sockets {
+    if let kind = frames.last.flatMap(kind), kind == .fileAccess || kind == .sockets {
       return .kind(kind)
     }
     for frame in callees {
-      if let kind = kind(of: frame.resolved) { return .kind(kind) }
+      guard let kind = kind(frame) else { continue }
+      // To search a text may be to match a pattern.
+      let isMatching = kind == .text && callees.contains { self.kind($0) == .regularExpressions }
+      return .kind(isMatching ? .regularExpressions : kind)
     }
     if let package = callees.lazy.compactMap({ CodeOwner.package(of: $0.resolved) }).first { return .package(package) }
     // What the compiler has put into a function is that function's own code.
@@ -24,13 +36,18 @@ enum WorkKinds {
     return called.map { .library($0.resolved.displayName) } ?? .ownCode
   }
 
+  private func kind(_ frame: WeightedStack.Frame) -> Work.Kind? {
+    if let known = known[frame.identity] { return known }
+    let found = Self.kind(of: frame.resolved)
+    known[frame.identity] = .some(found)
+    return found
+  }
+
   /// The kind of work that `frame` is known to do; `nil` where that is nothing known.
   static func kind(of frame: ResolvedFrame) -> Work.Kind? {
     guard let symbol = frame.rawName else { return nil }
-    if symbol.hasPrefix("$s") || symbol.hasPrefix("$S") {
-      return swiftKind(symbol, of: frame.swiftModule)
-    }
-    if symbol.hasPrefix("_Z") { return first(cxx) { symbol.hasPart($0) } }
+    if symbol.hasPrefix("$s") || symbol.hasPrefix("$S") { return swiftKind(frame) }
+    if symbol.hasPrefix("_Z") { return FunctionPath(frame).flatMap { path in first(cxx) { $0.matches(path) } } }
     let name = symbol.hasPrefix("__GI_") ? symbol.dropFirst(5) : symbol[...]
     // The C library has several names for one function: "__libc_pwrite64", "__close_nocancel".
     var stem = name.drop { $0 == "_" }.prefix { $0 != "." && $0 != "@" }
@@ -40,60 +57,174 @@ enum WorkKinds {
     return first(prefixes) { stem.hasPrefix($0) }
   }
 
-  /// What a saved stall has of a name is what stands in the symbol table, and no more.
-  private static func swiftKind(_ symbol: String, of module: String?) -> Work.Kind? {
-    guard let module, SystemNames.swiftModules.contains(module) else { return nil }
-    if module == "_StringProcessing" || module == "_RegexParser" { return .regularExpressions }
-    return first(swift) { $0.hasPrefix("$s") ? symbol.hasPrefix($0) : symbol.hasPart($0) }
-  }
-
-  private static func first(_ table: [(Work.Kind, [String])], _ matches: (String) -> Bool) -> Work.Kind? {
+  private static func first<Pattern>(_ table: [(Work.Kind, [Pattern])], _ matches: (Pattern) -> Bool) -> Work.Kind? {
     table.first { $0.1.contains(where: matches) }?.0
   }
 
-  /// Parts of mangled names of the toolchain's Swift modules, and beginnings, which have the types of the standard library that are
-  /// one or two letters there (docs/ABI/Mangling.rst of Swift's). The first line that matches decides.
-  private static let swift: [(Work.Kind, [String])] = [
+  /// A part of a function's path: its name, or one of its types. Types of parameters are no part of it.
+  private enum Pattern: ExpressibleByStringLiteral {
+    /// The outermost type.
+    case outermost(String)
+    /// One of the types, its beginning, and its ending.
+    case type(String)
+    case typeBeginning(String)
+    case typeEnding(String)
+    /// The function's own name, and its beginning.
+    case name(String)
+    case nameBeginning(String)
+    /// A label, with its colon.
+    case label(String)
+    /// One of the types, and the function's own name.
+    case member(String, String)
+    /// The function's own name, and its first label, with its colon.
+    case labelled(String, String)
+
+    /// One of the types.
+    init(stringLiteral text: String) { self = .type(text) }
+
+    func matches(_ path: FunctionPath) -> Bool {
+      switch self {
+      case .outermost(let name): path.types.first == name
+      case .type(let name): path.types.contains(name)
+      case .typeBeginning(let text): path.types.contains { $0.drop { $0 == "_" }.hasPrefix(text) }
+      case .typeEnding(let text): path.types.contains { $0.hasSuffix(text) }
+      case .name(let name): path.name == name
+      case .nameBeginning(let text): path.name.drop { $0 == "_" }.hasPrefix(text)
+      case .label(let label): path.labels.hasPrefix(label)
+      case .member(let type, let name): path.name == name && path.types.contains(type)
+      case .labelled(let name, let label): path.name == name && path.labels.hasPrefix(label)
+      }
+    }
+  }
+
+  private static func swiftKind(_ frame: ResolvedFrame) -> Work.Kind? {
+    guard let module = frame.swiftModule, SystemNames.swiftModules.contains(module) else { return nil }
+    if module == "_RegexParser" { return .regularExpressions }
+    guard let path = FunctionPath(frame) else { return nil }
+    if module == "_StringProcessing" { return first(matching) { $0.matches(path) } ?? .text }
+    return first(swift) { $0.matches(path) }
+  }
+
+  /// Of `_StringProcessing`, whose other functions search and divide text.
+  private static let matching: [(Work.Kind, [Pattern])] = [
+    (
+      .regularExpressions,
+      [
+        .typeBeginning("Regex"), .typeBeginning("AnyRegex"), .typeBeginning("DSLTree"), "Processor", "Executor",
+        "MEProgram", "Program", "Compiler", "Matcher",
+      ]
+    )
+  ]
+
+  /// Functions of the toolchain's Swift modules. The first line that matches decides.
+  private static let swift: [(Work.Kind, [Pattern])] = [
     (
       .fileAccess,
       [
-        "14contentsOfFile", "17readBytesFromFile", "16readDataFromFile", "11writeToFile", "10FileHandle",
-        "11FileManager",
-        "4DataV10contentsOf",
+        .label("contentsOfFile:"), .labelled("init", "contentsOf:"), .nameBeginning("readBytesFromFile"),
+        .nameBeginning("readDataFromFile"), .nameBeginning("writeToFile"), "FileHandle", .typeEnding("FileManager"),
+        "_FileManagerImpl",
       ]
     ),
-    (.json, ["JSON"]), (.regularExpressions, ["RegularExpression", "Regex"]),
+    (.json, [.typeBeginning("JSON"), .typeBeginning("NSJSON")]),
+    (.regularExpressions, [.typeBeginning("Regex"), .typeBeginning("NSRegularExpression")]),
     (
       .codable,
-      ["Encoder", "Decoder", "Encodable", "Decodable", "EncodingContainer", "DecodingContainer", "PropertyList"]
+      [
+        .typeEnding("Encoder"), .typeEnding("Decoder"), .typeEnding("EncodingContainer"),
+        .typeEnding("DecodingContainer"),
+        .typeBeginning("PropertyList"), .typeBeginning("Plist"), .label("base64Encoded:"), .nameBeginning("base64"),
+        "Base64",
+        .labelled("encode", "to:"), .labelled("init", "from:"),
+      ]
     ),
-    (.sorting, ["4sort", "6sorted", "_insertionSort", "_stableSortImpl", "_mergeRuns"]),
-    (.formatting, ["Formatter", "FormatStyle", "ISO8601", "DateFormat"]), (.decimals, ["7DecimalV"]),
-    (.compression, ["compress"]), (.reflection, ["6Mirror", "4dump", "_print_unlocked", "_adHocPrint"]),
+    (
+      .sorting,
+      [
+        .name("sort"), .name("sorted"), .nameBeginning("insertionSort"), .nameBeginning("stableSortImpl"),
+        .nameBeginning("mergeRuns"), .nameBeginning("mergeTopRuns"), .nameBeginning("finalizeRuns"),
+      ]
+    ),
+    (
+      .formatting,
+      [
+        .typeEnding("Formatter"), .typeEnding("FormatStyle"), .typeBeginning("ISO8601"), .typeBeginning("DateFormat"),
+        .name("formatted"),
+      ]
+    ),
+    (.decimals, ["Decimal", "NSDecimalNumber"]),
+    (.compression, [.nameBeginning("compress"), .nameBeginning("decompress")]),
+    (
+      .reflection,
+      [
+        "Mirror", .name("dump"), .nameBeginning("print_unlocked"), .nameBeginning("debugPrint_unlocked"),
+        .nameBeginning("adHocPrint"),
+      ]
+    ),
     (
       .text,
       [
-        "$sSS", "$sSs", "$sSJ", "$sSy", "11_StringGuts", "13_StringObject", "7UnicodeO", "8NSString",
-        "StringInterpolation",
-        "SSACE", "SSE", "6StringV",
+        .outermost("String"), .outermost("Substring"), .outermost("Character"), .outermost("Unicode"),
+        .outermost("StringProtocol"), .outermost("NSString"), .outermost("NSMutableString"), .outermost("_StringGuts"),
+        .outermost("_StringObject"), .typeEnding("StringInterpolation"),
       ]
     ),
-    (.collections, ["$sSD", "$sSh", "7_Native", "5__Raw", "6HasherV", "7__Cocoa"]),
-    (.copying, ["12_ArrayBuffer", "22_ContiguousArrayBuffer", "13_copyContents", "4DataV"]),
+    (
+      .collections,
+      [
+        .outermost("Dictionary"), .outermost("Set"), .typeBeginning("Native"), .typeBeginning("RawDictionary"),
+        .typeBeginning("RawSet"), "Hasher", .typeBeginning("Cocoa"), "_HashTable",
+      ]
+    ),
+    (
+      .copying,
+      [
+        "_ArrayBuffer", "_ContiguousArrayBuffer", .nameBeginning("copyContents"), .nameBeginning("copyBytes"),
+        .member("Data", "append"), .member("Data", "replaceSubrange"), .member("Data", "subscript"),
+        .typeEnding("_DataStorage"),
+      ]
+    ),
   ]
 
-  /// Parts of mangled C++ names.
-  private static let cxx: [(Work.Kind, [String])] = [
-    (.json, ["json", "JSON"]),
-    (.regularExpressions, ["11basic_regex", "regex", "3re2", "N5boost9re_detail"]),
-    (.sorting, ["__introsort", "4sort", "11stable_sort", "__merge_sort", "__insertion_sort", "__unguarded_linear"]),
+  /// Functions of C++ libraries.
+  private static let cxx: [(Work.Kind, [Pattern])] = [
+    (
+      .json, [.type("json"), .typeBeginning("basic_json"), "Json", "rapidjson", "simdjson", .typeBeginning("json_abi")]
+    ),
+    (
+      .regularExpressions,
+      [
+        "basic_regex", .nameBeginning("regex_"), "re2", .typeBeginning("re_detail"), .member("__detail", "_Executor"),
+        "_Executor",
+      ]
+    ),
+    (
+      .sorting,
+      [
+        .name("sort"), .name("stable_sort"), .name("partial_sort"), .nameBeginning("introsort"),
+        .nameBeginning("merge_sort"), .nameBeginning("insertion_sort"), .nameBeginning("unguarded_linear"),
+        .nameBeginning("final_insertion_sort"),
+      ]
+    ),
     (
       .text,
-      ["12basic_string", "19basic_ostringstream", "SsC", "NSs", "18basic_stringstream", "13basic_ostream", "6format"]
+      [
+        "basic_string", .type("string"), "basic_ostringstream", "basic_stringstream", "basic_ostream", "basic_istream",
+        .member("std", "format"), .member("std", "to_string"),
+      ]
     ),
-    (.collections, ["8_Rb_tree", "10_Hashtable", "13unordered_map", "3map", "5deque"]),
-    (.allocation, ["Znwm", "Znam", "9allocator"]),
-    (.deallocation, ["ZdlPv", "ZdaPv"]),
+    (
+      .collections,
+      ["_Rb_tree", "_Hashtable", "unordered_map", "unordered_set", "map", "set", "multimap", "deque", "_Map_base"]
+    ),
+    (.allocation, [.nameBeginning("operator new"), .name("allocate"), .nameBeginning("M_allocate")]),
+    (
+      .deallocation,
+      [
+        .nameBeginning("operator delete"), .name("deallocate"), .nameBeginning("Destroy"),
+        .member("allocator_traits", "destroy"), .member("__new_allocator", "destroy"),
+      ]
+    ),
   ]
 
   private static let exact: [Substring: Work.Kind] = [
@@ -147,23 +278,4 @@ enum WorkKinds {
     (.copying, ["memcpy", "memmove", "memset"]),
     (.text, ["strlen", "strcmp", "strchr", "strstr", "memchr"]),
   ]
-}
-
-extension String {
-  /// Whether `part` is somewhere in it, byte by byte: symbols have no characters that are written in several ways, and comparing
-  /// characters takes a hundred times as long.
-  func hasPart(_ part: String) -> Bool {
-    var (text, part) = (self, part)
-    return text.withUTF8 { text in
-      part.withUTF8 { part in
-        guard let first = part.first else { return true }
-        guard text.count >= part.count else { return false }
-        // SAFETY: both buffers are used inside their closures only, and the last place leaves room for the whole part.
-        for place in 0...(text.count - part.count) where text[place] == first {
-          if (1..<part.count).allSatisfy({ text[place + $0] == part[$0] }) { return true }
-        }
-        return false
-      }
-    }
-  }
 }

@@ -23,6 +23,10 @@ enum ActivityText {
       if waiting.systemCall != nil, let target = waiting.target { text += " on \(printable(target))" }
       parts.append(text)
     }
+    // Its samples are no neighbours, or of several threads: no time between two of them is known to be its own.
+    if parts.isEmpty, let waiting = finding.waiting, waiting.of > 0 {
+      parts.append("computing: found on a processor, or ready for one, in \(Formatting.count(waiting.of, "sample"))")
+    }
     return parts.joined(separator: "; ")
   }
 

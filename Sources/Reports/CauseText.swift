@@ -59,7 +59,10 @@ enum CauseText {
     case .memory: return inBrackets("waiting for memory")
     case .congestion: return "more work waiting than could be done"
     case .noProcessor: return "ready to run, without a processor"
-    case .sleep: return "sleeping on purpose"
+    case .sleep:
+      return about("sleeping on purpose, or between the attempts of a library") {
+        "waiting in \($0), which sleeps and tries again"
+      }
     case .unknown: return inBrackets("unknown")
     default: return "a cause of the kind \(abridged(cause.kind.rawValue))"
     }
@@ -95,7 +98,7 @@ enum CauseText {
 
   /// What the kernel counted that shows it.
   private static func evidence(_ cause: StallReport.Cause, _ report: StallReport) -> String {
-    if cause.kind == .lock { return fileLocks(report) }
+    if cause.kind == .lock || (cause.kind == .sleep && !cause.subjects.isEmpty) { return fileLocks(report) }
     guard let counts = report.counts else { return "" }
     switch cause.kind {
     case .noProcessor:

@@ -90,6 +90,10 @@ extension StallReport {
     case .memory: "Look at the memory limit, and at what else uses the memory."
     case .congestion: "Send less, or do it on more threads: no single piece of work is at fault."
     case .noProcessor: "Look at the processor quota, and at what runs beside it."
+    case .sleep where !cause.subjects.isEmpty:
+      "Find out what the library waits for and who has it, and give the call a time limit."
+    case .sleep where (taskTimes?.suspended ?? .zero) * 2 >= cause.time:
+      "The task asked for the wait, and holds no thread meanwhile: sleep for less, or await the event itself."
     case .sleep: "Do not sleep where others wait: go on by a timer, or try again later."
     default: "Look at the notes and the last stack."
     }

@@ -1,3 +1,4 @@
+import CulpritBlame
 import CulpritStallRecord
 
 /// What a report says in words, part by part: the same in a terminal and on a page.
@@ -141,6 +142,11 @@ package struct ReportSections: Sendable {
     if let place = report.suspendedIn {
       return "suspended in \(report.suspension(place)), \(Formatting.percent(place.share)) of the stall, "
         + Formatting.duration(place.time)
+    }
+    let halves = report.contenders.prefix(2)
+    if halves.count == 2, halves.allSatisfy({ abs($0.share - 0.5) <= Blame.tieMargin }) {
+      let names = halves.map { "\($0.function.displayName) \(Formatting.percent($0.share))" }
+      return "between \(names[0]) and \(names[1]) of \(whole)"
     }
     var text = "no function of the application holds half of \(whole)"
     if let dominant = report.dominant {

@@ -26,9 +26,13 @@ extension SymbolFile {
       }
       outer.location = calls.last.flatMap(Self.location)
       // Code that the compiler attributes to no line is still in its function.
-      if outer.location == nil, calls.count <= 1, let start = outer.start {
-        outer.location = self.calls(at: start).last.flatMap(Self.location)
+      if outer.location == nil, let start = outer.start {
+        outer.location =
+          nextLocation(of: calls.count - 1, calls, from: address, symbol)
+          ?? self.calls(at: start).last.flatMap(Self.location)
       }
+      let alike = foldedNames(symbol, origin)
+      if !alike.isEmpty { outer.function = Self.joined([outer.function ?? ""] + alike) }
     } else if let stub = pltStub(at: address) {
       // A jump to a function in another module, made by the linker.
       outer.function = stub.isEmpty ? "PLT stub" : Self.readable(stub: stub)
@@ -38,8 +42,8 @@ extension SymbolFile {
       outer.location = calls.last.flatMap(Self.location)
       outer.missing = hasSymbols ? .noSymbolHere : .noSymbols
     }
-    let inlined = calls.dropLast()
-      .map { call -> ResolvedFrame in
+    let inlined = calls.dropLast().enumerated()
+      .map { place, call -> ResolvedFrame in
         var frame = ResolvedFrame(
           function: nil,
           module: module,
@@ -48,7 +52,7 @@ extension SymbolFile {
           isInlined: true
         )
         if let name = call.name { frame.take(names.name(name)) }
-        frame.location = Self.location(call)
+        frame.location = Self.location(call) ?? (isReturn ? nil : nextLocation(of: place, calls, from: address, symbol))
         if frame.function == nil { frame.missing = .noSymbolHere }
         return frame
       }
@@ -65,6 +69,59 @@ extension SymbolFile {
       )
     }
     return frames
+  }
+
+  /// The place of call number `number` of `calls`, which are those at `address`, by the next code that comes from a line, if that is
+  /// of the same calls; `nil` where it is not. The compiler attributes some code to no line.
+  private func nextLocation(
+    of number: Int,
+    _ calls: [SourceCall],
+    from address: FileAddress,
+    _ symbol: SymbolMatch?
+  ) -> SourceLocation? {
+    guard calls.indices.contains(number), let end = symbol?.range.end,
+      let next = debug?.firstColumn(from: address.value, before: end)
+    else { return nil }
+    let found = self.calls(at: FileAddress(next))
+    // Further in there may be others.
+    let depth = calls.count - number
+    guard found.count >= depth, zip(found.suffix(depth), calls.suffix(depth)).allSatisfy({ $0.name == $1.name }) else {
+      return nil
+    }
+    return Self.location(found[found.count - depth])
+  }
+
+  /// The names of the other functions whose code the linker has folded with that of `symbol`, because it is the same (ICF). None for
+  /// what was not compiled with the program: names of the C library's stand for one function.
+  private func foldedNames(_ symbol: SymbolMatch?, _ origin: CodeOrigin) -> [String] {
+    guard let symbol, case .unit = origin else { return [] }
+    let own = names.name(symbol.publicName ?? symbol.name).meaning
+    // The package manager gives an entry point a second name.
+    guard !own.short.hasSuffix("main") else { return [] }
+    var found: [String] = []
+    for name in otherNames(of: symbol) {
+      let other = names.name(name).meaning
+      // One function has several symbols, too: constructors, and copies that differ in underscores.
+      let isOther = [own.short] + found
+      guard other.kind == .function, !isOther.contains(where: { Self.isAlias(other.short, of: $0) }) else { continue }
+      found.append(other.short)
+    }
+    return found.sorted()
+  }
+
+  private static func isAlias(_ name: String, of other: String) -> Bool {
+    name == other || name.drop { $0 == "_" } == other.drop { $0 == "_" }
+  }
+
+  /// The most functions that are named where their code is one.
+  private static let foldedMax = 4
+
+  private static func joined(_ names: [String]) -> String {
+    let shown = names.prefix(foldedMax)
+    let rest = names.count > shown.count ? " or \(names.count - shown.count) more" : ""
+    let suffix = "\(rest) (folded by the linker)"
+    let room = (FunctionName.charactersMax - suffix.count) / shown.count - 4
+    return shown.map { FunctionName.fitted($0, to: room) }.joined(separator: " or ") + suffix
   }
 
   /// What the code is called that an async function goes on with at `address`, where a part of it begins: by the first place that

@@ -77,6 +77,11 @@ final class SymbolFile {
     return best
   }
 
+  /// The other names of the code that `symbol` stands for, which are as good.
+  func otherNames(of symbol: SymbolMatch) -> [TextReference] {
+    tables.flatMap { $0.otherNames(of: symbol) }
+  }
+
   /// The calls that the code at `address` is in, the innermost first; none when debug information does not cover it.
   func calls(at address: FileAddress) -> [SourceCall] { debug?.calls(at: address.value) ?? [] }
 

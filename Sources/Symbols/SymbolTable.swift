@@ -92,6 +92,15 @@ struct SymbolTable {
     return match
   }
 
+  /// The other names of the code that `symbol` stands for, which are as good.
+  func otherNames(of symbol: SymbolMatch) -> [TextReference] {
+    guard let known = index.symbol(at: FileAddress(symbol.range.start)), known.start == symbol.range.start,
+      known.hasOtherNames
+    else { return [] }
+    return ([known.name] + index.otherNames(at: known.start)).compactMap { names.text(at: Int($0)) }
+      .filter { $0 != symbol.name && $0 != symbol.publicName }
+  }
+
   /// Calls `visit` with the range and the name of each symbol.
   func forEach(_ visit: (AddressRange, TextReference) -> Void) {
     index.forEach { symbol in

@@ -173,6 +173,56 @@ import Testing
     expectWhole(causes, stall)
   }
 
+  /// Without counts of the time without a processor, the shares of computing and of the processor that was used agree.
+  @Test mutating func withoutDelaysCausesAgreeWithProcessorUse() {
+    func shares(_ stall: Stall) -> [Cause.Kind: Double] {
+      let causes = causes(stall)
+      expectWhole(causes, stall)
+      #expect(causes.first { $0.kind == .noProcessor }?.isLikely == true)
+      return Dictionary(uniqueKeysWithValues: causes.map { ($0.kind, ($0.share.fraction * 100).rounded() / 100) })
+    }
+    let ready = stall(["c.start", "handle"]) { _, sample in sample.cpuTime = sample.age * 0.26 }
+    #expect(shares(ready) == [.computing: 0.26, .noProcessor: 0.74])
+    #expect(abs((synthetic.blame(ready).culprit?.processorUse?.share ?? 0) - 0.26) < 0.001)
+    // It waits for half of the time, and has to wait for a processor in the other half, too.
+    let inTurn = stall(["c.start", "handle", "c.clock_nanosleep"]) { place, sample in
+      sample.cpuTime = sample.age * 0.26
+      if place.isMultiple(of: 2) { sample.activity = .inSystemCall(230) }
+    }
+    let found = shares(inTurn)
+    #expect(abs((found[.sleep] ?? 0) - 0.5) < 0.03 && abs((found[.computing] ?? 0) - 0.26) < 0.01)
+    #expect(abs((found[.noProcessor] ?? 0) - 0.24) < 0.03)
+  }
+
+  /// A library that sleeps between its attempts was asked for something else.
+  @Test mutating func sleepBelowAnotherCallIsPolling() {
+    func subject(_ functions: [String]) -> Cause.Subject? {
+      let stall = stall(["c.start", "handle"] + functions + ["c.clock_nanosleep"], .inSystemCall(230))
+      let causes = causes(stall)
+      #expect(causes.map(\.kind) == [.sleep])
+      return causes.first?.parts.first?.subject
+    }
+    #expect(subject(["c.sqlite3_step", "c.usleep"]) == .work(.library("c.sqlite3_step")))
+    #expect(subject(["d.retry", "c.usleep"]) == .work(.library("d.retry")))
+    #expect(subject(["c.usleep"]) == nil && subject(["c.sleep_for"]) == nil && subject([]) == nil)
+    // To poll nothing is to sleep, too.
+    let polling = stall(["c.start", "handle", "c.curl_perform", "c.poll"], .inSystemCall(7)) { _, sample in
+      sample.evidence.arguments = [0, 0, 100, 0, 0, 0]
+    }
+    #expect(causes(polling).first?.parts.first?.subject == .work(.library("c.curl_perform")))
+  }
+
+  /// Files that are read again and again because memory is short.
+  @Test(arguments: [(0, Cause.Kind.file), (300, .file), (1500, .memory)])
+  mutating func memoryPressureIsNoFileAccess(stalled: Int, kind: Cause.Kind) {
+    let stall = stall(["c.start", "handle", "c.openat"], .inSystemCall(257)) { place, sample in
+      var surroundings = SurroundingCounters()
+      surroundings.memoryStalled = .seconds(7) + .milliseconds(stalled * place / 19)
+      sample.evidence.surroundings = surroundings
+    }
+    #expect(causes(stall).map(\.kind) == [kind] && causes(stall).first?.isLikely == (kind == .memory))
+  }
+
   /// Where the kernel does not say what the thread did, its clock does.
   @Test mutating func clocksTellWhereTheKernelDoesNot() {
     let stall = stall(["c.start", "handle", "c.sem_wait"], .unknown) { place, sample in

@@ -112,6 +112,35 @@ import Testing
     #expect(CodeOwner.owner(of: frame(raw: "$s4Shop7CatalogVMa", swift: "Shop")) == .own)
   }
 
+  /// Accessors of stored properties, and witnesses that the compiler derives, come from no line. Written ones do.
+  @Test(arguments: [
+    "$s4Shop4CartC5totalSivg", "$s4Shop4CartC5totalSivs", "$s4Shop4CartC5totalSivM", "$s4Shop4CartC5totalSivM.resume.0",
+    "$s4Shop4CartC2stSivgZ", "$s4Shop4CartC5totalSivpfi", "$s4Shop3KeyV23__derived_struct_equalsySbAC_ACtFZ",
+    "$s4Shop3KeyV4hash4intoys6HasherVz_tF", "$s4Shop3KeyV6encode2toys7Encoder_p_tKF",
+    "$s4Shop3KeyV4fromACs7Decoder_p_tKcfC",
+  ])
+  func synthesizedFunctionsAreNobodys(symbol: String) {
+    let unit = "/src/shop/Sources/Shop/main.swift"
+    #expect(CodeOwner.owner(of: frame(raw: symbol, swift: "Shop", unit: unit)) == .system)
+    #expect(CodeOwner.owner(of: frame(raw: symbol, swift: "Shop", at: unit, unit: unit)) == .own)
+  }
+
+  /// Go's runtime and standard library are the toolchain's, and modules that were fetched are dependencies.
+  @Test(
+    arguments: [
+      ("runtime.gopark", "/usr/local/go/src/runtime/proc.go", CodeOwner.system), ("runtime.mcall", nil, .system),
+      ("runtime.memmove", "/opt/go/src/runtime/memmove_amd64.s", .system),
+      ("net/http.(*conn).serve", "/opt/go/src/net/http/server.go", .system), ("net/http.(*conn).serve", nil, .system),
+      ("strings.(*Builder).grow", "strings/builder.go", .system),
+      ("github.com/lib/pq.(*conn).query", "/root/go/pkg/mod/github.com/lib/pq@v1.10.9/conn.go", .dependency),
+      ("main.handle", "/src/shop/main.go", .own), ("example.com/shop/sort.Orders", "/src/shop/sort/orders.go", .own),
+      ("sort.constprop.0", "/src/shop/sort.c", .own), ("sort.isra.0", nil, .own),
+    ] as [(String, String?, CodeOwner)]
+  )
+  func packagesOfGoHaveTheirOwners(name: String, file: String?, owner: CodeOwner) {
+    #expect(CodeOwner.owner(of: frame(name, at: file, unit: file)) == owner)
+  }
+
   /// The module of the unit tells more than what its directory is called.
   @Test func theUnitsModuleTellsWhoseGlueIs() {
     func owner(_ module: String, unitOf own: String) -> CodeOwner {

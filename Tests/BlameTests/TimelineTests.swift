@@ -37,6 +37,18 @@ import Testing
     #expect(names(timeline(functions)) == ["load", "store"])
   }
 
+  /// Two samples are a stretch where they stand for enough of the stall, and a single one is where it stands for much.
+  @Test mutating func keepsShortStretches() {
+    func of(_ counts: [(String, Int)]) -> [String?] {
+      names(timeline(counts.flatMap { Array(repeating: $0.0, count: $0.1) }))
+    }
+    #expect(of([("load", 28), ("store", 2), ("log", 10)]) == ["load", "store", "log"])
+    #expect(of([("load", 2), ("store", 1), ("log", 1)]) == ["load", "store", "log"])
+    #expect(of([("load", 20), ("store", 1), ("log", 10)]) == ["load", "log"])
+    // Turns are no stretches.
+    #expect(timeline((0..<10).map { $0 % 2 == 0 ? "load" : "store" }).isEmpty)
+  }
+
   @Test mutating func whatIsNobodysIsTold() {
     let load = Array(repeating: ["c.start", "turn", "load"], count: 30)
     let nobody = Array(repeating: ["c.start", "c.epoll"], count: 20)

@@ -236,6 +236,28 @@ private struct Simulation {
     #expect(past.declare)
   }
 
+  /// The limit is checked against the age that is certain, and the duration of a stall is the expected one.
+  @Test func durationOfStallIsTheExpectedOne() {
+    var tracker = WorkItemTracker(seed: 1)
+    var snapshot = WorkItemTracker.SlotSnapshot(
+      item: 1000,
+      doubt: 8,
+      generation: 1,
+      suspicion: 1,
+      threshold: 10,
+      earlyInterval: 5,
+      interval: 10
+    )
+    #expect(tracker.advance(snapshot, WorkItemTracker.Tick(now: 1030, elapsed: 100, allowed: 100)).declare)
+    tracker.stallRecorded()
+    snapshot.item = 0
+    #expect(tracker.advance(snapshot, WorkItemTracker.Tick(now: 1060, elapsed: 30, allowed: 100)).ended)
+    tracker.close(endedAt: 1050, lastTick: 1030, allowed: 100)
+    _ = tracker.owe()
+    // It began 0 to 8 later than 1000.
+    #expect(tracker.owed?.age == 46)
+  }
+
   /// A thread that does not answer holds up the others while it is waited for.
   @Test func aThreadThatDoesNotAnswerIsAskedLessOften() {
     var simulation = Simulation()

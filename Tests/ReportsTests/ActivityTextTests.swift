@@ -40,6 +40,13 @@ import Testing
     )
   }
 
+  /// Of children of a task that take turns no two neighbouring samples are of one.
+  @Test func computingIsSaidWithoutProcessorUse() throws {
+    var finding = try #require(fullReport().culprit)
+    (finding.processorUse, finding.waiting) = (nil, StallReport.Waiting(samples: 0, of: 13))
+    #expect(ActivityText.of(finding) == "computing: found on a processor, or ready for one, in 13 samples")
+  }
+
   /// The kernel may not tell how long a thread had no processor: then it is not said that it waited.
   @Test func whatIsNotKnownIsNotSaid() {
     #expect(text(0.1, nil) == "it used a processor 10 % of that time")

@@ -73,6 +73,23 @@ import Testing
     #expect(!CauseText.what(found).contains("%"), "\(CauseText.what(found))")
   }
 
+  /// A polling library is named, and the advice for a sleeping task has no warning.
+  @Test func sleepsHaveTheirReasons() {
+    var polling = cause(.sleep, 1, ["sqlite3_step"])
+    #expect(lines([polling]) == ["waiting in sqlite3_step, which sleeps and tries again, 100 %, 4.00 s"])
+    func next(_ change: (inout StallReport) -> Void) -> String {
+      let (stall, builder) = exampleStall()
+      var report = builder.report(of: stall)
+      change(&report)
+      return report.firstStep(polling)
+    }
+    #expect(next { _ in }.contains("the library"))
+    polling.subjects = []
+    #expect(next { _ in }.contains("where others wait"))
+    let task = StallReport.TaskTimes(suspendedSeconds: Seconds(.seconds(4)), readySeconds: Seconds(.zero))
+    #expect(!next { $0.taskTimes = task }.contains("others wait"))
+  }
+
   /// Several parts have their figures in brackets, and the whole has its own behind them.
   @Test func whatIsKnownOfTheUnknownIsTold() {
     var found = cause(.unknown, 0.1, ["no stack", "no samples of that time"])

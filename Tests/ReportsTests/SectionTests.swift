@@ -385,7 +385,7 @@ private func threadsReport() -> ThreadsReport {
       let lines = text.split(separator: "\n").filter { $0.contains("shop+0x\(number)0") }
       #expect(!lines.isEmpty && lines.allSatisfy { $0.split(separator: "shop").count == 2 }, "\(number): \(lines)")
     }
-    #expect(!text.contains("in shop\n") && !report.endText(width: 200).contains("computing"), "\(text)")
+    #expect(!text.contains("in shop\n") && !report.endText(width: 200).contains("computing:"), "\(text)")
     // A function of a library is called by that, and found by its address.
     var library = system("a function of libc.so.6")
     (library.name, library.noName) = ("libc.so.6+0x10", "the file has no symbols")

@@ -50,6 +50,33 @@ import Testing
     #expect(signature(frame(nil, at: 1)) == signature(frame(nil, at: 2)))
   }
 
+  /// Whichever of two halves is a little larger: it is one problem, and both are named.
+  @Test func tiesAreOneProblem() {
+    let names: [UInt64: String] = [16: "main", 32: "Catalog.load()", 48: "Catalog.store()"]
+    func report(_ first: Int) -> StallReport {
+      let stacks = [[32, 16], [48, 16]].map { (addresses: [UInt64]) in
+        Stack(frames: addresses.map { .programCounter(RuntimeAddress($0)) }, end: .outermost)
+      }
+      let samples = (0..<200).map { number in
+        Sample(age: .milliseconds(10 * number + 5), stack: number < first ? 0 : 1, outcome: .captured, cpuTime: nil)
+      }
+      var stall = exampleStall().0
+      (stall.samples, stall.duration, stall.lostSamples, stall.gap) = (samples, .seconds(2), 0, .zero)
+      let builder = ReportBuilder(Recording(process: exampleProcess, stacks: stacks, stalls: [stall])) { found in
+        let name = names[found.address.value]
+        let address = CodeAddress.file(FileAddress(found.address.value))
+        return [ResolvedFrame(function: name, rawName: name, module: "/opt/shop/bin/shop", address: address)]
+      }
+      return builder.report(of: stall)
+    }
+    let reports = (99...101).map(report)
+    #expect(Set(reports.map(\.signature)).count == 1)
+    for report in reports {
+      #expect(report.verdict == .noSingleCulprit)
+      #expect(report.description.contains("CULPRIT   none: between Catalog."), "\(report)")
+    }
+  }
+
   /// Everything that names the problem counts.
   @Test func otherProblemsHaveOthers() {
     let all = [

@@ -553,3 +553,31 @@ private func modulesOfThisProcess() -> [Module] {
       return Module(path: path, buildID: file.buildID, mappings: [mapping])
     }
 }
+
+/// Functions whose code the linker has made one, because it is the same (`--icf`).
+@Suite(.ownThread) struct FoldedFunctionTests {
+  @Test func namesAllFunctionsThatTheLinkerFolded() throws {
+    let fixture = try Fixture()
+    try fixture.write(
+      """
+      __attribute__((noinline)) int shop_tax(int n) { return n * 7 + 3; }
+      __attribute__((noinline)) int shop_fee(int n) { return n * 7 + 3; }
+      __attribute__((noinline)) int shop_sum(int n) { return n * 7 + 4; }
+      int main(int c, char **v) { (void)v; return shop_tax(c) + shop_fee(c) + shop_sum(c); }
+      int shop_main(int c, char **v) __attribute__((alias("main")));
+      """,
+      "icf.c"
+    )
+    try fixture.run("clang -O1 -g -ffunction-sections -fuse-ld=lld -Wl,--icf=all -o icf icf.c")
+    let file = SymbolFile(try ElfImage(path: fixture.path("icf")), search: DebugSearch())
+    func name(_ symbol: String) throws -> String? {
+      file.frames(at: try fixture.address(of: symbol, in: "icf"), module: "/opt/icf").last?.function
+    }
+    let both = try #require(try name("shop_tax"))
+    #expect(
+      both == "shop_tax or shop_fee (folded by the linker)" || both == "shop_fee or shop_tax (folded by the linker)"
+    )
+    #expect(try name("shop_fee") == both && name("shop_sum") == "shop_sum")
+    #expect(try name("main").map { ["main", "shop_main"].contains($0) } ?? false)
+  }
+}

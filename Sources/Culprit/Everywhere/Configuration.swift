@@ -119,7 +119,8 @@ extension Watchdog.Configuration {
 
     /// The application's own functions that are passed over, so that their callers are blamed; default: none.
     /// `Lock.lock()`, without labels `Lock.lock`, with the module `Shop.Lock.lock()`, with everything behind it
-    /// `Lock.*`.
+    /// `Lock.*`. Functions called `lock`, `withLock`, `acquire`, `wait` and the like are passed over without being
+    /// named, if they only wait in one blocking call. With an exclamation mark, `!Lock.wait`, they are not.
     public var wrappers: [String] = []
 
     /// Whether the debug information for reports is fetched from the servers in DEBUGINFOD_URLS (debuginfod(8)), where

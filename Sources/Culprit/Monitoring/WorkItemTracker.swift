@@ -159,6 +159,8 @@ struct WorkItemTracker {
   /// The samples that were not taken for want of processor time.
   private(set) var spared: UInt64 = 0
   private var isTask = false
+  /// How much longer than its age the work item can have taken.
+  private var doubt: UInt64 = 0
   /// Whether the age is that of the work item's end.
   private var isClosed = false
   /// What the work item may take.
@@ -307,7 +309,8 @@ struct WorkItemTracker {
       owed = Ended(
         item: item,
         generation: generation,
-        age: age,
+        // The limit is checked against the age that is certain. The duration of a stall is the expected one.
+        age: isStall ? age &+ doubt / 2 : age,
         gap: gap,
         threshold: threshold,
         spared: spared,
@@ -352,6 +355,7 @@ struct WorkItemTracker {
     sharedAt = 0
     spared = 0
     isTask = snapshot.isTask
+    doubt = snapshot.doubt
   }
 
   /// Sets the time of the sample after the one that is due now.

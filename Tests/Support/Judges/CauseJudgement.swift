@@ -12,7 +12,7 @@ package struct CauseTruth: Encodable, Sendable {
 
   /// Kinds of computation.
   package enum Work: String, Encodable, Sendable {
-    case ownCode, allocation, text, json, regularExpressions, sorting, compression, collections
+    case ownCode, allocation, text, json, codable, regularExpressions, sorting, compression, collections
   }
 
   package var name: String

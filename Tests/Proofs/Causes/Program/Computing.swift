@@ -28,6 +28,17 @@ extension Scenario {
     Scenario("computing-swift-regex", .swift, .computing, "matchInvoices(until:)", work: .regularExpressions) { stage in
       try stage.turn { matchInvoices(until: until(1.8)) }
     },
+    // Searches without a pattern are in the module of regular expressions, too.
+    Scenario("computing-swift-split", .swift, .computing, "divideAddresses(until:)", work: .text) { stage in
+      try stage.turn { divideAddresses(until: until(1.8)) }
+    },
+    Scenario("computing-swift-base64", .swift, .computing, "packLabels(until:)", work: .codable) { stage in
+      try stage.turn { packLabels(until: until(1.8)) }
+    },
+    // A deinitializer with work of its own.
+    Scenario("computing-swift-deinit", .swift, .computing, "Journal.deinit", work: .ownCode) { stage in
+      try stage.turn { keepJournal(until: until(1.8)) }
+    },
     Scenario("computing-swift-text", .swift, .computing, "renderInvoice(until:)", work: .text) { stage in
       try stage.turn { renderInvoice(until: until(1.8)) }
     },
@@ -139,6 +150,34 @@ private struct Order: Codable {
   let text = String(repeating: "invoice 2024-117 of 12.50 and ", count: 20)
   guard let pattern = try? Regex(#"invoice ([0-9]+)-([0-9]+) of ([0-9.]+)"#) else { return }
   while cause_now() < end { keep(text.matches(of: pattern).count) }
+}
+
+@inline(never) private func divideAddresses(until end: UInt64) {
+  let text = String(repeating: "Ada Lovelace :: 12 St James's Square :: London :: ", count: 20)
+  while cause_now() < end { keep(text.split(separator: " :: ").count) }
+}
+
+@inline(never) private func packLabels(until end: UInt64) {
+  let data = Data((0..<200_000).map { UInt8(truncatingIfNeeded: $0) })
+  while cause_now() < end { keep(data.base64EncodedString().utf8.count) }
+}
+
+private final class Journal {
+  let end: UInt64
+  init(until end: UInt64) { self.end = end }
+
+  deinit {
+    var sum: UInt64 = 1
+    while cause_now() < end { for number in 0..<5000 as Range<UInt64> { sum = (sum &* 31 &+ number) ^ (sum >> 7) } }
+    keep(Int(sum & 1))
+  }
+}
+
+@inline(never) private func keepJournal(until end: UInt64) {
+  var journals = [Journal(until: end)]
+  keep(journals.count)
+  journals.removeAll()
+  keep(journals.count)
 }
 
 @inline(never) private func renderInvoice(until end: UInt64) {

@@ -27,6 +27,19 @@ extension Scenario {
       }
       try stage.endlessTurn { sendParcel(postage) }
     },
+    // The kernel refuses these waits, and `swift_once` asks again and again.
+    Scenario("deadlock-swift-global", .swift, .deadlock, "loadTariffs()", holder: "loadTariffs()", [.deadlock]) {
+      stage in
+      try stage.endlessTurn { keep(tariffs) }
+    },
+    Scenario("deadlock-swift-globals", .swift, .deadlock, "loadRegions()", holder: "loadRegions()", [.deadlock]) {
+      stage in
+      Thread.detachNewThread {
+        hasRegions.wait()
+        keep(depots)
+      }
+      try stage.endlessTurn { keep(regions) }
+    },
     Scenario("deadlock-c-two", .c, .deadlock, "transfer_stock", holder: "return_goods", [.deadlock]) { stage in
       begin_returning_goods()
       try stage.endlessTurn { transfer_stock() }
@@ -62,6 +75,23 @@ private func fillPool(_ stage: Stage, _ wait: @escaping @Sendable () -> Void) th
   for _ in 0..<ProcessInfo.processInfo.activeProcessorCount * 2 { Task.detached { wait() } }
   withExtendedLifetime(watch) { while true { pause() } }
 }
+
+private let tariffs: Int = loadTariffs()
+
+@inline(never) private func loadTariffs() -> Int { tariffs + 1 }
+
+private let regions: Int = loadRegions()
+private let depots: Int = loadDepots()
+private let hasRegions = DispatchSemaphore(value: 0)
+
+@inline(never) private func loadRegions() -> Int {
+  hasRegions.signal()
+  // Until the other thread waits.
+  usleep(300_000)
+  return depots + 1
+}
+
+@inline(never) private func loadDepots() -> Int { regions + 1 }
 
 @inline(never) private func acceptReturn(_ lock: NSLock) {
   lock.lock()

@@ -43,6 +43,17 @@ extension Scenario {
       }
       try stage.turn { showStock(lock) }
     },
+    // A wrapper of a lock only waits for its caller.
+    Scenario("lock-swift-wrapper", .swift, .lock, "payInvoice(_:)", holder: "rebuildIndex()") { stage in
+      let gate = Gate()
+      onThread("keeper") { begun in
+        gate.lock()
+        begun()
+        rebuildIndex()
+        gate.unlock()
+      }
+      try stage.turn { payInvoice(gate) }
+    },
     // Who has it waits for a queue that somebody else keeps busy.
     Scenario("lock-chain", .swift, .lock, "confirmOrder(_:)", holder: "printLabels()") { stage in
       let lock = NSLock()
@@ -198,4 +209,24 @@ private let balance = Synchronization.Mutex(0)
 @inline(never) private func queryStatistics(_ queue: DispatchQueue) {
   queue.sync { keep(10) }
   keep(11)
+}
+
+private final class Gate: Sendable {
+  private let inner = NSLock()
+
+  @inline(never) func lock() {
+    inner.lock()
+    keep(1)
+  }
+
+  @inline(never) func unlock() {
+    inner.unlock()
+    keep(1)
+  }
+}
+
+@inline(never) private func payInvoice(_ gate: Gate) {
+  gate.lock()
+  keep(2)
+  gate.unlock()
 }

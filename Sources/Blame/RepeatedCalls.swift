@@ -1,0 +1,61 @@
+import CulpritStallRecord
+
+/// Algorithms of the toolchain's libraries that call functions of their callers back again and again: to compare, to convert, to visit.
+///
+/// The time of such a function belongs to the caller of the algorithm. Frameworks, which call a function back to hand work over, are
+/// not among them.
+enum RepeatedCalls {
+  /// Whether the function of `frame` is such an algorithm.
+  static func areMade(by frame: ResolvedFrame) -> Bool {
+    guard let symbol = frame.rawName else { return false }
+    if symbol.hasPrefix("$s") || symbol.hasPrefix("$S") { return isSwift(frame) }
+    if symbol.hasPrefix("_Z") || symbol.hasPrefix("_R") { return isCxxOrRust(frame) }
+    return c.contains(symbol.drop { $0 == "_" })
+  }
+
+  private static func isSwift(_ frame: ResolvedFrame) -> Bool {
+    guard let module = frame.swiftModule, SystemNames.swiftModules.contains(module), module != "_Concurrency",
+      let path = FunctionPath(frame)
+    else { return false }
+    // An optional value is one value at most.
+    if path.types.contains("Optional") || path.types.contains("Result") { return false }
+    if swift.contains(path.name) || path.name.hasPrefix("enumerate") { return true }
+    switch WorkKinds.kind(of: frame) {
+    case .sorting, .json, .codable, .collections: return true
+    default: return false
+    }
+  }
+
+  private static func isCxxOrRust(_ frame: ResolvedFrame) -> Bool {
+    guard let path = FunctionPath(frame), let outermost = path.types.first,
+      ["std", "__gnu_cxx", "core", "alloc"].contains(outermost)
+    else { return false }
+    if cxx.contains(path.name) { return true }
+    switch WorkKinds.kind(of: frame) {
+    case .sorting, .collections: return true
+    default: return false
+    }
+  }
+
+  private static let swift: Set<String> = [
+    "map", "compactMap", "flatMap", "mapValues", "compactMapValues", "filter", "reduce", "forEach", "contains", "first",
+    "firstIndex", "last", "lastIndex", "min", "max", "allSatisfy", "elementsEqual", "lexicographicallyPrecedes",
+    "starts",
+    "removeAll", "drop", "prefix", "split", "partition", "sort", "sorted", "concurrentPerform",
+  ]
+
+  /// C++'s, and Rust's.
+  private static let cxx: Set<String> = [
+    "for_each", "transform", "accumulate", "find_if", "find_if_not", "count_if", "any_of", "all_of", "none_of",
+    "remove_if", "copy_if", "generate", "lower_bound", "upper_bound", "equal_range", "binary_search", "max_element",
+    "min_element", "nth_element", "unique", "includes", "adjacent_find", "map", "filter", "fold", "try_fold", "retain",
+    "sort_by", "sort_unstable_by",
+  ]
+
+  /// The C library's and libdispatch's, without underscores.
+  private static let c: Set<Substring> = [
+    "qsort", "qsort_r", "msort_with_tmp", "sort", "bsearch", "tsearch", "tfind", "twalk", "lfind", "lsearch", "nftw",
+    "ftw",
+    "scandir", "glob", "dispatch_apply", "dispatch_apply_f",
+  ]
+}

@@ -1,0 +1,105 @@
+import CulpritStallRecord
+import Testing
+
+@testable import CulpritBlame
+
+/// Rings of threads that wait for initializations of Swift's. The kernel refuses the last wait of a ring, and `swift_once` asks again.
+@Suite struct SpinningWaitTests {
+  private var synthetic = Synthetic()
+  private let itself = [
+    "c.start", "handle", "c.taxAccessor", "c.swift_once", "loadTax", "c.taxAccessor", "c.swift_once", "c.syscall",
+  ]
+  private let first = [
+    "c.start", "handle", "c.priceAccessor", "c.swift_once", "loadPrices", "c.taxAccessor", "c.swift_once", "c.syscall",
+  ]
+  private let second = [
+    "c.start", "serve", "c.taxAccessor", "c.swift_once", "loadTax", "c.priceAccessor", "c.swift_once", "c.syscall",
+  ]
+
+  /// A stall of thread 1 that found it in `functions`, using a processor; the other threads were in `others`, from thread 2 on.
+  private mutating func stall(_ functions: [String], _ others: [[String]] = [], hasEnded: Bool = false) -> Stall {
+    let cpu = (0..<10).map { Duration.milliseconds(90 * $0) }
+    var stall = synthetic.stall(Array(repeating: functions, count: 10), cpu: cpu)
+    stall.hasEnded = hasEnded
+    for place in stall.samples.indices {
+      stall.samples[place].activity = .running
+      stall.samples[place].runDelay = .zero
+    }
+    var all = AllThreads()
+    for (place, other) in others.enumerated() {
+      let thread = ObservedThread(id: Int32(place + 2), name: "thread \(place + 2)")
+      let stack = synthetic.stall([other]).samples[0].stack
+      let activity = ThreadActivity.inSystemCall(202)
+      all.threads.append(
+        ThreadSample(thread: thread, stack: stack, outcome: .captured, cpuTime: .milliseconds(3), activity: activity)
+      )
+    }
+    stall.others = all
+    return stall
+  }
+
+  private mutating func blame(_ stall: Stall) -> Blame { synthetic.blame(stall, architecture: "x86_64") }
+
+  @Test mutating func reportsInitializationThatWaitsForItself() throws {
+    let blame = blame(stall(itself))
+    let chain = try #require(blame.waitChains.first)
+    #expect(chain.isDeadlock && chain.links.map(\.holder.id) == [1] && chain.links[0].kind == .initialization)
+    #expect(blame.causes.map(\.kind) == [.deadlock] && blame.culpritName == "loadTax")
+  }
+
+  @Test mutating func reportsInitializationsThatWaitForEachOther() throws {
+    let blame = blame(stall(first, [["c.start", "idle", "c.poll"], second]))
+    let chain = try #require(blame.waitChains.first)
+    #expect(chain.isDeadlock && chain.links.map(\.holder.id) == [3, 1] && blame.causes.map(\.kind) == [.deadlock])
+    #expect(chain.links[0].stack.contains { $0.function == "loadTax" })
+  }
+
+  /// The thread that was there first sleeps, and the other one is refused.
+  @Test mutating func reportsRingWhoseOtherThreadIsRefused() throws {
+    var stall = stall(first)
+    let seen = self.stall(second)
+    for place in stall.samples.indices {
+      stall.samples[place].activity = .inSystemCall(202)
+      stall.samples[place].cpuTime = .milliseconds(5)
+      stall.samples[place].lock = HeldLock(kind: .word, address: 100, holderID: 2, waiterID: 1)
+    }
+    stall.holders = seen.samples.map {
+      HolderSample(address: 100, thread: ObservedThread(id: 2, name: "thread 2"), isHeld: true, sample: $0)
+    }
+    let blame = blame(stall)
+    let chain = try #require(blame.waitChains.first)
+    #expect(chain.isDeadlock && chain.links.map(\.holder.id) == [2, 1] && blame.causes.map(\.kind) == [.deadlock])
+  }
+
+  /// Without accessors, which may be inlined, the only thread that initializes something is the holder.
+  @Test mutating func findsRingByExclusion() {
+    #expect(blame(stall(first)).waitChains.first?.links.map(\.holder.id) == [1])
+    #expect(blame(stall(first, [second, second])).waitChains.isEmpty)
+  }
+
+  @Test mutating func initializersThatComputeAreInNoRing() {
+    let computing = Array(itself.dropLast(3)) + ["c.sin"]
+    #expect(blame(stall(computing)).waitChains.isEmpty && blame(stall(computing)).causes.map(\.kind) == [.computing])
+    #expect(blame(stall(Array(itself.prefix(4)) + ["c.syscall"])).waitChains.isEmpty)
+  }
+
+  /// A deadlock has not ended, and is in two samples at least.
+  @Test mutating func ringsThatEndAreNoDeadlocks() {
+    #expect(blame(stall(itself, hasEnded: true)).waitChains.first?.isDeadlock == false)
+    var once = stall(itself)
+    once.samples = [once.samples[9]]
+    #expect(blame(once).waitChains.first?.isDeadlock == false)
+  }
+
+  /// `std::call_once` on itself sleeps.
+  @Test mutating func reportsOtherInitializationsThatWaitForThemselves() throws {
+    var stall = stall([
+      "c.start", "handle", "tax", "c.__pthread_once_slow", "loadTax", "tax", "c.__pthread_once_slow", "c.futex_wait",
+    ])
+    for place in stall.samples.indices {
+      stall.samples[place].activity = .inSystemCall(202)
+      stall.samples[place].cpuTime = .milliseconds(5)
+    }
+    #expect(try #require(blame(stall).waitChains.first).isDeadlock && blame(stall).causes.map(\.kind) == [.deadlock])
+  }
+}
