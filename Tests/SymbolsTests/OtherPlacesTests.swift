@@ -37,6 +37,29 @@ import Testing
     }
   }
 
+  /// A function with several implementations (IFUNC) has no name in the relocation of its stub.
+  @Test func stubsOfChosenFunctionsHaveTheNameOfTheFunction() throws {
+    let fixture = try Fixture()
+    try fixture.write(
+      """
+      static int plain(int x) { return x * 3; }
+      static int (*choose(void))(int) { return plain; }
+      int pay(int) __attribute__((ifunc("choose")));
+      extern int own_pay(int) __attribute__((alias("pay"), visibility("hidden")));
+      int call(int x) { return own_pay(x) + 1; }
+      """,
+      "chosen.c"
+    )
+    try fixture.run("gcc -O1 -shared -fPIC -o chosen.so chosen.c")
+    let lines = try fixture.run("objdump -d chosen.so").split(separator: "\n")
+    let line = try #require(lines.first { $0.contains("<*ABS*+") && $0.hasSuffix("@plt>:") })
+    let address = FileAddress(try #require(UInt64(line.prefix { $0 != " " }, radix: 16)))
+    let symbolizer = try fixture.symbolizer("chosen.so")
+    #expect(symbolizer.describe(address).stub == "pay@plt")
+    // The first entry of the table leads to the linker that loads programs.
+    #expect(symbolizer.describe(FileAddress(address.value & ~0xf - 16)).stub == "PLT stub")
+  }
+
   /// In reports they have the name that people write.
   @Test func stubsAreReadable() throws {
     let fixture = try Fixture()
@@ -53,6 +76,7 @@ import Testing
     let file = try SymbolFile(ElfImage(path: fixture.path("stubs")), search: DebugSearch())
     let frame = try #require(file.frames(at: FileAddress(address), module: "stubs").last)
     #expect(frame.function == "shop::pay@plt" && frame.rawName == ".plt")
+    #expect(demangledName("_ZN4shop3payEi@plt") == "shop::pay(int)@plt")
   }
 
   @Test func functionsOfTheKernelPageAreNamed() throws {

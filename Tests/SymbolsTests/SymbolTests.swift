@@ -170,7 +170,7 @@ struct Seeded: RandomNumberGenerator {
     ),
     ("default argument 0 of Shop.run(times: Swift.Int) -> ()", "default of times in run(times:)", "Shop"),
     ("Shop.apply(_: (Swift.Int) -> Swift.Int, to: [Swift.String : Swift.Int]) -> ()", "apply(_:to:)", "Shop"),
-    ("static Swift.Int.< infix(Swift.Int, Swift.Int) -> Swift.Bool", "Int.<", "Swift"),
+    ("static Swift.Int.< infix(Swift.Int, Swift.Int) -> Swift.Bool", "Int.<(_:_:)", "Swift"),
     // What is local to a function, or in something local, is followed by it.
     ("$defer #1 () -> () in Shop.planRoute(Swift.Int) throws -> Swift.Int", "defer in planRoute(_:)", "Shop"),
     (
@@ -207,9 +207,13 @@ struct Seeded: RandomNumberGenerator {
       "implicit closure #1 () -> Swift.String in default argument 1 of Shop.check(_: Swift.Bool, _: () -> Swift.String) -> ()",
       "default of argument 2 in check(_:_:)", "Shop"
     ),
-    ("Swift.== infix<A, B>((A, B), (A, B)) -> Swift.Bool", "operator ==", "Swift"),
-    ("static Swift.SignedNumeric.- prefix(A) -> A", "SignedNumeric.prefix -", "Swift"),
-    ("static Swift.Comparable....< infix(A, A) -> Swift.Range<A>", "Comparable....<", "Swift"),
+    ("Swift.== infix<A, B>((A, B), (A, B)) -> Swift.Bool", "operator ==(_:_:)", "Swift"),
+    ("static Shop.Vector.<+> infix(Shop.Vector, Shop.Vector) -> Shop.Vector", "Vector.<+>(_:_:)", "Shop"),
+    ("Shop.Cart.(_total in _1234ABCD).didset : Swift.Int", "Cart._total.didSet", "Shop"),
+    ("Shop.Cart.total.willset : Swift.Int", "Cart.total.willSet", "Shop"),
+    ("Shop.Cart.didset() -> ()", "Cart.didset()", "Shop"),
+    ("static Swift.SignedNumeric.- prefix(A) -> A", "SignedNumeric.prefix -(_:)", "Swift"),
+    ("static Swift.Comparable....< infix(A, A) -> Swift.Range<A>", "Comparable....<(_:_:)", "Swift"),
   ])
   func swiftNames(full: String, short: String, module: String) {
     let name = SwiftName(demangled: full)
