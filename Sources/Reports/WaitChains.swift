@@ -155,7 +155,7 @@ package enum WaitChainText {
       ? "" : "and \(Formatting.count(rest.count, "other holder")), \(Formatting.percent(share)) of the stall in all"
   }
 
-  /// Who holds up the work of `thread`, for a headline; `nil` where that is less than half of the stall.
+  /// The holder that delays `thread`, for a headline; `nil` if the wait is less than half of the stall.
   static func headline(_ chains: [StallReport.WaitChain], of thread: StallReport.Thread) -> String? {
     guard let chain = chains.first, chain.share >= 0.5, let last = chain.links.last else { return nil }
     let other = chain.links.first { $0.holder.id != thread.id }

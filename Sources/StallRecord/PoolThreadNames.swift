@@ -1,6 +1,6 @@
 extension ObservedThread {
-  /// What threads of libdispatch's pool are called, which run Swift's tasks too: the end of the label of a global queue, as much of
-  /// it as the kernel keeps.
+  /// The names of threads in libdispatch's pool, which run Swift's tasks too: the last 15 characters of a global queue's label,
+  /// as many as the kernel stores.
   private static let poolNames = Set(
     ["maintenance", "background", "utility", "default", "user-initiated", "user-interactive"]
       .flatMap { ["com.apple.root.\($0)-qos", "com.apple.root.\($0)-qos.overcommit"] }

@@ -48,7 +48,7 @@ package struct AddressDescription: Hashable, Sendable {
   package var functionName: String? { symbol?.name ?? calls.last?.rawName ?? stub }
 }
 
-/// What is known of an address, with names that lie in the file: valid only as long as the symbolizer.
+/// Symbol and calls of an address. Names are references into the file, valid only as long as the symbolizer.
 package struct FoundAddress {
   /// The address.
   package var address: FileAddress
@@ -70,7 +70,7 @@ package final class AddressSymbolizer {
 
   /// Opens the file at `path`.
   ///
-  /// - Throws: ``SymbolFileError`` when it cannot be read, is no ELF file, or has no code at addresses of its own.
+  /// - Throws: ``SymbolFileError`` when it cannot be read, is no ELF file, or is an object file or a core dump.
   package init(path: String, search: DebugSearch = DebugSearch()) throws(SymbolFileError) {
     let image: ElfImage
     do { image = try ElfImage(path: path) } catch { throw SymbolFileError(description: error.text) }
@@ -101,7 +101,7 @@ package final class AddressSymbolizer {
   /// Why debug information that is there was not used, in sentences without their end.
   package var problems: [String] { file.problems }
 
-  /// What is known of `address`, without copies of names: for printing many addresses.
+  /// Finds symbol and calls of `address` without copying names, for printing many addresses.
   package func find(_ address: FileAddress) -> FoundAddress {
     let calls = file.calls(at: address)
     var found = FoundAddress(

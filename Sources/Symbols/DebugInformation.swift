@@ -121,8 +121,8 @@ final class DebugInformation {
   /// The calls that the code at `address` is in, the innermost first; none when nothing is known of it.
   func calls(at address: UInt64) -> [SourceCall] {
     guard let code = unitCode(at: address) else { return [] }
-    let (functions, lines) = (code.functions, code.lines)
-    let chain = functions.chain(at: address)
+    let lines = code.lines
+    let chain = code.functions.chain(at: address)
     var place = SourceCall()
     if let (row, discriminator) = lines?.row(at: address) {
       place.file = lines?.path(row.file)
@@ -136,7 +136,7 @@ final class DebugInformation {
     var calls: [SourceCall] = []
     calls.reserveCapacity(chain.count)
     for number in chain.reversed() {
-      let scope = functions[number]
+      let scope = code.functions[number]
       if let found = name(of: number, scope, in: code) {
         place.name = found.text
         place.isLinkageName = found.isLinkageName
@@ -167,7 +167,8 @@ final class DebugInformation {
   }
 
   private func unitCode(at address: UInt64) -> UnitCode? {
-    if let last, last.ranges.contains(where: { $0.contains(address) }) { return last }
+    // Of a unit with many pieces the index is faster.
+    if let last, last.ranges.count <= 8, last.ranges.contains(where: { $0.contains(address) }) { return last }
     guard let found = unit(at: address) else { return nil }
     last = found
     return found

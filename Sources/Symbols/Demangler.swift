@@ -55,18 +55,18 @@ func demangle(_ rawName: String) -> DemangledName {
   return name
 }
 
-/// What the name of a PLT stub has behind that of its target.
+/// The ending of a PLT stub's name, behind the name of its target.
 private let stubEnding = "@plt"
 
-/// What `rawName` is in full, as ``demangle(_:)`` has it, in a part of the time.
+/// Returns the full name that ``demangle(_:)`` finds for `rawName`, in a part of the time.
 func demangledInFull(_ rawName: String) -> String {
   let name = VersionSuffix.removed(from: rawName)
   if name.hasSuffix(stubEnding) { return demangledInFull(String(name.dropLast(stubEnding.count))) + stubEnding }
   guard name.utf8.count <= lengthMax else { return name }
-  return swiftName(name) ?? OlderRustName(name)?.path ?? cxxName(name) ?? RustName(name)?.full ?? name
+  return swiftName(name) ?? OlderRustName(name)?.path ?? cxxName(name) ?? RustName.full(name) ?? name
 }
 
-/// No compiler makes a longer name for a function that somebody would recognise.
+/// The longest name that is demangled. Longer ones are unreadable.
 private let lengthMax = 8192
 
 private func demangleWhole(_ rawName: String) -> DemangledName {

@@ -108,8 +108,8 @@ final class ElfImage {
     section.type == ElfFormat.noBits ? nil : bytes.part(section.offset, section.size)
   }
 
-  /// The content of the section called `name`, inflated as needed. Sections of split units are joined if several have the
-  /// name: compilers write each type to a section of its own, and no linker joins those.
+  /// The content of the section called `name`, inflated as needed. Sections of split units with the same name are joined:
+  /// compilers write one for each type, and linkers do not process these files.
   ///
   /// - Throws: ``ElfError`` when it is compressed in a way that cannot be undone.
   func content(of name: String) throws(ElfError) -> SectionContent? {

@@ -17,7 +17,7 @@ struct OlderRustName {
       components.append(rest.prefix(count))
       rest = rest.dropFirst(count)
     }
-    // What the compiler and LLVM add stands behind the E: ".llvm.A5310EB9", ".cold".
+    // The compiler and LLVM add endings behind the E: ".llvm.A5310EB9", ".cold".
     let ending = rest.dropFirst()
     guard rest.first != nil, ending.first == nil || ending.first == UInt8(ascii: "."),
       let hash = components.popLast(), Self.isHash(hash), !components.isEmpty
@@ -46,7 +46,7 @@ struct OlderRustName {
     var text = ""
     while let first = rest.first {
       if first == "$" {
-        // Of an escape that is not known the rest stays as it is.
+        // Text from an unknown escape on is not decoded.
         guard let end = rest.dropFirst().firstIndex(of: "$"), let meaning = meaning(rest[..<end].dropFirst()) else {
           return text + rest
         }

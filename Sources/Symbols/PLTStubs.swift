@@ -3,7 +3,7 @@
 /// The relocations of the table (`.rela.plt`, `.rel.plt`) name a function for each entry of the global offset table (GOT);
 /// what a stub jumps through is read from its instructions, where the processor is known.
 struct PLTStubs {
-  /// What a stub leads to.
+  /// The destination of a stub.
   enum Target: Equatable {
     /// The function of this name.
     case function(String)

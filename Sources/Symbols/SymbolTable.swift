@@ -7,7 +7,7 @@ final class SymbolTable {
   private let names: Bytes
   private let image: ElfImage  // keeps `names`
   /// Where `main` begins, if the table has it.
-  private(set) var main: UInt64?
+  private(set) lazy var main = index.globalFunction { Self.isMain(names, $0) }
 
   /// How many addresses have a symbol of their own.
   var count: Int { index.count }
@@ -54,7 +54,6 @@ final class SymbolTable {
       else { continue }
       let start = addresses.code(of: symbol)
       guard bounds.end(at: start) > start, rank != .label || !Self.isMark(names, name) else { continue }
-      if symbol.binding == 1, main == nil, Self.isMain(names, name) { main = start }
       let (end, overflow) = start.addingReportingOverflow(symbol.size)
       symbols.append(
         SymbolIndex.Symbol(

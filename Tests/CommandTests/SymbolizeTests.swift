@@ -219,7 +219,7 @@ import Testing
     #expect(try culprit(["symbolize", "-e", "/etc/passwd", "0"]).error == "culprit: /etc/passwd is not an ELF file\n")
   }
 
-  /// Files without code at addresses of their own are refused, where `??` would look like an answer.
+  /// Object files and core dumps are refused, because `??` would look like an answer.
   @Test func refusesObjectFilesAndCoreDumps() throws {
     try withProgram { directory in
       _ = try shell("g++ -g -c -o shop.o shop.cpp", in: directory)

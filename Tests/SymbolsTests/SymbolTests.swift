@@ -44,6 +44,22 @@ import Testing
     #expect(name(index, 0x28) == nil)
   }
 
+  /// Starts are sorted by parts of their bits: near each other, far apart, and the same.
+  @Test func symbolsAreSortedByStartAndThenByRank() {
+    var random = SystemRandomNumberGenerator()
+    var starts = (0..<3000).map { UInt64.random(in: 1...UInt64(1) << UInt64($0 % 63), using: &random) }
+    starts += [UInt64.max - 1, 1]
+    let ranks: [SymbolIndex.Symbol.Rank] = [.globalFunction, .label, .localFunction]
+    let symbols = starts.enumerated().map { symbol($1, $1, UInt32($0), ranks[$0 % 3]) }
+    var found: [SymbolIndex.Symbol] = []
+    SymbolIndex(symbols, limit: { _ in .max }).forEach { found.append($0) }
+    #expect(found.map(\.start) == Set(starts).sorted())
+    for (start, group) in Dictionary(grouping: symbols, by: \.start) where group.count > 1 {
+      let best = group.min { $0.isBetter(than: $1) }
+      #expect(found.first { $0.start == start }?.name == best?.name)
+    }
+  }
+
   /// Assembly has labels inside functions: a place in one is not another function.
   @Test func labelsInsideFunctionsAreNoFunctions() {
     let index = SymbolIndex([symbol(0x10, 0x40, 1), symbol(0x20, 0x20, 2, .label)], limit: { _ in 0x100 })

@@ -1,7 +1,7 @@
 import CulpritStallRecord
 import CulpritSymbols
 
-/// Writes what is known of addresses as JSON: one object on a line for each.
+/// Writes functions, files and lines of addresses as JSON, one object on a line for each address.
 struct AddressJSON {
   /// The members `function` and `rawName` of a name, by the place of the name in the file.
   private var functions: [UnsafeRawPointer: [UInt8]] = [:]
@@ -13,7 +13,7 @@ struct AddressJSON {
     bytes.append(text: "\"")
     if let symbol = found.symbol {
       bytes.append(text: ",\"symbol\":{\"name\":")
-      bytes.append(quoted: symbol.name)
+      bytes.append(quoted: symbol.name.bytes)
       bytes.append(text: ",\"start\":\"0x")
       bytes.append(symbol.range.start, radix: 16)
       bytes.append(text: "\",\"end\":\"0x")
@@ -21,7 +21,7 @@ struct AddressJSON {
       bytes.append(text: "\"")
       if let file = symbol.file {
         bytes.append(text: ",\"file\":")
-        bytes.append(quoted: file)
+        bytes.append(quoted: file.bytes)
       }
       bytes.append(text: "}")
     }
@@ -39,7 +39,11 @@ struct AddressJSON {
   private mutating func append(_ call: SourceCall, _ name: TextReference?, to bytes: inout [UInt8]) {
     if let name { bytes += function(name) } else { bytes.append(text: "\"function\":null,\"rawName\":null") }
     bytes.append(text: call.isInlined ? ",\"inlined\":true,\"file\":" : ",\"inlined\":false,\"file\":")
-    bytes.append(text: call.file.map(quotedJSON) ?? "null")
+    if var file = call.file {
+      file.withUTF8 { bytes.append(quoted: UnsafeRawBufferPointer($0)) }
+    } else {
+      bytes.append(text: "null")
+    }
     bytes.append(text: ",\"line\":")
     bytes.append(UInt64(call.line), radix: 10)
     bytes.append(text: ",\"column\":")
@@ -61,26 +65,25 @@ struct AddressJSON {
 extension [UInt8] {
   /// Appends the digits of `number`. Interpolation would take ten times as long.
   mutating func append(_ number: UInt64, radix: UInt64) {
-    var rest = number
-    let start = count
-    repeat {
-      let digit = UInt8(rest % radix)
+    var place: UInt64 = 1
+    while number / place >= radix { place *= radix }
+    while place > 0 {
+      let digit = UInt8(number / place % radix)
       append(digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10)
-      rest /= radix
-    } while rest > 0
-    self[start...].reverse()
+      place /= radix
+    }
   }
 
   fileprivate mutating func append(text: String) { append(contentsOf: text.utf8) }
 
   /// Appends `text` as ``quotedJSON(_:)`` has it.
-  fileprivate mutating func append(quoted text: TextReference) {
-    let isPlain = text.bytes.allSatisfy {
+  fileprivate mutating func append(quoted text: UnsafeRawBufferPointer) {
+    let isPlain = text.allSatisfy {
       0x20 <= $0 && $0 < 0x7f && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\")
     }
-    guard isPlain else { return append(text: quotedJSON(text.string)) }
+    guard isPlain else { return append(text: quotedJSON(String(decoding: text, as: UTF8.self))) }
     append(UInt8(ascii: "\""))
-    append(contentsOf: text.bytes)
+    append(contentsOf: text)
     append(UInt8(ascii: "\""))
   }
 }

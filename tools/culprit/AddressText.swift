@@ -153,7 +153,7 @@ struct AddressText {
     }
   }
 
-  /// What stands behind a function's name.
+  /// The text between a function's name and its place.
   private var separator: String { options.prettyPrint ? " at " : "\n" }
 
   private mutating func appendName(_ name: TextReference?) {
