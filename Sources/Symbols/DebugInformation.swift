@@ -167,7 +167,7 @@ final class DebugInformation {
   }
 
   private func unitCode(at address: UInt64) -> UnitCode? {
-    // Of a unit with many pieces the index is faster.
+    // The index is faster than a search of many pieces.
     if let last, last.ranges.count <= 8, last.ranges.contains(where: { $0.contains(address) }) { return last }
     guard let found = unit(at: address) else { return nil }
     last = found

@@ -4,9 +4,9 @@
 /// what a stub jumps through is read from its instructions, where the processor is known.
 struct PLTStubs {
   /// The destination of a stub.
-  enum Target: Equatable {
+  enum Target {
     /// The function of this name.
-    case function(String)
+    case function(TextReference)
     /// One of several implementations (IFUNC): the function at this address chooses it when the program starts.
     case resolver(UInt64)
     case unknown
@@ -37,7 +37,9 @@ struct PLTStubs {
       let bytes = (image.raw(section) ?? .none).ordered(isBigEndian: false)
       // Stubs for aarch64 have 16 bytes or 24: they are found by instructions.
       let isArm = machine == Machine.aarch64
-      let entryBytes: UInt64 = isArm ? 4 : section.name == ".plt.got" ? 8 : 16
+      // The entries of .plt are as short as those of .plt.got in a program that loads no libraries.
+      let isShort = section.name == ".plt.got" || machine == Machine.amd64 && section.alignment == 8
+      let entryBytes: UInt64 = isArm ? 4 : isShort ? 8 : 16
       sections.append(
         Section(
           range: AddressRange(start: section.address, end: end),
@@ -77,7 +79,7 @@ struct PLTStubs {
         var symbol = table.cursor(at: Int(information >> (is64 ? 32 : 8)) * symbolBytes)
         let name = Int(symbol.u32())
         guard !symbol.hasFailed, name != 0, let text = texts.text(at: name) else { continue }
-        targets[gotEntry] = .function(text.string)
+        targets[gotEntry] = .function(text)
       }
     }
   }

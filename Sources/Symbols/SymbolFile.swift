@@ -103,7 +103,7 @@ final class SymbolFile {
   /// The name of the PLT stub at `address`, `poll@plt`, or `PLT stub` without a known target; `nil` when there is none.
   func pltStub(at address: FileAddress) -> String? {
     switch pltStubs.target(at: address.value) {
-    case .function(let name): name + "@plt"
+    case .function(let name): name.string + "@plt"
     case .resolver(let start): symbol(at: FileAddress(start)).map { $0.name.string + "@plt" } ?? "PLT stub"
     case .unknown: "PLT stub"
     case nil: nil

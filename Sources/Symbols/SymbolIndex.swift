@@ -40,7 +40,7 @@ struct SymbolIndex {
   private let aliases: [(start: UInt64, name: UInt32)]
   /// For starts whose best name is reserved for the implementation of C, one that is not; sorted by start.
   private let publicNames: [(start: UInt64, name: UInt32)]
-  /// The highest end among the symbols up to each place, where some lie in others: tells when searching backwards can stop.
+  /// The highest end among the symbols up to each place, where a backward search can stop. Empty if no symbol lies in another.
   private let highestEnd: [UInt64]
 
   var count: Int { symbols.count }

@@ -56,8 +56,33 @@ import Testing
     let address = FileAddress(try #require(UInt64(line.prefix { $0 != " " }, radix: 16)))
     let symbolizer = try fixture.symbolizer("chosen.so")
     #expect(symbolizer.describe(address).stub == "pay@plt")
-    // The first entry of the table leads to the linker that loads programs.
+    // The first entry of the table leads to the dynamic linker.
     #expect(symbolizer.describe(FileAddress(address.value & ~0xf - 16)).stub == "PLT stub")
+  }
+
+  /// Programs without libraries have shorter stubs, for chosen functions only.
+  @Test func stubsOfStaticProgramsHaveTheNameOfTheFunction() throws {
+    let fixture = try Fixture()
+    try fixture.write(
+      """
+      static int plain(int x) { return x * 3; }
+      static int other(int x) { return x * 5; }
+      static int (*choose(void))(int) { return plain; }
+      static int (*decide(void))(int) { return other; }
+      int pay(int) __attribute__((ifunc("choose")));
+      int refund(int) __attribute__((ifunc("decide")));
+      void _start(void) { for (int i = 0;; i++) i += pay(i) + refund(i); }
+      """,
+      "static.c"
+    )
+    try fixture.run("gcc -O1 -static -nostdlib -no-pie -fno-pie -o static static.c")
+    let image = try ElfImage(path: fixture.path("static"))
+    let table = try #require(image.sections.first { $0.name == ".plt" })
+    let symbolizer = try fixture.symbolizer("static")
+    let names = stride(from: table.address, to: table.address + table.size, by: 4)
+      .map { symbolizer.describe(FileAddress($0)).stub ?? "" }
+    #expect(names.count == 4 && names[0] == names[1] && names[2] == names[3])
+    #expect(Set(names) == ["pay@plt", "refund@plt"])
   }
 
   /// In reports they have the name that people write.

@@ -1,4 +1,4 @@
-/* Runs a command and writes what it took to descriptor 3: nanoseconds in all, microseconds of processor time, the peak
+/* Runs a command and writes its cost to descriptor 3: nanoseconds in all, microseconds of processor time, the peak
  * of resident memory in KiB, and the status as wait(2) has it.
  *
  * Linux counts the memory of the process that starts a program as the program's own peak (setmax_mm_hiwater_rss in
