@@ -104,7 +104,8 @@ final class SymbolFile {
   func pltStub(at address: FileAddress) -> String? {
     switch pltStubs.target(at: address.value) {
     case .function(let name): name.string + "@plt"
-    case .resolver(let start): symbol(at: FileAddress(start)).map { $0.name.string + "@plt" } ?? "PLT stub"
+    case .resolver(let start):
+      symbol(at: FileAddress(start)).map { ($0.publicName ?? $0.name).string + "@plt" } ?? "PLT stub"
     case .unknown: "PLT stub"
     case nil: nil
     }
