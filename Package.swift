@@ -324,6 +324,8 @@ func proofs(_ folder: String) -> [Target] {
       ],
       path: "\(folder)/Benchmarks/Program"
     ),
+    // Starts a program and reports its processor time and memory.
+    .executableTarget(name: "bench-launcher", path: "\(folder)/Benchmarks/Launcher"),
     // What the benchmarks observe, and other ways to do it.
     .target(name: "BenchmarkPeers", path: "\(folder)/Benchmarks/Peers", linkerSettings: [.linkedLibrary("dl")]),
     .executableTarget(

@@ -57,9 +57,9 @@ package struct StallProfile {
     log: SampleLog? = nil,
     store: (any OverflowStore)? = nil
   ) {
-    var (stall, log) = (observed, log ?? SampleLog(observed.samples))
+    var (stall, log) = (observed.namingPoolThreads, log ?? SampleLog(observed.samples))
     if stall.source.kind == .pool, !log.namesThreads {
-      stall = PoolOccupants.observed(observed, stacks.recorded, stacks.resolve)
+      stall = PoolOccupants.observed(stall, stacks.recorded, stacks.resolve)
       log = SampleLog(stall.samples)
     }
     self.stall = stall

@@ -160,10 +160,10 @@ struct PageArticle {
       let what = link.hasHolderEnded ? "has ended" : link.isLikely ? "likely has it" : "has it"
       // A ring leads back to the thread that is drawn first.
       if isLast, chain.isCycle, link.holder.id == report.thread.id {
-        markup += box(threadName(link.holder), "\(what): the ring is closed", nil, kind: "stuck again", stack: nil)
+        markup += box(threadName(report.thread), "\(what): the ring is closed", nil, kind: "stuck again", stack: nil)
       } else {
         markup += box(
-          threadName(link.holder),
+          WaitChainText.name(link, beside: report.thread),
           what,
           link.culprit?.function ?? link.stack?.functions.first,
           kind: isLast ? "holder" : "between",

@@ -12,7 +12,7 @@ package struct EventText: Sendable {
   /// The text about `stall` of `process`, of which no more than that is known. Made when it is asked for: there can be
   /// thousands of events in a moment.
   package init(_ stall: Stall, of process: ObservedProcess?, isHang: Bool) {
-    (source, thread, start) = (stall.source, stall.thread, stall.began)
+    (source, thread, start) = (stall.source, stall.namingPoolThreads.thread, stall.began)
     (threshold, age) = (stall.threshold, stall.duration)
     self.process = process
     self.isHang = isHang

@@ -33,7 +33,13 @@ package struct ReportBuilder {
 
   /// Who is to blame for `stall`.
   package func blame(for stall: Stall) -> Blame {
-    Blame(stall: stall, stacks: recording.stacks, rules: rules, architecture: architecture, resolve: resolve)
+    Blame(
+      stall: stall.namingPoolThreads,
+      stacks: recording.stacks,
+      rules: rules,
+      architecture: architecture,
+      resolve: resolve
+    )
   }
 
   /// The report of a stall.
@@ -44,6 +50,7 @@ package struct ReportBuilder {
   ///   - repeats: How many stalls of the same culprit were counted since the previous report.
   /// - Returns: The report.
   package func report(of stall: Stall, blame: Blame? = nil, repeats: Int = 0) -> StallReport {
+    let stall = stall.namingPoolThreads
     let blame = blame ?? self.blame(for: stall)
     let groups = stall.others.map {
       ThreadGroup.groups(of: $0, stacks: recording.stacks, resolve: resolve)
@@ -83,6 +90,7 @@ package struct ReportBuilder {
 
   /// All threads of `all`, whose stacks are the recording's.
   package func threads(of all: AllThreads) -> ThreadsReport {
+    let all = all.namingPoolThreads
     let groups = ThreadGroup.groups(of: all, stacks: recording.stacks, resolve: resolve)
     let names = FunctionNames(groups.flatMap(\.frames))
     return ReportMaker(rules: rules, architecture: architecture, names: names).threads(all, groups)

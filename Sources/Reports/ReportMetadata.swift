@@ -74,7 +74,7 @@ extension StallReport {
     switch verdict {
     case .culprit:
       guard let culprit else { return stuck }
-      let holder = WaitChainText.headline(waitChains, of: thread.id).map { ", \($0)" } ?? ""
+      let holder = WaitChainText.headline(waitChains, of: thread).map { ", \($0)" } ?? ""
       return "\(stuck): \(Self.placed(culprit.function)) took \(Formatting.percent(culprit.share))\(holder)"
     case .noStacks: return "\(stuck): no stack was captured"
     case .suspended: return suspendedIn.map { "\(stuck): suspended in \(suspension($0))" } ?? stuck

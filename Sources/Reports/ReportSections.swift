@@ -107,7 +107,7 @@ package struct ReportSections: Sendable {
     var sections = worth.prefix(Self.chains)
       .compactMap { chain -> ReportSection? in
         var section = ReportSection(chain.isDeadlock ? "DEADLOCK" : "HOLDER", [WaitChainText.heading(chain)])
-        section?.add(items: WaitChainText.lines(chain))
+        section?.add(items: WaitChainText.lines(chain, of: report.thread))
         return section
       }
     if let last = sections.indices.last { sections[last].add(WaitChainText.rest(worth, shown: Self.chains)) }

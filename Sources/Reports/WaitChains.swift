@@ -115,11 +115,11 @@ package enum WaitChainText {
   }
 
   /// Of each link who holds what, and where; the last one holds everything up.
-  static func lines(_ chain: StallReport.WaitChain) -> [String] {
+  static func lines(_ chain: StallReport.WaitChain, of thread: StallReport.Thread) -> [String] {
     chain.links.enumerated()
       .map { number, link in
         let doing = doing(link)
-        var text = (link.isLikely ? "likely " : "") + holder(number, chain)
+        var text = (link.isLikely ? "likely " : "") + holder(number, chain, thread)
         if let next = waitsFor(number, chain) { text += ", itself waiting for \(next)" }
         return doing.isEmpty ? text : "\(text), \(doing)"
       }
@@ -155,32 +155,43 @@ package enum WaitChainText {
       ? "" : "and \(Formatting.count(rest.count, "other holder")), \(Formatting.percent(share)) of the stall in all"
   }
 
-  /// Who holds up the work of thread `id`, for a headline; `nil` where that is less than half of the stall.
-  static func headline(_ chains: [StallReport.WaitChain], of id: Int32) -> String? {
+  /// The holder that delays `thread`, for a headline; `nil` if the wait is less than half of the stall.
+  static func headline(_ chains: [StallReport.WaitChain], of thread: StallReport.Thread) -> String? {
     guard let chain = chains.first, chain.share >= 0.5, let last = chain.links.last else { return nil }
-    let other = chain.links.first { $0.holder.id != id }
-    if chain.isDeadlock { return "in a deadlock with \(other.map(name) ?? "itself")" }
+    let other = chain.links.first { $0.holder.id != thread.id }
+    if chain.isDeadlock { return "in a deadlock with \(other.map { name($0, beside: thread) } ?? "itself")" }
     let holder = chain.isCycle ? other ?? last : last
     let function = holder.culprit.map { " in \($0.function.displayName)" } ?? ""
-    return (chain.links.contains(where: \.isLikely) ? "likely " : "") + "waiting for \(name(holder))\(function)"
+    return (chain.links.contains(where: \.isLikely) ? "likely " : "")
+      + "waiting for \(name(holder, beside: thread))\(function)"
   }
 
-  /// The thread that held it.
-  package static func name(_ link: StallReport.WaitLink) -> String {
-    "thread \(link.holder.id)" + (link.holder.name.isEmpty ? "" : " \"\(abridged(link.holder.name))\"")
+  /// The thread that held it, where `stalled` is the one that waits. A new thread has the name of the thread that started it, so
+  /// both can have the same.
+  package static func name(_ link: StallReport.WaitLink, beside stalled: StallReport.Thread) -> String {
+    let holder = link.holder
+    guard !holder.name.isEmpty else { return "thread \(holder.id)" }
+    let name = "\"\(abridged(holder.name))\""
+    let isNamesake = holder.name == stalled.name && holder.id != stalled.id
+    return isNamesake ? "another thread called \(name) (\(holder.id))" : "thread \(holder.id) \(name)"
   }
 
   /// Who holds what by link `number`, or why it is not let go.
-  private static func holder(_ number: Int, _ chain: StallReport.WaitChain) -> String {
+  private static func holder(
+    _ number: Int,
+    _ chain: StallReport.WaitChain,
+    _ stalled: StallReport.Thread
+  ) -> String {
     let link = chain.links[number]
+    let thread = name(link, beside: stalled)
     // What the heading or the line before has named.
     let isNamed = number > 0 || !chain.isDeadlock || chain.links.count == 1
     let object = isNamed ? "\(number > 0 ? "that" : "the") \(noun(link))" : object(link)
-    if chain.isCycle, chain.links.count == 1 { return "\(name(link)) had \(object) already" }
-    if link.kind == .threadEnd { return "\(name(link)) had not ended" }
-    if link.hasHolderEnded { return "\(name(link)) held \(object) and has ended: nobody is left to let go" }
-    if link.kind == .initialization { return "\(name(link)) was at \(object)" }
-    return "\(name(link)) \(link.kind == .queue ? "had" : "held") \(object)"
+    if chain.isCycle, chain.links.count == 1 { return "\(thread) had \(object) already" }
+    if link.kind == .threadEnd { return "\(thread) had not ended" }
+    if link.hasHolderEnded { return "\(thread) held \(object) and has ended: nobody is left to let go" }
+    if link.kind == .initialization { return "\(thread) was at \(object)" }
+    return "\(thread) \(link.kind == .queue ? "had" : "held") \(object)"
   }
 
   private static func object(_ link: StallReport.WaitLink) -> String {

@@ -38,16 +38,28 @@ package struct AddressDescription: Hashable, Sendable {
   package var symbol: Symbol?
   /// The calls that the code is in, the innermost first, from debug information; none without it.
   package var calls: [AddressCall]
-  /// The PLT stub that the address is in, `poll@plt`; empty when it is not known what it leads to.
+  /// The PLT stub that the address is in, `poll@plt`, or `PLT stub` without a known target.
   package var stub: String?
   /// Why there is no name; `nil` when there is one.
   package var missing: MissingNameReason?
 
   /// The raw name of the function at the address that has code of its own: from the symbol table, else from debug
   /// information, else that of a stub.
-  package var functionName: String? {
-    symbol?.name ?? calls.last?.rawName ?? stub.flatMap { $0.isEmpty ? nil : $0 }
-  }
+  package var functionName: String? { symbol?.name ?? calls.last?.rawName ?? stub }
+}
+
+/// Symbol and calls of an address. Names are references into the file, valid only as long as the symbolizer.
+package struct FoundAddress {
+  /// The address.
+  package var address: FileAddress
+  /// The symbol that covers the address.
+  package var symbol: SymbolMatch?
+  /// The calls that the code is in, the innermost first, from debug information; none without it.
+  package var calls: [SourceCall]
+  /// The PLT stub that the address is in.
+  package var stub: String?
+  /// Why there is no name; `nil` when there is one.
+  package var missing: MissingNameReason?
 }
 
 /// Describes addresses of one file, as the file states them.
@@ -58,10 +70,22 @@ package final class AddressSymbolizer {
 
   /// Opens the file at `path`.
   ///
-  /// - Throws: ``SymbolFileError`` when it cannot be read or is no ELF file.
+  /// - Throws: ``SymbolFileError`` when it cannot be read, is no ELF file, or is an object file or a core dump.
   package init(path: String, search: DebugSearch = DebugSearch()) throws(SymbolFileError) {
-    do { file = try SymbolFile(ElfImage(path: path), search: search) } catch {
-      throw SymbolFileError(description: error.text)
+    let image: ElfImage
+    do { image = try ElfImage(path: path) } catch { throw SymbolFileError(description: error.text) }
+    switch image.type {
+    case ElfFormat.objectFile:
+      throw SymbolFileError(
+        description: "cannot name addresses of \(path): it is an object file (.o, .ko), and code has no address before"
+          + " it is linked or loaded; use the linked file"
+      )
+    case ElfFormat.coreDump:
+      throw SymbolFileError(
+        description: "cannot name addresses of \(path): it is a core dump, which has no symbols; use the program or"
+          + " library that the address is in"
+      )
+    default: file = SymbolFile(image, search: search)
     }
   }
 
@@ -77,24 +101,38 @@ package final class AddressSymbolizer {
   /// Why debug information that is there was not used, in sentences without their end.
   package var problems: [String] { file.problems }
 
+  /// Finds symbol and calls of `address` without copying names, for printing many addresses.
+  package func find(_ address: FileAddress) -> FoundAddress {
+    let calls = file.calls(at: address)
+    var found = FoundAddress(
+      address: address,
+      symbol: file.symbol(at: address, preferring: calls.last?.name),
+      calls: calls
+    )
+    guard found.symbol == nil, calls.last?.name == nil else { return found }
+    found.stub = file.pltStub(at: address)
+    if found.stub == nil { found.missing = file.hasSymbols ? .noSymbolHere : .noSymbols }
+    return found
+  }
+
   /// What is known of `address`.
   package func describe(_ address: FileAddress) -> AddressDescription {
-    let calls = file.calls(at: address)
-    let symbol = file.symbol(at: address, preferring: calls.last?.name)
-      .map {
-        AddressDescription.Symbol(
-          name: $0.name.string,
-          start: FileAddress($0.range.start),
-          end: FileAddress($0.range.end),
-          file: $0.file?.string
-        )
-      }
-    var description = AddressDescription(address: address, symbol: symbol, calls: calls.map(AddressCall.init))
-    if description.functionName == nil { description.stub = file.pltStub(at: address) }
-    if description.functionName == nil, description.stub == nil {
-      description.missing = file.hasSymbols ? .noSymbolHere : .noSymbols
+    let found = find(address)
+    let symbol = found.symbol.map {
+      AddressDescription.Symbol(
+        name: $0.name.string,
+        start: FileAddress($0.range.start),
+        end: FileAddress($0.range.end),
+        file: $0.file?.string
+      )
     }
-    return description
+    return AddressDescription(
+      address: address,
+      symbol: symbol,
+      calls: found.calls.map(AddressCall.init),
+      stub: found.stub,
+      missing: found.missing
+    )
   }
 }
 
@@ -118,4 +156,4 @@ extension AddressCall {
 
 /// What a raw name means in its language: a Swift, C++ or Rust name with everything that the demangler knows about it, or
 /// `rawName` itself.
-package func demangledName(_ rawName: String) -> String { demangle(rawName).full }
+package func demangledName(_ rawName: String) -> String { demangledInFull(rawName) }

@@ -48,19 +48,29 @@ struct Bytes {
   var array: [UInt8] { Array(UnsafeRawBufferPointer(start: base, count: count)) }
 }
 
-/// Text inside a file, not copied.
-struct TextReference: Equatable {
-  let base: UnsafeRawPointer
-  let count: Int
+/// Text inside a file, not copied: valid only as long as the file is open.
+package struct TextReference: Equatable {
+  /// Where the text is.
+  package let base: UnsafeRawPointer
+  /// How many bytes it has.
+  package let count: Int
+
+  init(base: UnsafeRawPointer, count: Int) {
+    self.base = base
+    self.count = count
+  }
+
+  /// The bytes of the text.
+  package var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: base, count: count) }
 
   /// A copy; what is not UTF-8 is repaired.
-  var string: String {
+  package var string: String {
     // SAFETY: `Bytes.text(at:)` has found the end of the text inside its section.
-    String(decoding: UnsafeRawBufferPointer(start: base, count: count), as: UTF8.self)
+    String(decoding: bytes, as: UTF8.self)
   }
 
   /// Whether both are the same text.
-  static func == (left: TextReference, right: TextReference) -> Bool {
+  package static func == (left: TextReference, right: TextReference) -> Bool {
     // SAFETY: both have `count` bytes.
     left.count == right.count && memcmp(left.base, right.base, left.count) == 0
   }

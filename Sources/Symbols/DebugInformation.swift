@@ -1,23 +1,23 @@
 import CulpritStallRecord
 
 /// A call, as debug information tells it: the function, and where in it the code is.
-struct SourceCall {
+package struct SourceCall {
   /// The function's name as linkers know it, or as it is written where that is all there is; `nil` when there is none.
-  var name: TextReference?
+  package var name: TextReference?
   /// Whether ``name`` is one for linkers.
-  var isLinkageName = false
+  package var isLinkageName = false
   /// Whether the function was inlined into the next one.
-  var isInlined = false
+  package var isInlined = false
   /// The path of the file, `nil` when it is not known.
-  var file: String?
+  package var file: String?
   /// The line, from 1; 0 for code that comes from no line.
-  var line: UInt32 = 0
+  package var line: UInt32 = 0
   /// The column, from 1; 0 when it is not known.
-  var column: UInt16 = 0
+  package var column: UInt16 = 0
   /// Which of several blocks on the line, 0 for the first.
-  var discriminator: UInt32 = 0
+  package var discriminator: UInt32 = 0
   /// Where the function begins that has this code, when it is in several pieces: the hot one. Not for inlined functions.
-  var entry: UInt64?
+  package var entry: UInt64?
 }
 
 /// What debug information says of code: functions, lines, inlined calls.
@@ -121,8 +121,8 @@ final class DebugInformation {
   /// The calls that the code at `address` is in, the innermost first; none when nothing is known of it.
   func calls(at address: UInt64) -> [SourceCall] {
     guard let code = unitCode(at: address) else { return [] }
-    let (functions, lines) = (code.functions, code.lines)
-    let chain = functions.chain(at: address)
+    let lines = code.lines
+    let chain = code.functions.chain(at: address)
     var place = SourceCall()
     if let (row, discriminator) = lines?.row(at: address) {
       place.file = lines?.path(row.file)
@@ -136,7 +136,7 @@ final class DebugInformation {
     var calls: [SourceCall] = []
     calls.reserveCapacity(chain.count)
     for number in chain.reversed() {
-      let scope = functions[number]
+      let scope = code.functions[number]
       if let found = name(of: number, scope, in: code) {
         place.name = found.text
         place.isLinkageName = found.isLinkageName
@@ -167,7 +167,8 @@ final class DebugInformation {
   }
 
   private func unitCode(at address: UInt64) -> UnitCode? {
-    if let last, last.ranges.contains(where: { $0.contains(address) }) { return last }
+    // The index is faster than a search of many pieces.
+    if let last, last.ranges.count <= 8, last.ranges.contains(where: { $0.contains(address) }) { return last }
     guard let found = unit(at: address) else { return nil }
     last = found
     return found

@@ -39,9 +39,15 @@ struct DemangledName: Equatable {
 /// What `rawName`, as it stands in a symbol table, means: a Swift, a C++, a Rust or a plain name. Copies and parts that a
 /// compiler has made of a function have that function's short name.
 ///
-/// The short name has at most 100 characters.
+/// The short name has at most 100 characters, and four more for a stub: `shop::pay@plt`.
 func demangle(_ rawName: String) -> DemangledName {
   let unversioned = VersionSuffix.removed(from: rawName)
+  if unversioned.hasSuffix(stubEnding) {
+    var name = demangle(String(unversioned.dropLast(stubEnding.count)))
+    name.short += stubEnding
+    name.full += stubEnding
+    return name
+  }
   let function = CopySuffix.removed(from: unversioned)
   var name = demangleWhole(String(function))
   if function.utf8.count < unversioned.utf8.count { name.full = demangleWhole(unversioned).full }
@@ -49,23 +55,32 @@ func demangle(_ rawName: String) -> DemangledName {
   return name
 }
 
+/// The ending of a PLT stub's name, behind the name of its target.
+private let stubEnding = "@plt"
+
+/// Returns the full name that ``demangle(_:)`` finds for `rawName`, in a part of the time.
+func demangledInFull(_ rawName: String) -> String {
+  let name = VersionSuffix.removed(from: rawName)
+  if name.hasSuffix(stubEnding) { return demangledInFull(String(name.dropLast(stubEnding.count))) + stubEnding }
+  guard name.utf8.count <= lengthMax else { return name }
+  return swiftName(name) ?? OlderRustName(name)?.path ?? cxxName(name) ?? RustName.full(name) ?? name
+}
+
+/// The longest name that is demangled. Longer ones are unreadable.
+private let lengthMax = 8192
+
 private func demangleWhole(_ rawName: String) -> DemangledName {
-  // No compiler makes a name of such a length for a function that somebody would recognise.
-  guard rawName.utf8.count <= 8192 else { return DemangledName(short: rawName, full: rawName, swiftModule: nil) }
-  if isMangledSwift(rawName),
-    let full = takeString(swiftDemangle(rawName, UInt(rawName.utf8.count), nil, nil, 0)), full != rawName
-  {
+  guard rawName.utf8.count <= lengthMax else { return DemangledName(short: rawName, full: rawName, swiftModule: nil) }
+  if let full = swiftName(rawName) {
     return DemangledName(SwiftName(demangled: full, owner: globalOwner(of: rawName)), full: full)
   }
-  if rawName.hasPrefix("_Z") {
-    var status: Int32 = 0
-    if let full = takeString(cxaDemangle(rawName, nil, nil, &status)), status == 0 {
-      // Rust's older names are C++'s with a hash at the end.
-      if let name = rustName(full) { return DemangledName(short: name, full: full, swiftModule: nil) }
-      return DemangledName(short: CxxName(demangled: full).short, full: full, swiftModule: nil)
-    }
-    // A compiler that is newer than the library.
-    if let name = CxxName(mangled: rawName) { return DemangledName(short: name.short, full: rawName, swiftModule: nil) }
+  if let name = OlderRustName(rawName) { return DemangledName(short: name.path, full: name.path, swiftModule: nil) }
+  if let full = cxxName(rawName) {
+    return DemangledName(short: CxxName(demangled: full).short, full: full, swiftModule: nil)
+  }
+  // A compiler that is newer than the library.
+  if rawName.hasPrefix("_Z"), let name = CxxName(mangled: rawName) {
+    return DemangledName(short: name.short, full: rawName, swiftModule: nil)
   }
   if let name = RustName(rawName) { return DemangledName(short: name.short, full: name.full, swiftModule: nil) }
   // Swift's compiler names what a main file does at its top level after the C function, where that awaits.
@@ -74,6 +89,23 @@ private func demangleWhole(_ rawName: String) -> DemangledName {
   }
   if let glue = SwiftGlue(rawName) { return DemangledName(glue, full: rawName) }
   return DemangledName(short: rawName, full: rawName, swiftModule: nil)
+}
+
+/// `rawName` as Swift's demangler prints it; `nil` for anything but a name of Swift.
+private func swiftName(_ rawName: String) -> String? {
+  guard isMangledSwift(rawName), let full = takeString(swiftDemangle(rawName, UInt(rawName.utf8.count), nil, nil, 0)),
+    full != rawName
+  else { return nil }
+  return full
+}
+
+/// `rawName` as the demangler of C++ prints it; `nil` for anything but a name of C++.
+private func cxxName(_ rawName: String) -> String? {
+  var status: Int32 = 0
+  guard rawName.hasPrefix("_Z"), let full = takeString(cxaDemangle(rawName, nil, nil, &status)), status == 0 else {
+    return nil
+  }
+  return full
 }
 
 /// Whether `rawName` may be given to Swift's demangler, which ends the process for some names that no compiler makes. Mangled names
@@ -138,34 +170,6 @@ private func globalOwner(of rawName: String) -> String? {
     }
   }
   return nil
-}
-
-/// The name that the Rust compiler's older scheme has for a function, from `name`, which the C++ demangler made of it: with
-/// a hash at its end, `::h0123456789abcdef`, and with what may not be in a name written as `$LT$` or `$u20$`. `nil` when it
-/// is no such name.
-private func rustName(_ name: String) -> String? {
-  guard let colon = name.lastIndex(of: ":"), name[..<colon].hasSuffix(":") else { return nil }
-  let hash = name[name.index(after: colon)...]
-  guard hash.first == "h", hash.utf8.count == 17, hash.dropFirst().allSatisfy(\.isHexDigit) else { return nil }
-  let escapes = [
-    "SP": "@", "BP": "*", "RF": "&", "LT": "<", "GT": ">", "LP": "(", "RP": ")", "C": ",",
-  ]
-  return name[..<colon].dropLast().split(separator: ":", omittingEmptySubsequences: false)
-    .map { part in
-      // A part that would begin with an escape has an underscore before it.
-      let part = part.hasPrefix("_$") ? part.dropFirst() : part
-      return part.split(separator: "$", omittingEmptySubsequences: false).enumerated()
-        .map { place, piece in
-          guard place % 2 == 1 else {
-            return piece.split(separator: "..", omittingEmptySubsequences: false).joined(separator: "::")
-          }
-          if let escape = escapes[String(piece)] { return escape }
-          let scalar = piece.first == "u" ? UInt32(piece.dropFirst(), radix: 16).flatMap(UnicodeScalar.init) : nil
-          return scalar.map { String($0) } ?? "$" + piece + "$"
-        }
-        .joined()
-    }
-    .joined(separator: ":")
 }
 
 /// Copies a C string that belongs to the caller and frees it.

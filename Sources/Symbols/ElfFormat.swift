@@ -2,6 +2,8 @@
 enum ElfFormat {
   /// 0x7f, "ELF".
   static let magic: UInt32 = 0x464c_457f
+  static let objectFile: UInt16 = 1
+  static let coreDump: UInt16 = 4
   static let loadSegment: UInt32 = 1
   static let noteSegment: UInt32 = 4
   static let unwindSegment: UInt32 = 0x6474_e550

@@ -45,6 +45,8 @@ final class ElfImage {
   let path: String
   /// Whether addresses have eight bytes.
   let is64: Bool
+  /// Whether the file is a program, a library, an object file or a core dump (`e_type`).
+  let type: UInt16
   let machine: UInt16
   let sections: [Section]
   let segments: [Segment]
@@ -54,6 +56,7 @@ final class ElfImage {
   let file: MappedFile?
   private let keeper: AnyObject
   private var contents: [Int: SectionContent] = [:]
+  private var joinedContents: [String: SectionContent] = [:]
 
   /// Opens the file at `path`.
   ///
@@ -85,6 +88,7 @@ final class ElfImage {
     self.path = path
     self.file = file
     self.keeper = keeper
+    type = header.type
     machine = header.machine
     let raw = ElfFormat.sections(bytes, header)
     segments = ElfFormat.segments(bytes, header, raw.first)
@@ -93,8 +97,10 @@ final class ElfImage {
   }
 
   /// The place in ``sections`` of the first section called `name` that has content, or `nil`.
-  func index(of name: String) -> Int? {
-    sections.firstIndex { $0.name == name && $0.type != ElfFormat.noBits && $0.type != 0 }
+  func index(of name: String) -> Int? { sections.firstIndex { Self.hasContent($0, name) } }
+
+  private static func hasContent(_ section: Section, _ name: String) -> Bool {
+    section.name == name && section.type != ElfFormat.noBits && section.type != 0
   }
 
   /// The bytes of a section as they are in the file; `nil` when they are not there.
@@ -102,17 +108,18 @@ final class ElfImage {
     section.type == ElfFormat.noBits ? nil : bytes.part(section.offset, section.size)
   }
 
-  /// The content of the section called `name`, inflated as needed.
+  /// The content of the section called `name`, inflated as needed. Sections of split units with the same name are joined:
+  /// compilers write one for each type, and linkers do not process these files.
   ///
   /// - Throws: ``ElfError`` when it is compressed in a way that cannot be undone.
   func content(of name: String) throws(ElfError) -> SectionContent? {
-    if let index = index(of: name) { return try content(index) }
+    if let index = index(of: name) { return try name.hasSuffix(".dwo") ? joined(name, index) : content(index) }
     // GNU tools' older way: the name begins with ".z", and the content with "ZLIB" and the size.
     if name.hasPrefix(".debug"), let index = index(of: ".z" + name.dropFirst()) { return try content(index) }
     return nil
   }
 
-  private func content(_ index: Int) throws(ElfError) -> SectionContent? {
+  private func content(_ index: Int) throws(ElfError) -> SectionContent {
     if let known = contents[index] { return known }
     let section = sections[index]
     guard let raw = raw(section) else {
@@ -130,8 +137,39 @@ final class ElfImage {
     return content
   }
 
+  /// The contents of all sections called `name`, one behind the other, of which the first is at `first` of ``sections``.
+  private func joined(_ name: String, _ first: Int) throws(ElfError) -> SectionContent {
+    let all = sections.indices.filter { Self.hasContent(sections[$0], name) && sections[$0].size > 0 }
+    guard all.count > 1 else { return try content(first) }
+    if let known = joinedContents[name] { return known }
+    // Sections of a hostile file lie on top of each other.
+    guard all.reduce(0, { $0 + Double(sections[$1].size) }) <= Double(bytes.count) else {
+      throw ElfError(text: "the sections \(name) of \(path) are larger than the file")
+    }
+    var parts: [SectionContent] = []
+    for index in all {
+      let part = try content(index)
+      part.requireAll()
+      parts.append(part)
+    }
+    let count = parts.reduce(0) { $0 + $1.bytes.count }
+    let content = try SectionContent(size: count, isBigEndian: bytes.isBigEndian) { region throws(ElfError) in
+      var place = region
+      for part in parts {
+        // SAFETY: the region has room for the bytes of all parts.
+        place.copyMemory(from: part.bytes.base, byteCount: part.bytes.count)
+        place += part.bytes.count
+      }
+    }
+    joinedContents[name] = content
+    for index in all { contents[index] = nil }
+    return content
+  }
+
   /// How much memory inflated sections take.
-  var inflatedBytes: Int { contents.values.reduce(0) { $0 + $1.inflatedBytes } }
+  var inflatedBytes: Int {
+    contents.values.reduce(0) { $0 + $1.inflatedBytes } + joinedContents.values.reduce(0) { $0 + $1.inflatedBytes }
+  }
 
   /// The address that the byte at `offset` of the file is linked at, or `nil` when no segment loads it.
   func fileAddress(ofOffset offset: UInt64) -> FileAddress? {

@@ -35,7 +35,7 @@ extension SymbolFile {
       if !alike.isEmpty { outer.function = Self.joined([outer.function ?? ""] + alike) }
     } else if let stub = pltStub(at: address) {
       // A jump to a function in another module, made by the linker.
-      outer.function = stub.isEmpty ? "PLT stub" : Self.readable(stub: stub)
+      outer.function = demangle(stub).short
       outer.rawName = ".plt"
     } else {
       outer.start = functionStart(at: address)
@@ -133,13 +133,6 @@ extension SymbolFile {
     var found = frames(at: FileAddress(place), module: module)
     for index in found.indices { found[index].address = .file(address) }
     return found
-  }
-
-  /// `stub`, "_ZN4shop3payEi@plt", with the name that people write: "shop::pay@plt".
-  private static func readable(stub: String) -> String {
-    let ending = "@plt"
-    guard stub.hasSuffix(ending) else { return stub }
-    return demangle(String(stub.dropLast(ending.count))).short + ending
   }
 
   /// The place that `call` states; `nil` when it comes from no line that somebody wrote.

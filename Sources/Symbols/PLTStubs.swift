@@ -3,6 +3,15 @@
 /// The relocations of the table (`.rela.plt`, `.rel.plt`) name a function for each entry of the global offset table (GOT);
 /// what a stub jumps through is read from its instructions, where the processor is known.
 struct PLTStubs {
+  /// The destination of a stub.
+  enum Target {
+    /// The function of this name.
+    case function(TextReference)
+    /// One of several implementations (IFUNC): the function at this address chooses it when the program starts.
+    case resolver(UInt64)
+    case unknown
+  }
+
   private struct Section {
     var range: AddressRange
     var bytes: Bytes
@@ -12,7 +21,8 @@ struct PLTStubs {
   private typealias Machine = ElfFormat.Machine
 
   private var sections: [Section] = []
-  private var names: [UInt64: String] = [:]
+  /// By the entries of the global offset table.
+  private var targets: [UInt64: Target] = [:]
   private let machine: UInt16
   /// What the stubs of position-independent code for x86 count from: the address that they expect in a register.
   private let gotBase: UInt64?
@@ -27,7 +37,9 @@ struct PLTStubs {
       let bytes = (image.raw(section) ?? .none).ordered(isBigEndian: false)
       // Stubs for aarch64 have 16 bytes or 24: they are found by instructions.
       let isArm = machine == Machine.aarch64
-      let entryBytes: UInt64 = isArm ? 4 : section.name == ".plt.got" ? 8 : 16
+      // The entries of .plt are as short as those of .plt.got in a program that loads no libraries.
+      let isShort = section.name == ".plt.got" || machine == Machine.amd64 && section.alignment == 8
+      let entryBytes: UInt64 = isArm ? 4 : isShort ? 8 : 16
       sections.append(
         Section(
           range: AddressRange(start: section.address, end: end),
@@ -40,12 +52,11 @@ struct PLTStubs {
     readRelocations(image)
   }
 
-  /// The name of the stub at `address`; `nil` when there is none, empty when it is not known what it leads to.
-  func name(at address: UInt64) -> String? {
+  /// The target of the stub at `address`; `nil` when there is no stub.
+  func target(at address: UInt64) -> Target? {
     guard let section = sections.first(where: { $0.range.contains(address) }) else { return nil }
     let start = (address - section.range.start) / section.entryBytes * section.entryBytes
-    guard let gotEntry = gotEntry(in: section, at: start), let name = names[gotEntry] else { return "" }
-    return name + "@plt"
+    return gotEntry(in: section, at: start).flatMap { targets[$0] } ?? .unknown
   }
 
   private mutating func readRelocations(_ image: ElfImage) {
@@ -55,23 +66,38 @@ struct PLTStubs {
       let hasAddend = section.type == ElfFormat.relocationsWithAddend
       let entryBytes = hasAddend ? word * 3 : word * 2
       guard hasAddend || section.type == ElfFormat.relocations, section.entrySize == entryBytes,
-        image.sections.indices.contains(Int(section.link)), let relocations = image.raw(section)
+        let relocations = image.raw(section)
       else { continue }
-      let symbols = image.sections[Int(section.link)]
-      guard symbols.type == ElfFormat.dynamicSymbolTable, let table = image.raw(symbols),
-        image.sections.indices.contains(Int(symbols.link)), let texts = image.raw(image.sections[Int(symbols.link)])
-      else { continue }
+      let (table, texts) = symbols(image, section.link) ?? (.none, .none)
       var cursor = relocations.cursor()
       while cursor.remaining >= entryBytes {
         let (gotEntry, information) = (cursor.offset(isWide: is64), cursor.offset(isWide: is64))
-        if hasAddend { _ = cursor.offset(isWide: is64) }
-        guard isJump(UInt32(truncatingIfNeeded: is64 ? information : information & 0xff)) else { continue }
+        let addend = hasAddend ? cursor.offset(isWide: is64) : nil
+        let type = UInt32(truncatingIfNeeded: is64 ? information : information & 0xff)
+        if let addend, isChosen(type) { targets[gotEntry] = .resolver(addend) }
+        guard isJump(type) else { continue }
         var symbol = table.cursor(at: Int(information >> (is64 ? 32 : 8)) * symbolBytes)
         let name = Int(symbol.u32())
         guard !symbol.hasFailed, name != 0, let text = texts.text(at: name) else { continue }
-        names[gotEntry] = text.string
+        targets[gotEntry] = .function(text)
       }
     }
+  }
+
+  /// The dynamic symbols in section `number`, and their names.
+  private func symbols(_ image: ElfImage, _ number: UInt32) -> (table: Bytes, texts: Bytes)? {
+    guard image.sections.indices.contains(Int(number)) else { return nil }
+    let section = image.sections[Int(number)]
+    guard section.type == ElfFormat.dynamicSymbolTable, image.sections.indices.contains(Int(section.link)),
+      let table = image.raw(section), let texts = image.raw(image.sections[Int(section.link)])
+    else { return nil }
+    return (table, texts)
+  }
+
+  /// Whether a relocation of this type fills an entry with the address that a function returns: R_X86_64_IRELATIVE,
+  /// R_AARCH64_IRELATIVE.
+  private func isChosen(_ type: UInt32) -> Bool {
+    machine == Machine.amd64 && type == 37 || machine == Machine.aarch64 && type == 1032
   }
 
   /// Whether a relocation of this type fills an entry of the global offset table with a function's address.

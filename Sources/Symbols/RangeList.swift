@@ -1,8 +1,9 @@
 /// A piece of code.
-struct AddressRange: Equatable {
-  var start: UInt64
+package struct AddressRange: Equatable {
+  /// The first address.
+  package var start: UInt64
   /// One past the last address.
-  var end: UInt64
+  package var end: UInt64
 
   /// Whether `address` is in it.
   @inline(__always) func contains(_ address: UInt64) -> Bool { start <= address && address < end }

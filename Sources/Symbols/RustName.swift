@@ -9,13 +9,24 @@ struct RustName {
 
   /// The meaning of `rawName`; `nil` when it is no such name.
   init?(_ rawName: String) {
-    guard rawName.hasPrefix("_R") else { return nil }
-    let bytes = Array(rawName.utf8.dropFirst(2).prefix { $0 != UInt8(ascii: ".") })
+    guard let bytes = Self.bytes(rawName) else { return nil }
     var reader = RustNameReader(bytes, isFull: false)
     guard let short = reader.path(0) else { return nil }
     var fullReader = RustNameReader(bytes, isFull: true)
     self.short = short
     full = fullReader.path(0, isValue: true) ?? short
+  }
+
+  /// ``full`` of `rawName` alone; `nil` when it is no such name.
+  static func full(_ rawName: String) -> String? {
+    guard let bytes = bytes(rawName) else { return nil }
+    var reader = RustNameReader(bytes, isFull: true)
+    return reader.path(0, isValue: true) ?? RustName(rawName)?.full
+  }
+
+  private static func bytes(_ rawName: String) -> [UInt8]? {
+    guard rawName.hasPrefix("_R") else { return nil }
+    return Array(rawName.utf8.dropFirst(2).prefix { $0 != UInt8(ascii: ".") })
   }
 }
 

@@ -15,6 +15,7 @@ extension SwiftNameReader {
     var lacksContext = false
     var isType = false
     var isModule = false
+    var isOperator = false
     /// Where it begins in the text, without what is only a part of it.
     var start: Int?
 
@@ -32,7 +33,8 @@ extension SwiftNameReader {
   }
 
   private static let accessors: Set<String> = [
-    "getter", "setter", "modify", "read", "modify2", "read2", "willset", "didset", "unsafeAddressor",
+    "getter", "setter", "modify", "read", "modify2", "read2", "willset", "didset", "willSet", "didSet",
+    "unsafeAddressor",
     "unsafeMutableAddressor", "owningAddressor", "owningMutableAddressor", "nativeOwningAddressor",
     "nativeOwningMutableAddressor", "materializeForSet", "yielding_borrow", "yielding_mutate", "borrow", "mutate",
   ]
@@ -203,16 +205,17 @@ extension SwiftNameReader {
     switch last {
     case "__allocating_init": entity.path[entity.path.count - 1] = "init"
     case "__deallocating_deinit", "__isolated_deallocating_deinit": entity.path[entity.path.count - 1] = "deinit"
+    case "willset" where entity.labels.isEmpty: entity.path[entity.path.count - 1] = "willSet"
+    case "didset" where entity.labels.isEmpty: entity.path[entity.path.count - 1] = "didSet"
     case "$defer":
       entity.path[entity.path.count - 1] = "defer"
       entity.labels = ""
     default: break
     }
-    // "== infix": what it stands between is clear.
+    // "== infix": the labels, "(_:_:)", say so.
     for (tail, word) in [(" infix", ""), (" prefix", "prefix "), (" postfix", "postfix ")] where last.hasSuffix(tail) {
-      let name = String(last.dropLast(tail.count))
-      entity.path[entity.path.count - 1] = word + name
-      entity.labels = ""
+      entity.path[entity.path.count - 1] = word + last.dropLast(tail.count)
+      entity.isOperator = true
     }
   }
 
@@ -222,7 +225,7 @@ extension SwiftNameReader {
     if last == "unsafeMutableAddressor" || last == "unsafeAddressor", entity.path.count > 1 {
       entity.path.removeLast()
       entity.head = "access to " + (entity.path.count == 1 && entity.context == nil ? "global " : "")
-    } else if entity.path.count == 1, entity.context == nil, entity.labels.isEmpty,
+    } else if entity.path.count == 1, entity.context == nil, entity.isOperator,
       let letter = last.unicodeScalars.first, !letter.properties.isAlphabetic, letter != "_", letter != "$",
       letter != "`"
     {

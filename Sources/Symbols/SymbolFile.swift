@@ -2,15 +2,15 @@ import CulpritStallRecord
 import Glibc
 
 /// What a symbol table says of an address.
-struct SymbolMatch {
+package struct SymbolMatch {
   /// The name in the table.
-  var name: TextReference
+  package var name: TextReference
   /// The first address and one past the last.
-  var range: AddressRange
+  package var range: AddressRange
   /// The source file that a local symbol is from, where the table says it.
-  var file: TextReference?
+  package var file: TextReference?
   /// A name for programmers, where `name` is one that the C library uses itself: `read`, which is `__GI___libc_read` as well.
-  var publicName: TextReference?
+  package var publicName: TextReference?
 }
 
 /// A file with code, and everything that names its addresses: symbols, unwind table, debug information, from the file or
@@ -105,9 +105,16 @@ final class SymbolFile {
   /// The start of the function that covers `address` according to the unwind table.
   func functionStart(at address: FileAddress) -> FileAddress? { starts.start(at: address) }
 
-  /// The name of the PLT stub at `address`, `poll@plt`; `nil` when there is none, empty when it is not known what
-  /// it leads to.
-  func pltStub(at address: FileAddress) -> String? { pltStubs.name(at: address.value) }
+  /// The name of the PLT stub at `address`, `poll@plt`, or `PLT stub` without a known target; `nil` when there is none.
+  func pltStub(at address: FileAddress) -> String? {
+    switch pltStubs.target(at: address.value) {
+    case .function(let name): name.string + "@plt"
+    case .resolver(let start):
+      symbol(at: FileAddress(start)).map { ($0.publicName ?? $0.name).string + "@plt" } ?? "PLT stub"
+    case .unknown: "PLT stub"
+    case nil: nil
+    }
+  }
 
   /// The name of the function that is called before `address`, and the first address of the function that has its code and
   /// that of others; `nil` when no merged function is called there, or it is not known which.

@@ -34,18 +34,20 @@ struct SymbolIndex {
   }
 
   private let symbols: [Symbol]
+  /// The starts of ``symbols``, close together for fast searches.
+  private let starts: [UInt64]
   /// Other names for the same starts that are as good, sorted by start.
   private let aliases: [(start: UInt64, name: UInt32)]
   /// For starts whose best name is reserved for the implementation of C, one that is not; sorted by start.
   private let publicNames: [(start: UInt64, name: UInt32)]
-  /// The highest end among the symbols up to each place: tells when searching backwards can stop.
+  /// The highest end among the symbols up to each place, where a backward search can stop. Empty if no symbol lies in another.
   private let highestEnd: [UInt64]
 
   var count: Int { symbols.count }
 
   /// How much memory the index takes, about.
   var byteCount: Int {
-    symbols.capacity * 40 + highestEnd.capacity * 8 + (aliases.capacity + publicNames.capacity) * 16
+    symbols.capacity * 40 + (starts.capacity + highestEnd.capacity) * 8 + (aliases.capacity + publicNames.capacity) * 16
   }
 
   /// An index of `symbols`.
@@ -62,13 +64,9 @@ struct SymbolIndex {
     var publicNames: [(start: UInt64, name: UInt32)] = []
     kept.reserveCapacity(symbols.count)
     var functionEnd: UInt64 = 0
-    let sorted = symbols.sorted {
-      // Sorting takes as long as all the rest.
+    for place in Self.order(symbols) {
       clinux_fork_yield()
-      return $0.start != $1.start ? $0.start < $1.start : $0.isBetter(than: $1)
-    }
-    for symbol in sorted {
-      clinux_fork_yield()
+      let symbol = symbols[place]
       // A label inside a function is a place in it, not another one.
       if symbol.rank == .label, symbol.end <= symbol.start, symbol.start < functionEnd { continue }
       if symbol.rank != .label { functionEnd = max(functionEnd, symbol.end) }
@@ -91,21 +89,68 @@ struct SymbolIndex {
       kept[place].end = min(next, max(limit(kept[place].start), kept[place].start))
     }
     self.symbols = kept
+    starts = kept.map(\.start)
     var highest: UInt64 = 0
-    highestEnd = kept.map {
+    let highestEnd = kept.map {
       highest = max(highest, $0.end)
       return highest
     }
+    let isNested = zip(highestEnd, starts.dropFirst()).contains { $0 > $1 }
+    self.highestEnd = isNested ? highestEnd : []
+  }
+
+  /// The places of `symbols` in the order of their starts; of several with one start the best is the first.
+  ///
+  /// A radix sort, by 11 bits at a time: comparing takes longer than to read the table.
+  private static func order(_ symbols: [Symbol]) -> [Int] {
+    guard let lowest = symbols.lazy.map(\.start).min(), let highest = symbols.lazy.map(\.start).max() else { return [] }
+    var keys = symbols.enumerated().map { (distance: $1.start - lowest, place: $0) }
+    var sorted = keys
+    var shift: UInt64 = 0
+    while (highest - lowest) >> shift > 0 {
+      keys.withUnsafeBufferPointer { keys in
+        sorted.withUnsafeMutableBufferPointer { sorted in
+          var places = [Int](repeating: 0, count: 1 << 11)
+          for key in keys { places[Int(key.distance >> shift & 0x7ff)] += 1 }
+          var sum = 0
+          for digit in places.indices { (places[digit], sum) = (sum, sum + places[digit]) }
+          for key in keys {
+            clinux_fork_yield()
+            let digit = Int(key.distance >> shift & 0x7ff)
+            sorted[places[digit]] = key
+            places[digit] += 1
+          }
+        }
+      }
+      swap(&keys, &sorted)
+      shift += 11
+    }
+    var first = 0
+    while first < keys.count {
+      let end = keys[first...].firstIndex { $0.distance != keys[first].distance } ?? keys.count
+      if end - first > 1 { keys[first..<end].sort { symbols[$0.place].isBetter(than: symbols[$1.place]) } }
+      first = end
+    }
+    return keys.map(\.place)
   }
 
   /// The symbol that covers `address`; the one that starts last when several do.
   func symbol(at address: FileAddress) -> Symbol? {
-    var place = symbols.partitioningIndex { $0.start > address.value } - 1
+    var place = starts.withUnsafeBufferPointer { $0.partitioningIndex { $0 > address.value } } - 1
+    if highestEnd.isEmpty {
+      return place >= 0 && symbols[place].end > address.value ? symbols[place] : nil
+    }
     while place >= 0, highestEnd[place] > address.value {
       if symbols[place].end > address.value { return symbols[place] }
       place -= 1
     }
     return nil
+  }
+
+  /// The start of the first exported function with a name for which `isWanted` is true.
+  func globalFunction(_ isWanted: (UInt32) -> Bool) -> UInt64? {
+    symbols.first { $0.rank == .globalFunction && isWanted($0.name) }?.start
+      ?? aliases.first { isWanted($0.name) }?.start
   }
 
   /// Calls `visit` with each symbol.

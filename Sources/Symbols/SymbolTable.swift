@@ -2,12 +2,12 @@ import CCulpritLinux
 import CulpritStallRecord
 
 /// The symbols of a file that name code, from its `.symtab` or `.dynsym`.
-struct SymbolTable {
+final class SymbolTable {
   private let index: SymbolIndex
   private let names: Bytes
   private let image: ElfImage  // keeps `names`
   /// Where `main` begins, if the table has it.
-  private(set) var main: UInt64?
+  private(set) lazy var main = index.globalFunction { Self.isMain(names, $0) }
 
   /// How many addresses have a symbol of their own.
   var count: Int { index.count }
@@ -54,7 +54,6 @@ struct SymbolTable {
       else { continue }
       let start = addresses.code(of: symbol)
       guard bounds.end(at: start) > start, rank != .label || !Self.isMark(names, name) else { continue }
-      if symbol.binding == 1, main == nil, Self.isMain(names, name) { main = start }
       let (end, overflow) = start.addingReportingOverflow(symbol.size)
       symbols.append(
         SymbolIndex.Symbol(
@@ -135,16 +134,15 @@ struct SymbolTable {
       && cursor.u8() == UInt8(ascii: "n") && cursor.u8() == 0 && !cursor.hasFailed
   }
 
-  /// $x and $d, with any ending, mark code and data for disassemblers (ELF for the Arm 64-bit Architecture, 5.6.2), and so do
-  /// $a and $t (ELF for the Arm Architecture, 5.5.5). ".L0 " is what relocations for RISC-V refer to.
+  /// Whether the name is one that only assemblers and disassemblers use: `.L2`, `.LASF12` and, for MIPS, `$L2`; `$x`, `$d`,
+  /// `$a`, `$t` and `$m`, with any ending behind a dot, which mark kinds of code and data (ELF for the Arm Architecture,
+  /// 5.5.5).
   private static func isMark(_ names: Bytes, _ name: UInt32) -> Bool {
     var cursor = names.cursor(at: Int(name))
     let (first, second, third) = (cursor.u8(), cursor.u8(), cursor.u8())
-    if first == UInt8(ascii: ".") {
-      return second == UInt8(ascii: "L") && third == UInt8(ascii: "0") && cursor.u8() == UInt8(ascii: " ")
-    }
-    let isKind = "xdat".utf8.contains(second)
-    return first == UInt8(ascii: "$") && isKind && (third == 0 || third == UInt8(ascii: "."))
+    if second == UInt8(ascii: "L") { return first == UInt8(ascii: ".") || first == UInt8(ascii: "$") }
+    let isLetter = second >= UInt8(ascii: "a") && second <= UInt8(ascii: "z")
+    return first == UInt8(ascii: "$") && isLetter && (third == 0 || third == UInt8(ascii: "."))
   }
 }
 

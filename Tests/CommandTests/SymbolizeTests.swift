@@ -219,6 +219,22 @@ import Testing
     #expect(try culprit(["symbolize", "-e", "/etc/passwd", "0"]).error == "culprit: /etc/passwd is not an ELF file\n")
   }
 
+  /// Object files and core dumps are refused, because `??` would look like an answer.
+  @Test func refusesObjectFilesAndCoreDumps() throws {
+    try withProgram { directory in
+      _ = try shell("g++ -g -c -o shop.o shop.cpp", in: directory)
+      let object = try culprit(["symbolize", "-f", "-e", directory + "/shop.o", "0"])
+      #expect(object.status == 1 && object.out == "")
+      #expect(object.error.contains("/shop.o: it is an object file (.o, .ko)"))
+      var program = try Data(contentsOf: URL(fileURLWithPath: directory + "/shop"))
+      program[16] = 4
+      try program.write(to: URL(fileURLWithPath: directory + "/core"))
+      let core = try culprit(["symbolize", "--format=json", "-e", directory + "/core", "0"])
+      #expect(core.status == 1 && core.out == "")
+      #expect(core.error.contains("/core: it is a core dump"))
+    }
+  }
+
   /// A saved stall keeps its names when the program is gone.
   @Test func savedSamplesTravelWithoutTheirBinaries() throws {
     try withProgram("g++ -O0 -g -no-pie") { directory in

@@ -124,6 +124,33 @@ import Testing
     #expect(text.contains("\nDEADLOCK  2 threads wait for each other") && !text.contains("\nCULPRIT   innocent"))
   }
 
+  /// A thread that was given no name has that of the thread that started it.
+  @Test func namesakesOfTheStalledThreadAreOtherThreads() {
+    let holder = Holder(id: 2, name: "main", functions: ["Index.update()"])
+    let report = Self.report(waitingFor: Self.lock(.mutex, 100, of: 2, for: 1), [holder])
+    let text = report.text(width: 120)
+    #expect(text.contains("- another thread called \"main\" (2) held the mutex"))
+    #expect(report.summary.contains("waiting for another thread called \"main\" (2) in Index.update()"))
+    #expect(!text.contains("thread 2 \"main\"") && text.contains("thread 1 \"main\""))
+  }
+
+  /// libdispatch names threads after queues that no application has.
+  @Test func threadsOfThePoolAreNumbered() {
+    let holders = [
+      Holder(
+        id: 9,
+        name: "oot.default-qos",
+        functions: ["pthread_mutex_lock", "Basket.lock()"],
+        lock: Self.lock(.mutex, 200, of: 7, for: 9)
+      ),
+      Holder(id: 7, name: "-qos.overcommit", functions: ["Index.update()"]),
+    ]
+    let text = Self.report(waitingFor: Self.lock(.mutex, 100, of: 9, for: 1), holders).text(width: 120)
+    #expect(text.contains("thread 9 \"pool thread 2\" held the mutex"))
+    #expect(text.contains("thread 7 \"pool thread 1\" held that mutex"))
+    #expect(!text.contains("qos"))
+  }
+
   private func link(_ kind: StallReport.WaitLink.Kind, of id: Int32, hasEnded: Bool = false) -> StallReport.WaitLink {
     StallReport.WaitLink(
       kind: kind,
@@ -146,7 +173,9 @@ import Testing
       isDeadlock: isDeadlock
     )
     return [WaitChainText.heading(chain)]
-      + WaitChainText.lines(chain).map { $0.replacingOccurrences(of: ", and was not looked at", with: "") }
+      + WaitChainText.lines(chain, of: StallReport.Thread(id: 1, name: "main")).map {
+        $0.replacingOccurrences(of: ", and was not looked at", with: "")
+      }
   }
 
   private let time = "5.00 s, 100 % of the stall (10 samples)"

@@ -2,6 +2,37 @@ import Testing
 
 @testable import CulpritStallRecord
 
+@Suite struct PoolThreadNameTests {
+  /// The stalled thread has the number of its job, and no other thread has it.
+  @Test func otherThreadsHaveOtherNumbers() {
+    var stall = Stall(
+      id: 1,
+      source: WatchedSource(kind: .job, name: "pool thread 2"),
+      thread: ObservedThread(id: 30, name: "oot.default-qos"),
+      threshold: .seconds(1),
+      began: WallTime(nanosecondsSince1970: 0)
+    )
+    let names = ["-qos.overcommit", "oot.utility-qos", "shop", "qos", "oot.default-qos"]
+    let threads = zip([50, 10, 1, 2, 30] as [Int32], names)
+    stall.others = AllThreads(
+      threads: threads.map {
+        let thread = ObservedThread(id: $0, name: $1)
+        return ThreadSample(thread: thread, stack: nil, outcome: .captured, cpuTime: nil, activity: .unknown)
+      }
+    )
+    let named = stall.namingPoolThreads
+    #expect(named.thread.name == "pool thread 2")
+    #expect(
+      named.others?.threads.map(\.thread.name)
+        == ["pool thread 3", "pool thread 1", "shop", "qos", "pool thread 2"]
+    )
+    stall.source = WatchedSource(kind: .loop, name: "http")
+    #expect(stall.namingPoolThreads.thread.name == "pool thread 1")
+    let alone = stall.others?.namingPoolThreads.threads.map(\.thread.name)
+    #expect(alone == ["pool thread 3", "pool thread 1", "shop", "qos", "pool thread 2"])
+  }
+}
+
 @Suite struct ModuleTests {
   private func module(_ path: String, _ ranges: [(UInt64, UInt64)], offset: UInt64 = 0x100) -> Module {
     Module(

@@ -11,7 +11,9 @@ import Testing
   @Test(arguments: [
     "g++ -gdwarf-2", "g++ -gdwarf-3", "g++ -gdwarf-4", "g++ -gdwarf-5", "g++ -g -gz=zlib", "g++ -g -gz=zlib-gnu",
     "g++ -gdwarf-5 -gdwarf64", "g++ -gdwarf-4 -fdebug-types-section", "g++ -g -no-pie", "g++ -g -static-pie",
-    "g++ -gdwarf-4 -gsplit-dwarf", "g++ -gdwarf-5 -gsplit-dwarf", "g++ -g -fno-dwarf2-cfi-asm -ffunction-sections",
+    "g++ -gdwarf-4 -gsplit-dwarf", "g++ -gdwarf-5 -gsplit-dwarf", "g++ -gdwarf-4 -gsplit-dwarf -fdebug-types-section",
+    "g++ -gdwarf-5 -gsplit-dwarf -fdebug-types-section", "g++ -gdwarf-5 -gsplit-dwarf -fdebug-types-section -gz=zlib",
+    "clang++ -gdwarf-5 -gsplit-dwarf -fdebug-types-section", "g++ -g -fno-dwarf2-cfi-asm -ffunction-sections",
     "clang++ -gdwarf-2", "clang++ -gdwarf-3", "clang++ -gdwarf-4", "clang++ -gdwarf-5", "clang++ -g -gz=zlib",
     "clang++ -gdwarf-5 -gdwarf64", "clang++ -gdwarf-4 -gsplit-dwarf", "clang++ -gdwarf-5 -gsplit-dwarf",
     "clang++ -g -fuse-ld=lld -ffunction-sections -Wl,--gc-sections", "clang++ -g -flto -fuse-ld=lld",

@@ -104,7 +104,7 @@ import Testing
         label("edge", 0x1040), label("c", 0x10f0), label("d", 0x2000, type: 2),
         label("long", 0x2030, type: 2, size: .max),
         label("$x", 0x1060), label("$d.7", 0x1064), label("$a", 0x1068), label("$t", 0x106c), label(".L0 ", 0x1070),
-        label("$xy", 0x1080), label("$q", 0x1084), label(".L1 ", 0x1088), label(".L0", 0x108c), label("x$x", 0x1090),
+        label("$xy", 0x1080), label("$m", 0x1084), label(".L2", 0x1088), label(".LASF12", 0x108c), label("x$x", 0x1090),
         label("$x", 0x1098, type: 2, size: 4),
       ])
     )
@@ -115,7 +115,7 @@ import Testing
     .map { found(table, $0) }
     #expect(
       names == [
-        "a", "a", "b", "b", "sized", "sized", "sized", "edge", "edge", "edge", "edge", "$xy", "$q", ".L1 ", ".L0",
+        "a", "a", "b", "b", "sized", "sized", "sized", "edge", "edge", "edge", "edge", "$xy", "$xy", "$xy", "$xy",
         "x$x", "$x", "$x", nil, "c", "c", nil, "d", "d", "long", "long", nil,
       ]
     )

@@ -27,6 +27,7 @@ import Testing
       }
       let name = demangle(fields[0])
       #expect(name.short == fields[1], "\(fields[0]): \(name.full)")
+      #expect(demangledName(fields[0]) == name.full)
       #expect(name.swiftModule ?? "" == fields[2], "\(fields[0]): \(name.full)")
       for fault in faults(name, of: fields[0]) { Issue.record("\(fields[0]): \(fault): \(name.short)") }
     }
@@ -182,6 +183,25 @@ import Testing
         if count == 100 { #expect(full.hasPrefix("a::f::<") && full.split(separator: part).count == 102) }
       }
     }
+  }
+
+  /// Names of the older scheme, with escapes and with what compilers add, are those of the binutils.
+  @Test func olderNamesAreThoseOfTheBinutils() throws {
+    let names = [
+      "_ZN4core3fmt9Formatter3pad17h0123456789abcdefE", "_ZN3foo17h05af221e174051e9E.llvm.A5310EB9",
+      "_ZN3foo17h05af221e174051e9E.llvm.123", "_ZN3foo17h05af221e174051e9E.cold", "_ZN3foo17haaaaaaaaaaaaaaaaE",
+      "_ZN71_$LT$Test$u20$$u2b$$u20$$u27$static$u20$as$u20$foo..Bar$LT$Test$GT$$GT$3bar17h930b740aa94f1d3aE",
+      "_ZN8$u7d$bar17h05af221e174051e9E", "_ZN10foo$XX$bar17h05af221e174051e9E",
+      "_ZN13test$u20$test4foob17h05af221e174051e9E", "_ZN5foo..3bar17h05af221e174051e9E",
+      "_ZN3foo17h05af221e174051e9EE", "_ZN35Bar$LT$$u5b$u32$u3b$$u20$4$u5d$$GT$E", "_ZN17h05af221e174051e9E",
+      "_ZN4a.bc17h05af221e174051e9E", "_ZN3foo16h05af221e174051eE", "_ZN3foo17h05AF221E174051E9E",
+    ]
+    let child = try ChildProcess("/usr/bin/c++filt", ["-i"], input: Data(names.joined(separator: "\n").utf8))
+    let expected = child.output.split(separator: "\n").map(String.init)
+    try #require(expected.count == names.count)
+    for (name, full) in zip(names, expected) { #expect(demangledName(name) == full, "\(name)") }
+    // The binutils decode escapes of ASCII only.
+    #expect(demangledName("_ZN10caf$u8d5d$3bar17h05af221e174051e9E") == "caf\u{8d5d}::bar")
   }
 
   /// What is cut off or nonsense stays as it is.

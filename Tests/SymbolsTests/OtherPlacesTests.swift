@@ -37,6 +37,54 @@ import Testing
     }
   }
 
+  /// A function with several implementations (IFUNC) has no name in the relocation of its stub.
+  @Test func stubsOfChosenFunctionsHaveTheNameOfTheFunction() throws {
+    let fixture = try Fixture()
+    try fixture.write(
+      """
+      static int plain(int x) { return x * 3; }
+      static int (*choose(void))(int) { return plain; }
+      int pay(int) __attribute__((ifunc("choose")));
+      extern int own_pay(int) __attribute__((alias("pay"), visibility("hidden")));
+      int call(int x) { return own_pay(x) + 1; }
+      """,
+      "chosen.c"
+    )
+    try fixture.run("gcc -O1 -shared -fPIC -o chosen.so chosen.c")
+    let lines = try fixture.run("objdump -d chosen.so").split(separator: "\n")
+    let line = try #require(lines.first { $0.contains("<*ABS*+") && $0.hasSuffix("@plt>:") })
+    let address = FileAddress(try #require(UInt64(line.prefix { $0 != " " }, radix: 16)))
+    let symbolizer = try fixture.symbolizer("chosen.so")
+    #expect(symbolizer.describe(address).stub == "pay@plt")
+    // The first entry of the table leads to the dynamic linker.
+    #expect(symbolizer.describe(FileAddress(address.value & ~0xf - 16)).stub == "PLT stub")
+  }
+
+  /// Programs without libraries have shorter stubs, for chosen functions only.
+  @Test func stubsOfStaticProgramsHaveTheNameOfTheFunction() throws {
+    let fixture = try Fixture()
+    try fixture.write(
+      """
+      static int plain(int x) { return x * 3; }
+      static int other(int x) { return x * 5; }
+      static int (*choose(void))(int) { return plain; }
+      static int (*decide(void))(int) { return other; }
+      int pay(int) __attribute__((ifunc("choose")));
+      int refund(int) __attribute__((ifunc("decide")));
+      void _start(void) { for (int i = 0;; i++) i += pay(i) + refund(i); }
+      """,
+      "static.c"
+    )
+    try fixture.run("gcc -O1 -static -nostdlib -no-pie -fno-pie -o static static.c")
+    let image = try ElfImage(path: fixture.path("static"))
+    let table = try #require(image.sections.first { $0.name == ".plt" })
+    let symbolizer = try fixture.symbolizer("static")
+    let names = stride(from: table.address, to: table.address + table.size, by: 4)
+      .map { symbolizer.describe(FileAddress($0)).stub ?? "" }
+    #expect(names.count == 4 && names[0] == names[1] && names[2] == names[3])
+    #expect(Set(names) == ["pay@plt", "refund@plt"])
+  }
+
   /// In reports they have the name that people write.
   @Test func stubsAreReadable() throws {
     let fixture = try Fixture()
@@ -53,6 +101,7 @@ import Testing
     let file = try SymbolFile(ElfImage(path: fixture.path("stubs")), search: DebugSearch())
     let frame = try #require(file.frames(at: FileAddress(address), module: "stubs").last)
     #expect(frame.function == "shop::pay@plt" && frame.rawName == ".plt")
+    #expect(demangledName("_ZN4shop3payEi@plt") == "shop::pay(int)@plt")
   }
 
   @Test func functionsOfTheKernelPageAreNamed() throws {

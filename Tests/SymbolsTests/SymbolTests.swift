@@ -44,6 +44,22 @@ import Testing
     #expect(name(index, 0x28) == nil)
   }
 
+  /// Starts are sorted by parts of their bits: near each other, far apart, and the same.
+  @Test func symbolsAreSortedByStartAndThenByRank() {
+    var random = SystemRandomNumberGenerator()
+    var starts = (0..<3000).map { UInt64.random(in: 1...UInt64(1) << UInt64($0 % 63), using: &random) }
+    starts += [UInt64.max - 1, 1]
+    let ranks: [SymbolIndex.Symbol.Rank] = [.globalFunction, .label, .localFunction]
+    let symbols = starts.enumerated().map { symbol($1, $1, UInt32($0), ranks[$0 % 3]) }
+    var found: [SymbolIndex.Symbol] = []
+    SymbolIndex(symbols, limit: { _ in .max }).forEach { found.append($0) }
+    #expect(found.map(\.start) == Set(starts).sorted())
+    for (start, group) in Dictionary(grouping: symbols, by: \.start) where group.count > 1 {
+      let best = group.min { $0.isBetter(than: $1) }
+      #expect(found.first { $0.start == start }?.name == best?.name)
+    }
+  }
+
   /// Assembly has labels inside functions: a place in one is not another function.
   @Test func labelsInsideFunctionsAreNoFunctions() {
     let index = SymbolIndex([symbol(0x10, 0x40, 1), symbol(0x20, 0x20, 2, .label)], limit: { _ in 0x100 })
@@ -170,7 +186,7 @@ struct Seeded: RandomNumberGenerator {
     ),
     ("default argument 0 of Shop.run(times: Swift.Int) -> ()", "default of times in run(times:)", "Shop"),
     ("Shop.apply(_: (Swift.Int) -> Swift.Int, to: [Swift.String : Swift.Int]) -> ()", "apply(_:to:)", "Shop"),
-    ("static Swift.Int.< infix(Swift.Int, Swift.Int) -> Swift.Bool", "Int.<", "Swift"),
+    ("static Swift.Int.< infix(Swift.Int, Swift.Int) -> Swift.Bool", "Int.<(_:_:)", "Swift"),
     // What is local to a function, or in something local, is followed by it.
     ("$defer #1 () -> () in Shop.planRoute(Swift.Int) throws -> Swift.Int", "defer in planRoute(_:)", "Shop"),
     (
@@ -207,9 +223,13 @@ struct Seeded: RandomNumberGenerator {
       "implicit closure #1 () -> Swift.String in default argument 1 of Shop.check(_: Swift.Bool, _: () -> Swift.String) -> ()",
       "default of argument 2 in check(_:_:)", "Shop"
     ),
-    ("Swift.== infix<A, B>((A, B), (A, B)) -> Swift.Bool", "operator ==", "Swift"),
-    ("static Swift.SignedNumeric.- prefix(A) -> A", "SignedNumeric.prefix -", "Swift"),
-    ("static Swift.Comparable....< infix(A, A) -> Swift.Range<A>", "Comparable....<", "Swift"),
+    ("Swift.== infix<A, B>((A, B), (A, B)) -> Swift.Bool", "operator ==(_:_:)", "Swift"),
+    ("static Shop.Vector.<+> infix(Shop.Vector, Shop.Vector) -> Shop.Vector", "Vector.<+>(_:_:)", "Shop"),
+    ("Shop.Cart.(_total in _1234ABCD).didset : Swift.Int", "Cart._total.didSet", "Shop"),
+    ("Shop.Cart.total.willset : Swift.Int", "Cart.total.willSet", "Shop"),
+    ("Shop.Cart.didset() -> ()", "Cart.didset()", "Shop"),
+    ("static Swift.SignedNumeric.- prefix(A) -> A", "SignedNumeric.prefix -(_:)", "Swift"),
+    ("static Swift.Comparable....< infix(A, A) -> Swift.Range<A>", "Comparable....<(_:_:)", "Swift"),
   ])
   func swiftNames(full: String, short: String, module: String) {
     let name = SwiftName(demangled: full)

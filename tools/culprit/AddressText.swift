@@ -21,7 +21,9 @@ struct AddressText {
   let symbolizer: AddressSymbolizer
   let isJSON: Bool
   private var pending: [UInt8] = []
-  private var demangled: [String: String] = [:]
+  private var json = AddressJSON()
+  /// Demangled names, by the place of the name in the file.
+  private var demangled: [UnsafeRawPointer: [UInt8]] = [:]
 
   init(options: Options, symbolizer: AddressSymbolizer, isJSON: Bool) {
     self.options = options
@@ -38,14 +40,10 @@ struct AddressText {
       if count < 0, errno == EINTR { continue }
       if count < 0 { throw InputError(description: "standard input: \(String(cString: strerror(errno)))") }
       rest += chunk[..<count]
-      var start = 0
-      while let end = rest[start...].firstIndex(of: UInt8(ascii: "\n")) {
-        answer(rest[start..<end])
-        start = end + 1
-      }
-      rest.removeFirst(start)
+      let answered = rest.withUnsafeBytes { answerLines(of: $0) }
+      rest.removeFirst(answered)
       if count == 0 {
-        if !rest.isEmpty { answer(rest[...]) }
+        if !rest.isEmpty { rest.withUnsafeBytes { answer($0[...]) } }
         flush()
         return
       }
@@ -53,11 +51,21 @@ struct AddressText {
     }
   }
 
+  /// Answers every whole line of `text`. Returns how many bytes they have.
+  private mutating func answerLines(of text: UnsafeRawBufferPointer) -> Int {
+    var start = 0
+    while let end = text[start...].firstIndex(of: UInt8(ascii: "\n")) {
+      answer(text[start..<end])
+      start = end + 1
+    }
+    return start
+  }
+
   /// Answers the address that `line` begins with.
-  mutating func answer(_ line: ArraySlice<UInt8>) {
+  mutating func answer(_ line: Slice<UnsafeRawBufferPointer>) {
     let address = Self.address(line)
-    let description = symbolizer.describe(FileAddress(address))
-    if isJSON { appendJSON(description) } else { append(description) }
+    let found = symbolizer.find(FileAddress(address))
+    if isJSON { json.append(found, to: &pending) } else { append(found) }
     if pending.count >= Self.pieceBytes { flush() }
   }
 
@@ -68,9 +76,12 @@ struct AddressText {
   }
 
   /// A number in base 16, as strtoull(3) reads it: what is none is 0.
-  private static func address(_ line: ArraySlice<UInt8>) -> UInt64 {
+  private static func address(_ line: Slice<UnsafeRawBufferPointer>) -> UInt64 {
     var digits = line.drop { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
-    if digits.starts(with: "0x".utf8) || digits.starts(with: "0X".utf8) { digits = digits.dropFirst(2) }
+    let second = digits.dropFirst().first
+    if digits.first == UInt8(ascii: "0"), second == UInt8(ascii: "x") || second == UInt8(ascii: "X") {
+      digits = digits.dropFirst(2)
+    }
     var value: UInt64 = 0
     for digit in digits {
       let number: UInt8
@@ -88,37 +99,41 @@ struct AddressText {
 
   // MARK: addr2line
 
-  private mutating func append(_ description: AddressDescription) {
+  private mutating func append(_ found: FoundAddress) {
     if options.addresses {
       // As many digits as an address of the file has.
       let count = symbolizer.addressBytes * 2
-      let digits = String(description.address.value, radix: 16).suffix(count)
+      let digits = String(found.address.value, radix: 16).suffix(count)
       add("0x" + String(repeating: "0", count: count - digits.count) + digits)
       add(options.prettyPrint ? ": " : "\n")
     }
-    let calls = description.calls
-    guard !calls.isEmpty || description.functionName != nil else {
-      if options.functions { add(options.prettyPrint ? "?? " : "??\n") }
-      add("??:0\n")
-      return
-    }
+    let calls = found.calls
     guard let innermost = calls.first else {
-      appendName(description.functionName)
-      add("\(printable(description.symbol?.file ?? "??")):?\n")
+      if let symbol = found.symbol {
+        appendName(symbol.name)
+        if let file = symbol.file { add(file) } else { add("??") }
+        add(":?\n")
+      } else if let stub = found.stub {
+        if options.functions { add(printable(options.demangle ? demangledName(stub) : stub) + separator) }
+        add("??:?\n")
+      } else {
+        if options.functions { add(options.prettyPrint ? "?? " : "??\n") }
+        add("??:0\n")
+      }
       return
     }
-    append(innermost, description, isOutermost: calls.count == 1)
+    append(innermost, found, isOutermost: calls.count == 1)
     guard options.inlines else { return }
     for place in calls.indices.dropFirst() {
       if options.prettyPrint { add(" (inlined by) ") }
-      append(calls[place], description, isOutermost: place == calls.count - 1)
+      append(calls[place], found, isOutermost: place == calls.count - 1)
     }
   }
 
-  private mutating func append(_ call: AddressCall, _ description: AddressDescription, isOutermost: Bool) {
+  private mutating func append(_ call: SourceCall, _ found: FoundAddress, isOutermost: Bool) {
     // A name for linkers in the debug information is taken; a plain one may be that of a copy, which the symbol tells.
     let isPlain = !call.isLinkageName && isOutermost
-    appendName(isPlain ? description.symbol?.name ?? call.rawName : call.rawName)
+    appendName(isPlain ? found.symbol?.name ?? call.name : call.name)
     var file = call.file ?? "??"
     if options.basenames, let slash = file.utf8.lastIndex(of: UInt8(ascii: "/")) {
       file = String(file[file.index(after: slash)...])
@@ -131,52 +146,38 @@ struct AddressText {
     if call.line == 0 {
       add("?\n")
     } else {
-      add("\(call.line)")
+      pending.append(UInt64(call.line), radix: 10)
       // addr2line prints that of the innermost call for all of them.
-      let discriminator = description.calls[0].discriminator
+      let discriminator = found.calls[0].discriminator
       add(discriminator > 0 ? " (discriminator \(discriminator))\n" : "\n")
     }
   }
 
-  private mutating func appendName(_ name: String?) {
+  /// The text between a function's name and its place.
+  private var separator: String { options.prettyPrint ? " at " : "\n" }
+
+  private mutating func appendName(_ name: TextReference?) {
     guard options.functions else { return }
-    add(printed(name))
-    add(options.prettyPrint ? " at " : "\n")
+    if let name, name.count > 0 {
+      if options.demangle { pending += demangled(name) } else { add(name) }
+    } else {
+      add("??")
+    }
+    add(separator)
   }
 
-  private mutating func printed(_ name: String?) -> String {
-    guard let name, !name.isEmpty else { return "??" }
-    guard options.demangle else { return printable(name) }
-    if let known = demangled[name] { return known }
-    let full = printable(demangledName(name))
-    demangled[name] = full
+  private mutating func demangled(_ name: TextReference) -> [UInt8] {
+    if let known = demangled[name.base] { return known }
+    let full = Array(printable(demangledName(name.string)).utf8)
+    demangled[name.base] = full
     return full
   }
 
-  private mutating func add(_ text: String) { pending.append(contentsOf: text.utf8) }
-
-  // MARK: JSON
-
-  private mutating func appendJSON(_ description: AddressDescription) {
-    add("{\"address\":\"\(description.address)\"")
-    if let symbol = description.symbol {
-      add(",\"symbol\":{\"name\":\(quotedJSON(symbol.name)),\"start\":\"\(symbol.start)\",\"end\":\"\(symbol.end)\"")
-      if let file = symbol.file { add(",\"file\":\(quotedJSON(file))") }
-      add("}")
-    }
-    if let stub = description.stub { add(",\"stub\":\(quotedJSON(stub))") }
-    add(",\"calls\":[")
-    for (place, call) in description.calls.enumerated() {
-      add(place == 0 ? "{" : ",{")
-      let name = call.isInlined ? call.rawName : description.symbol?.name ?? call.rawName
-      add("\"function\":\(name.map { quotedJSON(demangledName($0)) } ?? "null")")
-      add(",\"rawName\":\(name.map(quotedJSON) ?? "null")")
-      add(",\"inlined\":\(call.isInlined)")
-      add(",\"file\":\(call.file.map(quotedJSON) ?? "null"),\"line\":\(call.line),\"column\":\(call.column)")
-      add(",\"discriminator\":\(call.discriminator)}")
-    }
-    add("]")
-    if let missing = description.missing { add(",\"missing\":\(quotedJSON(missing.explanation))") }
-    add("}\n")
+  private mutating func add(_ text: TextReference) {
+    // Nearly all are of these characters, and need not become a string.
+    let isPlain = text.bytes.allSatisfy { 0x20 <= $0 && $0 < 0x7f }
+    if isPlain { pending.append(contentsOf: text.bytes) } else { add(printable(text.string)) }
   }
+
+  private mutating func add(_ text: String) { pending.append(contentsOf: text.utf8) }
 }

@@ -12,7 +12,7 @@ let symbolizeTable = OptionTable(
     CommandOption("build-id", argument: "ID", help: "the file with this build-id, from the debug directories"),
     CommandOption("functions", letter: "f", help: "print the function's name"),
     CommandOption("inlines", letter: "i", help: "print the callers of functions that were inlined"),
-    CommandOption("demangle", letter: "C", help: "print names as they are written in Swift, C++ and Rust"),
+    CommandOption("demangle", letter: "C", help: "print names as they are written in Swift, C++ and Rust (not in D)"),
     CommandOption("addresses", letter: "a", help: "print the address"),
     CommandOption("pretty-print", letter: "p", help: "print everything about an address on one line for each function"),
     CommandOption("basenames", letter: "s", help: "print files without their directories"),
@@ -80,7 +80,7 @@ func runSymbolize(_ parsed: OptionTable.Arguments) throws -> Bool {
     if parsed.operands.isEmpty {
       try text.answerStandardInput()
     } else {
-      for operand in parsed.operands { text.answer(Array(operand.utf8)[...]) }
+      for operand in parsed.operands { Array(operand.utf8).withUnsafeBytes { text.answer($0[...]) } }
       text.flush()
     }
     for problem in symbolizer.problems { output.error(problem) }

@@ -23,7 +23,7 @@ public struct StallEvent: Sendable, CustomStringConvertible {
   /// The event of `stall` of `process`, of which `soFar` makes the report.
   init(_ stall: Stall, of process: ObservedProcess?, isHang: Bool, soFar: @escaping @Sendable () -> StallReport?) {
     source = StallReport.Source(stall.source)
-    thread = StallReport.Thread(stall.thread)
+    thread = StallReport.Thread(stall.namingPoolThreads.thread)
     began = StallReport.Timestamp(stall.began)
     threshold = stall.threshold
     age = stall.duration

@@ -3,8 +3,11 @@ import Glibc
 
 /// A program that does the same as ours, run to its end.
 struct PeerRun {
-  /// How long it took, and the most memory that it had at a time.
+  /// How long it took.
   var seconds: Double
+  /// The processor time that it used.
+  var processorSeconds: Double
+  /// The most memory that it had at a time.
   var peakBytes: Double
   var output: String
 
@@ -25,51 +28,64 @@ struct PeerRun {
     keepsOutput: Bool = true
   ) throws {
     let path = keepsOutput ? "/tmp/culprit-bench-output-\(getpid())" : "/dev/null"
-    defer { if keepsOutput { unlink(path) } }
+    let use = "/tmp/culprit-bench-use-\(getpid())"
+    defer {
+      if keepsOutput { unlink(path) }
+      unlink(use)
+    }
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
     defer { posix_spawn_file_actions_destroy(&actions) }
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, input, O_RDONLY, 0)
     posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, path, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
     posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0)
-    var arguments = command.map { strdup($0) } + [nil]
+    posix_spawn_file_actions_addopen(&actions, 3, use, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
+    // From a small process: a program's peak of memory is at least that of the process that starts it.
+    let launcher = Self.directory + "bench-launcher"
+    var arguments = ([launcher] + command).map { strdup($0) } + [nil]
     defer { arguments.forEach { free($0) } }
     var child: pid_t = 0
-    let began = Self.now
-    let status = posix_spawnp(&child, command[0], &actions, nil, &arguments, environ)
+    let status = posix_spawn(&child, launcher, &actions, nil, &arguments, environ)
     guard status == 0 else {
-      throw Failure(description: "cannot run \(command[0]): \(String(cString: strerror(status)))")
+      throw Failure(description: "cannot run \(launcher): \(String(cString: strerror(status)))")
     }
     var ending: Int32 = 0
-    var usage = rusage()
-    while wait4(child, &ending, 0, &usage) < 0, errno == EINTR {}
-    seconds = Self.now - began
-    peakBytes = Double(usage.ru_maxrss) * 1024
+    while waitpid(child, &ending, 0) < 0, errno == EINTR {}
+    // Nanoseconds, microseconds of processor time, KiB, and how the program ended.
+    let numbers = readFile(use).split(whereSeparator: \.isWhitespace).compactMap { Double($0) }
+    let isMissing = numbers.last == Double(127 << 8)
+    guard ending == 0, numbers.count == 4, !isMissing else {
+      throw Failure(description: "\(launcher) could not run \(command[0])")
+    }
+    seconds = numbers[0] / 1e9
+    processorSeconds = numbers[1] / 1e6
+    peakBytes = numbers[2] * 1024
     output = keepsOutput ? readFile(path) : ""
-    guard ending == 0 || mayFail else {
+    guard numbers[3] == 0 || mayFail else {
       throw Failure(description: "\(command.joined(separator: " ")) did not end well")
     }
   }
 
-  /// The middles of the times and of the peaks of `count` runs of each of `commands`, which take turns: what else happens
-  /// on the machine meanwhile is the same for all.
-  ///
-  /// Until a child has its own program, it has the memory of this one: this must be asked before much is in it.
+  /// The medians of `count` runs of each of `commands`, which take turns: other work on the machine affects all alike.
   static func medians(
     _ count: Int,
     _ commands: [[String]],
     input: String
-  ) throws -> [(seconds: Double, peakBytes: Double)] {
+  ) throws -> [(processorSeconds: Double, peakBytes: Double)] {
     let rounds = try (0..<count)
       .map { _ in try commands.map { try PeerRun($0, input: input, mayFail: true, keepsOutput: false) } }
     return commands.indices.map { place in
-      (median(rounds.map { $0[place].seconds }), median(rounds.map { $0[place].peakBytes }))
+      (median(rounds.map { $0[place].processorSeconds }), median(rounds.map { $0[place].peakBytes }))
     }
   }
 
-  private static var now: Double {
-    var time = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &time)
-    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
-  }
+  /// The directory of this program and of those built with it, with the slash at its end.
+  static let directory: String = {
+    var target = [UInt8](repeating: 0, count: Int(PATH_MAX))
+    let count = target.withUnsafeMutableBytes { room in
+      room.baseAddress.map { readlink("/proc/self/exe", $0, room.count) } ?? -1
+    }
+    let path = String(decoding: target.prefix(max(0, count)), as: UTF8.self)
+    return path.lastIndex(of: "/").map { String(path[...$0]) } ?? ""
+  }()
 }

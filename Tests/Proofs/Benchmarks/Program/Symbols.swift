@@ -6,7 +6,7 @@ import SplitMix
 
 /// Names, files, lines and inlined calls beside those of llvm-symbolizer, and what they cost.
 func benchSymbols(_ figures: Figures) throws {
-  try SymbolsBench(addresses: 20_000, runs: 7).run(figures)
+  try SymbolsBench(addresses: 20_000, runs: 5).run(figures)
 }
 
 private struct SymbolsBench {
@@ -14,6 +14,7 @@ private struct SymbolsBench {
   var addresses: Int
   /// How often each program is run for its time and memory.
   var runs: Int
+  private let compiler: SymbolPrograms
 
   private let directory = "/tmp/culprit-bench-symbols-\(getpid())"
   private let culprit: String
@@ -22,11 +23,12 @@ private struct SymbolsBench {
   init(addresses: Int, runs: Int) throws {
     self.addresses = addresses
     self.runs = runs
-    let own = String(decoding: Self.link("/proc/self/exe"), as: UTF8.self)
-    culprit = String(own[...(own.lastIndex(of: "/") ?? own.startIndex)]) + "culprit"
+    culprit = PeerRun.directory + "culprit"
     // That of the toolchain is the newest at hand.
     let swift = try PeerRun(["sh", "-c", "dirname \"$(realpath \"$(command -v swift)\")\""]).output
-    llvm = swift.split(separator: "\n").joined() + "/llvm-symbolizer"
+    let toolchain = swift.split(separator: "\n").joined()
+    llvm = toolchain + "/llvm-symbolizer"
+    compiler = SymbolPrograms(directory: directory, toolchain: toolchain)
   }
 
   func run(_ figures: Figures) throws {
@@ -34,14 +36,12 @@ private struct SymbolsBench {
     defer { _ = try? PeerRun(["rm", "-r", directory]) }
     let libc = try path(ofLibrary: "libc.so.6")
     let files = [
-      ("libc", libc), ("swift", culprit), ("gcc", try compiled("g++ -O2 -g", "gcc")),
-      ("clang_split", try compiled("clang++ -O2 -gdwarf-5 -gsplit-dwarf", "clang")),
+      ("libc", libc), ("swift", culprit), ("gcc", try compiler.cxx("g++ -O2 -g", "gcc")),
+      ("clang_split", try compiler.cxx("clang++ -O2 -gdwarf-5 -gsplit-dwarf", "clang")),
     ]
-    // First what programs cost, while this one is small.
-    for (number, (name, file)) in files.enumerated() {
-      try writeAddresses(of: file, name, seed: UInt64(number + 1))
-      try compareCost(name, file, figures, isBounded: name == "libc")
-    }
+    for (number, (name, file)) in files.enumerated() { try writeAddresses(of: file, name, seed: UInt64(number + 1)) }
+    try compareCost("libc", libc, figures)
+    try compareForms(files + compiler.others(), figures)
     for (name, file) in files {
       let share = try agreement(name, file, figures)
       figures.print("symbols.agree.\(name)", share * 100, "%", in: 99.9...100)
@@ -180,8 +180,8 @@ private struct SymbolsBench {
 
   // MARK: Cost
 
-  /// Whole processes, for all addresses and for one.
-  private func compareCost(_ name: String, _ file: String, _ figures: Figures, isBounded: Bool) throws {
+  /// Whole processes, for all addresses and for one: processor time, because other work on the machine does not change it.
+  private func compareCost(_ name: String, _ file: String, _ figures: Figures) throws {
     let input = "\(directory)/addresses.\(name)"
     let one = "\(directory)/address"
     try write(readFile(input).split(separator: "\n").prefix(1).joined() + "\n", to: one)
@@ -191,27 +191,51 @@ private struct SymbolsBench {
       ("llvm", [llvm, "--output-style=GNU", "-f", "-i", "-e", file]),
       ("addr2line", ["addr2line", "-f", "-i", "-e", debug]),
     ]
-    // It takes minutes for large units (257 s for the C++ program).
+    // It takes seconds for libc, and minutes for large units (257 s for the C++ program).
     let slow = ("eu_addr2line", ["eu-addr2line", "-f", "-i", "-e", file])
-    var costs: [String: (seconds: Double, peakBytes: Double)] = [:]
     var cold: [String: Double] = [:]
-    for (group, count) in [(peers, runs), (isBounded ? [slow] : [], 1)] {
+    var peak: [String: Double] = [:]
+    for (group, count) in [(peers, runs), ([slow], 1)] {
       let whole = try PeerRun.medians(count, group.map(\.1), input: input)
       let single = try PeerRun.medians(count * 3, group.map(\.1), input: one)
       for (place, (peer, _)) in group.enumerated() {
-        costs[peer] = whole[place]
-        cold[peer] = single[place].seconds
-        figures.print("symbols.time.\(name).\(peer)", whole[place].seconds * 1000, "ms")
+        peak[peer] = whole[place].peakBytes
+        cold[peer] = single[place].processorSeconds
+        figures.print("symbols.time.\(name).\(peer)", whole[place].processorSeconds * 1000, "ms")
         figures.print("symbols.memory.\(name).\(peer)", whole[place].peakBytes / 1_048_576, "MiB")
-        figures.print("symbols.cold.\(name).\(peer)", single[place].seconds * 1000, "ms")
+        figures.print("symbols.cold.\(name).\(peer)", single[place].processorSeconds * 1000, "ms")
       }
     }
-    guard isBounded, let ours = costs["culprit"], let theirs = costs["llvm"], let coldOurs = cold["culprit"],
+    guard let ours = peak["culprit"], let theirs = peak["llvm"], let coldOurs = cold["culprit"],
       let coldTheirs = cold["llvm"]
     else { return }
-    figures.print("symbols.time_ratio", ours.seconds / theirs.seconds, "times", in: 0...0.5)
-    figures.print("symbols.memory_ratio", ours.peakBytes / theirs.peakBytes, "times", in: 0...0.5)
+    figures.print("symbols.memory_ratio", ours / theirs, "times", in: 0...0.5)
     figures.print("symbols.cold_ratio", coldOurs / coldTheirs, "times", in: 0...1)
+  }
+
+  /// Plain output and JSON for each of `files`, relative to those of llvm-symbolizer, for many addresses and for a tenth of
+  /// them. The bound is on the geometric mean, and a wider one on each file.
+  private func compareForms(_ files: [(String, String)], _ figures: Figures) throws {
+    for (form, option, style) in [("plain", "-fi", "GNU"), ("json", "--format=json", "JSON")] {
+      for (amount, count) in [("", addresses), ("_few", addresses / 10)] {
+        var ratios: [Double] = []
+        for (name, path) in files {
+          let input = "\(directory)/addresses.forms"
+          let places = try randomAddresses(of: path, count: count, seed: 5)
+          try write(places.map { "0x" + String($0, radix: 16) + "\n" }.joined(), to: input)
+          let commands = [
+            [culprit, "symbolize", option, "-e", path], [llvm, "--output-style=\(style)", "-f", "-i", "-e", path],
+          ]
+          let times = try PeerRun.medians(5, commands, input: input).map(\.processorSeconds)
+          ratios.append(times[0] / times[1])
+          figures.print("symbols.\(form)\(amount).\(name)", times[0] / times[1], "times")
+        }
+        let mean = exp(ratios.map { log($0) }.reduce(0, +) / Double(ratios.count))
+        figures.print("symbols.\(form)\(amount)_mean", mean, "times", in: 0...(amount.isEmpty ? 0.5 : 0.75))
+        guard amount.isEmpty else { continue }
+        figures.print("symbols.\(form)_worst", ratios.max() ?? .infinity, "times", in: 0...0.75)
+      }
+    }
   }
 
   /// In this process: an address that was asked for before, and one of a unit that is known.
@@ -239,13 +263,6 @@ private struct SymbolsBench {
   }
 
   // MARK: Files
-
-  private func compiled(_ compiler: String, _ name: String) throws -> String {
-    let (source, program) = ("\(directory)/\(name).cpp", "\(directory)/\(name)")
-    try write(symbolsProgram, to: source)
-    _ = try PeerRun(["sh", "-c", "cd \(directory) && \(compiler) -o \(program) \(source)"])
-    return program
-  }
 
   /// Where this process has the library from.
   private func path(ofLibrary name: String) throws -> String {
@@ -289,13 +306,5 @@ private struct SymbolsBench {
     guard descriptor >= 0, Glibc.write(descriptor, bytes, bytes.count) == bytes.count else {
       throw PeerRun.Failure(description: "cannot write \(path)")
     }
-  }
-
-  private static func link(_ path: String) -> [UInt8] {
-    var target = [UInt8](repeating: 0, count: Int(PATH_MAX))
-    let count = target.withUnsafeMutableBytes { room in
-      room.baseAddress.map { readlink(path, $0, room.count) } ?? -1
-    }
-    return Array(target.prefix(max(0, count)))
   }
 }
