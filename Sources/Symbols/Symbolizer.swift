@@ -69,7 +69,8 @@ package final class Symbolizer {
     // copy of the function that it has its name from.
     if frame.isReturnAddress {
       let called = resolved.first?.called
-      resolved.removeAll { $0.isInlined && $0.location == nil }
+      // The outermost one has the code, whatever a damaged file calls it.
+      resolved = resolved.dropLast().filter { !$0.isInlined || $0.location != nil } + resolved.suffix(1)
       resolved[0].called = called
     }
     if known.count >= knownMax { known = [:] }
