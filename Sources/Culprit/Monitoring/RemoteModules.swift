@@ -60,7 +60,11 @@ final class RemoteModules: Sendable {
   func start() throws(PosixThreadError) {
     reading.withLock { $0.modules = ProcessMap.modules() }
     // Nobody waits for it: a file system may be what holds it up.
-    try PosixThread(name: "culprit-modules") { [self] in run() }.detach()
+    try PosixThread(name: "culprit-modules") { [self] in
+      _ = clinux_keep_root()
+      run()
+    }
+    .detach()
   }
 
   /// The modules as they were read last.

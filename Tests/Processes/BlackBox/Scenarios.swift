@@ -28,6 +28,16 @@ let scenarios: [String: @Sendable (Watchdog) throws -> Void] = [
   },
   "tell": tell,
   "stop": { $0.stop() },
+  // The root is the next argument; "filtered" may follow.
+  "chroot": { watchdog in
+    let root = CommandLine.arguments[3]
+    guard chroot(root) == 0, chdir("/") == 0 else { exit(77) }
+    try stall(watchdog) {
+      let end = ContinuousClock.now + .milliseconds(600)
+      holdUp { ContinuousClock.now >= end }
+    }
+    watchdog.stop(patience: .seconds(10))
+  },
   "exit": { _ in exit(3) },
   "exit-stalled": { try stall($0) { exit(0) } },
   "exit-in-malloc": { _ in workload_exit_in_malloc(3) },
