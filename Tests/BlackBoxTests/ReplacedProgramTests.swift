@@ -19,23 +19,19 @@ import Testing
     let (program, stalls) = ("\(directory)/service", "\(directory)/stalls")
     try FileManager.default.createDirectory(atPath: stalls, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(atPath: directory) }
-    try ChildProcess.copyProgram(ChildProcess.built("stalling-process"), to: program)
-    let child = try ChildProcess(program, ["stdio", "waiting", stalls], environment: [:]) { id in
-      // From then on there is a watchdog, and soon a stall.
-      while !isOver(id), names(stalls, ".run").isEmpty { usleep(1000) }
-      switch change {
-      case .deleted: unlink(program)
-      case .renamed: rename(program, program + ".old")
-      case .replaced:
-        try ChildProcess.copyProgram("/bin/true", to: program + ".new")
-        rename(program + ".new", program)
-      }
-    }
+    try ChildProcess.copyProgram(ChildProcess.built("blackbox-process"), to: program)
+    try ChildProcess.copyProgram("/bin/true", to: program + ".new")
+    // Modules are read when the work is suspected, and again when the stall is declared, if a second has passed.
+    let child = try ChildProcess(
+      program,
+      [stalls, "change-program", "\(change)"],
+      environment: ["CULPRIT_THRESHOLD": "2s"]
+    )
     #expect(child.hasExited && child.status == 0, "\(child)")
-    #expect(child.output.contains("workload_hold_stdio"), "\(child)")
+    #expect(child.output.contains("CULPRIT   holdUp(_:)"), "\(child)")
     #expect(!child.output.contains("no module was mapped there"), "\(child)")
     let file = try #require(names(stalls, ".stall").first.flatMap { BlackBoxDirectory(path: stalls).stall($0) })
     let saved = file.recording.names.values.joined().compactMap(\.function)
-    #expect(saved.contains("workload_hold_stdio"), "\(saved)")
+    #expect(saved.contains("holdUp(_:)"), "\(saved)")
   }
 }
