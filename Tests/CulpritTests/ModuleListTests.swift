@@ -77,12 +77,14 @@ import Testing
     var list = ModuleList(earlier: [before])
     list.load(now: [after])
     #expect(list.all == [after])
-    // Another file in the same place.
-    var other = program(path, inode: 8)
-    if hasBuildID { other.buildID = [2] }
-    list = ModuleList(earlier: [before])
-    list.load(now: [other])
-    #expect(list.all.isEmpty)
+    // Another file in the same place, at another path or at the same.
+    for path in [path, before.path] {
+      var other = program(path, inode: 8)
+      if hasBuildID { other.buildID = [2] }
+      list = ModuleList(earlier: [before])
+      list.load(now: [other])
+      #expect(list.all.isEmpty)
+    }
   }
 
   @Test func findsModulesLoadedLater() {

@@ -45,7 +45,7 @@ struct ModuleList {
 
   /// Takes the modules `now`.
   mutating func load(now: [Module]) {
-    guard now != earlier else {
+    guard now != earlier || now.map(\.identity) != earlier.map(\.identity) else {
       // Not a copy: many stalls that begin together have the same list.
       (all, disputed) = (earlier, [])
       return
