@@ -63,25 +63,6 @@ import Testing
     }
   }
 
-  /// The path of the directory leads elsewhere afterwards, or nowhere.
-  @Test(.needsRoot(to: "change the root"), arguments: [false, true])
-  func directoryStaysAfterChroot(isFiltered: Bool) throws {
-    try withDirectory { directory in
-      let jail = directory + "-jail"
-      try FileManager.default.createDirectory(atPath: jail, withIntermediateDirectories: true)
-      defer { try? FileManager.default.removeItem(atPath: jail) }
-      let ran = try run("chroot", directory, arguments: [jail] + (isFiltered ? ["--filtered"] : []))
-      if ran.status == 77 { try Test.cancel("the root cannot be changed here") }
-      #expect(ran.hasExited && ran.status == 0, "\(ran)")
-      #expect(try FileManager.default.contentsOfDirectory(atPath: jail) == [])
-      // A filter can end the process for unshare(2): then stalls are not saved, but the end of the run is.
-      #expect(names(directory, ".stall").count == (isFiltered ? 0 : 1))
-      #expect(isFiltered || savedNames(directory).contains("holdUp(_:)"))
-      let told = try tell(directory)
-      #expect(told.facts("run").count == 1 && told.fact("run")?.hasSuffix(" clean exit") == true, "\(told)")
-    }
-  }
-
   /// The functions whose names the first stall's file has.
   private func savedNames(_ directory: String) -> Set<String> {
     let file = names(directory, ".stall").first.flatMap { BlackBoxDirectory(path: directory).stall($0) }
