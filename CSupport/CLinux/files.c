@@ -2,12 +2,29 @@
 #include "clinux_files.h"
 
 #include "clinux_descriptor.h"
+#include "clinux_watchpoint.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+bool clinux_keep_root(void) {
+  int saved_errno = errno;
+  bool is_kept = !clinux_calls_are_filtered() && unshare(CLONE_FS) == 0;
+  errno = saved_errno;
+  return is_kept;
+}
+
+uint64_t clinux_root(void) {
+  int saved_errno = errno;
+  struct stat root;
+  bool is_known = stat("/", &root) == 0;
+  errno = saved_errno;
+  return is_known ? (uint64_t)root.st_dev << 40 ^ (uint64_t)root.st_ino : 0;
+}
 
 /* Whether OPENED is a regular file, and the same as KNOWN. */
 static int check(int opened, const struct stat *known) {

@@ -49,9 +49,12 @@ package struct BlackBoxDirectory: Sendable {
     while let entry = readdir(stream) {
       // SAFETY: readdir ends the name with a zero; it is copied before the next call.
       let name = withUnsafePointer(to: &entry.pointee.d_name) {
-        $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+        $0.withMemoryRebound(to: CChar.self, capacity: 256) { name in
+          // Most may be others': of these no text is made.
+          strncmp(name, prefix, prefix.utf8.count) == 0 ? String(cString: name) : nil
+        }
       }
-      if name.hasPrefix(prefix), suffixes.contains(where: name.hasSuffix) { names.append(name) }
+      if let name, suffixes.contains(where: name.hasSuffix) { names.append(name) }
     }
     return names.sorted()
   }

@@ -25,7 +25,7 @@ package struct MemoryKills: Hashable, Sendable {
   }
 
   /// The machine's count (proc(5), `oom_kill`).
-  static let machine = "/proc/vmstat"
+  package static let machine = "/proc/vmstat"
 
   /// The counts of this process's group, of those that contain it, and of the machine.
   package static func ofThisProcess() -> [MemoryKills] {
@@ -50,9 +50,25 @@ package struct MemoryKills: Hashable, Sendable {
     return found
   }
 
-  /// What has become of `counts`: the nearest group that is still there tells.
-  package static func change(since counts: [MemoryKills]) -> Change {
-    for (index, former) in counts.enumerated() {
+  /// Whether `path` is one of the kernel's: a directory below `groups`, or `machine`. Any user can write a file with other paths, and
+  /// opening a path can have side effects.
+  private static func isKernels(_ path: String, groups: String, machine: String) -> Bool {
+    path == machine || "\(path)/".hasPrefix("\(groups)/") && !path.split(separator: "/").contains("..")
+  }
+
+  /// Returns the change of `counts`, by the nearest group that still exists. Ignores counts with other paths than the kernel's.
+  ///
+  /// - Parameters:
+  ///   - counts: The counts, as a file has them.
+  ///   - groups: Where the kernel's control groups are.
+  ///   - machine: The machine's count.
+  /// - Returns: The change.
+  package static func change(
+    since counts: [MemoryKills],
+    groups: String = "/sys/fs/cgroup",
+    machine: String = Self.machine
+  ) -> Change {
+    for (index, former) in counts.enumerated() where isKernels(former.path, groups: groups, machine: machine) {
       let isMachine = former.inode == 0
       let isOwn = index == 0 && !isMachine
       guard let count = isMachine ? count(of: former.path) : count(in: former.path, isOwn: isOwn),
@@ -72,6 +88,7 @@ package struct MemoryKills: Hashable, Sendable {
 
   /// The number in the line "oom_kill 3" of the file at `path`.
   private static func count(of path: String) -> UInt64? {
-    SmallFile.text(path)?.split(separator: "\n").first { $0.hasPrefix("oom_kill ") }.flatMap { UInt64($0.dropFirst(9)) }
+    SmallFile.text(path, followsLinks: false)?.split(separator: "\n").first { $0.hasPrefix("oom_kill ") }
+      .flatMap { UInt64($0.dropFirst(9)) }
   }
 }

@@ -5,9 +5,9 @@ enum SmallFile {
   /// The most that is read: what is larger is none of ours.
   private static let bytesMax = 64 << 10
 
-  /// The content of the file at `path`; `nil` when it cannot be read.
-  static func text(_ path: String) -> String? {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+  /// The content of the file at `path`; `nil` when it cannot be read, or is a link and `followsLinks` is not set.
+  static func text(_ path: String, followsLinks: Bool = true) -> String? {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | (followsLinks ? 0 : O_NOFOLLOW))
     guard descriptor >= 0 else { return nil }
     defer { close(descriptor) }
     return text(descriptor)

@@ -96,7 +96,7 @@ package struct StallGroup: Hashable, Sendable {
   }
 
   mutating func add(_ stall: CountedStall) {
-    count += 1 + stall.unrecordedCount
+    count = count.saturatingSum(1).saturatingSum(stall.unrecordedCount)
     total += stall.duration + stall.unrecordedTime
     // Of equal ones always the same, in whatever order they come.
     let order = (stall.began, stall.host, stall.id)
@@ -141,7 +141,7 @@ package struct StallGroups: Hashable, Sendable {
       if groups[key]?.add(stall) == nil { groups[key] = StallGroup(key: key, stall) }
     }
     self.groups = groups.values.sorted { ($1.total, $1.count, $0.key) < ($0.total, $0.count, $1.key) }
-    count = stalls.reduce(0) { $0 + 1 + $1.unrecordedCount }
+    count = stalls.reduce(0) { $0.saturatingSum(1).saturatingSum($1.unrecordedCount) }
     total = stalls.reduce(.zero) { $0 + $1.duration + $1.unrecordedTime }
     let first = stalls.lazy.map(\.began).min()
     let last = stalls.lazy.map(\.began).max()

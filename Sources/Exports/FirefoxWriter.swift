@@ -49,7 +49,7 @@ struct FirefoxWriter: ExportWriter {
       began = stall.stall.began.nanosecondsSince1970
       try sink.write("{\"threads\":[")
     }
-    duration += stall.profile.duration
+    duration = duration.saturatingSum(stall.profile.duration)
     for track in stall.profile.tracks {
       stalled.append(threadCount)
       try write(track, stall)

@@ -120,7 +120,8 @@ struct OTLPWriter: ExportWriter {
           state: segment.sample.flatMap { stall.state($0.activity) },
           label: segment.sample.flatMap { stall.label($0.label) }
         )
-        part.add(identity, segment.weight, at: stall.stall.began.nanosecondsSince1970 + min(segment.begin, last))
+        let time = stall.stall.began.nanosecondsSince1970.saturatingSum(min(segment.begin, last))
+        part.add(identity, segment.weight, at: time)
       }
       profiles.append(profile(stall, track.thread, part, end: stall.profile.duration))
       count += part.count
@@ -190,7 +191,7 @@ struct OTLPWriter: ExportWriter {
       sample.add(5, packedFixed: part.found[identity]?.times ?? [])
       profile.add(2, sample)
     }
-    profile.add(3, fixed: stall.stall.began.nanosecondsSince1970 + part.begin)
+    profile.add(3, fixed: stall.stall.began.nanosecondsSince1970.saturatingSum(part.begin))
     profile.add(4, max(end, part.begin) - part.begin)
     profile.add(11, packed: attributes(of: stall, thread))
     return profile

@@ -59,7 +59,7 @@ struct PprofWriter: ExportWriter {
 
   mutating func add(_ stall: ExportedStall) throws {
     began = min(began ?? .max, stall.stall.began.nanosecondsSince1970)
-    duration += stall.profile.duration
+    duration = duration.saturatingSum(stall.profile.duration)
     comments.append(strings.number("\(stall.source) at \(stall.stall.began), \(stall.recording.processName)"))
     for track in stall.profile.tracks {
       var sums: [SampleKey: (count: UInt64, nanoseconds: UInt64)] = [:]

@@ -114,7 +114,7 @@ struct SpeedscopeWriter: ExportWriter {
   private mutating func number(_ frame: Int, _ nanoseconds: UInt64, _ recording: ExportedRecording) -> Int {
     let (number, place) = placesOfFrames[frame] ?? addPlace(of: frame, recording)
     placesOfFrames[frame] = (number, place)
-    places[number][place].nanoseconds += nanoseconds
+    places[number][place].nanoseconds = places[number][place].nanoseconds.saturatingSum(nanoseconds)
     return number
   }
 

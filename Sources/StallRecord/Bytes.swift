@@ -49,7 +49,9 @@ struct ByteReader {
 
   mutating func signed() -> Int32? { number(UInt32.self).map(Int32.init(bitPattern:)) }
 
-  mutating func duration() -> Duration? { number(UInt64.self).map(Duration.init(wholeNanoseconds:)) }
+  mutating func duration() -> Duration? {
+    number(UInt64.self).map { Duration(wholeNanoseconds: min($0, UInt64(Int64.max))) }
+  }
 
   mutating func data() -> [UInt8]? {
     guard let count = number(UInt16.self), remaining >= Int(count) else { return nil }

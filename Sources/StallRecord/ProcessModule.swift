@@ -25,6 +25,9 @@ package struct Module: Hashable, Sendable {
   package var mappings: [Mapping]
   /// By how much the loader moved the module: an address in memory minus that in the file's own terms. `nil` if unknown.
   package var bias: UInt64?
+  /// The device and the inode of the file as `/proc/self/maps` has them, which are not always those of stat(2). They stay when the
+  /// file is renamed or deleted. Not recorded: `nil` in a recording that was read from a file.
+  package var identity: String?
 
   /// A module of `path` with `buildID`, mapped at `mappings`.
   package init(path: String, buildID: [UInt8], mappings: [Mapping], bias: UInt64? = nil) {
@@ -32,6 +35,19 @@ package struct Module: Hashable, Sendable {
     self.buildID = buildID
     self.mappings = mappings
     self.bias = bias
+  }
+
+  /// Whether two modules have the same path, build-id and place.
+  package static func == (left: Module, right: Module) -> Bool {
+    left.path == right.path && left.buildID == right.buildID && left.mappings == right.mappings
+      && left.bias == right.bias
+  }
+
+  /// Hashes what modules are compared by.
+  package func hash(into hasher: inout Hasher) {
+    hasher.combine(path)
+    hasher.combine(buildID)
+    hasher.combine(mappings)
   }
 
   /// The last component of the path.

@@ -66,6 +66,20 @@ package struct WallTime: Hashable, Comparable, Sendable, CustomStringConvertible
   }
 }
 
+extension FixedWidthInteger {
+  /// Returns the sum of this number and `other`, or the nearest number that the type has.
+  package func saturatingSum(_ other: Self) -> Self {
+    let (sum, overflow) = addingReportingOverflow(other)
+    return overflow ? (other < 0 ? .min : .max) : sum
+  }
+
+  /// Returns the difference between this number and `other`, or the nearest number that the type has.
+  package func saturatingDifference(_ other: Self) -> Self {
+    let (difference, overflow) = subtractingReportingOverflow(other)
+    return overflow ? (self < other ? .min : .max) : difference
+  }
+}
+
 extension Duration {
   /// The duration in whole nanoseconds; 0 for a negative one, `UInt64.max` for one of more than 584 years.
   package var wholeNanoseconds: UInt64 {

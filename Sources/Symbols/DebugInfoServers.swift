@@ -274,7 +274,7 @@ package final class DebugInfoServers: @unchecked Sendable {
   private static func now() -> UInt64 {
     var time = timespec()
     clock_gettime(CLOCK_MONOTONIC, &time)
-    return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+    return clinux_clock_nanoseconds(time)
   }
 
   /// `time`, a hundred years at most.

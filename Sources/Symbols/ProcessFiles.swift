@@ -6,13 +6,33 @@ import Glibc
 enum ProcessFiles {
   /// Other names of the file of `module`, as long as the process `id` runs: that of its executable, and those of its
   /// mappings (proc(5): `map_files`, which takes privileges). They lead to the very file that was mapped, also when it was
-  /// deleted or replaced.
+  /// deleted or replaced. The last one is the path that it has by now, where it was renamed.
   static func paths(of module: Module, in id: Int32) -> [String] {
     let mappings = module.mappings.prefix(4)
       .map {
         "/proc/\(id)/map_files/\(String($0.start.value, radix: 16))-\(String($0.end.value, radix: 16))"
       }
-    return ["/proc/\(id)/exe"] + mappings
+    let present = presentPath(of: module, in: id).flatMap { $0.hasSuffix(" (deleted)") ? nil : $0 }
+    return ["/proc/\(id)/exe"] + mappings + [present].compactMap { $0 }
+  }
+
+  /// The path that the kernel shows for `module` now; `nil` where that is not known.
+  static func presentPath(of module: Module, in id: Int32) -> String? {
+    guard let start = module.mappings.first?.start.value,
+      let maps = readWhole("/proc/\(id)/maps", limit: 64 << 20)
+    else { return nil }
+    let beginning = Array((String(start, radix: 16) + "-").utf8)
+    guard let line = maps.split(separator: UInt8(ascii: "\n")).first(where: { $0.starts(with: beginning) }),
+      let slash = line.firstIndex(of: UInt8(ascii: "/"))
+    else { return nil }
+    return String(decoding: line[slash...], as: UTF8.self)
+  }
+
+  /// Whether `module` is the executable of this process, by the path that the kernel shows for both.
+  static func isOwnExecutable(_ module: Module) -> Bool {
+    var path = [CChar](repeating: 0, count: Int(PATH_MAX))
+    let count = readlink("/proc/thread-self/exe", &path, path.count)
+    return count > 0 && path[..<count].elementsEqual(module.path.utf8.map(CChar.init(bitPattern:)))
   }
 
   /// The vDSO of this process: the functions that the kernel maps into every process. That of another one is the same as

@@ -1,3 +1,4 @@
+import CCulpritLinux
 import CulpritStallRecord
 import Glibc
 
@@ -191,5 +192,5 @@ final class SymbolFile {
 private func coarseNanoseconds() -> UInt64 {
   var time = timespec()
   clock_gettime(CLOCK_MONOTONIC_COARSE, &time)
-  return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+  return clinux_clock_nanoseconds(time)
 }

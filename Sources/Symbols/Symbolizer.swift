@@ -69,7 +69,8 @@ package final class Symbolizer {
     // copy of the function that it has its name from.
     if frame.isReturnAddress {
       let called = resolved.first?.called
-      resolved.removeAll { $0.isInlined && $0.location == nil }
+      // The outermost one has the code, whatever a damaged file calls it.
+      resolved = resolved.dropLast().filter { !$0.isInlined || $0.location != nil } + resolved.suffix(1)
       resolved[0].called = called
     }
     if known.count >= knownMax { known = [:] }
@@ -187,7 +188,10 @@ package final class Symbolizer {
     if let why = unread[module.path] { return .unusable(.unreadableFile(why)) }
     let deleted = " (deleted)"
     let path = module.path.hasSuffix(deleted) ? String(module.path.dropLast(deleted.count)) : module.path
-    let isDeleted = path != module.path
+    var isDeleted = path != module.path
+    if !isDeleted, module.buildID.isEmpty, let process, let now = ProcessFiles.presentPath(of: module, in: process) {
+      isDeleted = now != path
+    }
     var reason: MissingNameReason
     if isDeleted, module.buildID.isEmpty {
       reason = .unverifiable
@@ -202,7 +206,10 @@ package final class Symbolizer {
       // What this process has mapped is known to be the file, by its place; what another one has, by its build-id only.
       let isOwn = process == getpid()
       for other in ProcessFiles.paths(of: module, in: process) {
-        guard !module.buildID.isEmpty || (isOwn && other.contains("map_files")) else { continue }
+        let isKnown =
+          !module.buildID.isEmpty
+          || isOwn && (other.contains("/map_files/") || other.hasSuffix("/exe") && ProcessFiles.isOwnExecutable(module))
+        guard isKnown else { continue }
         if let image = try? ElfImage(path: other), image.buildID == module.buildID {
           return .opened(SymbolFile(image, search: search))
         }

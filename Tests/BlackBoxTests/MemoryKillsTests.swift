@@ -46,6 +46,10 @@ import Testing
       )
     }
 
+    func change(since counts: [MemoryKills]) -> MemoryKills.Change {
+      MemoryKills.change(since: counts, groups: root, machine: machine)
+    }
+
     /// The group is another one of the same name: the first is kept, so that the new one cannot get its number.
     func makeAnew(_ group: String) throws {
       try FileManager.default.moveItem(atPath: "\(root)/\(group)", toPath: "\(root)/former")
@@ -70,21 +74,21 @@ import Testing
     let (tree, counts) = try secondVersion()
     #expect(counts.map(\.count) == [2, 9, 20])
     #expect(counts.map(\.path) == ["\(tree.root)/\(shop)", "\(tree.root)/shop.slice", tree.machine])
-    #expect(MemoryKills.change(since: counts) == .none)
+    #expect(tree.change(since: counts) == .none)
     // One in a group below, which the service may have made.
     try tree.events(shop, 6)
     try tree.events("shop.slice", 10)
     try tree.machine(21)
-    #expect(MemoryKills.change(since: counts) == .none)
+    #expect(tree.change(since: counts) == .none)
     try tree.events(shop, 3, local: true)
-    #expect(MemoryKills.change(since: counts) == .inOwnGroup)
+    #expect(tree.change(since: counts) == .inOwnGroup)
   }
 
   @Test func olderKernelsCountWhatIsBelow() throws {
     let (tree, counts) = try secondVersion(local: false)
     #expect(counts.map(\.count) == [5, 9, 20])
     try tree.events(shop, 6)
-    #expect(MemoryKills.change(since: counts) == .inOwnGroup)
+    #expect(tree.change(since: counts) == .inOwnGroup)
   }
 
   /// The nearest one that is there tells, with all that was below it.
@@ -94,19 +98,19 @@ import Testing
     try tree.events(shop, 0)
     try tree.events(shop, 0, local: true)
     try tree.machine(21)
-    #expect(MemoryKills.change(since: counts) == .none)
+    #expect(tree.change(since: counts) == .none)
     try tree.events("shop.slice", 10)
-    #expect(MemoryKills.change(since: counts) == .above)
+    #expect(tree.change(since: counts) == .above)
   }
 
   @Test func theMachineTellsWhenAllAreGone() throws {
     let (tree, counts) = try secondVersion()
     try tree.makeAnew("shop.slice")
-    #expect(MemoryKills.change(since: counts) == .none)
+    #expect(tree.change(since: counts) == .none)
     try tree.machine(21)
-    #expect(MemoryKills.change(since: counts) == .above)
+    #expect(tree.change(since: counts) == .above)
     try FileManager.default.removeItem(atPath: tree.machine)
-    #expect(MemoryKills.change(since: counts) == .none)
+    #expect(tree.change(since: counts) == .none)
   }
 
   /// Groups of version 1 count for themselves only: those above know nothing of this one.
@@ -120,12 +124,12 @@ import Testing
     #expect(counts.map(\.count) == [2, 20])
     try tree.machine(21)
     try tree.control("shop.slice", 5)
-    #expect(MemoryKills.change(since: counts) == .none)
+    #expect(tree.change(since: counts) == .none)
     try tree.control(shop, 3)
-    #expect(MemoryKills.change(since: counts) == .inOwnGroup)
+    #expect(tree.change(since: counts) == .inOwnGroup)
     try tree.makeAnew(shop)
     try tree.control(shop, 0)
-    #expect(MemoryKills.change(since: counts) == .above)
+    #expect(tree.change(since: counts) == .above)
     // Before Linux 4.13 there is no such line.
     let old = "oom_kill_disable 0\nunder_oom 0\n"
     try old.write(toFile: "\(tree.root)/\(shop)/memory.oom_control", atomically: false, encoding: .utf8)
@@ -141,9 +145,9 @@ import Testing
     let counts = tree.counts(version: 2)
     #expect(counts.map(\.count) == [4, 20])
     try tree.events("shop.slice", 10)
-    #expect(MemoryKills.change(since: counts) == .none)
+    #expect(tree.change(since: counts) == .none)
     try tree.events("shop.slice", 5, local: true)
-    #expect(MemoryKills.change(since: counts) == .inOwnGroup)
+    #expect(tree.change(since: counts) == .inOwnGroup)
   }
 
   /// Without any group a kill on the machine need not be one of this process.
@@ -153,7 +157,29 @@ import Testing
     let counts = tree.counts(version: 2)
     #expect(counts == [MemoryKills(path: tree.machine, inode: 0, count: 20)])
     try tree.machine(21)
-    #expect(MemoryKills.change(since: counts) == .above)
+    #expect(tree.change(since: counts) == .above)
+  }
+
+  /// Anybody may have written the file that has the paths.
+  @Test func opensFilesOfTheKernelOnly() throws {
+    let tree = try Tree()
+    try tree.events(shop, 1)
+    try tree.machine(1)
+    let watch = inotify_init1(Int32(IN_NONBLOCK))
+    defer { close(watch) }
+    for directory in [tree.root, "\(tree.root)/\(shop)"] {
+      try #require(inotify_add_watch(watch, directory, UInt32(IN_OPEN)) >= 0)
+    }
+    let inode = try #require(SmallFile.inode("\(tree.root)/\(shop)"))
+    let counts = ["\(tree.root)/\(shop)", "/sys/fs/cgroup/../../..\(tree.root)/\(shop)"]
+      .map { MemoryKills(path: $0, inode: inode, count: 0) }
+    #expect(MemoryKills.change(since: counts + [MemoryKills(path: tree.machine, inode: 0, count: 0)]) == .none)
+    var events = [UInt8](repeating: 0, count: 1 << 12)
+    #expect(read(watch, &events, events.count) < 0)
+    // A link in a place of the kernel's.
+    try FileManager.default.moveItem(atPath: tree.machine, toPath: tree.root + "/elsewhere")
+    try #require(symlink("elsewhere", tree.machine) == 0)
+    #expect(tree.change(since: [MemoryKills(path: tree.machine, inode: 0, count: 0)]) == .none)
   }
 
   @Test func theFilesOfThisMachineAreRead() {

@@ -164,6 +164,17 @@ import Testing
     )
   }
 
+  /// The same after the start.
+  @Test func reportsTimersThatAreRefusedLater() throws {
+    #expect(
+      try lines(["no-pending-later"]) == [
+        computing, asleep,
+        "limitation: stacks of computing threads cannot be captured at the moment, because timer_create is refused: "
+          + "RLIMIT_SIGPENDING may be used up", "profiled: 0", "interrupted: false",
+      ]
+    )
+  }
+
   /// Without memfd_create libunwind is loaded into a namespace of its own, and memory is read by process_vm_readv.
   @Test func withoutMemoryFilesStacksAreSeen() throws {
     let limitation =

@@ -82,6 +82,17 @@ func storageLimits(
     #expect(modules[0].fileOffset(of: RuntimeAddress(0x55d0_a000_1010)) == 0x1010)
   }
 
+  /// Both were deleted, and another file of the same name loaded.
+  @Test func distinguishesFilesOfOnePath() {
+    let text = """
+      7f0000000000-7f0000001000 r-xp 00000000 fe:00 1234                       /opt/plug-in.so (deleted)
+      7f0000004000-7f0000005000 r-xp 00000000 fe:00 1235                       /opt/plug-in.so (deleted)
+      """
+    let modules = ProcessMap.modules(maps: text) { ProcessMap.Header(bias: $0.value) }
+    #expect(modules.map(\.identity) == ["fe:00 1234", "fe:00 1235"])
+    #expect(modules.map(\.mappings.count) == [1, 1])
+  }
+
   /// Reading symbols adds a mapping of the file, and locking memory divides mappings.
   @Test(arguments: [0x7000_0000_0000, 0x7200_0000_0000] as [UInt64])
   func readsHeadersOfLoadedMappings(elsewhere: UInt64) {

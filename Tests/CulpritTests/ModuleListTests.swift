@@ -64,6 +64,29 @@ import Testing
     #expect(list.all.isEmpty)
   }
 
+  /// A deployment deletes, renames or replaces the file that runs.
+  @Test(arguments: ["/opt/shop (deleted)", "/opt/shop.old"], [true, false])
+  func recognizesModulesWithChangedPaths(path: String, hasBuildID: Bool) {
+    func program(_ path: String, inode: Int) -> Module {
+      var module = module(path, 0x1000, 0x2000)
+      module.buildID = hasBuildID ? [1] : []
+      module.identity = "fe:00 \(inode)"
+      return module
+    }
+    let (before, after) = (program("/opt/shop", inode: 7), program(path, inode: 7))
+    var list = ModuleList(earlier: [before])
+    list.load(now: [after])
+    #expect(list.all == [after])
+    // Another file in the same place, at another path or at the same.
+    for path in [path, before.path] {
+      var other = program(path, inode: 8)
+      if hasBuildID { other.buildID = [2] }
+      list = ModuleList(earlier: [before])
+      list.load(now: [other])
+      #expect(list.all.isEmpty)
+    }
+  }
+
   @Test func findsModulesLoadedLater() {
     let (program, later) = (module("p", 0x1000, 0x2000), module("l", 0x3000, 0x4000))
     var list = ModuleList(earlier: [program])

@@ -1,9 +1,45 @@
+import CCulpritLinux
 @testable import CulpritBlackBox
 import CulpritStallRecord
 import Foundation
 import Testing
 
 @testable import Culprit
+
+/// The age of files, by a wall clock that is set.
+@Suite(.serialized, .usesSimulatedClock) struct RetentionAgeTests {
+  /// Ages are those of the clock as it was when the watchdog started.
+  @Test func keepsFilesWhenTheClockIsSetForward() throws {
+    try withDirectory { directory in
+      let (new, old) = ("culprit-20260101T000001.000Z-7-1.stall", "culprit-20250101T000001.000Z-7-1.stall")
+      let now = Double(clinux_clock_wall_ns()) / 1e9
+      for (name, age) in [(new, 86_400.0), (old, 31 * 86_400)] {
+        try Data("any".utf8).write(to: URL(fileURLWithPath: "\(directory)/\(name)"))
+        let date = Date(timeIntervalSince1970: now - age)
+        try FileManager.default.setAttributes([.modificationDate: date], ofItemAtPath: "\(directory)/\(name)")
+      }
+      let policy = RetentionPolicy(directory: directory, limits: storageLimits(), own: nil)
+      clock.stepWallClock(by: .seconds(40 * 86_400))
+      defer { clock.stepWallClock(by: .seconds(-40 * 86_400)) }
+      policy.enforce()
+      #expect(try FileManager.default.contentsOfDirectory(atPath: directory) == [new])
+    }
+  }
+
+  /// No clock shows such times, but a file system stores them.
+  @Test(arguments: [Int.min, Int.max]) func judgesAnyTime(second: Int) throws {
+    try withDirectory { directory in
+      let path = "\(directory)/culprit-20260101T000001.000Z-7-1.stall"
+      try Data("any".utf8).write(to: URL(fileURLWithPath: path))
+      let times = [timespec(tv_sec: second, tv_nsec: 0), timespec(tv_sec: second, tv_nsec: 0)]
+      try #require(utimensat(AT_FDCWD, path, times, 0) == 0)
+      var information = stat()
+      try #require(stat(path, &information) == 0)
+      RetentionPolicy(directory: directory, limits: storageLimits(), own: nil).enforce()
+      #expect(FileManager.default.fileExists(atPath: path) == (information.st_mtim.tv_sec > 0))
+    }
+  }
+}
 
 /// What is removed of what earlier runs left, and what stays.
 @Suite struct RetentionPolicyTests {

@@ -7,6 +7,26 @@
 
 #include <time.h>
 
+/* clock_gettime(2) of the C library itself, also where a preloaded library has another one. Set before main.
+ * Async-signal-safe: yes. Threads: any. */
+extern int (*clinux_clock_gettime)(clockid_t clock, struct timespec *time);
+
+/* TIME in nanoseconds: 0 for a negative one, INT64_MAX for one of more than 292 years.
+ * Async-signal-safe: yes. Threads: any. */
+static inline CLINUX_NO_LOCKS uint64_t clinux_clock_nanoseconds(struct timespec time) {
+  if (time.tv_sec < 0)
+    return 0;
+  if (time.tv_sec >= INT64_MAX / INT64_C(1000000000))
+    return INT64_MAX;
+  return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_nsec;
+}
+
+/* The nanoseconds from BEGIN to END, times of one clock or counts: 0 where END is before BEGIN.
+ * Async-signal-safe: yes. Threads: any. */
+static inline CLINUX_NO_LOCKS uint64_t clinux_clock_between_ns(uint64_t begin, uint64_t end) {
+  return end > begin ? end - begin : 0;
+}
+
 /* Nanoseconds of CLOCK, by the test clock where one is installed.
  * Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS uint64_t clinux_clock_read_ns(clockid_t clock) {
@@ -16,9 +36,9 @@ static inline CLINUX_NO_LOCKS uint64_t clinux_clock_read_ns(clockid_t clock) {
   if (__builtin_expect(test != NULL, 0))
     return test->now_ns(clock);
 #endif
-  struct timespec now;
-  clock_gettime(clock, &now);
-  return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+  struct timespec now = {0};
+  clinux_clock_gettime(clock, &now);
+  return clinux_clock_nanoseconds(now);
 }
 
 /* Nanoseconds of CLOCK_MONOTONIC as of the last kernel tick or the one before: about a third of the cost of the exact
@@ -66,9 +86,9 @@ static inline CLINUX_NO_LOCKS clockid_t clinux_clock_of_thread(pid_t tid) {
  * Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS uint64_t clinux_clock_thread_cpu_ns(pid_t tid) {
   struct timespec used;
-  if (clock_gettime(clinux_clock_of_thread(tid), &used) != 0)
+  if (clinux_clock_gettime(clinux_clock_of_thread(tid), &used) != 0)
     return 0;
-  return (uint64_t)used.tv_sec * UINT64_C(1000000000) + (uint64_t)used.tv_nsec;
+  return clinux_clock_nanoseconds(used);
 }
 
 #endif

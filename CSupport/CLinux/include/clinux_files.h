@@ -2,6 +2,18 @@
 #ifndef CLINUX_FILES_H
 #define CLINUX_FILES_H
 
+#include "clinux_base.h"
+
+/* Gives the calling thread its own root and working directory for the rest of its life: chroot(2) and chdir(2) of other
+ * threads do not change where its paths lead. Threads that it creates share them. Returns false, and changes nothing,
+ * where system calls are filtered: a filter may end the process for unshare(2).
+ * Async-signal-safe: yes. Threads: those that run no application code. */
+bool clinux_keep_root(void);
+
+/* The identity of the calling thread's root directory, which chroot(2) changes; 0 where it cannot be read.
+ * Async-signal-safe: yes. Threads: any. */
+uint64_t clinux_root(void);
+
 /* Opens the regular file at PATH for reading, following links. Its descriptor is closed on exec(3).
  *
  * What is there is looked at before it is opened (O_PATH): the opening alone rewinds a tape, arms a watchdog timer,

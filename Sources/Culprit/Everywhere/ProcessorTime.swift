@@ -33,7 +33,7 @@ extension Watchdog {
         let fraction = String(milliseconds % 1000 + 1000).dropFirst()
         return "\(milliseconds / 1000).\(fraction)"
       }
-      func percent(_ share: Double) -> String { "\(Int((share * 100).rounded())) %" }
+      func percent(_ share: Double) -> String { "\(Int(exactly: (share * 100).rounded()) ?? 0) %" }
       var parts: [String] = []
       if let machineUser, let machineSystem, let machineShare {
         parts.append("elapsed total CPU time (seconds): \(times(machineUser, machineSystem, machineShare))")
@@ -59,7 +59,7 @@ extension Watchdog {
     }
 
     private func share(_ used: Duration, _ elapsed: Duration) -> Double {
-      elapsed > .zero ? used.inSeconds / (elapsed.inSeconds * Double(processors)) : 0
+      elapsed > .zero && processors > 0 ? used.inSeconds / (elapsed.inSeconds * Double(processors)) : 0
     }
   }
 }

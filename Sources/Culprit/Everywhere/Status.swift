@@ -86,6 +86,9 @@ extension Watchdog {
       /// Timers on a thread's processor time were refused when the watchdog started. Computing threads are sent the
       /// signal at once: a system call that the thread enters in just that moment can return early.
       public static let signalsAtOnce = Code(rawValue: "signalsAtOnce")
+      /// Timers on a thread's processor time are refused by now, and were not when the watchdog started: all that the user's processes
+      /// may have are in use (RLIMIT_SIGPENDING). Stacks of computing threads are missing until one is free.
+      public static let computingThreads = Code(rawValue: "computingThreads")
       /// Memory is read through a pipe. For computing threads, stacks of coroutines and of handlers on alternate stacks
       /// are missing: their extent is not known.
       public static let unknownStacks = Code(rawValue: "unknownStacks")

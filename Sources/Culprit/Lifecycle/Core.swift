@@ -159,8 +159,14 @@ final class Core: Sendable {
     phaseNotes.set(policies)
     LiveConfiguration.say(policies.problems)
     do {
-      let reporterThread = try PosixThread(name: "culprit-report") { reporter.run() }
-      let recorderThread = try PosixThread(name: "culprit-record") { recorder.run() }
+      let reporterThread = try PosixThread(name: "culprit-report") {
+        _ = clinux_keep_root()
+        reporter.run()
+      }
+      let recorderThread = try PosixThread(name: "culprit-record") {
+        _ = clinux_keep_root()
+        recorder.run()
+      }
       try remoteModules.start()
       box?.run.add(remoteModules.known)
       observer_last_stacks_start()

@@ -230,7 +230,7 @@ struct EscalationThread: ~Copyable {
       ticks = count
       ticked = now
     }
-    return now &- ticked < Self.monitorPatience
+    return clinux_clock_between_ns(ticked, now) < Self.monitorPatience
   }
 
   /// Finds the source that has been hanging for longest; ``view`` has it then.

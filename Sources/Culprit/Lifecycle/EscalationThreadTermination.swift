@@ -134,7 +134,7 @@ extension EscalationThread {
     termination.pointee.age_ns = view.age_ns
     if view.tid != 0 { termination.pointee.tid = view.tid }
     termination.pointee.used = history.used(since: now &- min(now, view.age_ns))
-    termination.pointee.elapsed_ns = now &- termination.pointee.used.taken_ns
+    termination.pointee.elapsed_ns = clinux_clock_between_ns(termination.pointee.used.taken_ns, now)
     termination.pointee.processors = history.processors
     termination.pointee.thread_ns = 0
     termination.pointee.thread_elapsed_ns = 0

@@ -88,7 +88,7 @@ final class Phases: @unchecked Sendable {
     } else if !cprocess_escalation_shutdown_base(escalation.pointer, &from, &threadFrom) {
       return []
     }
-    let elapsed = now.taken_ns &- from.taken_ns
+    let elapsed = clinux_clock_between_ns(from.taken_ns, now.taken_ns)
     let used = now.since(from)
     let statistics = Watchdog.ProcessorTime(
       // What the machine used before the watchdog was there is not known, but what this process did is.
@@ -98,7 +98,7 @@ final class Phases: @unchecked Sendable {
       machineElapsed: elapsed,
       machineUser: used.machine_user_ns,
       machineSystem: used.machine_system_ns,
-      thread: thread &- min(thread, threadFrom),
+      thread: clinux_clock_between_ns(threadFrom, thread),
       processors: Int(processors)
     )
     var notes = [StallNote(.processorTime, text: statistics.description)]
@@ -127,10 +127,8 @@ final class Phases: @unchecked Sendable {
     let fields = text[text.index(after: name)...].split(separator: " ")
     let ticks = sysconf(Int32(_SC_CLK_TCK))
     guard fields.count > 19, let start = UInt64(fields[19]), ticks > 0 else { return now }
-    var booted = timespec()
-    clock_gettime(CLOCK_BOOTTIME, &booted)
-    let sinceBoot = UInt64(booted.tv_sec) * 1_000_000_000 + UInt64(booted.tv_nsec)
-    let age = sinceBoot &- min(sinceBoot, start * (1_000_000_000 / UInt64(ticks)))
+    let (began, overflow) = start.multipliedReportingOverflow(by: 1_000_000_000 / UInt64(ticks))
+    let age = overflow ? 0 : clinux_clock_between_ns(began, clinux_clock_boot_ns())
     return now &- min(age, now &- 1)
   }
 }

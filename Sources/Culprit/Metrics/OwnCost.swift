@@ -54,7 +54,7 @@ struct ThreadUse: Sendable {
   }
 
   static func += (left: inout Self, right: Self) {
-    left.processorNanoseconds += right.processorNanoseconds
-    left.wakeups += right.wakeups
+    left.processorNanoseconds = left.processorNanoseconds.saturatingSum(right.processorNanoseconds)
+    left.wakeups = left.wakeups.saturatingSum(right.wakeups)
   }
 }

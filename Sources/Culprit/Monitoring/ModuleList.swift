@@ -45,7 +45,7 @@ struct ModuleList {
 
   /// Takes the modules `now`.
   mutating func load(now: [Module]) {
-    guard now != earlier else {
+    guard now != earlier || now.map(\.identity) != earlier.map(\.identity) else {
       // Not a copy: many stalls that begin together have the same list.
       (all, disputed) = (earlier, [])
       return
@@ -91,14 +91,20 @@ struct ModuleList {
   /// Whether no other module is where `module` is.
   private func isFree(_ module: Module) -> Bool { !(all + disputed).contains { Self.overlap($0, module) } }
 
-  /// Whether two modules are one, seen twice: the same file at the same place. Locking a part of it in memory divides its
-  /// mappings, and its header cannot always be read.
+  /// Whether two modules are one, seen twice: the same file at the same place, whatever its path is by now. Locking a part of it in
+  /// memory divides its mappings, and its header cannot always be read.
   private static func isSame(_ one: Module, _ other: Module) -> Bool {
     func places(_ module: Module) -> Set<UInt64> {
       Set(module.mappings.map { $0.start.value &- $0.fileOffset })
     }
-    return one.path == other.path && places(one) == places(other)
-      && (one.buildID == other.buildID || one.buildID.isEmpty || other.buildID.isEmpty)
+    let isSameFile =
+      if one.buildID.isEmpty || other.buildID.isEmpty {
+        // The loader knows the path only.
+        one.identity != nil && other.identity != nil ? one.identity == other.identity : one.path == other.path
+      } else {
+        one.buildID == other.buildID
+      }
+    return isSameFile && places(one) == places(other)
   }
 
   /// Whether two modules claim the same memory.

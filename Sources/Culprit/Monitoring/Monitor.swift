@@ -97,8 +97,8 @@ struct Monitor: ~Copyable {
       let now = clinux_clock_ns()
       let starvedBefore = starved
       starved = clinux_task_starved_ns(schedule)
-      allowed &+= min(starved &- starvedBefore, Self.longestStarved)
-      let tick = WorkItemTracker.Tick(now: now, elapsed: now &- lastTick, allowed: allowed)
+      allowed &+= min(clinux_clock_between_ns(starvedBefore, starved), Self.longestStarved)
+      let tick = WorkItemTracker.Tick(now: now, last: lastTick, allowed: allowed)
       let wait = look(tick)
       if isStopping { return }
       // A section that is always due must not make the monitor spin.

@@ -59,6 +59,10 @@ extension Watchdog.Limitation {
     .signalsAtOnce,
     "a system call can return early when its thread enters it just when it is captured, because timer_create is refused"
   )
+  static let computingThreads = Self(
+    .computingThreads,
+    "stacks of computing threads cannot be captured at the moment, because timer_create is refused: RLIMIT_SIGPENDING may be used up"
+  )
   static let unknownStacks = Self(
     .unknownStacks,
     "coroutine and alternate stacks cannot be read: memfd_create, process_vm_readv and /proc/self/mem are refused"
@@ -124,7 +128,11 @@ extension Watchdog.Limitation {
     var look = clinux_task_open_syscall(clinux_task_self())
     if look.number < 0 { found.append(.blockedThreads(-look.number)) }
     clinux_descriptor_close(&look)
-    if observer_capture_disturbs() { found.append(.signalsAtOnce) }
+    if observer_capture_disturbs() {
+      found.append(.signalsAtOnce)
+    } else if !observer_signal_timers_work() {
+      found.append(.computingThreads)
+    }
     switch clinux_memory_way() {
     case CLINUX_MEMORY_BY_PIPE: found.append(.unknownStacks)
     case CLINUX_MEMORY_BY_CALL, CLINUX_MEMORY_BY_FILE: found.append(.readingWaits)

@@ -62,23 +62,32 @@ enum ProcessMap {
   ///   - header: Reads what is wanted of the module whose ELF header is at an address.
   /// - Returns: The modules, in the order of their first executable mapping.
   static func modules(maps: String, header: (RuntimeAddress) -> Header) -> [Module] {
-    var order: [String] = []
+    var order: [(key: String, first: MapsLine)] = []
     var mappings: [String: [Module.Mapping]] = [:]
     var beginnings: [String: RuntimeAddress] = [:]
     var headers: [String: RuntimeAddress] = [:]
     for line in maps.split(separator: "\n") {
       guard let entry = MapsLine(line), entry.path.hasPrefix("/") || entry.path == "[vdso]" else { continue }
+      // Two files that were deleted may have had the same path.
+      let key = entry.path + "\0" + entry.identity
       // The ELF header is at the beginning of the file; the first segment is often not executable. Whoever reads the file may
       // have mapped it elsewhere: the loader's mappings follow each other.
-      if entry.mapping.fileOffset == 0 { beginnings[entry.path] = entry.mapping.start }
+      if entry.mapping.fileOffset == 0 { beginnings[key] = entry.mapping.start }
       guard entry.isExecutable else { continue }
-      if headers[entry.path] == nil { headers[entry.path] = beginnings[entry.path] }
-      if mappings[entry.path] == nil { order.append(entry.path) }
-      add(entry.mapping, to: &mappings[entry.path, default: []])
+      if headers[key] == nil { headers[key] = beginnings[key] }
+      if mappings[key] == nil { order.append((key, entry)) }
+      add(entry.mapping, to: &mappings[key, default: []])
     }
-    return order.map { path in
-      let header = headers[path].map(header) ?? Header()
-      return Module(path: path, buildID: header.buildID, mappings: mappings[path] ?? [], bias: header.bias)
+    return order.map { key, entry in
+      let header = headers[key].map(header) ?? Header()
+      var module = Module(
+        path: entry.path,
+        buildID: header.buildID,
+        mappings: mappings[key] ?? [],
+        bias: header.bias
+      )
+      module.identity = entry.identity
+      return module
     }
   }
 
@@ -106,6 +115,8 @@ enum ProcessMap {
     var mapping: Module.Mapping
     var isExecutable: Bool
     var path: String
+    /// The device and the inode.
+    var identity: String
 
     init?(_ line: Substring) {
       let fields = line.split(separator: " ", maxSplits: 5, omittingEmptySubsequences: true)
@@ -117,6 +128,7 @@ enum ProcessMap {
       mapping = Module.Mapping(start: RuntimeAddress(start), end: RuntimeAddress(end), fileOffset: offset)
       isExecutable = fields[1].contains("x")
       path = String(fields[5].drop(while: { $0 == " " }))
+      identity = "\(fields[3]) \(fields[4])"
     }
   }
 

@@ -60,7 +60,11 @@ final class RemoteModules: Sendable {
   func start() throws(PosixThreadError) {
     reading.withLock { $0.modules = ProcessMap.modules() }
     // Nobody waits for it: a file system may be what holds it up.
-    try PosixThread(name: "culprit-modules") { [self] in run() }.detach()
+    try PosixThread(name: "culprit-modules") { [self] in
+      _ = clinux_keep_root()
+      run()
+    }
+    .detach()
   }
 
   /// The modules as they were read last.
@@ -96,7 +100,7 @@ final class RemoteModules: Sendable {
     reading.withLock { reading in
       // Freed outside the lock: a stall may hold the allocator's lock, and threads that wait for this lock would hang, too.
       if !modules.isEmpty { swap(&reading.modules, &modules) }
-      reading.freshUntil = end &+ Self.freshFactor &* min(end &- began, Self.freshTimeMax)
+      reading.freshUntil = end &+ Self.freshFactor &* min(clinux_clock_between_ns(began, end), Self.freshTimeMax)
       reading.request = nil
     }
     request.fulfill(true)
@@ -116,7 +120,7 @@ final class RemoteModules: Sendable {
         if now != signature { update() }
         signature = now
         let end = clinux_clock_ns()
-        next = end &+ max(Self.interval, (end &- began) &* Self.timePart)
+        next = end &+ max(Self.interval, clinux_clock_between_ns(began, end) &* Self.timePart)
       }
       wake.wait(after: seen, until: next)
     }
@@ -146,8 +150,8 @@ final class RemoteModules: Sendable {
         found.unread[module.path] = "it is on a \(module.fileSystem) file system, which may not answer"
       }
       for range in module.tables {
-        let bytes = Int(range.upperBound - range.lowerBound)
-        guard Self.found.withLock({ $0.bytes }) + bytes <= Self.bytesMax else { continue }
+        let bytes = Int(clamping: range.upperBound - range.lowerBound)
+        guard bytes <= Self.bytesMax - Self.found.withLock({ $0.bytes }) else { continue }
         let copied = resting { clinux_remote_copy(range.lowerBound, range.upperBound) }
         Self.found.withLock { $0.bytes += copied }
       }

@@ -605,7 +605,7 @@ struct Sampler: ~Copyable {
     let count = observer_queue_waiting(queueHeadAddress)
     let end = clinux_clock_ns()
     // Whoever was stopped meanwhile has not counted for that long.
-    backoffs[index].nextCount = end &+ countPause &* min(end &- begin, countTimeMax)
+    backoffs[index].nextCount = end &+ countPause &* min(clinux_clock_between_ns(begin, end), countTimeMax)
     return count
   }
 }

@@ -57,6 +57,7 @@ final class SamplerPool: @unchecked Sendable {
         defer { clinux_context_leave() }
         // Many files of /proc are open for a moment, and a service may close and open files meanwhile.
         _ = clinux_descriptor_take_own_table()
+        _ = clinux_keep_root()
         guard clinux_context_enter() != 0, prepare(isFirst: number == 0) else {
           isReady.fulfill(false)
           return

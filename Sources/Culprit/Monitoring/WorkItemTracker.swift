@@ -79,6 +79,11 @@ struct WorkItemTracker {
       self.allowed = allowed
     }
 
+    /// A tick at `now`, after one at `last`: no time has passed on a clock that was set back.
+    @_noLocks init(now: UInt64, last: UInt64, allowed: UInt64) {
+      self.init(now: now, elapsed: now > last ? now &- last : 0, allowed: allowed)
+    }
+
     var charged: UInt64 { @_noLocks get { min(elapsed, allowed) } }
   }
 

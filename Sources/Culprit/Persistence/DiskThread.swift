@@ -30,7 +30,8 @@ final class DiskThread: Sendable {
   private let began = Atomic<UInt64>(0)
 
   /// A disk thread with its own descriptor table, if the kernel has such tables: its files then neither count against
-  /// the service's limit nor can the service close them. Tests pass `false`.
+  /// the service's limit nor can the service close them. Paths lead where they did at the start, also after chroot(2).
+  /// Tests pass `false`.
   init(hasOwnTable: Bool = true) { self.hasOwnTable = hasOwnTable }
 
   /// For how long the disk has held up the piece of work that is being done; `nil` when there is none.
@@ -47,7 +48,10 @@ final class DiskThread: Sendable {
   func start() throws(PosixThreadError) {
     // Nobody waits for it by its handle: it may never end.
     try PosixThread(name: "culprit-disk") { [self] in
-      if hasOwnTable { _ = clinux_descriptor_take_own_table() }
+      if hasOwnTable {
+        _ = clinux_descriptor_take_own_table()
+        _ = clinux_keep_root()
+      }
       run()
       hasEnded.fulfill(true)
     }

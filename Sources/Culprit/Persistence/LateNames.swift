@@ -15,6 +15,7 @@ extension PreviousRuns {
     // Nobody waits for it: a disk may be what holds it up.
     try? PosixThread(name: "culprit-names") { [self] in
       _ = clinux_descriptor_take_own_table()
+      _ = clinux_keep_root()
       guard let stalls = try? directory.names([".stall"]), let runs = try? directory.names([".run", ".told"]) else {
         return
       }

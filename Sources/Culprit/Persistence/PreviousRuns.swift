@@ -39,18 +39,29 @@ final class PreviousRuns: Sendable {
   func tell(_ handler: @escaping @Sendable (Watchdog.PreviousRun) -> Void) {
     thread.put { [self] in
       guard let names = working({ OwnDescriptors.run { try? self.directory.names([".run"]) } }) else { return }
-      for name in names where name != own {
-        if let run = working({ read(name) }) { handler(run) }
+      var left = names[...]
+      while let run = working({ nextRun(of: &left) }) {
+        handler(run)
         isTelling.store(false, ordering: .relaxed)
       }
     }
   }
 
-  /// The run whose file is `name`, with its reports; `nil` where there is nothing to tell of it.
-  private func read(_ name: String) -> Watchdog.PreviousRun? {
-    guard let (record, verdict, stalls) = OwnDescriptors.run({ self.files.withLock { _ in self.claim(name) } }) else {
+  /// Returns the first run among the files `names` that can be reported, with its reports; `nil` if none can. Removes the names up to
+  /// that run's.
+  ///
+  /// The directory can have thousands of files of other users: one thread passes over all of them.
+  private func nextRun(of names: inout ArraySlice<String>) -> Watchdog.PreviousRun? {
+    let left = names
+    let found = OwnDescriptors.run { () -> (Claim, ArraySlice<String>)? in
+      for place in left.indices where left[place] != self.own {
+        clinux_fork_yield()
+        if let claim = self.files.withLock({ _ in self.claim(left[place]) }) { return (claim, left[(place + 1)...]) }
+      }
       return nil
     }
+    guard let ((record, verdict, stalls), rest) = found else { return nil }
+    names = rest
     let run = Watchdog.PreviousRun(record, verdict, stalls, directory: directory.path, settings) { name in
       OwnDescriptors.run { self.files.withLock { _ in self.directory.stall(name) } }
     }
@@ -91,8 +102,10 @@ final class PreviousRuns: Sendable {
     return true
   }
 
+  private typealias Claim = (RunRecord, RunVerdict, BlackBoxDirectory.RunStalls)
+
   /// Makes the run of the file `name` one that this process tells of; `nil` when it goes on, or another one does that.
-  private func claim(_ name: String) -> (RunRecord, RunVerdict, BlackBoxDirectory.RunStalls)? {
+  private func claim(_ name: String) -> Claim? {
     guard let descriptor = directory.open(name, O_RDWR | O_APPEND) else { return nil }
     defer { close(descriptor) }
     var information = stat()

@@ -1,3 +1,4 @@
+import CCulpritLinux
 import CulpritBlackBox
 import CulpritStallRecord
 import Glibc
@@ -12,6 +13,13 @@ struct RetentionPolicy: Sendable {
   let limits: Configuration.Storage
   /// The file of this run: it is not even opened, because closing it would take its lock away.
   let own: String?
+  /// The wall clock less the time since the machine was started. The clock as it was then: one that is set forward by mistake makes
+  /// no file older.
+  private let clockDistance = Int64(bitPattern: clinux_clock_wall_ns() &- clinux_clock_boot_ns())
+
+  init(directory: String, limits: Configuration.Storage, own: String?) {
+    (self.directory, self.limits, self.own) = (directory, limits, own)
+  }
 
   private struct Entry {
     var name: String
@@ -44,7 +52,7 @@ struct RetentionPolicy: Sendable {
       if let entry { entries = [entry] }
     }
 
-    var bytes: Int { entries.reduce(0) { $0 + $1.bytes } }
+    var bytes: Int { entries.reduce(0) { $0.saturatingSum($1.bytes) } }
     var isTooOld: Bool { entries.allSatisfy(\.isTooOld) }
 
     mutating func add(_ entry: Entry) { entries.append(entry) }
@@ -66,7 +74,7 @@ struct RetentionPolicy: Sendable {
     let files = names.filter { $0 != own }.compactMap { entry($0, in: box) }
     guard
       files.contains(where: { $0.isTooOld }) || files.count > limits.filesMax
-        || files.reduce(0, { $0 + $1.bytes }) > limits.bytesMax
+        || files.reduce(0, { $0.saturatingSum($1.bytes) }) > limits.bytesMax
     else { return }
     if let own { live.append(own) }
     for var entry in files {
@@ -113,12 +121,12 @@ struct RetentionPolicy: Sendable {
   private func enforce(_ units: [Unit]) {
     for unit in units where unit.isTooOld { remove(unit) }
     let kept = units.filter { !$0.isTooOld }.sorted { ($0.rank.rawValue, $0.name) < ($1.rank.rawValue, $1.name) }
-    var bytes = kept.reduce(0) { $0 + $1.bytes }
+    var bytes = kept.reduce(0) { $0.saturatingSum($1.bytes) }
     var count = kept.reduce(0) { $0 + $1.entries.count }
     for unit in kept {
       guard bytes > limits.bytesMax || count > limits.filesMax else { break }
       remove(unit)
-      bytes -= unit.bytes
+      bytes = bytes.saturatingDifference(unit.bytes)
       count -= unit.entries.count
     }
   }
@@ -128,7 +136,8 @@ struct RetentionPolicy: Sendable {
   /// The file `name`, as far as it can be known without opening it. Removes one that has not got its name in time.
   private func entry(_ name: String, in box: BlackBoxDirectory) -> Entry? {
     guard let information = box.information(name) else { return nil }
-    let age = max(0, time(nil) - information.st_mtim.tv_sec)
+    let now = Int64(bitPattern: clinux_clock_boot_ns()).saturatingSum(clockDistance) / 1_000_000_000
+    let age = max(0, now.saturatingDifference(Int64(information.st_mtim.tv_sec)))
     guard !name.hasSuffix(".new") else {
       if age > Self.unnamedAge { remove(name) }
       return nil

@@ -22,6 +22,8 @@ final class RunFile: Sendable {
   private let problems: ProblemList
   /// Whose it is.
   private let owner = clinux_process_stamp()
+  /// The root that the directory's path begins at.
+  private let root = clinux_root()
   /// When the run ended, on the wall clock; 0 while it goes on.
   private let endTime = Atomic<UInt64>(0)
   private let endIsWritten = Promise<Bool>()
@@ -98,10 +100,14 @@ final class RunFile: Sendable {
     }
   }
 
+  /// Whether the directory's path leads elsewhere: the process has another root (chroot(2)), and the disk thread could not keep its
+  /// former one. Open files stay in their place.
+  var isOutOfReach: Bool { clinux_root() != root }
+
   /// Creates the file once more when somebody has removed it, or its directory, or when there was no room for it
   /// before; opens it once more when the service has closed it. On the disk thread.
   func ensure() {
-    guard endTime.load(ordering: .acquiring) == 0 else { return }
+    guard endTime.load(ordering: .acquiring) == 0, !isOutOfReach else { return }
     guard let opened = descriptor.withLock({ $0 }) else {
       try? DirectoryFiles.prepare(directory)
       try? open()

@@ -238,7 +238,7 @@ struct StallFileAppender: ~Copyable {
       run.ensure()
       problems.note("\(directory): the service has closed files that are not its own; they have been opened again")
     }
-    guard isGone else { return }
+    guard isGone, !run.isOutOfReach else { return }
     // What has removed the one may have removed the other, and without that of the run nobody is told of this one.
     run.ensure()
     do throws(DirectoryError) { try DirectoryFiles.prepare(directory) } catch { return }

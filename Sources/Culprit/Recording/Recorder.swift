@@ -474,7 +474,8 @@ final class Recorder: Sendable {
     for _ in 0..<10 where later &- earlier > 20_000 {
       (earlier, wall, later) = (clinux_clock_ns(), clinux_clock_wall_ns(), clinux_clock_ns())
     }
-    return WallTime(nanosecondsSince1970: wall &- (earlier &- time))
+    let began = earlier >= time ? wall.saturatingDifference(earlier - time) : wall.saturatingSum(time - earlier)
+    return WallTime(nanosecondsSince1970: began)
   }
 
   private func finish(_ item: inout RecordedWorkItem) {

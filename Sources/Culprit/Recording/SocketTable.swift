@@ -111,7 +111,7 @@ struct SocketLookup {
     if now >= next {
       table = SocketTable.read()
       let end = clinux_clock_ns()
-      next = end &+ max(Self.age, Self.pause &* (end &- now))
+      next = end &+ max(Self.age, Self.pause &* clinux_clock_between_ns(now, end))
     }
     guard let entry = table.entries[inode] else { return }
     descriptor.address = entry.address

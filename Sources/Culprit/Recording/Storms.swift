@@ -73,7 +73,8 @@ struct Storms {
 
     /// Nothing is owed any more at `now`. Returns the time that was.
     mutating func take(_ now: UInt64) -> UInt64 {
-      let time = owedTime &+ UInt64(counted) &* now &- sinceSum
+      // Below zero on a clock that was set back.
+      let time = UInt64(max(0, Int64(bitPattern: owedTime &+ UInt64(counted) &* now &- sinceSum)))
       (owed, owedTime, sinceSum, lastTaken) = (min(0, owed), 0, UInt64(counted) &* now, now)
       return time
     }
@@ -187,7 +188,7 @@ struct Storms {
         recorded -= 1
         atPlace.recorded -= 1
       } else {
-        atPlace.owedTime &+= now &- max(member.began, atPlace.lastTaken)
+        atPlace.owedTime &+= now.saturatingDifference(max(member.began, atPlace.lastTaken))
         atPlace.stopCounting(member)
       }
     }

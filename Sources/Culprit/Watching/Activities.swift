@@ -131,7 +131,7 @@ final class Activities: Sendable {
           title: entry.name,
           text: [entry.hasExpired ? "its time has run out" : nil, entry.task?.whereabouts?.state.rawValue]
             .compactMap(\.self).joined(separator: ", "),
-          time: Duration(wholeNanoseconds: now &- entry.began)
+          time: Duration(wholeNanoseconds: clinux_clock_between_ns(entry.began, now))
         )
       }
   }
@@ -162,7 +162,7 @@ final class Activities: Sendable {
 
   private func tell(_ entry: Entry, _ reason: Watchdog.LeakedActivity.Reason) {
     let now = clinux_clock_ns()
-    let age = Duration(wholeNanoseconds: now &- entry.began)
+    let age = Duration(wholeNanoseconds: clinux_clock_between_ns(entry.began, now))
     let place = "\(reason) \(entry.beginning.hashValue)"
     let decision = limiter.withLock { $0.decide(source: Self.source, culprit: place, now: now) }
     guard case .report(let repeats) = decision else { return }

@@ -93,7 +93,7 @@ final class HandOvers: Sendable {
     let (current, heldUp, spares) = state.withLock { ($0.current, $0.heldUp, $0.spares) }
     let late = (heldUp + [current].compactMap { $0 }).filter { now > $0.since &+ Self.patience }
     var sentences = late.map { handOver in
-      let time = Duration.seconds(Int64((now &- handOver.since) / 1_000_000_000))
+      let time = Duration.seconds(Int64(clinux_clock_between_ns(handOver.since, now) / 1_000_000_000))
       let source = handOver.source.description
       return "no probe is put into \(source): the closure that does it has not returned for \(time)"
     }

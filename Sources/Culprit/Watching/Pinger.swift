@@ -235,7 +235,7 @@ final class PingedSource: Sendable {
       // A library that runs it twice ends nothing twice, nor what was sent later.
       guard guarded.state.isOutstanding, guarded.state.number == number else { return false }
       observer_slot_end(lease.slot)
-      observer_series_probe(lease.series.counts, now &- sent)
+      observer_series_probe(lease.series.counts, clinux_clock_between_ns(sent, now))
       guarded.state.isOutstanding = false
       guarded.state.next = clinux_clock_ns() &+ Self.interval(observer_slot_suspicion_ns(lease.slot))
       if case .threadOfLastPing = worker {

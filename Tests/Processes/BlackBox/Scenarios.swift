@@ -28,6 +28,27 @@ let scenarios: [String: @Sendable (Watchdog) throws -> Void] = [
   },
   "tell": tell,
   "stop": { $0.stop() },
+  // The root is the next argument; "filtered" may follow.
+  "chroot": { watchdog in
+    let root = CommandLine.arguments[3]
+    guard chroot(root) == 0, chdir("/") == 0 else { exit(77) }
+    try stall(watchdog) {
+      let end = ContinuousClock.now + .milliseconds(600)
+      holdUp { ContinuousClock.now >= end }
+    }
+    watchdog.stop(patience: .seconds(10))
+  },
+  // The next argument is the change of the program's file, after the first sample and long before the stall is declared.
+  "change-program": { watchdog in
+    watchdog.onStall { say("\($0)") }
+    try stall(watchdog) {
+      let begin = ContinuousClock.now
+      holdUp { ContinuousClock.now >= begin + .milliseconds(500) }
+      changeProgram(CommandLine.arguments[3])
+      holdUp { ContinuousClock.now >= begin + .milliseconds(2500) }
+    }
+    watchdog.stop(patience: .seconds(10))
+  },
   "exit": { _ in exit(3) },
   "exit-stalled": { try stall($0) { exit(0) } },
   "exit-in-malloc": { _ in workload_exit_in_malloc(3) },
@@ -80,6 +101,16 @@ func holdUp(_ isOver: () -> Bool) {
 @inline(never)
 func linger(_ isOver: () -> Bool) {
   while !isOver() { usleep(10_000) }
+}
+
+/// Deletes or renames the file of this program, or puts the file beside it that ends in `.new` in its place.
+private func changeProgram(_ change: String) {
+  let path = CommandLine.arguments[0]
+  switch change {
+  case "deleted": unlink(path)
+  case "renamed": rename(path, path + ".old")
+  default: rename(path + ".new", path)
+  }
 }
 
 /// Says how earlier runs ended.

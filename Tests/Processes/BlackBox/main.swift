@@ -33,6 +33,7 @@ if let place = CommandLine.arguments.firstIndex(of: "--workers"), let count = In
   guard isWorker else { exit(0) }
   alarm(100)
 }
+if CommandLine.arguments.contains("--filtered"), !workload_refuse_call("unshare") { exit(77) }
 do {
   var configuration = Watchdog.Configuration(
     threshold: .milliseconds(200),

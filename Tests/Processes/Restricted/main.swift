@@ -12,7 +12,7 @@ import TestWorkloads
 // of it:
 //
 //   restricted-process [refuse:CALL | system-service | tasks | queue | little-memory | descriptors | undumpable | no-proc
-//                       | no-pending | profiler | fork | restarts | replaced | coroutine | one-arena | address-space:MIB]...
+//                       | no-pending | no-pending-later | profiler | fork | restarts | replaced | coroutine | one-arena | address-space:MIB]...
 
 /// Computes for a second, and on a busy machine until it has had a processor for half a second: a thread that does not run
 /// answers no signal.
@@ -84,6 +84,7 @@ func describeStalls() throws -> [String] {
     queue.sync { sleepForLong() }
     withExtendedLifetime(watch) {}
   }
+  if losesTimers { _ = workload_use_up_pending_signals() }
   let limitations = watchdog.status.limitations.map { "limitation: \($0)" }
   watchdog.stop(patience: .seconds(60))
   if watchesQueue { return lines + ["visits: \(observer_visits_under_way())"] }
@@ -175,6 +176,7 @@ nonisolated(unsafe) var watchesQueue = false
 var restarts = false
 var startsOnly = false
 nonisolated(unsafe) var hasLittleMemory = false
+nonisolated(unsafe) var losesTimers = false
 var countsDescriptors = false
 var isReplaced = false
 var usesCoroutine = false
@@ -204,6 +206,9 @@ for argument in CommandLine.arguments.dropFirst() {
   case "undumpable": isDone = workload_become_undumpable()
   case "no-proc": isDone = workload_hide_proc()
   case "no-pending": isDone = workload_use_up_pending_signals()
+  case "no-pending-later":
+    losesTimers = true
+    isDone = true
   case "profiler":
     workload_start_profiler()
     isDone = true

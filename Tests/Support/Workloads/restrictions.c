@@ -32,6 +32,7 @@ static const struct {
     {"sched_setscheduler", SYS_sched_setscheduler},
     {"memfd_create", SYS_memfd_create},
     {"statx", SYS_statx},
+    {"unshare", SYS_unshare},
     {"perf_event_open", SYS_perf_event_open},
     {"newfstatat", SYS_newfstatat},
     {"clone", SYS_clone},

@@ -1,0 +1,37 @@
+import CulpritBlackBox
+import CulpritStallRecord
+import Foundation
+import TestSupport
+import Testing
+
+/// A deployment while a stall lasts.
+@Suite(.ownThread) struct ReplacedProgramTests {
+  enum Change: CaseIterable {
+    case deleted, renamed, replaced
+  }
+
+  private func names(_ directory: String, _ ending: String) -> [String] {
+    ((try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []).filter { $0.hasSuffix(ending) }
+  }
+
+  @Test(arguments: Change.allCases) func namesFunctionsOfTheProgramThatRan(change: Change) throws {
+    let directory = NSTemporaryDirectory() + "culprit-replaced-\(UUID().uuidString)"
+    let (program, stalls) = ("\(directory)/service", "\(directory)/stalls")
+    try FileManager.default.createDirectory(atPath: stalls, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    try ChildProcess.copyProgram(ChildProcess.built("blackbox-process"), to: program)
+    try ChildProcess.copyProgram("/bin/true", to: program + ".new")
+    // Modules are read when the work is suspected, and again when the stall is declared, if a second has passed.
+    let child = try ChildProcess(
+      program,
+      [stalls, "change-program", "\(change)"],
+      environment: ["CULPRIT_THRESHOLD": "2s"]
+    )
+    #expect(child.hasExited && child.status == 0, "\(child)")
+    #expect(child.output.contains("CULPRIT   holdUp(_:)"), "\(child)")
+    #expect(!child.output.contains("no module was mapped there"), "\(child)")
+    let file = try #require(names(stalls, ".stall").first.flatMap { BlackBoxDirectory(path: stalls).stall($0) })
+    let saved = file.recording.names.values.joined().compactMap(\.function)
+    #expect(saved.contains("holdUp(_:)"), "\(saved)")
+  }
+}
