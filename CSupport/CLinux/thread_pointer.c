@@ -56,6 +56,37 @@ bool clinux_thread_pointer_is(uint64_t pointer, int32_t tid) {
          (!HAS_ITSELF || clinux_memory_read(start + ITSELF, &itself, sizeof itself)) && itself == pointer;
 }
 
+/* Where a thread has the start of its stack, its size and that of the guard below it, in words that follow each other
+ * (struct pthread in nptl/descr.h: stackblock, stackblock_size, guardsize); 0: not known. */
+static _Atomic uint32_t stack_offset;
+
+void clinux_thread_pointer_learn_stacks(void) {
+  const uint32_t *bytes = dlsym(RTLD_DEFAULT, "_thread_db_sizeof_pthread");
+  pthread_attr_t attributes;
+  void *low;
+  size_t size;
+  if (!layout.is_known || !bytes || atomic_load(&stack_offset) != 0 ||
+      pthread_getattr_np(pthread_self(), &attributes) != 0)
+    return;
+  int error = pthread_attr_getstack(&attributes, &low, &size);
+  pthread_attr_destroy(&attributes);
+  const uint64_t *words = (const uint64_t *)pthread_self();
+  uint64_t start = (uint64_t)(uintptr_t)low, end = start + size;
+  for (uint32_t at = 1; error == 0 && at + 3 <= *bytes / sizeof *words; at++)
+    if (words[at] != 0 && words[at] + words[at + 1] == end && words[at] + words[at + 2] == start) {
+      atomic_store(&stack_offset, at * (uint32_t)sizeof *words);
+      return;
+    }
+}
+
+bool clinux_thread_pointer_is_known(void) { return layout.is_known; }
+
+uint64_t clinux_thread_pointer_stack_bytes(uint64_t pointer) {
+  uint32_t offset = atomic_load(&stack_offset);
+  uint64_t bounds[2];
+  return offset != 0 && clinux_memory_read(pointer - layout.behind + offset, bounds, sizeof bounds) ? bounds[1] : 0;
+}
+
 uint64_t clinux_thread_pointer_own(void) { return (uint64_t)pthread_self() + layout.behind; }
 
 /* What is looked for, and found. */
