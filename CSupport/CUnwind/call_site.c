@@ -6,6 +6,9 @@
 
 #include <string.h>
 
+/* No code is below. */
+enum { LOWEST_CODE = 4096 };
+
 /* Bounds on following jumps from a function that is called to the one that is looked for. */
 enum { JUMPS_DEPTH = 3, JUMPING_BYTES_MAX = 16 << 10, REMEMBERED = 256 };
 
@@ -88,6 +91,9 @@ static enum call_site site_by_jumps(struct unwinder *unwinder, struct code_range
       uint64_t target = operations[index].target;
       enum code_kind kind = operations[index].kind;
       *anywhere |= kind == CODE_JUMP_ANYWHERE;
+      /* A thunk in place of a call through a pointer calls itself, and returns to where that leads. */
+      if (kind == CODE_CALL && target > range.start && target < range.end)
+        return CALL_SITE_POSSIBLE;
       if (kind == CODE_JUMP_GOT && !cunwind_read(unwinder, target, &target, sizeof target))
         continue;
       if ((kind != CODE_JUMP && kind != CODE_BRANCH && kind != CODE_JUMP_GOT) ||
@@ -140,9 +146,7 @@ enum call_site cunwind_call_site_before(struct unwinder *unwinder, uint64_t retu
                                         struct code_range *whole) {
   uint8_t code[UNWIND_CALL_BYTES], trampoline[UNWIND_SIGNAL_RETURN_BYTES];
   uint64_t target = 0, entry;
-  struct unwind_module module;
-  if (!cunwind_find_module(unwinder, return_address, &module) ||
-      !cunwind_read(unwinder, return_address - sizeof code, code, sizeof code))
+  if (return_address < LOWEST_CODE || !cunwind_read(unwinder, return_address - sizeof code, code, sizeof code))
     return CALL_SITE_OTHER;
   switch (unwinder->architecture->call_before(code, return_address, &target)) {
   case UNWIND_CALL_DIRECT:
