@@ -1,6 +1,7 @@
 #include "call_site.h"
 
 #include "dataflow/solve.h"
+#include "function_start.h"
 #include "process_memory.h"
 #include "unwind_tables.h"
 
@@ -130,8 +131,9 @@ static enum call_site site_of_called(struct unwinder *unwinder, uint64_t called,
   }
   enum call_site site = CALL_SITE_OTHER;
   *whole = none;
-  if (!cunwind_table_function(unwinder, called, &range)) {
-    site = CALL_SITE_POSSIBLE; /* nothing tells where it ends */
+  if (!cunwind_table_function(unwinder, called, &range) &&
+      (!cunwind_function_around(unwinder, called, &range) || range.start != called)) {
+    site = CALL_SITE_POSSIBLE; /* where it ends is not known */
   } else if (range.start == called) {
     bool anywhere = range.end - range.start > JUMPING_BYTES_MAX;
     site = site_by_jumps(unwinder, range, function, whole, depth, &anywhere);
@@ -179,7 +181,8 @@ static bool called_by(struct cursor *cursor, const struct frame_facts *facts, ui
   for (int number = 0; number < unwinder->architecture->general_registers; number++)
     if (!(unwinder->architecture->call_clobbered >> number & 1) && cunwind_cursor_register(cursor, number, &word))
       cunwind_learn(&values, facts->state.registers[number], word);
-  if (cunwind_cursor_step(&caller, false) > 0 && cunwind_cursor_sp(&caller, &word))
+  if (cunwind_cursor_step(&caller, false) > 0 && !walk->no_info && !walk->no_module &&
+      cunwind_cursor_sp(&caller, &word))
     cunwind_learn(&values, symbolic_entry(unwinder->architecture->sp), word - unwinder->architecture->entry_bytes);
   cunwind_conclude(walk, facts, &values);
   const struct code_operation *call = &facts->call;
@@ -201,7 +204,8 @@ enum call_site cunwind_call_site_of_frame(struct cursor *cursor, struct code_ran
   struct frame_facts *facts = &unwinder->call_sites->facts;
   struct code_range range, whole, none = {0};
   uint64_t pc, called;
-  if (!cunwind_cursor_pc(cursor, &pc) || !cunwind_cursor_function(cursor, &range) ||
+  if (!cunwind_cursor_pc(cursor, &pc) ||
+      !cunwind_function_at(unwinder, cunwind_code_address(unwinder, pc) - 1, &range) ||
       !cunwind_frame_facts(unwinder, range, none, pc, false, true, facts) || !called_by(cursor, facts, &called))
     return CALL_SITE_POSSIBLE;
   return site_of_called(unwinder, called, function, &whole, JUMPS_DEPTH);
