@@ -11,7 +11,7 @@
 enum { LOWEST_CODE = 4096 };
 
 /* Bounds on following jumps from a function that is called to the one that is looked for. */
-enum { JUMPS_DEPTH = 3, JUMPING_BYTES_MAX = 16 << 10, REMEMBERED = 256 };
+enum { JUMPS_DEPTH = 3, JUMPING_BYTES_MAX = 16 << 10, REMEMBERED = 256, THUNK_BYTES_MAX = 64 };
 
 /* What was found out about functions that are called, and the one that is looked for. */
 struct remembered {
@@ -92,9 +92,6 @@ static enum call_site site_by_jumps(struct unwinder *unwinder, struct code_range
       uint64_t target = operations[index].target;
       enum code_kind kind = operations[index].kind;
       *anywhere |= kind == CODE_JUMP_ANYWHERE;
-      /* A thunk in place of a call through a pointer calls itself, and returns to where that leads. */
-      if (kind == CODE_CALL && target > range.start && target < range.end)
-        return CALL_SITE_POSSIBLE;
       if (kind == CODE_JUMP_GOT && !cunwind_read(unwinder, target, &target, sizeof target))
         continue;
       if ((kind != CODE_JUMP && kind != CODE_BRANCH && kind != CODE_JUMP_GOT) ||
@@ -116,6 +113,16 @@ static enum call_site site_by_jumps(struct unwinder *unwinder, struct code_range
   return best;
 }
 
+/* Whether the function at ADDRESS is a thunk in place of a call through a pointer: it calls a place in its own code,
+ * which writes over the return address. */
+static bool is_thunk(struct unwinder *unwinder, uint64_t address) {
+  struct code_operation operations[CODE_OPERATIONS];
+  int count = 0;
+  size_t length = cunwind_decode_at(unwinder, address, operations, &count);
+  return length > 0 && count > 0 && operations[count - 1].kind == CODE_CALL &&
+         operations[count - 1].target - address - length < THUNK_BYTES_MAX;
+}
+
 static enum call_site site_of_called(struct unwinder *unwinder, uint64_t called, struct code_range function,
                                      struct code_range *whole, int depth) {
   struct code_range range, none = {0};
@@ -131,9 +138,9 @@ static enum call_site site_of_called(struct unwinder *unwinder, uint64_t called,
   }
   enum call_site site = CALL_SITE_OTHER;
   *whole = none;
-  if (!cunwind_table_function(unwinder, called, &range) &&
-      (!cunwind_function_around(unwinder, called, &range) || range.start != called)) {
-    site = CALL_SITE_POSSIBLE; /* where it ends is not known */
+  if (is_thunk(unwinder, called) || (!cunwind_table_function(unwinder, called, &range) &&
+                                     (!cunwind_function_around(unwinder, called, &range) || range.start != called))) {
+    site = CALL_SITE_POSSIBLE; /* where it leads, or ends, is not known */
   } else if (range.start == called) {
     bool anywhere = range.end - range.start > JUMPING_BYTES_MAX;
     site = site_by_jumps(unwinder, range, function, whole, depth, &anywhere);
