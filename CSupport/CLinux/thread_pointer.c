@@ -9,6 +9,8 @@
 #include <errno.h>
 #include <link.h>
 #include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 /* A field as glibc describes it to debuggers (nptl_db/structs.def): its size in bits, how many there are, where. */
 struct field {
@@ -35,6 +37,7 @@ static struct layout {
   uint32_t node;         /* a thread's node in its list */
   uint32_t tid;          /* its id */
   uint32_t behind;       /* the thread pointer */
+  int64_t robust;        /* its list of robust mutexes, from the thread pointer; 0: not known */
   bool is_known;
 } layout;
 
@@ -54,6 +57,38 @@ bool clinux_thread_pointer_is(uint64_t pointer, int32_t tid) {
   int32_t there = 0;
   return clinux_memory_read(start + layout.tid, &there, sizeof there) && there == tid &&
          (!HAS_ITSELF || clinux_memory_read(start + ITSELF, &itself, sizeof itself)) && itself == pointer;
+}
+
+/* Where a thread has the start of its stack, its size and that of the guard below it, in words that follow each other
+ * (struct pthread in nptl/descr.h: stackblock, stackblock_size, guardsize); 0: not known. */
+static _Atomic uint32_t stack_offset;
+
+void clinux_thread_pointer_learn_stacks(void) {
+  const uint32_t *bytes = dlsym(RTLD_DEFAULT, "_thread_db_sizeof_pthread");
+  pthread_attr_t attributes;
+  void *low;
+  size_t size;
+  if (!layout.is_known || !bytes || atomic_load(&stack_offset) != 0 ||
+      pthread_getattr_np(pthread_self(), &attributes) != 0)
+    return;
+  int error = pthread_attr_getstack(&attributes, &low, &size);
+  pthread_attr_destroy(&attributes);
+  const uint64_t *words = (const uint64_t *)pthread_self();
+  uint64_t start = (uint64_t)(uintptr_t)low, end = start + size;
+  for (uint32_t at = 1; error == 0 && at + 3 <= *bytes / sizeof *words; at++)
+    if (words[at] != 0 && words[at] + words[at + 1] == end && words[at] + words[at + 2] == start) {
+      atomic_store(&stack_offset, at * (uint32_t)sizeof *words);
+      return;
+    }
+}
+
+bool clinux_thread_pointer_is_known(void) { return layout.is_known; }
+
+uint64_t clinux_thread_pointer_stack_bytes(uint64_t pointer) {
+  uint32_t offset = atomic_load(&stack_offset);
+  uint64_t bounds[2];
+  bool is_known = offset != 0 && clinux_memory_read(pointer - layout.behind + offset, bounds, sizeof bounds);
+  return is_known && bounds[0] != 0 ? bounds[1] : 0; /* the main thread's does not begin anywhere */
 }
 
 uint64_t clinux_thread_pointer_own(void) { return (uint64_t)pthread_self() + layout.behind; }
@@ -91,6 +126,16 @@ int clinux_thread_pointer_storage(const void *code, int64_t *begin, int64_t *end
   return 0;
 }
 
+/* Asks the kernel where thread TID, 0 for the calling one, has its list of robust mutexes. The C library tells the
+ * kernel for each of its threads; other threads have none. Returns false if the kernel refuses. */
+static bool robust_list(int32_t tid, uint64_t *list) {
+  size_t bytes;
+  int saved_errno = errno;
+  bool is_known = syscall(SYS_get_robust_list, tid, list, &bytes) == 0;
+  errno = saved_errno;
+  return is_known;
+}
+
 int clinux_thread_pointer_start(void) {
   uint32_t lists[LISTS], next;
   const uint32_t *bytes = dlsym(RTLD_DEFAULT, "_thread_db_sizeof_pthread");
@@ -111,6 +156,9 @@ int clinux_thread_pointer_start(void) {
   layout = found;
   /* What it tells must be true of a thread that is known. */
   layout.is_known = clinux_thread_pointer_is(clinux_thread_pointer_own(), clinux_task_self());
+  uint64_t list;
+  if (layout.is_known && robust_list(0, &list) && list != 0)
+    layout.robust = (int64_t)(list - clinux_thread_pointer_own());
   return layout.is_known ? 0 : ENOTSUP;
 }
 
@@ -142,6 +190,14 @@ static struct clinux_thread_pointer known[CLINUX_WATCHERS_CONTEXT + 1][KNOWN];
 bool clinux_thread_pointer_find(int32_t tid, uint64_t *pointer) {
   struct clinux_thread_pointer *found = &known[clinux_context][(uint32_t)tid % KNOWN];
   bool is_there = found->tid == tid && clinux_thread_pointer_is(found->pointer, tid);
+  uint64_t list;
+  if (!is_there && layout.robust != 0 && robust_list(tid, &list)) {
+    *pointer = list - (uint64_t)layout.robust;
+    is_there = list != 0 && clinux_thread_pointer_is(*pointer, tid);
+    if (is_there)
+      *found = (struct clinux_thread_pointer){*pointer, tid};
+    return is_there;
+  }
   struct clinux_thread_walk walk = {0};
   while (!is_there && clinux_thread_pointer_next(&walk))
     if (walk.here.tid == tid) {

@@ -5,6 +5,7 @@
 
 #include "clinux_clock.h"
 #include "clinux_mask.h"
+#include "clinux_thread_pointer.h"
 #include "clinux_wait.h"
 #include "observer_signal.h"
 
@@ -193,7 +194,8 @@ static enum observer_capture_status ask(struct observer_thread *thread, const st
     if (mask == OBSERVER_NO_ANSWER || (mask == OBSERVER_ASLEEP && when == OBSERVER_SEND_SEEN_RUNNING))
       return mask;
   }
-  if (atomic_load_explicit(&thread->lacks_room, memory_order_relaxed) != 0)
+  uint32_t room = atomic_load_explicit(&thread->room, memory_order_relaxed);
+  if (room == OBSERVER_ROOM_LACKING || (room == OBSERVER_ROOM_UNKNOWN && !observer_thread_can_answer(tid)))
     return OBSERVER_NOT_SIGNALLED;
   struct observer_request *request = free_request();
   if (!request)
@@ -340,6 +342,7 @@ int observer_capture_start(size_t stack_bytes_max) {
   if (!is_guarded)
     is_guarded = pthread_atfork(NULL, NULL, forget_parent) == 0;
   atomic_store_explicit(&timers_work, observer_signal_timers_work(), memory_order_relaxed);
+  clinux_thread_pointer_start();
   int error = observer_capture_prepare(stack_bytes_max);
   if (error == 0)
     error = observer_handler_install();
@@ -348,7 +351,7 @@ int observer_capture_start(size_t stack_bytes_max) {
   struct observer_thread *self = observer_thread_current();
   if (!self)
     return ENOMEM;
-  if (atomic_load_explicit(&self->lacks_room, memory_order_relaxed) != 0)
+  if (atomic_load_explicit(&self->room, memory_order_relaxed) != OBSERVER_ROOM_ENOUGH)
     return ENOBUFS;
   sigset_t ours, before;
   sigemptyset(&ours);

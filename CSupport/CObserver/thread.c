@@ -4,6 +4,7 @@
 #include "clinux_clock.h"
 #include "clinux_memory.h"
 #include "clinux_task.h"
+#include "clinux_thread_pointer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -36,12 +37,24 @@ void observer_thread_at_exit(void (*ends)(struct observer_thread *thread)) {
   atomic_store_explicit(&ends_thread, ends, memory_order_release);
 }
 
+/* Takes back the alternate stack that the thread of ENTRY, the calling one, was given. One that the service has set
+ * since is its own business. */
+static void remove_alternate_stack(struct observer_thread *entry) {
+  stack_t now, none = {.ss_flags = SS_DISABLE};
+  if (!entry->alternate || sigaltstack(NULL, &now) != 0)
+    return;
+  if (now.ss_sp != entry->alternate + getauxval(AT_PAGESZ) || sigaltstack(&none, NULL) == 0)
+    munmap(entry->alternate, entry->alternate_bytes);
+  entry->alternate = NULL;
+}
+
 /* Gives an exiting thread's entry back. Waits for nobody: who holds the entry frees it. */
 static void thread_exits(void *entry) {
   struct observer_thread *self = entry;
   void (*ends)(struct observer_thread * thread) = atomic_load_explicit(&ends_thread, memory_order_acquire);
   if (ends)
     ends(self);
+  remove_alternate_stack(self);
   observer_thread_self = NULL;
   atomic_fetch_sub_explicit(&threads_live, 1, memory_order_relaxed);
   atomic_fetch_and_explicit(&self->state, ~(uint32_t)OBSERVER_THREAD_LIVE, memory_order_acq_rel);
@@ -86,13 +99,51 @@ static void find_stack(struct observer_thread *entry) {
   atomic_store_explicit(&entry->stack_high, end, memory_order_relaxed);
 }
 
-/* Whether the calling thread has an alternate stack for signals that is too small for what the kernel puts on it
- * (getauxval(3), AT_MINSIGSTKSZ) and our handler: sigaltstack(2) accepts 2,048 bytes, and processors have more
- * registers than that. The kernel would end the process. One that is set later is not known of. */
-static bool lacks_room(void) {
+/* Gives the calling thread, of ENTRY, an alternate stack with room for our signal and for STACK_BYTES more, the size of
+ * the thread's own stack: handlers of the service that ask for an alternate stack have run on that one so far. Touches
+ * the pages for our signal, so that the handler does not fault them in. Returns false if memory is refused. */
+static bool add_alternate_stack(struct observer_thread *entry, size_t stack_bytes, size_t signal_bytes) {
+  size_t page = getauxval(AT_PAGESZ), bytes = (stack_bytes + signal_bytes + 2 * page - 1) / page * page;
+  uint8_t *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED)
+    return false;
+  stack_t stack = {.ss_sp = memory + page, .ss_size = bytes - page};
+  if (mprotect(memory, page, PROT_NONE) != 0 || sigaltstack(&stack, NULL) != 0) {
+    munmap(memory, bytes);
+    return false;
+  }
+  for (size_t touched = 0; touched < signal_bytes; touched += page)
+    *(volatile uint8_t *)(memory + bytes - touched - 1) = 0;
+  entry->alternate = memory;
+  entry->alternate_bytes = bytes;
+  return true;
+}
+
+/* Makes room for signals on the calling thread, of ENTRY, whose stack is known: for the kernel's frame (getauxval(3),
+ * AT_MINSIGSTKSZ) and for our handler. sigaltstack(2) accepts 2,048 bytes, and processors have more registers than
+ * that; the kernel would end the process. A later sigaltstack(2) goes unnoticed. */
+static enum observer_thread_room make_room(struct observer_thread *entry) {
+  uint64_t low = atomic_load_explicit(&entry->stack_low, memory_order_relaxed);
+  uint64_t high = atomic_load_explicit(&entry->stack_high, memory_order_relaxed);
+  size_t signal_bytes = getauxval(AT_MINSIGSTKSZ) + OBSERVER_HANDLER_STACK_BYTES;
   stack_t now;
-  return sigaltstack(NULL, &now) == 0 && !(now.ss_flags & SS_DISABLE) &&
-         now.ss_size < getauxval(AT_MINSIGSTKSZ) + OBSERVER_HANDLER_STACK_BYTES;
+  entry->alternate = NULL;
+  bool is_known = sigaltstack(NULL, &now) == 0, has_room = true;
+  if (is_known && !(now.ss_flags & SS_DISABLE))
+    has_room = now.ss_size >= signal_bytes;
+  else if (high - low != 0 && high - low <= OBSERVER_SMALL_STACK_BYTES)
+    has_room = is_known && add_alternate_stack(entry, high - low, signal_bytes);
+  return has_room ? OBSERVER_ROOM_ENOUGH : OBSERVER_ROOM_LACKING;
+}
+
+bool observer_thread_can_answer(int32_t tid) {
+  uint64_t pointer;
+  if (!clinux_thread_pointer_is_known())
+    return true;
+  if (!clinux_thread_pointer_find(tid, &pointer))
+    return false;
+  uint64_t bytes = clinux_thread_pointer_stack_bytes(pointer);
+  return bytes == 0 || bytes > OBSERVER_SMALL_STACK_BYTES;
 }
 
 static struct observer_thread *take_entry(void) {
@@ -129,7 +180,7 @@ struct observer_thread *observer_thread_register(void) {
     atomic_store_explicit(&entry->tid, tid, memory_order_relaxed);
     atomic_store_explicit(&entry->kept_out_until_ns, 0, memory_order_relaxed);
     atomic_store_explicit(&entry->let_in_ns, 0, memory_order_relaxed);
-    atomic_store_explicit(&entry->lacks_room, lacks_room(), memory_order_relaxed);
+    atomic_store_explicit(&entry->room, make_room(entry), memory_order_relaxed);
     atomic_store_explicit(&entry->registered_ns, clinux_clock_boot_ns(), memory_order_relaxed);
     atomic_store_explicit(&entry->self_address, (uint64_t)(uintptr_t)&observer_thread_self, memory_order_relaxed);
     observer_thread_self = entry;

@@ -1,13 +1,17 @@
 #include "call_site.h"
 
 #include "dataflow/solve.h"
+#include "function_start.h"
 #include "process_memory.h"
 #include "unwind_tables.h"
 
 #include <string.h>
 
+/* No code is below. */
+enum { LOWEST_CODE = 4096 };
+
 /* Bounds on following jumps from a function that is called to the one that is looked for. */
-enum { JUMPS_DEPTH = 3, JUMPING_BYTES_MAX = 16 << 10, REMEMBERED = 256 };
+enum { JUMPS_DEPTH = 3, JUMPING_BYTES_MAX = 16 << 10, REMEMBERED = 256, THUNK_BYTES_MAX = 64 };
 
 /* What was found out about functions that are called, and the one that is looked for. */
 struct remembered {
@@ -109,6 +113,16 @@ static enum call_site site_by_jumps(struct unwinder *unwinder, struct code_range
   return best;
 }
 
+/* Whether the function at ADDRESS is a thunk in place of a call through a pointer: it calls a place in its own code,
+ * which writes over the return address. */
+static bool is_thunk(struct unwinder *unwinder, uint64_t address) {
+  struct code_operation operations[CODE_OPERATIONS];
+  int count = 0;
+  size_t length = cunwind_decode_at(unwinder, address, operations, &count);
+  return length > 0 && count > 0 && operations[count - 1].kind == CODE_CALL &&
+         operations[count - 1].target - address - length < THUNK_BYTES_MAX;
+}
+
 static enum call_site site_of_called(struct unwinder *unwinder, uint64_t called, struct code_range function,
                                      struct code_range *whole, int depth) {
   struct code_range range, none = {0};
@@ -124,8 +138,9 @@ static enum call_site site_of_called(struct unwinder *unwinder, uint64_t called,
   }
   enum call_site site = CALL_SITE_OTHER;
   *whole = none;
-  if (!cunwind_table_function(unwinder, called, &range)) {
-    site = CALL_SITE_POSSIBLE; /* nothing tells where it ends */
+  if (is_thunk(unwinder, called) || (!cunwind_table_function(unwinder, called, &range) &&
+                                     (!cunwind_function_around(unwinder, called, &range) || range.start != called))) {
+    site = CALL_SITE_POSSIBLE; /* where it leads, or ends, is not known */
   } else if (range.start == called) {
     bool anywhere = range.end - range.start > JUMPING_BYTES_MAX;
     site = site_by_jumps(unwinder, range, function, whole, depth, &anywhere);
@@ -140,9 +155,7 @@ enum call_site cunwind_call_site_before(struct unwinder *unwinder, uint64_t retu
                                         struct code_range *whole) {
   uint8_t code[UNWIND_CALL_BYTES], trampoline[UNWIND_SIGNAL_RETURN_BYTES];
   uint64_t target = 0, entry;
-  struct unwind_module module;
-  if (!cunwind_find_module(unwinder, return_address, &module) ||
-      !cunwind_read(unwinder, return_address - sizeof code, code, sizeof code))
+  if (return_address < LOWEST_CODE || !cunwind_read(unwinder, return_address - sizeof code, code, sizeof code))
     return CALL_SITE_OTHER;
   switch (unwinder->architecture->call_before(code, return_address, &target)) {
   case UNWIND_CALL_DIRECT:
@@ -175,7 +188,8 @@ static bool called_by(struct cursor *cursor, const struct frame_facts *facts, ui
   for (int number = 0; number < unwinder->architecture->general_registers; number++)
     if (!(unwinder->architecture->call_clobbered >> number & 1) && cunwind_cursor_register(cursor, number, &word))
       cunwind_learn(&values, facts->state.registers[number], word);
-  if (cunwind_cursor_step(&caller, false) > 0 && cunwind_cursor_sp(&caller, &word))
+  if (cunwind_cursor_step(&caller, false) > 0 && !walk->no_info && !walk->no_module &&
+      cunwind_cursor_sp(&caller, &word))
     cunwind_learn(&values, symbolic_entry(unwinder->architecture->sp), word - unwinder->architecture->entry_bytes);
   cunwind_conclude(walk, facts, &values);
   const struct code_operation *call = &facts->call;
@@ -197,7 +211,8 @@ enum call_site cunwind_call_site_of_frame(struct cursor *cursor, struct code_ran
   struct frame_facts *facts = &unwinder->call_sites->facts;
   struct code_range range, whole, none = {0};
   uint64_t pc, called;
-  if (!cunwind_cursor_pc(cursor, &pc) || !cunwind_cursor_function(cursor, &range) ||
+  if (!cunwind_cursor_pc(cursor, &pc) ||
+      !cunwind_function_at(unwinder, cunwind_code_address(unwinder, pc) - 1, &range) ||
       !cunwind_frame_facts(unwinder, range, none, pc, false, true, facts) || !called_by(cursor, facts, &called))
     return CALL_SITE_POSSIBLE;
   return site_of_called(unwinder, called, function, &whole, JUMPS_DEPTH);

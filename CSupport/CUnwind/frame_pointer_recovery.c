@@ -3,6 +3,8 @@
 #include "call_site.h"
 #include "caller_registers.h"
 #include "dataflow/solve.h"
+#include "function_start.h"
+#include "no_cfi.h"
 #include "process_memory.h"
 #include "rule_cursor.h"
 
@@ -14,6 +16,9 @@ enum { CANDIDATES_MAX = 24, RECORD_ALIGNMENT = 16 };
 /* Frames on the path outwards from such a place that are remembered. */
 enum { PATH_FRAMES_MAX = 64 };
 
+/* Steps by code alone in one search: they take long. */
+enum { BARE_STEPS_MAX = 100 };
+
 /* The frame whose frame pointer is looked for. */
 struct search {
   struct walk *walk;
@@ -24,6 +29,8 @@ struct search {
   struct frame_facts facts;
   struct symbol_values values; /* what is known of the frame without its frame pointer */
   bool has_facts;
+  int bare_steps;      /* so many steps by code alone have been taken */
+  enum call_site lost; /* the best site of a place from which the path is lost in code that nothing describes */
 };
 
 /* A frame on the path outwards. */
@@ -39,6 +46,7 @@ struct candidate {
   uint64_t record;
   enum call_site site;
   bool exact;     /* it is at a distance from the stack pointer that the code tells */
+  bool is_lost;   /* the path outwards is lost in code that nothing describes */
   int mismatches; /* calls on the path outwards that do not seem to lead to where they would have led */
   uint64_t top;   /* the highest stack pointer on the path */
   int frames;
@@ -55,6 +63,35 @@ struct frame_pointer_search {
 
 size_t cunwind_frame_pointer_search_bytes(void) { return sizeof(struct frame_pointer_search); }
 
+/* Finds the function of CURSOR's frame, described or not. */
+static bool find_function(struct cursor *cursor, bool interrupted, struct code_range *function) {
+  struct unwinder *unwinder = cursor->walk->unwinder;
+  uint64_t pc = 0;
+  return cunwind_cursor_pc(cursor, &pc) &&
+         cunwind_function_at(unwinder, cunwind_code_address(unwinder, pc) - !interrupted, function);
+}
+
+/* Goes from CURSOR's frame, which is at PC, to its caller's, by unwind tables or by its code. As
+ * cunwind_cursor_step. */
+static int step_out(struct search *search, struct cursor *cursor, uint64_t pc, bool interrupted) {
+  struct walk *walk = search->walk;
+  struct cursor callee = *cursor;
+  struct caller_frame caller;
+  int result = cunwind_cursor_step(cursor, interrupted);
+  if ((!walk->no_module && !walk->no_info) || cunwind_cursor_was_interrupted(&callee, cursor))
+    return result;
+  if (search->bare_steps++ >= BARE_STEPS_MAX || !cunwind_no_cfi_caller(&callee, pc, interrupted, &caller)) {
+    walk->no_info = true;
+    return -1;
+  }
+  if (caller.return_address == 0)
+    return 0;
+  bool goes_on = cunwind_cursor_resume_at(walk, cursor, caller.return_address, caller.sp, caller.frame_pointer,
+                                          caller.has_frame_pointer);
+  walk->no_module = walk->no_info = false;
+  return goes_on ? 1 : -1;
+}
+
 /* Whether a frame pointer of CANDIDATE's leads from the frame to the outermost one, or through UNWIND_FRAMES_MAX
  * frames, every return address on the path following a call of the function that it is the return address of. Notes the
  * path, and what is doubtful about it. */
@@ -62,6 +99,7 @@ static bool unwinds_to_root(struct search *search, struct candidate *candidate) 
   struct walk *walk = search->walk;
   struct unwinder *unwinder = walk->unwinder;
   struct unwind_registers before = walk->registers;
+  uint64_t returns_to = walk->returns_to;
   struct cursor cursor = search->cursor;
   bool interrupted = search->interrupted, leads = false;
   int number = unwinder->architecture->frame_pointer;
@@ -69,16 +107,19 @@ static bool unwinds_to_root(struct search *search, struct candidate *candidate) 
   walk->registers.values[number] = candidate->record;
   walk->registers.known |= UINT64_C(1) << number;
   candidate->mismatches = candidate->frames = 0;
+  candidate->is_lost = false;
   candidate->top = 0;
   int depth = 0;
   for (; depth < UNWIND_FRAMES_MAX; depth++) {
     struct cursor callee = cursor;
     uint64_t pc = 0, sp = 0;
     struct code_range function, whole;
-    bool described = cunwind_cursor_function(&callee, &function);
-    int result = cunwind_cursor_step(&cursor, interrupted);
-    if (result < 0)
+    bool described = find_function(&callee, interrupted, &function);
+    int result = step_out(search, &cursor, at, interrupted);
+    if (result < 0) {
+      candidate->is_lost = walk->no_module || walk->no_info;
       break;
+    }
     if (result == 0 || !cunwind_cursor_pc(&cursor, &pc) || pc == 0) {
       if (described && candidate->frames < PATH_FRAMES_MAX)
         candidate->path[candidate->frames++] = (struct path_frame){function, UINT64_MAX, at, CALL_SITE_OTHER};
@@ -90,11 +131,15 @@ static bool unwinds_to_root(struct search *search, struct candidate *candidate) 
     interrupted = cunwind_cursor_was_interrupted(&callee, &cursor);
     enum call_site site = CALL_SITE_POSSIBLE;
     if (!interrupted) {
-      site = described ? cunwind_call_site_before(unwinder, cunwind_code_address(unwinder, pc), function, &whole)
-                       : CALL_SITE_OTHER;
-      if (site == CALL_SITE_OTHER)
+      if (described)
+        site = cunwind_call_site_before(unwinder, cunwind_code_address(unwinder, pc), function, &whole);
+      else if (!cunwind_follows_call(unwinder, cunwind_code_address(unwinder, pc)))
+        site = CALL_SITE_OTHER;
+      if (site == CALL_SITE_OTHER) {
+        candidate->is_lost = !described;
         break;
-      if (site == CALL_SITE_POSSIBLE)
+      }
+      if (site == CALL_SITE_POSSIBLE && described)
         site = cunwind_call_site_of_frame(&cursor, function);
       candidate->mismatches += site == CALL_SITE_OTHER;
     }
@@ -104,6 +149,7 @@ static bool unwinds_to_root(struct search *search, struct candidate *candidate) 
     at = cunwind_code_address(unwinder, pc);
   }
   walk->registers = before;
+  walk->returns_to = returns_to;
   return leads || depth == UNWIND_FRAMES_MAX;
 }
 
@@ -156,15 +202,31 @@ static bool agrees(struct search *search, const struct frame_facts *facts, const
   return !with_record.contradicted;
 }
 
+/* Whether ADDRESS is in a module. */
+static bool is_in_module(const struct search *search, uint64_t address) {
+  struct unwind_module module;
+  return cunwind_find_module(search->walk->unwinder, address, &module);
+}
+
+/* Whether ADDRESS is on the stack from the frame outwards. */
+static bool is_on_stack(const struct search *search, uint64_t address) {
+  const struct stack_copy *copy = search->walk->copy;
+  return address >= search->sp && address < copy->stack_start + copy->stack_bytes;
+}
+
 /* What the call before the return address in the frame record at RECORD is to the frame; whether it is EXACT, if that
  * is of a part. */
 static enum call_site find_site(struct search *search, uint64_t record, bool *exact) {
   struct unwinder *unwinder = search->walk->unwinder;
   struct frame_facts *facts = &unwinder->search->facts_of_whole;
   struct code_range whole;
-  uint64_t return_address, found;
+  uint64_t return_address, found, saved;
   *exact = false;
   if (record % RECORD_ALIGNMENT != 0 || !cunwind_word(search->walk, record + 8, &return_address))
+    return CALL_SITE_OTHER;
+  /* Most words that point to no module point to data, and would be read for nothing. */
+  if (!is_in_module(search, cunwind_code_address(unwinder, return_address)) &&
+      (!cunwind_word(search->walk, record, &saved) || saved <= record || !is_on_stack(search, saved)))
     return CALL_SITE_OTHER;
   enum call_site site =
       cunwind_call_site_before(unwinder, cunwind_code_address(unwinder, return_address), search->function, &whole);
@@ -230,12 +292,29 @@ static int find_candidates(struct search *search, bool parts_only, struct candid
     candidate->site = find_site(search, record, &candidate->exact);
     bool is_part = candidate->site == CALL_SITE_OF_WHOLE;
     if (candidate->site == CALL_SITE_OTHER || (parts_only && !is_part) ||
-        (search->has_facts && !is_part && !agrees(search, &search->facts, &search->values, record)) ||
-        !unwinds_to_root(search, candidate))
+        (search->has_facts && !is_part && !agrees(search, &search->facts, &search->values, record)))
       continue;
-    count++;
+    if (unwinds_to_root(search, candidate))
+      count++;
+    else if (candidate->is_lost && candidate->site > search->lost)
+      search->lost = candidate->site;
   }
   return count;
+}
+
+/* Whether a place below END may be the frame record by a call from code that is in no module. */
+static bool may_be_called_from_no_module(struct search *search, uint64_t end) {
+  struct unwinder *unwinder = search->walk->unwinder;
+  uint64_t low = search->sp, high = UINT64_MAX, word;
+  bounds_of(search, &low, &high);
+  for (uint64_t record = (low + RECORD_ALIGNMENT - 1) & ~(uint64_t)(RECORD_ALIGNMENT - 1); record < end;
+       record += RECORD_ALIGNMENT)
+    if (cunwind_word(search->walk, record + 8, &word) && !is_on_stack(search, word) &&
+        !is_in_module(search, cunwind_code_address(unwinder, word)) &&
+        (!search->has_facts || agrees(search, &search->facts, &search->values, record)) &&
+        cunwind_follows_call(unwinder, cunwind_code_address(unwinder, word)))
+      return true;
+  return false;
 }
 
 /* A part of a function is not called, so that a call of its whole speaks against all others; even more so if the place
@@ -274,9 +353,21 @@ static bool search_everywhere(struct search *search, bool parts_only, uint64_t *
       return false;
     chosen = candidate;
   }
-  if (chosen)
-    *found = chosen->record;
-  return chosen != NULL;
+  /* Any call through a pointer can have led here, that out of the outermost frame above all: it proves nothing where
+   * another path may go on. */
+  if (!chosen || (chosen->site == CALL_SITE_POSSIBLE &&
+                  (search->lost != CALL_SITE_OTHER || may_be_called_from_no_module(search, chosen->record))))
+    return false;
+  *found = chosen->record;
+  return true;
+}
+
+/* Whether the function, which nothing describes, is gone through from where it begins to where it is, and keeps a frame
+ * pointer. */
+static bool keeps_frame_pointer(const struct search *search) {
+  const struct unwind_architecture *architecture = search->walk->unwinder->architecture;
+  return search->has_facts && search->facts.origin == FACTS_BY_PATHS &&
+         search->facts.state.registers[architecture->frame_pointer].symbol == 1 + architecture->sp;
 }
 
 bool cunwind_recover_frame_pointer(const struct cursor *cursor, bool interrupted, uint64_t *found) {
@@ -290,8 +381,9 @@ bool cunwind_recover_frame_pointer(const struct cursor *cursor, bool interrupted
   cunwind_settle(&search->cursor);
   uint64_t sp = 0, pc = 0;
   if (!cunwind_cursor_sp(&search->cursor, &sp) || !cunwind_cursor_pc(&search->cursor, &pc) ||
-      !cunwind_cursor_function(&search->cursor, &search->function) || sp < walk->copy->stack_start)
+      !find_function(&search->cursor, interrupted, &search->function) || sp < walk->copy->stack_start)
     return false;
+  bool is_bare = !cunwind_has_cfi(walk, pc - !interrupted);
   search->pc = pc;
   search->sp = sp;
   cunwind_call_sites_forget(unwinder);
@@ -299,6 +391,8 @@ bool cunwind_recover_frame_pointer(const struct cursor *cursor, bool interrupted
   cunwind_caller_registers(&search->cursor, &search->interrupted, known);
   search->has_facts =
       cunwind_frame_facts(unwinder, search->function, none, pc, search->interrupted, false, &search->facts);
+  if (is_bare && !keeps_frame_pointer(search))
+    return false;
   if (!search->has_facts)
     return search_everywhere(search, false, found);
   cunwind_caller_learn(architecture, known, &search->facts, sp, &search->values);

@@ -94,6 +94,24 @@ static bool note(struct sweep *sweep, const struct code_operation *operations, i
   return goes_on;
 }
 
+/* Looks for the function around ADDRESS among those that are remembered. Otherwise raises *FROM, where looking for it
+ * begins, to the end of the last one before it. */
+static bool recall(struct unwinder *unwinder, uint64_t address, uint64_t *from, struct code_range *function) {
+  for (int place = 0; place < REMEMBERED; place++) {
+    const struct code_range *known = &unwinder->starts->remembered[place].function;
+    if (!unwinder->starts->remembered[place].is_found)
+      continue;
+    if (address >= known->start && address < known->end) {
+      *function = *known;
+      return true;
+    }
+    if (known->end <= address && known->end > *from)
+      *from = known->end;
+  }
+  return false;
+}
+
+/* Finds the function around ADDRESS in the code BETWEEN two described functions. */
 static bool find(struct unwinder *unwinder, struct code_range between, uint64_t address, struct code_range *function) {
   struct sweep sweep = {.unwinder = unwinder, .between = between};
   struct code_operation operations[CODE_OPERATIONS];
@@ -102,7 +120,10 @@ static bool find(struct unwinder *unwinder, struct code_range between, uint64_t 
     return false;
   if (between.end - address > SWEPT_BYTES_MAX)
     sweep.between.end = address + SWEPT_BYTES_MAX;
-  uint64_t at = behind_padding(&sweep, between.start);
+  uint64_t from = between.start;
+  if (recall(unwinder, address, &from, function))
+    return true;
+  uint64_t at = behind_padding(&sweep, from);
   begin(&sweep, at);
   while (at < sweep.between.end && address >= sweep.start) {
     size_t length = cunwind_decode_at(unwinder, at, operations, &count);
@@ -144,4 +165,8 @@ bool cunwind_function_around(struct unwinder *unwinder, uint64_t address, struct
   }
   *function = unwinder->starts->remembered[place].function;
   return unwinder->starts->remembered[place].is_found;
+}
+
+bool cunwind_function_at(struct unwinder *unwinder, uint64_t address, struct code_range *function) {
+  return cunwind_table_function(unwinder, address, function) || cunwind_function_around(unwinder, address, function);
 }

@@ -15,6 +15,10 @@ size_t cunwind_function_starts_bytes(void);
  * told. Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
 bool cunwind_function_around(struct unwinder *unwinder, uint64_t address, struct code_range *function);
 
+/* The same, whether its module describes it or not. Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind.
+ */
+bool cunwind_function_at(struct unwinder *unwinder, uint64_t address, struct code_range *function);
+
 /* Forgets what was found out: modules may have been replaced.
  * Async-signal-safe: yes. Threads: as cunwind_unwind. */
 void cunwind_function_starts_forget(struct unwinder *unwinder);

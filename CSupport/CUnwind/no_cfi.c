@@ -24,11 +24,6 @@ struct no_cfi_room {
 
 size_t cunwind_no_cfi_bytes(void) { return sizeof(struct no_cfi_room); }
 
-/* Finds the function that has the code at ADDRESS, described or not. */
-static bool function_at(struct unwinder *unwinder, uint64_t address, struct code_range *function) {
-  return cunwind_table_function(unwinder, address, function) || cunwind_function_around(unwinder, address, function);
-}
-
 /* Whether the function that begins at FUNCTION, whose callers no table finds either, may go on to PC. */
 static bool may_contain(struct walk *walk, uint64_t function, uint64_t pc) {
   struct code_range described;
@@ -135,6 +130,11 @@ static bool find_from_start(struct walk *walk, struct code_range function, uint6
   place->frame_pointer =
       at_entry(walk, &facts->state, entry.value, unwinder->architecture->frame_pointer, registers->frame_pointer);
   place->sp = entry.value + unwinder->architecture->entry_bytes;
+  /* A callee may write to locals, whose bounds are not in the code. It leaves the frame record alone. */
+  uint64_t record = entry.value + (uint64_t)(int64_t)pointer.offset, word;
+  if (!place->frame_pointer.is_known && pointer.symbol == 1 + unwinder->architecture->sp && pointer.shift == 0 &&
+      place->return_address.is_known && cunwind_word(walk, record + 8, &word) && word == place->return_address.value)
+    place->frame_pointer.is_known = cunwind_word(walk, record, &place->frame_pointer.value);
   return place->return_address.is_known;
 }
 
@@ -148,7 +148,7 @@ static bool is_surely_called(struct walk *walk, const struct caller_frame *calle
   struct return_place place;
   enum certainty certainty = CERTAINTY_LOW;
   uint64_t target;
-  return function_at(unwinder, caller->return_address - 1, &function) &&
+  return cunwind_function_at(unwinder, caller->return_address - 1, &function) &&
          find_from_start(walk, function, caller->return_address, false, &registers, &place, &certainty) &&
          certainty == CERTAINTY_FULL &&
          cunwind_call_before(unwinder, cunwind_code_address(unwinder, place.return_address.value), &target) !=
@@ -346,8 +346,8 @@ static bool link_may_lead(struct walk *walk, uint64_t link, uint64_t pc) {
   struct code_range function, other;
   uint64_t target;
   enum unwind_call_kind kind = cunwind_call_before(unwinder, link, &target);
-  if (kind != UNWIND_CALL_DIRECT || !function_at(unwinder, pc, &function) || !function_at(unwinder, link - 1, &other) ||
-      function.start != other.start)
+  if (kind != UNWIND_CALL_DIRECT || !cunwind_function_at(unwinder, pc, &function) ||
+      !cunwind_function_at(unwinder, link - 1, &other) || function.start != other.start)
     return kind != UNWIND_CALL_NONE;
   return cunwind_resolve_plt(unwinder, target) == function.start;
 }

@@ -79,14 +79,6 @@ static bool hand_over(struct cursor *cursor) {
   return is_there;
 }
 
-/* So many steps are gone through again each time without being noticed. */
-enum { STEPS_REPEATED = 64 };
-
-void cunwind_settle(struct cursor *cursor) {
-  if (cursor->by_rules && cursor->steps > STEPS_REPEATED)
-    hand_over(cursor);
-}
-
 static bool find_saved(struct cursor *cursor, int number, uint64_t *value) {
   struct walk *walk = cursor->walk;
   const struct rule_frame *frame = &cursor->rules;
@@ -181,6 +173,15 @@ static const struct cfi_steps steps = {
     .was_interrupted = was_interrupted,
     .forget = forget,
 };
+
+/* So many steps are gone through again each time without being noticed. */
+enum { STEPS_REPEATED = 64 };
+
+/* Without rules a cursor has no such fields. */
+void cunwind_settle(struct cursor *cursor) {
+  if (cursor->walk->unwinder->cfi == &steps && cursor->by_rules && cursor->steps > STEPS_REPEATED)
+    hand_over(cursor);
+}
 
 const struct cfi_steps *cunwind_rule_steps(const struct unwinder *unwinder) {
   return unwinder->architecture->return_column != UNWIND_NO_REGISTER ? &steps : unwinder->library;

@@ -156,6 +156,24 @@ void cunwind_begin_look(struct unwinder *unwinder) {
     cunwind_forget(unwinder);
 }
 
+/* As cunwind_no_cfi_caller. The code comes first; the frame pointer is searched on the stack only if the code alone
+ * does not lead to the caller. */
+static bool find_bare_caller(struct cursor *cursor, uint64_t pc, bool interrupted, struct caller_frame *caller) {
+  struct walk *walk = cursor->walk;
+  int number = walk->unwinder->architecture->frame_pointer;
+  uint64_t record;
+  if (cunwind_no_cfi_caller(cursor, pc, interrupted, caller))
+    return true;
+  struct walk without = *walk;
+  if (walk->missing == number && cunwind_recover_frame_pointer(cursor, interrupted, &record)) {
+    walk->registers.values[number] = record;
+    walk->registers.known |= UINT64_C(1) << number;
+    return cunwind_no_cfi_caller(cursor, pc, interrupted, caller);
+  }
+  *walk = without;
+  return false;
+}
+
 void cunwind_unwind(struct unwinder *unwinder, const struct stack_copy *copy, struct unwind_stack *stack) {
   struct walk walk = {.unwinder = unwinder, .copy = copy, .registers = copy->registers};
   struct cursor cursor;
@@ -212,7 +230,7 @@ void cunwind_unwind(struct unwinder *unwinder, const struct stack_copy *copy, st
     interrupted = kind == UNWIND_PROGRAM_COUNTER;
     int result = cunwind_cursor_step(&cursor, interrupted);
     uint64_t record;
-    if (result < 0 && walk.missing == frame_pointer) {
+    if (result < 0 && walk.missing == frame_pointer && !walk.no_module && !walk.no_info) {
       if (cunwind_recover_frame_pointer(&before, interrupted, &record)) {
         walk.registers.values[frame_pointer] = record;
         walk.registers.known |= UINT64_C(1) << frame_pointer;
@@ -225,7 +243,7 @@ void cunwind_unwind(struct unwinder *unwinder, const struct stack_copy *copy, st
     if ((walk.no_module || walk.no_info) && !cunwind_cursor_was_interrupted(&before, &cursor)) {
       /* libunwind would guess. */
       struct caller_frame caller;
-      if (!cunwind_no_cfi_caller(&before, pc, interrupted, &caller)) {
+      if (!find_bare_caller(&before, pc, interrupted, &caller)) {
         stack->end = why_it_stopped(&walk);
         /* An address in no module is believed where it leads on only. */
         if (!in_module && kind == UNWIND_RETURN_ADDRESS) {

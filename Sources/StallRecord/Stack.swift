@@ -92,7 +92,8 @@ package enum CaptureOutcome: UInt8, Hashable, Sendable, CaseIterable, BitwiseCop
   case threadGone = 2
   /// The thread did not answer in time.
   case noAnswer = 3
-  /// The kernel refused to send the signal, or the thread's alternate stack has no room for it.
+  /// The kernel refused to send the signal, or the thread could not have run its handler: no room on its stack, or no
+  /// thread-local storage.
   case notSignalled = 4
   /// Too many earlier requests are held by threads that were stopped while they answered.
   case requestsStuck = 5

@@ -62,6 +62,29 @@ import Testing
     }
   }
 
+  /// By its number alone, with the size that pthread_create(3) gave its stack.
+  @Test func findsThreadsAndTheirStacks() {
+    withThreads(40) { own in
+      var found: [Int32: UInt64] = [:]
+      var sizes: Set<UInt64> = []
+      RunningThread {
+        clinux_context_enter_watchers()
+        clinux_thread_pointer_learn_stacks()
+        for id in own.keys {
+          var pointer: UInt64 = 0
+          guard clinux_thread_pointer_find(id, &pointer) else { continue }
+          found[id] = pointer
+          sizes.insert(clinux_thread_pointer_stack_bytes(pointer))
+        }
+        var none: UInt64 = 0
+        #expect(!clinux_thread_pointer_find(.max, &none))
+      }
+      .join()
+      #expect(found == own)
+      #expect(sizes.count == 1 && sizes.allSatisfy { $0 >= 16 << 10 }, "\(sizes)")
+    }
+  }
+
   @Test func aThreadsPointerIsNoOthers() {
     withThreads(2) { own in
       let ids = own.keys.sorted()

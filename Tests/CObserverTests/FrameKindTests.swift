@@ -145,6 +145,17 @@ import Testing
     )
   }
 
+  /// Read from outside, where the outermost frame's record is the only place on the stack that any call can have led to.
+  @Test func keepsCallersWithoutUnwindInformation() throws {
+    try observing(slot: 3069, { frames_no_cfi_blocked($0) }) { thread in
+      for _ in 0..<20 {
+        let seen = try thread.blocked()
+        let expected = ["frames_bare_sleep", "frames_bare_middle", "frames_bare_outer", "frames_no_cfi_blocked"]
+        try #require(seen.isComplete(showing: expected), "\(seen.names) \(seen.end)")
+      }
+    }
+  }
+
   /// The frame pointer is an outer function's: to follow it would leave out the callers in between.
   @Test(.enabled(if: frames_can_be_made(), "no code is made for this processor"))
   func neitherUnwindInformationNorAFramePointer() throws {

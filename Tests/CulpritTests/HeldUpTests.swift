@@ -202,6 +202,18 @@ import Testing
     #expect(service.end() == 0)
   }
 
+  /// A signal's frame does not fit, or its handler finds no thread pointer: unwatched the threads live.
+  @Test func survivesSignalsWithLittleStack() throws {
+    let service = try ServiceProcess(besideThis: "held-up-process", ["little"])
+    let rest = service.rest()
+    #expect(rest.contains("little error=0") && rest.contains("bare error=0"), "\(rest)")
+    #expect(rest.contains("outcome=captured"), "\(rest)")
+    #expect(rest.contains("culprit=spend"), "\(rest)")
+    #expect(rest.contains("not signalled=2"), "\(rest)")
+    #expect(rest.contains("stopped=true"), "\(rest)")
+    #expect(service.end() == 0)
+  }
+
   /// Nothing is mapped where the red zone would be.
   @Test func aStackAtItsLowestPageIsRead() throws {
     let service = try ServiceProcess(besideThis: "held-up-process", ["edge"])

@@ -45,6 +45,19 @@ CLINUX_NO_LOCKS bool clinux_thread_pointer_find(int32_t tid, uint64_t *pointer);
  * Async-signal-safe: yes. Threads: any that may read memory. */
 CLINUX_NO_LOCKS bool clinux_thread_pointer_is(uint64_t pointer, int32_t tid);
 
+/* Finds where the C library keeps the bounds of threads' stacks: it reports those of the calling thread.
+ * Async-signal-safe: no (pthread_getattr_np). Threads: one that pthread_create(3) has made. */
+void clinux_thread_pointer_learn_stacks(void);
+
+/* Whether threads of the C library can be distinguished from others: clinux_thread_pointer_start has succeeded.
+ * Async-signal-safe: yes. Threads: any. */
+CLINUX_NO_LOCKS bool clinux_thread_pointer_is_known(void);
+
+/* Returns the size of the stack of the thread with this thread POINTER, guard pages included; 0 for the main thread and
+ * where clinux_thread_pointer_learn_stacks has learned nothing. Async-signal-safe: yes. Threads: any that may read
+ * memory. */
+CLINUX_NO_LOCKS uint64_t clinux_thread_pointer_stack_bytes(uint64_t pointer);
+
 /* Where the module that CODE is part of has its thread-local storage: from BEGIN to END, in bytes from the calling
  * thread's thread pointer. It is the same for all threads where the storage is static (ELF Handling For Thread-Local
  * Storage, section 3); whether it is, is not known here. Returns 0, or ENOTSUP when there is none.

@@ -28,7 +28,7 @@ enum observer_capture_status {
   OBSERVER_THREAD_GONE = 2,    /* the thread is not registered, or has exited */
   OBSERVER_NO_ANSWER = 3,      /* the thread did not run the handler before the deadline, or blocks the signal */
   OBSERVER_NOT_SIGNALLED =
-      4, /* the kernel refused to send the signal, or the thread's alternate stack is too small for it */
+      4, /* the kernel refused to send the signal, or the thread could not run the handler (observer_thread_room) */
   OBSERVER_REQUESTS_STUCK = 5,   /* every request is held by a thread that began to answer and was stopped in it */
   OBSERVER_NOT_BLOCKED = 6,      /* the thread runs, so that it cannot be read from outside */
   OBSERVER_STATE_UNKNOWN = 7,    /* the kernel does not tell what the thread is doing */

@@ -17,17 +17,26 @@ enum observer_thread_state {
       2, /* one who signals it or reads its stack: the entry stays this thread's, also when it leaves meanwhile */
 };
 
+/* Whether a thread's stack has room for our signal. */
+enum observer_thread_room {
+  OBSERVER_ROOM_ENOUGH = 0,
+  OBSERVER_ROOM_LACKING = 1, /* the thread is sent no signal */
+  OBSERVER_ROOM_UNKNOWN = 2, /* the thread is not registered: observer_thread_can_answer */
+};
+
 /* One registered thread. STATE is changed by the thread itself (LIVE) and by those who hold it; the other fields are
  * written before the thread becomes LIVE and stay until the entry is used again. */
 struct observer_thread {
   _Atomic uint32_t state;
   _Atomic uint32_t use; /* how often the entry has been used: tells its threads from each other, whatever their ids */
   _Atomic int32_t tid;
-  _Atomic uint64_t registered_ns; /* when, CLOCK_BOOTTIME */
-  _Atomic uint64_t self_address;  /* where the thread has a pointer to this entry; 0: nowhere */
-  _Atomic uint64_t stack_low;     /* lowest address of the thread's own stack, 0 if unknown */
-  _Atomic uint64_t stack_high;    /* one past its highest address, 0 if unknown */
-  _Atomic uint32_t lacks_room;    /* 1: its alternate stack is too small for our handler, and it is sent no signal */
+  _Atomic uint64_t registered_ns;     /* when, CLOCK_BOOTTIME */
+  _Atomic uint64_t self_address;      /* where the thread has a pointer to this entry; 0: nowhere */
+  _Atomic uint64_t stack_low;         /* lowest address of the thread's own stack, 0 if unknown */
+  _Atomic uint64_t stack_high;        /* one past its highest address, 0 if unknown */
+  _Atomic uint32_t room;              /* an observer_thread_room */
+  uint8_t *alternate;                 /* the alternate stack that the thread was given, with its guard page, or NULL; */
+  size_t alternate_bytes;             /* the thread's own, as this */
   _Atomic uint64_t kept_out_until_ns; /* until when what was seen says that the thread blocks our signal; a sampler's */
   _Atomic uint64_t let_in_ns;         /* when it was last seen not to, and to run since; a sampler's */
 };
@@ -44,7 +53,11 @@ void observer_thread_at_exit(void (*ends)(struct observer_thread *thread));
 /* What our handler uses of a stack, besides the kernel's frame; a benchmark's bound, and as much again. */
 #define OBSERVER_HANDLER_STACK_BYTES 2048
 
-/* Registers the calling thread. Returns its entry, or NULL when OBSERVER_THREADS_MAX threads are registered or memory
+/* A stack of up to this size may be used up to its last KiB: it was made for just what runs on it. */
+#define OBSERVER_SMALL_STACK_BYTES (256 << 10)
+
+/* Registers the calling thread. If its stack is small and it has no alternate stack for signals, it gets one, until it
+ * exits. Returns its entry, or NULL when OBSERVER_THREADS_MAX threads are registered or memory
  * for the exit hook is short: the thread's work is then seen but its stacks are not.
  * Async-signal-safe: no (locks, may allocate). Threads: any watched thread, for itself. */
 struct observer_thread *observer_thread_register(void);
@@ -90,6 +103,11 @@ CLINUX_NO_LOCKS bool observer_thread_remains(const struct observer_thread *threa
 /* Whether the above can tell another thread from THREAD: not within the tick in which that was registered, unless
  * THREAD has told where its memory is. Async-signal-safe: yes. Threads: those of the watchdog that look at threads. */
 CLINUX_NO_LOCKS bool observer_thread_may_be_another(const struct observer_thread *thread);
+
+/* Whether thread TID, which is not registered, can run our handler: the C library has made it, so that it has a thread
+ * pointer, and its stack is not small. True where the C library does not describe its threads.
+ * Async-signal-safe: yes. Threads: a sampler, in its own context. */
+CLINUX_NO_LOCKS bool observer_thread_can_answer(int32_t tid);
 
 /* Threads registered now. Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS uint32_t observer_thread_count(void);

@@ -87,6 +87,7 @@ final class SamplerPool: @unchecked Sendable {
   /// Allocates what the calling thread needs for taking stacks. The spare ones do with smaller caches.
   private func prepare(isFirst: Bool) -> Bool {
     clinux_memory_start_context()
+    clinux_thread_pointer_learn_stacks()
     return observer_capture_prepare(stackBytesMax) == 0 && observer_passive_start(stackBytesMax) == 0
       && clinux_task_start() == 0 && observer_unwind_prepare(isFirst) == nil
   }

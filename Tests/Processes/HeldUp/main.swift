@@ -20,6 +20,7 @@ import Synchronization
 //   held-up-process pages                   the same three times, so that all who take stacks are held up, and starts another watchdog
 //   held-up-process leave                   is stuck after the main thread has left
 //   held-up-process small                   computes on a thread with a signal stack that is too small
+//   held-up-process little                  computes with little stack left, on threads with and without work, and without a thread pointer
 //   held-up-process edge                    is stuck at the lowest page of the main thread's stack
 //
 // It says "ready", waits for a line, stalls, tells of what the watchdog's handlers are told, and ends after another line.
@@ -312,6 +313,29 @@ func stallWithSmallSignalStack() throws {
   while true { pause() }
 }
 
+nonisolated(unsafe) var littleLoop: WatchedLoop?
+
+/// A signal's frame finds no room on these threads' stacks, and the last one has no thread pointer for a handler.
+func computeWithLittleStack() throws {
+  let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(300)))
+  tell(watchdog)
+  littleLoop = try watchdog.watchLoop(named: "little")
+  let error = compute_with_little_stack(1500) { begins in
+    if begins { littleLoop?.begin() } else { littleLoop?.end() }
+  }
+  say("little error=\(error)")
+  startThread { _ = compute_with_little_stack(30_000, nil) }
+  say("bare error=\(compute_on_bare_thread(30_000))")
+  // Both compute for longer than it takes until both are seen.
+  var computing = 0
+  while computing < 2 {
+    let groups = try watchdog.captureThreads().groups.filter { $0.noStack?.code == "notSignalled" }
+    computing = groups.reduce(0) { $0 + $1.threads.count }
+  }
+  say("not signalled=\(computing)")
+  say("stopped=\(watchdog.stop(patience: .seconds(60)))")
+}
+
 switch (arguments.dropFirst().first, arguments.count) {
 case ("serve", 5):
   let error = silent_file_system_serve(arguments[2], arguments[3], arguments[4]) { say("mounted") }
@@ -326,10 +350,11 @@ case ("page", 2): try stallAbovePage()
 case ("pages", 2): try stallAbovePages()
 case ("leave", 2): try stallWithoutMainThread()
 case ("edge", 2): try stallAtEdge()
+case ("little", 2): try computeWithLittleStack()
 case ("small", 2): try stallWithSmallSignalStack()
 default:
   fail(
     "usage: held-up-process serve FILE NAME PLACE | frozen FILE SOCKET | terminate FILE | plugin FILE | descriptors FILE | page | pages | leave "
-      + "| edge"
+      + "| edge | small | little"
   )
 }

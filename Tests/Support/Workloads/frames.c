@@ -82,6 +82,7 @@ KEPT void frames_leave(void (*body)(void (*)(const volatile int *), const volati
 ENTERED_BY(frames_by_expression, frames_expression)
 ENTERED_BY(frames_no_cfi_framed, frames_bare_framed)
 ENTERED_BY(frames_no_cfi_unframed, frames_bare_unframed)
+ENTERED_BY(frames_no_cfi_blocked, frames_bare_outer)
 ENTERED_BY(frames_no_cfi_leaf, frames_bare_leaf)
 ENTERED_BY(frames_no_cfi_by_jump, frames_jumps_to_leaf)
 ENTERED_BY(frames_no_cfi_framed_by_jump, frames_jumps_to_framed)
@@ -151,6 +152,46 @@ __asm__(".text\n"
         "add $24, %rsp\n"
         "ret\n"
         ".size frames_bare_unframed, . - frames_bare_unframed\n"
+        ".balign 16\n"
+        ".globl frames_bare_sleep\n"
+        ".type frames_bare_sleep, @function\n"
+        "frames_bare_sleep:\n"
+        "push %rbp\n"
+        "mov %rsp, %rbp\n"
+        "sub $32, %rsp\n"
+        "mov %rdi, -24(%rbp)\n"
+        "1: movq $0, -16(%rbp)\n"
+        "movq $10000000, -8(%rbp)\n"
+        "lea -16(%rbp), %rdi\n" /* what is called may write there */
+        "xor %esi, %esi\n"
+        "call nanosleep@PLT\n"
+        "mov -24(%rbp), %rax\n"
+        "cmpl $0, (%rax)\n"
+        "je 1b\n"
+        "leave\n"
+        "ret\n"
+        ".size frames_bare_sleep, . - frames_bare_sleep\n"
+        ".balign 16\n"
+        ".globl frames_bare_middle\n"
+        ".type frames_bare_middle, @function\n"
+        "frames_bare_middle:\n"
+        "push %rbp\n"
+        "mov %rsp, %rbp\n"
+        "call frames_bare_sleep\n"
+        "leave\n"
+        "ret\n"
+        ".size frames_bare_middle, . - frames_bare_middle\n"
+        ".balign 16\n"
+        ".globl frames_bare_outer\n"
+        ".type frames_bare_outer, @function\n"
+        "frames_bare_outer:\n"
+        "push %rbp\n"
+        "mov %rsp, %rbp\n"
+        "lea frames_bare_middle(%rip), %rax\n"
+        "call *%rax\n"
+        "leave\n"
+        "ret\n"
+        ".size frames_bare_outer, . - frames_bare_outer\n"
         ".balign 16\n"
         ".globl frames_bare_leaf\n"
         ".type frames_bare_leaf, @function\n"
@@ -363,6 +404,19 @@ bool frames_can_be_made(void) { return true; }
 void frames_expression(const volatile int *stop) { frames_spin(stop); }
 void frames_bare_framed(const volatile int *stop) { frames_spin(stop); }
 void frames_bare_unframed(const volatile int *stop) { frames_spin(stop); }
+KEPT void frames_bare_sleep(const volatile int *stop) {
+  struct timespec time = {.tv_nsec = 10000000};
+  while (*stop == 0)
+    nanosleep(&time, NULL);
+}
+KEPT void frames_bare_middle(const volatile int *stop) {
+  frames_bare_sleep(stop);
+  sink++;
+}
+KEPT void frames_bare_outer(const volatile int *stop) {
+  frames_bare_middle(stop);
+  sink++;
+}
 void frames_bare_leaf(const volatile int *stop) { frames_spin(stop); }
 void frames_jumps_to_leaf(const volatile int *stop) { frames_spin(stop); }
 void frames_jumps_to_framed(const volatile int *stop) { frames_spin(stop); }

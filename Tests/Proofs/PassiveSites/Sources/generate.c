@@ -1,4 +1,5 @@
-/* Prints a file of random call chains that end in a blocking call: generate c|c++|swift SEED CHAINS. */
+/* Prints a file of random call chains that end in a blocking call: generate c|c++|swift SEED CHAINS [bare]. With "bare"
+ * they go through code without unwind information. */
 #include "generate.h"
 
 #include <stdint.h>
@@ -52,9 +53,18 @@ void print_filled(const struct level *level, const char *text) {
   }
 }
 
+static int has_bare_ways;
+
+const char *a_bare_way(void) {
+  static const char *const ways[] = {"framed",        "unframed", "kept",    "thunk",         "made_framed",
+                                     "made_unframed", "closure",  "flagged", "flagged_alloca"};
+  return has_bare_ways && happens(40) ? one_of(ways, sizeof ways / sizeof ways[0]) : "";
+}
+
 int main(int count, char **arguments) {
-  if (count != 4) {
-    fprintf(stderr, "usage: generate c|c++|swift SEED CHAINS\n");
+  has_bare_ways = count == 5 && strcmp(arguments[4], "bare") == 0;
+  if (count != 4 && !has_bare_ways) {
+    fprintf(stderr, "usage: generate c|c++|swift SEED CHAINS [bare]\n");
     return 2;
   }
   state = strtoull(arguments[2], NULL, 10);

@@ -34,6 +34,9 @@ void print_call(const struct level *level, const char *callee);
 /* Prints TEXT, of a shape_text, filled in for LEVEL. */
 void print_filled(const struct level *level, const char *text);
 
+/* Ways through code without unwind information (sites.h); "" for none. */
+const char *a_bare_way(void);
+
 /* Print a file with CHAINS call chains, each of which ends in a blocking call. */
 void generate_c(int chains, int plus_plus);
 void generate_swift(int chains);

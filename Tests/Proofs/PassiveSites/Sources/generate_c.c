@@ -162,6 +162,18 @@ static void print_shape(const struct level *level, enum shape shape) {
   }
 }
 
+/* A function whose call goes through code without unwind information: above the blocking function, if it calls that.
+ */
+static void print_bare_function(const struct level *level, const char *way) {
+  print_head(level);
+  const char *kept = print_frame_and_left_over(level, 1);
+  if (strncmp(level->callee, "block_", 6) == 0 && happens(50))
+    printf("  result = through_%s((int (*)(void *))%s, 0);\n", way, level->callee);
+  else
+    printf("  result = through_%s(dry%d_%d, (void *)(long)a);\n", way, level->chain, level->level);
+  printf("%s  sink += result;\n  return result + 1;\n}\n", kept);
+}
+
 static void print_c_function(const struct level *level) {
   enum shape shape = usual[below(sizeof usual / sizeof usual[0])];
   print_before(level, shape);
@@ -239,7 +251,10 @@ void generate_c(int chains, int plus_plus) {
       outside.parameters = 0;
       print_call(&outside, level.callee);
       printf(" + 1;\n}\n");
-      if (plus_plus && happens(60))
+      const char *way = a_bare_way();
+      if (way[0] != 0)
+        print_bare_function(&level, way);
+      else if (plus_plus && happens(60))
         print_plus_plus_function(&level);
       else
         print_c_function(&level);

@@ -138,7 +138,15 @@ static void print_function(const struct level *level) {
     print_call(&outside, level->callee);
     printf(") }, nil) }\n");
   }
-  print_filled(level, shapes[shape].body);
+  const char *way = a_bare_way();
+  if (way[0] != 0) {
+    outside.parameters = 0;
+    printf("  result = Int(through_%s({ _ in Int32(truncatingIfNeeded: ", way);
+    print_call(&outside, level->callee);
+    printf(") }, nil))\n");
+  } else {
+    print_filled(level, shapes[shape].body);
+  }
   printf("  keep(result)\n  return result &+ 1\n}\n");
 }
 

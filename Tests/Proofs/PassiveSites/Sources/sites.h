@@ -43,6 +43,17 @@ int block_nanosleep(void), block_epoll(void), block_select(void), block_usleep(v
 void blocks_prepare(const char *file_to_lock);
 void blocks_end(void);
 
+/* Call FUNCTION with CONTEXT through code without unwind information: assembly that keeps a frame pointer, that keeps
+ * none, that uses its register for something else, and that calls through a thunk; copies of the former two, in memory
+ * of no module; a closure of libffi; C that was compiled without unwind tables. */
+int through_framed(int (*function)(void *), void *context), through_unframed(int (*function)(void *), void *context),
+    through_kept(int (*function)(void *), void *context), through_thunk(int (*function)(void *), void *context);
+int through_made_framed(int (*function)(void *), void *context),
+    through_made_unframed(int (*function)(void *), void *context);
+int through_closure(int (*function)(void *), void *context);
+int through_flagged(int (*function)(void *), void *context),
+    through_flagged_alloca(int (*function)(void *), void *context);
+
 /* The generated chains: how many there are, and a call of one of them. */
 int site_count(void);
 int site_run(int number);

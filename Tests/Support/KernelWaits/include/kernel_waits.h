@@ -26,6 +26,15 @@ void unanswered_pages_answer(void);
  * it. */
 void use_small_signal_stack(void);
 
+/* Computes for MILLISECONDS on a new thread with a stack of 20 KiB, 3 KiB of which are left. The thread calls MARK, if
+ * that is not NULL, with true and false around the computation, where most of the stack is left. Returns when the
+ * thread has ended, 0 or an errno value. */
+int compute_with_little_stack(int milliseconds, void (*mark)(bool begins));
+
+/* Computes for MILLISECONDS on a new thread made by the bare clone(2), whose thread pointer is 0. Returns at once, 0 or
+ * an errno value. */
+int compute_on_bare_thread(int milliseconds);
+
 /* Sleeps for MILLISECONDS with the stack pointer at most 64 bytes above the lowest page that the main thread's stack
  * has grown to, without touching what is below. To be called on the main thread, once. */
 void sleep_at_lowest_page(int milliseconds);

@@ -32,6 +32,10 @@ void frames_by_expression(const volatile int *stop);
 void frames_no_cfi_framed(const volatile int *stop);
 void frames_no_cfi_unframed(const volatile int *stop);
 
+/* Sleeps, a hundredth of a second at a time, in the innermost of three functions without unwind information that keep
+ * frame pointers: frames_bare_sleep, frames_bare_middle and frames_bare_outer. */
+void frames_no_cfi_blocked(const volatile int *stop);
+
 /* Calls a function without unwind information and without a frame that itself computes. */
 void frames_no_cfi_leaf(const volatile int *stop);
 
