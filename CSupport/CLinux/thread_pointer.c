@@ -126,8 +126,8 @@ int clinux_thread_pointer_storage(const void *code, int64_t *begin, int64_t *end
   return 0;
 }
 
-/* Asks the kernel where thread TID, 0 for the calling one, has its list of robust mutexes. The C library tells the
- * kernel for each of its threads; other threads have none. Returns false if the kernel refuses. */
+/* Asks the kernel for the list of robust mutexes of thread TID, 0 for the calling one. The C library registers a list
+ * for each of its threads; other threads have none. Returns false if the kernel refuses. */
 static bool robust_list(int32_t tid, uint64_t *list) {
   size_t bytes;
   int saved_errno = errno;

@@ -15,7 +15,7 @@ struct FunctionPath: Hashable {
   /// Whether it is a closure in that function, or a function local to it.
   let isClosure: Bool
 
-  /// That of `frame`; `nil` where it has no name.
+  /// The path of the function of `frame`; `nil` if it has no name.
   init?(_ frame: ResolvedFrame) {
     guard let function = frame.function else { return nil }
     self.init(function)

@@ -307,7 +307,7 @@ struct Observations {
       count += 1
       places[observation.stack.frames[place].resolved, default: .zero] += observation.stack.time
     }
-    // A place without a line, where code comes from none, says less than another one of the same function.
+    // A place with a line is preferred.
     let heaviest = places.max { one, other in
       let (isPlaced, isOtherPlaced) = (one.key.location != nil, other.key.location != nil)
       if isPlaced != isOtherPlaced { return isOtherPlaced }

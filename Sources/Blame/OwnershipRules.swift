@@ -5,7 +5,7 @@ package struct OwnershipRules: Hashable, Sendable {
   /// What is the application's own although it does not look like it: names of Swift modules, of packages, of shared libraries,
   /// or paths of sources or libraries with all that is below them.
   package var own: [String]
-  /// Functions of the application's own that are passed over, so that who calls them is to blame. With an exclamation mark before it
+  /// Functions of the application that are passed over, so that their callers are blamed. With an exclamation mark before it
   /// ("!Lock.wait"), one that is not, although it is called like a lock's and only waits.
   package var wrappers: [String]
 

@@ -92,7 +92,7 @@ extension SymbolFile {
   }
 
   /// The names of the other functions whose code the linker has folded with that of `symbol`, because it is the same (ICF). None for
-  /// what was not compiled with the program: names of the C library's stand for one function.
+  /// system libraries, whose aliases stand for one function.
   private func foldedNames(_ symbol: SymbolMatch?, _ origin: CodeOrigin) -> [String] {
     guard let symbol, case .unit = origin else { return [] }
     let own = names.name(symbol.publicName ?? symbol.name).meaning

@@ -45,7 +45,7 @@ import Testing
         let path = "\(directory)/culprit-20200101T000000.000Z-\(number).run"
         try Data("theirs".utf8).write(to: URL(fileURLWithPath: path))
       }
-      // The newest id in a namespace of its own is the number of threads so far.
+      // In a new PID namespace the newest thread ID is the number of threads so far.
       let script = "\"$0\" \"$1\" tell && echo threads=$(cat /proc/sys/kernel/ns_last_pid)"
       let words = ["--pid", "--fork", "--mount-proc", "sh", "-c", script]
       let service = [ChildProcess.built("blackbox-process"), directory]

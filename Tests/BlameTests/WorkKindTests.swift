@@ -82,7 +82,7 @@ import Testing
     )
   }
 
-  /// A `deinit` with work of its own computes; what only lets go has its time in the runtime.
+  /// A `deinit` with its own work computes. One that only releases objects has its time in the runtime.
   @Test func deinitializersThatComputeDoNotFree() {
     let own = [("load()", "$s4Shop4loadyyF"), ("Cart.deinit", "$s4Shop4CartCfd")]
     let runtime = own + [("swift_release", "swift_release"), ("free", "free")]

@@ -103,7 +103,7 @@ func linger(_ isOver: () -> Bool) {
   while !isOver() { usleep(10_000) }
 }
 
-/// Deletes or renames the file of this program, or puts the file beside it that ends in `.new` in its place.
+/// Deletes or renames the file of this program, or replaces it by the file with the ending `.new`.
 private func changeProgram(_ change: String) {
   let path = CommandLine.arguments[0]
   switch change {

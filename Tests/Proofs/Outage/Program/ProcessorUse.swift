@@ -1,7 +1,7 @@
 import Glibc
 import Judges
 
-/// What Culprit's threads use.
+/// The processor time and the files of Culprit's threads.
 struct ProcessorUse {
   /// The processor time so far in seconds, by the names of the threads.
   var times: [String: Double] = [:]

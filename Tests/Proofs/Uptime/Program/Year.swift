@@ -28,7 +28,7 @@ struct Year {
     var last: ContinuousClock.Instant { state.withLock { $0.last } }
   }
 
-  /// What the process uses at one moment.
+  /// The resources of the process at one moment.
   private struct Use {
     var residentKiB: Int
     var descriptors: Int
@@ -151,7 +151,7 @@ struct Year {
     guard file >= 0 else { throw YearError("cannot write into \(directory): \(String(cString: strerror(errno)))") }
     defer { close(file) }
     let bytes = [UInt8](repeating: 1, count: 4096)
-    // A directory on a file system of its own is full before that.
+    // A directory on a small file system is full before that.
     for _ in 0..<4096 where write(file, bytes, bytes.count) < bytes.count { break }
   }
 
@@ -174,7 +174,7 @@ struct YearError: Error, CustomStringConvertible {
   init(_ description: String) { self.description = description }
 }
 
-/// The function that every stall is to be blamed on.
+/// The culprit of every stall.
 @inline(never)
 func loadCatalogue(_ clock: SimulatedClock) {
   clock.block(for: .milliseconds(600))

@@ -1,4 +1,4 @@
-// A year of a service on the simulated clock, and what it costs at the end compared with the beginning.
+// A year of a service on the simulated clock: compares memory, descriptors, threads and reports at its beginning and end.
 //
 //   $ uptime-process                     10,000 stalls
 //   $ uptime-process --stalls=100000     more, over the same year
