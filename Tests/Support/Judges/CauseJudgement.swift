@@ -104,8 +104,11 @@ package struct CauseJudgement {
     }
     if let holder = truth.holder {
       holders += 1
-      let found = report.waitChains.first?.links.last?.culprit?.function.name
-      if found == holder {
+      let chain = report.waitChains.first
+      let names = chain?.links.map { $0.culprit?.function.name } ?? []
+      let found = names.last ?? nil
+      // A ring has no last link: reports begin it at the lowest address.
+      if found == holder || (chain?.isDeadlock == true && names.contains(holder)) {
         holdersRight += 1
       } else {
         faults.append("held by \(found ?? "none") instead of \(holder)")
