@@ -105,7 +105,7 @@ struct Year {
     )
     figures.note(
       "after \(first + count) stalls: \(use.residentKiB) KiB, \(use.descriptors) descriptors, \(use.threads) threads, "
-        + "report after \(use.reportTime), problems \(watchdog.status.problems)"
+        + "report after \(use.reportTime), \(watchdog.status.problems.count) problems"
     )
     return use
   }
