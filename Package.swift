@@ -29,10 +29,7 @@ let elsewhere: [Target] = [
   .target(
     name: "Culprit",
     dependencies: ["CulpritReports", "CulpritStallRecord"],
-    exclude: [
-      "Lifecycle", "Metrics", "Monitoring", "Persistence", "Recording", "Reporting", "Settings", "Tasks", "Threads",
-      "Watchdog.swift", "Watching",
-    ],
+    sources: ["Elsewhere", "Values", "API/AsyncForms.swift", "API/Stalls.swift"],
     // On Linux it refuses to be built unless it was asked for.
     swiftSettings: wanted == nil ? [] : [.define("BUILT_FOR_ELSEWHERE")],
     // Rounding: nothing here imports the C library, which would link it.
