@@ -1,41 +1,6 @@
 import CulpritReports
-import Synchronization
 
 extension Watchdog {
-  /// A handler that has been added, to be removed again. Releasing the registration does not remove the handler.
-  public final class Registration: Sendable {
-    private let removal: Mutex<(@Sendable () -> Void)?>
-    private let finish: @Sendable (UInt64) -> Bool
-
-    /// One that `removal` takes away; one of nothing when it is `nil`.
-    ///
-    /// - Parameters:
-    ///   - removal: Takes it away.
-    ///   - finish: Waits until the last call has returned, until a time on the observer's clock; returns whether it has.
-    init(_ removal: (@Sendable () -> Void)?, finish: @escaping @Sendable (UInt64) -> Bool = { _ in true }) {
-      self.removal = Mutex(removal)
-      self.finish = finish
-    }
-
-    /// Takes the handler away, and waits until it has returned, until `deadline` at most. Returns whether it has.
-    func end(until deadline: UInt64) -> Bool {
-      remove()
-      return finish(deadline)
-    }
-
-    /// Whether it has been taken away.
-    var isRemoved: Bool { removal.withLock { $0 == nil } }
-
-    /// Removes the handler: no new call is made. A call that is under way goes on. The second call does nothing.
-    public func remove() {
-      let removal = removal.withLock { removal in
-        defer { removal = nil }
-        return removal
-      }
-      removal?()
-    }
-  }
-
   /// Calls `handler` with a report after every stall.
   ///
   /// Each handler has a thread of its own and gets one report at a time: a handler that blocks holds up nobody else.

@@ -102,11 +102,11 @@ public final class WatchedSection: Sendable {
   fileprivate let lease: SlotRegistry.Lease?
   private let isOver = Atomic<Bool>(false)
   private let phase = Atomic<Phase>(.running)
-  private let handler: SectionHandlers.Handler?
+  private let handler: SectionHandler?
   /// Keeps the watchdog alive, whose release would end the watch.
   private let watchdog: Watchdog?
 
-  private init(_ watchdog: Watchdog?, _ lease: SlotRegistry.Lease?, _ handler: SectionHandlers.Handler?) {
+  private init(_ watchdog: Watchdog?, _ lease: SlotRegistry.Lease?, _ handler: SectionHandler?) {
     self.watchdog = watchdog
     self.lease = lease
     self.handler = handler
@@ -135,7 +135,7 @@ public final class WatchedSection: Sendable {
       )
     else { return WatchedSection(nil, nil, nil) }
     TaskProbe.shared.startInTask()
-    let section = WatchedSection(watchdog, lease, onStall.map { SectionHandlers.Handler($0) })
+    let section = WatchedSection(watchdog, lease, onStall.map { SectionHandler($0) })
     // Before the work begins: from then on it can stall.
     if onStall != nil {
       core.sectionHandlers.start()
@@ -204,7 +204,7 @@ public final class WatchedSection: Sendable {
   static func prepare() { WatchedSection(nil, nil, nil).end() }
 
   /// The handler, if the section has not ended and the handler has not been claimed. After that ``end()`` returns `false`.
-  private func claim() -> SectionHandlers.Handler? {
+  private func claim() -> SectionHandler? {
     let isFirst = phase.compareExchange(expected: .running, desired: .stalled, ordering: .acquiringAndReleasing)
       .exchanged
     return isFirst ? handler : nil

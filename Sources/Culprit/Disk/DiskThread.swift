@@ -112,22 +112,3 @@ final class DiskThread: Sendable {
     }
   }
 }
-
-/// What has gone wrong, in sentences.
-final class ProblemList: Sendable {
-  /// The same disk fails in the same way every time; a few sentences tell it.
-  private static let limit = 16
-
-  private let sentences = Mutex<[String]>([])
-
-  /// The first ones.
-  var all: [String] { sentences.withLock { $0 } }
-
-  /// Adds `sentence`, unless it is there or there are enough.
-  func note(_ sentence: String) {
-    let sentence = printable(sentence)
-    sentences.withLock { sentences in
-      if sentences.count < Self.limit, !sentences.contains(sentence) { sentences.append(sentence) }
-    }
-  }
-}

@@ -27,6 +27,8 @@ struct StallFileAppender: ~Copyable {
   /// The stacks that the file has, by the number that samples refer to them with, as far as they are remembered.
   private var stacks: [Stack: Int] = [:]
   private var stackCount = 0
+  /// Most stacks remembered: as many as a stall has samples in memory.
+  private static let stacksMax = 2048
   /// The threads that the file has names of, with the last one.
   private var names: [Int32: String] = [:]
   /// Samples and other threads that the file has.
@@ -224,7 +226,7 @@ struct StallFileAppender: ~Copyable {
     guard append(StallFileWriter.record(of: stack, index: stackCount)) else { return nil }
     defer { stackCount += 1 }
     // A forgotten stack is written once more: memory stays bounded however long the stall lasts.
-    if stacks.count == SampleStore.limit { stacks = [:] }
+    if stacks.count == Self.stacksMax { stacks = [:] }
     stacks[stack] = stackCount
     return stackCount
   }

@@ -20,16 +20,13 @@ enum Residency {
     isKept.withLock { isKept in
       if !isKept {
         // Never let go.
-        _ = clinux_keep_resident(slots, tableBytes)
-        _ = clinux_keep_resident(stalls, tableBytes)
+        _ = clinux_keep_resident(slots, residentTableBytes)
+        _ = clinux_keep_resident(stalls, residentTableBytes)
         keepCode()
       }
       isKept = true
     }
   }
-
-  /// So much of each table is kept: the places of the first few hundred sources.
-  static let tableBytes = 64 << 10
 
   private static let isKept = Mutex(false)
 
@@ -50,6 +47,3 @@ enum Residency {
     }
   }
 }
-
-/// A function that lies where the code of its file does.
-typealias CodeAnchor = @convention(c) () -> Int32

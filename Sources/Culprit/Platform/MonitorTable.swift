@@ -2,7 +2,7 @@ import CCulpritLinux
 import Glibc
 
 /// A table of plain values, zero-filled, in pages of its own: resident only as far as it is used, and kept in memory from then
-/// on as far as the process may (``Residency``).
+/// on as far as the process may.
 final class MonitorTable<Element: BitwiseCopyable>: @unchecked Sendable {
   // SAFETY: the mapping lives as long as this object; who writes to it is agreed upon by those who have the pointer.
   let pointer: UnsafeMutablePointer<Element>
@@ -16,7 +16,7 @@ final class MonitorTable<Element: BitwiseCopyable>: @unchecked Sendable {
       memory != MAP_FAILED
     else { return nil }
     pointer = memory.bindMemory(to: Element.self, capacity: count)
-    kept = clinux_keep_resident(memory, min(bytes, Residency.tableBytes))
+    kept = clinux_keep_resident(memory, min(bytes, residentTableBytes))
     // The first page of a mapping takes the lock of the address space when it is touched, the others do not.
     memory.storeBytes(of: 0, as: UInt8.self)
   }
@@ -26,3 +26,6 @@ final class MonitorTable<Element: BitwiseCopyable>: @unchecked Sendable {
     munmap(pointer, bytes)
   }
 }
+
+/// Bytes of each table that stay resident: enough for the first few hundred sources.
+let residentTableBytes = 64 << 10

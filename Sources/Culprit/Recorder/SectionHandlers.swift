@@ -10,14 +10,6 @@ import Synchronization
 /// recorded or saved. Handlers that return soon need two threads. Further threads are started while calls wait for
 /// handlers that block, and end when they have been idle.
 final class SectionHandlers: Sendable {
-  /// The handler of a section, and the signal mask of the thread that began the section.
-  struct Handler: Sendable {
-    let mask = HandlerMask()
-    let body: @Sendable (StallEvent) -> Void
-
-    init(_ body: @escaping @Sendable (StallEvent) -> Void) { self.body = body }
-  }
-
   /// Threads that stay for as long as the watchdog.
   private static let threadsMin = 2
   /// Threads that are started while calls have waited for ``patience``. Beyond these, only while every thread has been in
@@ -34,7 +26,7 @@ final class SectionHandlers: Sendable {
 
   /// A handler that is due.
   private struct Call {
-    var handler: Handler
+    var handler: SectionHandler
     var source: WatchedSource
     var slot: Int
     var stall: observer_stall_snapshot

@@ -50,7 +50,7 @@ final class SlotRegistry: Sendable {
     /// Where its metrics are counted.
     var place: SeriesTable.Place
     /// Claims the call of the section's handler.
-    var handler: (@Sendable () -> SectionHandlers.Handler?)?
+    var handler: (@Sendable () -> SectionHandler?)?
     /// The watch has ended; the owner may still mark its work until it is gone.
     var hasStopped = false
   }
@@ -304,14 +304,14 @@ final class SlotRegistry: Sendable {
   }
 
   /// Has `handler` claimed when the work item that `lease` is marked with passes its threshold.
-  func onStall(of lease: Lease, _ handler: @escaping @Sendable () -> SectionHandlers.Handler?) {
+  func onStall(of lease: Lease, _ handler: @escaping @Sendable () -> SectionHandler?) {
     guard lease.isOurs else { return }
     state.withLock { if owns(lease, $0) { $0.owners[lease.index]?.handler = handler } }
   }
 
   /// The source that slot `index` watches, and its handler, if it has one.
   func handler(_ index: Int, generation: UInt32) -> (
-    source: WatchedSource, claim: @Sendable () -> SectionHandlers.Handler?
+    source: WatchedSource, claim: @Sendable () -> SectionHandler?
   )? {
     state.withLock { state in
       guard state.owners.indices.contains(index), let owner = state.owners[index], owner.generation == generation,
