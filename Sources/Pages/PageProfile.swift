@@ -134,9 +134,9 @@ struct PageProfile {
     return "thread \(thread.id)" + (thread.name.isEmpty ? "" : " \"\(printable(thread.name))\"")
   }
 
-  /// Writes the samples in columns. Each column is relative to the previous ones: usually a segment
-  /// starts at the end of the previous one, and its weight is its length. Each column iterates over the samples again,
-  /// which takes less memory than storing the columns.
+  /// Writes the samples in columns. Each column is relative to the previous ones: usually a segment starts at the end
+  /// of the previous one, and its weight is its length. Each column iterates over the samples again, which takes less
+  /// memory than storing the columns.
   private mutating func write(_ track: StallProfile.Track, to out: ([UInt8]) throws -> Void) throws {
     func column(_ append: (inout [UInt8], StallProfile.Segment) -> Void) throws {
       try track.segments.forEachPiece { segments in
