@@ -132,15 +132,17 @@ func allThreads() -> [(id: Int32, name: String)] {
   return found
 }
 
-/// The first line of the file at `path`.
-private func line(_ path: String) -> String? {
+/// The beginning of the file at `path`; empty if the file cannot be read.
+func content(_ path: String) -> String {
   let file = open(path, O_RDONLY | O_CLOEXEC)
-  guard file >= 0 else { return nil }
+  guard file >= 0 else { return "" }
   defer { close(file) }
-  var text = [UInt8](repeating: 0, count: 256)
-  let count = read(file, &text, text.count)
-  return String(decoding: text.prefix(max(0, count)).prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
+  var text = [UInt8](repeating: 0, count: 4096)
+  return String(decoding: text.prefix(max(0, read(file, &text, text.count))), as: UTF8.self)
 }
+
+/// The first line of the file at `path`; `nil` if the file cannot be read.
+private func line(_ path: String) -> String? { content(path).split(separator: "\n").first.map(String.init) }
 
 /// Stops `watchdog`; where that does not come to its end, says what the process's threads do, and ends it.
 func stopOrTell(_ watchdog: Watchdog) {

@@ -4,36 +4,12 @@ import Glibc
 import Synchronization
 import TestWorkloads
 
-/// What the process can do.
-nonisolated(unsafe) let scenarios: [String: ([String]) throws -> Void] = [
-  "forks": { try haveChildren(count($0)) { _ in } },
-  "forks-exit": { try haveChildren(count($0)) { _ in exit(0) } },
-  "forks-watch": { try haveChildren(count($0), watchForThemselves) },
-  "forks-fork": { try haveChildren(count($0), haveChildOfTheirOwn) },
-  "forks-report": { try haveChildren(count($0), forkWhileReporting) },
-  "forks-release": { try haveChildren(count($0), releaseEverything) },
-  "daemon": { try becomeDaemon($0) },
-  "exec": { try startPrograms($0) },
-  "fork-descriptors": { try lookAtDescriptorsInChild($0) },
-  "close-all": { try closeAll($0) },
-  "close-in-stalls": { try closeInStalls($0) },
-  "close-at-start": { try closeAtStart($0) },
-  "no-streams": { try startWithoutStreams($0) },
-  "read-signals": { _ in try readSignals() },
-  "fork-numbers": { _ in try takeNumberOfThreadInChild() },
-  "thread-descriptors": { _ in try countThreadDescriptors() },
-  "exempt": { _ in try exemptNobodyElse() },
-  "restarts": { try restart(count($0)) },
-]
-
-private func count(_ arguments: [String]) -> Int { arguments.first.flatMap { Int($0) } ?? 20 }
-
 func quick(directory: String? = nil) -> Watchdog.Configuration {
   Watchdog.Configuration(threshold: .milliseconds(200), interval: .milliseconds(100), directory: directory)
 }
 
 /// Becomes a daemon (daemon(3)) while a watchdog runs, closes what it may have inherited, and starts another watchdog.
-private func becomeDaemon(_ arguments: [String]) throws {
+func becomeDaemon(_ arguments: [String]) throws {
   let directory = arguments[0]
   let inheritance = try Inheritance()
   guard let watchdog = inheritance.watchdog, let loop = inheritance.loop else { return }
@@ -67,7 +43,7 @@ final class Names: Sendable {
 }
 
 /// Starts programs in every way while other threads mark; each tells which descriptors it has.
-private func startPrograms(_ arguments: [String]) throws {
+func startPrograms(_ arguments: [String]) throws {
   let count = count(arguments)
   // What the test left open is not the watchdog's.
   closefrom(3)
@@ -111,7 +87,7 @@ private func startPrograms(_ arguments: [String]) throws {
 }
 
 /// Forks and looks at what the child has open; the child then closes everything and opens files of its own there.
-private func lookAtDescriptorsInChild(_ arguments: [String]) throws {
+func lookAtDescriptorsInChild(_ arguments: [String]) throws {
   let directory = arguments[0]
   // Not the first descriptor must the watchdog's be: who looks at the list has one, too.
   let before = Set(descriptors().keys)
@@ -158,7 +134,7 @@ private func lookAtDescriptorsInChild(_ arguments: [String]) throws {
 }
 
 /// Forks; the child gives a thread of its own the number that a thread of the parent's watchdog had, and captures its threads.
-private func takeNumberOfThreadInChild() throws {
+func takeNumberOfThreadInChild() throws {
   let watchdog = try Watchdog(quick())
   guard let number = threads(named: "culprit-monitor").first else { return say("seen=no monitor") }
   var ends: [Int32] = [0, 0]
@@ -191,7 +167,7 @@ private func takeNumberOfThreadInChild() throws {
 }
 
 /// Closes every descriptor while a watchdog runs, opens files of its own there, and stalls.
-private func closeAll(_ arguments: [String]) throws {
+func closeAll(_ arguments: [String]) throws {
   let directory = arguments[0]
   let box = "\(directory)/box"
   var configuration = quick(directory: box)
@@ -222,7 +198,7 @@ private func closeAll(_ arguments: [String]) throws {
 }
 
 /// Closes everything again and again while a stall is sampled, and opens files of its own.
-private func closeInStalls(_ arguments: [String]) throws {
+func closeInStalls(_ arguments: [String]) throws {
   let directory = arguments[0]
   let watchdog = try Watchdog(.init(threshold: .milliseconds(100), interval: .milliseconds(10)))
   let loop = try watchdog.watchLoop(named: "main")
@@ -246,7 +222,7 @@ private func closeInStalls(_ arguments: [String]) throws {
 }
 
 /// Closes everything while the watchdog looks through a directory with many files, and opens files of its own.
-private func closeAtStart(_ arguments: [String]) throws {
+func closeAtStart(_ arguments: [String]) throws {
   let directory = arguments[0]
   let box = "\(directory)/box"
   mkdir(box, 0o700)
@@ -270,7 +246,7 @@ private func closeAtStart(_ arguments: [String]) throws {
 
 /// A service that has closed its standard streams: which of their numbers are taken by the watchdog, from its start on and while a
 /// stall is saved?
-private func startWithoutStreams(_ arguments: [String]) throws {
+func startWithoutStreams(_ arguments: [String]) throws {
   let out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 100)
   for stream in [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO] { close(stream) }
   let watchdog = try Watchdog(quick(directory: arguments.first))
@@ -292,7 +268,7 @@ private func startWithoutStreams(_ arguments: [String]) throws {
 }
 
 /// A service that reads SIGPROF from a descriptor, as others do SIGUSR1.
-private func readSignals() throws {
+func readProfilingSignals() throws {
   var profiling = sigset_t()
   sigemptyset(&profiling)
   sigaddset(&profiling, SIGPROF)
@@ -312,7 +288,7 @@ private func readSignals() throws {
 }
 
 /// How many descriptors there are more when so many threads have marked something.
-private func countThreadDescriptors() throws {
+func countThreadDescriptors() throws {
   let watchdog = try Watchdog(quick())
   let loop = try watchdog.watchLoop(named: "main")
   loop.withTurn { stall(.milliseconds(300)) }
@@ -336,7 +312,7 @@ private func countThreadDescriptors() throws {
 
 /// Invalidates a timer on another thread, in a scope of it that may take long; whoever has its slot then is to be
 /// watched.
-private func exemptNobodyElse() throws {
+func exemptNobodyElse() throws {
   let watchdog = try Watchdog(quick())
   let names = Names()
   watchdog.onStall { report in
@@ -385,7 +361,7 @@ private func exemptNobodyElse() throws {
 }
 
 /// Starts and stops watchdogs while a loop of each is stuck for longer than the next one lets anything be.
-private func restart(_ count: Int) throws {
+func restart(_ count: Int) throws {
   let asked = Names()
   let held = Names()
   var told = 0
