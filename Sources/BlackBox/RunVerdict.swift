@@ -31,7 +31,7 @@ package enum RunVerdict: Hashable, Sendable, CustomStringConvertible {
     hasOpenStall: Bool,
     boot: String,
     memoryKills: MemoryKills.Change,
-    wasReplaced: Bool = false
+    wasReplaced: Bool
   ) {
     if run.ended != nil {
       self = .cleanExit
