@@ -29,10 +29,7 @@ let elsewhere: [Target] = [
   .target(
     name: "Culprit",
     dependencies: ["CulpritReports", "CulpritStallRecord"],
-    exclude: [
-      "Lifecycle", "Metrics", "Monitoring", "Persistence", "Recording", "Reporting", "Settings", "Tasks", "Threads",
-      "Watchdog.swift", "Watching",
-    ],
+    sources: ["Elsewhere", "Values", "API/AsyncForms.swift", "API/Stalls.swift"],
     // On Linux it refuses to be built unless it was asked for.
     swiftSettings: wanted == nil ? [] : [.define("BUILT_FOR_ELSEWHERE")],
     // Rounding: nothing here imports the C library, which would link it.
@@ -268,16 +265,12 @@ func processes(_ folder: String) -> [Target] {
       ],
       path: "\(folder)/BlackBox"
     ),
-    // Stalls, and ends in every way.
-    .executableTarget(
-      name: "ending-process",
-      dependencies: ["Culprit", "CulpritStallRecord", "TestWorkloads"],
-      path: "\(folder)/Ending"
-    ),
-    // Has an environment, signals, sockets and an end of its own.
+    // Has an environment, signals, sockets and an end of its own, forks, closes descriptors and restarts its watchdog.
     .executableTarget(
       name: "policy-process",
-      dependencies: ["Culprit", "CulpritStallRecord", "SimulatedClock", "StuckDisk", "TestWorkloads"],
+      dependencies: [
+        "CCulpritLinux", "Culprit", "CulpritStallRecord", "SimulatedClock", "StuckDisk", "TestWorkloads",
+      ],
       path: "\(folder)/Policy"
     ),
     // A process whose main thread waits for what another thread holds.
@@ -292,23 +285,11 @@ func processes(_ folder: String) -> [Target] {
       dependencies: ["CCulpritLinux", "Culprit", "CulpritBlame", "CulpritStallRecord", "KernelWaits"],
       path: "\(folder)/HeldUp"
     ),
-    // Forks, closes descriptors and restarts its watchdog, and tells whether anybody came to harm.
-    .executableTarget(
-      name: "harm-process",
-      dependencies: ["CCulpritLinux", "Culprit", "CulpritStallRecord", "TestWorkloads"],
-      path: "\(folder)/Harm"
-    ),
     // Stalls while locks are held.
     .executableTarget(
       name: "stalling-process",
       dependencies: ["Culprit", "CulpritStallRecord", "TestWorkloads"],
       path: "\(folder)/Stalling"
-    ),
-    // Writes sample recordings of any size.
-    .executableTarget(
-      name: "stall-samples",
-      dependencies: ["CulpritOptions", "CulpritStallRecord", "SampleRecordings"],
-      path: "\(folder)/StallSamples"
     ),
   ]
 }
@@ -347,16 +328,6 @@ func proofs(_ folder: String) -> [Target] {
     .target(name: "Catalogue", path: "\(folder)/Blame/Catalogue"),
     .target(name: "NativeWork", path: "\(folder)/Blame/Native"),
     .target(name: "Retries", path: "\(folder)/Blame/Retries/Sources/Retries"),
-    // A service under random harm, and what looks after it.
-    .executableTarget(
-      name: "culprit-stress",
-      dependencies: [
-        "ChildProcesses", "Culprit", "CulpritBlame", "CulpritOptions", "CulpritSymbols", "Judges", "SplitMix",
-        "StressHarm",
-      ],
-      path: "\(folder)/Stress/Program"
-    ),
-    .target(name: "StressHarm", path: "\(folder)/Stress/Harm"),
     // Tasks that hold threads of Swift's pool, and such as do not; and as many threads as are wanted.
     .executableTarget(
       name: "tasks-process",
@@ -375,6 +346,12 @@ func proofs(_ folder: String) -> [Target] {
       name: "uptime-process",
       dependencies: ["Culprit", "Judges", "SimulatedClock", "TestWorkloads"],
       path: "\(folder)/Uptime/Program"
+    ),
+    // Writes sample recordings of any size.
+    .executableTarget(
+      name: "stall-samples",
+      dependencies: ["CulpritOptions", "CulpritStallRecord", "SampleRecordings"],
+      path: "\(folder)/Exports/Program"
     ),
     // The stalls of a made-up fleet.
     .executableTarget(

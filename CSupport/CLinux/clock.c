@@ -8,8 +8,8 @@
 
 int (*clinux_clock_gettime)(clockid_t clock, struct timespec *time) = clock_gettime;
 
-/* A preloaded library that changes the time (libfaketime) changes neither the kernel's deadlines nor its counters:
- * waits would end at once, or never. So the C library's own function is used, whatever comes before it. */
+/* A preloaded library that changes the time (libfaketime) does not change the kernel's deadlines and counters: waits
+ * would end at once, or never. The C library's own function avoids that. */
 __attribute__((constructor)) static void use_own_clock(void) {
 #ifdef __GLIBC__
   void *library = dlopen(LIBC_SO, RTLD_LAZY | RTLD_NOLOAD);

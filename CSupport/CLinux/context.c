@@ -2,7 +2,7 @@
 
 _Thread_local int clinux_context __attribute__((tls_model("initial-exec"))) = 0;
 
-/* A bit for each context that is taken. */
+/* One bit for each context in use. */
 static _Atomic uint32_t taken;
 
 int clinux_context_enter(void) {

@@ -8,12 +8,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* What a child is to close: as many as are open at a time in a service with some stalls under way. What finds no room
- * stays open in a child until its exec or its end. */
+/* The descriptors that a child must close: enough for a service with some stalls at a time. Descriptors beyond the
+ * limit stay open in a child until its exec or its end. */
 enum { KEPT_MAX = 256 };
 
 static struct {
-  _Atomic int number; /* the descriptor's and one; 0: the place is free; CHANGING */
+  _Atomic int number; /* the descriptor's number plus one; 0: the entry is free; CHANGING */
   _Atomic uint64_t device;
   _Atomic uint64_t inode;
   _Atomic uint64_t born_ns;
@@ -21,7 +21,7 @@ static struct {
 
 enum { CHANGING = -1 };
 
-/* The number of the calling thread's table, 0 for the service's. */
+/* The number of the calling thread's descriptor table, 0 for the service's. */
 static _Thread_local uint32_t own_table __attribute__((tls_model("initial-exec"))) = 0;
 static _Atomic uint32_t tables;
 
@@ -29,9 +29,9 @@ uint32_t clinux_descriptor_table(void) { return own_table; }
 
 void clinux_descriptor_share_table(uint32_t table) { own_table = table; }
 
-/* Fills in what is at PATH, in the directory DIRECTORY, or what DIRECTORY itself stands for where PATH is empty.
- * Returns false when that is nothing. What the kernel knows is enough: the number may stand for a file of the service's
- * by now, and who answers for its file system may not answer. */
+/* Reads the identity of PATH relative to the descriptor DIRECTORY, or of DIRECTORY itself if PATH is empty. Returns
+ * false if there is no such file. Uses only the kernel's cached attributes: the number might refer to a file of the
+ * service by now, and its file system might not answer. */
 static bool identify_at(int directory, const char *path, struct clinux_descriptor *found) {
   int how = AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC | (*path ? 0 : AT_EMPTY_PATH);
   struct statx about;
@@ -45,7 +45,7 @@ static bool identify_at(int directory, const char *path, struct clinux_descripto
   }
   if (errno == EBADF || errno == ENOENT || errno == ENOTDIR)
     return false;
-  /* Sandboxes know fstat, the bare call: the C library makes another one of it. */
+  /* Sandboxes allow the bare fstat call, which the C library replaces by another one. */
   struct stat old;
   if ((*path ? fstatat(directory, path, &old, AT_SYMLINK_NOFOLLOW) : syscall(SYS_fstat, directory, &old)) != 0)
     return false;
@@ -55,14 +55,14 @@ static bool identify_at(int directory, const char *path, struct clinux_descripto
   return true;
 }
 
-/* Fills in what NUMBER stands for. Returns false when it stands for nothing. */
+/* Reads the identity of NUMBER. Returns false if it is not open. */
 static bool identify(int number, struct clinux_descriptor *found) {
   found->number = number;
   return identify_at(number, "", found);
 }
 
 static bool is_equal(const struct clinux_descriptor *one, const struct clinux_descriptor *other) {
-  /* When a file was made is not always known. */
+  /* The creation time is not always known. */
   bool is_born = one->born_ns == other->born_ns || one->born_ns == 0 || other->born_ns == 0;
   return one->device == other->device && one->inode == other->inode && is_born;
 }
@@ -76,7 +76,7 @@ static struct clinux_descriptor kept_at(int index) {
   };
 }
 
-/* Runs in the child after fork(2), in its only thread. */
+/* Closes the parent's descriptors. Runs in the child after fork(2), in its only thread. */
 static void close_parents(void) {
   int saved_errno = errno;
   for (int index = 0; index < KEPT_MAX; index++) {
@@ -95,8 +95,8 @@ void clinux_descriptor_start(void) {
   pthread_once(&once, guard);
 }
 
-/* NUMBER, or where that is a standard stream's another one for the same: a service that has closed its streams would
- * read and write there. -1 where there is no other. */
+/* Replaces a standard stream's number by another descriptor of the same file: a service that has closed its streams
+ * would read and write there. Returns -1 if there is none. */
 static int lift(int number) {
   if (number < 0 || number > STDERR_FILENO)
     return number;
@@ -154,17 +154,17 @@ struct clinux_descriptor clinux_descriptor_keep_file(int number, const char *pat
 
 bool clinux_descriptor_take_own_table(void) {
 #if defined(__SANITIZE_THREAD__)
-  /* It takes the same number for the same file in all threads. */
+  /* ThreadSanitizer takes equal numbers in different threads for the same file. */
   return false;
 #elif defined(__has_feature)
 #if __has_feature(thread_sanitizer)
   return false;
 #endif
 #endif
-  /* In one call: a copy would keep the service's files and connections open. */
+  /* In a single call: a copied table would keep the service's files and connections open. */
   if (syscall(SYS_close_range, 0, ~0U, 2U /* CLOSE_RANGE_UNSHARE */) != 0)
     return false;
-  /* What goes to standard error must go nowhere, and not into a file that is opened next. */
+  /* Output to standard error must be discarded, and must not go to the file opened next. */
   for (int number = STDIN_FILENO; number <= STDERR_FILENO; number++)
     if (open("/dev/null", O_RDWR | O_CLOEXEC) < 0)
       break;
@@ -224,7 +224,7 @@ void clinux_descriptor_replace(struct clinux_descriptor *descriptor, struct clin
   if (descriptor->number != opened.number) {
     clinux_descriptor_close(descriptor);
   } else {
-    /* The service has closed it, and the file got its number once more. */
+    /* The service has closed it, and the file got the same number again. */
     forget(descriptor);
   }
   *descriptor = opened;

@@ -26,7 +26,7 @@ uint64_t clinux_root(void) {
   return is_known ? (uint64_t)root.st_dev << 40 ^ (uint64_t)root.st_ino : 0;
 }
 
-/* Whether OPENED is a regular file, and the same as KNOWN. */
+/* Checks that OPENED is a regular file with the identity of KNOWN. */
 static int check(int opened, const struct stat *known) {
   struct stat found;
   if (fstat(opened, &found) != 0)
@@ -38,7 +38,7 @@ int clinux_open_regular(const char *path) {
   int number = open(path, O_PATH | O_CLOEXEC);
   if (number < 0)
     return -errno;
-  /* Opening it for reading takes as long as the disk does: the service may have closed it by then. */
+  /* Opening the file for reading takes as long as the disk does; the service might close the descriptor meanwhile. */
   struct clinux_descriptor place = clinux_descriptor_keep(number);
   struct stat known;
   int error = fstat(place.number, &known) != 0 ? -errno : S_ISREG(known.st_mode) ? 0 : -EINVAL;
@@ -46,11 +46,11 @@ int clinux_open_regular(const char *path) {
     clinux_descriptor_close(&place);
     return error;
   }
-  /* By the descriptor, which may be one of this thread's only: the path may lead elsewhere by now. */
+  /* Opened through the descriptor, which might be in this thread's own table: the path might lead elsewhere by now. */
   char again[64];
   snprintf(again, sizeof again, "/proc/thread-self/fd/%d", place.number);
   int opened = open(again, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  /* Where /proc is not mounted, or does not let the process in: it is not dumpable, or its main thread has exited. */
+  /* /proc is not mounted, or refuses access: the process is not dumpable, or its main thread has exited. */
   if (opened < 0 && (errno == ENOENT || errno == ENOTDIR || errno == EACCES))
     opened = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   error = opened < 0 ? -errno : check(opened, &known);
@@ -62,7 +62,7 @@ int clinux_open_regular(const char *path) {
   return error;
 }
 
-/* The name in /proc of what is open as DESCRIPTOR. */
+/* Sets PATH to the /proc name of the open DESCRIPTOR. */
 static void descriptor_path(int descriptor, char path[32]) {
   snprintf(path, 32, "/proc/thread-self/fd/%d", descriptor);
 }
@@ -71,7 +71,7 @@ int clinux_open_unnamed(const char *directory, unsigned mode) {
   int descriptor = open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, (mode_t)mode);
   if (descriptor < 0)
     return -errno;
-  /* Without /proc it could not get a name. */
+  /* Without /proc the file could not be named. */
   char path[32];
   descriptor_path(descriptor, path);
   if (faccessat(AT_FDCWD, path, F_OK, 0) == 0)
@@ -84,6 +84,6 @@ int clinux_open_unnamed(const char *directory, unsigned mode) {
 int clinux_link_unnamed(int descriptor, const char *path) {
   char own[32];
   descriptor_path(descriptor, own);
-  /* The link leads to the file itself, not to its name: it has none. */
+  /* The link leads to the file itself, which has no name. */
   return linkat(AT_FDCWD, own, AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0 ? 0 : -errno;
 }

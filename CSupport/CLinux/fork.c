@@ -7,29 +7,29 @@
 
 #include <pthread.h>
 
-/* A thread's place. In its word: bit 0, it works; bit 1, somebody waits for it to rest; above, how often it has changed
- * between the two. */
+/* A registered thread's entry. WORD has bit 0: working; bit 1: a thread waits for it to rest; above: the number of
+ * changes between working and resting. */
 enum { WORKS = 1, AWAITED = 2, CHANGE = 4 };
 
 struct place {
-  _Atomic uint32_t process; /* the stamp of whose thread has it: none of a parent's is in its child. 0: nobody's */
+  _Atomic uint32_t process; /* stamp of the owning thread's process: a child lacks its parent's threads. 0: free */
   _Atomic uint32_t word;
-  _Atomic uint32_t given_up; /* the word for which somebody has waited long enough */
+  _Atomic uint32_t given_up; /* the value of WORD for which a thread has waited long enough */
 };
 
 static struct place places[CLINUX_FORK_PLACES_MAX];
 static _Atomic uint32_t places_used;
 _Thread_local bool clinux_fork_takes_part __attribute__((tls_model("initial-exec"))) = false;
 static _Thread_local struct place *own_place __attribute__((tls_model("initial-exec")));
-/* The stamp of the process in which the thread has it. */
+/* The stamp of the process in which the thread registered. */
 static _Thread_local uint32_t own_process __attribute__((tls_model("initial-exec")));
-/* Until then the thread works although somebody forks: it has stood aside for as long before. */
+/* Until this time the thread works although a fork is pending: it has rested for the same time before. */
 static _Thread_local uint64_t works_until_ns __attribute__((tls_model("initial-exec")));
 
-/* How many threads fork, in the lower half; above, the lower half of the stamp of their process: a child that was made
- * meanwhile does not wait for them. */
+/* The number of forking threads in the lower half; above, the lower half of their process's stamp, so that a child
+ * created meanwhile does not wait for them. */
 static _Atomic uint32_t forks;
-/* When the last one has begun to. */
+/* Start of the latest fork. */
 static _Atomic uint64_t forks_since_ns;
 enum { STAMP_SHIFT = 16, COUNT_MASK = 0xffff };
 
@@ -37,7 +37,7 @@ static _Atomic uint32_t impatient_count;
 
 static uint32_t stamp_part(void) { return clinux_process_stamp() << STAMP_SHIFT; }
 
-/* Until when threads stand aside for those who fork, as WORD says; 0 where nobody does, or has for long enough. */
+/* Returns the time until which threads rest for the forks in WORD; 0 if no thread forks, or long enough already. */
 static uint64_t forking_until_ns(uint32_t word) {
   if ((word & COUNT_MASK) == 0 || (word & ~(uint32_t)COUNT_MASK) != stamp_part())
     return 0;
@@ -48,7 +48,7 @@ static uint64_t forking_until_ns(uint32_t word) {
 
 static struct place *place_of_thread(void) {
   if (own_place && !clinux_process_is(own_process)) {
-    /* The parent's, which another thread of the child may have by now. */
+    /* The entry belongs to the parent; another thread of the child might own it by now. */
     own_place = NULL;
     clinux_fork_takes_part = false;
   }
@@ -70,7 +70,8 @@ static void work(struct place *place) {
   uint64_t patience_end_ns = 0;
   while (true) {
     uint32_t word = atomic_load_explicit(&place->word, memory_order_relaxed);
-    /* Before looking for who forks, who says so before looking for who works: one of the two sees the other. */
+    /* This thread sets WORKS before it reads `forks`, and a forking thread sets `forks` before it reads WORKS: at least
+     * one of them sees the other. */
     atomic_store_explicit(&place->word, (word & ~(uint32_t)AWAITED) + CHANGE + WORKS, memory_order_seq_cst);
     uint32_t seen = atomic_load_explicit(&forks, memory_order_seq_cst);
     uint64_t end_ns = forking_until_ns(seen);
@@ -104,7 +105,7 @@ void clinux_fork_enter(void) {
     own_process = mine;
     works_until_ns = 0;
     clinux_fork_takes_part = true;
-    /* A thread of a parent's may have worked. */
+    /* A thread of the parent might have been working. */
     rest(place);
     work(place);
     return;
@@ -141,7 +142,7 @@ void clinux_fork_let_ahead(void) {
   struct place *place = place_of_thread();
   if (!place || !works(place))
     return;
-  /* Who is given up is waited for again after this. */
+  /* After this, forks wait for a thread that they had given up on. */
   uint32_t given_up = atomic_load_explicit(&place->given_up, memory_order_relaxed);
   bool is_given_up = given_up == (atomic_load_explicit(&place->word, memory_order_relaxed) & ~(uint32_t)AWAITED);
   if (!is_given_up && forking_until_ns(atomic_load_explicit(&forks, memory_order_relaxed)) == 0)
@@ -152,7 +153,7 @@ void clinux_fork_let_ahead(void) {
 
 uint32_t clinux_fork_impatient_count(void) { return atomic_load_explicit(&impatient_count, memory_order_relaxed); }
 
-/* Waits until PLACE's thread rests, until DEADLINE_NS at most. */
+/* Waits until PLACE's thread rests, not longer than until DEADLINE_NS. */
 static void wait_for_rest(struct place *place, uint64_t deadline_ns) {
   uint32_t word = atomic_load_explicit(&place->word, memory_order_seq_cst);
   uint32_t change = word & ~(uint32_t)AWAITED;
@@ -173,9 +174,9 @@ static void wait_for_rest(struct place *place, uint64_t deadline_ns) {
   }
 }
 
-/* Before the process forks. Runs in the thread that does. */
+/* The prepare handler. Runs in the forking thread. */
 static void prepare(void) {
-  /* Before it is said that somebody forks. */
+  /* The start time must be set before the fork becomes visible. */
   atomic_store_explicit(&forks_since_ns, clinux_clock_ns(), memory_order_relaxed);
   uint32_t mine = stamp_part(), word = atomic_load_explicit(&forks, memory_order_relaxed), more;
   do
@@ -194,7 +195,7 @@ static void prepare(void) {
   }
 }
 
-/* After that, in the parent. A child waits for nobody who forks in its parent. */
+/* The parent handler. A child does not wait for forks in its parent. */
 static void end(void) {
   atomic_fetch_sub_explicit(&forks, 1, memory_order_seq_cst);
   clinux_wake(&forks);

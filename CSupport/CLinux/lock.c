@@ -11,7 +11,7 @@
 
 enum { HELD = 1, AWAITED = 2, STATE_BITS = 2 };
 
-/* How often a thread looks whether the lock is free before it sleeps: it is held for some instructions. */
+/* Number of attempts before a thread sleeps: the lock is held for a few instructions. */
 enum { SPINS = 100 };
 
 static uint32_t of_process(void) { return clinux_process_stamp() << STATE_BITS | HELD; }
@@ -19,7 +19,7 @@ static uint32_t of_process(void) { return clinux_process_stamp() << STATE_BITS |
 /* Whether the lock with this WORD is free for the process that writes MINE. */
 static bool is_free(uint32_t word, uint32_t mine) { return word == 0 || word >> STATE_BITS != mine >> STATE_BITS; }
 
-/* Puts TAKEN into LOCK's word, if it is free for that process. */
+/* Stores TAKEN in LOCK's word if the lock is free for TAKEN's process. */
 static bool take(struct clinux_lock *lock, uint32_t taken) {
   uint32_t word = atomic_load_explicit(&lock->word, memory_order_relaxed);
   while (is_free(word, taken))
@@ -35,7 +35,7 @@ void clinux_lock_take(struct clinux_lock *lock) {
   for (int spin = 0; spin < SPINS; spin++)
     if (take(lock, mine))
       return;
-  /* Who has waited cannot know whether others do: the lock stays marked. */
+  /* A thread that has waited cannot know whether others wait, so the lock stays marked. */
   while (!take(lock, mine | AWAITED)) {
     uint32_t word = mine;
     atomic_compare_exchange_strong_explicit(&lock->word, &word, mine | AWAITED, memory_order_relaxed,

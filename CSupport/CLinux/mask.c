@@ -13,10 +13,10 @@
 
 static inline uint64_t bit(int signal) { return UINT64_C(1) << (signal - 1); }
 
-/* The C library's own (nptl): it never blocks them for long, and neither must anybody else. */
+/* The C library's own signals (nptl). It never blocks them for long, and no other code should. */
 enum { SIGNAL_CANCEL = 32, SIGNAL_SET_ID = 33 };
 
-/* The bare call, with the kernel's mask: async-signal-safe, and without the C library's view of its own signals. */
+/* The bare call, with the kernel's mask: async-signal-safe, and not filtered for the C library's own signals. */
 static uint64_t change(int how, const uint64_t *mask) {
   uint64_t before = 0;
   syscall(SYS_rt_sigprocmask, how, mask, &before, sizeof before);
@@ -30,8 +30,8 @@ uint64_t clinux_mask_set(uint64_t mask) {
   return change(SIG_SETMASK, &mask);
 }
 
-/* Where the value of LABEL, a line's begin, is in the BYTES bytes of TEXT, with ROOM behind it; NULL where it is not.
- */
+/* Returns the value after LABEL, the beginning of a line, in the BYTES bytes of TEXT. At least ROOM bytes follow. NULL
+ * if it is not found. */
 static const char *find_line(const char *text, size_t bytes, const char *label, size_t room) {
   size_t length = strlen(label);
   for (size_t at = 0; at + length + room <= bytes; at++)
@@ -40,7 +40,7 @@ static const char *find_line(const char *text, size_t bytes, const char *label, 
   return NULL;
 }
 
-/* The line "SigBlk:\t0000000000000000". */
+/* Parses the line "SigBlk:\t0000000000000000". */
 static bool find_mask(const char *text, size_t bytes, uint64_t *mask) {
   const char *digits = find_line(text, bytes, "\nSigBlk:\t", 16);
   if (!digits)
@@ -72,8 +72,8 @@ bool clinux_mask_keeps_out(int32_t tid, int signal) { return clinux_mask_ask(tid
 
 uint64_t clinux_mask_of_main(void) {
   static _Atomic uint64_t known;
-  /* Of the process that the status files belong to: where /proc is that of another PID namespace, the number is
-   * another one. */
+  /* The process number in the caller's PID namespace. If /proc belongs to another namespace, the number there
+   * differs. */
   int32_t main_thread = (int32_t)syscall(SYS_getpid);
   for (int attempt = 0; attempt < 5; attempt++) {
     uint64_t mask;
@@ -96,8 +96,8 @@ uint64_t clinux_mask_of_own_threads(void) {
 void clinux_mask_prepare(pthread_attr_t *attributes) {
   sigset_t mask;
   sigemptyset(&mask);
-  /* Who reads SIGPROF from a descriptor, or waits for it, blocks it everywhere: one that is let in here is lost to him.
-   */
+  /* A program that reads SIGPROF from a descriptor or waits for it blocks it everywhere. Such a signal would be lost if
+   * this thread accepted it. */
   uint64_t own = clinux_mask_of_own_threads() | ((clinux_mask_get() | clinux_mask_of_main()) & bit(SIGPROF));
   for (int signal = 1; signal <= 64; signal++)
     if ((own & bit(signal)) != 0)
@@ -112,7 +112,7 @@ ssize_t clinux_write(int descriptor, const void *bytes, size_t count) {
   syscall(SYS_rt_sigpending, &pending, sizeof pending);
   ssize_t written = write(descriptor, bytes, count);
   int error = errno;
-  /* Both are sent to the thread that writes. What was pending before is somebody else's. */
+  /* Both signals are sent to the writing thread. A signal that was already pending belongs to other code. */
   uint64_t sent = written >= 0 ? 0 : error == EPIPE ? bit(SIGPIPE) : error == EFBIG ? bit(SIGXFSZ) : 0;
   sent &= ~pending;
   struct timespec at_once = {0, 0};

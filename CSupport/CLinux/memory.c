@@ -18,32 +18,32 @@
 
 enum { PAGE = 4096, WINDOW_BYTES = 16 << 10 };
 
-/* The way that works in this process. */
+/* The method that works in this process. */
 static _Atomic int way = CLINUX_MEMORY_BY_CALL;
 
-/* A file in memory and its mapping. Each context has its own, so that no thread waits for one that is held up. */
+/* A file in memory and its mapping. Each context has its own, so no thread waits for one that is blocked. */
 struct window {
   atomic_flag is_taken;
   _Atomic bool is_open;
   struct clinux_descriptor file;
-  long mark; /* the position of the file, which nothing here moves: no other open file has it */
+  long mark; /* the file position, which no code changes: no other open file has it */
   uint8_t *bytes;
 };
 enum { WINDOWS = CLINUX_WATCHERS_CONTEXT + 1 };
 static struct window windows[WINDOWS];
 
-/* The other descriptors to read through, opened when they are needed. */
+/* The other descriptors for reading, opened on demand. */
 struct sources {
   struct clinux_descriptor file, pipe_reader, pipe_writer;
 };
 #define NO_SOURCES ((struct sources){CLINUX_NO_DESCRIPTOR, CLINUX_NO_DESCRIPTOR, CLINUX_NO_DESCRIPTOR})
 
-/* Element 0 belongs to the service's descriptor table, the others to the contexts whose thread has its own table. */
+/* Element 0 belongs to the service's descriptor table, the others to contexts whose thread has its own table. */
 static struct sources all_sources[WINDOWS] = {[0 ... WINDOWS - 1] = {{.number = -1}, {.number = -1}, {.number = -1}}};
 
 static struct sources *own_sources(void) { return &all_sources[clinux_descriptor_table() != 0 ? clinux_context : 0]; }
 
-/* Opens the file if it is not open, or the service has closed it. One thread at a time for each table. */
+/* Opens the file if it is not open or the service has closed it. One thread at a time for each table. */
 static void open_file(struct sources *sources) {
   if (!clinux_descriptor_is_ours(&sources->file))
     sources->file = clinux_descriptor_keep(open("/proc/thread-self/mem", O_RDONLY | O_CLOEXEC));
@@ -60,7 +60,7 @@ static void open_pipe(struct sources *sources) {
   sources->pipe_writer = clinux_descriptor_keep(ends[1]);
 }
 
-/* Whether there is the file. */
+/* Whether the file is open, after an attempt to open it. */
 static bool has_file(struct sources *sources) {
   static atomic_flag is_taken = ATOMIC_FLAG_INIT;
   if (clinux_descriptor_is_ours(&sources->file))
@@ -72,23 +72,23 @@ static bool has_file(struct sources *sources) {
   return clinux_descriptor_is_ours(&sources->file);
 }
 
-/* Whether WINDOW's number still stands for its file: somebody may have closed it and opened something else. Not by
- * clinux_descriptor_is_ours, which takes more of a handler's stack. */
+/* Whether WINDOW's number still refers to its file: other code might have closed it and opened another one. Needs less
+ * of a handler's stack than clinux_descriptor_is_ours. */
 static bool is_its_own(const struct window *window) {
   return syscall(SYS_lseek, window->file.number, 0L, SEEK_CUR) == window->mark;
 }
 
-/* Whether a window must not be written to: RLIMIT_FSIZE holds for files in memory, too. */
+/* Whether a window must not be written to: RLIMIT_FSIZE also applies to files in memory. */
 static bool is_limited(void) {
   struct rlimit limit;
   return syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) != 0 || limit.rlim_cur < WINDOW_BYTES;
 }
 
-/* Copies what can be read. Returns how many bytes that were, or -1 when there is no window to read through. */
+/* Copies the readable part. Returns the number of bytes, or -1 if there is no window to read through. */
 static long copy_through_window(uint64_t address, void *destination, size_t length) {
   struct window *window = &windows[clinux_context];
-  /* SIGXFSZ, which ends the process, is blocked on the library's own threads, and those are in a context: they ask only
-   * why a write has failed. */
+  /* SIGXFSZ, which ends the process, is blocked on the library's own threads, which are in a context. These check the
+   * limit only to explain a failed write. */
   bool is_own = clinux_context != 0 && clinux_context != CLINUX_HANDLERS_CONTEXT;
   if (!atomic_load_explicit(&window->is_open, memory_order_acquire) || (!is_own && is_limited()))
     return -1;
@@ -109,7 +109,7 @@ static long copy_through_window(uint64_t address, void *destination, size_t leng
       if (got <= 0)
         break;
       memcpy((uint8_t *)destination + copied, window->bytes, (size_t)got);
-      /* What was on a stack is nowhere but in the copy. */
+      /* Stack contents must not remain anywhere except in the copy. */
       memset(window->bytes, 0, (size_t)got);
       copied += (size_t)got;
       if ((size_t)got < piece)
@@ -132,11 +132,11 @@ static bool read_by_file(uint64_t address, void *destination, size_t length) {
   return got >= 0 && (size_t)got == length;
 }
 
-/* Whether a seccomp filter has refused a call that failed with ERROR. */
+/* Whether ERROR means that a seccomp filter has refused the call. */
 static bool is_refused(int error) { return error == EPERM || error == ENOSYS; }
 
-/* The caller's own id: process_vm_readv(2) does not find a process by its number any more when its main thread has
- * left. */
+/* Passes the calling thread's ID: process_vm_readv(2) does not find a process by its number after its main thread has
+ * exited. */
 static bool read_by_call(uint64_t address, void *destination, size_t length) {
   struct iovec local = {destination, length};
   struct iovec remote = {(void *)(uintptr_t)address, length};
@@ -144,16 +144,16 @@ static bool read_by_call(uint64_t address, void *destination, size_t length) {
   return got >= 0 && (size_t)got == length;
 }
 
-/* Also where a filter refuses the call, which replaces windows that the service has closed. */
+/* Uses the file if a filter refuses the call, which replaces windows that the service has closed. */
 static bool read_by_call_or_file(uint64_t address, void *destination, size_t length) {
   return read_by_call(address, destination, length) ||
          (is_refused(errno) && read_by_file(address, destination, length));
 }
 
-/* The kernel refuses to write to a pipe from memory that is not there, with EFAULT. Never more than the pipe holds,
- * which is empty before and after. */
+/* Writing unmapped memory to a pipe fails with EFAULT. Never writes more than the pipe holds; it is empty before and
+ * after. */
 static bool copy_through_pipe(uint64_t address, void *destination, size_t length) {
-  /* The service may have closed them: what is read must not be written to a file of its own. */
+  /* The service might have closed them, and the data must not reach a file of the service. */
   struct sources *sources = own_sources();
   open_pipe(sources);
   if (!clinux_descriptor_is_ours(&sources->pipe_reader) || !clinux_descriptor_is_ours(&sources->pipe_writer))
@@ -172,8 +172,7 @@ static bool copy_through_pipe(uint64_t address, void *destination, size_t length
   return true;
 }
 
-/* One at a time. Who has the pipe is inside a few system calls that do not block; to wait for it is bounded all the
- * same. */
+/* One thread at a time. The owner is inside a few nonblocking system calls; the wait is bounded nevertheless. */
 static bool read_by_pipe(uint64_t address, void *destination, size_t length) {
   static atomic_flag is_taken = ATOMIC_FLAG_INIT;
   for (int attempt = 0; attempt < 1000; attempt++) {
@@ -239,7 +238,8 @@ static size_t read_some_by_file(uint64_t address, void *destination, size_t leng
   return got > 0 ? (size_t)got : 0;
 }
 
-/* A page a piece: the call transfers whole pieces only. Few at a time: this runs on a signal handler's stack. */
+/* One page per piece, because the call transfers whole pieces only. Few at a time, because this runs on a signal
+ * handler's stack. */
 static size_t read_some_by_call(uint64_t address, void *destination, size_t length) {
   enum { BATCH = 8 };
   pid_t self = (pid_t)syscall(SYS_gettid);
@@ -300,8 +300,8 @@ size_t clinux_memory_read_anyway(uint64_t address, void *destination, size_t len
   return copied;
 }
 
-/* Runs in the child after fork(2): the files are the parent's memory, the pipe is shared with it, and the windows are
- * not mapped. They are closed by clinux_descriptor.h. */
+/* Runs in the child after fork(2): the files show the parent's memory, the pipe is shared with the parent, and the
+ * windows are not mapped. clinux_descriptor.h closes their descriptors. */
 static void forget_parent(void) {
   for (int index = 0; index < WINDOWS; index++) {
     all_sources[index] = NO_SOURCES;
@@ -314,7 +314,8 @@ static void forget_parent(void) {
   atomic_store_explicit(&way, CLINUX_MEMORY_BY_CALL, memory_order_relaxed);
 }
 
-/* Opens WINDOW, if it is not open. One whose descriptor somebody has taken is given up: the number is his now. */
+/* Opens WINDOW if it is not open. A window whose descriptor refers to another file is abandoned, because the number now
+ * belongs to other code. */
 static void open_window(struct window *window) {
   if (window->bytes && clinux_descriptor_is_ours(&window->file)) {
     atomic_store_explicit(&window->is_open, true, memory_order_release);
@@ -329,9 +330,9 @@ static void open_window(struct window *window) {
       close(descriptor);
     return;
   }
-  /* Whoever touches a page that is not there waits for the lock of the address space. */
+  /* The first access to a page that is not present waits for the lock of the address space. */
   memset(bytes, 0, WINDOW_BYTES);
-  /* Stacks belong neither into core files nor to children. */
+  /* Stack contents belong neither into core files nor into children. */
   madvise(bytes, WINDOW_BYTES, MADV_DONTDUMP);
   madvise(bytes, WINDOW_BYTES, MADV_DONTFORK);
   if (window->bytes)
@@ -344,7 +345,7 @@ static void open_window(struct window *window) {
 }
 
 static void open_windows(void) {
-  /* Where a file of that size must not be written. */
+  /* Files of this size must not be written. */
   if (is_limited())
     return;
   open_window(&windows[0]);
@@ -354,7 +355,7 @@ static void open_windows(void) {
 
 void clinux_memory_start_context(void) {
   struct window *window = &windows[clinux_context];
-  /* A former thread of the context had the numbers in a table that is gone. */
+  /* The numbers belong to the table of a former thread of this context, which no longer exists. */
   if (window->file.table != 0)
     window->file = CLINUX_NO_DESCRIPTOR;
   if (clinux_descriptor_table() != 0)

@@ -17,7 +17,7 @@
 
 static bool from_maps;
 
-/* Weak: on a C library before 2.35 the service still starts, and modules are found in /proc/self/maps. */
+/* Weak, so the service also starts with a C library before 2.35; modules are then found in /proc/self/maps. */
 #if defined(DLFO_EH_SEGMENT_TYPE)
 #pragma weak _dl_find_object
 
@@ -40,7 +40,7 @@ bool clinux_module_file(uint64_t address, uint64_t *start, char *path, size_t le
       !clinux_memory_read((uint64_t)(uintptr_t)found.dlfo_link_map, &map, sizeof map))
     return false;
   *start = (uint64_t)(uintptr_t)found.dlfo_map_start;
-  /* A byte at a time, because the page after the name need not be there. */
+  /* One byte at a time, because the page after the name might be unmapped. */
   for (size_t at = 0; at < length; at++) {
     if (!clinux_memory_read((uint64_t)(uintptr_t)map.l_name + at, path + at, 1))
       break;
@@ -67,7 +67,7 @@ static bool find_by_loader(uint64_t address, struct clinux_module *module) {
 }
 #endif
 
-/* What /proc/self/maps showed, for each context. */
+/* The cached contents of /proc/self/maps, for each context. */
 enum { MODULES_MAX = 4096, LINE_MAX_BYTES = 512, READ_BYTES = 16384 };
 static struct module_table {
   bool is_current;
@@ -96,7 +96,7 @@ static bool take_hexadecimal(const char **text, uint64_t *value) {
   return has_digits;
 }
 
-/* Adds the module whose ELF header is at START, if there is one: its program headers tell its extent and its tables. */
+/* Adds the module whose ELF header is at START, if there is one. Its program headers give its extent and its tables. */
 static void add_module(uint64_t start) {
   Elf64_Ehdr header;
   if (table()->count == MODULES_MAX || !clinux_memory_read(start, &header, sizeof header) ||
@@ -123,8 +123,8 @@ static void add_module(uint64_t start) {
   module->eh_frame_hdr = tables ? start + (tables - first) : 0;
 }
 
-/* One line of /proc/self/maps (proc(5)): "55d0a000-55d0b000 r--p 00000000 fe:00 1234   /usr/bin/name". A module begins
- * where its file is mapped from its beginning. */
+/* Parses a line of /proc/self/maps (proc(5)): "55d0a000-55d0b000 r--p 00000000 fe:00 1234   /usr/bin/name". A module
+ * starts where a file is mapped from its beginning. */
 static void add_line(const char *line) {
   uint64_t start, end, offset;
   if (!take_hexadecimal(&line, &start) || *line++ != '-' || !take_hexadecimal(&line, &end) || *line++ != ' ')
@@ -157,7 +157,7 @@ static void read_maps(void) {
         add_line(line);
         length = 0;
       } else if (length < LINE_MAX_BYTES - 1) {
-        line[length++] = text[index]; /* the end of a long path does not matter */
+        line[length++] = text[index]; /* the end of a long path is irrelevant */
       }
     }
   }

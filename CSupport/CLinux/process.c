@@ -10,12 +10,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* In a page that the kernel fills with zeros in a child (MADV_WIPEONFORK, Linux 4.14): also where fork handlers do not
- * run. */
+/* The stamp's location in a page that the kernel zeroes in a child (MADV_WIPEONFORK, Linux 4.14), even if fork handlers
+ * do not run. */
 static _Atomic uint32_t *_Atomic place;
-/* Where there is no such page. */
+/* The stamp if there is no such page. */
 static _Atomic uint32_t ordinary;
-/* The last number that was given, here or in a process that this one was forked from. */
+/* The last stamp assigned, here or in a process that this one was forked from. */
 static _Atomic uint32_t last;
 
 static void forget_parent(void) { atomic_store_explicit(&ordinary, 0, memory_order_relaxed); }
@@ -52,7 +52,7 @@ uint32_t clinux_process_stamp(void) {
                                                                                                                : stamp;
 }
 
-/* What is left of LIMIT when USED bytes are in use. */
+/* Returns the rest of LIMIT when USED bytes are in use. */
 static uint64_t left_of(int limit, uint64_t used) {
   struct rlimit present;
   if (getrlimit(limit, &present) != 0 || present.rlim_cur == RLIM_INFINITY)
@@ -61,8 +61,8 @@ static uint64_t left_of(int limit, uint64_t used) {
 }
 
 uint64_t clinux_process_memory_left(void) {
-  /* The calling thread's own: the process's is empty once the main thread has exited. Seven numbers of pages (proc(5)):
-   * the first is all of it, the sixth data and stack. */
+  /* The calling thread's file: the process's is empty after the main thread has exited. It has seven numbers of pages
+   * (proc(5)): the first is the total size, the sixth data and stack. */
   enum { ALL = 0, DATA = 5, NUMBERS = 7 };
   uint64_t pages[NUMBERS] = {0};
   char text[256];
@@ -85,7 +85,7 @@ uint64_t clinux_process_memory_left(void) {
   return data < all ? data : all;
 }
 
-/* The device of what is at PATH; false when it is not told. */
+/* Finds the device of the file at PATH. Returns false if it is not available. */
 static bool device_of(const char *path, uint64_t *device) {
   struct statx about;
   if (syscall(SYS_statx, AT_FDCWD, path, AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC, STATX_INO, &about) != 0)
@@ -100,7 +100,7 @@ bool clinux_process_is_kernels(const char *path) {
   int saved_errno = errno;
   uint64_t own = 0, device = 0;
   bool is_own = device_of(path[1] == 's' ? "/sys/kernel" : "/proc/self", &own);
-  /* From the top: looking something up in a directory of another file system asks that one. */
+  /* From the root down: a lookup in a directory of another file system would ask that file system. */
   char part[128];
   size_t at = 0;
   while (is_own && path[at] != '\0' && at < sizeof part - 1) {
@@ -115,7 +115,7 @@ bool clinux_process_is_kernels(const char *path) {
   return is_own && path[at] == '\0';
 }
 
-/* How many processors the calling thread may run on. */
+/* Returns the number of processors that the calling thread is allowed to run on. */
 static uint32_t processors_allowed(void) {
   unsigned long set[1024 / sizeof(long)];
   long bytes = syscall(SYS_sched_getaffinity, 0, sizeof set, set);
@@ -129,7 +129,7 @@ uint32_t clinux_process_processors(void) {
   static _Atomic uint32_t known;
   uint32_t count = atomic_load_explicit(&known, memory_order_relaxed);
   if (count == 0) {
-    /* What the C library reads for it. */
+    /* The file that the C library reads for this number. */
     bool asks_kernel = clinux_process_is_kernels("/sys/devices/system/cpu/online");
     long found = asks_kernel ? sysconf(_SC_NPROCESSORS_ONLN) : (long)processors_allowed();
     count = found > 0 ? (uint32_t)found : 1;

@@ -14,7 +14,8 @@
 
 enum { REMOTES_MAX = 128, COPIES_MAX = 512, PAGE = 4096 };
 
-/* A mapped file. Places are taken in order and used again; `end` is 0 while one is not in use, and is written last. */
+/* A registered file's mapping. Entries are taken in order and reused; `end` is 0 in a free entry, and is written
+ * last. */
 struct remote {
   _Atomic uint64_t start;
   _Atomic uint64_t end;
@@ -23,7 +24,7 @@ static struct remote remotes[REMOTES_MAX];
 static _Atomic uint32_t remotes_used;
 static _Atomic uint32_t remotes_count;
 
-/* A piece of one, in memory that is never given back. */
+/* A copied part of a file, in memory that is never freed. */
 struct copy {
   _Atomic uint64_t start;
   _Atomic uint64_t end;
@@ -32,10 +33,10 @@ struct copy {
 static struct copy copies[COPIES_MAX];
 static _Atomic uint32_t copies_used;
 
-/* The line of maps that is being read: "7f00a000-7f00b000 r-xp 00001000 00:35 1234   /mnt/plug-in.so". */
+/* The state of parsing a line of maps: "7f00a000-7f00b000 r-xp 00001000 00:35 1234   /mnt/plug-in.so". */
 struct line {
-  int field;       /* which of its fields, from 0 on */
-  uint64_t hash;   /* of what there is of it */
+  int field;       /* index of the current field */
+  uint64_t hash;   /* hash of the characters so far */
   uint64_t device; /* a hash of its device */
   bool is_code;
   bool has_inode;
@@ -47,7 +48,7 @@ static uint64_t hash_of(uint64_t before, char character) {
   return (before ^ (uint8_t)character) * UINT64_C(0x100000001b3);
 }
 
-/* Ends LINE. *OWN is the device of the first file in maps, which is the executable: 0 before that. */
+/* Ends LINE. *OWN is the device of the first file in maps, the executable; 0 before that. */
 static void end_line(struct line *line, uint64_t *own, uint64_t *signature, uint32_t *lines) {
   ++*lines;
   if (line->has_inode && *own == 0)
@@ -93,8 +94,8 @@ uint64_t clinux_remote_signature(uint32_t *lines) {
 
 uint32_t clinux_remote_count(void) { return atomic_load_explicit(&remotes_count, memory_order_acquire); }
 
-/* Whether every page of the LENGTH bytes at ADDRESS is in the process's page tables: bit 63 of its word in pagemap
- * (Documentation/admin-guide/mm/pagemap.rst). Where the kernel does not tell, none is. */
+/* Whether all pages of the LENGTH bytes at ADDRESS are in the process's page tables: bit 63 of their words in pagemap
+ * (Documentation/admin-guide/mm/pagemap.rst). False if pagemap is not available. */
 static bool is_present(uint64_t address, size_t length) {
   struct clinux_descriptor map =
       clinux_descriptor_keep((int)syscall(SYS_openat, AT_FDCWD, "/proc/thread-self/pagemap", O_RDONLY | O_CLOEXEC, 0));
@@ -118,7 +119,7 @@ static enum clinux_memory_advice judge(uint64_t address, size_t length, const ui
     is_remote = address < end && address + length > start;
   }
   struct clinux_module module;
-  /* It may have been unloaded since, and another one may be there. */
+  /* The file might have been unloaded, and another module might be at its address. */
   if (!is_remote || (clinux_module_find(address, &module) && module.start != start))
     return CLINUX_MEMORY_READ;
   used = atomic_load_explicit(&copies_used, memory_order_acquire);

@@ -8,17 +8,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* As many processors as a kernel can have (NR_CPUS of arch/x86/Kconfig); written before `main`, and never again. */
+/* Maximum number of processors of a kernel (NR_CPUS of arch/x86/Kconfig). Written only before `main`. */
 enum { PROCESSORS_MAX = 8192 };
 static unsigned long processors[PROCESSORS_MAX / (8 * sizeof(unsigned long))];
 static size_t processor_bytes;
 static int policy = SCHED_OTHER;
 static int nice_value;
 
-/* What Linux gives to processes that do not say (init_task). */
+/* Linux's default (init_task). */
 static unsigned long timer_slack_ns = 50000;
 
-/* Of the main thread, whoever loads this library. */
+/* Records the main thread's settings, even if another thread loads this library. */
 __attribute__((constructor)) static void note_start(void) {
   int saved_errno = errno;
   pid_t process = getpid();
@@ -31,7 +31,7 @@ __attribute__((constructor)) static void note_start(void) {
   int value = getpriority(PRIO_PROCESS, (id_t)process);
   if (errno == 0)
     nice_value = value;
-  /* None with a real-time policy. */
+  /* Threads with a real-time policy have no timer slack. */
   int slack = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
   if (slack > 0)
     timer_slack_ns = (unsigned long)slack;
@@ -51,7 +51,7 @@ void clinux_scheduling_prepare(pthread_attr_t *attributes) {
 
 void clinux_scheduling_settle(void) {
   int saved_errno = errno;
-  /* The C library's attributes know OTHER, FIFO and RR only. */
+  /* The C library's attributes support only OTHER, FIFO and RR. */
   if (policy != SCHED_OTHER) {
     struct sched_param parameter = {.sched_priority = 0};
     sched_setscheduler(0, policy, &parameter);

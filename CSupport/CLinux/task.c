@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The raw call's entries: getdents64(2). */
+/* An entry of getdents64(2). */
 struct entry {
   uint64_t inode;
   int64_t offset;
@@ -25,7 +25,7 @@ struct entry {
 
 enum { LIST_BYTES = 32 << 10, PAGE = 4096 };
 
-/* For each context. */
+/* One for each context. */
 static struct room {
   int32_t *task_ids;
   uint8_t *list;
@@ -43,12 +43,13 @@ int clinux_task_start(void) {
     return errno;
   here()->list = memory + id_bytes;
   here()->task_ids = (int32_t *)(void *)memory;
-  /* The first page of a mapping takes the lock of the address space when it is touched, the others do not. */
+  /* The first access to a mapping's first page takes the lock of the address space; accesses to the other pages do
+   * not. */
   here()->task_ids[0] = 0;
   return 0;
 }
 
-/* The number that NAME is, 0 if it is none: "." and "..". */
+/* Returns NAME as a number, 0 if it is not a number: "." and "..". */
 static int32_t number_of(const char *name) {
   int32_t number = 0;
   for (; *name >= '0' && *name <= '9'; name++)
@@ -59,14 +60,14 @@ static int32_t number_of(const char *name) {
 int64_t clinux_task_list(const int32_t **tids) {
   int saved_errno = errno;
   int64_t count = 0;
-  /* A page that is not there makes the kernel wait for the lock of the address space when it writes to it; the thread
-   * itself does not. */
+  /* If a page is not present when the kernel writes to it, the kernel waits for the lock of the address space. An
+   * access by the thread itself does not wait. */
   for (int at = 0; at < LIST_BYTES; at += PAGE)
     *(volatile uint8_t *)(here()->list + at) = 0;
   struct clinux_descriptor list = clinux_descriptor_keep(
       (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0));
   long bytes = list.number < 0 ? -1 : 0;
-  /* The service may have closed it in between, and have a directory of its own under the number. */
+  /* The service might have closed the descriptor and have its own directory under this number. */
   while (clinux_descriptor_is_ours(&list) &&
          (bytes = syscall(SYS_getdents64, list.number, here()->list, (unsigned)LIST_BYTES)) > 0) {
     for (long at = 0; at < bytes;) {
@@ -87,7 +88,7 @@ int64_t clinux_task_list(const int32_t **tids) {
 
 struct clinux_descriptor clinux_task_open_file(int32_t tid, const char *name) {
   int saved_errno = errno;
-  /* Put together by hand: snprintf is not async-signal-safe. */
+  /* Formatted by hand because snprintf is not async-signal-safe. */
   char path[sizeof "/proc/self/task/" + 10 + CLINUX_TASK_FILE_BYTES] = "/proc/self/task/";
   char digits[10];
   size_t count = 0, length = sizeof "/proc/self/task/" - 1;
@@ -112,13 +113,13 @@ size_t clinux_task_read_status(int32_t tid, char *text, size_t size) {
   int64_t offset = 0;
   long count = descriptor.number < 0 ? -1 : 1;
   while (count > 0) {
-    /* The state is in the first lines; what comes after the groups is shorter than a half. */
+    /* The state is in the first lines; the part after the groups is shorter than half of the buffer. */
     if (length == size) {
       memmove(text + size / 8, text + size / 2, size - size / 2);
       length = size / 8 + size - size / 2;
     }
-    /* At a place in the file, which a pipe or a socket has not: the service may have closed this one, and have one of
-     * those under its number. */
+    /* pread fails on pipes and sockets: the service might have closed the descriptor and have one of those under this
+     * number. */
     count = syscall(SYS_pread64, descriptor.number, text + length, size - length, offset);
     length += count > 0 ? (size_t)count : 0;
     offset += count > 0 ? count : 0;
@@ -139,7 +140,7 @@ bool clinux_task_is_asleep(int32_t tid) {
   long count = descriptor.number < 0 ? 0 : syscall(SYS_pread64, descriptor.number, text, sizeof text, 0L);
   clinux_descriptor_close(&descriptor);
   errno = saved_errno;
-  /* "123 (name) S 1 …": a name can have parentheses of its own, and has 15 bytes at most. */
+  /* "123 (name) S 1 …": a name has at most 15 bytes and can contain parentheses. */
   long at = count < 40 ? count - 1 : 39;
   while (at > 0 && text[at] != ')')
     at--;
@@ -175,8 +176,9 @@ struct clinux_descriptor clinux_task_open_schedule(void) {
 
 void clinux_task_close_schedule(struct clinux_descriptor schedule) { clinux_descriptor_close(&schedule); }
 
-/* The second of the three numbers in the schedstat file of DESCRIPTOR, and in TURNS the third one; UINT64_MAX when it
- * cannot be read, the kernel does not count, or time is simulated: a thread that has run has had a turn. */
+/* Reads the run delay, the second number in the schedstat file of DESCRIPTOR, and sets *TURNS to the third. Returns
+ * UINT64_MAX if it cannot be read, the kernel does not count (a thread that has run has had a turn), or time is
+ * simulated. */
 static uint64_t read_run_delay(int descriptor, uint64_t *turns) {
   const struct clinux_test_clock *test = clinux_test_clock_installed();
   bool counts = descriptor >= 0 && !(test && test->is_simulated());
@@ -196,7 +198,7 @@ static uint64_t read_run_delay(int descriptor, uint64_t *turns) {
 uint64_t clinux_task_starved_ns(struct clinux_descriptor schedule) {
   int saved_errno = errno;
   bool is_ours = clinux_descriptor_is_ours(&schedule);
-  /* Where the service has closed it, it is opened each time. */
+  /* If the service has closed it, it is opened each time. */
   struct clinux_descriptor opened = is_ours ? schedule : clinux_descriptor_keep(open_schedule());
   uint64_t turns, waited = read_run_delay(opened.number, &turns);
   if (!is_ours)

@@ -12,36 +12,37 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A field as glibc describes it to debuggers (nptl_db/structs.def): its size in bits, how many there are, where. */
+/* A field in glibc's description for debuggers (nptl_db/structs.def): size in bits, number of elements, offset. */
 struct field {
   uint32_t bits, count, offset;
 };
 
-/* What a list's head and its nodes begin with: where the next node is. */
+/* A list's head and its nodes start with the pointer to the next node. */
 enum { POINTER_BITS = 64, NODE_BITS = 2 * POINTER_BITS, ID_BITS = 32 };
 
-/* So many nodes are looked at: a list that is changed under way may never come back to its head. */
+/* Maximum number of nodes visited: a list that changes during the walk might never return to its head. */
 enum { NODES_MAX = 1 << 16, LISTS = 2 };
 
-/* On x86-64 the thread pointer points to what the C library keeps of the thread, which has itself in its third word
- * (tcbhead_t of sysdeps/x86_64/nptl/tls.h). On aarch64 it points behind that. */
+/* On x86-64 the thread pointer points to the C library's thread structure, whose third word points to itself (tcbhead_t
+ * of sysdeps/x86_64/nptl/tls.h). On aarch64 it points behind the structure. */
 #if defined(__x86_64__)
 enum { IS_BEHIND = 0, HAS_ITSELF = 1, ITSELF = 16 };
 #else
 enum { IS_BEHIND = 1, HAS_ITSELF = 0, ITSELF = 0 };
 #endif
 
-/* Where things are; written before anything is listed. Offsets are from what the C library keeps of a thread. */
+/* The layout of the C library's data; written before threads are listed. Offsets are relative to a thread's
+ * structure. */
 static struct layout {
-  uint64_t heads[LISTS]; /* the lists: of threads on stacks that the C library has made, and of others */
-  uint32_t node;         /* a thread's node in its list */
-  uint32_t tid;          /* its id */
-  uint32_t behind;       /* the thread pointer */
-  int64_t robust;        /* its list of robust mutexes, from the thread pointer; 0: not known */
+  uint64_t heads[LISTS]; /* the lists of threads on stacks allocated by the C library, and of other threads */
+  uint32_t node;         /* offset of a thread's list node */
+  uint32_t tid;          /* offset of a thread's ID */
+  uint32_t behind;       /* offset of the thread pointer */
+  int64_t robust;        /* offset of the robust mutex list from the thread pointer; 0: unknown */
   bool is_known;
 } layout;
 
-/* Reads what glibc tells of a field of so many BITS. Returns whether it does. */
+/* Reads glibc's description of a field of BITS bits. Returns false if there is none. */
 static bool tells(const char *name, uint32_t bits, uint32_t *offset) {
   const struct field *told = dlsym(RTLD_DEFAULT, name);
   if (!told || told->bits != bits)
@@ -59,8 +60,8 @@ bool clinux_thread_pointer_is(uint64_t pointer, int32_t tid) {
          (!HAS_ITSELF || clinux_memory_read(start + ITSELF, &itself, sizeof itself)) && itself == pointer;
 }
 
-/* Where a thread has the start of its stack, its size and that of the guard below it, in words that follow each other
- * (struct pthread in nptl/descr.h: stackblock, stackblock_size, guardsize); 0: not known. */
+/* The offset of three consecutive words in a thread's structure: the start of its stack, its size and its guard's size
+ * (struct pthread in nptl/descr.h: stackblock, stackblock_size, guardsize); 0: unknown. */
 static _Atomic uint32_t stack_offset;
 
 void clinux_thread_pointer_learn_stacks(void) {
@@ -88,12 +89,12 @@ uint64_t clinux_thread_pointer_stack_bytes(uint64_t pointer) {
   uint32_t offset = atomic_load(&stack_offset);
   uint64_t bounds[2];
   bool is_known = offset != 0 && clinux_memory_read(pointer - layout.behind + offset, bounds, sizeof bounds);
-  return is_known && bounds[0] != 0 ? bounds[1] : 0; /* the main thread's does not begin anywhere */
+  return is_known && bounds[0] != 0 ? bounds[1] : 0; /* the main thread's stack has no start */
 }
 
 uint64_t clinux_thread_pointer_own(void) { return (uint64_t)pthread_self() + layout.behind; }
 
-/* What is looked for, and found. */
+/* Input and result of a search for a module's thread-local storage. */
 struct storage_search {
   uint64_t code, begin, end;
 };
@@ -126,8 +127,8 @@ int clinux_thread_pointer_storage(const void *code, int64_t *begin, int64_t *end
   return 0;
 }
 
-/* Asks the kernel for the list of robust mutexes of thread TID, 0 for the calling one. The C library registers a list
- * for each of its threads; other threads have none. Returns false if the kernel refuses. */
+/* Asks the kernel for the robust mutex list of thread TID, 0 for the calling thread. The C library registers a list for
+ * each of its threads; other threads have none. Returns false if the kernel refuses. */
 static bool robust_list(int32_t tid, uint64_t *list) {
   size_t bytes;
   int saved_errno = errno;
@@ -154,7 +155,7 @@ int clinux_thread_pointer_start(void) {
   found.behind = IS_BEHIND ? *bytes : 0;
   found.is_known = true;
   layout = found;
-  /* What it tells must be true of a thread that is known. */
+  /* The description must match the calling thread. */
   layout.is_known = clinux_thread_pointer_is(clinux_thread_pointer_own(), clinux_task_self());
   uint64_t list;
   if (layout.is_known && robust_list(0, &list) && list != 0)
@@ -170,7 +171,7 @@ bool clinux_thread_pointer_next(struct clinux_thread_walk *walk) {
       uint64_t node = walk->node;
       walk->here = (struct clinux_thread_pointer){.pointer = node - layout.node + layout.behind};
       is_there = clinux_memory_read(node, &walk->node, sizeof walk->node);
-      /* A thread that has ended has no id any more, one that has not begun has none yet. */
+      /* A thread that has ended has no ID any more, one that has not started has none yet. */
       if (clinux_memory_read(node - layout.node + layout.tid, &walk->here.tid, sizeof walk->here.tid) &&
           walk->here.tid > 0 && clinux_thread_pointer_is(walk->here.pointer, walk->here.tid)) {
         /* The list ends with its head. */
@@ -183,7 +184,7 @@ bool clinux_thread_pointer_next(struct clinux_thread_walk *walk) {
   return false;
 }
 
-/* Threads that were found, for each context: by the last bits of their ids. */
+/* Threads found before, for each context, indexed by the last bits of their IDs. */
 enum { KNOWN = 64 };
 static struct clinux_thread_pointer known[CLINUX_WATCHERS_CONTEXT + 1][KNOWN];
 

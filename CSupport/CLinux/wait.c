@@ -24,7 +24,7 @@ void clinux_wait_in_kernel(const _Atomic uint32_t *word, uint32_t expected, uint
   int saved_errno = errno;
   struct timespec deadline = {.tv_sec = (time_t)(deadline_ns / UINT64_C(1000000000)),
                               .tv_nsec = (long)(deadline_ns % UINT64_C(1000000000))};
-  /* FUTEX_WAIT_BITSET takes an absolute CLOCK_MONOTONIC time: a wait that is interrupted does not grow. */
+  /* FUTEX_WAIT_BITSET takes an absolute CLOCK_MONOTONIC time, so interruptions do not prolong the wait. */
   syscall(SYS_futex, word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, expected,
           deadline_ns == UINT64_MAX ? NULL : &deadline, NULL, FUTEX_BITSET_MATCH_ANY);
   errno = saved_errno;

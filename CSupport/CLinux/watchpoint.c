@@ -10,13 +10,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A page of the kernel's account, and one for the note. */
+/* The size of the ring buffer: the kernel's control page and one data page. */
 static size_t note_bytes(void) { return 2 * (size_t)sysconf(_SC_PAGESIZE); }
 
 bool clinux_calls_are_filtered(void) { return prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != 0; }
 
 int clinux_watchpoint_set(struct clinux_watchpoint *watchpoint, int32_t tid, uint64_t address) {
-  /* No filter expects this call of a service, and some end the process for such a call. */
+  /* Filters do not expect this call from a service, and some end the process for it. */
   if (clinux_calls_are_filtered())
     return EPERM;
   struct perf_event_attr what = {
@@ -33,11 +33,11 @@ int clinux_watchpoint_set(struct clinux_watchpoint *watchpoint, int32_t tid, uin
   int descriptor = (int)syscall(SYS_perf_event_open, &what, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
   if (descriptor < 0)
     return errno;
-  /* What is mapped keeps the counter. It is not mapped in a child of fork(2). */
+  /* The mapping keeps the counter alive. A child of fork(2) does not inherit it. */
   void *note = mmap(NULL, note_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-  /* EPERM, where counters have all the memory that a user may lock for them (perf_event_mlock_kb). */
+  /* EPERM if counters use all the memory that a user can lock for them (perf_event_mlock_kb). */
   int error = note == MAP_FAILED ? EAGAIN : 0;
-  /* One note, then it is off. */
+  /* Records one event, then disables itself. */
   if (error == 0 && ioctl(descriptor, PERF_EVENT_IOC_REFRESH, 1) != 0) {
     error = errno;
     munmap(note, note_bytes());

@@ -23,7 +23,7 @@ static struct observer_request *own_requests(void) {
 }
 
 static _Atomic uint64_t unguarded;
-/* Whether timers could be made when captures were set up. */
+/* Whether timers could be created when captures were set up. */
 static _Atomic bool timers_work;
 
 bool observer_capture_disturbs(void) { return !atomic_load_explicit(&timers_work, memory_order_relaxed); }
@@ -33,7 +33,7 @@ static void set_state(struct observer_request *request, enum observer_request_st
   atomic_store_explicit(&request->word, use | (uint32_t)state, memory_order_release);
 }
 
-/* Gives back the room that the answer to REQUEST is in, if that is not its own. */
+/* Releases the room of REQUEST's answer if it is the deep room. */
 static void leave_room(struct observer_request *request) {
   if (!observer_deep_room_give_back(request->copy.stack, request->copy.stack_bytes))
     return;
@@ -41,19 +41,19 @@ static void leave_room(struct observer_request *request) {
   request->copy.stack_bytes = request->copy.own_bytes = 0;
 }
 
-/* The room for copies that each context has: so much for each of its requests, which take their parts of it when they
- * are used. Memory that nobody uses is not resident. */
+/* The room for copies of each context. Its requests take their parts when they are first used; unused memory is not
+ * resident. */
 static struct {
   uint8_t *memory;
-  size_t capacity;        /* of a request's part */
-  size_t stack_bytes_max; /* how much may be copied */
+  size_t capacity;        /* size of a request's part */
+  size_t stack_bytes_max; /* maximum number of bytes to copy */
 } rooms[CLINUX_CONTEXTS_MAX];
 
-/* So much of a part is there before anybody is asked: most stacks are shorter. */
+/* Bytes of a part that are touched before the request is sent: most stacks are shorter. */
 enum { PAGE = 4096, TOUCHED_BYTES = 32 << 10 };
 
-/* Gives REQUEST, which nobody answers, its part of the room, or a larger one if there is one since. The smaller ones
- * are not unmapped: a late handler may still be writing to one. */
+/* Gives REQUEST, which is idle, its part of the room, or a larger one if there is one since. Smaller ones are not
+ * unmapped, because a late handler might still write to one. */
 static void give_room(struct observer_request *request) {
   size_t capacity = rooms[clinux_context].capacity;
   request->stack_bytes_max = rooms[clinux_context].stack_bytes_max;
@@ -65,8 +65,8 @@ static void give_room(struct observer_request *request) {
   request->stack = rooms[clinux_context].memory + (size_t)(request - own_requests()) * capacity;
   request->copy.stack = request->stack;
   request->stack_capacity = capacity;
-  /* Before Linux 6.4 the first touch of each page takes the lock of the address space. The handler must not wait for
-   * it: the thread that is asked may have nothing to do with who holds that. */
+  /* Before Linux 6.4 the first access to each page takes the lock of the address space. The handler must not wait for
+   * it: the sampled thread might have nothing to do with the lock's owner. */
   for (size_t at = 0; at < capacity && at < TOUCHED_BYTES; at += PAGE)
     ((volatile uint8_t *)request->stack)[at] = 0;
   request->copy.request = (uint32_t)(request - observer_requests);
@@ -108,7 +108,7 @@ bool observer_capture_is_pending(void) {
   return false;
 }
 
-/* Waits until REQUEST is answered, until DEADLINE_NS at most. */
+/* Waits until REQUEST is answered, not longer than until DEADLINE_NS. */
 static void await(const struct observer_request *request, uint64_t deadline_ns) {
   for (;;) {
     uint32_t word = atomic_load_explicit(&request->word, memory_order_acquire);
@@ -118,7 +118,7 @@ static void await(const struct observer_request *request, uint64_t deadline_ns) 
   }
 }
 
-/* Sends the signal for REQUEST, which is armed, to THREAD, which is kept from exiting meanwhile. */
+/* Sends the signal for the armed REQUEST to THREAD, whose entry is held meanwhile. */
 static int send_signal(struct observer_thread *thread, struct observer_request *request, enum observer_send_when when) {
   if (!observer_thread_hold(thread))
     return ESRCH;
@@ -130,8 +130,7 @@ static int send_signal(struct observer_thread *thread, struct observer_request *
   int error = ENOTSUP;
   if (when != OBSERVER_SEND_NOW)
     error = observer_signal_when_running(request->tid, OBSERVER_SIGNAL, value, &request->timer);
-  /* A timer that cannot be made just now (RLIMIT_SIGPENDING) is no reason to disturb what timers have not disturbed so
-   * far. */
+  /* If only this timer cannot be created (RLIMIT_SIGPENDING), the thread must not be disturbed. */
   bool may_disturb = when == OBSERVER_SEND_NOW || !atomic_load_explicit(&timers_work, memory_order_relaxed);
   if (error != 0 && error != ESRCH && when != OBSERVER_SEND_WHEN_RUNNING && may_disturb) {
     error = observer_signal_now(request->tid, OBSERVER_SIGNAL, value, &request->mark);
@@ -142,17 +141,18 @@ static int send_signal(struct observer_thread *thread, struct observer_request *
   return error;
 }
 
-/* For how long a thread that was seen to block our signal is taken to do so still: a handler of the service's that
- * blocks it, and our own, are over by then. */
+/* For this time a thread that was seen blocking our signal is assumed to block it still. Handlers that block it, the
+ * service's and our own, have returned by then. */
 static const uint64_t block_known_ns = 100000000;
 
-/* Whether THREAD may be sent the signal. OBSERVER_NO_ANSWER: it blocks it and would not answer, and find the signal
- * when it waits for any (sigwaitinfo(2)). A thread that enters, leaves or is in such a wait does not seem to block what
- * it waits for: so what was seen holds for a while, longest when it was seen to wait; a thread of which nothing has
- * been seen is looked at again when it has run, as it has then left what it was in; and one of which nothing is known
- * and that sleeps by now is OBSERVER_ASLEEP: it can be read from outside. One that is ready and does not come to run
- * within a millisecond counts as what it seems to be. Async-signal-safe: yes. Threads: a sampler, in its own context.
- */
+/* Returns OBSERVER_CAPTURED if THREAD can be sent the signal. OBSERVER_NO_ANSWER: it blocks the signal, would not
+ * answer, and would find the signal when it waits for one (sigwaitinfo(2)).
+ *
+ * A thread that enters, leaves or is in such a wait does not appear to block the awaited signal. An observation is
+ * therefore kept for a while, longest if the thread was seen waiting for it. A thread without observations is checked
+ * again after it has run, because it has then left any earlier wait. If it is asleep by then, the result is
+ * OBSERVER_ASLEEP: it can be read from outside. If it is runnable but does not run within a millisecond, its current
+ * appearance is used. Async-signal-safe: yes. Threads: a sampler, in its own context. */
 static enum observer_capture_status look_at_mask(struct observer_thread *thread, int32_t tid) {
   uint64_t now = clinux_clock_ns();
   uint64_t until = atomic_load_explicit(&thread->kept_out_until_ns, memory_order_relaxed);
@@ -190,7 +190,7 @@ static enum observer_capture_status ask(struct observer_thread *thread, const st
   int32_t tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
   if (when != OBSERVER_SEND_NOW) {
     enum observer_capture_status mask = look_at_mask(thread, tid);
-    /* Of one that nobody has seen running nothing else is known. */
+    /* If the thread was not seen running, nothing else is known about it. */
     if (mask == OBSERVER_NO_ANSWER || (mask == OBSERVER_ASLEEP && when == OBSERVER_SEND_SEEN_RUNNING))
       return mask;
   }
@@ -217,7 +217,7 @@ static enum observer_capture_status ask(struct observer_thread *thread, const st
   int error = send_signal(thread, request, when);
   if (error == 0)
     return OBSERVER_CAPTURED;
-  /* Nothing was sent: the request is taken back, unless an earlier, late signal is just answering it. */
+  /* The signal was not sent: the request is withdrawn, unless an earlier, late signal is answering it. */
   const struct stack_copy *copy = NULL;
   if (observer_capture_collect(*index, &copy) == OBSERVER_CAPTURED)
     observer_capture_release(copy);
@@ -240,7 +240,7 @@ enum observer_capture_status observer_capture_collect(uint32_t index, const stru
     continue;
   switch (word & STATE_MASK) {
   case REQUEST_DONE:
-    /* Another thread with the same id may have answered. */
+    /* Another thread with the same ID might have answered. */
     if (!observer_thread_is_still(request->thread, request->thread_use)) {
       leave_room(request);
       set_state(request, REQUEST_IDLE);
@@ -253,10 +253,10 @@ enum observer_capture_status observer_capture_collect(uint32_t index, const stru
     set_state(request, REQUEST_IDLE);
     request->sent = false;
     return OBSERVER_WORK_ITEM_OVER;
-  case REQUEST_ARMED: /* nobody had begun to answer, and now nobody will */
+  case REQUEST_ARMED: /* no handler has begun to answer, and none will */
     request->sent = false;
     return OBSERVER_NO_ANSWER;
-  default: /* its thread was stopped in the middle of answering */
+  default: /* its thread was stopped while answering */
     request->abandoned = true;
     request->sent = false;
     request->unwiped = request->stack_capacity;
@@ -306,8 +306,8 @@ void observer_capture_wipe(void) {
 
 uint64_t observer_capture_unguarded(void) { return atomic_load_explicit(&unguarded, memory_order_relaxed); }
 
-/* Runs in the child after fork(2): nobody waits for what the parent's samplers asked for, and the buffers are not
- * mapped. Timers are not inherited. */
+/* Runs in the child after fork(2): the requests of the parent's samplers are dropped, and the buffers are not mapped.
+ * Timers are not inherited. */
 static void forget_parent(void) {
   clinux_context_forget_parent();
   observer_deep_room_forget_parent();

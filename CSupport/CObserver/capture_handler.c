@@ -20,15 +20,15 @@
 static _Atomic uint64_t answered;
 static _Atomic uint64_t late;
 
-/* The action that ours replaced last. Older ones stay readable for handlers that are still running. */
+/* The action that this handler replaced last. Older ones stay readable for handlers that are still running. */
 enum { PREVIOUS_MAX = 16 };
 static struct sigaction previous_actions[PREVIOUS_MAX];
 static uint32_t previous_count;
 static const struct sigaction *_Atomic previous_action;
 
-/* BEGIN ASYNC-SIGNAL-SAFE SECTION
- * Runs in the handler, on any thread, with any lock held. Allowed: plain memory, atomics, raw system calls,
- * clock_gettime. Forbidden: locks, allocation, stdio, anything that may enter the loader or a language runtime. */
+/* BEGIN ASYNC-SIGNAL-SAFE SECTION Runs in the handler, on any thread, with any lock held. Allowed: plain memory,
+ * atomics, raw system calls, clock_gettime. Forbidden: locks, allocation, stdio, anything that might enter the loader
+ * or a language runtime. */
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
@@ -38,9 +38,9 @@ static const struct sigaction *_Atomic previous_action;
 #endif
 #endif
 
-/* Copies LENGTH bytes of a stack. Sanitizers forbid what this is for: reading frames of other functions, between the
- * variables in them, too. They must neither see it nor have it made a call of their memcpy; a volatile byte is read as
- * it stands. */
+/* Copies LENGTH bytes of a stack. Sanitizers forbid reading other functions' frames and the gaps between their
+ * variables, so the reads are excluded from instrumentation. Volatile bytes prevent a call of the sanitizer's
+ * memcpy. */
 #if defined(SANITIZED)
 __attribute__((no_sanitize("address", "thread"))) static void copy_stack(uint8_t *to, const uint8_t *from,
                                                                          size_t length) {
@@ -51,15 +51,14 @@ __attribute__((no_sanitize("address", "thread"))) static void copy_stack(uint8_t
 static void copy_stack(uint8_t *to, const uint8_t *from, size_t length) { memcpy(to, from, length); }
 #endif
 
-/* How many bytes from START on are worth copying where a stack's end is not known. Thread libraries put a thread's own
- * data at the end of its stack (glibc, nptl/allocatestack.c): what is beyond is not stack. */
+/* Returns the number of bytes from START on that are worth copying if the stack's end is unknown. Thread libraries put
+ * a thread's own data at the end of its stack (glibc, nptl/allocatestack.c), so memory beyond is not stack. */
 static size_t bytes_wanted(uint64_t start, size_t capacity) {
   uint64_t end = observer_machine_thread_pointer();
   return start < end && end - start < capacity ? (size_t)(end - start) : capacity;
 }
 
-/* Answers REQUEST, whose word is COPYING in a use of it, in a handler that began at BEGAN. Returns the state that it
- * ends in. */
+/* Answers REQUEST, which is in the state COPYING, in a handler that began at BEGAN. Returns the final state. */
 static enum observer_request_state answer(struct observer_request *request, const void *context, uint64_t began) {
   if (request->slot && observer_slot_work_item(request->slot) != request->item)
     return REQUEST_OVER;
@@ -81,7 +80,7 @@ static enum observer_request_state answer(struct observer_request *request, cons
     copy_stack(room, (const uint8_t *)(uintptr_t)start, copy->stack_bytes);
   } else {
     copy->stack_end = sp + OBSERVER_STACK_BYTES_USUAL;
-    /* An alternate or a coroutine's stack: the end of the mapping ends the copy, and not the process. */
+    /* An alternate or a coroutine's stack: the end of the mapping ends the copy instead of crashing the process. */
     int context_before = clinux_context;
     clinux_context = CLINUX_HANDLERS_CONTEXT;
     copy->stack_bytes = clinux_memory_read_some(start, request->stack, bytes_wanted(start, request->stack_capacity));
@@ -91,7 +90,8 @@ static enum observer_request_state answer(struct observer_request *request, cons
       copy->stack_bytes = clinux_memory_read_some(page, request->stack, bytes_wanted(page, request->stack_capacity));
     }
     copy->truncated = copy->stack_bytes == request->stack_capacity;
-    /* What a signal interrupted is looked for where signals can have interrupted: looking takes time. */
+    /* The interrupted stack is searched only on the alternate stack, where a signal can have interrupted: searching
+     * takes time. */
     const stack_t *alternate = &((const ucontext_t *)context)->uc_stack;
     if (sp - (uint64_t)(uintptr_t)alternate->ss_sp < alternate->ss_size)
       observer_copy_own_stack(copy, request->stack, request->stack_capacity, request->stack_low, request->stack_high);
@@ -104,13 +104,13 @@ static enum observer_request_state answer(struct observer_request *request, cons
   return REQUEST_DONE;
 }
 
-/* Makes the calling thread block MASK. The bare call: what the C library blocks in the midst of its work stays blocked.
- */
+/* Sets the calling thread's signal mask to MASK. The bare call, so signals that the C library blocks during its work
+ * stay blocked. */
 static void block(const uint64_t *mask, uint64_t *before) {
   syscall(SYS_rt_sigprocmask, SIG_SETMASK, mask, before, sizeof *mask);
 }
 
-/* What the kernel would block while ACTION handles a signal that interrupted CONTEXT. */
+/* Returns the mask that the kernel would set while ACTION handles a signal that interrupted CONTEXT. */
 static uint64_t mask_of(const struct sigaction *action, const ucontext_t *context) {
   uint64_t interrupted, added;
   memcpy(&interrupted, &context->uc_sigmask, sizeof interrupted);
@@ -119,13 +119,12 @@ static uint64_t mask_of(const struct sigaction *action, const ucontext_t *contex
   return interrupted | added | own;
 }
 
-/* Whether this thread is just passing a signal on. In the static part of a thread's storage: looking it up allocates
- * nothing. */
+/* Whether this thread is passing a signal on. In the static thread-local storage, so access does not allocate. */
 static _Thread_local volatile bool is_passing_on __attribute__((tls_model("initial-exec")));
 
-/* Passes a signal that is not ours to the handler that was installed before. The default action would end the process
- * (a profiling timer left running is not a reason to die), so it counts as ignored. That handler may pass on to us,
- * when it was installed over ours and ours over it again: the chain ends here then. */
+/* Passes another signal to the former handler. The default action would end the process for a forgotten profiling
+ * timer, so it counts as ignored. If handlers were installed over each other alternately, the former handler can pass
+ * the signal back to this one; the chain then ends here. */
 static void pass_on(int signal, siginfo_t *information, void *context) {
   const struct sigaction *previous = atomic_load_explicit(&previous_action, memory_order_acquire);
   if (!previous || is_passing_on || previous->sa_handler == SIG_DFL || previous->sa_handler == SIG_IGN)
@@ -141,8 +140,8 @@ static void pass_on(int signal, siginfo_t *information, void *context) {
   is_passing_on = false;
 }
 
-/* Answers request INDEX, if it is one of the calling thread, and nobody has. Returns whether it did.
- * Async-signal-safe: yes. Threads: that which got the signal. */
+/* Answers request INDEX if it is for the calling thread and unanswered. Returns whether it did. Async-signal-safe: yes.
+ * Threads: the one that received the signal. */
 static bool serve(uint32_t index, pid_t tid, const void *context, uint64_t began) {
   struct observer_request *request = &observer_requests[index];
   uint32_t word = atomic_load_explicit(&request->word, memory_order_acquire);
@@ -159,14 +158,13 @@ static bool serve(uint32_t index, pid_t tid, const void *context, uint64_t began
   return true;
 }
 
-/* Answers a request of the calling thread whose signal may have arrived like this one, which has no value. Returns
- * whether there was one. What somebody else sends in just this way, to just this thread, while such a request is under
- * way, counts as ours; ours is passed on in its place.
- * Async-signal-safe: yes. Threads: that which got the signal. */
+/* Answers a request of the calling thread whose signal can arrive like this one, without a value. Returns whether there
+ * was one. If other code sends such a signal to this thread during such a request, it is taken for ours, and ours is
+ * passed on instead. Async-signal-safe: yes. Threads: the one that received the signal. */
 static bool serve_without_value(const siginfo_t *information, bool from_here, pid_t tid, const void *context,
                                 uint64_t began) {
   bool is_bare = information->si_code == SI_TKILL && from_here;
-  /* The kernel had no room left for what it tells of a signal (RLIMIT_SIGPENDING). */
+  /* The kernel had no memory left for the signal's information (RLIMIT_SIGPENDING). */
   bool is_empty = information->si_code == SI_USER && information->si_pid == 0 && information->si_uid == 0;
   if (!is_bare && !is_empty)
     return false;
@@ -208,9 +206,8 @@ int observer_handler_install(void) {
   memset(&action, 0, sizeof action);
   action.sa_sigaction = on_signal;
   action.sa_flags = SA_RESTART | SA_SIGINFO | SA_ONSTACK;
-  /* A handler of the service's that left by siglongjmp in the midst of ours would leave a request half answered, and
-   * one more frame may be too much for a small alternate stack. Faults are not held back: their handlers are to see
-   * them. */
+  /* If a handler of the service left by siglongjmp during ours, the request would stay half answered, and a nested
+   * frame might be too much for a small alternate stack. Faults are not blocked, so their handlers still run. */
   const int faults[] = {SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, SIGSYS};
   sigfillset(&action.sa_mask);
   for (size_t index = 0; index < sizeof faults / sizeof faults[0]; index++)
@@ -220,7 +217,7 @@ int observer_handler_install(void) {
     return errno;
   if ((current.sa_flags & SA_SIGINFO) && current.sa_sigaction == on_signal)
     return 0;
-  /* Published before our handler can need it. */
+  /* Stored before our handler can need it. */
   struct sigaction *kept = &previous_actions[previous_count++ % PREVIOUS_MAX];
   *kept = current;
   atomic_store_explicit(&previous_action, kept, memory_order_release);

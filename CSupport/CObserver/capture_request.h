@@ -1,6 +1,4 @@
-/* What the handler that copies stacks and the samplers that ask for copies share: the requests. Internal to the
- * observer.
- */
+/* The requests that samplers share with the handler that copies stacks. Internal to the observer. */
 #ifndef CAPTURE_REQUEST_H
 #define CAPTURE_REQUEST_H
 
@@ -10,12 +8,12 @@
 
 #include "CUnwind.h"
 
-/* The state is the lower part of a request's word; above it is a number that changes with every use, so that a handler
- * which looked at an earlier use cannot answer this one.
+/* The state is the lower part of a request's word. The upper part is a number that changes with every use, so that a
+ * handler which read an earlier use cannot answer this one.
  *
- * A request's life: IDLE -> ARMED (monitor) -> COPYING -> DONE or OVER (handler) -> IDLE (monitor). A request whose
- * deadline passes goes ARMED -> IDLE, so that a late handler finds nothing to do; one whose handler has begun and does
- * not finish (its thread was stopped in it) stays COPYING, and another request is used until it is DONE. */
+ * A request's life: IDLE -> ARMED (sampler) -> COPYING -> DONE or OVER (handler) -> IDLE (sampler). At its deadline a
+ * request goes ARMED -> IDLE, so that a late handler finds no request. If its handler has begun and does not finish,
+ * because its thread was stopped, the request stays COPYING, and another one is used until it is DONE. */
 enum observer_request_state {
   REQUEST_IDLE = 0,
   REQUEST_ARMED = 1,
@@ -28,41 +26,40 @@ enum { STATE_MASK = 7, USE_STEP = 8 };
 
 struct observer_request {
   _Atomic uint32_t word;
-  bool sent;                            /* the monitor has yet to collect or release it; monitor-owned */
-  bool abandoned;                       /* the monitor no longer waits for it; monitor-owned */
-  int timer;                            /* what sends the signal, or OBSERVER_NO_TIMER; monitor-owned */
-  const struct observer_thread *thread; /* who is asked; its id may be another thread's later. Monitor-owned, */
-  uint32_t thread_use;                  /* as this */
-  /* Written by the monitor before ARMED, read by the handler. */
+  bool sent;                            /* the sampler must still collect or release it; sampler-owned */
+  bool abandoned;                       /* the sampler no longer waits for it; sampler-owned */
+  int timer;                            /* the timer that sends the signal, or OBSERVER_NO_TIMER; sampler-owned */
+  const struct observer_thread *thread; /* the requested thread; its entry might be reused. Sampler-owned */
+  uint32_t thread_use;                  /* THREAD's use at the request; sampler-owned */
+  /* Written by the sampler before ARMED, read by the handler. */
   pid_t tid;
   const struct observer_slot *slot;
   uint64_t item;
-  bool is_awaited;       /* the monitor sleeps until it is answered */
+  bool is_awaited;       /* the sampler sleeps until the answer */
   _Atomic uint32_t mark; /* an observer_signal_mark; also written between ARMED and the signal */
   uint64_t stack_low;
   uint64_t stack_high;
   uint8_t *stack;
   size_t stack_capacity;
-  size_t stack_bytes_max; /* how much may be copied, where there is room for it */
-  size_t unwiped;         /* how much of STACK may hold what copies left; monitor-owned */
+  size_t stack_bytes_max; /* maximum number of bytes to copy, if there is room */
+  size_t unwiped;         /* number of bytes in STACK that might hold earlier copies; sampler-owned */
   /* Written by the handler between COPYING and DONE. */
   struct stack_copy copy;
 };
 
-/* The upper half of the value that travels with our signals; the lower half is the request's index. */
+/* The upper half of the value that our signals carry; the lower half is the request's index. */
 #define OBSERVER_SIGNAL_MAGIC UINT64_C(0x43554c50)
 
-/* Those of each context, one context's behind the other's. */
+/* The requests of all contexts, one context after the other. */
 enum { REQUESTS_ALL = CLINUX_CONTEXTS_MAX * OBSERVER_REQUESTS_MAX };
 extern struct observer_request observer_requests[REQUESTS_ALL];
 
-/* Puts the handler in place. Signals that are not ours go to the one that was there before. Returns 0 or an errno
- * value. Async-signal-safe: no. Threads: any, one at a time. */
+/* Installs the handler, which passes other signals on to the former handler. Returns 0 or an errno value.
+ * Async-signal-safe: no. Threads: any, one at a time. */
 int observer_handler_install(void);
 
-/* Whether SIGPROF still comes to us. Somebody may have replaced the handler since; where nobody has taken it over (the
- * default action would end the process) ours is put back.
- * Async-signal-safe: yes. Threads: a sampler, in its own context. */
+/* Whether SIGPROF still reaches the handler. If other code has replaced the handler with the default action, which
+ * would end the process, reinstalls it. Async-signal-safe: yes. Threads: a sampler, in its own context. */
 bool observer_handler_keep(void);
 
 #endif

@@ -10,7 +10,8 @@ uint8_t *observer_copy_map(size_t bytes) {
     return NULL;
   madvise(memory, bytes, MADV_DONTDUMP);
   madvise(memory, bytes, MADV_DONTFORK);
-  /* The first page of a mapping takes the lock of the address space when it is touched, the others do not. */
+  /* The first access to a mapping's first page takes the lock of the address space; accesses to the other pages do
+   * not. */
   *(volatile uint8_t *)memory = 0;
   return memory;
 }

@@ -8,12 +8,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The other fields belong to who has taken it. */
+/* The other fields belong to the thread that has taken the room. */
 static struct {
   _Atomic bool is_taken;
-  uint8_t *_Atomic memory; /* also compared with by who has not taken it */
+  uint8_t *_Atomic memory; /* also read by other threads, for comparison */
   size_t capacity;
-  size_t unwiped; /* how much of it may hold what copies left */
+  size_t unwiped; /* number of bytes that might hold earlier copies */
 } room;
 
 static bool take(void) { return !atomic_exchange_explicit(&room.is_taken, true, memory_order_acquire); }
@@ -21,7 +21,7 @@ static bool take(void) { return !atomic_exchange_explicit(&room.is_taken, true, 
 static void leave(void) { atomic_store_explicit(&room.is_taken, false, memory_order_release); }
 
 void observer_deep_room_map(size_t bytes) {
-  /* Taken: there is one, and it is in use. */
+  /* If it is taken, the room exists and is in use. */
   if (bytes <= OBSERVER_USUAL_ROOM_BYTES || !take())
     return;
   uint8_t *memory = room.capacity < bytes ? observer_copy_map(bytes) : NULL;

@@ -16,7 +16,7 @@
 
 enum { PATH_BYTES = 256, PAUSE_NS = 250000000 };
 
-/* Whether what follows has been written. */
+/* Whether `known` has been written. */
 static _Atomic bool is_known;
 static struct {
   char cpu_stats[OBSERVER_GROUPS_MAX][PATH_BYTES];
@@ -54,13 +54,13 @@ uint64_t observer_evidence_number(const char *text, size_t length, const char *k
     size_t begin = digit;
     for (; digit < length && text[digit] >= '0' && text[digit] <= '9'; digit++)
       number = number * 10 + (uint64_t)(text[digit] - '0');
-    /* A number at the end may be a part of one. */
+    /* A number at the end of the text might be truncated. */
     return digit > begin && digit < length ? number : UINT64_MAX;
   }
   return UINT64_MAX;
 }
 
-/* What can be read of DESCRIPTOR, which is closed, into TEXT of CAPACITY bytes. Returns how much. */
+/* Reads DESCRIPTOR into TEXT of CAPACITY bytes and closes it. Returns the number of bytes. */
 static size_t read_all(struct clinux_descriptor descriptor, char *text, size_t capacity) {
   if (descriptor.number < 0)
     return 0;
@@ -73,7 +73,7 @@ static size_t read_task(int32_t tid, const char *name, char *text, size_t capaci
   return read_all(clinux_task_open_file(tid, name), text, capacity);
 }
 
-/* Reads nothing of a file in /proc that a container's server answers for. */
+/* Skips files in /proc that a container's server answers for. */
 static size_t read_path(const char *path, char *text, size_t capacity) {
   if (*path == '\0' || (strncmp(path, "/proc/", 6) == 0 && !clinux_process_is_kernels(path)))
     return 0;
@@ -81,8 +81,8 @@ static size_t read_path(const char *path, char *text, size_t capacity) {
   return read_all(clinux_descriptor_keep(number), text, capacity);
 }
 
-/* The numbers with these places, from 1, in /proc/…/stat (proc(5)), behind the name, which is the second and may have
- * anything in it. */
+/* Positions, from 1, of numbers in /proc/…/stat (proc(5)), behind the name, which is the second field and can contain
+ * any character. */
 enum { MINOR_FAULTS = 10, MAJOR_FAULTS = 12, USER_TICKS = 14, SYSTEM_TICKS = 15 };
 
 static bool read_stat(int32_t tid, struct observer_thread_counters *counters) {
@@ -111,7 +111,7 @@ static bool read_stat(int32_t tid, struct observer_thread_counters *counters) {
 
 static uint64_t or_zero(uint64_t number) { return number == UINT64_MAX ? 0 : number; }
 
-/* Returns false where the kernel does not tell all of it: what is not known is not zero. */
+/* Returns false if the kernel does not report all counters, because an unknown value is not zero. */
 static bool read_counters(int32_t tid, struct observer_thread_counters *counters) {
   char text[4096];
   size_t length = clinux_task_read_status(tid, text, sizeof text);
@@ -127,8 +127,8 @@ static bool read_counters(int32_t tid, struct observer_thread_counters *counters
          counters->disk_written_bytes != UINT64_MAX;
 }
 
-/* How long cpu.stat at PATH says that the group was kept from running: in microseconds in version 2 of control groups,
- * in nanoseconds in version 1. */
+/* Returns the throttled time of the group with the cpu.stat file PATH. It is in microseconds in version 2 of control
+ * groups, in nanoseconds in version 1. */
 static uint64_t throttled(const char *path) {
   char text[1024];
   size_t length = read_path(path, text, sizeof text);
@@ -153,13 +153,13 @@ static void read_surroundings(struct observer_surroundings *surroundings) {
     uint64_t more = throttled(known.cpu_stats[group]);
     if (more == UINT64_MAX)
       continue;
-    /* A group that contains another one does not count what that one is kept from. */
+    /* An outer group does not include the throttled time of its inner groups. */
     surroundings->throttled_ns = or_zero(surroundings->throttled_ns) + more;
   }
   surroundings->memory_stalled_ns = stalled(known.memory_pressure);
   surroundings->disk_stalled_ns = stalled(known.io_pressure);
   surroundings->processors = known.processors;
-  /* "5.23 3.02 2.32 9/177 14641": how many of how many threads. */
+  /* "5.23 3.02 2.32 9/177 14641": the runnable threads and all threads. */
   char text[128];
   size_t length = read_path("/proc/loadavg", text, sizeof text), at = 0;
   while (at < length && text[at] != '/')
@@ -171,7 +171,7 @@ static void read_surroundings(struct observer_surroundings *surroundings) {
     surroundings->runnable = surroundings->runnable * 10 + (uint32_t)(text[begin] - '0');
 }
 
-/* Whether the call tells by itself what is waited for, as far as the kernel's function would. */
+/* Whether the call itself is as informative as the kernel's function. */
 static bool is_plain(int64_t call) {
   switch (call) {
 #ifdef SYS_poll
@@ -201,7 +201,7 @@ static bool is_plain(int64_t call) {
 static void read_kernel_function(int32_t tid, struct observer_evidence *evidence) {
   char text[128];
   size_t length = read_task(tid, "/wchan", text, sizeof text);
-  /* "0": not allowed, or none. */
+  /* "0": not permitted, or none. */
   if (length <= 1)
     return;
   if (length > sizeof evidence->kernel_function)
@@ -213,7 +213,7 @@ static void read_kernel_function(int32_t tid, struct observer_evidence *evidence
 static void read_words(const struct observer_thread_status *seen, struct observer_evidence *evidence) {
   uint64_t address = seen->arguments[0];
   uint32_t count = OBSERVER_WORDS_MAX;
-  /* Not across a page: the next one need not be there. */
+  /* Not across a page boundary, because the next page might be unmapped. */
   uint64_t left = (4096 - address % 4096) / sizeof(uint32_t);
   if (left < count)
     count = (uint32_t)left;
@@ -221,7 +221,7 @@ static void read_words(const struct observer_thread_status *seen, struct observe
     evidence->word_count = count;
 }
 
-/* Whether it is time to read what was counted for thread TID and SLOT. */
+/* Whether the counters of thread TID and SLOT are due. */
 static bool take_counters(int32_t tid, uint32_t slot, uint64_t now_ns, struct observer_evidence_times *times) {
   uint32_t place = ((uint32_t)tid ^ slot * 31) % OBSERVER_COUNTED_THREADS_MAX;
   if (times->tids[place] == tid && times->slots[place] == slot && now_ns < times->next_ns[place])

@@ -7,12 +7,12 @@
 
 #include <string.h>
 
-/* The most stalls that are noted at a time, and the most bytes of lines in a run. */
+/* Maximum number of noted stalls at a time, and of bytes of lines in a run. */
 enum { NOTED_MAX = 32, LINES_BYTES_MAX = 512 << 10 };
-/* The time between two looks at stalls that are noted. */
+/* Time between two checks of noted stalls. */
 static const uint64_t interval_ns = UINT64_C(250000000);
 
-/* The stalls whose last line in the file is not "over". Used by the thread that writes notes only. */
+/* The stalls whose last line in the file is not "over". Used only by the thread that writes notes. */
 static struct noted {
   uint64_t item; /* 0: none */
   uint64_t next_age_ns;
@@ -20,7 +20,7 @@ static struct noted {
 } noted[NOTED_MAX];
 static size_t lines_bytes;
 
-/* A frame takes 18 characters at most. */
+/* A frame takes at most 18 characters. */
 struct line {
   size_t length;
   char text[OBSERVER_LAST_FRAMES * 20 + 256 + CPROCESS_CHECKSUM_LENGTH];
@@ -38,7 +38,7 @@ static void put_text(struct line *line, const char *text, size_t length) {
   line->length += length;
 }
 
-/* Puts a space and NUMBER, to the base of 10 or 16. */
+/* Adds the character BEFORE and NUMBER in base 10 or 16. */
 static void put_number(struct line *line, uint64_t number, unsigned base, char before) {
   char digits[21];
   size_t place = sizeof digits;
@@ -104,7 +104,7 @@ static struct noted *find(uint32_t slot, uint64_t item) {
   return NULL;
 }
 
-/* Writes "over" for stalls that have ended or been recorded. Returns how long until the next look. */
+/* Writes "over" for stalls that have ended or been recorded. Returns the time until the next check. */
 static uint64_t end_noted(const struct observer_stall *table) {
   bool goes_on = false;
   for (int index = 0; index < NOTED_MAX; index++) {
@@ -122,7 +122,7 @@ static uint64_t end_noted(const struct observer_stall *table) {
   return goes_on ? interval_ns : UINT64_MAX;
 }
 
-/* Notes the stall in SLOT if a note is due. Returns how long until one may be, UINT64_MAX if it needs none. */
+/* Notes the stall in SLOT if a note is due. Returns the time until one might be due, UINT64_MAX if none is needed. */
 static uint64_t note(uint32_t slot, const struct observer_stall *entry) {
   struct observer_stall_snapshot view;
   observer_stall_read(entry, &view);

@@ -17,8 +17,8 @@
 
 static _Atomic uint32_t queue_owner, queue_target;
 
-/* Where glibc's struct pthread (nptl/descr.h) has the thread's id, and, on x86_64, its own address (tcbhead_t of
- * tls.h). */
+/* Offsets of the thread's ID in glibc's struct pthread (nptl/descr.h) and, on x86_64, of the address of the structure
+ * itself (tcbhead_t of tls.h). */
 #if defined(__x86_64__)
 enum { THREAD_ID = 0x2d0, THREAD_OWN = 0x10 };
 #else
@@ -74,8 +74,7 @@ void observer_holders_rest(struct observer_holders *holders, int32_t tid, uint64
   set_next(holders, tid, now_ns + HOLDER_REST_NS);
 }
 
-/* 0 where TID is a thread of this process, ESRCH where it is none, another errno value where the kernel does not tell.
- */
+/* Returns 0 if TID is a thread of this process, ESRCH if not, another errno value if the kernel does not report it. */
 static int thread_error(int32_t tid) {
   int saved_errno = errno;
   bool is_there = tid > 0 && syscall(SYS_tgkill, (pid_t)syscall(SYS_getpid), tid, 0) == 0;
@@ -88,15 +87,15 @@ static bool read_words(uint64_t address, uint32_t *words, size_t count) {
   return clinux_memory_read(address, words, count * sizeof *words);
 }
 
-/* Where the parts of glibc's locks are, in words (struct __pthread_mutex_s of struct_mutex.h, struct
- * __pthread_rwlock_arch_t of struct_rwlock.h: the same on x86_64 and aarch64). */
+/* Offsets of the parts of glibc's locks, in words (struct __pthread_mutex_s of struct_mutex.h, struct
+ * __pthread_rwlock_arch_t of struct_rwlock.h; identical on x86_64 and aarch64). */
 enum { MUTEX_LOCK = 0, MUTEX_OWNER = 2, MUTEX_USERS = 3, MUTEX_KIND = 4, MUTEX_WORDS = 5 };
 enum { RWLOCK_READERS = 0, RWLOCK_PHASE = 2, RWLOCK_WRITERS = 3, RWLOCK_WRITER = 6, RWLOCK_WORDS = 7 };
 
 enum {
-  CONTENDED = 2,          /* of a mutex: locked, and somebody waits (lowlevellock.h) */
+  CONTENDED = 2,          /* mutex: locked, with waiters (lowlevellock.h) */
   WRITE_LOCKED = 2,       /* PTHREAD_RWLOCK_WRLOCKED of pthread_rwlock_common.c */
-  WRITER_IS_AWAITED = 3,  /* the value that who waits for a writer expects: 1 | PTHREAD_RWLOCK_FUTEX_USED */
+  WRITER_IS_AWAITED = 3,  /* expected value when waiting for a writer: 1 | PTHREAD_RWLOCK_FUTEX_USED */
   MUTEX_KIND_MAX = 0x3ff, /* all flags of pthreadP.h */
   SHARED = 128,           /* PTHREAD_MUTEX_PSHARED_BIT */
   ROBUST = 16,            /* PTHREAD_MUTEX_ROBUST_NORMAL_NP */
@@ -113,7 +112,7 @@ static void set(struct observer_lock *lock, enum observer_lock_kind kind, uint64
     set_known(lock, kind, address, holder);
 }
 
-/* A lock whose word has its holder's id. */
+/* A lock whose word contains its owner's ID. */
 static void find_word(uint64_t address, struct observer_lock *lock) {
   uint32_t word;
   if (read_words(address, &word, 1))
@@ -125,10 +124,10 @@ static void find_mutex(uint64_t address, uint32_t expected, struct observer_lock
   if (!read_words(address, words, MUTEX_WORDS) || words[MUTEX_LOCK] != expected || words[MUTEX_KIND] > MUTEX_KIND_MAX)
     return;
   uint32_t owner = words[MUTEX_OWNER];
-  /* That of one which processes share may be a thread of another one. */
+  /* The owner of a process-shared mutex might be a thread of another process. */
   if ((words[MUTEX_KIND] & SHARED) != 0 || words[MUTEX_USERS] == 0 || owner == 0 || owner > CLINUX_TASKS_MAX)
     return;
-  /* Of a robust one the word itself has the owner. */
+  /* The word of a robust mutex contains the owner. */
   bool is_robust = (words[MUTEX_KIND] & ROBUST) != 0 && (expected & FUTEX_TID_MASK) == owner;
   if (expected != CONTENDED && !is_robust)
     return;
@@ -139,7 +138,7 @@ static void find_mutex(uint64_t address, uint32_t expected, struct observer_lock
   lock->is_orphaned = error == ESRCH;
 }
 
-/* WORD is which of the lock's is waited for. */
+/* WORD is the index of the lock's word that is waited for. */
 static void find_rwlock(uint64_t address, uint64_t word, struct observer_lock *lock) {
   uint32_t words[RWLOCK_WORDS];
   uint64_t begin = address - word * sizeof words[0];
@@ -148,10 +147,10 @@ static void find_rwlock(uint64_t address, uint64_t word, struct observer_lock *l
     set(lock, OBSERVER_LOCK_RWLOCK, begin, words[RWLOCK_WRITER]);
 }
 
-/* Where the parts of a lock of a FILE (_IO_lock_t of glibc's stdio-lock.h) are: words, and a pointer. */
+/* Offsets of the parts of a FILE's lock (_IO_lock_t of glibc's stdio-lock.h): words, and a pointer. */
 enum { STREAM_LOCK = 0, STREAM_COUNT = 1, STREAM_WORDS = 2, STREAM_OWNER = 8 };
 
-/* Its owner is told by the address of the thread's descriptor; false where what is at ADDRESS is no such lock. */
+/* Finds the owner by the address of its thread descriptor. Returns false if there is no such lock at ADDRESS. */
 static bool stream_owner(uint64_t address, uint32_t *owner) {
   uint64_t descriptor;
   return atomic_load_explicit(&knows_threads, memory_order_relaxed) &&
@@ -165,18 +164,18 @@ static void find_stream(uint64_t address, struct observer_lock *lock) {
     set(lock, OBSERVER_LOCK_STREAM, address, owner);
 }
 
-/* A thread's end: the kernel clears the word then (set_tid_address(2)). */
+/* The kernel clears the word when the thread ends (set_tid_address(2)). */
 static void find_thread(uint64_t address, uint32_t expected, struct observer_lock *lock) {
   uint32_t word;
   if (expected <= CLINUX_TASKS_MAX && read_words(address, &word, 1) && word == expected)
     set(lock, OBSERVER_LOCK_THREAD, address, word);
 }
 
-/* Where a struct dispatch_sync_context_s of libdispatch's (src/queue_internal.h) has what, in bytes from the word that
- * is waited for. */
+/* Offsets in libdispatch's struct dispatch_sync_context_s (src/queue_internal.h), in bytes from the word that is waited
+ * for. */
 enum { SYNC_QUEUE = -40, SYNC_WAITER = 4 };
 
-/* A queue that is the target of others has a few of those between it and what is waited for. */
+/* Maximum number of target queues between a queue and the one that is waited for. */
 enum { TARGETS_MAX = 8 };
 
 static void find_queue(int32_t tid, uint64_t address, struct observer_lock *lock) {
@@ -194,7 +193,7 @@ static void find_queue(int32_t tid, uint64_t address, struct observer_lock *lock
       set(lock, OBSERVER_LOCK_QUEUE, queue, owner & FUTEX_TID_MASK);
       return;
     }
-    /* Who waits for a queue has those already that lead to it: then its target is what is waited for. */
+    /* The waiting thread already owns the queues that lead to the awaited one, so it waits for their target. */
     if (target == 0 || !clinux_memory_read(queue + target, &queue, sizeof queue))
       return;
   }

@@ -9,7 +9,7 @@ const char *observer_machine_name(void) { return cunwind_host() ? cunwind_host()
 
 enum { RSP = 7 };
 
-/* In the order of DWARF's numbers: System V ABI, AMD64 supplement, figure 3.36. */
+/* In DWARF's order: System V ABI, AMD64 supplement, figure 3.36. */
 static const int context_register[] = {REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP, REG_R8,
                                        REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP};
 enum { REGISTERS = sizeof context_register / sizeof context_register[0] };
@@ -27,7 +27,7 @@ uint64_t observer_machine_sp(const struct unwind_registers *registers) { return 
 /* System V ABI, AMD64 supplement, section 3.2.2. */
 uint64_t observer_machine_red_zone(void) { return 128; }
 
-/* System V ABI, AMD64 supplement, section 3.4.6 of the TLS ABI: the word at %fs:0 is its own address. */
+/* System V ABI, AMD64 supplement, section 3.4.6 of the TLS ABI: the word at %fs:0 contains its own address. */
 uint64_t observer_machine_thread_pointer(void) {
   uint64_t pointer;
   __asm__("mov %%fs:0, %0" : "=r"(pointer));
@@ -51,7 +51,8 @@ void observer_machine_registers(const void *context, struct unwind_registers *re
 
 uint64_t observer_machine_sp(const struct unwind_registers *registers) { return registers->values[SP]; }
 
-/* Linux has none on this architecture (Procedure Call Standard for the Arm 64-bit Architecture, section 6.4.5). */
+/* Linux has no red zone on this architecture (Procedure Call Standard for the Arm 64-bit Architecture, section
+ * 6.4.5). */
 uint64_t observer_machine_red_zone(void) { return 0; }
 
 uint64_t observer_machine_thread_pointer(void) {

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <ucontext.h>
 
-/* What a signal's frame holds: the head of ucontext_t, the same on every architecture. */
+/* The head of ucontext_t in a signal frame; identical on all architectures. */
 struct context_head {
   uint64_t flags;
   uint64_t link;
@@ -20,11 +20,11 @@ _Static_assert(offsetof(ucontext_t, uc_link) == offsetof(struct context_head, li
                    offsetof(ucontext_t, uc_stack.ss_size) == offsetof(struct context_head, alternate_bytes),
                "contexts begin alike");
 
-/* Flags of a context that kernels set are few; anything else is not one. */
+/* Kernels set only the low flags of a context; other values are not a context. */
 enum { CONTEXT_FLAGS_MAX = 0xff };
 
-/* Finds the stack pointer of what was interrupted on the stack from LOW to HIGH by a signal whose frame is in COPY. The
- * frame tells which alternate stack was set, and lies on it. */
+/* Finds the interrupted stack pointer on the stack from LOW to HIGH, from a signal frame in COPY. The frame records the
+ * alternate stack and lies on it. */
 static bool interrupted_sp(const struct stack_copy *copy, uint64_t low, uint64_t high, uint64_t *sp) {
   for (uint64_t at = -copy->stack_start % 8; at + sizeof(ucontext_t) <= copy->stack_bytes; at += 8) {
     struct context_head head;

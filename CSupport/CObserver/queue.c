@@ -4,7 +4,7 @@
 
 #include <stdatomic.h>
 
-/* Of libdispatch, wherever that is linked; not in its headers for Linux. */
+/* Part of libdispatch, if linked; not in its headers for Linux. */
 extern void *dispatch_get_current_queue(void) __attribute__((weak));
 
 static _Atomic int32_t last_offset;
@@ -19,7 +19,7 @@ void observer_queue_know(const struct observer_queue_layout *layout) {
 
 static bool read_word(uint64_t address, uint64_t *word) { return clinux_memory_read(address, word, sizeof *word); }
 
-/* Counts from FIRST on. Returns 0 when what is counted does not lead to LAST, where the list ends. */
+/* Counts items from FIRST on. Returns 0 if the list does not lead to LAST, its end. */
 static uint32_t count(uint64_t first, uint64_t last, uint32_t next) {
   uint64_t item = first, following;
   for (uint32_t found = 1; found <= OBSERVER_WAITING_MAX; found++) {
@@ -27,7 +27,7 @@ static uint32_t count(uint64_t first, uint64_t last, uint32_t next) {
       return 0;
     if (item == last)
       return found;
-    /* One that is being added is the last one already, and the one before it does not know yet. */
+    /* A new item is stored as the last one before the previous item links to it. */
     if (following == 0)
       return 0;
     item = following;
@@ -43,7 +43,7 @@ uint32_t observer_queue_count(const struct observer_queue_layout *layout, uint64
     if (!read_word(first_address, &first) || !read_word(last_address, &last) || first == 0 || last == 0)
       return 0;
     uint32_t found = count(first, last, layout->next);
-    /* What is taken up meanwhile may be freed, and lead elsewhere. */
+    /* An item that is started meanwhile might be freed, and its link be invalid. */
     if (found > 0 && read_word(first_address, &again) && again == first)
       return found;
   }

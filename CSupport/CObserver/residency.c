@@ -38,8 +38,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Calls to no effect what is called when something is stuck: the loader looks a function up when it is called first, in
- * tables that may not be in memory. */
+/* Calls the functions that are needed when the process is stuck, without effect: the loader resolves a function at its
+ * first call, in tables that might not be in memory. */
 static void bind_calls(void) {
   int saved_errno = errno;
   struct timespec none = {0};
@@ -64,7 +64,7 @@ static void bind_calls(void) {
 bool observer_keep_own_code_resident(void) {
   static const struct {
     void (*function)(void);
-    size_t bytes; /* on either side: how long the file's code is, about */
+    size_t bytes; /* on either side: approximate size of the file's code */
   } own[] = {
 #define OWN(function, bytes) {(void (*)(void))(function), bytes}
       OWN(cprocess_abort_thread, 8 << 10),
@@ -84,7 +84,7 @@ bool observer_keep_own_code_resident(void) {
       OWN(clinux_wait, 4 << 10),
       OWN(clinux_descriptor_is_ours, 4 << 10),
       OWN(clinux_memory_read_some, 8 << 10),
-      /* Of what the handler calls besides. */
+      /* Other functions that the handler calls. */
       OWN(observer_swift_task_note, 1 << 10),
       OWN(task_memory_layout, 1),
       OWN(observer_copy_own_stack, 1 << 10),
@@ -93,7 +93,7 @@ bool observer_keep_own_code_resident(void) {
       OWN(clinux_write, 4 << 10),
       OWN(clinux_process_is_kernels, 1 << 10),
       OWN(cprocess_text_take, 4 << 10),
-      /* Of the C library; a page each. */
+      /* Functions of the C library; one page each. */
       OWN(clock_gettime, 1),
       OWN(getpid, 1),
       OWN(getrusage, 1),

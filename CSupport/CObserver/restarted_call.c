@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-/* The number is loaded shortly before. */
+/* Number of bytes searched for the instruction that loads the call's number. */
 enum { CODE_BYTES = 64, PAGE = 4096 };
 
 static bool is_one_of(uint32_t number, const uint32_t *numbers, int count) {
@@ -16,7 +16,7 @@ static bool is_one_of(uint32_t number, const uint32_t *numbers, int count) {
 }
 
 int32_t observer_restarted_call_x86_64(const uint8_t *code, size_t length) {
-  /* poll, nanosleep, futex, clock_nanosleep: those of which the kernel keeps a restart_block. */
+  /* poll, nanosleep, futex, clock_nanosleep: the calls for which the kernel keeps a restart_block. */
   static const uint32_t calls[] = {7, 35, 202, 230};
   if (length < 2 || code[length - 2] != 0x0f || code[length - 1] != 0x05)
     return -1;
@@ -53,7 +53,7 @@ int32_t observer_restarted_call(uint64_t pc) {
   uint8_t code[CODE_BYTES];
   size_t length = sizeof code;
   if (!clinux_memory_read(pc - length, code, length)) {
-    /* The page before may be no code. */
+    /* The page before might not be code. */
     length = pc % PAGE;
     if (length == 0 || length >= sizeof code || !clinux_memory_read(pc - length, code, length))
       return -1;

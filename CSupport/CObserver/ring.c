@@ -7,11 +7,11 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* head is written by the writer, tail by the reader, each on a cache line of its own. Both only grow; the bytes
- * [tail, head) hold whole entries. */
+/* head is written by the writer, tail by the reader, each on its own cache line. Both only grow; the bytes [tail, head)
+ * hold whole entries. */
 struct observer_ring {
   _Alignas(64) _Atomic uint64_t head;
-  /* Those of the first ring are used by all that have the same reader. */
+  /* The first ring's are used by all rings with the same reader. */
   _Atomic uint32_t own_published;
   _Atomic uint64_t own_order;
   _Atomic uint32_t *published; /* counts events; the reader waits on it */
@@ -24,10 +24,10 @@ struct observer_ring {
 _Static_assert(sizeof(struct observer_event) % 8 == 0, "events keep each other aligned");
 _Static_assert(sizeof(struct unwind_frame) % 8 == 0, "frames keep events aligned");
 
-/* Every entry begins with its length, so that a filler as short as one word is an entry too. */
+/* Every entry begins with its length, so a filler of a single word is also an entry. */
 struct entry {
-  uint32_t bytes;  /* of the whole entry, a multiple of 8 */
-  uint32_t filler; /* 1: takes up the end of the buffer, where the next event did not fit */
+  uint32_t bytes;  /* length of the whole entry, a multiple of 8 */
+  uint32_t filler; /* 1: fills the end of the buffer, where the next event did not fit */
 };
 
 struct observer_ring *observer_ring_create(size_t capacity) {
@@ -44,7 +44,8 @@ struct observer_ring *observer_ring_create(size_t capacity) {
   memset(ring, 0, sizeof *ring);
   ring->capacity = capacity;
   ring->bytes = memory;
-  /* The first page of a mapping takes the lock of the address space when it is touched, the others do not. */
+  /* The first access to a mapping's first page takes the lock of the address space; accesses to the other pages do
+   * not. */
   *(volatile uint8_t *)memory = 0;
   ring->published = &ring->own_published;
   ring->order = &ring->own_order;
@@ -73,7 +74,7 @@ void observer_ring_wait(const struct observer_ring *ring, uint32_t seen) {
 
 void observer_ring_wake_reader(struct observer_ring *ring) { clinux_notify(ring->published); }
 
-/* How many bytes are in use; to the writer. */
+/* Returns the number of bytes in use. Called by the writer. */
 static uint64_t used(const struct observer_ring *ring) {
   return atomic_load_explicit(&ring->head, memory_order_relaxed) -
          atomic_load_explicit(&ring->tail, memory_order_acquire);

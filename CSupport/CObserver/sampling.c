@@ -22,7 +22,8 @@ struct observer_sampling *observer_sampling_create(void) {
     return NULL;
   }
   sampling->work = memory;
-  /* The first page of a mapping takes the lock of the address space when it is touched, the others do not. */
+  /* The first access to a mapping's first page takes the lock of the address space; accesses to the other pages do
+   * not. */
   atomic_store_explicit(&sampling->work[0].item, 0, memory_order_relaxed);
   return sampling;
 }
@@ -51,7 +52,7 @@ static struct observer_work_snapshot read_once(const struct observer_work *work)
   view.tick_ns = atomic_load_explicit(&work->tick_ns, memory_order_relaxed);
   atomic_thread_fence(memory_order_acquire);
   uint64_t now = atomic_load_explicit(&work->item, memory_order_relaxed);
-  /* Two writes of the same work item in between differ in their time. */
+  /* Two writes of one work item have different times. */
   if (now != view.item || atomic_load_explicit(&work->tick_ns, memory_order_relaxed) != view.tick_ns)
     view.item = 0;
   return view;
@@ -59,7 +60,7 @@ static struct observer_work_snapshot read_once(const struct observer_work *work)
 
 struct observer_work_snapshot observer_work_read(const struct observer_sampling *sampling, uint32_t index) {
   struct observer_work_snapshot view = read_once(&sampling->work[index]);
-  /* The monitor was writing: it takes some nanoseconds, unless it has lost its processor. */
+  /* The monitor is writing, which takes some nanoseconds unless it is preempted. */
   for (int attempt = 0; attempt < 100 && view.item == 0; attempt++)
     view = read_once(&sampling->work[index]);
   return view;
@@ -77,7 +78,7 @@ void observer_work_lose(struct observer_sampling *sampling, uint32_t index, uint
 void observer_sampler_ready(struct observer_sampling *sampling, uint32_t number) {
   struct observer_sampler *sampler = &sampling->samplers[number];
   atomic_store_explicit(&sampler->tid, clinux_task_self(), memory_order_relaxed);
-  /* The monitor may have put it to work already: it stays so. */
+  /* The monitor might have activated it already; it stays active. */
   uint32_t absent = OBSERVER_SAMPLER_ABSENT;
   atomic_compare_exchange_strong_explicit(&sampler->state, &absent, OBSERVER_SAMPLER_SPARE, memory_order_release,
                                           memory_order_relaxed);

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* The table, and the process that it is of. */
+/* The table, and the process to which it belongs. */
 static struct observer_slot *_Atomic slots;
 static _Atomic uint32_t slots_process;
 static struct clinux_lock slots_lock;
@@ -19,32 +19,32 @@ struct observer_slot *observer_slot_table_if_any(void) {
   return atomic_load_explicit(&slots, memory_order_relaxed);
 }
 
-/* Settles what THREAD, which exits, has left marked in SLOT, if there is anything. A turn of a loop ends with its
- * thread: without this a loop whose owner forgot `end` would be reported as stalled for ever. Other work goes on
- * without it: a section may be ended by any thread, and who ran the last probe need not run the next. */
+/* Updates SLOT if the exiting THREAD has left it marked. A turn of a loop ends with its thread: otherwise a loop whose
+ * owner forgot `end` would be reported as stalled forever. Other work continues: any thread can end a section, and
+ * another thread can run the next probe. */
 static void leave(struct observer_slot *slot, struct observer_thread *thread) {
   uint64_t item = observer_slot_work_item(slot);
   if (item == OBSERVER_IDLE || atomic_load_explicit(&slot->thread, memory_order_relaxed) != thread)
     return;
   if (atomic_load_explicit(&slot->polled, memory_order_relaxed) == 0) {
-    /* Its entry may be another thread's soon. Who works on it from here on is not known. */
+    /* Its entry might soon be reused, and the next working thread is unknown. */
     struct observer_thread *expected = thread;
     atomic_compare_exchange_strong_explicit(&slot->thread, &expected, NULL, memory_order_relaxed, memory_order_relaxed);
     return;
   }
   if (atomic_load_explicit(&slot->end_time_wanted, memory_order_relaxed) == item)
     observer_slot_end_timed(slot);
-  /* Another thread may have begun the next one meanwhile. */
+  /* Another thread might have begun the next work item meanwhile. */
   atomic_compare_exchange_strong_explicit(&slot->began_ns, &item, OBSERVER_IDLE, memory_order_release,
                                           memory_order_relaxed);
 }
 
-/* Settles what THREAD, which exits, has left marked. */
+/* Updates all slots that the exiting THREAD has left marked. */
 static void leave_all(struct observer_thread *thread) {
   struct observer_slot *table = observer_slot_table_if_any();
   for (uint32_t index = 0; table && index < OBSERVER_SLOTS_MAX; index++) {
     if (atomic_load_explicit(&table[index].generation, memory_order_relaxed) == 0)
-      break; /* slots are taken in order of their index; from here on none was ever owned */
+      break; /* slots are taken in index order; later ones were never owned */
     leave(&table[index], thread);
   }
 }
@@ -76,7 +76,7 @@ void observer_slot_end_timed(struct observer_slot *slot) {
                           memory_order_relaxed);
     atomic_store_explicit(&slot->ended_item, item, memory_order_release);
   }
-  /* One work item, one exact end: the next work item's must not replace it before the monitor has read it. */
+  /* Each work item has one exact end: the next one must not replace it before the monitor has read it. */
   atomic_store_explicit(&slot->end_time_wanted, 0, memory_order_relaxed);
 }
 
@@ -96,7 +96,7 @@ struct observer_slot_snapshot observer_slot_read(const struct observer_slot *slo
   view.queue_head_address = atomic_load_explicit(&slot->queue_head_address, memory_order_relaxed);
   view.unwatched_ns = atomic_load_explicit(&slot->unwatched_ns, memory_order_relaxed);
   view.exempt_ns = observer_exemption_sum(&slot->exemption);
-  /* began_ns is the sequence word: unchanged means that no owner changed in between. */
+  /* began_ns is the sequence word: unchanged means that the owner did not change in between. */
   atomic_thread_fence(memory_order_acquire);
   if (atomic_load_explicit(&slot->began_ns, memory_order_relaxed) != view.item)
     view.item = OBSERVER_IDLE;
@@ -125,7 +125,7 @@ uint64_t observer_slot_ended_ns(struct observer_slot *slot, uint64_t item, uint3
 
 static void set_limits(struct observer_slot *slot, bool polled, uint64_t suspicion_ns, uint64_t threshold_ns,
                        uint64_t early_interval_ns, uint64_t interval_ns) {
-  /* A reader that sees any of these also sees that the former owner's work item is over (observer_slot_read). */
+  /* A reader that sees any of these also sees that the former owner's work item has ended (observer_slot_read). */
   atomic_thread_fence(memory_order_release);
   atomic_store_explicit(&slot->polled, polled, memory_order_relaxed);
   atomic_store_explicit(&slot->suspicion_ns, suspicion_ns, memory_order_relaxed);
@@ -155,8 +155,8 @@ void observer_slot_set_task(struct observer_slot *slot, uint64_t task, uint32_t 
   atomic_store_explicit(&slot->owner_kind, OBSERVER_OWNER_TASK, memory_order_relaxed);
 }
 
-/* The lower bits of the word in which libdispatch's queues and pthread's locks keep their owner are the thread's id:
- * the kernel's FUTEX_TID_MASK. */
+/* libdispatch's queues and pthread's locks store the owner's thread ID in the lower bits of a word: the kernel's
+ * FUTEX_TID_MASK. */
 int32_t observer_slot_owner(uint64_t owner_tid_address) {
   uint32_t word = 0;
   return owner_tid_address != 0 && clinux_memory_read(owner_tid_address, &word, sizeof word)

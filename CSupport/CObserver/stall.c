@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* The table, and the process that it is of. */
+/* The table, and the process to which it belongs. */
 static struct observer_stall *_Atomic entries;
 static _Atomic uint32_t entries_process;
 static struct clinux_lock entries_lock;
@@ -53,7 +53,7 @@ void observer_stall_set_name(struct observer_stall *entry, uint32_t kind, const 
   uint64_t words[OBSERVER_NAME_WORDS] = {0};
   if (bytes > sizeof words) {
     bytes = sizeof words;
-    /* 10xxxxxx is the middle of a character in UTF-8. */
+    /* 10xxxxxx is a continuation byte in UTF-8. */
     while (bytes > 0 && ((uint8_t)text[bytes] & 0xc0) == 0x80)
       bytes--;
   }
@@ -82,7 +82,7 @@ bool observer_stall_set(struct observer_stall *entry, uint64_t item, uint64_t ag
   if (tid != 0)
     atomic_store_explicit(&entry->tid, tid, memory_order_relaxed);
   uintptr_t offset = (uintptr_t)entry - (uintptr_t)atomic_load_explicit(&entries, memory_order_relaxed);
-  /* Entries of tests are in other tables. */
+  /* Tests use entries in other tables. */
   if (offset < sizeof *entry * OBSERVER_SLOTS_MAX && offset / sizeof *entry >= observer_stall_used())
     atomic_store_explicit(&entries_used, (uint32_t)(offset / sizeof *entry) + 1, memory_order_relaxed);
   atomic_store_explicit(&entry->item, item, memory_order_release);

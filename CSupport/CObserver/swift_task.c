@@ -18,7 +18,7 @@ void observer_swift_task_note(struct stack_copy *copy) {
   copy->task = *(const volatile uint64_t *)(uintptr_t)place;
   if (copy->task == 0)
     return;
-  /* Just before it is forgotten here, a task that has been suspended may be resumed elsewhere, end, and be freed. */
+  /* A suspended task can be resumed elsewhere, end, and be freed just before this thread stops referring to it. */
   int context_before = clinux_context;
   clinux_context = CLINUX_HANDLERS_CONTEXT;
   if (!clinux_memory_read(copy->task + layout->allocation * sizeof copy->task_allocation, &copy->task_allocation,
@@ -27,7 +27,7 @@ void observer_swift_task_note(struct stack_copy *copy) {
   clinux_context = context_before;
 }
 
-/* Finds the task that thread TID runs, and its newest allocation. Returns false when it runs none. */
+/* Finds the task that thread TID runs, and its newest allocation. Returns false if it runs none. */
 static bool find_current(int32_t tid, uint64_t *task, uint64_t *allocation) {
   uint64_t pointer;
   const struct observer_task_layout *layout = task_memory_layout();
@@ -41,15 +41,14 @@ uint64_t observer_swift_task_current(int32_t tid) {
   return find_current(tid, &task, &allocation) ? task : 0;
 }
 
-/* Finds who awaited the function that TASK ran when ALLOCATION was its newest. Returns false when that is not known any
- * more. */
+/* Finds the callers of the function that TASK ran when ALLOCATION was its newest. Returns false if they are unknown. */
 static bool callers_of_running(const struct observer_task_layout *layout, const struct task *task, uint64_t allocation,
                                struct task_chain *chain) {
   if (!task_memory_has_allocation(task->words[layout->allocation], allocation))
     return false;
   if (task_memory_newest_chain(allocation, true, chain))
     return true;
-  /* It is in its first function, whose context is not allocated. The last of any chain is that one's. */
+  /* It is in its first function, whose context is not allocated. The last function of every chain is that context's. */
   if (!task_memory_chain(task->words[RESUME_CONTEXT], true, chain))
     return false;
   chain->functions[0] = chain->functions[chain->count - 1];
@@ -57,12 +56,12 @@ static bool callers_of_running(const struct observer_task_layout *layout, const 
   return !chain->is_cut;
 }
 
-/* Finds where TASK, which does not run, resumes, and who awaits that. */
+/* Finds the resume point of TASK, which is not running, and its callers. */
 static bool callers_of_suspended(const struct task *task, struct task_chain *chain) {
   uint64_t resumes = task->words[RESUME_FUNCTION];
   if (!task_memory_is_code(resumes) || !task_memory_chain(task->words[RESUME_CONTEXT], true, chain))
     return false;
-  /* What waits for a continuation has a context of its own, and resumes where that does. */
+  /* A function that waits for a continuation has its own context, and resumes where that does. */
   if (chain->functions[0] == resumes)
     return true;
   if (chain->count == CONTEXTS_MAX) {
@@ -74,7 +73,7 @@ static bool callers_of_suspended(const struct task *task, struct task_chain *cha
   return true;
 }
 
-/* Makes room for COUNT frames in STACK, in front of the frame NUMBER. Returns for how many there is some. */
+/* Makes room for COUNT frames in STACK, in front of frame NUMBER. Returns the number of frames that fit. */
 static uint32_t make_room(struct unwind_stack *stack, uint32_t number, uint32_t count) {
   uint32_t room = UNWIND_FRAMES_MAX - stack->count;
   count = count < room ? count : room;
@@ -85,7 +84,7 @@ static uint32_t make_room(struct unwind_stack *stack, uint32_t number, uint32_t 
   return count;
 }
 
-/* Takes COUNT frames out of STACK, from the frame NUMBER on. */
+/* Removes COUNT frames from STACK, from frame NUMBER on. */
 static void remove_frames(struct unwind_stack *stack, uint32_t number, uint32_t count) {
   memmove(&stack->frames[number], &stack->frames[number + count],
           (stack->count - number - count) * sizeof stack->frames[0]);
@@ -94,7 +93,7 @@ static void remove_frames(struct unwind_stack *stack, uint32_t number, uint32_t 
     stack->joined_from -= count;
 }
 
-/* Whether CHILD, which is at ADDRESS, is what PARENT waits for, or one of the group that it waits for. */
+/* Whether PARENT waits for CHILD, which is at ADDRESS, or for its group. */
 static bool awaits(const struct observer_task_layout *layout, const struct task *parent, uint64_t parent_address,
                    const struct task *child, uint64_t address) {
   struct task_record record;
@@ -102,7 +101,7 @@ static bool awaits(const struct observer_task_layout *layout, const struct task 
   return awaited != 0 && (awaited == address || awaited == child->words[layout->parent + GROUP]);
 }
 
-/* Puts the functions of CHAIN into STACK, in front of the frame NUMBER. Returns the number of that frame then. */
+/* Inserts the functions of CHAIN into STACK, in front of frame NUMBER. Returns the new number of that frame. */
 static uint32_t insert(struct unwind_stack *stack, uint32_t number, const struct task_chain *chain) {
   uint32_t count = make_room(stack, number, chain->count);
   for (uint32_t index = 0; index < count; index++)
@@ -113,18 +112,18 @@ static uint32_t insert(struct unwind_stack *stack, uint32_t number, const struct
   return number + count;
 }
 
-/* Adds the callers of the parents of TASK, which is at ADDRESS, to STACK, in front of the frame NUMBER, where its own
- * end: of those that wait for it. Returns the number of that frame then. */
+/* Inserts the callers of those ancestors of TASK, which is at ADDRESS, that wait for it, into STACK in front of frame
+ * NUMBER, where TASK's own callers end. Returns the new number of that frame. */
 static uint32_t insert_parents(const struct observer_task_layout *layout, struct unwind_stack *stack, uint32_t number,
                                struct task *task, uint64_t address, struct task_chain *chain) {
   for (int seen = 0; seen < GENERATIONS_MAX && task->words[FLAGS] & IS_CHILD; seen++) {
     struct task child = *task;
     uint64_t parent = child.words[layout->parent];
-    /* Behind a chain that is cut callers are missing. */
+    /* A truncated chain lacks its outer callers. */
     if (stack->frames[number - 1].kind != UNWIND_TASK_START)
       return number;
     bool is_read = task_memory_read(layout, parent, task);
-    /* What does something else meanwhile is no caller. */
+    /* A parent that has moved on is not a caller. */
     if (is_read &&
         (task_memory_state(layout, task) == OBSERVER_TASK_RUNNING || !awaits(layout, task, parent, &child, address)))
       return number;
@@ -137,8 +136,7 @@ static uint32_t insert_parents(const struct observer_task_layout *layout, struct
   return number;
 }
 
-/* Where a task was when its stack was taken: on a thread that was blocked, or with an allocation that it had made, or
- * suspended. */
+/* The position of a task when its stack was sampled: on a blocked thread, with one of its allocations, or suspended. */
 struct whereabouts {
   uint64_t address;
   int32_t blocked_tid;
@@ -146,7 +144,7 @@ struct whereabouts {
   uint64_t allocation;
 };
 
-/* Whether TASK is where it was then. */
+/* Whether TASK is still at the position THEN. */
 static bool is_there(const struct observer_task_layout *layout, const struct task *task,
                      const struct whereabouts *then) {
   struct task now;
@@ -163,9 +161,9 @@ static bool is_there(const struct observer_task_layout *layout, const struct tas
          now.words[RESUME_CONTEXT] == task->words[RESUME_CONTEXT];
 }
 
-/* Adds the functions of CHAIN, of TASK, which was at THEN, to STACK, in front of the frame NUMBER, and then those of
- * its parents. A task that has gone on may have ended, and its parents have gone on with it: what they do tells nothing
- * then. */
+/* Inserts the functions of CHAIN, the callers of TASK at the position THEN, into STACK in front of frame NUMBER, and
+ * then its ancestors' callers. If the task has moved on, it might have ended and its parents have moved on too; their
+ * callers are then dropped. */
 static void insert_all(const struct observer_task_layout *layout, struct unwind_stack *stack, uint32_t number,
                        const struct task *task, const struct whereabouts *then, struct task_chain *chain) {
   struct task each = *task;
@@ -178,7 +176,7 @@ static void insert_all(const struct observer_task_layout *layout, struct unwind_
   stack->frames[own - 1].kind = UNWIND_CHILD_START;
 }
 
-/* The number of the innermost frame of STACK that calls what tasks resume in; 0 if there is none. */
+/* Returns the index of STACK's innermost frame that calls the functions in which tasks resume; 0 if there is none. */
 static uint32_t find_runner(const struct observer_task_layout *layout, const struct unwind_stack *stack) {
   for (uint32_t number = 1; number < stack->count; number++)
     if (stack->frames[number].kind == UNWIND_RETURN_ADDRESS && stack->frames[number].offset != UNWIND_NO_OFFSET &&
@@ -193,7 +191,7 @@ uint64_t observer_swift_task_callers(const struct stack_copy *copy, struct unwin
   uint64_t address = copy->task, allocation = copy->task_allocation;
   const struct observer_task_layout *layout = task_memory_layout();
   uint32_t number = layout ? find_runner(layout, stack) : 0;
-  /* Of a thread that was blocked it is looked up only here: finding one takes a walk through all of them. */
+  /* The task of a blocked thread is looked up only here, because that takes a walk through all threads. */
   bool is_blocked = copy->blocked_tid != 0;
   if (number == 0 || (address == 0 && !is_blocked))
     return address;
@@ -221,7 +219,7 @@ void observer_swift_task_label(const struct observer_task_layout *layout, uint64
   uint64_t object = task_memory_local(task.words[layout->locals], layout->label_key);
   if (object == 0 || !clinux_memory_read(object + FIRST_PROPERTY, label, sizeof *label) ||
       label->bytes > sizeof label->text ||
-      /* It was there all the time. */
+      /* The label was valid during the read. */
       !task_memory_read(layout, address, &task) ||
       task_memory_local(task.words[layout->locals], layout->label_key) != object)
     label->bytes = 0;
@@ -239,7 +237,7 @@ void observer_swift_task_known_label(uint64_t address, uint32_t id, struct obser
   if (address == 0 || !layout)
     return;
   observer_swift_task_label(layout, address, label);
-  /* Where it was, there may be another one. */
+  /* Another task might be at this address. */
   if (id != 0 && !observer_swift_task_is(address, id))
     label->bytes = 0;
 }
@@ -265,7 +263,7 @@ void observer_swift_task_waiters(const struct observer_task_waiters *waiters, st
     uint32_t last = stack->count;
     while (last > 0 && stack->frames[last - 1].kind != UNWIND_TASK_START)
       last--;
-    /* Where a chain ends early, what comes then is not its caller. */
+    /* If a chain is truncated, the next task is not its caller. */
     if (last == 0)
       return;
     stack->frames[last - 1].kind = UNWIND_CHILD_START;

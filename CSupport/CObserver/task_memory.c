@@ -20,13 +20,13 @@ const struct observer_task_layout *task_memory_layout(void) {
   return atomic_load_explicit(&is_known, memory_order_acquire) ? &known : NULL;
 }
 
-/* What contexts and allocations begin with. */
+/* The beginning of contexts and allocations. */
 struct context_head {
   uint64_t parent, resume;
 };
 struct allocation_head {
   uint64_t previous, slab;
-  struct context_head content; /* which may be a context */
+  struct context_head content; /* possibly a context */
 };
 
 bool task_memory_is_code(uint64_t address) {
@@ -50,7 +50,7 @@ bool task_memory_chain(uint64_t address, bool knows_modules, struct task_chain *
   return true;
 }
 
-/* Goes from one allocation to the one before it. Returns false when there is none. */
+/* Moves *ADDRESS to the previous allocation. Returns false if there is none. */
 static bool previous_allocation(uint64_t *address, struct allocation_head *head) {
   if (*address == 0 || *address % 8 != 0 || !clinux_memory_read(*address, head, sizeof *head))
     return false;
@@ -79,7 +79,7 @@ bool task_memory_has_allocation(uint64_t address, uint64_t allocation) {
 }
 
 /* A task-local value, in a list from the innermost binding outwards (TaskLocal::Item of include/swift/ABI/TaskLocal.h).
- * The lower bits of a link say what it is a part of. */
+ * The low bits of a link give the kind of the entry. */
 struct local {
   uint64_t link, key, type, value;
 };
@@ -90,7 +90,7 @@ uint64_t task_memory_local(uint64_t link, uint64_t key) {
   for (int seen = 0; seen < LOCALS_MAX && (link & ~(uint64_t)LINK_BITS) != 0; seen++, link = local.link) {
     if (!clinux_memory_read(link & ~(uint64_t)LINK_BITS, &local, sizeof local))
       return 0;
-    /* What is no value has bits of its own, and nothing behind its first word but what was there before. */
+    /* Other entries have kind bits set, and stale memory behind their first word. */
     if ((local.link & LINK_BITS) == 0 && local.key == key)
       return local.value;
   }
@@ -136,7 +136,7 @@ enum observer_task_state task_memory_state(const struct observer_task_layout *la
   return status & IS_COMPLETE   ? OBSERVER_TASK_COMPLETE
          : status & IS_RUNNING  ? OBSERVER_TASK_RUNNING
          : status & IS_ENQUEUED ? OBSERVER_TASK_ENQUEUED
-         /* Who gives up his turn waits for the next one. */
+         /* A task that has yielded waits for its next turn. */
          : task_memory_has_yielded(layout, task) ? OBSERVER_TASK_ENQUEUED
                                                  : OBSERVER_TASK_SUSPENDED;
 }
@@ -156,7 +156,7 @@ uint64_t observer_swift_task_resumes(const struct observer_task_layout *layout, 
   struct task task, again;
   bool is_suspended = task_memory_read(layout, address, &task) &&
                       task_memory_state(layout, &task) == OBSERVER_TASK_SUSPENDED &&
-                      /* It has been so all the time. */
+                      /* It was suspended during the whole read. */
                       task_memory_read(layout, address, &again) &&
                       memcmp(task.words, again.words, (RESUME_CONTEXT + 1) * sizeof task.words[0]) == 0 &&
                       task.words[layout->status] == again.words[layout->status];

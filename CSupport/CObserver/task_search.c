@@ -7,14 +7,14 @@
 #include <string.h>
 #include <unwind.h>
 
-/* Of libswift_Concurrency, wherever that is linked. */
+/* Part of libswift_Concurrency, if linked. */
 extern const char swift_task_getCurrent[] __attribute__((weak));
 
 bool observer_swift_task_storage(int64_t *begin, int64_t *end) {
   return swift_task_getCurrent && clinux_thread_pointer_storage(swift_task_getCurrent, begin, end) == 0;
 }
 
-/* Whether CHAIN is that of a function that has called itself LEVELS times. */
+/* Whether CHAIN belongs to a function that has called itself LEVELS times. */
 static bool has_levels(const struct task_chain *chain, uint32_t levels) {
   if (chain->count <= levels)
     return false;
@@ -24,11 +24,11 @@ static bool has_levels(const struct task_chain *chain, uint32_t levels) {
   return chain->functions[levels] != chain->functions[0];
 }
 
-/* The functions of the frames around this file's own, as they come. */
+/* The functions of the frames around this file's own frame, in order. */
 struct frames {
-  uint64_t caller;   /* an address in the function that asks */
-  bool has_caller;   /* its frame has been found */
-  uint64_t function; /* of the frame behind that */
+  uint64_t caller;   /* an address in the calling function */
+  bool has_caller;   /* the calling function's frame has been found */
+  uint64_t function; /* the function of the next frame */
 };
 
 static _Unwind_Reason_Code add_frame(struct _Unwind_Context *context, void *state) {

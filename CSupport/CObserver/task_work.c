@@ -4,7 +4,7 @@
 #include "clinux_memory.h"
 #include "clinux_thread_pointer.h"
 
-/* How urgent it is to look at what is in a state. */
+/* Priority of sampling a task in STATE. */
 static int urgency(enum observer_task_state state) {
   return state == OBSERVER_TASK_RUNNING     ? 3
          : state == OBSERVER_TASK_ENQUEUED  ? 2
@@ -12,8 +12,8 @@ static int urgency(enum observer_task_state state) {
                                             : 0;
 }
 
-/* Finds the task that TASK, which is at ADDRESS, waits for: one whose value it awaits, or one of the group that it
- * waits for, of which those that are most urgent come in turn. Returns 0 if there is none that is not done. */
+/* Finds the task that TASK, which is at ADDRESS, waits for: the one whose value it awaits, or a member of the awaited
+ * group, selected by TURN among those of the highest urgency. Returns 0 if there is none, or all have completed. */
 static uint64_t find_awaited(const struct observer_task_layout *layout, const struct task *task, uint64_t address,
                              uint32_t turn) {
   struct task_record record;
@@ -50,7 +50,7 @@ static uint64_t find_awaited(const struct observer_task_layout *layout, const st
 
 /* A thread's task and executor. */
 struct runs {
-  uint64_t task, identity, preference; /* the executors': its own, and the one that the task prefers */
+  uint64_t task, identity, preference; /* the thread's executor, and the one that the task prefers */
   bool is_pool;
 };
 
@@ -77,15 +77,14 @@ static int32_t find_thread(const struct observer_task_layout *layout, uint64_t t
   return 0;
 }
 
-/* Whether what has PRIORITY could run on the thread that RUNS is of. What runs for an actor may have another priority
- * than the thread. */
+/* Whether work with PRIORITY could run on the thread described by RUNS. Work for an actor can have another priority
+ * than its thread. */
 static bool is_candidate(const struct runs *runs, uint8_t priority) {
   return runs->is_pool && (runs->identity != 0 || observer_swift_task_priority(runs->task) == priority);
 }
 
-/* Finds a thread that is in the way of TASK, which is at ADDRESS and enqueued: what runs on the executor that it is
- * enqueued on, or, for none, one of the pool's that has its priority; of several the one whose
- * turn it is. IS_ON_ACTOR says which of the two. */
+/* Finds a thread that TASK, which is at ADDRESS and enqueued, waits for: one that runs on its executor or, without an
+ * executor, a pool thread with its priority, selected by TURN. Sets *IS_ON_ACTOR to which of the two it is. */
 static int32_t find_in_the_way(const struct observer_task_layout *layout, const struct task *task, uint64_t address,
                                uint32_t turn, bool *is_on_actor) {
   struct clinux_thread_walk walk = {0};
@@ -95,20 +94,20 @@ static int32_t find_in_the_way(const struct observer_task_layout *layout, const 
   uint8_t priority = (uint8_t)(task->words[FLAGS] >> FLAGS_PRIORITY_SHIFT);
   struct task_record record;
   uint64_t executor = task_memory_dependency(layout, task, address, &record);
-  /* Who has given up his turn waits for one of the pool's. */
+  /* A task that has yielded waits for a pool thread. */
   if (!(task->words[layout->status] & IS_ENQUEUED) && task_memory_has_yielded(layout, task))
     executor = record.content[1] = 0;
   while (clinux_thread_pointer_next(&walk)) {
     if (!read_runs(layout, &walk.here, &runs))
       continue;
-    /* It is enqueued on one of them. */
+    /* TASK is enqueued on this executor. */
     if (executor != 0 && (executor == runs.identity || executor == runs.preference)) {
       *is_on_actor = executor == runs.identity;
       return walk.here.tid;
     }
     count += is_candidate(&runs, priority);
   }
-  /* Actors without an executor of their own have the pool's threads; whose others have, is not known. */
+  /* Actors without a custom executor run on pool threads; the threads of other executors are unknown. */
   if (count == 0 || record.content[1] != 0)
     return 0;
   uint32_t wanted = turn % count;
@@ -119,7 +118,7 @@ static int32_t find_in_the_way(const struct observer_task_layout *layout, const 
   return found;
 }
 
-/* Whether TASK is a child of the task at ADDRESS, or of one of its children. */
+/* Whether TASK is a descendant of the task at ADDRESS. */
 static bool is_descendant(const struct observer_task_layout *layout, const struct task *task, uint64_t address) {
   struct task each = *task;
   for (int generation = 0; generation < GENERATIONS_MAX && each.words[FLAGS] & IS_CHILD; generation++) {
@@ -132,11 +131,11 @@ static bool is_descendant(const struct observer_task_layout *layout, const struc
   return false;
 }
 
-/* The most threads that work for one section at a time. */
+/* Maximum number of threads that work for one section at a time. */
 enum { MARKED_MAX = 16 };
 
-/* Finds a thread that runs a task with MARK, none of the descendants of the task at ADDRESS or of the task of WORK,
- * which is suspended; of several the one whose turn it is. Returns false if there is none. */
+/* Finds a thread that runs a task with MARK, selected by TURN. Descendants of the task at ADDRESS, and of WORK's task,
+ * which is suspended, are excluded. Returns false if there is none. */
 static bool find_marked(const struct observer_task_layout *layout, uint64_t address, uint32_t turn, uint64_t mark,
                         struct observer_task_work *work) {
   struct clinux_thread_walk walk = {0};
@@ -188,7 +187,7 @@ void observer_swift_task_find(uint64_t address, uint32_t id, uint32_t turn, uint
     }
     if (next == 0 || !task_memory_read(layout, next, &task))
       break;
-    /* Somebody else's child is none of it. */
+    /* `next` is not a child of the waiting task. */
     if (!(task.words[FLAGS] & IS_CHILD) || task.words[layout->parent] != before)
       work->waiters.tasks[work->waiters.count++] = before;
     work->task = next;

@@ -22,23 +22,23 @@
 
 _Thread_local struct observer_thread *observer_thread_self;
 
-/* Registration and exit are serialised by this lock. Only watched threads take it, never the monitor or the handler. */
+/* Serializes registration and exit. Only watched threads take it, never the monitor or the handler. */
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct observer_thread *threads; /* mapped on the first registration, never unmapped */
-static _Atomic uint32_t threads_used;   /* entries that were ever used: [0, threads_used) */
+static _Atomic uint32_t threads_used;   /* number of entries that were ever used */
 static _Atomic uint32_t threads_live;
 static pthread_key_t exit_key;
 static bool exit_key_made;
 
-/* What is called on a thread that exits; NULL: nothing. */
+/* Called on an exiting thread; NULL: none. */
 static void (*_Atomic ends_thread)(struct observer_thread *thread);
 
 void observer_thread_at_exit(void (*ends)(struct observer_thread *thread)) {
   atomic_store_explicit(&ends_thread, ends, memory_order_release);
 }
 
-/* Takes back the alternate stack that the thread of ENTRY, the calling one, was given. One that the service has set
- * since is its own business. */
+/* Removes the alternate stack that the calling thread, of ENTRY, was given. A stack that the service has set since is
+ * left in place. */
 static void remove_alternate_stack(struct observer_thread *entry) {
   stack_t now, none = {.ss_flags = SS_DISABLE};
   if (!entry->alternate || sigaltstack(NULL, &now) != 0)
@@ -48,7 +48,7 @@ static void remove_alternate_stack(struct observer_thread *entry) {
   entry->alternate = NULL;
 }
 
-/* Gives an exiting thread's entry back. Waits for nobody: who holds the entry frees it. */
+/* Releases an exiting thread's entry without waiting: holders free it. */
 static void thread_exits(void *entry) {
   struct observer_thread *self = entry;
   void (*ends)(struct observer_thread * thread) = atomic_load_explicit(&ends_thread, memory_order_acquire);
@@ -60,8 +60,8 @@ static void thread_exits(void *entry) {
   atomic_fetch_and_explicit(&self->state, ~(uint32_t)OBSERVER_THREAD_LIVE, memory_order_acq_rel);
 }
 
-/* Runs in the child after fork(2), in its only thread. The threads of the parent are not there, nor are those that held
- * their entries. The lock may have been held by one of them. */
+/* Runs in the child after fork(2), in its only thread. The parent's threads and the holders of their entries do not
+ * exist. One of them might have held the lock. */
 static void forget_parent(void) {
   pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
   registry_lock = unlocked;
@@ -74,12 +74,12 @@ static void forget_parent(void) {
   observer_thread_self = NULL;
 }
 
-/* The kernel keeps so much below the main thread's stack free of other mappings, at least (arch/x86/mm/mmap.c,
+/* Minimum space that the kernel keeps free of other mappings below the main thread's stack (arch/x86/mm/mmap.c,
  * arch/arm64 by mm/util.c: mmap_base). */
 #define MAIN_STACK_BYTES_MAX (UINT64_C(128) << 20)
 
-/* The calling thread's stack, for bounding the copy. Unknown bounds are not an error: the copy is then made page by
- * page with process_vm_readv. */
+/* Finds the calling thread's stack, to bound the copy. Unknown bounds are not an error: the copy is then made page by
+ * page. */
 static void find_stack(struct observer_thread *entry) {
   pthread_attr_t attributes;
   void *low = NULL;
@@ -91,17 +91,17 @@ static void find_stack(struct observer_thread *entry) {
   }
   uint64_t start = (uint64_t)(uintptr_t)low;
   uint64_t end = low ? start + size : 0;
-  /* Where the main thread's stack may grow without end (RLIMIT_STACK), the C library has it begin at whatever lies
-   * below, which may come nearer: stacks of coroutines in the heap, say, and gaps between them. */
+  /* If the main thread's stack is unlimited (RLIMIT_STACK), the C library reports its start at the next mapping below.
+   * A later mapping can be nearer, for example a coroutine's stack in the heap, with gaps between. */
   if (low && (pid_t)syscall(SYS_gettid) == getpid() && size > MAIN_STACK_BYTES_MAX)
     start = end - MAIN_STACK_BYTES_MAX;
   atomic_store_explicit(&entry->stack_low, start, memory_order_relaxed);
   atomic_store_explicit(&entry->stack_high, end, memory_order_relaxed);
 }
 
-/* Gives the calling thread, of ENTRY, an alternate stack with room for our signal and for STACK_BYTES more, the size of
- * the thread's own stack: handlers of the service that ask for an alternate stack have run on that one so far. Touches
- * the pages for our signal, so that the handler does not fault them in. Returns false if memory is refused. */
+/* Gives the calling thread, of ENTRY, an alternate stack with room for our signal and STACK_BYTES more, the size of its
+ * own stack: the service's handlers that request an alternate stack have used the thread's own stack until now. Touches
+ * the pages for our signal, so the handler does not cause page faults. Returns false if memory is refused. */
 static bool add_alternate_stack(struct observer_thread *entry, size_t stack_bytes, size_t signal_bytes) {
   size_t page = getauxval(AT_PAGESZ), bytes = (stack_bytes + signal_bytes + 2 * page - 1) / page * page;
   uint8_t *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -119,9 +119,9 @@ static bool add_alternate_stack(struct observer_thread *entry, size_t stack_byte
   return true;
 }
 
-/* Makes room for signals on the calling thread, of ENTRY, whose stack is known: for the kernel's frame (getauxval(3),
- * AT_MINSIGSTKSZ) and for our handler. sigaltstack(2) accepts 2,048 bytes, and processors have more registers than
- * that; the kernel would end the process. A later sigaltstack(2) goes unnoticed. */
+/* Ensures that the calling thread, of ENTRY, whose stack is known, has room for the kernel's signal frame
+ * (getauxval(3), AT_MINSIGSTKSZ) and our handler. sigaltstack(2) accepts 2,048 bytes, but some processors' registers
+ * need more; the kernel would then end the process. A later sigaltstack(2) is not noticed. */
 static enum observer_thread_room make_room(struct observer_thread *entry) {
   uint64_t low = atomic_load_explicit(&entry->stack_low, memory_order_relaxed);
   uint64_t high = atomic_load_explicit(&entry->stack_high, memory_order_relaxed);
@@ -218,19 +218,19 @@ void observer_thread_let_go(struct observer_thread *thread) {
   atomic_fetch_sub_explicit(&thread->state, OBSERVER_THREAD_HELD, memory_order_release);
 }
 
-/* Length of the ticks in which the kernel tells when threads were started; 0: not known. */
+/* Returns the tick length of the kernel's start times of threads; 0: unknown. */
 static uint64_t tick_ns(void) {
   uint64_t a_second = getauxval(AT_CLKTCK);
   return a_second > 0 ? UINT64_C(1000000000) / a_second : 0;
 }
 
-/* When the thread of this STAT file was started, CLOCK_BOOTTIME, rounded down: its field 22, in ticks (proc(5)).
- * UINT64_MAX when the text has no such field. */
+/* Parses the start time of a thread from its STAT file, CLOCK_BOOTTIME, rounded down: field 22, in ticks (proc(5)).
+ * Returns UINT64_MAX if the text has no such field. */
 static uint64_t started_ns(const char *text, long length) {
   long at = length;
   while (at > 0 && text[at - 1] != ')')
-    at--; /* the name before it may contain anything */
-  /* The field behind the name is the third. */
+    at--; /* the name before it can contain any character */
+  /* The field after the name is the third. */
   for (int field = 2; at < length && field < 22; at++)
     field += text[at] == ' ';
   uint64_t ticks = 0;
@@ -258,7 +258,7 @@ bool observer_thread_remains(const struct observer_thread *thread) {
     uint64_t started = started_ns(text, count);
     remains = started == UINT64_MAX || started <= atomic_load_explicit(&thread->registered_ns, memory_order_relaxed);
   } else {
-    /* Where /proc is not mounted, the kernel can still be asked whether there is such a thread. */
+    /* Without /proc the kernel can still report whether the thread exists. */
     remains = syscall(SYS_tgkill, (pid_t)syscall(SYS_getpid), tid, 0) == 0;
   }
   uint64_t at = atomic_load_explicit(&thread->self_address, memory_order_relaxed), self = 0;

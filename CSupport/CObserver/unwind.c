@@ -11,14 +11,14 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* For each context; NULL: none yet. */
+/* One for each context; NULL: none yet. */
 static struct unwinder *unwinders[CLINUX_CONTEXTS_MAX];
 
-/* LeakSanitizer's, in programs that were built with it (lsan_interface.h): what is in memory from mmap(2) is no leak.
- */
+/* LeakSanitizer's function, in programs built with it (lsan_interface.h): makes it search memory from mmap(2) for
+ * pointers. */
 __attribute__((weak)) void __lsan_register_root_region(const void *start, size_t length);
 
-/* The process that they are of (clinux_process.h). */
+/* The process to which they belong (clinux_process.h). */
 static uint32_t owner;
 
 static bool read_memory(void *context, uint64_t address, void *destination, size_t length) {
@@ -41,7 +41,7 @@ const char *observer_unwind_prepare(bool is_first) {
     return NULL;
   if (!cunwind_host())
     return "this processor architecture is not supported";
-  /* What is read of other stacks and of the heap belongs neither into core files nor to children, like the copies. */
+  /* Cached memory of other stacks and the heap must not get into core files or children, like the copies. */
   void *memory = observer_copy_map(cunwind_bytes());
   if (!memory)
     return "there is no memory for unwinding";
@@ -58,8 +58,7 @@ const char *observer_unwind_prepare(bool is_first) {
 }
 
 const char *observer_unwind_start(void) {
-  /* After fork(2) an unwinder may be in the middle of something that a thread of the parent's was doing, and is not
-   * mapped. */
+  /* After fork(2) the parent's unwinders are not mapped, and a thread of the parent might have been using one. */
   if (!clinux_process_is(owner))
     memset(unwinders, 0, sizeof unwinders);
   const char *missing = cunwind_load();

@@ -19,10 +19,10 @@ static uint64_t of_timeval(struct timeval time) {
   return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_usec * 1000;
 }
 
-/* Written before `main`, and never again. */
+/* Written only before `main`. */
 static struct cprocess_program_start program_start;
 
-/* As early as a constructor can be: the others are part of the launch. */
+/* As early as possible: later constructors are part of the launch. */
 __attribute__((constructor(101))) static void note_program_start(void) {
   int saved_errno = errno;
   struct rusage used = {0};
@@ -47,9 +47,9 @@ void cprocess_cpu_read(const struct cprocess_cpu_source *source, struct cprocess
   getrusage(RUSAGE_SELF, &used);
   cpu->user_ns = of_timeval(used.ru_utime);
   cpu->system_ns = of_timeval(used.ru_stime);
-  /* "cpu  user nice system idle iowait irq softirq steal …". A guest's time is part of the user's. */
+  /* "cpu  user nice system idle iowait irq softirq steal …". Guest time is part of user time. */
   char text[256];
-  /* Opened each time: the service may close what is not its own, and a child must not have it. */
+  /* Opened each time: the service might close a descriptor that it did not open, and children must not inherit it. */
   int descriptor = clinux_process_is_kernels("/proc/stat") ? open("/proc/stat", O_RDONLY | O_CLOEXEC) : -1;
   ssize_t count = descriptor < 0 ? 0 : read(descriptor, text, sizeof text);
   if (descriptor >= 0)

@@ -14,42 +14,41 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-/* SIGTERM only where it has its default action. */
+/* SIGTERM only if it has its default action. */
 static const int fatal_signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGABRT, SIGTERM};
 enum { FATAL_SIGNALS = sizeof fatal_signals / sizeof fatal_signals[0] };
 
-/* A fault that was found later, and is not repeated by the instruction that the handler returns to (memory tagging of
- * aarch64; not in every C library's headers). */
+/* An asynchronous fault, which the instruction that the handler returns to does not repeat (memory tagging of aarch64;
+ * not in all C libraries' headers). */
 enum { LATE_TAG_FAULT = 8 };
 
 static _Atomic int note_process;
 static _Atomic unsigned note_number;
-/* How long who dies waits: what a disk takes that is slow, and no more than `exit` waits. */
+/* Longest delay of a crash: the time of one slow disk write, and not more than the delay at exit. */
 static const uint64_t patience_ns = UINT64_C(1000000000);
 
-/* How long a process that is terminated waits for standard error to take the lines of pending reports. */
+/* Longest delay of SIGTERM until standard error accepts the lines of pending reports. */
 static const uint64_t lines_patience_ns = UINT64_C(100000000);
 
-/* Whether a signal has been noted: enum notice, changed by the one thread that notes it. */
+/* State of the record: enum notice, changed by the thread that makes it. */
 static _Atomic uint32_t notice;
 enum notice { NOTICE_NONE = 0, NOTICE_BEGUN = 1, NOTICE_PUT = 2 };
-/* How long that one is waited for, belongs to NOTICE_PUT. A thread that jumps out of its handler leaves it so. */
+/* Deadline of the record's write, valid with NOTICE_PUT. It stays if a thread jumps out of its handler. */
 static _Atomic uint64_t notice_deadline_ns;
 
-/* What was there before, written before the handler is installed. */
+/* The former actions, written before the handler is installed. */
 static struct sigaction former[FATAL_SIGNALS];
 static bool installed[FATAL_SIGNALS];
-/* Whether somebody else's handler was in its place when it was to be removed: that one may call it still. */
+/* Whether a handler of other code was in place at removal: it might still call this one. */
 static bool is_underneath[FATAL_SIGNALS];
-/* Whether the handler that was there before has returned to a process that lived on. */
+/* Whether the former handler has returned to a process that continued. */
 static _Atomic bool recovers[FATAL_SIGNALS];
 
-/* BEGIN ASYNC-SIGNAL-SAFE SECTION
- * Runs in the handler, on any thread, with any lock held. Allowed: plain memory,
- * atomics, bare system calls, sigaction. Forbidden: locks, allocation, stdio, anything that may enter the
- * loader or a language runtime. */
+/* BEGIN ASYNC-SIGNAL-SAFE SECTION Runs in the handler, on any thread, with any lock held. Allowed: plain memory,
+ * atomics, bare system calls, sigaction. Forbidden: locks, allocation, stdio, anything that might enter the loader or a
+ * language runtime. */
 
-/* Writes NUMBER in decimal to TEXT. Returns how many characters that are, at most 20. */
+/* Writes NUMBER in decimal to TEXT. Returns the number of characters, at most 20. */
 static size_t put_number(char *text, uint64_t number) {
   char digits[20];
   size_t count = 0;
@@ -62,7 +61,7 @@ static size_t put_number(char *text, uint64_t number) {
   return count;
 }
 
-/* The CRC-32 (that of zlib) of what had the checksum CHECKSUM with the LENGTH characters of TEXT behind it. */
+/* Extends CHECKSUM, a CRC-32 as in zlib, by the LENGTH characters of TEXT. */
 static unsigned add_checksum(unsigned checksum, const char *text, size_t length) {
   checksum = ~checksum;
   for (size_t index = 0; index < length; index++) {
@@ -79,7 +78,8 @@ static void put_digits(char *text, unsigned number) {
     *text++ = "0123456789abcdef"[number >> shift & 15];
 }
 
-/* Adds the checksum and the end to the first LENGTH characters of LINE, which has room for them. Returns the length. */
+/* Adds the checksum and the end to the first LENGTH characters of LINE, which has room for them. Returns the new
+ * length. */
 static size_t end_line(char *line, size_t length) {
   char digits[8];
   put_digits(digits, atomic_load(&note_number));
@@ -98,7 +98,7 @@ void cprocess_crash_write_line(char *line, size_t length) { crash_notes_write_no
 
 void cprocess_crash_wake(void) { crash_notes_wake(); }
 
-/* Has the line of WORD, which ends in a space, and of the time of day written. */
+/* Queues a line with WORD, which ends in a space, and the time of day. */
 static void put_time(const char *word) {
   char line[CRASH_NOTE_LENGTH_MAX];
   size_t length = strlen(word);
@@ -107,7 +107,8 @@ static void put_time(const char *word) {
   put_line(line, length);
 }
 
-/* Whether it was sent, or found long after what it tells of: not by the instruction that was interrupted. */
+/* Whether the signal was sent, or reports an error long after it occurred, instead of being raised by the interrupted
+ * instruction. */
 static bool is_asynchronous(int number, const siginfo_t *info) {
   return info->si_code <= 0 || number == SIGTERM || (number == SIGBUS && info->si_code == BUS_MCEERR_AO) ||
          (number == SIGSEGV && info->si_code == LATE_TAG_FAULT);
@@ -120,8 +121,8 @@ enum { BREAKPOINTS_COME_AGAIN = 1 };
 enum { BREAKPOINTS_COME_AGAIN = 0 };
 #endif
 
-/* Whether it comes again when the handler returns, because the instruction is repeated. A forbidden system call is
- * over by then. */
+/* Whether the signal occurs again when the handler returns, because the instruction is repeated. A forbidden system
+ * call is not repeated. */
 static bool comes_again(int number, const siginfo_t *info) {
   if (number == SIGTRAP)
     return BREAKPOINTS_COME_AGAIN && info->si_code == TRAP_BRKPT;
@@ -129,9 +130,9 @@ static bool comes_again(int number, const siginfo_t *info) {
          (number == SIGSEGV || number == SIGBUS || number == SIGILL || number == SIGFPE);
 }
 
-/* Notes that the process is about to end by a signal, and waits until that is written, for a second at most. Returns
- * whether it did: once, and not in a child of fork or vfork, which has the handler, and perhaps the descriptor, but no
- * business with the file. */
+/* Records that a signal is about to end the process, and waits for the write up to one second. Returns whether it did:
+ * once, and not in a child of fork or vfork, which inherits the handler, and perhaps the descriptor, but must not write
+ * to the file. */
 static bool note(int number, const siginfo_t *info, int process) {
   if (process != atomic_load(&note_process))
     return false;
@@ -140,13 +141,13 @@ static bool note(int number, const siginfo_t *info, int process) {
     uint32_t before = NOTICE_NONE;
     if (atomic_compare_exchange_strong(&notice, &before, NOTICE_BEGUN))
       break;
-    /* Another thread has died first, and its note would not be there if the process ended now. */
+    /* Another thread has died first, and its record would be lost if the process ended now. */
     if (before == NOTICE_BEGUN) {
       clinux_wait(&notice, NOTICE_BEGUN, deadline_ns);
     } else {
       uint64_t others_ns = atomic_load(&notice_deadline_ns);
       crash_notes_wait(others_ns < deadline_ns ? others_ns : deadline_ns);
-      /* Unless that one has recovered meanwhile. */
+      /* The record was revoked because the other thread has recovered. */
       if (atomic_load(&notice) == NOTICE_PUT)
         return false;
     }
@@ -170,7 +171,7 @@ static bool note(int number, const siginfo_t *info, int process) {
   return true;
 }
 
-/* Notes that it did not, and waits for what is left of the second. */
+/* Records that the signal did not end the process, and waits for the rest of the second. */
 static void take_back(int number) {
   char line[CRASH_NOTE_LENGTH_MAX] = "survived ";
   size_t length = 9;
@@ -185,9 +186,9 @@ static bool has_handler(const struct sigaction *action) {
   return (action->sa_flags & SA_SIGINFO) != 0 || (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN);
 }
 
-/* Whether the process ends by signal NUMBER, of which INFO tells, as soon as this handler returns. */
+/* Whether signal NUMBER with INFO ends the process as soon as this handler returns. */
 static bool is_end(int number, const siginfo_t *info, int process) {
-  /* abort(3) sends it to its own thread, and once more, with the default action, to whoever returns. */
+  /* abort(3) sends it to its own thread; if the handler returns, abort sends it again with the default action. */
   if (number == SIGABRT && info->si_code == SI_TKILL && info->si_pid == process)
     return true;
   struct sigaction now;
@@ -198,9 +199,9 @@ static bool is_end(int number, const siginfo_t *info, int process) {
   return comes_again(number, info) || (pending >> (number - 1) & 1) != 0;
 }
 
-/* Leaves the signal to the handler that was there before, with the flags and the mask that it had: ours was installed
- * with them. What is noted before it runs is taken back when it has returned to a process that lives on; from then on
- * it is noted only when it has made that the end. */
+/* Passes the signal to the former handler, with its flags and its mask, which were also used to install this one. A
+ * record made before the handler runs is revoked if it returns to a process that continues; from then on, a record is
+ * made only after the handler has made the signal fatal. */
 static void pass_on(int index, int number, siginfo_t *info, void *context, int process) {
   bool has_recovered = atomic_load(&recovers[index]);
   bool is_ours = !has_recovered && note(number, info, process);
@@ -218,7 +219,7 @@ static void pass_on(int index, int number, siginfo_t *info, void *context, int p
     take_back(number);
 }
 
-/* Has the fault come again in process 1, which gets only what the kernel forces on it. */
+/* Repeats the fault in process 1, which receives only signals that the kernel forces on it. */
 static void repeat(int number, void *context) {
   ucontext_t *interrupted = context;
 #if defined(__x86_64__)
@@ -237,12 +238,12 @@ static void repeat(int number, void *context) {
 #endif
 }
 
-/* Lets the signal end the process, as it would have done. */
+/* Lets the signal end the process. */
 static void die(int index, int number, siginfo_t *info, void *context, int process) {
-  /* The kernel keeps from process 1 what has no handler. */
+  /* The kernel withholds signals without a handler from process 1. */
   if (process == 1 && is_asynchronous(number, info))
     return;
-  /* Termination on request is an ending like exit; nothing more will be reported. */
+  /* Termination on request is an ending like exit; pending reports will not be delivered any more. */
   if (number == SIGTERM && process == atomic_load(&note_process))
     cprocess_pending_print(clinux_clock_ns() + lines_patience_ns);
   note(number, info, process);
@@ -253,13 +254,14 @@ static void die(int index, int number, siginfo_t *info, void *context, int proce
     repeat(number, context);
     return;
   }
-  /* It stays blocked until the handler returns. A sandbox may refuse the call that keeps the information. */
+  /* The signal stays blocked until the handler returns. A sandbox might refuse the call that preserves the
+   * information. */
   int thread = (int)syscall(SYS_gettid);
   if (syscall(SYS_rt_tgsigqueueinfo, process, thread, number, info) != 0)
     syscall(SYS_tgkill, process, thread, number);
 }
 
-/* The handler. Threads: that which the signal is for. */
+/* The signal handler. Threads: the one that receives the signal. */
 static void on_fatal(int number, siginfo_t *info, void *context) {
   int saved_errno = errno;
   int process = (int)syscall(SYS_getpid);
@@ -302,13 +304,14 @@ uint32_t cprocess_crash_start(struct clinux_descriptor file, unsigned number, bo
      * interrupt its system calls. */
     if (fatal_signals[index] == SIGTERM && !cprocess_crash_is_handler(&now) && (has_handler(&now) || getpid() == 1))
       continue;
-    /* Somebody who had replaced ours has put it back since: what was there before is what it was. */
+    /* Other code that had replaced this handler has restored it: the former action is unchanged. */
     if (cprocess_crash_is_handler(&now)) {
       installed[index] = true;
       is_underneath[index] = false;
       continue;
     }
-    /* A second one on top of a handler that leaves the signal to the first would get it from itself, for ever. */
+    /* If the current handler calls the earlier instance of this one, a second instance on top would cause endless
+     * recursion. */
     if (has_handler(&now) && is_underneath[index])
       continue;
     is_underneath[index] = false;

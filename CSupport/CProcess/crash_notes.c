@@ -10,12 +10,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A handler that recovers is noted and taken back once for each signal: all of that has room. */
+/* Size of the queue: a recovering handler puts two lines for each signal. */
 enum { NOTES_MAX = 16 };
 
-/* Where lines go: one of two, so that another can be prepared. The service may have closed it since. */
+/* The file for the lines: two entries, so that the next one can be prepared. The service might have closed it. */
 static struct clinux_descriptor note_files[2];
-/* Which of them, -1 when there is no such place. */
+/* Index of the current file, -1 if there is none. */
 static _Atomic int note_place = -1;
 
 static struct {
@@ -23,19 +23,19 @@ static struct {
   size_t length;
 } notes[NOTES_MAX];
 
-/* How many have been put there, and written: the lower 16 bits. Above them is the number of the run: the thread of a
- * former one, which a disk may have held up until now, writes and counts nothing. */
+/* Number of lines put and written, in the lower 16 bits. The number of the run is above them: the thread of a former
+ * run, which a disk might have blocked until now, must not write or count. */
 static _Atomic uint32_t put_count, written_count;
-/* How often the thread was called. */
+/* Number of wakeups of the writer thread. */
 static _Atomic uint32_t calls;
-/* The thread, which may be the one that dies; 0 when there is none. */
+/* The writer thread, which might be the dying one; 0 if there is none. */
 static _Atomic int writer;
 
 static uint32_t run_of(uint32_t count) { return count >> 16; }
 
 static uint32_t next_of(uint32_t count) { return (count & 0xffff0000) | ((count + 1) & 0xffff); }
 
-/* Begins another run, in which nothing has been put. Returns its number. */
+/* Begins a new run with an empty queue. Returns its number. */
 static uint32_t begin_run(void) {
   uint32_t run = (run_of(atomic_load(&put_count)) + 1) & 0xffff;
   atomic_store(&written_count, run << 16);
@@ -52,10 +52,9 @@ uint32_t crash_notes_start(struct clinux_descriptor file) {
   return run;
 }
 
-/* BEGIN ASYNC-SIGNAL-SAFE SECTION
- * Runs in the handler of a fatal signal, on any thread, with any lock held, and on the thread that writes. Allowed:
- * plain memory, atomics, bare system calls, clock_gettime. Forbidden: locks, allocation, stdio, anything that may enter
- * the loader or a language runtime. */
+/* BEGIN ASYNC-SIGNAL-SAFE SECTION Runs in the handler of a fatal signal, on any thread, with any lock held, and on the
+ * writer thread. Allowed: plain memory, atomics, bare system calls, clock_gettime. Forbidden: locks, allocation, stdio,
+ * anything that might enter the loader or a language runtime. */
 
 void crash_notes_stop(void) {
   atomic_store(&note_place, -1);
@@ -67,7 +66,7 @@ void crash_notes_move(struct clinux_descriptor file) {
   if (place < 0)
     return;
   note_files[1 - place] = file;
-  /* Unless it has just been stopped. */
+  /* Fails if the run has just been stopped. */
   atomic_compare_exchange_strong(&note_place, &place, 1 - place);
 }
 
@@ -90,10 +89,10 @@ void crash_notes_write_now(const char *line, size_t length) {
 
 void crash_notes_wake(void) { clinux_notify(&calls); }
 
-/* Writes the next line of the run RUN. Returns false when there is none. */
+/* Writes the next line of run RUN. Returns false if there is none. */
 static bool write_next(uint32_t run) {
   uint32_t put = atomic_load(&put_count), written = atomic_load(&written_count);
-  /* They are read one after the other: another run may have begun in between. */
+  /* The two counts are read one after the other: another run might have begun in between. */
   if (run_of(put) != run || run_of(written) != run || put == written)
     return false;
   crash_notes_write_now(notes[written % NOTES_MAX].text, notes[written % NOTES_MAX].length);
@@ -104,13 +103,13 @@ static bool write_next(uint32_t run) {
 
 void crash_notes_wait(uint64_t deadline_ns) {
   uint32_t put = atomic_load(&put_count), written;
-  /* It would wait for itself. */
+  /* The writer thread would wait for itself. */
   if ((int)syscall(SYS_gettid) == atomic_load(&writer)) {
     while (write_next(run_of(put)))
       ;
     return;
   }
-  /* More may have been written meanwhile. */
+  /* More lines might have been written meanwhile. */
   while ((written = atomic_load(&written_count)),
          run_of(written) == run_of(put) && (int16_t)(put - written) > 0 && clinux_clock_ns() < deadline_ns)
     clinux_wait(&written_count, written, deadline_ns);
@@ -127,7 +126,7 @@ void crash_notes_write(uint32_t run, uint64_t (*more)(void)) {
     if (!write_next(run))
       clinux_wait(&calls, seen, more());
   }
-  /* Its number may be another thread's soon; that of a later run may have begun. */
+  /* Another thread might soon reuse the ID; a later run's thread might have registered already. */
   atomic_compare_exchange_strong(&writer, &self, 0);
 }
 

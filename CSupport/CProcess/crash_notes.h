@@ -1,8 +1,9 @@
-/* Lines for the file of the run, written by a thread of their own.
+/* Writes lines to the run file on a dedicated thread.
  *
- * Who dies must not wait for a disk: a write to one that does not answer can neither be interrupted nor killed, and the
- * signal would never come to its end. So the line is handed over without a lock, and waited for with a bound. The
- * thread has nothing else to do, allocates nothing and takes no lock: that of the allocator may be held by who dies. */
+ * A dying thread must not wait for a disk: a write to a disk that does not answer can be neither interrupted nor
+ * killed, and the signal would never take effect. The line is therefore handed over without a lock, and the wait for it
+ * is bounded. The writer thread has no other task, allocates nothing and takes no lock: the dying thread might hold the
+ * allocator's lock. */
 #ifndef CRASH_NOTES_H
 #define CRASH_NOTES_H
 
@@ -11,37 +12,35 @@
 
 #include <stddef.h>
 
-/* The longest line, its end included. */
+/* Maximum length of a line, including its end. */
 enum { CRASH_NOTE_LENGTH_MAX = 64 };
 
-/* Has lines written to FILE from now on. Returns the number of the run, for crash_notes_write.
- * Async-signal-safe: no. Threads: any, one at a time. */
+/* Starts a run that writes its lines to FILE. Returns the number of the run, for crash_notes_write. Async-signal-safe:
+ * no. Threads: any, one at a time. */
 uint32_t crash_notes_start(struct clinux_descriptor file);
 
-/* Has no line written any more, and ends the thread.
- * Async-signal-safe: yes. Threads: any, one at a time. */
+/* Stops writing lines and ends the writer thread. Async-signal-safe: yes. Threads: any, one at a time. */
 void crash_notes_stop(void);
 
-/* Has lines written to FILE, if they are to be written at all.
- * Async-signal-safe: yes. Threads: the disk thread. */
+/* Writes further lines to FILE, unless the run has been stopped. Async-signal-safe: yes. Threads: the disk thread. */
 void crash_notes_move(struct clinux_descriptor file);
 
-/* Has the LENGTH characters of LINE written. Waits for nobody.
- * Async-signal-safe: yes. Threads: any, one at a time. */
+/* Queues the LENGTH characters of LINE for writing. Never blocks. Async-signal-safe: yes. Threads: any, one at a
+ * time. */
 void crash_notes_put(const char *line, size_t length);
 
-/* Waits until what has been put is written, until DEADLINE_NS at most.
- * Async-signal-safe: yes. Threads: any. */
+/* Waits until all queued lines are written, but not longer than until DEADLINE_NS. Async-signal-safe: yes. Threads:
+ * any. */
 void crash_notes_wait(uint64_t deadline_ns);
 
-/* Writes the lines of the run RUN until it ends, and calls MORE at first, whenever it is woken, and at the time that
- * MORE returned. Async-signal-safe: yes. Threads: one for each run. */
+/* Writes the lines of run RUN until it ends. Calls MORE at the start, after each wakeup, and at the time that MORE
+ * returned. Async-signal-safe: yes. Threads: one for each run. */
 void crash_notes_write(uint32_t run, uint64_t (*more)(void));
 
-/* Writes the LENGTH characters of LINE at once. Async-signal-safe: yes. Threads: the one that writes, in its MORE. */
+/* Writes the LENGTH characters of LINE immediately. Async-signal-safe: yes. Threads: the writer thread, in MORE. */
 void crash_notes_write_now(const char *line, size_t length);
 
-/* Wakes the thread. Async-signal-safe: yes. Threads: any. */
+/* Wakes the writer thread. Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS void crash_notes_wake(void);
 
 #endif

@@ -10,18 +10,18 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* The process whose watchdog runs; 0 when none does. Set by cprocess_ending_arm only. */
+/* The process whose watchdog is running; 0 if none. Set by cprocess_ending_arm only. */
 static _Atomic uint32_t armed_process;
 /* The thread that stops the watchdog waits on it. */
 static _Atomic uint32_t wake;
-/* The process that exits, written last; 0 when none does. */
+/* The process that exits, written last; 0 if none. */
 static _Atomic uint32_t exit_process;
 static _Atomic uint64_t exit_began_ns;
 static pthread_t exiting_thread;
 
-/* BEGIN ASYNC-SIGNAL-SAFE SECTION
- * Runs in the exit handler, on any thread, with any lock held. Allowed: plain memory, atomics, bare system calls,
- * clock_gettime. Forbidden: locks, allocation, stdio, anything that may enter the loader or a language runtime. */
+/* BEGIN ASYNC-SIGNAL-SAFE SECTION Runs in the exit handler, on any thread, with any lock held. Allowed: plain memory,
+ * atomics, bare system calls, clock_gettime. Forbidden: locks, allocation, stdio, anything that might enter the loader
+ * or a language runtime. */
 
 uint64_t cprocess_ending_began_ns(void) {
   return clinux_process_is(atomic_load(&exit_process)) ? atomic_load(&exit_began_ns) : 0;
@@ -46,7 +46,7 @@ static bool is_armed(void) { return clinux_process_is(atomic_load(&armed_process
 
 /* Called by exit(3). */
 static void at_exit(void) {
-  /* A child of the process runs this, too. */
+  /* A child of the process also runs this. */
   if (!is_armed() && !cprocess_pending_any())
     return;
   uint64_t began_ns = clinux_clock_ns();

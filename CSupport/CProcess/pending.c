@@ -16,24 +16,24 @@
 enum line_state { LINE_FREE = 0, LINE_WRITTEN = 1, LINE_READY = 2, LINE_PRINTED = 3 };
 
 static struct {
-  _Atomic uint32_t state; /* the other fields belong to the thread that has put it to LINE_WRITTEN or LINE_PRINTED */
+  _Atomic uint32_t state; /* the other fields belong to the thread that has set it to LINE_WRITTEN or LINE_PRINTED */
   _Atomic uint64_t number;
   size_t bytes;
   char text[CPROCESS_LINE_BYTES];
 } lines[CPROCESS_LINES_MAX];
 
-/* The report that the thread has delivered last. Not allocated at the first use, which may be in an exit handler. */
+/* The report that the thread has delivered last. Not allocated at first use, which might be in an exit handler. */
 static _Thread_local uint64_t delivered __attribute__((tls_model("initial-exec")));
 
-/* How many pending reports found no place among the lines. */
+/* Number of pending reports without a line. */
 static _Atomic uint32_t left_out;
 /* Changes when a line is removed. */
 static _Atomic uint32_t changes;
 
-/* The process whose lines these are: a child of fork has its parent's. */
+/* The process to which the lines belong: a child of fork inherits its parent's. */
 static _Atomic uint32_t lines_process;
 
-/* One stall less is without a place. */
+/* Decrements the number of reports without a line. */
 static void found_place(void) {
   uint32_t count = atomic_load(&left_out);
   while (count > 0 && !atomic_compare_exchange_weak(&left_out, &count, count - 1))
@@ -64,7 +64,7 @@ void cprocess_pending_put(uint64_t number, bool is_new, const char *text, size_t
   atomic_store(&lines[place].number, number);
   if (bytes > CPROCESS_LINE_BYTES) {
     bytes = CPROCESS_LINE_BYTES - 1;
-    /* 10xxxxxx is the middle of a character in UTF-8. */
+    /* 10xxxxxx is a continuation byte in UTF-8. */
     while (bytes > 0 && ((unsigned char)text[bytes] & 0xc0) == 0x80)
       bytes--;
     lines[place].text[bytes] = '\n';
@@ -91,10 +91,9 @@ void cprocess_pending_remove(uint64_t number) {
 
 void cprocess_pending_deliver(uint64_t number) { delivered = number; }
 
-/* BEGIN ASYNC-SIGNAL-SAFE SECTION
- * Runs in the exit handler and in handlers of signals, on any thread, with any lock held. Allowed: plain memory,
- * atomics, bare system calls, clock_gettime. Forbidden: locks, allocation, stdio, anything that may enter the loader or
- * a language runtime. */
+/* BEGIN ASYNC-SIGNAL-SAFE SECTION Runs in the exit handler and in signal handlers, on any thread, with any lock held.
+ * Allowed: plain memory, atomics, bare system calls, clock_gettime. Forbidden: locks, allocation, stdio, anything that
+ * might enter the loader or a language runtime. */
 
 void cprocess_pending_remove_delivered(void) {
   if (delivered != 0)
@@ -117,7 +116,7 @@ bool cprocess_pending_any(void) {
   return atomic_load(&left_out) > 0;
 }
 
-/* Writes the BYTES bytes of TEXT to standard error, unless it takes nothing until DEADLINE_NS. */
+/* Writes the BYTES bytes of TEXT to standard error. Gives up if it accepts none until DEADLINE_NS. */
 static void print(const char *text, size_t bytes, uint64_t deadline_ns) {
   while (bytes > 0) {
     uint64_t now = clinux_clock_ns();
@@ -125,7 +124,7 @@ static void print(const char *text, size_t bytes, uint64_t deadline_ns) {
     struct pollfd place = {.fd = STDERR_FILENO, .events = POLLOUT};
     int ready = poll(&place, 1, left_ms < 50 ? (int)left_ms : 50);
     if (ready > 0 && (place.revents & POLLOUT) != 0) {
-      /* A pipe that is ready takes this much at once (pipe(7)). */
+      /* A pipe that is ready accepts this much at once (pipe(7)). */
       ssize_t written = clinux_write(STDERR_FILENO, text, bytes < PIPE_BUF ? bytes : PIPE_BUF);
       if (written < 0 && errno != EINTR && errno != EAGAIN)
         return;

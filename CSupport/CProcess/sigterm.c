@@ -8,12 +8,11 @@
 #include <signal.h>
 
 static struct cprocess_escalation *_Atomic listener;
-static struct sigaction former; /* written before `listener` is set, and never again */
+static struct sigaction former; /* written once, before `listener` is set */
 
-/* BEGIN ASYNC-SIGNAL-SAFE SECTION
- * Runs in the handler, on any thread, with any lock held. Allowed: plain memory, atomics, bare system calls,
- * clock_gettime. Forbidden: locks, allocation, stdio, anything that may enter the loader or a language runtime. What
- * the service's own handler does is its own affair. */
+/* BEGIN ASYNC-SIGNAL-SAFE SECTION Runs in the handler, on any thread, with any lock held. Allowed: plain memory,
+ * atomics, bare system calls, clock_gettime. Forbidden: locks, allocation, stdio, anything that might enter the loader
+ * or a language runtime. The service's own handler is exempt. */
 
 static void on_sigterm(int signal, siginfo_t *information, void *context) {
   int saved_errno = errno;
@@ -42,7 +41,7 @@ enum cprocess_sigterm_state cprocess_sigterm_chain(struct cprocess_escalation *e
   }
   if (!(now.sa_flags & SA_SIGINFO) && (now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN))
     return CPROCESS_SIGTERM_UNCHAINED;
-  /* Stands for the default action. */
+  /* That handler implements the default action. */
   if (cprocess_crash_is_handler(&now))
     return CPROCESS_SIGTERM_UNCHAINED;
   former = now;

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* Declared here, not by CFRunLoop.h, which the package manager does not let C targets find. Names and layouts are Core
+/* Declared here because the package manager does not let C targets find CFRunLoop.h. Names and layouts are Core
  * Foundation's stable ABI (CFBase.h, CFRunLoop.h). */
 typedef const void *CFTypeRef;
 typedef struct __CFRunLoop *CFRunLoopRef;
@@ -59,7 +59,7 @@ void *crunloop_add_observer(void *loop, unsigned long activities, bool first,
   if (!callback)
     return NULL;
   *callback = (struct callback){function, context};
-  /* Never freed (16 bytes for each observer): removing the observer does not wait for a call that is under way. */
+  /* Never freed (16 bytes for each observer), because removing the observer does not wait for a running callback. */
   CFRunLoopObserverContext observed = {.version = 0, .info = callback};
   CFRunLoopObserverRef observer =
       CFRunLoopObserverCreate(NULL, activities, 1, first ? LONG_MIN : LONG_MAX, called, &observed);

@@ -7,13 +7,13 @@
 
 #include <string.h>
 
-/* No code is below. */
+/* Lowest address that can hold code. */
 enum { LOWEST_CODE = 4096 };
 
-/* Bounds on following jumps from a function that is called to the one that is looked for. */
+/* Bounds on following tail calls from a called function to the requested one. */
 enum { JUMPS_DEPTH = 3, JUMPING_BYTES_MAX = 16 << 10, REMEMBERED = 256, THUNK_BYTES_MAX = 64 };
 
-/* What was found out about functions that are called, and the one that is looked for. */
+/* Cached result for a called function and the requested function. */
 struct remembered {
   uint64_t called, function;
   enum call_site site;
@@ -22,7 +22,7 @@ struct remembered {
 
 struct call_sites {
   struct remembered remembered[REMEMBERED];
-  struct frame_facts facts; /* of the frame that is asked for */
+  struct frame_facts facts; /* facts of the calling frame */
 };
 
 size_t cunwind_call_sites_bytes(void) { return sizeof(struct call_sites); }
@@ -37,7 +37,7 @@ enum unwind_call_kind cunwind_call_before(struct unwinder *unwinder, uint64_t re
   size_t length = sizeof code;
   if (return_address < PAGE)
     return UNWIND_CALL_NONE;
-  /* Memory may begin with the call. */
+  /* The mapping might begin at the call. */
   if (!cunwind_read(unwinder, return_address - length, code, length)) {
     length = return_address % PAGE < length ? (size_t)(return_address % PAGE) : 0;
     if (length == 0 || !cunwind_read(unwinder, return_address - length, code + sizeof code - length, length))
@@ -58,7 +58,7 @@ uint64_t cunwind_resolve_plt(struct unwinder *unwinder, uint64_t address) {
 static enum call_site site_of_called(struct unwinder *unwinder, uint64_t called, struct code_range function,
                                      struct code_range *whole, int depth);
 
-/* What a jump of the function at WHOLE to TARGET makes of its site to FUNCTION. */
+/* Classifies a jump to TARGET by the function at WHOLE as a call of FUNCTION. */
 static enum call_site site_of_jump(struct unwinder *unwinder, uint64_t target, struct code_range function,
                                    struct code_range *whole, int depth) {
   struct code_range other = {0};
@@ -72,8 +72,7 @@ static enum call_site site_of_jump(struct unwinder *unwinder, uint64_t target, s
   return site;
 }
 
-/* Goes through the code of RANGE for jumps that leave it. Sets *ANYWHERE if there is one to where only a register
- * knows. */
+/* Searches the code of RANGE for jumps out of it. Sets *ANYWHERE if one jumps to an address in a register. */
 static enum call_site site_by_jumps(struct unwinder *unwinder, struct code_range range, struct code_range function,
                                     struct code_range *whole, int depth, bool *anywhere) {
   enum call_site best = CALL_SITE_OTHER;
@@ -113,8 +112,8 @@ static enum call_site site_by_jumps(struct unwinder *unwinder, struct code_range
   return best;
 }
 
-/* Whether the function at ADDRESS is a thunk in place of a call through a pointer: it calls a place in its own code,
- * which writes over the return address. */
+/* Whether the function at ADDRESS is a thunk for an indirect call: it calls an address in its own code, which
+ * overwrites the return address. */
 static bool is_thunk(struct unwinder *unwinder, uint64_t address) {
   struct code_operation operations[CODE_OPERATIONS];
   int count = 0;
@@ -140,7 +139,7 @@ static enum call_site site_of_called(struct unwinder *unwinder, uint64_t called,
   *whole = none;
   if (is_thunk(unwinder, called) || (!cunwind_table_function(unwinder, called, &range) &&
                                      (!cunwind_function_around(unwinder, called, &range) || range.start != called))) {
-    site = CALL_SITE_POSSIBLE; /* where it leads, or ends, is not known */
+    site = CALL_SITE_POSSIBLE; /* its target or its end is unknown */
   } else if (range.start == called) {
     bool anywhere = range.end - range.start > JUMPING_BYTES_MAX;
     site = site_by_jumps(unwinder, range, function, whole, depth, &anywhere);
@@ -167,9 +166,9 @@ enum call_site cunwind_call_site_before(struct unwinder *unwinder, uint64_t retu
       if (site != CALL_SITE_OTHER)
         return site;
     }
-    return CALL_SITE_POSSIBLE; /* memory may have changed since */
+    return CALL_SITE_POSSIBLE; /* memory might have changed since the call */
   default:
-    /* The kernel calls a signal's handler, as through a pointer. */
+    /* The kernel calls a signal handler like a function pointer. */
     if (cunwind_read(unwinder, return_address, trampoline, sizeof trampoline) &&
         unwinder->architecture->is_signal_return(trampoline))
       return CALL_SITE_POSSIBLE;
@@ -177,7 +176,7 @@ enum call_site cunwind_call_site_before(struct unwinder *unwinder, uint64_t retu
   }
 }
 
-/* Looks up what CURSOR's frame, which has FACTS, calls. */
+/* Finds the target of the call that CURSOR's frame, which has FACTS, is in. */
 static bool called_by(struct cursor *cursor, const struct frame_facts *facts, uint64_t *called) {
   struct walk *walk = cursor->walk;
   struct unwinder *unwinder = walk->unwinder;

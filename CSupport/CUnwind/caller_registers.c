@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* Frames that are gone through from the innermost one on. */
+/* Maximum number of frames followed, from the innermost one on. */
 enum { DEPTH_MAX = 24 };
 
 struct caller_registers_room {
@@ -29,8 +29,8 @@ void cunwind_caller_learn(const struct unwind_architecture *architecture, const 
       cunwind_learn(values, facts->state.registers[number], known->values[number]);
 }
 
-/* Goes from the registers KNOWN of a frame, whose stack pointer is SP and whose function is FUNCTION and at PC, to
- * those of its caller, whose stack pointer is CALLER_SP. */
+/* Replaces KNOWN, the registers of a frame in FUNCTION at PC with the stack pointer SP, by the registers of its caller,
+ * whose stack pointer is CALLER_SP. */
 static void go_out(struct walk *walk, struct caller_registers *known, struct code_range function, uint64_t pc,
                    bool interrupted, uint64_t sp, uint64_t caller_sp) {
   const struct unwind_architecture *architecture = walk->unwinder->architecture;
@@ -59,7 +59,7 @@ void cunwind_caller_registers(struct cursor *cursor, bool *interrupted, struct c
   memset(found, 0, sizeof *found);
   if (!cunwind_cursor_sp(cursor, &end_sp) || !cunwind_cursor_pc(cursor, &end_pc) || !cunwind_cursor_resume(walk, &here))
     return;
-  /* A thread in a system call gives what it passed. */
+  /* A thread in a system call still has the call's arguments in its registers. */
   bool in_call = false;
   for (int number = 0; number < architecture->general_registers; number++)
     if (number != architecture->sp && cunwind_register(architecture, &walk->registers, number, &value)) {
@@ -87,11 +87,11 @@ void cunwind_caller_registers(struct cursor *cursor, bool *interrupted, struct c
     else
       go_out(walk, found, function, callee_pc, stopped, callee_sp, sp);
     stopped = signal;
-    /* Between a call and the function that a jump led on to, arguments may have changed. */
+    /* If a jump led from the called function to this one, arguments might have changed in between. */
     if (!described || !cunwind_cursor_pc(&here, &pc) ||
         !cunwind_calls(unwinder, cunwind_code_address(unwinder, pc), function.start))
       found->known &= ~architecture->call_clobbered;
-    /* What unwind tables tell to be saved. */
+    /* Registers that are saved according to the unwind table. */
     for (int number = 0; number < architecture->general_registers; number++)
       if (number != architecture->sp && !(architecture->call_clobbered >> number & 1) && !knows(found, number) &&
           cunwind_cursor_register(&here, number, &value))

@@ -1,5 +1,5 @@
-/* What a caller had in its registers when it made a call, as far as the frames inside of it still tell: in what they
- * have saved, or in arguments that they have kept. Internal to CUnwind. */
+/* Recovers the registers of a caller at its call, from registers saved by inner frames and from arguments that those
+ * frames kept. Internal to CUnwind. */
 #ifndef CALLER_REGISTERS_H
 #define CALLER_REGISTERS_H
 
@@ -8,19 +8,19 @@
 
 struct caller_registers {
   uint64_t values[CODE_REGISTERS];
-  uint64_t known; /* a bit for each register */
+  uint64_t known; /* one bit per register */
 };
 
-/* Bytes of an unwinder's part. Async-signal-safe: yes. Threads: any. */
+/* Size of this part of an unwinder, in bytes. Async-signal-safe: yes. Threads: any. */
 size_t cunwind_callers_bytes(void);
 
-/* Finds the registers that the frame of CURSOR had when it made the call that its walk's stack shows it in. Clears
- * *INTERRUPTED when the frame is the innermost one and in a system call, which is a call, too.
- * Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
+/* Finds the registers that the frame of CURSOR had at its call to the next inner frame. Clears *INTERRUPTED if the
+ * frame is the innermost one and in a system call, which counts as a call. Async-signal-safe: as cunwind_unwind.
+ * Threads: as cunwind_unwind. */
 void cunwind_caller_registers(struct cursor *cursor, bool *interrupted, struct caller_registers *found);
 
-/* Adds KNOWN and the stack pointer SP to VALUES, which are about the frame of FACTS.
- * Async-signal-safe: yes. Threads: any. */
+/* Adds KNOWN and the stack pointer SP to VALUES, the symbol values of the frame of FACTS. Async-signal-safe: yes.
+ * Threads: any. */
 void cunwind_caller_learn(const struct unwind_architecture *architecture, const struct caller_registers *known,
                           const struct frame_facts *facts, uint64_t sp, struct symbol_values *values);
 

@@ -14,7 +14,8 @@ bool cunwind_cursor_begin(struct walk *walk, struct cursor *cursor) {
   return cunwind_cursor_resume(walk, cursor);
 }
 
-/* What is described is looked up at the call: after one that does not return there is another function. */
+/* The unwind table is looked up at the call instruction, because the code after a noreturn call belongs to another
+ * function. */
 bool cunwind_cursor_resume_at(struct walk *walk, struct cursor *cursor, uint64_t return_address, uint64_t sp,
                               uint64_t frame_pointer, bool has_frame_pointer) {
   cunwind_set_frame(walk->unwinder->architecture, &walk->registers, return_address - 1, sp, frame_pointer,
@@ -71,7 +72,7 @@ int cunwind_cursor_step(struct cursor *cursor, bool interrupted) {
   }
   int result = walk->unwinder->cfi->step(cursor, interrupted);
   cursor->returns_to = 0;
-  /* Where unwind information is not enough libunwind guesses, and takes a guess that fails for the end. */
+  /* Without sufficient unwind information libunwind guesses, and reports a failed guess as the outermost frame. */
   if (result == 0 && (walk->beyond_copy || walk->missing >= 0 || walk->no_info || walk->no_module || walk->unreadable))
     return -1;
   return result;

@@ -2,10 +2,10 @@
 
 #include "process_memory.h"
 
-/* Sizes of encoded addresses, by the low four bits of the encoding. */
+/* The low four bits of an encoding determine the size. */
 enum { DW_EH_PE_format = 0x0f };
 
-/* The longest augmentation of a CIE that is read, and the longest number, with some padding. */
+/* Maximum length of a CIE's augmentation string, and maximum length of a number including padding. */
 enum { AUGMENTATION_MAX = 16, LEB128_BITS_MAX = 7 * 16 };
 
 uint64_t cunwind_take(struct entry_reader *reader, size_t bytes) {
@@ -16,7 +16,7 @@ uint64_t cunwind_take(struct entry_reader *reader, size_t bytes) {
   return value;
 }
 
-/* A number of seven bits a byte; `sign` are the bits above it where its highest one says that it is negative. */
+/* Reads a LEB128 number. *SIGN receives the bits above the number if its highest bit marks it as negative. */
 static uint64_t take_leb128(struct entry_reader *reader, uint64_t *sign) {
   uint64_t value = 0, byte;
   int shift = 0;
@@ -73,7 +73,7 @@ bool cunwind_read_cie(struct unwinder *unwinder, uint64_t at, struct entry_forma
   struct entry_reader reader = cunwind_entry_at(unwinder, at, &format->end);
   char augmentation[AUGMENTATION_MAX];
   size_t length = 0;
-  cunwind_take(&reader, 4); /* 0: it is a CIE */
+  cunwind_take(&reader, 4); /* the CIE's identifier, 0 */
   uint8_t version = (uint8_t)cunwind_take(&reader, 1);
   do {
     if (length == sizeof augmentation)
@@ -101,7 +101,7 @@ bool cunwind_read_cie(struct unwinder *unwinder, uint64_t at, struct entry_forma
     case 'P':
       reader.at += cunwind_encoded_bytes((uint8_t)cunwind_take(&reader, 1));
       break;
-    default: /* 'S', 'B' and others that have no data */
+    default: /* 'S', 'B' and others without data */
       format->is_plain = false;
       break;
     }

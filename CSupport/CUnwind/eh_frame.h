@@ -1,51 +1,51 @@
-/* The entries of .eh_frame (Linux Standard Base Core, "The .eh_frame section"), byte for byte: what describes functions
- * (FDE), and what those have in common (CIE). What they mean is for who reads them. Internal to CUnwind. */
+/* Reads the entries of .eh_frame (Linux Standard Base Core, "The .eh_frame section"): descriptions of functions (FDE)
+ * and their common parts (CIE). Callers interpret the contents. Internal to CUnwind. */
 #ifndef EH_FRAME_H
 #define EH_FRAME_H
 
 #include "walk.h"
 
-/* The encoding of no address. */
+/* The encoding of an omitted address. */
 enum { DW_EH_PE_omit = 0xff };
 
-/* A place that is read at. Whoever has read looks once whether all of it could be. */
+/* A read position. Readers check FAILED once, after several reads. */
 struct entry_reader {
   struct unwinder *unwinder;
   uint64_t at;
   bool failed;
 };
 
-/* Reads a number of BYTES bytes, or one of LEB128. Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
+/* Reads a number of BYTES bytes, or a LEB128 number. Async-signal-safe: as cunwind_unwind. Threads: as
+ * cunwind_unwind. */
 uint64_t cunwind_take(struct entry_reader *reader, size_t bytes);
 uint64_t cunwind_take_leb128(struct entry_reader *reader);
 int64_t cunwind_take_signed_leb128(struct entry_reader *reader);
 
-/* Begins to read the entry of .eh_frame at AT, behind its length; it reaches up to *END.
- * Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
+/* Starts reading the .eh_frame entry at AT, behind its length. Sets *END to the end of the entry. Async-signal-safe: as
+ * cunwind_unwind. Threads: as cunwind_unwind. */
 struct entry_reader cunwind_entry_at(struct unwinder *unwinder, uint64_t at, uint64_t *end);
 
-/* Bytes of an address of that ENCODING; 0 where that is not known. Async-signal-safe: yes. Threads: any. */
+/* Returns the size of an address in ENCODING, in bytes; 0 if unknown. Async-signal-safe: yes. Threads: any. */
 size_t cunwind_encoded_bytes(uint8_t encoding);
 
-/* What a CIE says of its FDEs: how their addresses are encoded, the units in which their rows advance and offsets are,
- * the column of the return address, and from where to where the instructions of their first row are. */
+/* The properties that a CIE gives to its FDEs: encodings of addresses, units of location advances and offsets, return
+ * address column, and the range of the initial instructions. */
 struct entry_format {
   uint8_t function, lsda;
   bool has_augmentation;
-  bool is_plain; /* its frames are those of functions, and nothing else is said of them */
+  bool is_plain; /* an ordinary function frame without further attributes */
   uint64_t code_unit, return_column;
   int64_t data_unit;
   uint64_t start, end;
 };
 
-/* Reads the CIE at AT. Returns false when it cannot be read. Async-signal-safe: as cunwind_unwind. Threads: as
+/* Reads the CIE at AT. Returns false if it cannot be read. Async-signal-safe: as cunwind_unwind. Threads: as
  * cunwind_unwind. */
 bool cunwind_read_cie(struct unwinder *unwinder, uint64_t at, struct entry_format *format);
 
-/* Begins to read the instructions of the FDE at AT, which has FORMAT: READER is then at the first of them, and they
- * reach up to *END. Returns false when they cannot be read. Async-signal-safe: as cunwind_unwind. Threads: as
- * cunwind_unwind.
- */
+/* Starts reading the instructions of the FDE at AT. Sets *FORMAT to its CIE's properties, *READER to the first
+ * instruction, and *END to the end of the instructions. Returns false if they cannot be read. Async-signal-safe: as
+ * cunwind_unwind. Threads: as cunwind_unwind. */
 bool cunwind_open_fde(struct unwinder *unwinder, uint64_t at, struct entry_format *format, struct entry_reader *reader,
                       uint64_t *end);
 

@@ -6,22 +6,22 @@
 #include "prologue.h"
 #include "unwind_tables.h"
 
-/* Unwinders are known by their saving the register that results and exceptions are passed in, which no other function
- * does, and are innermost but for what they call. */
+/* Only unwinders save the register that passes results and exceptions. An unwinder is within this many frames of the
+ * innermost one. */
 enum { HANDING_OVER_DEPTH = 3 };
 
-/* So far outwards the frame is looked for that handles the exception. */
+/* Range of the search for the frame that handles the exception. */
 enum { SEARCHED_BYTES = 64 << 10 };
 
-/* Whether CURSOR's frame finds register NUMBER in the copied stack. */
+/* Whether register NUMBER of CURSOR's frame is saved in the copied stack. */
 static bool is_saved(struct cursor *cursor, int number) {
   uint64_t value;
   cursor->walk->last_read = 0;
   return cunwind_cursor_register(cursor, number, &value) && cursor->walk->last_read != 0;
 }
 
-/* Whether a frame of FUNCTION that is returned to at RETURN_ADDRESS with the stack pointer SP was itself called by what
- * it returns to. */
+/* Whether a frame of FUNCTION with the return address RETURN_ADDRESS and the stack pointer SP has a caller that can
+ * have called FUNCTION. */
 static bool is_frame(const struct cursor *near, struct code_range function, uint64_t return_address, uint64_t sp) {
   struct unwinder *unwinder = near->walk->unwinder;
   struct walk trial = *near->walk;
@@ -41,8 +41,8 @@ static bool is_frame(const struct cursor *near, struct code_range function, uint
              CALL_SITE_OTHER;
 }
 
-/* Finds the frame that ADDRESS, which an unwinder has written over its own return address, leads to: SP is where the
- * unwinder's frame ends. */
+/* Finds the frame that belongs to ADDRESS, which an unwinder has written over its own return address. *SP is the end of
+ * the unwinder's frame. */
 static bool find_frame(struct cursor *cursor, uint64_t address, uint64_t *sp, uint64_t *return_address) {
   struct walk *walk = cursor->walk;
   struct unwinder *unwinder = walk->unwinder;
@@ -50,11 +50,11 @@ static bool find_frame(struct cursor *cursor, uint64_t address, uint64_t *sp, ui
   struct code_range function;
   uint64_t target, word;
   if (cunwind_call_before(unwinder, address, &target) == UNWIND_CALL_NONE) {
-    /* The handler itself: the unwinder was called by the function that has it. */
+    /* ADDRESS is the handler: the function that contains it called the unwinder. */
     *return_address = address + 1;
     return cunwind_table_function(unwinder, address, &function) && is_frame(cursor, function, *return_address, *sp);
   }
-  /* The return address of the call that the frame is in, which is also where that call left it. */
+  /* ADDRESS is the return address of the frame's call, and is still on the stack at that call. */
   *return_address = address;
   if (unwinder->architecture->link != UNWIND_NO_REGISTER || !cunwind_table_function(unwinder, address - 1, &function))
     return false;
@@ -64,7 +64,7 @@ static bool find_frame(struct cursor *cursor, uint64_t address, uint64_t *sp, ui
   for (uint64_t at = *sp; at + 8 <= end; at += 8) {
     if (!cunwind_word(walk, at, &word))
       return false;
-    /* The handler's address may have taken its place. */
+    /* The word might already be overwritten with the handler's address. */
     if (word != address && (word <= function.start || word >= function.end))
       continue;
     if (is_frame(cursor, function, address, at + 8)) {

@@ -1,24 +1,24 @@
-/* Frames of a thread that hands an exception over. Internal to CUnwind.
+/* Frames of a thread that is transferring control to an exception handler. Internal to CUnwind.
  *
- * The compiler's unwinder hands an exception over by writing what the frame that handles it had saved over what its own
- * caller had (libgcc, uw_install_context): registers one by one, the return address last, then in its place or further
- * out the address of the handler. A thread that is interrupted just then seems to be in a mixture of both. Of its
- * registers none is believed; which frame it returns to is found by the return address. */
+ * To enter a handler, the compiler's unwinder copies the handler frame's saved registers over its own caller's (libgcc,
+ * uw_install_context): register by register, the return address last. It then writes the handler's address there or
+ * further out. A thread interrupted at this point shows a mixture of both frames. None of its registers is trusted; the
+ * frame that it returns to is identified by the return address. */
 #ifndef EXCEPTION_HANDOVER_H
 #define EXCEPTION_HANDOVER_H
 
 #include "cursor.h"
 
 enum handover {
-  HANDOVER_NONE = 0, /* nothing of that kind: the frame is as it seems */
-  HANDOVER_FOUND,    /* the frame is at the place that was found, and has no registers but its stack pointer */
-  HANDOVER_LOST,     /* where the frame is cannot be told */
+  HANDOVER_NONE = 0, /* no transfer: the frame is as it appears */
+  HANDOVER_FOUND,    /* the frame was found; only its stack pointer is known */
+  HANDOVER_LOST,     /* the frame's location is unknown */
 };
 
-/* Finds out whether CALLEE, the frame number DEPTH from 1, may be an unwinder that hands an exception over, so that
- * CURSOR's frame, to which a step led from it, is not what it seems. Sets *SP and *RETURN_ADDRESS to where that is;
- * what is called there is at the address before *RETURN_ADDRESS. Async-signal-safe: as cunwind_unwind. Threads: as
- * cunwind_unwind. */
+/* Checks whether CALLEE, frame number DEPTH (from 1), might be an unwinder that is entering an exception handler.
+ * CURSOR's frame, reached by a step from CALLEE, would then be misleading. Sets *SP and *RETURN_ADDRESS to the real
+ * frame; the call instruction is at the address before *RETURN_ADDRESS. Async-signal-safe: as cunwind_unwind. Threads:
+ * as cunwind_unwind. */
 enum handover cunwind_handover(struct cursor *callee, struct cursor *cursor, uint32_t depth, uint64_t *sp,
                                uint64_t *return_address);
 

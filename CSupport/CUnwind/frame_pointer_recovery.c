@@ -10,45 +10,45 @@
 
 #include <string.h>
 
-/* Places that may be the frame record, at most: with more, none is believed. */
+/* Maximum number of candidates for the frame record; with more, none is trusted. */
 enum { CANDIDATES_MAX = 24, RECORD_ALIGNMENT = 16 };
 
-/* Frames on the path outwards from such a place that are remembered. */
+/* Maximum number of recorded frames on a candidate's path. */
 enum { PATH_FRAMES_MAX = 64 };
 
-/* Steps by code alone in one search: they take long. */
+/* Maximum number of steps by code analysis in one search; these steps are slow. */
 enum { BARE_STEPS_MAX = 100 };
 
-/* The frame whose frame pointer is looked for. */
+/* The search for one frame's frame pointer. */
 struct search {
   struct walk *walk;
   struct cursor cursor;
   bool interrupted;
-  struct code_range function; /* its function */
+  struct code_range function;
   uint64_t pc, sp;
   struct frame_facts facts;
-  struct symbol_values values; /* what is known of the frame without its frame pointer */
+  struct symbol_values values; /* known values without the frame pointer */
   bool has_facts;
-  int bare_steps;      /* so many steps by code alone have been taken */
-  enum call_site lost; /* the best site of a place from which the path is lost in code that nothing describes */
+  int bare_steps;      /* steps by code analysis so far */
+  enum call_site lost; /* the best call site of a candidate whose path ends in code without unwind information */
 };
 
-/* A frame on the path outwards. */
+/* A frame on the outward path of a candidate. */
 struct path_frame {
   struct code_range function;
-  uint64_t caller_sp;  /* the stack pointer where its caller called it */
-  uint64_t pc;         /* where it is itself */
-  enum call_site site; /* its caller's call of it */
+  uint64_t caller_sp;  /* the stack pointer of its caller at the call */
+  uint64_t pc;         /* its program counter */
+  enum call_site site; /* classification of its caller's call */
 };
 
-/* A place that may be it. */
+/* A candidate for the frame record. */
 struct candidate {
   uint64_t record;
   enum call_site site;
-  bool exact;     /* it is at a distance from the stack pointer that the code tells */
-  bool is_lost;   /* the path outwards is lost in code that nothing describes */
-  int mismatches; /* calls on the path outwards that do not seem to lead to where they would have led */
-  uint64_t top;   /* the highest stack pointer on the path */
+  bool exact;     /* the code determines its distance from the stack pointer */
+  bool is_lost;   /* the outward path ends in code without unwind information */
+  int mismatches; /* number of calls on the path that apparently call another function */
+  uint64_t top;   /* highest stack pointer on the path */
   int frames;
   struct path_frame path[PATH_FRAMES_MAX];
 };
@@ -57,13 +57,13 @@ struct frame_pointer_search {
   struct search search;
   struct caller_registers known;
   struct frame_facts facts_of_whole;
-  struct candidate candidate; /* the one that the code tells */
+  struct candidate candidate; /* the candidate that the code determines */
   struct candidate candidates[CANDIDATES_MAX];
 };
 
 size_t cunwind_frame_pointer_search_bytes(void) { return sizeof(struct frame_pointer_search); }
 
-/* Finds the function of CURSOR's frame, described or not. */
+/* Finds the function of CURSOR's frame, with or without unwind information. */
 static bool find_function(struct cursor *cursor, bool interrupted, struct code_range *function) {
   struct unwinder *unwinder = cursor->walk->unwinder;
   uint64_t pc = 0;
@@ -71,8 +71,8 @@ static bool find_function(struct cursor *cursor, bool interrupted, struct code_r
          cunwind_function_at(unwinder, cunwind_code_address(unwinder, pc) - !interrupted, function);
 }
 
-/* Goes from CURSOR's frame, which is at PC, to its caller's, by unwind tables or by its code. As
- * cunwind_cursor_step. */
+/* Steps from CURSOR's frame at PC to its caller, by unwind tables or by code analysis. Returns as cunwind_cursor_step
+ * does. */
 static int step_out(struct search *search, struct cursor *cursor, uint64_t pc, bool interrupted) {
   struct walk *walk = search->walk;
   struct cursor callee = *cursor;
@@ -92,9 +92,8 @@ static int step_out(struct search *search, struct cursor *cursor, uint64_t pc, b
   return goes_on ? 1 : -1;
 }
 
-/* Whether a frame pointer of CANDIDATE's leads from the frame to the outermost one, or through UNWIND_FRAMES_MAX
- * frames, every return address on the path following a call of the function that it is the return address of. Notes the
- * path, and what is doubtful about it. */
+/* Whether CANDIDATE leads to the outermost frame, or through UNWIND_FRAMES_MAX frames, and each return address on the
+ * path follows a call of the frame's function. Records the path and its doubtful calls. */
 static bool unwinds_to_root(struct search *search, struct candidate *candidate) {
   struct walk *walk = search->walk;
   struct unwinder *unwinder = walk->unwinder;
@@ -153,7 +152,7 @@ static bool unwinds_to_root(struct search *search, struct candidate *candidate) 
   return leads || depth == UNWIND_FRAMES_MAX;
 }
 
-/* Whether a call of CALLER's that led to both frames, by a jump from one function to the other, cannot have led to
+/* Whether a call in CALLER, which led to both frames by a jump from one function to the other, cannot have reached
  * OTHER after ONE. */
 static bool came_later(struct unwinder *unwinder, const struct path_frame *caller, const struct path_frame *one,
                        const struct path_frame *other) {
@@ -163,10 +162,10 @@ static bool came_later(struct unwinder *unwinder, const struct path_frame *calle
          !cunwind_function_reaches(unwinder, caller->function, none, caller->pc, caller->pc, &grows);
 }
 
-/* Whether what is on the path outwards from ONE shows that the frame record is not at OTHER's place. If it were, ONE's
- * would have been left behind by calls that are over. Both paths meet in a frame, at the latest in the outermost one.
- * It cannot have made the call on ONE's path before that on OTHER's, if nothing leads there from where the former
- * returned to. (It could have made it when it was called before, at the very same place: that is not believed.) */
+/* Whether the path of ONE proves that OTHER is not the frame record. If OTHER were the frame record, ONE would be a
+ * remnant of finished calls. Both paths share a frame, at the latest the outermost one. That frame cannot have made the
+ * call on ONE's path before the call on OTHER's path if no code path leads from the former to the latter. (An earlier
+ * activation of the frame at the same address could have made it; that case is ignored.) */
 static bool rules_out(struct unwinder *unwinder, const struct candidate *one, const struct candidate *other) {
   for (int index = 0; index < other->frames; index++)
     for (int match = 0; match < one->frames; match++) {
@@ -177,22 +176,22 @@ static bool rules_out(struct unwinder *unwinder, const struct candidate *one, co
         continue;
       if (match == 0)
         return false;
-      /* One call led to one function only: the one that it is more likely to have led to, or the one from which others
-       * have been called since. */
+      /* One call leads to one function: the one that it more probably called, or the one that has called others
+       * since. */
       if (here->pc == there->pc && index > 0) {
         const struct path_frame *called = &one->path[match - 1], *other_called = &other->path[index - 1];
         if (called->site > CALL_SITE_POSSIBLE && other_called->site > CALL_SITE_POSSIBLE)
           return came_later(unwinder, here, called, other_called);
         return called->site > other_called->site || (called->site == other_called->site && index == 1 && match > 1);
       }
-      /* It is the frame that is looked for, in a call of its own: then it must have made more room since. */
+      /* The searched frame itself is in a call: then it must have lowered its stack pointer since. */
       bool reaches = cunwind_function_reaches(unwinder, here->function, none, here->pc, there->pc, &grows);
       return !reaches || (index == 0 && !grows);
     }
   return false;
 }
 
-/* Whether RECORD does not contradict what FACTS and VALUES tell of the frame. */
+/* Whether RECORD is consistent with FACTS and VALUES. */
 static bool agrees(struct search *search, const struct frame_facts *facts, const struct symbol_values *values,
                    uint64_t record) {
   int frame_pointer = search->walk->unwinder->architecture->frame_pointer;
@@ -202,20 +201,19 @@ static bool agrees(struct search *search, const struct frame_facts *facts, const
   return !with_record.contradicted;
 }
 
-/* Whether ADDRESS is in a module. */
 static bool is_in_module(const struct search *search, uint64_t address) {
   struct unwind_module module;
   return cunwind_find_module(search->walk->unwinder, address, &module);
 }
 
-/* Whether ADDRESS is on the stack from the frame outwards. */
+/* Whether ADDRESS is on the stack, in this frame or further out. */
 static bool is_on_stack(const struct search *search, uint64_t address) {
   const struct stack_copy *copy = search->walk->copy;
   return address >= search->sp && address < copy->stack_start + copy->stack_bytes;
 }
 
-/* What the call before the return address in the frame record at RECORD is to the frame; whether it is EXACT, if that
- * is of a part. */
+/* Classifies the call before the return address in the frame record at RECORD. *EXACT is whether a call of the whole
+ * function determines the record's place. */
 static enum call_site find_site(struct search *search, uint64_t record, bool *exact) {
   struct unwinder *unwinder = search->walk->unwinder;
   struct frame_facts *facts = &unwinder->search->facts_of_whole;
@@ -224,7 +222,7 @@ static enum call_site find_site(struct search *search, uint64_t record, bool *ex
   *exact = false;
   if (record % RECORD_ALIGNMENT != 0 || !cunwind_word(search->walk, record + 8, &return_address))
     return CALL_SITE_OTHER;
-  /* Most words that point to no module point to data, and would be read for nothing. */
+  /* Most words that point outside of modules are data addresses. Skipping them avoids useless reads. */
   if (!is_in_module(search, cunwind_code_address(unwinder, return_address)) &&
       (!cunwind_word(search->walk, record, &saved) || saved <= record || !is_on_stack(search, saved)))
     return CALL_SITE_OTHER;
@@ -232,7 +230,7 @@ static enum call_site find_site(struct search *search, uint64_t record, bool *ex
       cunwind_call_site_before(unwinder, cunwind_code_address(unwinder, return_address), search->function, &whole);
   if (site != CALL_SITE_OF_WHOLE)
     return site;
-  /* What is known of a part's frame is known by way of the whole. */
+  /* The facts of an outlined part's frame come from the whole function. */
   struct symbol_values values = {.known = 0};
   if (!cunwind_frame_facts(unwinder, whole, search->function, search->pc, search->interrupted, false, facts))
     return CALL_SITE_OTHER;
@@ -244,7 +242,7 @@ static enum call_site find_site(struct search *search, uint64_t record, bool *ex
   return agrees(search, facts, &values, record) ? site : CALL_SITE_OTHER;
 }
 
-/* Between which addresses the facts leave room for the frame pointer. */
+/* Finds the range of addresses in which the facts allow the frame pointer. */
 static void bounds_of(const struct search *search, uint64_t *low, uint64_t *high) {
   *low = search->sp;
   *high = UINT64_MAX;
@@ -254,7 +252,7 @@ static void bounds_of(const struct search *search, uint64_t *low, uint64_t *high
   const struct unwind_architecture *architecture = search->walk->unwinder->architecture;
   struct symbolic_value sp = facts->state.registers[architecture->sp];
   struct symbolic_value frame_pointer = facts->state.registers[architecture->frame_pointer];
-  /* From the symbol of the stack pointer to what that was made of, until it is the frame pointer's. */
+  /* Follows the stack pointer's symbol to its parents until it reaches the frame pointer's symbol. */
   uint64_t from = search->sp - (uint64_t)(int64_t)sp.offset, slack = 0;
   bool bounded = true;
   int number = sp.symbol;
@@ -272,7 +270,7 @@ static void bounds_of(const struct search *search, uint64_t *low, uint64_t *high
     *high = *low + slack;
 }
 
-/* Finds the places that may be the frame record. Returns how many there are, or -1 when there are too many. */
+/* Finds the candidates for the frame record. Returns their number, or -1 if there are too many. */
 static int find_candidates(struct search *search, bool parts_only, struct candidate *candidates) {
   const struct stack_copy *copy = search->walk->copy;
   int count = 0;
@@ -281,7 +279,7 @@ static int find_candidates(struct search *search, bool parts_only, struct candid
     bounds_of(search, &low, &high);
   if (low < search->sp)
     low = search->sp;
-  if (low > end) /* nor near the end of all addresses, where the next one is the first */
+  if (low > end) /* also prevents an overflow below */
     return 0;
   for (uint64_t record = (low + RECORD_ALIGNMENT - 1) & ~(uint64_t)(RECORD_ALIGNMENT - 1);
        record + 16 <= end && record <= high; record += RECORD_ALIGNMENT) {
@@ -302,7 +300,7 @@ static int find_candidates(struct search *search, bool parts_only, struct candid
   return count;
 }
 
-/* Whether a place below END may be the frame record by a call from code that is in no module. */
+/* Whether an address below END can be the frame record of a call from code outside of all modules. */
 static bool may_be_called_from_no_module(struct search *search, uint64_t end) {
   struct unwinder *unwinder = search->walk->unwinder;
   uint64_t low = search->sp, high = UINT64_MAX, word;
@@ -317,19 +315,19 @@ static bool may_be_called_from_no_module(struct search *search, uint64_t end) {
   return false;
 }
 
-/* A part of a function is not called, so that a call of its whole speaks against all others; even more so if the place
- * is the only one that the code allows. */
+/* An outlined part is not called directly, so a call of its whole function outweighs all other candidates, even more if
+ * the code allows no other place. */
 static int fitness(const struct candidate *candidate) {
   return candidate->exact ? 2 : candidate->site == CALL_SITE_OF_WHOLE ? 1 : 0;
 }
 
-/* Looks at every place. What earlier, deeper calls left behind looks just like a frame record, so it must be the only
- * one that a call of this very function can have made. */
+/* Searches all candidates. Remnants of earlier, deeper calls look like frame records, so the result must be the only
+ * candidate that a call of this function can have left. */
 static bool search_everywhere(struct search *search, bool parts_only, uint64_t *found) {
   struct candidate *candidates = search->walk->unwinder->search->candidates;
   const struct candidate *chosen = NULL;
   int count = find_candidates(search, parts_only, candidates);
-  /* A path that ends below the end of another one came to a word that was 0 by chance. */
+  /* A path that ends below the end of another one ended at a word that is accidentally 0. */
   uint64_t top = 0;
   int best = 0, kept = 0;
   for (int index = 0; index < count; index++)
@@ -353,8 +351,8 @@ static bool search_everywhere(struct search *search, bool parts_only, uint64_t *
       return false;
     chosen = candidate;
   }
-  /* Any call through a pointer can have led here, that out of the outermost frame above all: it proves nothing where
-   * another path may go on. */
+  /* Any indirect call can have led here, in particular the one in the outermost frame. It proves nothing if another
+   * path might continue. */
   if (!chosen || (chosen->site == CALL_SITE_POSSIBLE &&
                   (search->lost != CALL_SITE_OTHER || may_be_called_from_no_module(search, chosen->record))))
     return false;
@@ -362,8 +360,8 @@ static bool search_everywhere(struct search *search, bool parts_only, uint64_t *
   return true;
 }
 
-/* Whether the function, which nothing describes, is gone through from where it begins to where it is, and keeps a frame
- * pointer. */
+/* Whether the analysis of the function, which has no unwind information, reaches the program counter from its beginning
+ * and finds a frame pointer. */
 static bool keeps_frame_pointer(const struct search *search) {
   const struct unwind_architecture *architecture = search->walk->unwinder->architecture;
   return search->has_facts && search->facts.origin == FACTS_BY_PATHS &&
@@ -406,6 +404,6 @@ bool cunwind_recover_frame_pointer(const struct cursor *cursor, bool interrupted
     *found = candidate->record;
     return true;
   }
-  /* A part of a function that stands elsewhere is not entered at its beginning. */
+  /* An outlined part of a function is not entered at its beginning. */
   return search_everywhere(search, true, found);
 }

@@ -31,31 +31,31 @@ enum {
   LOW_BITS = 0x3f,
 };
 
-/* Registers that rows have room for; rows that are remembered at a time, and instructions of one function. */
+/* Maximum number of registers in a row, of remembered rows, and of instructions in one function. */
 enum { REGISTERS = 32, REMEMBERED_MAX = 4, INSTRUCTIONS_MAX = 1000 };
 
-/* A row. A register that is neither saved nor undefined has its caller's value. */
+/* A row of an unwind table. A register that is neither saved nor undefined keeps the caller's value. */
 struct row {
   bool has_cfa;
   uint64_t cfa_register;
   int64_t cfa_offset;
-  uint32_t saved, undefined; /* a bit for each register */
+  uint32_t saved, undefined; /* one bit per register */
   int64_t offsets[REGISTERS];
 };
 
-/* The rows of a function, up to the one that is looked for. */
+/* The rows of a function up to the requested one. */
 struct rows {
   struct entry_reader reader;
   struct entry_format format;
-  uint64_t end; /* of the instructions */
+  uint64_t end; /* end of the instructions */
   uint64_t at, address;
-  uint64_t registers; /* how many there are */
+  uint64_t registers; /* number of registers */
   struct row row, first, remembered[REMEMBERED_MAX];
   int depth;
   bool is_simple;
 };
 
-/* OFFSET in the unit of the table's; whatever a damaged table says. */
+/* Converts OFFSET from the table's unit to bytes. Wraps around for damaged tables. */
 static int64_t in_bytes(const struct rows *rows, int64_t offset) {
   return (int64_t)((uint64_t)offset * (uint64_t)rows->format.data_unit);
 }
@@ -83,7 +83,7 @@ static void restore(struct rows *rows, uint64_t number) {
   rows->row.undefined |= rows->first.undefined & bit;
 }
 
-/* Instructions whose operand is in their lower bits. */
+/* Runs an instruction with an operand in its low bits. */
 static void run_short(struct rows *rows, uint8_t instruction) {
   uint64_t operand = instruction & LOW_BITS;
   switch (instruction & HIGH_BITS) {
@@ -163,13 +163,13 @@ static void run_long(struct rows *rows, uint8_t instruction) {
   case DW_CFA_GNU_args_size:
     cunwind_take_leb128(reader);
     break;
-  default: /* expressions, registers in registers, and what is not known */
+  default: /* expressions, registers saved in registers, and unknown instructions */
     rows->is_simple = false;
     break;
   }
 }
 
-/* Goes on from where the reader is, up to the row of the address that is looked for. */
+/* Runs instructions from the reader's position up to the row of the requested address. */
 static void run(struct rows *rows) {
   int count = 0;
   while (rows->is_simple && rows->reader.at < rows->end && rows->at <= rows->address) {
@@ -182,7 +182,7 @@ static void run(struct rows *rows) {
   }
 }
 
-/* Makes RULE of ROW. Returns false when that has more in it than a rule holds. */
+/* Converts ROW to RULE. Returns false if a rule cannot hold it. */
 static bool make_rule(const struct unwind_architecture *architecture, const struct row *row, uint64_t return_column,
                       struct frame_rule *rule) {
   uint32_t return_bit = UINT32_C(1) << return_column, sp_bit = UINT32_C(1) << architecture->sp;
@@ -224,7 +224,7 @@ bool cunwind_read_frame_rule(struct unwinder *unwinder, uint64_t address, struct
     return false;
   rows.reader = (struct entry_reader){.unwinder = unwinder, .at = rows.format.start};
   rows.end = rows.format.end;
-  rows.at = rows.address; /* all of the first row */
+  rows.at = rows.address; /* runs all initial instructions */
   run(&rows);
   rows.first = rows.row;
   rows.depth = 0;

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* So far before and behind an address its function is looked for, and answers that are remembered. */
+/* Bytes searched before and after an address, and the size of the answer cache. */
 enum { SWEPT_BYTES_MAX = 64 << 10, REMEMBERED = 64 };
 
 struct function_starts {
@@ -23,18 +23,18 @@ void cunwind_function_starts_forget(struct unwinder *unwinder) {
   memset(unwinder->starts, 0, sizeof *unwinder->starts);
 }
 
-/* One pass over the code between two described functions. */
+/* One pass over the gap between two described functions. */
 struct sweep {
   struct unwinder *unwinder;
   struct code_range between;
-  uint64_t start;   /* of the function that is gone through */
-  uint64_t reached; /* the highest address of it that a jump leads to */
-  bool by_table;    /* jumps through a table may lead higher */
-  bool has_frame;   /* the stack pointer has been lowered, */
-  bool drops_frame; /* and the last instruction raised it */
+  uint64_t start;   /* start of the current function */
+  uint64_t reached; /* highest target of the function's jumps */
+  bool by_table;    /* jumps through a table might lead further */
+  bool has_frame;   /* the stack pointer has been lowered */
+  bool drops_frame; /* the last instruction raised the stack pointer */
 };
 
-/* Where the next instruction is, from ADDRESS on, that is no padding. */
+/* Returns the address of the first instruction from ADDRESS on that is not padding. */
 static uint64_t behind_padding(const struct sweep *sweep, uint64_t address) {
   uint8_t code[CODE_BYTES];
   size_t length;
@@ -44,8 +44,8 @@ static uint64_t behind_padding(const struct sweep *sweep, uint64_t address) {
   return address;
 }
 
-/* Whether a function may begin at ADDRESS, behind code that does not go on there, or, if it GOES_ON, that ends in a
- * call, which may never return. */
+/* Whether a function can begin at ADDRESS after code that does not continue there, or, if it GOES_ON, ends in a call
+ * that might never return. */
 static bool may_begin(const struct sweep *sweep, uint64_t address, bool goes_on) {
   uint8_t code[UNWIND_PROLOGUE_BYTES];
   bool is_aligned = address % sweep->unwinder->architecture->function_alignment == 0;
@@ -55,8 +55,7 @@ static bool may_begin(const struct sweep *sweep, uint64_t address, bool goes_on)
          sweep->unwinder->architecture->begins_frame(code);
 }
 
-/* Whether a jump to TARGET, ahead, is one to another function in place of a call: that is aligned, and there is no
- * frame. */
+/* Whether a forward jump to TARGET is a tail call: TARGET is aligned, and the frame has been removed. */
 static bool is_tail_call(const struct sweep *sweep, uint64_t target) {
   return target % sweep->unwinder->architecture->function_alignment == 0 && (sweep->drops_frame || !sweep->has_frame);
 }
@@ -65,8 +64,8 @@ static void begin(struct sweep *sweep, uint64_t address) {
   *sweep = (struct sweep){.unwinder = sweep->unwinder, .between = sweep->between, .start = address};
 }
 
-/* Takes note of the instruction that COUNT OPERATIONS are of. Returns whether the next one is gone on to; CALLS: by a
- * call. */
+/* Updates SWEEP for an instruction with COUNT OPERATIONS. Returns whether execution can continue at the next
+ * instruction; sets *CALLS to whether the instruction is a call. */
 static bool note(struct sweep *sweep, const struct code_operation *operations, int count, uint64_t next, bool *calls) {
   bool goes_on = true, raises = false, does_nothing = true;
   *calls = false;
@@ -94,8 +93,8 @@ static bool note(struct sweep *sweep, const struct code_operation *operations, i
   return goes_on;
 }
 
-/* Looks for the function around ADDRESS among those that are remembered. Otherwise raises *FROM, where looking for it
- * begins, to the end of the last one before it. */
+/* Looks for the function around ADDRESS in the cache. Otherwise raises *FROM, the start of the search, to the end of
+ * the last cached function before ADDRESS. */
 static bool recall(struct unwinder *unwinder, uint64_t address, uint64_t *from, struct code_range *function) {
   for (int place = 0; place < REMEMBERED; place++) {
     const struct code_range *known = &unwinder->starts->remembered[place].function;
@@ -111,7 +110,7 @@ static bool recall(struct unwinder *unwinder, uint64_t address, uint64_t *from, 
   return false;
 }
 
-/* Finds the function around ADDRESS in the code BETWEEN two described functions. */
+/* Finds the function around ADDRESS in the gap BETWEEN two described functions. */
 static bool find(struct unwinder *unwinder, struct code_range between, uint64_t address, struct code_range *function) {
   struct sweep sweep = {.unwinder = unwinder, .between = between};
   struct code_operation operations[CODE_OPERATIONS];
@@ -143,7 +142,7 @@ static bool find(struct unwinder *unwinder, struct code_range between, uint64_t 
     begin(&sweep, next);
     at = next;
   }
-  /* The last one before a described function ends there at the latest. */
+  /* The last function of the gap ends at the next described function at the latest. */
   if (at < between.end || address < sweep.start || address >= at)
     return false;
   *function = (struct code_range){sweep.start, between.end, false};
@@ -156,7 +155,8 @@ bool cunwind_function_around(struct unwinder *unwinder, uint64_t address, struct
     struct code_range between, found = {0};
     bool is_found = cunwind_table_gap(unwinder, address, &between) && find(unwinder, between, address, &found);
     struct unwind_module module;
-    /* A module may come to be where none is, and nothing that is known changes with it. */
+    /* A failure outside of all modules is not cached: a module might be loaded there later, which invalidates
+     * nothing. */
     if (!is_found && !cunwind_find_module(unwinder, address, &module))
       return false;
     unwinder->starts->remembered[place].address = address;

@@ -7,29 +7,29 @@
 
 #include <string.h>
 
-/* Complete stacks that are kept, and frame records that are followed from where a stack ends. */
+/* Number of kept stacks, and maximum number of frame records followed from the end of a stack. */
 enum { KEPT = 16, RECORDS_MAX = 256 };
 
-/* Frames that are found between the two parts of a joined stack, and how long a function may be in which a call is
- * looked for. */
+/* Maximum number of frames found between the two parts of a joined stack, and maximum length of a function searched for
+ * a call. */
 enum { CALLED_MAX = 16, FUNCTION_BYTES_MAX = 1 << 20 };
 
-/* A complete stack, and where each of its frames was found. */
+/* A complete stack with the stack address of each frame. */
 struct kept {
   struct unwind_work_item item;
-  uint64_t used; /* a count: the one that has not been used for longest makes room */
+  uint64_t used; /* time of last use, as a counter, for eviction */
   uint32_t count, left_out;
   struct unwind_frame frames[UNWIND_FRAMES_MAX];
   uint64_t places[UNWIND_FRAMES_MAX];
 };
 
-/* A frame that was found by what called its function. */
+/* A frame found through the call of its function. */
 struct called {
   struct unwind_frame frame;
   uint64_t place;
 };
 
-/* Resident only as far as it is used. */
+/* Only the used part becomes resident. */
 struct kept_stacks {
   struct kept kept[KEPT];
   uint64_t uses;
@@ -42,16 +42,16 @@ static bool is_same(const struct unwind_work_item *one, const struct unwind_work
          one->tid == other->tid;
 }
 
-/* What is kept of ITEM; NULL if nothing is. */
+/* Returns the kept stack of ITEM, or NULL. */
 static struct kept *find(struct kept_stacks *stacks, const struct unwind_work_item *item) {
-  /* Those that were never used have no work item, and lie behind those that were. */
+  /* Unused entries are behind all used ones. */
   for (int index = 0; index < KEPT && stacks->kept[index].used != 0; index++)
     if (is_same(&stacks->kept[index].item, item))
       return &stacks->kept[index];
   return NULL;
 }
 
-/* Where a stack of ITEM is to be kept. */
+/* Returns the entry for a stack of ITEM, evicting the least recently used one if necessary. */
 static struct kept *room_for(struct kept_stacks *stacks, const struct unwind_work_item *item) {
   struct kept *room = find(stacks, item);
   for (int index = 0; index < KEPT && !room; index++)
@@ -76,7 +76,7 @@ static void keep(struct kept_stacks *stacks, const struct unwind_work_item *item
   memcpy(room->places, stack->places, stack->count * sizeof stack->places[0]);
 }
 
-/* Whether COPY still has the address of frame NUMBER of KEPT where that was found, above the stack pointer SP. */
+/* Whether COPY still has the address of KEPT's frame NUMBER in its place, above the stack pointer SP. */
 static bool is_there(struct unwinder *unwinder, const struct stack_copy *copy, const struct kept *kept, uint32_t number,
                      uint64_t sp) {
   struct walk walk = {.unwinder = unwinder, .copy = copy};
@@ -85,13 +85,13 @@ static bool is_there(struct unwinder *unwinder, const struct stack_copy *copy, c
          cunwind_word(&walk, place, &word) && cunwind_code_address(unwinder, word) == kept->frames[number].address;
 }
 
-/* The function that FRAME is in, where its beginning is known: its end does not matter. */
+/* Sets *FUNCTION to FRAME's function if its beginning is known. The end is not exact. */
 static bool function_of(const struct unwind_frame *frame, struct code_range *function) {
   *function = (struct code_range){frame->address - frame->offset, frame->address + 1, false};
   return frame->offset != UNWIND_NO_OFFSET;
 }
 
-/* Whether the call that returns to frame NUMBER of KEPT can have led nowhere but to the frame inside of it. */
+/* Whether the call that returns to frame NUMBER of KEPT can only have called the next inner frame's function. */
 static bool leads_inwards(struct unwinder *unwinder, const struct kept *kept, uint32_t number) {
   struct code_range function, whole;
   if (number == 0 || kept->frames[number].kind != UNWIND_RETURN_ADDRESS ||
@@ -100,7 +100,7 @@ static bool leads_inwards(struct unwinder *unwinder, const struct kept *kept, ui
   return cunwind_call_site_before(unwinder, kept->frames[number].address, function, &whole) >= CALL_SITE_OF_WHOLE;
 }
 
-/* Whether the frame records from FRAME_POINTER on lead to the one that holds the return address at PLACE. */
+/* Whether the chain of frame records from FRAME_POINTER leads to the record with the return address at PLACE. */
 static bool is_on_chain(struct unwinder *unwinder, const struct stack_copy *copy, uint64_t frame_pointer, uint64_t sp,
                         uint64_t place) {
   struct walk walk = {.unwinder = unwinder, .copy = copy};
@@ -116,7 +116,7 @@ static bool is_on_chain(struct unwinder *unwinder, const struct stack_copy *copy
   return false;
 }
 
-/* Whether a return address lies on the stack from SP to PLACE. */
+/* Whether a return address lies on the stack between SP and PLACE. */
 static bool has_other_call(struct unwinder *unwinder, const struct stack_copy *copy, uint64_t sp, uint64_t place) {
   struct walk walk = {.unwinder = unwinder, .copy = copy};
   uint8_t code[UNWIND_CALL_BYTES];
@@ -134,7 +134,7 @@ static bool has_other_call(struct unwinder *unwinder, const struct stack_copy *c
   return false;
 }
 
-/* The number of the innermost frame of KEPT that is an outer one of STACK, too; KEPT's count if there is none. */
+/* Returns the index of KEPT's innermost frame that is also an outer frame of STACK; KEPT's count if there is none. */
 static uint32_t find_frame(struct unwinder *unwinder, const struct stack_copy *copy, const struct kept *kept,
                            const struct unwind_stack *stack) {
   uint32_t innermost = kept->count, found = kept->count;
@@ -142,7 +142,7 @@ static uint32_t find_frame(struct unwinder *unwinder, const struct stack_copy *c
   while (innermost > lowest &&
          (kept->places[innermost - 1] == 0 || is_there(unwinder, copy, kept, innermost - 1, stack->last_sp)))
     innermost--;
-  bool is_alive = true; /* the outermost one is */
+  bool is_alive = true; /* the outermost frame is always live */
   for (uint32_t number = kept->count; number-- > innermost;) {
     uint64_t place = kept->places[number];
     if (place != 0 && !is_alive)
@@ -157,13 +157,13 @@ static uint32_t find_frame(struct unwinder *unwinder, const struct stack_copy *c
   return found;
 }
 
-/* The function around ADDRESS, whether tables describe it or not. */
+/* Finds the function around ADDRESS, with or without unwind information. */
 static bool find_function(struct unwinder *unwinder, uint64_t address, struct code_range *function) {
   return cunwind_table_function(unwinder, address, function) || cunwind_function_around(unwinder, address, function);
 }
 
-/* The outermost return address on the stack from SP to END that is one of a call in the function that begins at START;
- * 0 if there is none. Sets *PLACE to where it lies. */
+/* Returns the outermost return address between SP and END that follows a call in the function beginning at START; 0 if
+ * there is none. Sets *PLACE to its stack address. */
 static uint64_t find_call_of(struct unwinder *unwinder, const struct stack_copy *copy, uint64_t start, uint64_t sp,
                              uint64_t end, uint64_t *place) {
   struct walk walk = {.unwinder = unwinder, .copy = copy};
@@ -182,7 +182,7 @@ static uint64_t find_call_of(struct unwinder *unwinder, const struct stack_copy 
   return 0;
 }
 
-/* The beginning of the function that the call before RETURN_ADDRESS leads to, where it says so; 0 where it does not. */
+/* Returns the start of the function called before RETURN_ADDRESS if the call is direct, otherwise 0. */
 static uint64_t called_before(struct unwinder *unwinder, uint64_t return_address) {
   uint8_t code[UNWIND_CALL_BYTES];
   uint64_t target;
@@ -194,9 +194,9 @@ static uint64_t called_before(struct unwinder *unwinder, uint64_t return_address
              : 0;
 }
 
-/* Adds to STACK, outermost first, the frames inside of frame FROM of KEPT that must be there, as far as there is ROOM
- * for them: of the function that this one's call can have led to, of the one that the former's call names, and so on.
- * The thread was in the innermost function of KEPT, or at another call in one of the others. */
+/* Finds the frames inside KEPT's frame FROM that must exist, outermost first and at most ROOM: a frame of the function
+ * that this call can only have called, then of the function that the next call names, and so on. The thread was in the
+ * innermost function of KEPT, or at another call in one of the others. Returns their number. */
 static uint32_t find_called(struct unwinder *unwinder, const struct stack_copy *copy, const struct kept *kept,
                             uint32_t from, const struct unwind_stack *stack, struct called *called, uint32_t room) {
   struct code_range function;
@@ -221,7 +221,7 @@ static uint32_t find_called(struct unwinder *unwinder, const struct stack_copy *
 void cunwind_join(struct unwinder *unwinder, const struct stack_copy *copy, struct unwind_work_item item,
                   struct unwind_stack *stack) {
   struct kept_stacks *stacks = unwinder->kept;
-  /* Elsewhere than on the thread's own stack another one may have been in the same place. */
+  /* On other stacks than the thread's own, another stack might have used the same addresses. */
   if (item.began_ns == 0 || stack->count == 0 || copy->own_end != copy->own_low)
     return;
   if (stack->end == UNWIND_END_OUTERMOST) {

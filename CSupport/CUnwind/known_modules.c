@@ -3,12 +3,12 @@
 #include <elf.h>
 #include <string.h>
 
-/* Modules that are remembered; of each, segments that are not writable, and program headers. */
+/* Maximum number of modules, and of read-only segments, program headers and note bytes of a module. */
 enum { MODULES_MAX = 48, CONSTANT_MAX = 4, SEGMENTS_MAX = 24, NOTES_BYTES_MAX = 256 };
 
 struct known_module {
   struct unwind_module module;
-  uint64_t identity; /* 0: nothing tells it from another one at the same place */
+  uint64_t identity; /* 0: cannot be distinguished from another module at its address */
   struct {
     uint64_t start, end;
   } constant[CONSTANT_MAX];
@@ -16,10 +16,10 @@ struct known_module {
 
 struct known_modules {
   uint32_t count;
-  uint32_t last;         /* the one that was asked for last */
-  bool learnt_elsewhere; /* or of modules that there was no room for */
+  uint32_t last;         /* index of the last result */
+  bool learnt_elsewhere; /* also set if the table is full */
   struct known_module known[MODULES_MAX];
-  /* Where a module's head is read to. */
+  /* Scratch for reading a module's headers. */
   Elf64_Phdr segments[SEGMENTS_MAX];
   uint8_t notes[NOTES_BYTES_MAX];
 };
@@ -41,8 +41,7 @@ static bool read(struct unwinder *unwinder, uint64_t address, void *destination,
   return unwinder->process.read(unwinder->process.context, address, destination, length);
 }
 
-/* Mixes the build-id that is among the notes at ADDRESS into *HASH (elf(5), "Notes (Nhdr)"). Returns false when there
- * is none. */
+/* Mixes the build ID in the notes at ADDRESS into *HASH (elf(5), "Notes (Nhdr)"). Returns false if there is none. */
 static bool mix_build_id(struct unwinder *unwinder, uint64_t address, uint64_t length, uint64_t *hash) {
   uint8_t *notes = unwinder->modules->notes;
   Elf64_Nhdr note;
@@ -64,7 +63,7 @@ static bool mix_build_id(struct unwinder *unwinder, uint64_t address, uint64_t l
   return false;
 }
 
-/* Reads what there is to know of KNOWN's module. What cannot be read tells nothing. */
+/* Reads the identity and read-only segments of KNOWN's module. Leaves them empty if the headers cannot be read. */
 static void read_head(struct unwinder *unwinder, struct known_module *known) {
   Elf64_Ehdr head;
   Elf64_Phdr *segments = unwinder->modules->segments;
@@ -79,7 +78,7 @@ static void read_head(struct unwinder *unwinder, struct known_module *known) {
   int count = 0;
   for (int index = 0; index < head.e_phnum && !has_base; index++)
     if (segments[index].p_type == PT_LOAD) {
-      /* The file's beginning, where the head is, is mapped first. */
+      /* The first mapping contains the beginning of the file with the ELF header. */
       base = start - (segments[index].p_vaddr - segments[index].p_offset);
       has_base = true;
     }
@@ -101,7 +100,7 @@ static bool is_same(const struct unwind_module *one, const struct unwind_module 
   return one->start == other->start && one->end == other->end && one->eh_frame_hdr == other->eh_frame_hdr;
 }
 
-/* What is known of MODULE; NULL if there is no room for it. */
+/* Returns the entry of MODULE, adding it if necessary; NULL if the table is full. */
 static const struct known_module *known_of(struct unwinder *unwinder, const struct unwind_module *module) {
   struct known_modules *modules = unwinder->modules;
   if (modules->last < modules->count && is_same(&modules->known[modules->last].module, module))

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* libunwind's functions have the architecture in their names; its header's macros know how. */
+/* libunwind's function names contain the architecture; its header defines macros for them. */
 #define TEXT(name) #name
 #define NAME_OF(name) TEXT(name)
 
@@ -26,7 +26,7 @@ _Static_assert((int)UNW_AARCH64_X30 == 30 && (int)UNW_AARCH64_SP == 31, "libunwi
 #endif
 _Static_assert(sizeof(unw_cursor_t) <= CURSOR_WORDS * sizeof(uint64_t), "libunwind's cursor fits into ours");
 
-/* libunwind, once it has been loaded. It is the only thing here that belongs to the process. */
+/* The loaded libunwind. The only process-wide state in CUnwind. */
 static struct {
   __typeof__(&unw_create_addr_space) create_addr_space;
   __typeof__(&unw_init_remote) init_remote;
@@ -38,11 +38,11 @@ static struct {
   __typeof__(&unw_set_caching_policy) set_caching_policy;
   __typeof__(&unw_set_cache_size) set_cache_size;
   __typeof__(&unw_flush_cache) flush_cache;
-  /* Internal to libunwind but exported: binary search in a module's .eh_frame_hdr, and decoding of what it finds. */
+  /* Internal to libunwind but exported: binary search in a module's .eh_frame_hdr, and decoding of the entry. */
   int (*search_unwind_table)(unw_addr_space_t, unw_word_t, unw_dyn_info_t *, unw_proc_info_t *, int, void *);
   bool is_private;
-  pid_t owner;         /* the process that it was loaded in; 0: none */
-  const char *missing; /* why there is none */
+  pid_t owner;         /* the process that loaded it; 0: none */
+  const char *missing; /* why it is not loaded */
 } libunwind = {.missing = "libunwind has not been loaded"};
 
 static unw_cursor_t *native(struct cursor *cursor) { return (unw_cursor_t *)cursor->words; }
@@ -104,7 +104,7 @@ static int get_dyn_info_list_addr(unw_addr_space_t space, unw_word_t *address, v
   return -UNW_ENOINFO;
 }
 
-/* libunwind frees what its own search allocated (from a pool of its own, backed by mmap); nothing of it is ours. */
+/* libunwind frees its own allocations (from its own pool, backed by mmap). */
 static void put_unwind_info(unw_addr_space_t space, unw_proc_info_t *information, void *context) {
   (void)space;
   (void)information;
@@ -150,7 +150,7 @@ bool cunwind_library_is_private(void) { return libunwind.missing || libunwind.is
 
 const char *cunwind_missing_library(void) { return libunwind.missing; }
 
-/* Loads the library and looks its functions up. Returns NULL, or why that cannot be done. */
+/* Loads the library and looks up its functions. Returns NULL, or the reason for a failure. */
 static const char *load(void) {
   void *shared = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
   if (!shared) {
@@ -196,8 +196,7 @@ static const char *load(void) {
 }
 
 const char *cunwind_load(void) {
-  /* After fork(2) the copy may be locked by a thread of the parent's, which is not here: the child loads another one.
-   */
+  /* After fork(2) a lock in the copy might be held by a thread of the parent, so the child loads another copy. */
   if (libunwind.owner != getpid()) {
     libunwind.missing = load();
     libunwind.owner = getpid();
@@ -221,9 +220,8 @@ static bool follows_call(struct cursor *cursor) {
 static void forget(struct unwinder *unwinder) { libunwind.flush_cache(unwinder->address_space, 0, 0); }
 
 static int step(struct cursor *cursor, bool interrupted) {
-  /* What was learnt goes by the address alone, which means one thing where a thread was interrupted and another where a
-   * call returns to: after the call of a function that does not return there is another function, or a part with
-   * another frame. */
+  /* libunwind's cache is indexed by the address alone. The same address means different code for an interrupted thread
+   * and for a return address: after a noreturn call another function begins, or a part with another frame. */
   bool ambiguous = interrupted && follows_call(cursor);
   if (ambiguous)
     forget(cursor->walk->unwinder);
@@ -233,7 +231,7 @@ static int step(struct cursor *cursor, bool interrupted) {
   return result;
 }
 
-/* Where there is a link register, libunwind takes its number for that of the program counter. */
+/* On architectures with a link register, libunwind takes its number as the program counter's. */
 static bool find_link(struct cursor *cursor, int number, uint64_t *value) {
   unw_save_loc_t place;
   if (libunwind.get_save_loc(native(cursor), number, &place) != 0)
@@ -269,8 +267,7 @@ static bool describes(struct walk *walk, uint64_t address) {
   return find_proc_info(walk->unwinder->address_space, address, &information, 0, walk) == 0;
 }
 
-/* libunwind tells it of the interrupted frame on x86_64, and of the frame of the kernel's trampoline, from which the
- * step leads to it, on aarch64. */
+/* libunwind reports it for the interrupted frame on x86_64, and for the trampoline's frame before it on aarch64. */
 static bool was_interrupted(struct cursor *before, struct cursor *now) {
 #if defined(__x86_64__)
   (void)before;
@@ -299,7 +296,7 @@ const char *cunwind_use_libunwind(struct unwinder *unwinder, bool has_large_cach
   unw_addr_space_t space = libunwind.create_addr_space(&accessors, 0);
   if (!space)
     return "libunwind cannot create an address space";
-  /* Off by default for an address space made this way (unw_set_caching_policy(3)), and worth a factor of five. */
+  /* Caching is off by default for such an address space (unw_set_caching_policy(3)) and gives a factor of five. */
   libunwind.set_caching_policy(space, UNW_CACHE_GLOBAL);
   if (has_large_caches)
     libunwind.set_cache_size(space, 1024, 0);

@@ -8,30 +8,29 @@
 #include "return_path.h"
 #include "unwind_tables.h"
 
-/* Farther apart a function's beginning and its code are not taken to be, nor its stack pointer and its frame pointer.
- */
+/* Maximum distance from a function's beginning to its code, and from its stack pointer to its frame pointer. */
 enum { FUNCTION_BYTES_MAX = 64 << 10, FRAME_BYTES_MAX = 1 << 20 };
 
-/* So much of a function is looked through for its end. */
+/* Maximum number of bytes of a function searched for its end, and the size of the pieces read. */
 enum { SEARCHED_BYTES_MAX = 4 << 10, PIECE_BYTES = 256, OVERLAP_BYTES = 8 };
 
-/* A PLT stub has no more instructions. */
+/* Maximum number of instructions of a PLT stub. */
 enum { STUB_INSTRUCTIONS = 5 };
 
 struct no_cfi_room {
-  struct frame_facts facts; /* of the function that is asked for */
+  struct frame_facts facts; /* of the requested function */
 };
 
 size_t cunwind_no_cfi_bytes(void) { return sizeof(struct no_cfi_room); }
 
-/* Whether the function that begins at FUNCTION, whose callers no table finds either, may go on to PC. */
+/* Whether the function that begins at FUNCTION, also without usable unwind information, can extend to PC. */
 static bool may_contain(struct walk *walk, uint64_t function, uint64_t pc) {
   struct code_range described;
   return pc >= function && pc - function < FUNCTION_BYTES_MAX && !cunwind_has_cfi(walk, function) &&
          (!cunwind_table_function(walk->unwinder, function, &described) || pc <= described.end);
 }
 
-/* Whether PC is in the function that begins at FUNCTION, and that function keeps a frame pointer. */
+/* Whether PC is in the function that begins at FUNCTION and that function keeps a frame pointer. */
 static bool keeps_frame_pointer_at(struct walk *walk, uint64_t function, uint64_t pc) {
   struct unwinder *unwinder = walk->unwinder;
   uint8_t code[PIECE_BYTES + OVERLAP_BYTES];
@@ -49,7 +48,7 @@ static bool keeps_frame_pointer_at(struct walk *walk, uint64_t function, uint64_
   return true;
 }
 
-/* Whether RETURN_ADDRESS is one that the function around PC may return to. */
+/* Whether the function around PC can return to RETURN_ADDRESS. */
 static bool may_return_to(struct walk *walk, uint64_t return_address, uint64_t pc) {
   struct unwinder *unwinder = walk->unwinder;
   uint64_t target;
@@ -63,8 +62,8 @@ static bool may_return_to(struct walk *walk, uint64_t return_address, uint64_t p
   }
 }
 
-/* Looks up where STATE, of a frame whose stack pointer was ENTRY when its function was entered, keeps what register
- * NUMBER held then. Returns false when it is not on the stack. */
+/* Looks up the entry value of register NUMBER on the stack. ENTRY is the stack pointer at the function's entry. Returns
+ * false if STATE has no place on the stack for it. */
 static bool saved_word(struct walk *walk, const struct abstract_state *state, uint64_t entry, int number,
                        uint64_t *word) {
   struct unwinder *unwinder = walk->unwinder;
@@ -77,7 +76,7 @@ static bool saved_word(struct walk *walk, const struct abstract_state *state, ui
   return false;
 }
 
-/* What register NUMBER, which is NOW, held when the function was entered. */
+/* Returns the entry value of register NUMBER, whose current value is NOW. */
 static struct known_word at_entry(struct walk *walk, const struct abstract_state *state, uint64_t entry, int number,
                                   struct known_word now) {
   struct symbolic_value value = state->registers[number];
@@ -88,14 +87,14 @@ static struct known_word at_entry(struct walk *walk, const struct abstract_state
   return word;
 }
 
-/* How sure it is where the return address lies. */
+/* Confidence in the place of a return address. */
 enum certainty {
-  CERTAINTY_LOW = 0,  /* another way of finding it out must say the same */
-  CERTAINTY_FAIR = 1, /* or the call before the return address must be one that can have led here */
-  CERTAINTY_FULL = 2, /* two registers say the same, or there is no other way */
+  CERTAINTY_LOW = 0,  /* needs a second method with the same result */
+  CERTAINTY_FAIR = 1, /* needs a second method, or a call that can have led here before the return address */
+  CERTAINTY_FULL = 2, /* two registers agree, or no other place is possible */
 };
 
-/* Where the caller of a frame is, by what the code of FUNCTION does on all its paths from its beginning to PC. */
+/* Finds the caller by analysing FUNCTION from its beginning to PC. */
 static bool find_from_start(struct walk *walk, struct code_range function, uint64_t pc, bool interrupted,
                             const struct frame_registers *registers, struct return_place *place,
                             enum certainty *certainty) {
@@ -130,7 +129,7 @@ static bool find_from_start(struct walk *walk, struct code_range function, uint6
   place->frame_pointer =
       at_entry(walk, &facts->state, entry.value, unwinder->architecture->frame_pointer, registers->frame_pointer);
   place->sp = entry.value + unwinder->architecture->entry_bytes;
-  /* A callee may write to locals, whose bounds are not in the code. It leaves the frame record alone. */
+  /* A callee might write to locals, whose bounds the code does not show. It does not change the frame record. */
   uint64_t record = entry.value + (uint64_t)(int64_t)pointer.offset, word;
   if (!place->frame_pointer.is_known && pointer.symbol == 1 + unwinder->architecture->sp && pointer.shift == 0 &&
       place->return_address.is_known && cunwind_word(walk, record + 8, &word) && word == place->return_address.value)
@@ -138,8 +137,7 @@ static bool find_from_start(struct walk *walk, struct code_range function, uint6
   return place->return_address.is_known;
 }
 
-/* Whether the code of the function that CALLER is in, which nothing describes either, says for sure where it was
- * called. */
+/* Whether code analysis of CALLER's function, which has no unwind information, finds its call with full certainty. */
 static bool is_surely_called(struct walk *walk, const struct caller_frame *caller) {
   struct unwinder *unwinder = walk->unwinder;
   struct frame_registers registers = {.sp = {true, caller->sp},
@@ -155,8 +153,8 @@ static bool is_surely_called(struct walk *walk, const struct caller_frame *calle
              UNWIND_CALL_NONE;
 }
 
-/* Whether CALLER's own caller fits: what it returns to follows a call that can have led to it. SITE is that of CALLER's
- * call. */
+/* Whether CALLER's own caller is plausible: its return address follows a call that can have led to CALLER's function.
+ * SITE classifies CALLER's call. */
 static bool outer_frame_fits(const struct walk *walk, const struct caller_frame *caller, enum call_site site) {
   struct unwinder *unwinder = walk->unwinder;
   struct walk trial = *walk;
@@ -177,8 +175,8 @@ static bool outer_frame_fits(const struct walk *walk, const struct caller_frame 
   return cunwind_call_site_before(unwinder, cunwind_code_address(unwinder, pc), function, &whole) != CALL_SITE_OTHER;
 }
 
-/* Whether PLACE, found with CERTAINTY, is where the caller is; and what CALLER is then. FUNCTION is the one that is at
- * PC, where that IS_KNOWN. */
+/* Whether PLACE, found with CERTAINTY, is a plausible caller; sets *CALLER. FUNCTION is the function at PC if
+ * IS_KNOWN. */
 static bool is_caller(struct walk *walk, const struct return_place *place, struct code_range function, bool is_known,
                       uint64_t pc, enum certainty certainty, struct caller_frame *caller) {
   struct unwinder *unwinder = walk->unwinder;
@@ -197,14 +195,14 @@ static bool is_caller(struct walk *walk, const struct return_place *place, struc
   return site != CALL_SITE_OTHER && outer_frame_fits(walk, caller, site);
 }
 
-/* How far above the stack pointer a return address is looked for, and how many functions are gone through for that. */
+/* Range of the search for a return address above the stack pointer, and maximum number of functions analysed for it. */
 enum { SEARCHED_STACK_BYTES = 16 << 10, CANDIDATES_MAX = 16 };
 
-/* Whether the code of the function that begins at FUNCTION, on all its paths to PC, has the return address at AT; and
- * what CALLER is then. */
+/* Whether the analysis of the function that begins at FUNCTION places its return address at AT. Sets *CALLER's
+ * registers. */
 static bool returns_from(struct walk *walk, uint64_t function, uint64_t pc, bool interrupted, uint64_t at,
                          const struct frame_registers *registers, struct caller_frame *caller) {
-  /* Where the function ends is not known: its paths do not leave it. It does not reach into one that is described. */
+  /* The function's end is unknown; its paths do not leave it. It does not extend into a described function. */
   struct code_range range = {function, pc + FUNCTION_BYTES_MAX / 4, false}, around;
   struct return_place place;
   enum certainty certainty = CERTAINTY_LOW;
@@ -221,9 +219,8 @@ static bool returns_from(struct walk *walk, uint64_t function, uint64_t pc, bool
   return true;
 }
 
-/* Finds the caller by a call: somewhere above the stack pointer is the return address of a direct one, and the called
- * function, gone through from its beginning to PC, has it just there. On architectures whose calls put the return
- * address on the stack. */
+/* Finds the caller by a direct call: a return address above the stack pointer whose called function, analysed from its
+ * beginning to PC, has its return address in that place. For architectures whose calls push the return address. */
 static bool find_by_call(struct walk *walk, uint64_t pc, bool interrupted, const struct frame_registers *registers,
                          struct caller_frame *caller) {
   struct unwinder *unwinder = walk->unwinder;
@@ -251,12 +248,11 @@ static bool find_by_call(struct walk *walk, uint64_t pc, bool interrupted, const
   return false;
 }
 
-/* What the code says of the caller. */
+/* Result of the code analysis. */
 enum finding { FINDING_NONE = 0, FINDING_CALLER, FINDING_CONTRADICTION };
 
-/* Finds the caller by the code around PC alone: what it does from the function's beginning on, and up to its return.
- * Where both are found they must agree; where one is, the call that led here must be one that can have, and the
- * caller's, too. */
+/* Finds the caller from the code around PC alone: the path from the function's beginning and the path to its return. If
+ * both give a result they must agree. A single result must have a plausible call, and its caller too. */
 static enum finding find_by_code(struct walk *walk, uint64_t pc, bool interrupted,
                                  const struct frame_registers *registers, struct caller_frame *caller) {
   struct unwinder *unwinder = walk->unwinder;
@@ -273,7 +269,8 @@ static enum finding find_by_code(struct walk *walk, uint64_t pc, bool interrupte
   bool returns = cunwind_return_path(walk, function, is_known, pc, registers, &ahead) && ahead.return_address.is_known;
   if (!starts && !returns)
     return FINDING_NONE;
-  /* What no path leads to may be another function, behind a call that does not return: one that was called itself. */
+  /* Code without a predecessor might belong to another function behind a noreturn call. That function was itself
+   * called. */
   bool maybe_another = starts && from_start.is_by_table && !is_described;
   if (starts && from_start.is_by_table && find_by_call(walk, pc, interrupted, registers, caller) &&
       caller->sp < from_start.sp)
@@ -283,7 +280,7 @@ static enum finding find_by_code(struct walk *walk, uint64_t pc, bool interrupte
     if (!from_start.frame_pointer.is_known)
       from_start.frame_pointer = ahead.frame_pointer;
   } else if (starts && returns && (certainty != CERTAINTY_FULL || maybe_another)) {
-    /* One of them went on behind a call that does not return. */
+    /* One of the analyses continued behind a noreturn call. */
     if (ahead.is_straight)
       return FINDING_CONTRADICTION;
     struct caller_frame other;
@@ -299,7 +296,7 @@ static enum finding find_by_code(struct walk *walk, uint64_t pc, bool interrupte
   if (certainty == CERTAINTY_LOW)
     return FINDING_NONE;
   bool fits = is_caller(walk, starts ? &from_start : &ahead, function, is_known, pc, certainty, caller);
-  /* Where nothing tells what belongs to the function, a call of it may still. */
+  /* If the function's bounds are unknown, a call of it can still identify the caller. */
   return fits ? FINDING_CALLER : is_known ? FINDING_CONTRADICTION : FINDING_NONE;
 }
 
@@ -308,11 +305,11 @@ bool cunwind_follows_call(struct unwinder *unwinder, uint64_t address) {
   return cunwind_call_before(unwinder, address, &target) != UNWIND_CALL_NONE;
 }
 
-/* Whether PC is in a PLT stub, which has its caller's frame and has not touched its own return address. */
+/* Whether PC is in a PLT stub, which has its caller's frame and leaves the return address in place. */
 static bool is_in_stub(struct unwinder *unwinder, uint64_t pc) {
   uint8_t code[UNWIND_PROLOGUE_BYTES];
   uint64_t entry, width = unwinder->architecture->instruction_bytes;
-  /* Where instructions may be of any length only the jump itself is one for sure. */
+  /* With variable instruction lengths only the jump itself can be recognized with certainty. */
   for (uint64_t back = 0; back<(width > 0 ? STUB_INSTRUCTIONS * width : 1); back += width> 0 ? width : 1)
     if (cunwind_read(unwinder, pc - back, code, sizeof code) &&
         unwinder->architecture->is_plt_stub(code, pc - back, &entry))
@@ -320,7 +317,7 @@ static bool is_in_stub(struct unwinder *unwinder, uint64_t pc) {
   return false;
 }
 
-/* Finds the caller of a PLT stub that was interrupted. */
+/* Finds the caller of an interrupted PLT stub. */
 static bool find_by_stub(struct walk *walk, uint64_t pc, const struct frame_registers *registers,
                          struct caller_frame *caller) {
   struct unwinder *unwinder = walk->unwinder;
@@ -339,8 +336,8 @@ static bool find_by_stub(struct walk *walk, uint64_t pc, const struct frame_regi
   return cunwind_follows_call(unwinder, caller->return_address);
 }
 
-/* Whether the link register LINK of a function that was interrupted at PC may hold what it returns to, its frame record
- * being none of its own: unless the call before that is one in this very function, of another one. */
+/* Whether the link register LINK of a function interrupted at PC can hold its return address while the frame record
+ * belongs to its caller. False if LINK follows a call of another function in this function. */
 static bool link_may_lead(struct walk *walk, uint64_t link, uint64_t pc) {
   struct unwinder *unwinder = walk->unwinder;
   struct code_range function, other;
@@ -398,9 +395,9 @@ static bool find_caller(struct cursor *cursor, uint64_t pc, bool interrupted, st
   return true;
 }
 
-/* Whether CALLER, found for code at ADDRESS without CFI, can be believed. A function that saves the result register
- * hands exceptions over (exception_handover.h): it writes over what it has saved. CALLER must have called it, and only
- * its stack pointer counts. */
+/* Whether CALLER, found without CFI for code at ADDRESS, is trustworthy. A function that saves the result register
+ * transfers control to exception handlers (exception_handover.h) and overwrites its saved registers. CALLER must have
+ * called it, and only CALLER's stack pointer is valid. */
 static bool is_before_handover(struct unwinder *unwinder, uint64_t address, struct caller_frame *caller) {
   struct code_range function;
   if (!cunwind_table_saves(unwinder, address, unwinder->architecture->result))
@@ -414,17 +411,17 @@ bool cunwind_no_cfi_caller(struct cursor *cursor, uint64_t pc, bool interrupted,
   struct walk *walk = cursor->walk;
   uint8_t code;
   uint64_t at = interrupted ? pc : pc - 1;
-  /* In plain mode the tables still say where a thread began. */
+  /* In plain mode the tables still mark the outermost function of a thread. */
   if (!walk->unwinder->cfi && cunwind_table_is_outermost(walk->unwinder, at)) {
     *caller = (struct caller_frame){0};
     return true;
   }
-  /* libunwind's guess has read what a frame pointer would have led to. */
+  /* libunwind's guess read the memory that the frame pointer points to. */
   walk->beyond_copy = walk->unreadable = false;
   walk->missing = -1;
   bool is_found = find_caller(cursor, pc, interrupted, caller) &&
                   (walk->unwinder->cfi || is_before_handover(walk->unwinder, at, caller));
-  /* Nor does it matter what is not at the end of paths that were tried. */
+  /* Failed reads on rejected paths do not count. */
   walk->unreadable = !cunwind_read(walk->unwinder, pc, &code, sizeof code);
   return is_found;
 }

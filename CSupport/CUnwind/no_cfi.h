@@ -1,32 +1,31 @@
-/* Frames of functions that nothing describes: code that was made at run time, assembly, what compilers leave without
- * unwind information. Internal to CUnwind. */
+/* Frames of functions without unwind information: code generated at run time, assembly, and functions that compilers do
+ * not describe. Internal to CUnwind. */
 #ifndef NO_CFI_H
 #define NO_CFI_H
 
 #include "cursor.h"
 
-/* What is known of the caller of such a function: the other registers are not. */
+/* The caller of such a function; its other registers are unknown. */
 struct caller_frame {
   uint64_t return_address;
   uint64_t sp;
   uint64_t frame_pointer;
-  bool has_frame_pointer; /* whether FRAME_POINTER is known */
+  bool has_frame_pointer;
 };
 
-/* Bytes of an unwinder's part. Async-signal-safe: yes. Threads: any. */
+/* Size of this part of an unwinder, in bytes. Async-signal-safe: yes. Threads: any. */
 size_t cunwind_no_cfi_bytes(void);
 
-/* Whether ADDRESS, which is in no module, follows a call.
- * Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
+/* Whether ADDRESS, which is in no module, follows a call. Async-signal-safe: as cunwind_unwind. Threads: as
+ * cunwind_unwind. */
 bool cunwind_follows_call(struct unwinder *unwinder, uint64_t address);
 
-/* Finds the caller of the function that CURSOR is in at PC, which was INTERRUPTED or made a call, and which nothing
- * describes, or whose description nothing can use. What its code shows goes first: where it has its return address on
- * all paths from its beginning, and where it will have it on all paths to its return. Otherwise its frame pointer must
- * lead to a return address that it can have come from, and nothing on the way there may look like the return address of
- * a function that keeps no frame pointer: then that would be the frame, and the frame pointer its caller's. Returns
- * false when it cannot be told; its walk may say why. A return address of 0 is the outermost frame's.
- * Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
+/* Finds the caller of CURSOR's frame at PC, which was INTERRUPTED or made a call and has no usable unwind information.
+ * Code analysis takes precedence: the place of the return address on all paths from the function's beginning, or on all
+ * paths to its return. Otherwise the frame pointer must lead to a plausible return address. In that case no word below
+ * it can look like the return address of a function without a frame pointer: such a word would be the caller's, and the
+ * frame pointer would belong to the caller. Returns false if the caller is unknown; the walk might record the reason. A
+ * return address of 0 marks the outermost frame. Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
 bool cunwind_no_cfi_caller(struct cursor *cursor, uint64_t pc, bool interrupted, struct caller_frame *caller);
 
 #endif

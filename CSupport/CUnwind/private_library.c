@@ -15,14 +15,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A shared library in memory: SIZE bytes at FILE, and where its dynamic section is in them. */
+/* A shared library in memory: SIZE bytes at FILE, and the file offset of its dynamic section. */
 struct library {
   unsigned char *file;
   size_t size;
   size_t dynamic, dynamic_size;
 };
 
-/* The segment number INDEX of LIBRARY; false where there is none. */
+/* Reads program header INDEX of LIBRARY. Returns false if there is none. */
 static bool read_segment(const struct library *library, size_t index, ElfW(Phdr) * part) {
   ElfW(Ehdr) head;
   if (library->size < sizeof head)
@@ -47,7 +47,7 @@ static bool find_dynamic(struct library *library) {
   return false;
 }
 
-/* The place in the file of LIBRARY's dynamic entry TAG, which *ENTRY is; 0 where there is none. */
+/* Finds the dynamic entry TAG of LIBRARY. Sets *ENTRY and returns its file offset, or 0 if there is none. */
 static size_t find_entry(const struct library *library, ElfW(Sxword) tag, ElfW(Dyn) * entry) {
   for (size_t place = 0; place + sizeof *entry <= library->dynamic_size; place += sizeof *entry) {
     memcpy(entry, library->file + library->dynamic + place, sizeof *entry);
@@ -59,9 +59,9 @@ static size_t find_entry(const struct library *library, ElfW(Sxword) tag, ElfW(D
   return 0;
 }
 
-/* Makes LIBRARY one that the loader takes for no other: without a name of its own, it is not what somebody else asks
- * for by that name. Its references to itself are bound to itself (DT_SYMBOLIC), also where the same library is in the
- * global scope; those to the C library are bound as before. Returns whether it could. */
+/* Removes the name of LIBRARY, so the loader does not use it for another library's request by that name. Its references
+ * to itself are bound to itself (DT_SYMBOLIC), even if the global scope has the same library; references to the C
+ * library are not affected. Returns whether it succeeded. */
 static bool make_nameless(const struct library *library) {
   ElfW(Dyn) entry;
   size_t place = find_entry(library, DT_SONAME, &entry);
@@ -72,8 +72,8 @@ static bool make_nameless(const struct library *library) {
   return true;
 }
 
-/* Has LIBRARY refer to OTHER instead of NAME, functions of the C library of the same version (ld.so(8)), of which OTHER
- * has the shorter name. */
+/* Replaces LIBRARY's reference to the C library's function NAME by OTHER, which has the same version (ld.so(8)) and a
+ * shorter name. */
 static void replace_reference(const struct library *library, const char *name, const char *other) {
   char from[16] = {0}, to[16] = {0};
   size_t length = strlen(name) + 2;
@@ -95,16 +95,16 @@ static void replace_reference(const struct library *library, const char *name, c
   }
 }
 
-/* Has LIBRARY do without what it finds out at its start: how memory of its own process could be looked at, which it is
- * never asked to do. Sandboxes do not expect mincore(2) of a service: systemd's @system-service ends who makes that
- * call. A pipe takes two numbers of the service's for good. What is called instead does nothing: abs() of a stack's
- * address is no success to the library, and dup3() of one is of no descriptor. */
+/* Disables the library's probe at initialization for reading its own process's memory, which the unwinder never uses.
+ * The probe calls mincore(2), which sandboxes do not expect (systemd's @system-service terminates the caller), and its
+ * pipe would occupy two descriptors permanently. The replacements have no effect: abs() of a stack address is not a
+ * success to the library, and dup3() of one is not a valid descriptor. */
 static void leave_out_validation(const struct library *library) {
   replace_reference(library, "mincore", "abs");
   replace_reference(library, "pipe2", "dup3");
 }
 
-/* A descriptor of a nameless copy of the library at PATH, in memory; -1 where there can be none. */
+/* Returns a descriptor of a nameless copy of the library at PATH in memory, or -1. */
 static int copy_library(const char *path) {
   struct stat information;
   int copy = -1;
@@ -112,7 +112,7 @@ static int copy_library(const char *path) {
   if (source < 0)
     return -1;
   struct rlimit limit;
-  /* SIGXFSZ would end the process. */
+  /* Writing beyond the limit would raise SIGXFSZ, which ends the process. */
   bool fits = getrlimit(RLIMIT_FSIZE, &limit) == 0 && fstat(source, &information) == 0 &&
               (uint64_t)information.st_size <= limit.rlim_cur;
   if (fits && information.st_size > 0 && information.st_size < 16 << 20) {
@@ -148,13 +148,12 @@ void *cunwind_load_private(const char *library_name, void *shared) {
     copy = copy_library(map->l_name);
   if (copy < 0)
     return dlmopen(LM_ID_NEWLM, library_name, RTLD_NOW | RTLD_LOCAL);
-  /* Where the library came from, spelled as nobody asks for it: what debuggers and whoever else lists the libraries are
-   * to find. The descriptor's name, which is closed below, is overwritten with it, and is long enough for it (slashes).
-   */
+  /* The original path in an unusual spelling that no request uses; debuggers find the file by it. It overwrites the
+   * name of the descriptor, which is closed below and is padded with slashes to be long enough. */
   char real[512], name[600];
   const char *base = strrchr(map->l_name, '/');
   int length = snprintf(real, sizeof real, "%.*s/%s", (int)(base - map->l_name), map->l_name, base);
-  /* The thread's own: /proc/self is empty once the main thread has exited. */
+  /* The thread's own directory: /proc/self is empty after the main thread has exited. */
   int head = snprintf(name, sizeof name, "/proc/%d/task/%ld/fd/", (int)getpid(), syscall(SYS_gettid));
   while (head > 0 && head < length && head < (int)sizeof name - 16)
     name[head++] = '/';

@@ -1,14 +1,13 @@
-/* Loading a shared library that nobody else in the process has. Internal to CUnwind. */
+/* Loads a private copy of a shared library. Internal to CUnwind. */
 #ifndef PRIVATE_LIBRARY_H
 #define PRIVATE_LIBRARY_H
 
-/* Loads the library NAME once more, which SHARED is as the process shares it, so that nobody else has it; NULL where
- * that cannot be done.
+/* Loads a private copy of the library NAME. SHARED is the process's handle of it. Returns NULL if that is impossible.
  *
- * A library that the service uses as well has its locks in common with the service, RTLD_LOCAL or not: a thread of the
- * service that is held up in it would hold up whoever unwinds. The loader takes two files for two libraries. Where
- * there is no memfd_create(2), or /proc is not there or not for this process, a namespace of its own does the same
- * (dlmopen): it brings a C library along, which takes 0.9 MiB more, and debuggers do not look into it.
+ * A shared library shares its locks with the service, with or without RTLD_LOCAL: a thread of the service that is
+ * stopped inside it would block the unwinding thread. The loader treats two files as two libraries, so the copy is
+ * loaded from a memory file. If memfd_create(2) or /proc is unavailable, the copy is loaded into a separate namespace
+ * (dlmopen). That also loads another C library, which takes 0.9 MiB more, and debuggers do not see the namespace.
  * Async-signal-safe: no. Threads: any. */
 void *cunwind_load_private(const char *name, void *shared);
 

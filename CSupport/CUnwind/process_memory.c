@@ -4,28 +4,28 @@
 
 #include <string.h>
 
-/* Memory of the process outside the copy, read a page at a time because a frame that is met for the first time costs
- * some eighty reads of its unwind information. */
+/* Cached memory of the process outside the copy. Whole pages are read because the unwind information of a new frame
+ * takes about 80 reads. */
 enum { PAGE_BYTES = 4096, PAGES = 64 };
 
 struct page {
   uint64_t address; /* 0: empty */
-  bool is_whole;    /* all of it could be read; if not, it is read piece by piece */
-  bool is_constant; /* it can change with its module alone */
-  bool is_unwiped;  /* its place may hold what is not constant, also when it is empty */
+  bool is_whole;    /* completely readable; otherwise read piece by piece */
+  bool is_constant; /* can change only with its module */
+  bool is_unwiped;  /* its bytes might hold data that is not constant, even if the entry is empty */
 };
 struct process_memory {
-  struct page pages[PAGES];         /* in pairs, in one of which a page has its place */
-  bool is_second[PAGES / 2];        /* of each pair: the second was asked for last */
-  uint8_t bytes[PAGES][PAGE_BYTES]; /* theirs; not beside what is looked through for every stack */
+  struct page pages[PAGES];         /* in pairs; a page belongs to one pair */
+  bool is_second[PAGES / 2];        /* for each pair: the second entry was used last */
+  uint8_t bytes[PAGES][PAGE_BYTES]; /* contents; separate from the entries, which are scanned for every stack */
 };
 
 size_t cunwind_memory_bytes(void) { return sizeof(struct process_memory); }
 
-/* So far below the copy memory counts as stack. */
+/* Memory within this distance below the copy counts as stack. */
 #define BELOW_STACK_BYTES (UINT64_C(64) << 10)
 
-/* The place of the page at ADDRESS if that is there, or else the one of its pair that was not asked for last. */
+/* Returns the entry of the page at ADDRESS if cached, otherwise the least recently used entry of its pair. */
 static struct page *place_of(struct process_memory *memory, uint64_t address) {
   uint64_t pair = (address / PAGE_BYTES ^ address / PAGE_BYTES / PAGES) % (PAGES / 2);
   struct page *pages = &memory->pages[2 * pair];
@@ -34,7 +34,7 @@ static struct page *place_of(struct process_memory *memory, uint64_t address) {
   return &pages[memory->is_second[pair]];
 }
 
-/* The page at ADDRESS, and its bytes. */
+/* Returns the page at ADDRESS and sets *BYTES to its contents. */
 static const struct page *page_at(struct unwinder *unwinder, uint64_t address, const uint8_t **bytes) {
   struct process_memory *memory = unwinder->memory;
   struct page *page = place_of(memory, address);
@@ -60,8 +60,7 @@ bool cunwind_read(struct unwinder *unwinder, uint64_t address, void *destination
     if (page_at(unwinder, address - offset, &bytes)->is_whole)
       memcpy(to, bytes + offset, here);
     else if (!unwinder->process.read(unwinder->process.context, address, to, here)) {
-      /* A page of a module that is not there now may be at the next look: what follows from its absence is not to last.
-       */
+      /* An unreadable page of a module might be readable later, so facts derived from the failure must not persist. */
       struct unwind_module module;
       if (cunwind_find_module(unwinder, address, &module))
         cunwind_learnt_elsewhere(unwinder);
@@ -87,7 +86,7 @@ bool cunwind_word(struct walk *walk, uint64_t address, uint64_t *value) {
     walk->last_read = address;
     return true;
   }
-  /* The thread's own stack, where it is on another one. */
+  /* The thread's own stack, if the thread is on another one. */
   offset = address - copy->own_start;
   if (offset < copy->own_bytes && copy->own_bytes - offset >= sizeof *value) {
     memcpy(value, copy->stack + copy->stack_bytes + offset, sizeof *value);
@@ -98,15 +97,15 @@ bool cunwind_word(struct walk *walk, uint64_t address, uint64_t *value) {
     walk->beyond_copy = true;
     return false;
   }
-  /* The stack beyond a truncated copy is alive and may have changed since: an answer from there would be a guess. Where
-   * the stack's end is not known, a module may lie where it could be. */
+  /* The stack beyond a truncated copy is live and might have changed since, so its values are not trusted. If the
+   * stack's end is unknown, a module might lie within the assumed range. */
   struct unwind_module module;
   if (copy->truncated && address >= copy->stack_start && address < copy->stack_end &&
       !cunwind_find_module(walk->unwinder, address, &module)) {
     walk->beyond_copy = true;
     return false;
   }
-  /* Below the copy is what the thread has come to use since: the value that was there is gone. */
+  /* The thread has reused the memory below the copy since; the old value is lost. */
   if (address < copy->stack_start && copy->stack_start - address < BELOW_STACK_BYTES) {
     walk->unreadable = true;
     return false;

@@ -2,13 +2,13 @@
 
 #include "process_memory.h"
 
-/* Looks up how far above the stack pointer the function at FUNCTION keeps its frame pointer. */
+/* Looks up the distance of the frame pointer above the stack pointer in the function at FUNCTION. */
 static bool frame_bytes(struct unwinder *unwinder, uint64_t function, uint64_t *bytes) {
   uint8_t code[UNWIND_PROLOGUE_BYTES];
   return cunwind_read(unwinder, function, code, sizeof code) && unwinder->architecture->frame_bytes(code, bytes);
 }
 
-/* Looks up which function the call before RETURN_ADDRESS leads to. */
+/* Looks up the target of the call before RETURN_ADDRESS. */
 static bool call_target(struct unwinder *unwinder, uint64_t return_address, uint64_t *target) {
   uint8_t code[UNWIND_CALL_BYTES], stub[UNWIND_PROLOGUE_BYTES];
   uint64_t entry;
@@ -35,6 +35,6 @@ bool cunwind_frame_pointer_fits(struct unwinder *unwinder, uint64_t function, ui
     return frame_pointer == sp + bytes;
   if (!call_target(unwinder, return_address, &target))
     return false;
-  /* A part of a function that compilers have put elsewhere is not called, and has the frame of the whole. */
+  /* An outlined part of a function is not called and uses the whole function's frame. */
   return target == function || (frame_bytes(unwinder, target, &bytes) && frame_pointer == sp + bytes);
 }

@@ -4,17 +4,17 @@
 #include "process_memory.h"
 #include "unwind_tables.h"
 
-/* Bounds on the work for one frame: instructions, paths that are still to be gone, returns that are compared, words
- * that are stored on a path; and room for the instructions, twice as much as there are. */
+/* Bounds on the work for one frame: instructions, pending paths, compared returns, and stored words per path. VISITED
+ * is the size of a hash table, at least twice the number of instructions. */
 enum { INSTRUCTIONS_MAX = 2000, PATHS = 48, RETURNS_MAX = 4, STORED = 12, VISITED = 4096 };
 
-/* A word of the stack that has been stored on the path. */
+/* A stack word stored on the path. */
 struct stored {
   uint64_t at;
   struct known_word what;
 };
 
-/* One path, and how far it has been gone. */
+/* A path and its current state. */
 struct path {
   uint64_t address;
   struct frame_registers registers;
@@ -27,17 +27,17 @@ struct search {
   struct walk *walk;
   struct code_range function;
   bool bounded;
-  uint64_t lowest; /* the stack pointer: no return address is below */
+  uint64_t lowest; /* the initial stack pointer; return addresses are not below it */
   int instructions, returns;
   bool disagrees;
   struct return_place *place;
 };
 
 struct return_paths {
-  struct path path; /* the one that is gone */
+  struct path path; /* the current path */
   struct path paths[PATHS];
   int path_count;
-  uint32_t use; /* which search the entries of VISITED belong to */
+  uint32_t use; /* number of the search that an entry of VISITED belongs to */
   struct {
     uint32_t use, address;
   } visited[VISITED];
@@ -45,7 +45,7 @@ struct return_paths {
 
 size_t cunwind_return_paths_bytes(void) { return sizeof(struct return_paths); }
 
-/* Whether the instruction at ADDRESS, of at most INSTRUCTIONS_MAX, comes for the first time. */
+/* Marks the instruction at ADDRESS, one of at most INSTRUCTIONS_MAX. Returns whether it was not marked yet. */
 static bool visit(struct return_paths *room, uint64_t address) {
   uint32_t low = (uint32_t)address;
   for (uint32_t place = (low ^ low >> 12) % VISITED;; place = (place + 1) % VISITED) {
@@ -67,7 +67,7 @@ static void branch_off(struct return_paths *room, const struct path *path, uint6
   other->address = address;
 }
 
-/* The register NUMBER, if it is one that is kept account of. */
+/* Returns the tracked register NUMBER, or NULL if it is not tracked. */
 static struct known_word *register_of(const struct unwind_architecture *architecture, struct path *path, int number) {
   if (number == architecture->sp)
     return &path->registers.sp;
@@ -102,14 +102,14 @@ static void store(struct path *path, struct known_word at, struct known_word wha
     if (distance <= -8 || distance >= 8)
       path->stored[kept++] = path->stored[index];
   }
-  /* Those that are lowest on the stack were stored last, and are loaded first. */
+  /* Words lowest on the stack were stored last and are loaded first. */
   if (kept == STORED)
     kept--;
   path->stored[kept] = (struct stored){at.value, what};
   path->stored_count = kept + 1;
 }
 
-/* The path leaves the function, with AMOUNT bytes above the return address dropped. */
+/* Ends the path at a return that pops AMOUNT bytes above the return address, or at a tail call. */
 static void leave(struct search *search, const struct path *path, int64_t amount) {
   const struct unwind_architecture *architecture = search->walk->unwinder->architecture;
   if (!path->registers.sp.is_known || path->registers.sp.value < search->lowest)
@@ -134,20 +134,20 @@ static void leave(struct search *search, const struct path *path, int64_t amount
     place->frame_pointer.is_known = false;
 }
 
-/* Goes on at TARGET, where a jump of PATH leads, if that belongs to the function. */
+/* Continues PATH at TARGET, the target of a jump, if it belongs to the function. Returns whether it does. */
 static bool jump(struct search *search, struct path *path, uint64_t target) {
   struct code_range other;
   if (target >= search->function.start && target < search->function.end) {
     path->address = target;
     return true;
   }
-  /* Another function in place of a call, or a part of this one that stands elsewhere. */
+  /* A tail call, or an outlined part of this function. */
   if (search->bounded || (cunwind_table_function(search->walk->unwinder, target, &other) && other.start == target))
     leave(search, path, 0);
   return false;
 }
 
-/* Does what OPERATION does. Returns whether the path goes on. */
+/* Applies OPERATION. Returns whether the path continues. */
 static bool apply(struct search *search, struct path *path, const struct code_operation *operation) {
   const struct unwind_architecture *architecture = search->walk->unwinder->architecture;
   struct known_word *to = register_of(architecture, path, operation->to);
@@ -203,7 +203,7 @@ static bool apply(struct search *search, struct path *path, const struct code_op
   case CODE_RETURN:
     leave(search, path, operation->amount);
     return false;
-  case CODE_JUMP_ANYWHERE: /* to a function in place of a call, or by a table within this one */
+  case CODE_JUMP_ANYWHERE: /* a tail call, or a jump table within this function */
   case CODE_END:
     return false;
   default:
@@ -212,7 +212,7 @@ static bool apply(struct search *search, struct path *path, const struct code_op
   return true;
 }
 
-/* Goes PATH to its end. */
+/* Follows PATH to its end. */
 static void go(struct search *search, struct path *path) {
   struct unwinder *unwinder = search->walk->unwinder;
   struct code_operation operations[CODE_OPERATIONS];

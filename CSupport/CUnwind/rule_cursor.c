@@ -4,24 +4,24 @@
 #include "process_memory.h"
 #include "unwind_tables.h"
 
-/* Rules that are remembered: as many as are looked up in the stacks of a large program. */
+/* Size of the rule cache: the number of rules used by the stacks of a large program. */
 enum { REMEMBERED = 512, LOWEST_ADDRESS = 4096 };
 
 struct remembered_rule {
   uint64_t address; /* 0: empty */
-  uint32_t use;     /* which of the tables' it is of */
-  bool is_simple;   /* there is a rule */
+  uint32_t use;     /* the cache generation that it belongs to */
+  bool is_simple;   /* the row is a simple rule */
   struct frame_rule rule;
 };
 
 struct frame_rules {
-  uint32_t use; /* counts how often all of them were forgotten */
+  uint32_t use; /* current generation; increases when the cache is cleared */
   struct remembered_rule remembered[REMEMBERED];
 };
 
 size_t cunwind_rules_bytes(void) { return sizeof(struct frame_rules); }
 
-/* The rule for the code at ADDRESS; NULL where there is no simple one. */
+/* Returns the rule for the code at ADDRESS; NULL if it is not simple. */
 static const struct frame_rule *rule_at(struct unwinder *unwinder, uint64_t address) {
   struct frame_rules *rules = unwinder->rules;
   struct remembered_rule *memory = &rules->remembered[(address ^ address >> 9) % REMEMBERED];
@@ -33,7 +33,7 @@ static const struct frame_rule *rule_at(struct unwinder *unwinder, uint64_t addr
   return memory->is_simple ? &memory->rule : NULL;
 }
 
-/* The address by which CURSOR's frame, which rules have led to, is looked up. */
+/* Returns the lookup address of CURSOR's frame, which was reached by rules. */
 static uint64_t looked_up(const struct cursor *cursor) {
   return cunwind_code_address(cursor->walk->unwinder, cursor->rules.pc) - cursor->is_returned_to;
 }
@@ -48,13 +48,13 @@ static bool resume_at(struct walk *walk, struct cursor *cursor) {
          cunwind_register(architecture, &walk->registers, architecture->sp, &cursor->rules.sp);
 }
 
-/* Hands CURSOR over to libunwind. Returns false when that does not come to the same frame. */
+/* Hands CURSOR over to libunwind. Returns false if libunwind reaches another frame. */
 static bool hand_over(struct cursor *cursor) {
   struct walk *walk = cursor->walk;
   const struct unwind_architecture *architecture = walk->unwinder->architecture;
   const struct cfi_steps *library = walk->unwinder->library;
   uint64_t pc = cursor->rules.pc, sp = cursor->rules.sp, library_pc = 0, library_sp = 0;
-  /* What went wrong, and was read, is not to be that of the frames that are gone through again. */
+  /* Errors and reads of the repeated steps do not count. */
   int missing = walk->missing;
   uint64_t last_read = walk->last_read;
   bool beyond_copy = walk->beyond_copy, unreadable = walk->unreadable;
@@ -109,7 +109,7 @@ static int step(struct cursor *cursor, bool interrupted) {
     for (uint32_t left = rule->saved; left != 0; left &= left - 1) {
       int number = __builtin_ctz(left);
       uint64_t place = cfa + (uint64_t)((int64_t)rule->offsets[count++] * RULE_UNIT);
-      /* To libunwind a register at no address is none. */
+      /* libunwind treats a register saved at address 0 as not saved. */
       if (place < LOWEST_ADDRESS)
         return hand_over(cursor) ? library->step(cursor, interrupted) : -1;
       frame->places[number] = place;
@@ -154,7 +154,7 @@ static bool describes(struct walk *walk, uint64_t address) {
   return rule_at(unwinder, cunwind_code_address(unwinder, address)) || unwinder->library->describes(walk, address);
 }
 
-/* No simple rule is that of a signal's frame. */
+/* Signal frames have no simple rules. */
 static bool was_interrupted(struct cursor *before, struct cursor *now) {
   return !now->by_rules && now->walk->unwinder->library->was_interrupted(before, now);
 }
@@ -174,10 +174,10 @@ static const struct cfi_steps steps = {
     .forget = forget,
 };
 
-/* So many steps are gone through again each time without being noticed. */
+/* Number of steps that can be repeated at negligible cost. */
 enum { STEPS_REPEATED = 64 };
 
-/* Without rules a cursor has no such fields. */
+/* Without rules a cursor does not have these fields. */
 void cunwind_settle(struct cursor *cursor) {
   if (cursor->walk->unwinder->cfi == &steps && cursor->by_rules && cursor->steps > STEPS_REPEATED)
     hand_over(cursor);

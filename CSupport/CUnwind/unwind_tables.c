@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-/* The head of .eh_frame_hdr as linkers write it: Linux Standard Base Core, "Exception Frames". Other encodings are
- * legal and never seen: they count as no unwind information. */
+/* The header of .eh_frame_hdr as linkers write it (Linux Standard Base Core, "Exception Frames"). Other encodings are
+ * valid but not used in practice; they count as missing unwind information. */
 struct eh_frame_hdr {
   uint8_t version;
   uint8_t eh_frame_ptr_encoding;
@@ -17,12 +17,12 @@ struct eh_frame_hdr {
 };
 enum { DW_EH_PE_udata4 = 0x03, DW_EH_PE_pcrel_sdata4 = 0x1b, DW_EH_PE_datarel_sdata4 = 0x3b };
 
-/* An entry of the table behind it, by which functions are sorted: offsets from the head. */
+/* An entry of the table behind the header, sorted by function: offsets from the header. */
 struct eh_frame_entry {
   int32_t function, description;
 };
 
-/* Answers that are remembered. */
+/* Size of the answer cache. */
 enum { REMEMBERED = 256 };
 
 struct unwind_tables {
@@ -64,7 +64,7 @@ static uint64_t description_of(const struct unwind_table *table, struct eh_frame
   return table->module.eh_frame_hdr + (uint64_t)(int64_t)entry.description;
 }
 
-/* Finds the index of TABLE's first function that begins behind ADDRESS; its count if none does. */
+/* Finds the index of TABLE's first function that begins behind ADDRESS; TABLE's count if there is none. */
 static bool first_behind(struct unwinder *unwinder, const struct unwind_table *table, uint64_t address,
                          uint32_t *index) {
   struct eh_frame_entry entry;
@@ -82,7 +82,7 @@ static bool first_behind(struct unwinder *unwinder, const struct unwind_table *t
   return true;
 }
 
-/* Reads the FDE that ENTRY of TABLE leads to. */
+/* Reads the range of the FDE of ENTRY in TABLE. */
 static bool read_fde(struct unwinder *unwinder, const struct unwind_table *table, struct eh_frame_entry entry,
                      struct code_range *range) {
   struct entry_format format;
@@ -142,7 +142,7 @@ bool cunwind_table_function(struct unwinder *unwinder, uint64_t address, struct 
   return true;
 }
 
-/* What follows an instruction of a row: LEB128 numbers, or a number and a block of bytes. DWARF 5, section 6.4.2. */
+/* Skips the operands of a row instruction: LEB128 numbers, or a number and a block of bytes. DWARF 5, section 6.4.2. */
 static void skip_operands(struct entry_reader *reader, uint8_t instruction) {
   int numbers = 0;
   bool has_block = false;
@@ -174,7 +174,8 @@ static void skip_operands(struct entry_reader *reader, uint8_t instruction) {
     reader->at += cunwind_take_leb128(reader);
 }
 
-/* The same for an instruction that gives register *NUMBER a rule. Returns false when INSTRUCTION is none of those. */
+/* Skips the operands of an instruction that sets the rule of a register; sets *NUMBER to the register. Returns false if
+ * INSTRUCTION sets no rule. */
 static bool take_rule(struct entry_reader *reader, uint8_t instruction, uint64_t *number) {
   if (instruction >= 0x80) { /* offset, restore */
     *number = instruction & 0x3f;
@@ -208,21 +209,21 @@ static bool take_rule(struct entry_reader *reader, uint8_t instruction, uint64_t
   }
 }
 
-/* The distance that INSTRUCTION advances by, in the CIE's unit; 0 if it does not. */
+/* Returns the distance by which INSTRUCTION advances, in the CIE's unit; 0 if it does not advance. */
 static uint64_t take_advance(struct entry_reader *reader, uint8_t instruction) {
   if (instruction >= 0x40 && instruction < 0x80)
     return instruction & 0x3f;
   return instruction >= 0x02 && instruction <= 0x04 ? cunwind_take(reader, (size_t)1 << (instruction - 2)) : 0;
 }
 
-/* What the rows of a table say of one register. */
+/* The rule of one register in the rows of a table. */
 struct rule {
   uint64_t number;
-  bool is_undefined; /* in the last row that was gone through */
-  bool was_saved;    /* in any of them */
+  bool is_undefined; /* in the last row */
+  bool was_saved;    /* in any row */
 };
 
-/* Goes through the instructions from READER's place to END, of rows that begin at ROW, up to the one of ADDRESS. */
+/* Runs the row instructions from READER's position to END. The first row begins at ROW; the last one is ADDRESS's. */
 static void run_rows(struct entry_reader *reader, uint64_t end, uint64_t row, uint64_t address, uint64_t code_unit,
                      struct rule *rule) {
   enum { DW_CFA_undefined = 0x07, DW_CFA_same_value = 0x08, DW_CFA_restore_state = 0x0b, DW_CFA_restore = 0xc0 };
@@ -234,7 +235,7 @@ static void run_rows(struct entry_reader *reader, uint64_t end, uint64_t row, ui
     row += distance;
     if (distance > 0)
       continue;
-    if (instruction == DW_CFA_restore_state) { /* to a row that nobody has remembered here */
+    if (instruction == DW_CFA_restore_state) { /* to a row that is not tracked here */
       rule->is_undefined = false;
     } else if (!take_rule(reader, instruction, &number)) {
       skip_operands(reader, instruction);
@@ -245,8 +246,8 @@ static void run_rows(struct entry_reader *reader, uint64_t end, uint64_t row, ui
   }
 }
 
-/* Finds what the table says of register NUMBER, or with -1 of the return address, up to the row of ADDRESS; with
- * WHOLE_FUNCTION, in all rows of the function that has the code at ADDRESS. */
+/* Finds the rule of register NUMBER, or of the return address if NUMBER is -1, up to the row of ADDRESS; with
+ * WHOLE_FUNCTION, in all rows of the function around ADDRESS. */
 static bool find_rule(struct unwinder *unwinder, uint64_t address, int number, bool whole_function, struct rule *rule) {
   struct unwind_table table;
   struct eh_frame_entry entry;

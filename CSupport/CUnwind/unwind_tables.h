@@ -1,46 +1,45 @@
-/* The unwind tables of modules (.eh_frame_hdr, .eh_frame): which functions there are. Internal to CUnwind. */
+/* Looks up functions in the unwind tables of modules (.eh_frame_hdr, .eh_frame). Internal to CUnwind. */
 #ifndef UNWIND_TABLES_H
 #define UNWIND_TABLES_H
 
 #include "walk.h"
 
-/* A module's table of functions, sorted by where they begin. */
+/* A module's table of functions, sorted by start address. */
 struct unwind_table {
   struct unwind_module module;
-  uint64_t entries; /* where the first one is */
+  uint64_t entries; /* address of the first entry */
   uint32_t count;
 };
 
-/* Bytes of an unwinder's part. Async-signal-safe: yes. Threads: any. */
+/* Size of this part of an unwinder, in bytes. Async-signal-safe: yes. Threads: any. */
 size_t cunwind_tables_bytes(void);
 
-/* Finds the table of the module that ADDRESS is in. Returns false when there is no such module, or no table that can be
- * read; *IN_MODULE says whether there is a module.
- * Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
+/* Finds the table of the module that contains ADDRESS. Returns false if there is no such module or its table cannot be
+ * read; *IN_MODULE is whether the module exists. Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
 bool cunwind_find_table(struct unwinder *unwinder, uint64_t address, struct unwind_table *table, bool *in_module);
 
-/* Finds the function that has the code at ADDRESS. Returns false when no table describes it.
- * Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
+/* Finds the function around ADDRESS. Returns false if no table describes it. Async-signal-safe: as cunwind_unwind.
+ * Threads: as cunwind_unwind. */
 bool cunwind_table_function(struct unwinder *unwinder, uint64_t address, struct code_range *range);
 
-/* Finds the code around ADDRESS between two functions that are described. Returns false when there is none before it,
- * or ADDRESS itself is described. Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
+/* Finds the gap around ADDRESS between two described functions. Returns false if no described function precedes it or
+ * ADDRESS itself is described. Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
 bool cunwind_table_gap(struct unwinder *unwinder, uint64_t address, struct code_range *range);
 
-/* Finds where the table of its module describes the code at ADDRESS: the FDE is at *DESCRIPTION. Returns false when no
- * table does. Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
+/* Finds the table entry of the code at ADDRESS; sets *DESCRIPTION to the address of its FDE. Returns false if no table
+ * describes the code. Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
 bool cunwind_table_entry(struct unwinder *unwinder, uint64_t address, uint64_t *description, struct code_range *range);
 
-/* Whether the table says that code at ADDRESS has no caller: its return address is undefined there.
+/* Whether the code at ADDRESS has no caller according to the table: its return address is undefined there.
  * Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
 bool cunwind_table_is_outermost(struct unwinder *unwinder, uint64_t address);
 
-/* Whether the table says that the function that has the code at ADDRESS saves register NUMBER.
- * Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
+/* Whether the function around ADDRESS saves register NUMBER according to the table. Async-signal-safe: as
+ * cunwind_unwind. Threads: as cunwind_unwind. */
 bool cunwind_table_saves(struct unwinder *unwinder, uint64_t address, int number);
 
-/* Forgets functions that were looked up: modules may have been replaced.
- * Async-signal-safe: yes. Threads: as cunwind_unwind. */
+/* Clears cached functions, because modules might have been replaced. Async-signal-safe: yes. Threads: as
+ * cunwind_unwind. */
 void cunwind_tables_forget(struct unwinder *unwinder);
 
 #endif

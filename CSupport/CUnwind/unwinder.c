@@ -26,15 +26,14 @@ static enum unwind_end why_it_stopped(const struct walk *walk) {
   return walk->no_module ? UNWIND_END_NO_MODULE : UNWIND_END_NO_UNWIND_INFO;
 }
 
-/* More frames than that are not gone through. */
+/* Maximum number of frames followed. */
 enum { WALKED_MAX = 1 << 16 };
 
-/* Functions of Swift's concurrency mark the frame pointer that they save with a bit that no address has. */
+/* Swift's async functions mark the saved frame pointer with a bit that no address uses. */
 #define ASYNC_FRAME (UINT64_C(1) << 60)
 #define ADDRESS_BITS ((UINT64_C(1) << 56) - 1)
 
-/* The frame number NUMBER of all, counted from 0, is at this place: when there are too many, the outer half goes round.
- */
+/* Returns the array index of frame NUMBER, counted from 0. The outer half is a ring buffer. */
 static uint32_t room_for(uint32_t number) {
   return number < UNWIND_FRAMES_INNER ? number
                                       : UNWIND_FRAMES_INNER + (number - UNWIND_FRAMES_INNER) % UNWIND_FRAMES_INNER;
@@ -53,7 +52,7 @@ static void reverse(struct unwind_stack *stack, uint32_t from, uint32_t to) {
   }
 }
 
-/* Puts the frames of STACK, of which TOTAL were found, in order; with LESS, but for the last one of these. */
+/* Sorts the TOTAL frames found into STACK; with LESS, drops the last one. */
 static void put_in_order(struct unwind_stack *stack, uint32_t total, bool less) {
   stack->count = total;
   if (total > UNWIND_FRAMES_MAX) {
@@ -67,7 +66,7 @@ static void put_in_order(struct unwind_stack *stack, uint32_t total, bool less) 
   stack->count -= less;
 }
 
-/* How far the address of FRAME is from the beginning of its function. */
+/* Returns the offset of FRAME's address from the beginning of its function. */
 static uint32_t offset_in_function(struct unwinder *unwinder, const struct unwind_frame *frame) {
   struct code_range function;
   uint64_t address = frame->address - (frame->kind == UNWIND_RETURN_ADDRESS);
@@ -78,8 +77,7 @@ static uint32_t offset_in_function(struct unwinder *unwinder, const struct unwin
   return (uint32_t)(frame->address - function.start);
 }
 
-/* Where on the stack the return address lies that CURSOR's frame, whose stack pointer is SP, was found by; 0: not
- * known. */
+/* Returns the stack address of the return address that led to CURSOR's frame, whose stack pointer is SP; 0: unknown. */
 static uint64_t place_of(struct cursor *cursor, uint64_t sp) {
   int link = cursor->walk->unwinder->architecture->link;
   uint64_t value;
@@ -89,8 +87,7 @@ static uint64_t place_of(struct cursor *cursor, uint64_t sp) {
   return cunwind_cursor_register(cursor, link, &value) ? cursor->walk->last_read : 0;
 }
 
-/* The parts of an unwinder, which lie behind its head: where it has the address of each, and how many bytes that takes.
- */
+/* The parts of an unwinder, stored behind its header: the field that points to each, and its size. */
 static const struct {
   size_t place;
   size_t (*bytes)(void);
@@ -150,14 +147,14 @@ void cunwind_forget(struct unwinder *unwinder) {
 void cunwind_wipe(struct unwinder *unwinder) { cunwind_memory_wipe(unwinder); }
 
 void cunwind_begin_look(struct unwinder *unwinder) {
-  /* What calls lead to can change with no module. */
+  /* Targets of calls can change without any module. */
   cunwind_call_sites_forget(unwinder);
   if (!cunwind_modules_remain(unwinder))
     cunwind_forget(unwinder);
 }
 
-/* As cunwind_no_cfi_caller. The code comes first; the frame pointer is searched on the stack only if the code alone
- * does not lead to the caller. */
+/* Implements cunwind_no_cfi_caller. Searches the stack for the frame pointer only if code analysis alone does not find
+ * the caller. */
 static bool find_bare_caller(struct cursor *cursor, uint64_t pc, bool interrupted, struct caller_frame *caller) {
   struct walk *walk = cursor->walk;
   int number = walk->unwinder->architecture->frame_pointer;
@@ -183,16 +180,16 @@ void cunwind_unwind(struct unwinder *unwinder, const struct stack_copy *copy, st
   if (!cunwind_cursor_begin(&walk, &cursor))
     return;
   enum unwind_frame_kind kind = UNWIND_PROGRAM_COUNTER;
-  bool interrupted = false; /* whether the frame that was found last made no call */
+  bool interrupted = false; /* whether the last frame was interrupted and made no call */
   uint32_t total = 0;
-  bool less = false; /* the last frame was none */
+  bool less = false; /* the last frame is not valid */
   for (;;) {
     uint64_t pc = 0, sp = 0, pointer = 0;
     if (!cunwind_cursor_pc(&cursor, &pc) || !cunwind_cursor_sp(&cursor, &sp))
       break;
     pc = cunwind_code_address(unwinder, pc);
     if (pc == 0) {
-      /* A thread may have called a null pointer, too. */
+      /* The thread might also have called a null pointer. */
       stack->end = total > 0 ? UNWIND_END_OUTERMOST : UNWIND_END_NO_MODULE;
       break;
     }
@@ -206,7 +203,7 @@ void cunwind_unwind(struct unwinder *unwinder, const struct stack_copy *copy, st
       stack->end = UNWIND_END_FRAME_LIMIT;
       break;
     }
-    /* What a signal has interrupted may have no frame, and its caller's stack pointer. */
+    /* A function interrupted by a signal might have no frame, and its caller's stack pointer. */
     if (total > 1 && kind == UNWIND_RETURN_ADDRESS && (sp < stack->last_sp || (sp == stack->last_sp && !interrupted))) {
       stack->end = UNWIND_END_NO_PROGRESS;
       break;
@@ -245,7 +242,7 @@ void cunwind_unwind(struct unwinder *unwinder, const struct stack_copy *copy, st
       struct caller_frame caller;
       if (!find_bare_caller(&before, pc, interrupted, &caller)) {
         stack->end = why_it_stopped(&walk);
-        /* An address in no module is believed where it leads on only. */
+        /* An address outside of all modules is trusted only if it leads to a caller. */
         if (!in_module && kind == UNWIND_RETURN_ADDRESS) {
           less = true;
           stack->last_sp = inner_sp;
@@ -269,7 +266,7 @@ void cunwind_unwind(struct unwinder *unwinder, const struct stack_copy *copy, st
     }
     kind = UNWIND_RETURN_ADDRESS;
     if (cunwind_cursor_was_interrupted(&before, &cursor)) {
-      /* Nor is the trampoline in between returned to after a call. */
+      /* The trampoline's address is not a return address either. */
       frame->kind = kind = UNWIND_PROGRAM_COUNTER;
       continue;
     }

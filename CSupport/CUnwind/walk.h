@@ -1,4 +1,4 @@
-/* An unwinder's parts, and one unwinding. Internal to CUnwind. */
+/* The parts of an unwinder, and the state of one walk. Internal to CUnwind. */
 #ifndef WALK_H
 #define WALK_H
 
@@ -6,50 +6,49 @@
 #include "unwind_architecture.h"
 #include "unwind_stack.h"
 
-/* Each part is known to the file of its name alone, and lies in the memory that the unwinder was created in. */
+/* Each part is private to the file of its name and lies in the memory that the unwinder was created in. */
 struct unwinder {
   const struct unwind_architecture *architecture;
   struct unwind_process process;
-  const struct cfi_steps *cfi;       /* what uses unwind tables; NULL: nothing does */
-  const struct cfi_steps *library;   /* libunwind, which CFI asks where it does not know itself */
-  void *address_space;               /* of LIBRARY's: its caches and their lock */
-  struct process_memory *memory;     /* pages that were read */
-  struct known_modules *modules;     /* that code was looked up in */
-  struct unwind_tables *tables;      /* functions that were looked up */
-  struct frame_rules *rules;         /* rows of theirs */
-  struct function_starts *starts;    /* the same of those that no table has */
-  struct solver *solver;             /* what functions do to their frames */
-  struct call_sites *call_sites;     /* which functions calls lead to */
-  struct return_paths *return_paths; /* paths to a function's return */
+  const struct cfi_steps *cfi;       /* steps by unwind tables; NULL: none */
+  const struct cfi_steps *library;   /* libunwind; CFI's fallback */
+  void *address_space;               /* LIBRARY's address space: its caches and their lock */
+  struct process_memory *memory;     /* cached pages */
+  struct known_modules *modules;     /* modules that cached facts depend on */
+  struct unwind_tables *tables;      /* cached functions */
+  struct frame_rules *rules;         /* cached rows of described functions */
+  struct function_starts *starts;    /* cached functions without table entries */
+  struct solver *solver;             /* effects of functions on their frames */
+  struct call_sites *call_sites;     /* cached targets of calls */
+  struct return_paths *return_paths; /* cached paths to returns */
   struct caller_registers_room *callers;
   struct frame_pointer_search *search;
   struct no_cfi_room *no_cfi;
   struct kept_stacks *kept; /* complete stacks */
 };
 
-/* A part of the process's code: a function, or the part of one that compilers have put elsewhere; none if both ends are
- * 0. */
+/* A range of the process's code: a function or an outlined part of one; empty if both ends are 0. */
 struct code_range {
   uint64_t start, end;
-  bool catches; /* it has places that only exceptions lead to */
+  bool catches; /* has landing pads for exceptions */
 };
 
-/* One unwinding. */
+/* The state of one walk. */
 struct walk {
   struct unwinder *unwinder;
   const struct stack_copy *copy;
   struct unwind_registers
-      registers;       /* those of the copy, and a frame pointer that was recovered; or of a resumed frame */
-  uint64_t returns_to; /* the return address that the resumed frame is at; 0: none is resumed */
-  int missing;         /* the last register that was asked for and is not known; -1 if none was */
-  bool beyond_copy;    /* a part of the stack was asked for that the copy lacks */
-  bool unreadable;     /* memory was asked for that cannot be read */
+      registers;       /* registers of the copy plus a recovered frame pointer, or those of a resumed frame */
+  uint64_t returns_to; /* the return address of the resumed frame; 0: none */
+  int missing;         /* the last register that was requested but is unknown; -1: none */
+  bool beyond_copy;    /* a requested part of the stack is not in the copy */
+  bool unreadable;     /* requested memory cannot be read */
   bool no_module;      /* an address is in no module */
   bool no_info;        /* a module has no unwind information for an address */
-  uint64_t last_read;  /* where the stack was read last; 0: not since this was set to 0 */
+  uint64_t last_read;  /* address of the last stack read; 0: none since it was last reset */
 };
 
-/* ADDRESS, of code, without a pointer authentication code. Async-signal-safe: yes. Threads: any. */
+/* Returns the code address ADDRESS without its pointer authentication code. Async-signal-safe: yes. Threads: any. */
 static inline uint64_t cunwind_code_address(const struct unwinder *unwinder, uint64_t address) {
   return address & unwinder->architecture->code_mask;
 }

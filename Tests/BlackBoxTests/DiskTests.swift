@@ -67,9 +67,8 @@ struct DiskTests {
 
     /// Makes turns of another loop for so long, while the stall goes on.
     func turn(milliseconds: Int) throws {
-      process.tell("measure \(milliseconds)")
-      let turns = try #require(process.fact("turns")).split(separator: " ")
-      #expect(turns.first.flatMap { Int($0) } ?? 0 > 0)
+      process.tell("turn \(milliseconds)")
+      #expect(Int(try #require(process.fact("turns"))) ?? 0 > 0)
     }
 
     /// Ends the stall. Returns what the handler got: how many samples there were, and how many were lost.

@@ -11,7 +11,7 @@ import Testing
     program.add("room", alignment: 1, isDescribed: false, [.bytes([UInt8](repeating: 0x90, count: room))])
     program.add("work", alignment: 1, isDescribed: false, body)
     program.add("next", alignment: 1, next)
-    program.words = [("work@got", "work")]
+    program.words = [("work@got", "work"), ("end@got", "next")]
     var thread = MadeUpThread(program, at: "start")
     thread.run(to: "here")
     for (mode, unwinder) in try MadeUpCodeTests.unwinders().enumerated() {
@@ -25,6 +25,18 @@ import Testing
   @Test func aFunctionThatGoesOnIntoTheNextOneEndsThere() throws {
     let notCode = MadeUpInstruction.bytes([0x0f, 0x04, 0xc0])
     try check([.push(.rbx), .label("here"), .set(.rbx, 1), .pop(.rbx)], next: [notCode, .exit])
+  }
+
+  /// The address behind the first return is a multiple of 16 for one of these.
+  @Test(arguments: 0..<16) func jumpTargetsBehindReturnsBelongToTheFunction(room: Int) throws {
+    let early: [MadeUpInstruction] = [.push(.rbx), .branch("behind", isTaken: true), .pop(.rbx), .exit]
+    let late: [MadeUpInstruction] = [.label("behind"), .nothing, .label("here"), .set(.rbx, 1), .pop(.rbx), .exit]
+    try check(room: room, early + late, next: [.exit])
+  }
+
+  /// A thread is interrupted at a jump through a word, in code without tables.
+  @Test func stubsHaveTheirCallers() throws {
+    try check([.label("here"), .jumpWord("end@got")], next: [.exit])
   }
 
   /// The work for one frame is bounded: code is gone through for 64 KiB, and no farther.

@@ -13,7 +13,7 @@ import Testing
     let directory = NSTemporaryDirectory() + "culprit-harm-\(UUID().uuidString)"
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
     let process = try ChildProcess(
-      ChildProcess.built("harm-process"),
+      ChildProcess.built("policy-process"),
       arguments + (inDirectory ? [directory] : []),
       // Backtraces of children that crash take longer than all the rest.
       environment: ["SWIFT_BACKTRACE": "enable=no"]

@@ -5,7 +5,7 @@ import Testing
 /// What becomes of stalls when their process ends in every way.
 @Suite(.ownThread) struct EndingTests {
   private func run(_ arguments: String...) throws -> ChildProcess {
-    try ChildProcess(ChildProcess.built("ending-process"), arguments, environment: [:])
+    try ChildProcess(ChildProcess.built("policy-process"), ["end"] + arguments, environment: [:])
   }
 
   /// Whether the stall is on standard error: with its report, or in one line where a busy machine has no time for that.
@@ -55,7 +55,7 @@ import Testing
   @Test(.needsNamespaces) func leavesSIGTERMOfProcess1Alone() throws {
     try withDirectory { directory in
       let namespace = ["timeout", "--signal=KILL", "100", "unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
-      let service = [ChildProcess.built("ending-process"), "terminate", directory]
+      let service = [ChildProcess.built("policy-process"), "end", "terminate", directory]
       let child = try ChildProcess("/usr/bin/env", namespace + service)
       #expect(child.hasExited && child.status == 3 && child.fact("ignored") == "true", "\(child)")
     }

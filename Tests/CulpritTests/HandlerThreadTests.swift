@@ -1,4 +1,5 @@
 import CCulpritLinux
+import CulpritStallRecord
 import Foundation
 import TestSupport
 import Testing
@@ -137,6 +138,39 @@ import Testing
     for thread in threads { #expect(thread.join(until: late)) }
     let third = handlers.add { _ in }
     #expect(handlers.finish(until: late) && handlers.dropped == 4 && third.dropped == 0)
+  }
+
+  @Test func reporterAddsDroppedCallsOfAllKinds() throws {
+    let settings = ReportSettings(Watchdog.Configuration())
+    let limits = ReportLimiter(perMinute: 60, perCulprit: 5)
+    let reporter = Reporter(settings, limits: limits, servers: nil, problems: ProblemList())
+    let isFree = Promise<Bool>()
+    func drop<Subject>(_ count: Int, of handlers: Handlers<Subject>, _ subject: Subject) {
+      let isCalled = Promise<Bool>()
+      handlers.add { _ in
+        isCalled.fulfill(true)
+        _ = isFree.wait(until: .max)
+      }
+      handlers.call(subject)
+      _ = isCalled.wait(until: late)
+      for _ in 0..<64 + count { handlers.call(subject) }
+    }
+    let stall = Stall(
+      id: 1,
+      source: WatchedSource(kind: .loop, name: "main"),
+      thread: ObservedThread(id: 1, name: "main"),
+      threshold: .seconds(1),
+      began: WallTime(nanosecondsSince1970: 0)
+    )
+    let event = StallEvent(stall, of: nil, isHang: false) { nil }
+    let recording = Recording(process: nil, stalls: [stall])
+    drop(1, of: reporter.begun, event)
+    drop(2, of: reporter.hung, event)
+    drop(4, of: reporter.ended, settings.report(of: stall, in: recording, settings.symbolizer(of: recording)))
+    #expect(reporter.dropped == 7)
+    isFree.fulfill(true)
+    #expect(reporter.begun.finish(until: late) && reporter.hung.finish(until: late))
+    #expect(reporter.ended.finish(until: late))
   }
 
   @Test func lastCallEndsWithTheLastHandler() {

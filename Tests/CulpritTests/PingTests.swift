@@ -1,3 +1,4 @@
+import CCulpritObserver
 import CulpritStallRecord
 import Dispatch
 import Foundation
@@ -108,6 +109,25 @@ import Testing
       stuck.stop()
       clock.block(for: .milliseconds(500))
       try watchdog.watchLoop(named: "stuck") { ping in ping() }.stop()
+    }
+    #expect(found.isEmpty)
+  }
+
+  @Test(arguments: [false, true]) func stoppedSourcesReturnTheirSlots(isProbeWaiting: Bool) throws {
+    func isSlotTaken() -> Bool {
+      (0..<Int(OBSERVER_SLOTS_MAX)).contains { SlotRegistry.shared.source($0)?.name == "returned" }
+    }
+    let waiting = Mutex<[@Sendable () -> Void]>([])
+    let found = try reports { watchdog in
+      let watch = try watchdog.watchLoop(named: "returned") { probe in
+        if isProbeWaiting { waiting.withLock { $0.append(probe) } } else { probe() }
+      }
+      clock.block(for: .milliseconds(100))
+      #expect(isSlotTaken())
+      watch.stop()
+      #expect(isSlotTaken() == isProbeWaiting)
+      for probe in waiting.withLock({ $0 }) { probe() }
+      #expect(!isSlotTaken())
     }
     #expect(found.isEmpty)
   }

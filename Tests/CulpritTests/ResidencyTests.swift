@@ -73,7 +73,7 @@ import Testing
     let watchdog = try Watchdog(configuration)
     defer { watchdog.stop() }
     var places: [(what: String, address: UInt64)] = []
-    for offset in stride(from: 0, to: Residency.tableBytes, by: 4096) {
+    for offset in stride(from: 0, to: residentTableBytes, by: 4096) {
       places.append(("slots", UInt64(UInt(bitPattern: observer_slot_table())) + UInt64(offset)))
       places.append(("stalls", UInt64(UInt(bitPattern: observer_stall_table())) + UInt64(offset)))
     }

@@ -81,45 +81,6 @@ import Testing
   }
 }
 
-@Suite struct StressJudgeTests {
-  private func judge(
-    _ function: String?,
-    _ expected: StressJudgement.Expected?,
-    earlier: Set<String>? = nil,
-    hasEnded: Bool = true,
-    isInnocent: Bool = false,
-    isSlow: Bool = false
-  ) -> StressJudgement {
-    StressJudgement(
-      blaming: function,
-      hasEnded: hasEnded,
-      isInnocent: isInnocent,
-      expected: expected,
-      earlier: earlier,
-      isSlow: isSlow
-    )
-  }
-
-  @Test func judgesReportOfExpectedStall() {
-    let expected = StressJudgement.Expected(functions: ["compute"])
-    #expect(judge("compute", expected) == .named)
-    #expect(judge("wait", expected) == .unnamed)
-    #expect(judge(nil, expected) == .unnamed)
-    #expect(judge(nil, expected, hasEnded: false) == .void)
-    #expect(judge("wait", expected, earlier: ["wait"]) == .excused)
-    #expect(judge("after", expected, isInnocent: true) == .false)
-  }
-
-  @Test func rejectsReportWithoutStall() {
-    let reported = StressJudgement.Expected(functions: ["compute"], isReported: true)
-    #expect(judge("compute", nil) == .false)
-    #expect(judge("compute", reported) == .false)
-    #expect(judge("compute", nil, isSlow: true) == .excused)
-    #expect(judge("wait", nil, earlier: ["wait"]) == .excused)
-    #expect(judge("compute", nil, earlier: ["wait"]) == .false)
-  }
-}
-
 @Suite struct BlackBoxJudgeTests {
   @Test func requiresRunAndOneHangOfCulprit() {
     let run = "run=77 killed\n"
@@ -130,56 +91,6 @@ import Testing
     #expect(KillJudgement(run + hang + hang, process: 77, culprit: "holdUp(_:)").duration == nil)
     #expect(KillJudgement(run, process: 77, culprit: "holdUp(_:)").hangs == 0)
     #expect(!KillJudgement(hang, process: 77, culprit: "holdUp(_:)").isRunReported)
-  }
-
-  private func recording(source: String, duration: Duration) -> Recording {
-    let stack = Stack(frames: [.programCounter(RuntimeAddress(0x1000))], end: .outermost)
-    let stall = Stall(
-      id: 1,
-      source: WatchedSource(kind: .loop, name: source),
-      thread: ObservedThread(id: 1, name: "shop"),
-      threshold: .seconds(1),
-      began: WallTime(nanosecondsSince1970: 1),
-      samples: [Sample(age: .seconds(1), stack: 0, outcome: .captured, cpuTime: nil)],
-      duration: duration,
-      hasEnded: true
-    )
-    return Recording(process: nil, stacks: [stack], stalls: [stall])
-  }
-
-  private func isWrong(_ outcome: DamageOutcome) -> Bool { if case .wrong = outcome { true } else { false } }
-
-  @Test func acceptsCutStallFile() throws {
-    let whole = StallFileWriter.file(of: recording(source: "orders", duration: .seconds(2)))
-    let check = try #require(StallDamage(whole))
-    for length in whole.indices { #expect(!isWrong(check.judge(Array(whole[..<length]), isCut: true)), "\(length)") }
-  }
-
-  @Test func rejectsOtherContentOfStallFile() throws {
-    let whole = StallFileWriter.file(of: recording(source: "orders", duration: .seconds(2)))
-    let check = try #require(StallDamage(whole))
-    for other in [
-      recording(source: "others", duration: .seconds(2)), recording(source: "orders", duration: .seconds(3)),
-    ] {
-      #expect(isWrong(check.judge(StallFileWriter.file(of: other), isCut: true)))
-    }
-  }
-
-  @Test func rejectsOtherContentOfRunFile() throws {
-    func bytes(_ executable: String) -> [UInt8] {
-      let identity = ProcessIdentity(process: 7, start: 1, boot: "b", namespace: 1)
-      var record = RunRecord(
-        identity: identity,
-        executable: executable,
-        since: WallTime(nanosecondsSince1970: 1),
-        memoryKills: []
-      )
-      record.number = 7
-      return Array(record.text.utf8)
-    }
-    let check = try #require(RunDamage(bytes("/opt/shop")))
-    #expect(!isWrong(check.judge(check.whole.dropLast(9), isCut: true)))
-    #expect(isWrong(check.judge(bytes("/opt/ship"), isCut: false)))
   }
 }
 

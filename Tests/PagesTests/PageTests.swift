@@ -143,6 +143,7 @@ private struct Profile {
     let nanoseconds = Int(recording.stalls[0].duration.wholeNanoseconds)
     #expect(profile.weights.joined().reduce(0, +) == nanoseconds)
     #expect(profile.header["durationNs"] as? Int == nanoseconds)
+    #expect(profile.header["thresholdNs"] as? Int == Int(recording.stalls[0].threshold.wholeNanoseconds))
     // Gaps have no sample, and every sample is there.
     let sampled = profile.stacks.joined().filter { !["(not observed)", "(not watched yet)"].contains($0.first) }.count
     #expect(sampled == recording.stalls[0].samples.count)

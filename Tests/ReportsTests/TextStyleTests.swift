@@ -11,12 +11,12 @@ import Testing
   private static let culprit = ["Orders.handle(_:)", "Orders.price(_:)"]
   private static let inside = ["Foundation.decode()", "Foundation.step()", "Foundation.next()"]
 
-  /// A stall of an event loop of NIO's, 60 frames deep, whose last sample is in `last`.
-  private func report(last: [String] = culprit + inside + ["memmove"]) -> StallReport {
-    let usual = Self.callers + Self.culprit + Self.inside
+  /// A stall of an event loop of NIO's in the functions `own`, whose last sample is in `last`.
+  private func report(own: [String] = culprit, last: [String]? = nil) -> StallReport {
+    let usual = Self.callers + own + Self.inside
     let timeline =
       Array(repeating: usual + ["memmove"], count: 12) + Array(repeating: usual + ["swift_retain"], count: 7)
-      + [Self.callers + last]
+      + [Self.callers + (last ?? own + Self.inside + ["memmove"])]
     var names: [UInt64: String] = [:]
     var addresses: [String: UInt64] = [:]
     var stacks: [Stack] = []
@@ -96,6 +96,14 @@ import Testing
     for name in Self.callers + Self.culprit + Self.inside {
       #expect(full.contains("  \(name)  ") || full.contains("*\(name)  "), "\(name)")
     }
+  }
+
+  @Test(arguments: [(8, false), (9, true)]) func foldsLongRunsOfOwnFunctions(count: Int, isFolded: Bool) {
+    let own = (1...count).map { "Orders.step\($0)()" }
+    let text = report(own: own).text(width: 100)
+    let tree = lines(text).drop { !$0.hasPrefix("TREE") }.prefix { !$0.isEmpty }
+    let shown = own.filter { name in tree.contains { $0.contains(name) } }
+    #expect(shown == (isFolded ? own.prefix(2) + own.suffix(4) : own), "\(text)")
   }
 
   /// The last stack is told where it would have blamed somebody else.

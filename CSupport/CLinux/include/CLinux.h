@@ -1,28 +1,28 @@
-/* CLinux: the ground. What the rest needs of Linux and Swift's Glibc module lacks: nothing here knows of slots,
- * captures or stalls.
+/* CLinux: Linux interfaces that Swift's Glibc module lacks. The lowest layer; it has no notion of slots, captures or
+ * stalls.
  *
- * Which header for what:
- *   clinux_base.h         what every header needs
- *   clinux_clock.h        the clocks, in nanoseconds
- *   clinux_test_clock.h   the seam by which tests decide when time passes
+ * Headers:
+ *   clinux_base.h         common definitions
+ *   clinux_clock.h        clocks, in nanoseconds
+ *   clinux_test_clock.h   the seam by which tests control time
  *   clinux_wait.h         bounded waiting for a 32-bit word to change, without a lock
- *   clinux_process.h      which process this is, as far as fork(2) goes
- *   clinux_fork.h         threads that stand aside while the process forks
+ *   clinux_process.h      process identity across fork(2)
+ *   clinux_fork.h         threads that rest while the process forks
  *   clinux_lock.h         a lock that a child of fork(2) can use
- *   clinux_descriptor.h   descriptors that are kept open, and may have been closed by the service
+ *   clinux_descriptor.h   long-lived file descriptors that the service might close
  *   clinux_files.h        opening files
  *   clinux_environment.h  the environment
- *   clinux_context.h      which set of working memory a thread uses
- *   clinux_memory.h       reading memory that may be gone
- *   clinux_module.h       which module an address is in, without the loader's lock
- *   clinux_remote.h       modules on file systems that may not answer
- *   clinux_residency.h    keeping in memory what must always work
+ *   clinux_context.h      the calling thread's set of working memory
+ *   clinux_memory.h       reading memory that might be unmapped
+ *   clinux_module.h       finding the module of an address, without the loader's lock
+ *   clinux_remote.h       modules on file systems that might not answer
+ *   clinux_residency.h    locking essential memory
  *   clinux_task.h         all threads of the process
- *   clinux_thread_pointer.h  where threads have their thread-local storage
- *   clinux_mask.h         which signals a thread lets in
- *   clinux_scheduling.h   how the watchdog's own threads are scheduled
+ *   clinux_thread_pointer.h  thread pointers and thread-local storage
+ *   clinux_mask.h         signal masks of threads
+ *   clinux_scheduling.h   scheduling of the watchdog's own threads
  *   clinux_walk_self.h    the calling thread's own stack
- */
+ *   clinux_watchpoint.h   detecting a thread's write to a word */
 #ifndef CLINUX_H
 #define CLINUX_H
 

@@ -1,4 +1,4 @@
-/* What every header of the ground needs. */
+/* Definitions common to all headers of CLinux. */
 #ifndef CLINUX_BASE_H
 #define CLINUX_BASE_H
 
@@ -8,8 +8,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Tells the Swift compiler that a function neither locks nor allocates, so that code annotated @_noLocks may call it.
- * The compiler believes this; the function's comment must say why it is true. */
+/* Declares to the Swift compiler that a function neither locks nor allocates, so code annotated @_noLocks can call it.
+ * The compiler does not check this; the function's comment must state the reason. */
 #if defined(__clang__)
 #define CLINUX_NO_LOCKS __attribute__((swift_attr("@_noLocks")))
 #else

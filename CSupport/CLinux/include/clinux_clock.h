@@ -7,12 +7,12 @@
 
 #include <time.h>
 
-/* clock_gettime(2) of the C library itself, also where a preloaded library has another one. Set before main.
- * Async-signal-safe: yes. Threads: any. */
+/* The C library's own clock_gettime(2), even if a preloaded library replaces it. Set before main. Async-signal-safe:
+ * yes. Threads: any. */
 extern int (*clinux_clock_gettime)(clockid_t clock, struct timespec *time);
 
-/* TIME in nanoseconds: 0 for a negative one, INT64_MAX for one of more than 292 years.
- * Async-signal-safe: yes. Threads: any. */
+/* Returns TIME in nanoseconds: 0 if it is negative, INT64_MAX if it exceeds 292 years. Async-signal-safe: yes. Threads:
+ * any. */
 static inline CLINUX_NO_LOCKS uint64_t clinux_clock_nanoseconds(struct timespec time) {
   if (time.tv_sec < 0)
     return 0;
@@ -21,16 +21,16 @@ static inline CLINUX_NO_LOCKS uint64_t clinux_clock_nanoseconds(struct timespec 
   return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_nsec;
 }
 
-/* The nanoseconds from BEGIN to END, times of one clock or counts: 0 where END is before BEGIN.
+/* Returns the nanoseconds from BEGIN to END, two times of one clock or two counts; 0 if END is before BEGIN.
  * Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS uint64_t clinux_clock_between_ns(uint64_t begin, uint64_t end) {
   return end > begin ? end - begin : 0;
 }
 
-/* Nanoseconds of CLOCK, by the test clock where one is installed.
- * Async-signal-safe: yes. Threads: any. */
+/* Returns the time of CLOCK in nanoseconds, from the test clock if one is installed. Async-signal-safe: yes. Threads:
+ * any. */
 static inline CLINUX_NO_LOCKS uint64_t clinux_clock_read_ns(clockid_t clock) {
-  /* In C code of release builds there is no seam: its call changes what left-over addresses on a stack look like. */
+  /* C code of release builds has no test seam: the call would change the left-over addresses on the stack. */
 #if defined(DEBUG) || defined(__swift__)
   const struct clinux_test_clock *test = clinux_test_clock_installed();
   if (__builtin_expect(test != NULL, 0))
@@ -41,48 +41,46 @@ static inline CLINUX_NO_LOCKS uint64_t clinux_clock_read_ns(clockid_t clock) {
   return clinux_clock_nanoseconds(now);
 }
 
-/* Nanoseconds of CLOCK_MONOTONIC as of the last kernel tick or the one before: about a third of the cost of the exact
- * clock. Read through the vDSO, without a system call. Never 0.
- * Async-signal-safe: yes. Threads: any. */
+/* Returns CLOCK_MONOTONIC in nanoseconds as of the last kernel tick or the one before, at about a third of the cost of
+ * the exact clock. Read through the vDSO, without a system call. Never 0. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS uint64_t clinux_clock_coarse_ns(void) {
   return clinux_clock_read_ns(CLOCK_MONOTONIC_COARSE);
 }
 
-/* The length of a kernel tick, in nanoseconds, by which the coarse clock moves on: 1 to 10 ms.
- * Async-signal-safe: yes. Threads: any. */
+/* Returns the resolution of the coarse clock, one kernel tick, in nanoseconds: 1 to 10 ms. Async-signal-safe: yes.
+ * Threads: any. */
 static inline CLINUX_NO_LOCKS uint64_t clinux_clock_coarse_resolution_ns(void) {
   struct timespec resolution;
   clock_getres(CLOCK_MONOTONIC_COARSE, &resolution);
   return (uint64_t)resolution.tv_sec * UINT64_C(1000000000) + (uint64_t)resolution.tv_nsec;
 }
 
-/* How much older than the truth the coarse clock can be, in nanoseconds. A tick moves it on by whole ticks only, so
- * that it can be one behind just then, and two before the next one comes (timekeeping_advance in the kernel's
+/* Returns the maximum lag of the coarse clock behind the exact one, in nanoseconds. The coarse clock advances by whole
+ * ticks, so it can be one tick behind after an update and two before the next (timekeeping_advance in the kernel's
  * kernel/time/timekeeping.c). Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS uint64_t clinux_clock_coarse_doubt_ns(void) {
   return 2 * clinux_clock_coarse_resolution_ns();
 }
 
-/* Nanoseconds of CLOCK_MONOTONIC, exact.
- * Async-signal-safe: yes. Threads: any. */
+/* Returns CLOCK_MONOTONIC in nanoseconds, exact. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS uint64_t clinux_clock_ns(void) { return clinux_clock_read_ns(CLOCK_MONOTONIC); }
 
-/* Nanoseconds of CLOCK_BOOTTIME, by which the kernel tells when a thread was started.
+/* Returns CLOCK_BOOTTIME in nanoseconds, the clock of the start times that the kernel reports for threads.
  * Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS uint64_t clinux_clock_boot_ns(void) { return clinux_clock_read_ns(CLOCK_BOOTTIME); }
 
-/* Nanoseconds since 1970 of CLOCK_REALTIME: for people, never for durations.
- * Async-signal-safe: yes. Threads: any. */
+/* Returns CLOCK_REALTIME in nanoseconds since 1970. For display only, never for durations. Async-signal-safe: yes.
+ * Threads: any. */
 static inline CLINUX_NO_LOCKS uint64_t clinux_clock_wall_ns(void) { return clinux_clock_read_ns(CLOCK_REALTIME); }
 
-/* The clock of the processor time of thread TID of this process. The id is built as clock_getcpuclockid(3) and the
- * kernel's include/linux/posix-timers.h (CPUCLOCK_PERTHREAD_MASK | CPUCLOCK_SCHED) have it: that works for a thread id,
- * where pthread_getcpuclockid needs a live pthread_t. Async-signal-safe: yes. Threads: any. */
+/* Returns the CPU-time clock of thread TID of this process. The ID is built as in clock_getcpuclockid(3) and the
+ * kernel's include/linux/posix-timers.h (CPUCLOCK_PERTHREAD_MASK | CPUCLOCK_SCHED), because pthread_getcpuclockid needs
+ * a live pthread_t instead of a thread ID. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS clockid_t clinux_clock_of_thread(pid_t tid) {
   return (clockid_t)((~(unsigned)tid << 3) | 6u);
 }
 
-/* Nanoseconds that thread TID of this process has spent on a processor, or 0 when there is no such thread.
+/* Returns the CPU time of thread TID of this process in nanoseconds, or 0 if there is no such thread.
  * Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS uint64_t clinux_clock_thread_cpu_ns(pid_t tid) {
   struct timespec used;

@@ -2,14 +2,16 @@
 #ifndef CLINUX_ENVIRONMENT_H
 #define CLINUX_ENVIRONMENT_H
 
-/* The value of the environment variable NAME, NULL when it is not set. NULL, too, in a program that has more privileges
- * than who started it: secure_getenv(3), which Swift's Glibc module does not have. Belongs to the environment; valid
- * until somebody changes that. Async-signal-safe: no. Threads: any, while nobody changes the environment. */
+/* Returns the value of the environment variable NAME, or NULL if it is not set or the program has more privileges than
+ * the user that started it: secure_getenv(3), which Swift's Glibc module lacks. The string belongs to the environment
+ * and is valid until the environment changes. Async-signal-safe: no. Threads: any, while no thread changes the
+ * environment. */
 const char *clinux_environment(const char *name);
 
-/* The environment's entry INDEX, "NAME=value", NULL behind the last one and in a program that has more privileges than
- * who started it. For a walk from 0 to the first NULL. Belongs to the environment; valid until somebody changes that.
- * Async-signal-safe: no. Threads: any, while nobody changes the environment. */
+/* Returns the environment's entry INDEX, "NAME=value", or NULL behind the last one and in a program that has more
+ * privileges than the user that started it. For iteration from 0 to the first NULL. The string belongs to the
+ * environment and is valid until the environment changes. Async-signal-safe: no. Threads: any, while no thread changes
+ * the environment. */
 const char *clinux_environment_entry(int index);
 
 #endif

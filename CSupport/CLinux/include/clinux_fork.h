@@ -1,63 +1,62 @@
-/* Threads that stand aside while the process forks.
+/* Threads that rest while the process forks.
  *
- * A child of fork(2) has the locks of its parent's threads, and not the threads. Those of the Swift runtime, which it
- * takes where a type is used for the first time, nobody can free in the child: whoever needs the same one hangs. So a
- * thread of the watchdog's that uses the runtime takes part here, says when it rests, and works only while nobody
- * forks. Who forks waits until all of them rest: for CLINUX_FORK_PATIENCE_NS at most, and once only for the same piece
- * of work. Threads that keep time use no runtime and do not take part: they never wait for a fork.
+ * A child of fork(2) inherits the locks of its parent's threads, but not the threads. The Swift runtime takes locks
+ * when a type is used for the first time. The child cannot release such a lock, and any of its threads that needs it
+ * hangs. Therefore a watchdog thread that uses the runtime registers here, marks when it rests, and works only while no
+ * thread forks. A forking thread waits until all registered threads rest, but not longer than CLINUX_FORK_PATIENCE_NS
+ * and only once for each piece of work. Timekeeping threads do not use the runtime and do not register: they never wait
+ * for a fork.
  *
- * Children that are made without fork handlers (vfork(2), posix_spawn(3), _Fork(3), clone(2)) are made as ever.
- */
+ * Children created without fork handlers (vfork(2), posix_spawn(3), _Fork(3), clone(2)) are not affected. */
 #ifndef CLINUX_FORK_H
 #define CLINUX_FORK_H
 
 #include "clinux_base.h"
 
-/* How long who forks waits at most. */
+/* Maximum wait of a forking thread. */
 #define CLINUX_FORK_PATIENCE_NS UINT64_C(100000000)
 
-/* How long threads that take part wait at most for the same fork: copying a large process takes long. Who has waited as
- * long for forks that follow each other without a pause works for as long before it waits again. */
+/* Maximum wait of a registered thread for one fork: copying a large process takes long. After waiting that long for a
+ * series of forks without a pause, a thread works for the same time before it waits again. */
 #define CLINUX_FORK_STAY_NS UINT64_C(500000000)
 
-/* As many threads can take part. One that finds no place works as it would without this. */
+/* Maximum number of registered threads. A thread that finds no free place works without this protection. */
 #define CLINUX_FORK_PLACES_MAX 64
 
-/* Has every fork of this process and of its children wait from now on. Async-signal-safe: no (allocates). Threads: any;
- * further calls do nothing. */
+/* Makes every fork of this process and its children wait from now on. Repeated calls have no effect. Async-signal-safe:
+ * no (allocates). Threads: any. */
 void clinux_fork_start(void);
 
-/* The calling thread takes part, and works. Async-signal-safe: no (may wait for who forks). Threads: one that does not
- * take part. */
+/* Registers the calling thread, as working. Async-signal-safe: no (might wait for a fork). Threads: one that is not
+ * registered. */
 void clinux_fork_enter(void);
 
-/* The calling thread takes no more part. Async-signal-safe: yes. Threads: any; nothing for one that takes no part. */
+/* Unregisters the calling thread. Async-signal-safe: yes. Threads: any; no effect for an unregistered one. */
 void clinux_fork_leave(void);
 
-/* The calling thread holds nothing until it works again. Returns whether it takes part, and worked.
- * Async-signal-safe: yes. Threads: any. */
+/* Marks the calling thread as resting: it holds no locks until it works again. Returns whether it is registered and was
+ * working. Async-signal-safe: yes. Threads: any. */
 bool clinux_fork_rest(void);
 
-/* The calling thread, which rested, works again, once nobody forks. Returns whether it takes part, and rested.
- * Async-signal-safe: no (may wait for who forks). Threads: any. */
+/* Marks the calling thread as working, after waiting until no thread forks. Returns whether it is registered and was
+ * resting. Async-signal-safe: no (might wait for a fork). Threads: any. */
 bool clinux_fork_work(void);
 
-/* Whether the calling thread takes part. */
+/* Whether the calling thread is registered. */
 extern _Thread_local bool clinux_fork_takes_part __attribute__((tls_model("initial-exec")));
 
-/* Lets who waits to fork go ahead of the calling thread, which takes part. Async-signal-safe: no (may wait for who
- * forks). Threads: by clinux_fork_yield. */
+/* Yields to a thread that is waiting to fork. The caller must be registered. Async-signal-safe: no (might wait for a
+ * fork). Threads: called by clinux_fork_yield. */
 void clinux_fork_let_ahead(void);
 
-/* The calling thread holds nothing at this moment of its work: lets who waits to fork go ahead. Called in the midst of
- * what takes long. Async-signal-safe: no (as above). Threads: any; nothing for one that takes no part. */
+/* Yields to a thread that is waiting to fork. The caller must hold no locks. For use in the midst of long work.
+ * Async-signal-safe: no (might wait for a fork). Threads: any; no effect for an unregistered one. */
 static inline void clinux_fork_yield(void) {
   if (clinux_fork_takes_part)
     clinux_fork_let_ahead();
 }
 
-/* How often who forked has gone on although a thread worked. Async-signal-safe: yes.
- * Threads: any. */
+/* Returns how often a fork proceeded although a registered thread was working. Async-signal-safe: yes. Threads: any. */
 uint32_t clinux_fork_impatient_count(void);
 
 #endif

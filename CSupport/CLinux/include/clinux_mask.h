@@ -1,10 +1,8 @@
-/* Which signals a thread lets in.
+/* Signal masks of threads.
  *
- * A mask has signal N as bit N - 1, as the kernel has it. The watchdog's own threads block everything that is not a
- * fault of their own: what the service is sent is for the service's threads. While they run the application's code
- * they let in what the application's threads let in, because programs and threads that are started there inherit the
- * mask.
- */
+ * A mask has signal N as bit N - 1, as in the kernel. The watchdog's own threads block all signals except those for
+ * their own faults, so that the service's threads receive the service's signals. While they run application code they
+ * use the application's signal mask, because programs and threads started there inherit it. */
 #ifndef CLINUX_MASK_H
 #define CLINUX_MASK_H
 
@@ -12,52 +10,51 @@
 
 #include <pthread.h>
 
-/* What the calling thread blocks. Async-signal-safe: yes. Threads: any. */
+/* Returns the calling thread's signal mask. Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS uint64_t clinux_mask_get(void);
 
-/* Makes the calling thread block MASK and nothing else, except for the C library's own two signals. Returns what it
- * blocked before. Async-signal-safe: yes. Threads: any. */
+/* Sets the calling thread's signal mask to MASK without the C library's own two signals. Returns the former mask.
+ * Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS uint64_t clinux_mask_set(uint64_t mask);
 
-/* Sets *MASK to what thread TID of this process blocks, as /proc tells it. Returns false when it does not tell.
+/* Sets *MASK to the signal mask of thread TID of this process, from /proc. Returns false if it is not available.
  * Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS bool clinux_mask_of_thread(int32_t tid, uint64_t *mask);
 
-/* What a thread does with a signal, as far as can be seen. */
+/* How a thread treats a signal, as far as can be observed. */
 enum clinux_mask_answer {
-  CLINUX_MASK_LETS_IN = 0, /* also when /proc does not tell */
+  CLINUX_MASK_LETS_IN = 0, /* also if /proc is not available */
   CLINUX_MASK_KEEPS_OUT = 1,
   CLINUX_MASK_MAY_WAIT =
-      2, /* it sleeps and lets it in: so does who waits for signals that he blocks (sigwaitinfo(2)) */
+      2, /* sleeps without blocking it, which is also true during sigwaitinfo(2) for a blocked signal */
 };
 
-/* Whether thread TID of this process blocks SIGNAL, and not just because the C library blocks everything for a moment.
+/* Returns whether thread TID of this process blocks SIGNAL. Ignores moments in which the C library blocks all signals.
  * Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS enum clinux_mask_answer clinux_mask_ask(int32_t tid, int signal);
 
-/* Whether thread TID of this process blocks SIGNAL, and not just because the C library blocks everything for a moment.
- * False when /proc does not tell. Async-signal-safe: yes. Threads: any. */
+/* Whether thread TID of this process blocks SIGNAL. Ignores moments in which the C library blocks all signals. False if
+ * /proc is not available. Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS bool clinux_mask_keeps_out(int32_t tid, int signal);
 
-/* What the main thread blocks. While the C library blocks everything for a moment there (fork, posix_spawn, the start
- * of a thread), what was seen before; nothing when nothing was, or /proc does not tell.
+/* Returns the main thread's signal mask. While the C library blocks all signals there for a moment (fork, posix_spawn,
+ * start of a thread), returns the last mask seen before, or 0 if there is none or /proc is not available.
  * Async-signal-safe: yes. Threads: any. */
 uint64_t clinux_mask_of_main(void);
 
-/* What is blocked by threads of the watchdog's own: all but the signals that tell of a fault in the thread itself, and
- * SIGPROF, with which the runtime and profilers stop threads to look at them.
- * Async-signal-safe: yes. Threads: any. */
+/* Returns the signal mask of the watchdog's own threads: all signals except those that report a fault of the thread
+ * itself, and SIGPROF, with which the runtime and profilers stop threads to inspect them. Async-signal-safe: yes.
+ * Threads: any. */
 uint64_t clinux_mask_of_own_threads(void);
 
-/* Has a thread that is made with ATTRIBUTES begin with the mask of the watchdog's threads
- * (pthread_attr_setsigmask_np(3)), and without SIGPROF where the caller or the main thread blocks that: whoever makes
- * it need not have that mask meanwhile, and be seen with it. Async-signal-safe: no. Threads: any. */
+/* Makes threads created with ATTRIBUTES start with the signal mask of the watchdog's threads
+ * (pthread_attr_setsigmask_np(3)), so that their creator need not change its own mask. SIGPROF is also blocked if the
+ * caller or the main thread blocks it. Async-signal-safe: no. Threads: any. */
 void clinux_mask_prepare(pthread_attr_t *attributes);
 
-/* write(2), which ends nobody: a pipe or socket that nobody reads fails with EPIPE and a file that has reached the
- * process's limit with EFBIG, without the signal that comes with it, and a terminal takes what a job in the background
- * writes.
- * Async-signal-safe: yes. Threads: any. */
+/* write(2) without signals: a pipe or socket without readers fails with EPIPE, and a file at the process's size limit
+ * with EFBIG, without SIGPIPE or SIGXFSZ. A terminal accepts the output of a background job. Async-signal-safe: yes.
+ * Threads: any. */
 CLINUX_NO_LOCKS ssize_t clinux_write(int descriptor, const void *bytes, size_t count);
 
 #endif

@@ -1,10 +1,8 @@
-/* How the watchdog's own threads are scheduled.
+/* Scheduling of the watchdog's own threads.
  *
- * A thread inherits from the one that starts it: its processors, its policy and priority, its nice value, how late its
- * timers may be. Who starts the watchdog may be a thread that was pinned or raised for work of its own, which is just
- * what the watchdog is to watch. So its threads have what the process had when it was started, and never a real-time
- * policy.
- */
+ * A thread inherits from its creator: CPU affinity, policy and priority, nice value, and timer slack. The thread that
+ * starts the watchdog might be pinned or raised for its own work, and that work is observed by the watchdog. The
+ * watchdog's threads therefore use the settings that the process had at its start, and never a real-time policy. */
 #ifndef CLINUX_SCHEDULING_H
 #define CLINUX_SCHEDULING_H
 
@@ -12,14 +10,13 @@
 
 #include <pthread.h>
 
-/* Sets in ATTRIBUTES, which are initialised, the policy and the processors of a thread that is about to be created, as
- * far as they are known. Where the kernel refuses these, creating the thread fails; it can be created without them
- * then.
- * Async-signal-safe: no. Threads: any. */
+/* Sets the policy and affinity of a thread to be created in the initialized ATTRIBUTES, as far as they are known. If
+ * the kernel refuses them, creating the thread fails; it can then be created without them. Async-signal-safe: no.
+ * Threads: any. */
 void clinux_scheduling_prepare(pthread_attr_t *attributes);
 
-/* Gives the calling thread the rest, as far as it may have that: a nice value is only raised without privileges.
- * Async-signal-safe: yes. Threads: one of the watchdog's own, for itself. */
+/* Applies the remaining settings to the calling thread, as far as permitted: without privileges a nice value can only
+ * be raised. Async-signal-safe: yes. Threads: one of the watchdog's own, for itself. */
 void clinux_scheduling_settle(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* All threads of the process, as /proc/self/task tells of them. */
+/* The threads of the process, from /proc/self/task. */
 #ifndef CLINUX_TASK_H
 #define CLINUX_TASK_H
 
@@ -7,63 +7,61 @@
 
 #include <pthread.h>
 
-/* As many threads as the kernel can have (PID_MAX_LIMIT of include/linux/threads.h). */
+/* Maximum number of threads that the kernel supports (PID_MAX_LIMIT of include/linux/threads.h). */
 #define CLINUX_TASKS_MAX 4194304
 
-/* Makes room for the ids of CLINUX_TASKS_MAX threads, resident only as far as it is used. Returns 0 or an errno
- * value. Async-signal-safe: no. Threads: any, one at a time, while nothing is listed. */
+/* Reserves memory for the IDs of CLINUX_TASKS_MAX threads; only the used part becomes resident. Returns 0 or an errno
+ * value. Async-signal-safe: no. Threads: any, one at a time, while no thread lists. */
 int clinux_task_start(void);
 
-/* Lists the threads of this process from /proc/self/task. Returns how many there are, with their ids in *TIDS until the
- * next call, or the negative of an errno value. Async-signal-safe: yes. Threads: a sampler, in its own context. */
+/* Lists the threads of this process from /proc/self/task. Returns their number and sets *TIDS to their IDs, valid until
+ * the next call, or returns a negative errno value. Async-signal-safe: yes. Threads: a sampler, in its own context. */
 CLINUX_NO_LOCKS int64_t clinux_task_list(const int32_t **tids);
 
-/* The longest name of a file that is opened by clinux_task_open_file, with its end. */
+/* Maximum length of a file name for clinux_task_open_file, including the terminator. */
 #define CLINUX_TASK_FILE_BYTES 12
 
-/* Opens the file called NAME ("/stat") of /proc/self/task/TID (proc(5)), for a moment. Returns a descriptor, to be
- * given to clinux_descriptor_close, whose number is the negative of an errno value where the kernel refuses.
- * Async-signal-safe: yes. Threads: any. */
+/* Opens the file NAME ("/stat") of /proc/self/task/TID (proc(5)) for short use. Returns a descriptor for
+ * clinux_descriptor_close; its number is a negative errno value if the kernel refuses. Async-signal-safe: yes. Threads:
+ * any. */
 CLINUX_NO_LOCKS struct clinux_descriptor clinux_task_open_file(int32_t tid, const char *name);
 
-/* The same of the file in which the kernel tells which system call thread TID of this process is in.
+/* Opens the file that reports the current system call of thread TID of this process, as clinux_task_open_file does.
  * Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS struct clinux_descriptor clinux_task_open_syscall(int32_t tid);
 
-/* Reads the file that tells of thread TID line by line (/proc/self/task/TID/status, proc(5)) into TEXT, which has room
- * for SIZE bytes, 4,096 say. Of a longer one the middle is left out, where the groups of its user are, of which there
- * can be 65,536. Returns how many bytes there are; 0 when the kernel does not tell.
- * Async-signal-safe: yes. Threads: any. */
+/* Reads the status of thread TID (/proc/self/task/TID/status, proc(5)) into TEXT, which has room for SIZE bytes, for
+ * example 4,096. The middle of a longer file is omitted; it contains the groups of the thread's user, up to 65,536.
+ * Returns the number of bytes, or 0 if the status is not available. Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS size_t clinux_task_read_status(int32_t tid, char *text, size_t size);
 
-/* Opens the file in which the kernel tells how long the calling thread has waited for a processor.
- * Async-signal-safe: yes. Threads: the monitor. */
+/* Opens the file that reports the run delay of the calling thread. Async-signal-safe: yes. Threads: the monitor. */
 CLINUX_NO_LOCKS struct clinux_descriptor clinux_task_open_schedule(void);
 
 /* Closes what clinux_task_open_schedule returned. Async-signal-safe: yes. Threads: the monitor. */
 CLINUX_NO_LOCKS void clinux_task_close_schedule(struct clinux_descriptor schedule);
 
-/* The time, in nanoseconds, that the calling thread, which opened SCHEDULE, has waited for a processor although it
- * could have run (the second number of /proc/self/task/TID/schedstat, Documentation/scheduler/sched-stats.rst). Does
- * not grow while the thread is stopped, frozen or asleep. 0 when the kernel does not tell. Async-signal-safe: yes.
- * Threads: the monitor. */
+/* Returns the time in nanoseconds that the calling thread, which opened SCHEDULE, has waited for a CPU while runnable
+ * (the second number of /proc/self/task/TID/schedstat, Documentation/scheduler/sched-stats.rst). The time does not grow
+ * while the thread is stopped, frozen or asleep. 0 if the kernel does not report it. Async-signal-safe: yes. Threads:
+ * the monitor. */
 CLINUX_NO_LOCKS uint64_t clinux_task_starved_ns(struct clinux_descriptor schedule);
 
-/* The time, in nanoseconds, that thread TID of this process could have run and had no processor so far, from the same
- * file. What it waits at the moment counts from when it gets one. UINT64_MAX when the kernel does not tell. TURNS gets
- * how often it had got one, 0 when the kernel does not tell.
- * Async-signal-safe: yes. Threads: a sampler. */
+/* Returns the time in nanoseconds that thread TID of this process has waited for a CPU while runnable, from its
+ * schedstat file; UINT64_MAX if the kernel does not report it. A wait counts when the thread gets a CPU. Sets *TURNS to
+ * the number of times it got one, or 0 if the kernel does not report it. Async-signal-safe: yes. Threads: a sampler. */
 CLINUX_NO_LOCKS uint64_t clinux_task_run_delay_ns(int32_t tid, uint64_t *turns);
 
-/* Whether thread TID neither runs nor waits for a processor: its state in /proc/self/task/TID/stat (proc(5)) is not R.
- * False when the kernel does not tell. Async-signal-safe: yes. Threads: any. */
+/* Whether thread TID is neither running nor runnable: its state in /proc/self/task/TID/stat (proc(5)) is not R. False
+ * if the state is not available. Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS bool clinux_task_is_asleep(int32_t tid);
 
-/* The calling thread's id. Async-signal-safe: yes. Threads: any. */
+/* Returns the calling thread's ID. Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS int32_t clinux_task_self(void);
 
-/* Waits until THREAD has ended, and lets it go; until DEADLINE_NS on the clock of clinux_clock_ns at most, or for ever
- * (UINT64_MAX). Returns whether it has: else somebody else has to let it go. Async-signal-safe: no. Threads: any. */
+/* Waits until THREAD has ended and joins it. Gives up at DEADLINE_NS on the clock of clinux_clock_ns; UINT64_MAX waits
+ * without a limit. Returns whether it has joined; if not, the thread must be joined or detached later.
+ * Async-signal-safe: no. Threads: any. */
 bool clinux_task_join(pthread_t thread, uint64_t deadline_ns);
 
 /* Names the calling thread; at most 15 bytes are kept (pthread_setname_np(3)).

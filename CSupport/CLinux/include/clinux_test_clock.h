@@ -1,4 +1,4 @@
-/* Test seam: a clock that takes the place of the kernel's. A service never installs one. */
+/* Test seam: a clock that replaces the kernel's. Services never install one. */
 #ifndef CLINUX_TEST_CLOCK_H
 #define CLINUX_TEST_CLOCK_H
 
@@ -6,41 +6,40 @@
 
 #include <time.h>
 
-/* Steps in the life of a thread that the watchdog starts. */
+/* Steps in the life of a watchdog thread. */
 enum clinux_thread_step {
-  CLINUX_THREAD_CREATED, /* reported by the thread that creates it, before pthread_create */
-  CLINUX_THREAD_REFUSED, /* reported by the same thread when pthread_create failed */
+  CLINUX_THREAD_CREATED, /* reported by the creating thread, before pthread_create */
+  CLINUX_THREAD_REFUSED, /* reported by the creating thread after pthread_create failed */
   CLINUX_THREAD_BEGAN,   /* reported by the new thread */
   CLINUX_THREAD_ENDS,    /* reported by the thread as its last action */
 };
 
 struct clinux_test_clock {
-  /* The time of CLOCK in nanoseconds. Async-signal-safe. */
+  /* Returns the time of CLOCK in nanoseconds. Async-signal-safe. */
   uint64_t (*now_ns)(clockid_t clock);
   /* Replaces clinux_wait, with the same contract. */
   void (*wait)(const _Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns);
-  /* Whether its time is simulated now, so that the kernel's accounting of threads does not match it. */
+  /* Whether time is currently simulated, so the kernel's accounting of threads does not match it. */
   bool (*is_simulated)(void);
-  /* A thread of the watchdog has reached STEP. */
+  /* Called when a watchdog thread has reached STEP. */
   void (*thread_reached)(enum clinux_thread_step step);
 };
 
 extern _Atomic(const struct clinux_test_clock *) clinux_test_clock;
 
-/* The installed test clock, NULL in a service.
- * Async-signal-safe: yes. Threads: any. */
+/* Returns the installed test clock, NULL in a service. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS const struct clinux_test_clock *clinux_test_clock_installed(void) {
   return atomic_load_explicit(&clinux_test_clock, memory_order_relaxed);
 }
 
-/* Installs CLOCK, which must stay in memory, for the rest of the process.
- * Async-signal-safe: yes. Threads: any, before a watchdog starts. */
+/* Installs CLOCK for the rest of the process. It must stay in memory. Async-signal-safe: yes. Threads: any, before a
+ * watchdog starts. */
 static inline void clinux_test_clock_install(const struct clinux_test_clock *clock) {
   atomic_store_explicit(&clinux_test_clock, clock, memory_order_release);
 }
 
-/* Reports STEP of a thread of the watchdog to the test clock, if there is one.
- * Async-signal-safe: yes without a test clock. Threads: as the step says. */
+/* Reports STEP of a watchdog thread to the test clock, if installed. Async-signal-safe: yes without a test clock.
+ * Threads: as documented for STEP. */
 static inline void clinux_test_clock_thread_reached(enum clinux_thread_step step) {
   const struct clinux_test_clock *test = clinux_test_clock_installed();
   if (test)

@@ -1,52 +1,51 @@
-/* Where the threads of the process have their thread pointers, and with them their thread-local storage.
+/* Thread pointers of the process's threads, and with them their thread-local storage.
  *
- * The C library keeps every thread that pthread_create(3) has made, and the main thread, in two lists. How they are
- * laid out it tells debuggers (nptl_db of glibc: the symbols _thread_db_...), and nothing else is relied on. The lists
- * change while they are read, because nobody takes their lock: what is found is checked, and a walk that goes astray
- * ends.
- */
+ * The C library has two lists of all threads created by pthread_create(3) and the main thread. It describes their
+ * layout for debuggers (nptl_db of glibc: the symbols _thread_db_...); this code relies on nothing else. The lists
+ * change while they are read, because their lock is not taken. Entries are therefore checked, and a walk that leaves
+ * the list ends. */
 #ifndef CLINUX_THREAD_POINTER_H
 #define CLINUX_THREAD_POINTER_H
 
 #include "clinux_base.h"
 
-/* A thread, and where its thread pointer points to. */
+/* A thread and its thread pointer. */
 struct clinux_thread_pointer {
   uint64_t pointer;
   int32_t tid;
 };
 
-/* Finds out how the C library keeps its threads. Returns 0, or ENOTSUP when it does not tell, or tells what is not true
- * of the calling thread. Async-signal-safe: no (dlsym). Threads: any. */
+/* Determines the layout of the C library's thread lists. Returns 0, or ENOTSUP if the library does not describe it or
+ * the description does not match the calling thread. Async-signal-safe: no (dlsym). Threads: any. */
 int clinux_thread_pointer_start(void);
 
-/* A walk through the threads of the process; all zero at its beginning. */
+/* An iteration over the threads of the process; all zero at its start. */
 struct clinux_thread_walk {
-  struct clinux_thread_pointer here; /* the thread that was found last */
-  uint64_t node;                     /* for the walk itself */
+  struct clinux_thread_pointer here; /* the current thread */
+  uint64_t node;                     /* internal state */
   int list, seen;
 };
 
-/* Goes on to the next thread. One that begins or ends meanwhile may be missing. Returns false when there are no more,
- * or the C library does not tell. Async-signal-safe: yes. Threads: any that may read memory (clinux_memory.h). */
+/* Advances to the next thread. Threads that start or end during the walk might be missing. Returns false at the end, or
+ * if the layout is unknown. Async-signal-safe: yes. Threads: any that can read memory (clinux_memory.h). */
 CLINUX_NO_LOCKS bool clinux_thread_pointer_next(struct clinux_thread_walk *walk);
 
-/* Looks for the threads of the process, MAX at most, and writes them to FOUND. Returns how many were found; one that
- * begins or ends meanwhile may be missing. 0 when the C library does not tell.
- * Async-signal-safe: yes. Threads: any that may read memory (clinux_memory.h). */
+/* Writes the threads of the process to FOUND, at most MAX. Returns their number; threads that start or end meanwhile
+ * might be missing. 0 if the layout is unknown. Async-signal-safe: yes. Threads: any that can read memory
+ * (clinux_memory.h). */
 CLINUX_NO_LOCKS size_t clinux_thread_pointer_list(struct clinux_thread_pointer *found, size_t max);
 
-/* Finds where thread TID has its thread pointer. What was found before is looked at first, in each context
- * (clinux_context.h). Returns false when there is no such thread, or the C library does not tell. Async-signal-safe:
- * yes. Threads: any that may read memory, one at a time in each context. */
+/* Finds the thread pointer of thread TID. Checks the cached answers of the calling thread's context (clinux_context.h)
+ * first. Returns false if there is no such thread or the layout is unknown. Async-signal-safe: yes. Threads: any that
+ * can read memory, one at a time in each context. */
 CLINUX_NO_LOCKS bool clinux_thread_pointer_find(int32_t tid, uint64_t *pointer);
 
-/* Whether POINTER is where thread TID has its thread pointer: the thread has not ended since it was found.
- * Async-signal-safe: yes. Threads: any that may read memory. */
+/* Whether POINTER is still the thread pointer of thread TID, that is, the thread has not ended. Async-signal-safe: yes.
+ * Threads: any that can read memory. */
 CLINUX_NO_LOCKS bool clinux_thread_pointer_is(uint64_t pointer, int32_t tid);
 
-/* Finds where the C library keeps the bounds of threads' stacks: it reports those of the calling thread.
- * Async-signal-safe: no (pthread_getattr_np). Threads: one that pthread_create(3) has made. */
+/* Determines where the C library stores the bounds of threads' stacks, from the calling thread's bounds.
+ * Async-signal-safe: no (pthread_getattr_np). Threads: one that pthread_create(3) has created. */
 void clinux_thread_pointer_learn_stacks(void);
 
 /* Whether threads of the C library can be distinguished from others: clinux_thread_pointer_start has succeeded.
@@ -54,17 +53,18 @@ void clinux_thread_pointer_learn_stacks(void);
 CLINUX_NO_LOCKS bool clinux_thread_pointer_is_known(void);
 
 /* Returns the size of the stack of the thread with this thread POINTER, guard pages included; 0 for the main thread and
- * where clinux_thread_pointer_learn_stacks has learned nothing. Async-signal-safe: yes. Threads: any that may read
+ * if clinux_thread_pointer_learn_stacks has not succeeded. Async-signal-safe: yes. Threads: any that can read
  * memory. */
 CLINUX_NO_LOCKS uint64_t clinux_thread_pointer_stack_bytes(uint64_t pointer);
 
-/* Where the module that CODE is part of has its thread-local storage: from BEGIN to END, in bytes from the calling
- * thread's thread pointer. It is the same for all threads where the storage is static (ELF Handling For Thread-Local
- * Storage, section 3); whether it is, is not known here. Returns 0, or ENOTSUP when there is none.
- * Async-signal-safe: no (dl_iterate_phdr). Threads: any, once clinux_thread_pointer_start has been called. */
+/* Finds the thread-local storage of the module that contains CODE: from *BEGIN to *END, in bytes relative to the
+ * calling thread's thread pointer. The offsets are the same for all threads if the storage is static (ELF Handling For
+ * Thread-Local Storage, section 3); this function does not check that. Returns 0, or ENOTSUP if there is none.
+ * Async-signal-safe: no (dl_iterate_phdr). Threads: any, after clinux_thread_pointer_start. */
 int clinux_thread_pointer_storage(const void *code, int64_t *begin, int64_t *end);
 
-/* The calling thread's, once clinux_thread_pointer_start has been called. Async-signal-safe: yes. Threads: any. */
+/* Returns the calling thread's thread pointer. Requires clinux_thread_pointer_start. Async-signal-safe: yes. Threads:
+ * any. */
 CLINUX_NO_LOCKS uint64_t clinux_thread_pointer_own(void);
 
 #endif

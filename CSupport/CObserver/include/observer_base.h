@@ -4,14 +4,14 @@
 
 #include "clinux_base.h"
 
-/* The most work items that can be watched at the same time. */
+/* Maximum number of work items watched at a time. */
 #define OBSERVER_SLOTS_MAX 4096
 
-/* The most threads that can be registered at the same time. */
+/* Maximum number of threads registered at a time. */
 #define OBSERVER_THREADS_MAX 16384
 
-/* Threads that can be asked for their stack at the same time. A request whose thread began to answer and was stopped in
- * the middle of it is out of use until that thread goes on. */
+/* Maximum number of threads with a pending request for their stack. A request whose thread was stopped while answering
+ * is unavailable until that thread continues. */
 #define OBSERVER_REQUESTS_MAX 64
 
 #endif

@@ -6,19 +6,19 @@
 
 #include "CUnwind.h"
 
-/* How far a stack of unknown bounds is taken to go: the usual limit. Only addresses that near to a truncated copy count
- * as its missing part. */
+/* Assumed size of a stack of unknown bounds: the usual limit. Only addresses within this distance count as the missing
+ * part of a truncated copy. */
 #define OBSERVER_STACK_BYTES_USUAL (UINT64_C(8) << 20)
 
-/* The first address of the page that SP is in. What lies below it may not be mapped: the red zone of a stack that has
- * not grown that far. Async-signal-safe: yes. Threads: any. */
+/* Returns the first address of the page that contains SP. Memory below it might be unmapped: the red zone of a stack
+ * that has not grown that far. Async-signal-safe: yes. Threads: any. */
 static inline uint64_t observer_copy_page(uint64_t sp) { return sp & ~UINT64_C(4095); }
 
-/* Maps room for copies of stacks, BYTES of it, which neither core files nor children have; NULL when there is none.
+/* Maps BYTES bytes for copies of stacks, excluded from core files and children. Returns NULL if there is no memory.
  * Async-signal-safe: no. Threads: any. */
 uint8_t *observer_copy_map(size_t bytes);
 
-/* Overwrites what COPY has of stacks. Async-signal-safe: yes. Threads: whose copy it is. */
+/* Overwrites the stack contents in COPY. Async-signal-safe: yes. Threads: the owner of the copy. */
 CLINUX_NO_LOCKS void observer_copy_wipe(const struct stack_copy *copy);
 
 #endif

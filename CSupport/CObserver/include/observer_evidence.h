@@ -1,7 +1,7 @@
-/* What is read of a thread beside its stack, raw: what it means is found out when the report is made.
+/* Raw data about a sampled thread in addition to its stack. It is interpreted when the report is made.
  *
- * What costs little is read each time. What the kernel has counted is read now and then: counts only grow, and the
- * difference between two readings tells what happened between them, however many looks there were. */
+ * Cheap data is read with each sample. Kernel counters are read at intervals: they only grow, so the difference between
+ * two readings covers all samples in between. */
 #ifndef OBSERVER_EVIDENCE_H
 #define OBSERVER_EVIDENCE_H
 
@@ -11,11 +11,11 @@
 enum {
   OBSERVER_WORDS_MAX = 8,
   OBSERVER_KERNEL_FUNCTION_BYTES = 40,
-  OBSERVER_COUNTED_THREADS_MAX = 64, /* of which it is remembered when their counters were read */
-  OBSERVER_GROUPS_MAX = 4,           /* control groups that contain each other */
+  OBSERVER_COUNTED_THREADS_MAX = 64, /* number of threads with a recorded time of the last reading */
+  OBSERVER_GROUPS_MAX = 4,           /* nested control groups */
 };
 
-/* What the kernel has counted for a thread since it began (proc(5): status, stat, io). */
+/* The kernel's counters of a thread since its start (proc(5): status, stat, io). */
 struct observer_thread_counters {
   uint64_t voluntary_switches, involuntary_switches;
   uint64_t minor_faults, major_faults;
@@ -24,22 +24,22 @@ struct observer_thread_counters {
   uint64_t disk_read_bytes, disk_written_bytes;
 };
 
-/* The same for the process's control group, or the machine. UINT64_MAX, or 0 of threads and processors: unknown. */
+/* Counters of the process's control group, or of the machine. UINT64_MAX, or 0 for threads and processors: unknown. */
 struct observer_surroundings {
-  uint64_t throttled_ns;      /* kept from running, because a quota was used up: cpu.stat */
-  uint64_t memory_stalled_ns; /* PSI: some of its threads waited for memory */
-  uint64_t disk_stalled_ns;   /* and for a disk */
-  uint32_t runnable;          /* threads of the machine that wanted a processor then */
+  uint64_t throttled_ns;      /* throttled because the quota was used up: cpu.stat */
+  uint64_t memory_stalled_ns; /* PSI: time in which some of its threads waited for memory */
+  uint64_t disk_stalled_ns;   /* PSI: time in which some of its threads waited for a disk */
+  uint32_t runnable;          /* running and runnable threads of the machine */
   uint32_t processors;
 };
 
 struct observer_evidence {
-  uint64_t turns;        /* how often the thread had got a processor; 0: unknown */
+  uint64_t turns;        /* how often the thread had got a CPU; 0: unknown */
   bool has_arguments;    /* whether the thread was in a system call */
-  uint64_t arguments[6]; /* that call's */
-  uint32_t word_count;   /* words from the one on that a change of is waited for (futex(2)) */
+  uint64_t arguments[6]; /* arguments of the system call */
+  uint32_t word_count;   /* number of words from the one whose change is awaited (futex(2)) */
   uint32_t words[OBSERVER_WORDS_MAX];
-  uint32_t kernel_function_bytes; /* 0: unknown, or says no more than the call */
+  uint32_t kernel_function_bytes; /* 0: unknown, or implied by the call */
   char kernel_function[OBSERVER_KERNEL_FUNCTION_BYTES];
   bool has_counters;
   bool has_surroundings;
@@ -47,28 +47,28 @@ struct observer_evidence {
   struct observer_surroundings surroundings;
 };
 
-/* When what was counted last, for each slot and thread; one for each thread that reads evidence. */
+/* Times of the next readings, for each slot and thread; one for each thread that reads evidence. */
 struct observer_evidence_times {
   int32_t tids[OBSERVER_COUNTED_THREADS_MAX];
   uint32_t slots[OBSERVER_COUNTED_THREADS_MAX];
   uint64_t next_ns[OBSERVER_COUNTED_THREADS_MAX];
   uint64_t next_surroundings_ns;
-  struct observer_surroundings surroundings; /* as they were then */
+  struct observer_surroundings surroundings; /* the last reading */
 };
 
-/* Where the control group of the process, and those that contain it, count throttling ("…/cpu.stat"), GROUPS of them,
- * and where waiting for memory and disks is counted ("…/memory.pressure", "…/io.pressure"); longer paths are not used.
- * Until then nothing is read there. Async-signal-safe: no. Threads: the recorder, once. */
+/* Sets the files in which the control group of the process and the groups that contain it count throttling
+ * ("…/cpu.stat", GROUPS of them), and waits for memory and disks ("…/memory.pressure", "…/io.pressure"). Longer paths
+ * are not used. Nothing is read there before this call. Async-signal-safe: no. Threads: the recorder, once. */
 void observer_evidence_know(const char *const *cpu_stats, uint32_t groups, const char *memory_pressure,
                             const char *io_pressure, uint32_t processors);
 
-/* Reads what there is of thread TID, which SEEN was seen of, a moment after its stack, for the target slot SLOT.
- * Async-signal-safe: yes. Threads: a sampler, which the kernel may hold up. */
+/* Reads the evidence of thread TID with the status SEEN, right after its stack, for the target slot SLOT.
+ * Async-signal-safe: yes. Threads: a sampler, which the kernel is allowed to block. */
 CLINUX_NO_LOCKS void observer_evidence_read(int32_t tid, uint32_t slot, const struct observer_thread_status *seen,
                                             struct observer_evidence_times *times, struct observer_evidence *evidence);
 
-/* The number behind KEY in TEXT of LENGTH bytes, a list of lines or words such as "read_bytes: 4096"; UINT64_MAX if
- * there is none. Async-signal-safe: yes. Threads: any. */
+/* Returns the number after KEY in TEXT of LENGTH bytes, a list of lines or words such as "read_bytes: 4096"; UINT64_MAX
+ * if there is none. Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS uint64_t observer_evidence_number(const char *text, size_t length, const char *key);
 
 #endif

@@ -1,11 +1,12 @@
-/* Scopes whose time does not count, and how long they have taken in all.
+/* Scopes whose time does not count, and their total time.
  *
- * They may be nested, and begin and end on any thread. The sum is one word: while no scope is open it is the time of
- * those that were; while one is, the time at which the first was opened has been taken off it, and it is negative. The
- * sum so far is the word and the present time together then. No sum of scopes is longer than the clock's time.
+ * Scopes can be nested, and can begin and end on any thread. The sum is a single word. While no scope is open it is the
+ * time of all closed scopes. While one is open, the time at which the first was opened has been subtracted, so the word
+ * is negative; the sum so far is the word plus the present time. The sum never exceeds the clock's time.
  *
- * Where one thread opens the first scope while another closes the last one, their times may be added in the other
- * order; until both are there the sum means nothing. Who is about to add is counted, so that a reader sees that. */
+ * If one thread opens the first scope while another closes the last one, their times might be added in the other order,
+ * and the sum is invalid until both are added. Threads that are about to add are counted, so that a reader can detect
+ * this. */
 #ifndef OBSERVER_EXEMPT_H
 #define OBSERVER_EXEMPT_H
 
@@ -13,22 +14,21 @@
 #include "observer_base.h"
 
 struct observer_exemption {
-  _Atomic uint64_t depth; /* its parts are below */
+  _Atomic uint64_t depth; /* parts below */
   _Atomic uint64_t sum_ns;
 };
 
-/* What is read of a sum that means nothing just now. */
+/* Returned for a sum that is currently invalid. */
 #define OBSERVER_EXEMPT_UNKNOWN INT64_MIN
 
-/* The parts of a depth, from the top: whose the scopes are, 32 bits; how many threads are about to add to the sum, 12
- * bits; how many scopes are open. */
+/* The parts of a depth, from the top: owner of the scopes, 32 bits; number of threads about to add to the sum, 12 bits;
+ * number of open scopes. */
 #define OBSERVER_EXEMPT_SETTLING (UINT64_C(1) << 20)
 #define OBSERVER_EXEMPT_SETTLING_MASK (UINT64_C(0xfff) << 20)
 #define OBSERVER_EXEMPT_DEPTH_MASK (OBSERVER_EXEMPT_SETTLING - 1)
 enum { OBSERVER_EXEMPT_OWNER_SHIFT = 32 };
 
-/* Opens a scope of OWNER's; does nothing where EXEMPTION is another one's.
- * Async-signal-safe: yes. Threads: any. */
+/* Opens a scope of OWNER; no effect if EXEMPTION has another owner. Async-signal-safe: yes. Threads: any. */
 static inline void observer_exemption_begin(struct observer_exemption *exemption, uint32_t owner) {
   uint64_t depth = atomic_load_explicit(&exemption->depth, memory_order_relaxed), next, now = 0;
   do {
@@ -36,8 +36,8 @@ static inline void observer_exemption_begin(struct observer_exemption *exemption
       return;
     next = depth + 1;
     if ((depth & OBSERVER_EXEMPT_DEPTH_MASK) == 0) {
-      /* Before it is open: another thread may be in a scope of its own before this one goes on. What others have opened
-       * and closed since then counts twice, which only makes less count. */
+      /* Read before the scope is open: another thread might enter its own scope before this one continues. Scopes
+       * opened and closed by others since then count twice, which only reduces the counted time. */
       now = clinux_clock_ns();
       next += OBSERVER_EXEMPT_SETTLING;
     }
@@ -49,8 +49,8 @@ static inline void observer_exemption_begin(struct observer_exemption *exemption
   atomic_fetch_sub_explicit(&exemption->depth, OBSERVER_EXEMPT_SETTLING, memory_order_release);
 }
 
-/* Closes it. Does nothing where none is open. Returns whether it was the last one that was.
- * Async-signal-safe: yes. Threads: any. */
+/* Closes a scope of OWNER; no effect if none is open. Returns whether it was the last open scope. Async-signal-safe:
+ * yes. Threads: any. */
 static inline bool observer_exemption_end(struct observer_exemption *exemption, uint32_t owner) {
   uint64_t depth = atomic_load_explicit(&exemption->depth, memory_order_relaxed), next;
   do {
@@ -66,7 +66,7 @@ static inline bool observer_exemption_end(struct observer_exemption *exemption, 
   return true;
 }
 
-/* The sum, or OBSERVER_EXEMPT_UNKNOWN. Async-signal-safe: yes. Threads: any. */
+/* Returns the sum, or OBSERVER_EXEMPT_UNKNOWN. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS int64_t observer_exemption_sum(const struct observer_exemption *exemption) {
   uint64_t sum = atomic_load_explicit(&exemption->sum_ns, memory_order_acquire);
   uint64_t depth = atomic_load_explicit(&exemption->depth, memory_order_acquire);
@@ -75,8 +75,8 @@ static inline CLINUX_NO_LOCKS int64_t observer_exemption_sum(const struct observ
   return is_settled ? (int64_t)sum : OBSERVER_EXEMPT_UNKNOWN;
 }
 
-/* Takes EXEMPTION from its owner. Returns false while a thread is about to add to the sum.
- * Async-signal-safe: yes. Threads: one at a time. */
+/* Removes the owner of EXEMPTION. Returns false while a thread is about to add to the sum. Async-signal-safe: yes.
+ * Threads: one at a time. */
 static inline bool observer_exemption_retire(struct observer_exemption *exemption) {
   uint64_t depth = atomic_load_explicit(&exemption->depth, memory_order_relaxed);
   do {
@@ -88,7 +88,7 @@ static inline bool observer_exemption_retire(struct observer_exemption *exemptio
   return true;
 }
 
-/* Gives it, retired, to OWNER. Async-signal-safe: yes. Threads: one at a time. */
+/* Sets the owner of the retired EXEMPTION to OWNER. Async-signal-safe: yes. Threads: one at a time. */
 static inline void observer_exemption_configure(struct observer_exemption *exemption, uint32_t owner) {
   atomic_store_explicit(&exemption->depth, (uint64_t)owner << OBSERVER_EXEMPT_OWNER_SHIFT, memory_order_release);
 }

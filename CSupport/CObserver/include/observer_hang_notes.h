@@ -1,4 +1,4 @@
-/* Notes about stalls in the file of the run, for the next launch, where the recorder does not record them.
+/* Notes in the run file about stalls that the recorder does not record, for the next launch.
  *
  * The recorder allocates, so it can hang together with the service, for example when the allocator's lock is held.
  * These notes come from the memory of the monitor and the samplers. The lines, each with a checksum:
@@ -13,15 +13,14 @@
 
 #include "observer_base.h"
 
-/* The time that the recorder has before a stall is noted. */
+/* Time that the recorder has before a note is written. */
 #define OBSERVER_HANG_NOTE_DELAY_NS UINT64_C(250000000)
 
-/* Forgets earlier notes: another run begins. Async-signal-safe: yes. Threads: the one that writes notes. */
+/* Forgets earlier notes, at the start of a run. Async-signal-safe: yes. Threads: the one that writes notes. */
 void observer_hang_notes_start(void);
 
-/* Writes the lines that are due by cprocess_crash_write_line. Returns when to call
- * again, on the observer's clock; UINT64_MAX: when cprocess_crash_wake is called. Async-signal-safe: yes. Threads: the
- * one that writes notes. */
+/* Writes the lines that are due, by cprocess_crash_write_line. Returns the time of the next call on the observer's
+ * clock; UINT64_MAX: after cprocess_crash_wake. Async-signal-safe: yes. Threads: the one that writes notes. */
 uint64_t observer_hang_notes_write(void);
 
 #endif

@@ -10,12 +10,12 @@
 
 #include "CUnwind.h"
 
-/* For how many stalls, how many stacks of each, and how many frames of a stack. */
+/* Maximum number of stalls, of stacks for each stall, and of frames for each stack. */
 enum { OBSERVER_LAST_STALLS = 32, OBSERVER_LAST_STACKS = 4, OBSERVER_LAST_FRAMES = 62 };
 
 struct observer_last_stack {
   uint32_t samples; /* 0: no stack */
-  uint32_t count;   /* of frames, innermost first */
+  uint32_t count;   /* number of frames, innermost first */
   uint64_t addresses[OBSERVER_LAST_FRAMES];
   uint8_t kinds[OBSERVER_LAST_FRAMES]; /* enum unwind_frame_kind */
   uint8_t end;                         /* enum unwind_end */
@@ -28,11 +28,11 @@ struct observer_last_stacks {
 /* Makes the memory resident. Async-signal-safe: yes. Threads: one that starts the watchdog. */
 void observer_last_stacks_start(void);
 
-/* Adds STACK to those of the work item ITEM in SLOT. Does nothing while another thread uses the same place, or when a
- * stall in another slot has it. Async-signal-safe: yes. Threads: samplers. */
+/* Adds STACK to the stacks of work item ITEM in SLOT. No effect while another thread uses the same entry, or if a stall
+ * in another slot occupies it. Async-signal-safe: yes. Threads: samplers. */
 CLINUX_NO_LOCKS void observer_last_stacks_add(uint32_t slot, uint64_t item, const struct unwind_stack *stack);
 
-/* Fills STACKS with those of ITEM in SLOT. Returns false when there are none, or a sampler adds one just now.
+/* Sets STACKS to the stacks of ITEM in SLOT. Returns false if there are none, or a sampler is adding one.
  * Async-signal-safe: yes. Threads: the one that notes hangs. */
 bool observer_last_stacks_read(uint32_t slot, uint64_t item, struct observer_last_stacks *stacks);
 

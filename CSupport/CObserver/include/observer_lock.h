@@ -1,9 +1,8 @@
-/* Who holds what a blocked thread waits for: the words around the futex of its system call, and what they say.
+/* The owner of the lock that a blocked thread waits for, from the words around the futex of its system call.
  *
- * Locks are told apart by the system call's operation and values and by what their words hold; what looks like one is
- * believed only where the holder is a thread of this process. A word may look like that by chance: which function the
- * thread waits in is for who knows names to check.
- */
+ * The kind of lock is recognized by the system call's operation and values and by the lock's words. A match is accepted
+ * only if the owner is a thread of this process. Unrelated words can match accidentally; code that symbolizes the stack
+ * checks the function in which the thread waits. */
 #ifndef OBSERVER_LOCK_H
 #define OBSERVER_LOCK_H
 
@@ -11,62 +10,64 @@
 
 enum observer_lock_kind {
   OBSERVER_LOCK_NONE = 0,
-  OBSERVER_LOCK_WORD = 1,   /* a word with the holder's id (FUTEX_LOCK_PI): Mutex and swift_once of Swift's */
+  OBSERVER_LOCK_WORD = 1,   /* a word with the owner's ID (FUTEX_LOCK_PI): Swift's Mutex and swift_once */
   OBSERVER_LOCK_MUTEX = 2,  /* pthread_mutex_t */
-  OBSERVER_LOCK_RWLOCK = 3, /* pthread_rwlock_t that somebody writes under */
+  OBSERVER_LOCK_RWLOCK = 3, /* a pthread_rwlock_t locked for writing */
   OBSERVER_LOCK_THREAD = 4, /* the end of a thread: pthread_join(3) */
-  OBSERVER_LOCK_QUEUE = 5,  /* a queue of libdispatch's, of which somebody runs something: dispatch_sync */
-  OBSERVER_LOCK_STREAM = 6, /* a FILE of the C library's: flockfile(3), and what calls it */
+  OBSERVER_LOCK_QUEUE = 5,  /* a libdispatch queue that is running an item: dispatch_sync */
+  OBSERVER_LOCK_STREAM = 6, /* a FILE of the C library: flockfile(3) and its callers */
 };
 
 struct observer_lock {
   uint32_t kind;    /* enum observer_lock_kind */
-  int32_t holder;   /* the thread; 0: none that is known */
+  int32_t holder;   /* the owner's thread ID; 0: unknown */
   uint64_t address; /* of the lock, of the word in the joined thread's descriptor, or of the queue */
-  bool is_orphaned; /* the holder has ended */
-  bool is_timed;    /* the wait ends by itself */
-  bool is_queues;   /* it may be a queue: where those have their owner is not known yet */
+  bool is_orphaned; /* the owner has ended */
+  bool is_timed;    /* the wait has a timeout */
+  bool is_queues;   /* might be a queue: the offset of a queue's owner is not known yet */
 };
 
-/* Threads that wait for each other, the first one for the second. */
+/* A chain of waiting threads, each waiting for the next. */
 enum { OBSERVER_LOCK_CHAIN_MAX = 8 };
 struct observer_lock_chain {
   uint32_t count;
   int32_t tids[OBSERVER_LOCK_CHAIN_MAX];
 };
 
-/* Adds TID to CHAIN. Returns false, having done nothing, where it is in it, or the chain is full. Async-signal-safe:
- * yes. Threads: any. */
+/* Adds TID to CHAIN. Returns false without any effect if CHAIN already contains it or is full. Async-signal-safe: yes.
+ * Threads: any. */
 CLINUX_NO_LOCKS bool observer_lock_chain_add(struct observer_lock_chain *chain, int32_t tid);
 
-/* Threads that were looked at as holders, and when each may be looked at again: many may wait for the same one. */
+/* Recently sampled lock owners, and the earliest time of each one's next sample: many threads can wait for one
+ * owner. */
 enum { OBSERVER_HOLDERS_MAX = 64 };
 struct observer_holders {
   int32_t tids[OBSERVER_HOLDERS_MAX];
   uint64_t next_ns[OBSERVER_HOLDERS_MAX];
 };
 
-/* Whether thread TID may be looked at now, at NOW_NS: not within a millisecond of the last time. Of two threads that
- * have the same place here one makes room. Async-signal-safe: yes. Threads: the sampler whose HOLDERS it is. */
+/* Whether lock owner TID can be sampled at NOW_NS: at least a millisecond after its last sample. Owners with the same
+ * entry evict each other. Async-signal-safe: yes. Threads: the sampler that owns HOLDERS. */
 CLINUX_NO_LOCKS bool observer_holders_take(struct observer_holders *holders, int32_t tid, uint64_t now_ns);
 
-/* Notes that TID has not answered: it is left alone for a while. Async-signal-safe: yes. Threads: the same. */
+/* Delays the next sample of TID, which has not answered. Async-signal-safe: yes. Threads: the sampler that owns
+ * HOLDERS. */
 CLINUX_NO_LOCKS void observer_holders_rest(struct observer_holders *holders, int32_t tid, uint64_t now_ns);
 
-/* Says where libdispatch's queues have the id of who runs something of them, and their target, in bytes from their
- * beginning, for good; TARGET_OFFSET is 0 where that is not known. Async-signal-safe: yes. Threads: any, once. */
+/* Sets the offsets of the running thread's ID and of the target queue in libdispatch's queues, in bytes; TARGET_OFFSET
+ * is 0 if unknown. Async-signal-safe: yes. Threads: any, once. */
 void observer_lock_know_queues(uint32_t owner_offset, uint32_t target_offset);
 
-/* Finds out where a thread's descriptor has the kernel's id of the thread, and whether that is so here. Without it
- * nobody holds a stream. Async-signal-safe: no. Threads: any. */
+/* Determines the offset of the kernel's thread ID in a thread's descriptor. Without it owners of streams are unknown.
+ * Async-signal-safe: no. Threads: any. */
 void observer_lock_know_threads(void);
 
-/* Finds what thread TID, which is blocked in CALL with ARGUMENTS, waits for that a thread holds. Its kind is
- * OBSERVER_LOCK_NONE where that is nothing, or nobody. Async-signal-safe: yes. Threads: any that may read memory. */
+/* Finds the lock that thread TID, blocked in CALL with ARGUMENTS, waits for. The kind is OBSERVER_LOCK_NONE if there is
+ * no lock, or it has no owner. Async-signal-safe: yes. Threads: any that can read memory. */
 CLINUX_NO_LOCKS void observer_lock_find(int32_t tid, int64_t call, const uint64_t arguments[6],
                                         struct observer_lock *lock);
 
-/* Who holds LOCK now; 0: nobody, or that cannot be read. Async-signal-safe: yes. Threads: as observer_lock_find. */
+/* Returns the current owner of LOCK; 0: none or unreadable. Async-signal-safe: yes. Threads: as observer_lock_find. */
 CLINUX_NO_LOCKS int32_t observer_lock_holder(const struct observer_lock *lock);
 
 #endif

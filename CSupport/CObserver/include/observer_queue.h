@@ -1,33 +1,32 @@
-/* What waits in a queue of libdispatch's: a list, from the first that waits to the last one.
+/* The number of items waiting in a libdispatch queue: a linked list, from the first to the last.
  *
- * Where a queue and what is in it keep that is nowhere promised: it is found out with a queue of our own.
- */
+ * The layout of queues and items is not documented; it is determined with a test queue. */
 #ifndef OBSERVER_QUEUE_H
 #define OBSERVER_QUEUE_H
 
 #include "observer_base.h"
 
-/* Where the links are. */
+/* The layout of queues. */
 struct observer_queue_layout {
-  int32_t last;       /* the word with the last that waits: bytes from the one with the first */
-  uint32_t next;      /* the word with the next: bytes from the beginning of one that waits; 0: not known */
-  uint64_t uncounted; /* where the main queue has its first: what it runs it takes off the list all at once */
+  int32_t last;       /* offset of the word with the last item, in bytes from the word with the first */
+  uint32_t next;      /* offset of the link to the next item, in bytes; 0: unknown */
+  uint64_t uncounted; /* address of the main queue's first item, which it unlinks together with the others */
 };
 
-/* Says where they are, for good. Async-signal-safe: yes. Threads: any, once. */
+/* Sets the layout permanently. Async-signal-safe: yes. Threads: any, once. */
 void observer_queue_know(const struct observer_queue_layout *layout);
 
-/* So many are counted at most. */
+/* Maximum count. */
 enum { OBSERVER_WAITING_MAX = 1000 };
 
-/* Counts what waits in the queue that has the first of it at FIRST_ADDRESS: OBSERVER_WAITING_MAX where there are more,
- * 0 where nothing waits, or the list changes too fast. Async-signal-safe: yes. Threads: any that may read memory. */
+/* Counts the items in the queue whose first item is stored at FIRST_ADDRESS: OBSERVER_WAITING_MAX if there are more, 0
+ * if there is none or the list changes too fast. Async-signal-safe: yes. Threads: any that can read memory. */
 CLINUX_NO_LOCKS uint32_t observer_queue_count(const struct observer_queue_layout *layout, uint64_t first_address);
 
-/* The same by what has been said; 0 where nothing has. */
+/* Counts the items with the layout that has been set; 0 if none has been. */
 CLINUX_NO_LOCKS uint32_t observer_queue_waiting(uint64_t first_address);
 
-/* The queue that the calling thread runs something of; 0: none that is known. Async-signal-safe: yes. Threads: any. */
+/* Returns the queue whose item the calling thread is running; 0: unknown. Async-signal-safe: yes. Threads: any. */
 uint64_t observer_queue_current(void);
 
 #endif

@@ -1,19 +1,18 @@
-/* What is counted of a source: numbers that only grow, for metrics.
+/* Counters of a source, for metrics. They only grow.
  *
- * Whoever runs a probe counts its latency, on a thread of the service; the recorder counts the rest. Each number is a
- * word of its own that is added to without a lock and without memory being taken. A reader may see a latency in its
- * bucket before it sees it in the sum.
- */
+ * The service's thread that runs a probe counts its latency; the recorder counts the rest. Each counter is a separate
+ * word, incremented without locking or allocating. A reader might see a latency in its bucket before it is in the
+ * sum. */
 #ifndef OBSERVER_SERIES_H
 #define OBSERVER_SERIES_H
 
 #include "observer_base.h"
 
-/* The buckets of a histogram that have an upper bound; one more has what is longer. */
+/* Number of a histogram's buckets with an upper bound; one more bucket holds longer times. */
 enum { OBSERVER_HISTOGRAM_BOUNDS = 22 };
 
-/* The upper bound of BUCKET, in nanoseconds: 100 µs to 1,000 s, three to a power of ten; UINT64_MAX of the last.
- * Async-signal-safe: yes. Threads: any. */
+/* Returns the upper bound of BUCKET, in nanoseconds: 100 µs to 1,000 s, three for each power of ten; UINT64_MAX for the
+ * last. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS uint64_t observer_histogram_bound(uint32_t bucket) {
   static const uint64_t bounds[OBSERVER_HISTOGRAM_BOUNDS] = {
       100000,      250000,      500000,       1000000,      2500000,      5000000,       10000000,   25000000,
@@ -24,17 +23,17 @@ static inline CLINUX_NO_LOCKS uint64_t observer_histogram_bound(uint32_t bucket)
 }
 
 struct observer_histogram {
-  _Atomic uint64_t counts[OBSERVER_HISTOGRAM_BOUNDS + 1]; /* times of each bucket alone */
+  _Atomic uint64_t counts[OBSERVER_HISTOGRAM_BOUNDS + 1]; /* not cumulative */
   _Atomic uint64_t sum_ns;
 };
 
 struct observer_series {
-  struct observer_histogram latencies; /* of probes: from being handed over to being run */
-  struct observer_histogram durations; /* of stalls that are over */
-  _Atomic uint64_t stalls;             /* that began */
-  _Atomic uint64_t hangs;              /* that these became */
-  _Atomic uint64_t samples;            /* taken of work that was late */
-  _Atomic uint64_t samples_lost;       /* that were due, and could not be taken or kept */
+  struct observer_histogram latencies; /* of probes: from enqueueing to running */
+  struct observer_histogram durations; /* of stalls that have ended */
+  _Atomic uint64_t stalls;             /* stalls that began */
+  _Atomic uint64_t hangs;              /* stalls that became hangs */
+  _Atomic uint64_t samples;            /* samples taken of late work */
+  _Atomic uint64_t samples_lost;       /* samples that were due but were not taken or kept */
   _Atomic uint64_t unused[4];          /* fills the cache line */
 };
 
@@ -45,12 +44,12 @@ static inline CLINUX_NO_LOCKS void observer_count(_Atomic uint64_t *word, uint64
   atomic_fetch_add_explicit(word, count, memory_order_relaxed);
 }
 
-/* The number in WORD. Async-signal-safe: yes. Threads: any. */
+/* Returns the number in WORD. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS uint64_t observer_counted(const _Atomic uint64_t *word) {
   return atomic_load_explicit(word, memory_order_relaxed);
 }
 
-/* The bucket that TIME_NS belongs to: the first whose bound is not less, OBSERVER_HISTOGRAM_BOUNDS when none is.
+/* Returns the bucket of TIME_NS: the first whose bound is not less; OBSERVER_HISTOGRAM_BOUNDS if none is.
  * Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS uint32_t observer_histogram_bucket(uint64_t time_ns) {
   uint32_t bucket = 0;
@@ -65,12 +64,12 @@ static inline CLINUX_NO_LOCKS void observer_histogram_add(struct observer_histog
   observer_count(&histogram->sum_ns, time_ns);
 }
 
-/* The sum of the times that were counted. Async-signal-safe: yes. Threads: any. */
+/* Returns the sum of the counted times. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS uint64_t observer_histogram_sum_ns(const struct observer_histogram *histogram) {
   return observer_counted(&histogram->sum_ns);
 }
 
-/* How often a time was counted in BUCKET. Async-signal-safe: yes. Threads: any. */
+/* Returns the number of times counted in BUCKET. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS uint64_t observer_histogram_count(const struct observer_histogram *histogram,
                                                                 uint32_t bucket) {
   return bucket <= OBSERVER_HISTOGRAM_BOUNDS ? observer_counted(&histogram->counts[bucket]) : 0;
@@ -81,13 +80,12 @@ static inline CLINUX_NO_LOCKS void observer_series_probe(struct observer_series 
   observer_histogram_add(&series->latencies, latency_ns);
 }
 
-/* Counts a stall that is over. Async-signal-safe: yes. Threads: any. */
+/* Counts a stall that has ended. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS void observer_series_stall_ended(struct observer_series *series, uint64_t duration_ns) {
   observer_histogram_add(&series->durations, duration_ns);
 }
 
-/* Count a stall that began, a hang, a sample, and COUNT samples that were lost. Async-signal-safe: yes. Threads: any.
- */
+/* Count a stall that began, a hang, a sample, and COUNT lost samples. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS void observer_series_stall_began(struct observer_series *series) {
   observer_count(&series->stalls, 1);
 }
@@ -101,7 +99,7 @@ static inline CLINUX_NO_LOCKS void observer_series_lose(struct observer_series *
   observer_count(&series->samples_lost, count);
 }
 
-/* Its histograms. Async-signal-safe: yes. Threads: any. */
+/* Return the histograms of SERIES. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS const struct observer_histogram *
 observer_series_latencies(const struct observer_series *series) {
   return &series->latencies;
@@ -111,7 +109,7 @@ observer_series_durations(const struct observer_series *series) {
   return &series->durations;
 }
 
-/* What else SERIES has counted so far. */
+/* The other counters of SERIES. */
 struct observer_series_counts {
   uint64_t stalls, hangs, samples, samples_lost;
 };

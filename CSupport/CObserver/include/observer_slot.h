@@ -1,15 +1,14 @@
 /* Target slots: which thread works on what since when.
  *
- * A slot belongs to one watched loop or section. The watched thread marks the begin of a work item with two stores
- * and its end with one load and one store; it makes no system call and takes no lock, but for the first mark of a
- * thread, which registers it (observer_thread.h). The monitor reads the slots on its tick. Slots live in one table that
- * is never freed: a slot that is still marked after the watchdog has stopped does no harm.
+ * A slot belongs to one watched loop or section. The watched thread marks the begin of a work item with two stores and
+ * its end with one load and one store. It makes no system call and takes no lock, except that the first mark of a
+ * thread registers it (observer_thread.h). The monitor reads the slots on its tick. Slots are in one table that is
+ * never freed: a slot that is still marked after the watchdog has stopped does no harm.
  *
- * A work item is known by the time of its begin. Where the threshold is long that time is a coarse one, which is
- * cheaper and can be old (clinux_clock_coarse_doubt_ns). Two work items that begin within the same kernel tick then
- * have the same name, which is harmless: the doubt is longer. Where the threshold is short (observer_slot_needs_exact)
- * the time is exact. The last bit of the name says which: OBSERVER_COARSE.
- */
+ * A work item is identified by the time of its begin. With a long threshold that time is coarse, which is cheaper but
+ * can lag (clinux_clock_coarse_doubt_ns). Two work items that begin within one kernel tick then have the same identity,
+ * which is harmless because the lag is longer. With a short threshold (observer_slot_needs_exact) the time is exact.
+ * The last bit of the identity, OBSERVER_COARSE, distinguishes the two. */
 #ifndef OBSERVER_SLOT_H
 #define OBSERVER_SLOT_H
 
@@ -22,54 +21,54 @@
 /* began_ns of a slot whose thread is not working. */
 #define OBSERVER_IDLE UINT64_C(0)
 
-/* Set in the time of a begin that is coarse, not set in one that is exact: a nanosecond is lost. */
+/* Set in a coarse begin time, clear in an exact one. The time loses one nanosecond. */
 #define OBSERVER_COARSE UINT64_C(1)
 
-/* A threshold is short when it is less than so many times the doubt about a coarse begin
- * (clinux_clock_coarse_doubt_ns): a second where the kernel ticks 250 times in one. */
+/* A threshold is short if it is less than this multiple of the coarse clock's lag (clinux_clock_coarse_doubt_ns): one
+ * second with 250 kernel ticks per second. */
 #define OBSERVER_SHORT_IN_DOUBTS UINT64_C(125)
 
-/* The longest label, in words of eight bytes. */
+/* Maximum length of a label, in words of eight bytes. */
 enum { OBSERVER_LABEL_WORDS = 7 };
 
 struct observer_slot {
   /* Written by the watched thread, read by the monitor. */
-  _Atomic uint64_t began_ns; /* begin of the work item under way, coarse or not; OBSERVER_IDLE between work items */
-  struct observer_thread *_Atomic thread; /* who works on it; NULL when the thread could not be registered */
+  _Atomic uint64_t began_ns; /* begin of the current work item, coarse or exact; OBSERVER_IDLE between work items */
+  struct observer_thread *_Atomic thread; /* the working thread; NULL if it could not be registered */
 
-  /* Set by the monitor to the work item it has begun to sample, cleared by that work item's end. Tells the watched
-   * thread that this one end is worth an exact time. */
+  /* Set by the monitor to the work item that it has begun to sample, cleared at that work item's end. Makes the watched
+   * thread record an exact time for this end. */
   _Atomic uint64_t end_time_wanted;
   _Atomic uint64_t ended_ns;            /* exact end of the work item `ended_item` */
-  _Atomic uint64_t ended_item;          /* the work item whose end was timed last */
-  _Atomic int64_t ended_exempt_ns;      /* what had been exempt at that end */
-  _Atomic uint32_t end_time_generation; /* the owner that an end time was wanted of last */
-  _Atomic uint32_t ended_generation;    /* the owner whose work item `ended_item` was */
-  _Atomic uint32_t exact_begins; /* 1: begins are worth an exact time; written by the Swift layer with the limits */
+  _Atomic uint64_t ended_item;          /* the last work item whose end was timed */
+  _Atomic int64_t ended_exempt_ns;      /* exempt time at that end */
+  _Atomic uint32_t end_time_generation; /* owner of the last requested end time */
+  _Atomic uint32_t ended_generation;    /* owner of `ended_item` */
+  _Atomic uint32_t exact_begins;        /* 1: begins need an exact time; written by the Swift layer with the limits */
 
   /* Written by the Swift layer while the slot is not marked, read by the monitor. */
-  _Atomic uint32_t owner_kind;        /* enum observer_owner_kind */
-  _Atomic uint32_t generation;        /* changes whenever the slot gets a new owner; 0: never owned */
-  _Atomic uint32_t polled;            /* 1: turns of a loop: they begin without telling the monitor, which must look
-                                         often enough, and end with their thread */
-  _Atomic uint64_t suspicion_ns;      /* age at which sampling begins */
-  _Atomic uint64_t threshold_ns;      /* age at which the work item is a stall */
-  _Atomic uint64_t early_interval_ns; /* time between samples before the threshold */
-  _Atomic uint64_t interval_ns;       /* time between samples after it */
-  _Atomic uint64_t owner_tid_address; /* of 32 bits whose lower 30 are the id of who works on it now; 0: see `thread` */
-  _Atomic uint64_t queue_head_address; /* of a word that changes when waiting work is taken up; 0: none */
-  _Atomic uint64_t unwatched_ns;       /* how old the work item was when its watch began */
+  _Atomic uint32_t owner_kind; /* enum observer_owner_kind */
+  _Atomic uint32_t generation; /* changes whenever the slot gets a new owner; 0: never owned */
+  _Atomic uint32_t polled; /* 1: turns of a loop, which begin without notifying the monitor and end with their thread;
+                              the monitor must read the slot often enough */
+  _Atomic uint64_t suspicion_ns;       /* age at which sampling begins */
+  _Atomic uint64_t threshold_ns;       /* age at which the work item is a stall */
+  _Atomic uint64_t early_interval_ns;  /* time between samples before the threshold */
+  _Atomic uint64_t interval_ns;        /* time between samples after it */
+  _Atomic uint64_t owner_tid_address;  /* of 32 bits whose lower 30 are the ID of the working thread; 0: see `thread` */
+  _Atomic uint64_t queue_head_address; /* of a word that changes when waiting work is started; 0: none */
+  _Atomic uint64_t unwatched_ns;       /* age of the work item when its watch began */
 
-  /* Written by the owner, read by the monitor: a text of its own about the work item. From the top: the owner's
-   * generation, 32 bits; how often the label was changed, 24 bits, odd while it is being changed; its length in bytes.
-   */
+  /* Written by the owner, read by the monitor: the owner's text about the work item. The state, from the top: the
+   * owner's generation, 32 bits; number of changes to the label, 24 bits, odd during a change; length in bytes. */
   _Atomic uint64_t label_state;
   _Atomic uint64_t label[OBSERVER_LABEL_WORDS];
 
-  /* Written by the owner, read by the monitor: the scopes that may take as long as they do. */
+  /* Written by the owner, read by the monitor: exempt scopes. */
   struct observer_exemption exemption;
 
-  /* Written by who marks the slot, read by the monitor: 1: the work item is no stall for now, however old it is. */
+  /* Written by the thread that marks the slot, read by the monitor: 1: the work item is not a stall for now at any
+   * age. */
   _Atomic uint64_t deferred;
   uint64_t unused[5];
 };
@@ -79,17 +78,17 @@ _Static_assert(sizeof(struct observer_slot) == 256 && offsetof(struct observer_s
                    offsetof(struct observer_slot, exemption) == 192,
                "a slot is four cache lines: the watched thread's, the configured one, the label's and the exemptions'");
 
-/* What is at a slot's owner_tid_address. */
+/* The meaning of a slot's owner_tid_address. */
 enum observer_owner_kind {
   OBSERVER_OWNER_WORD =
-      0,               /* the word with the id of the thread that works on the work item; no address: see `thread` */
-  OBSERVER_OWNERS = 1, /* a struct observer_owners: several threads do */
-  OBSERVER_OWNER_TASK = 2, /* a task of Swift's; queue_head_address is its id, and no address */
+      0,               /* the word with the ID of the thread that works on the work item; no address: see `thread` */
+  OBSERVER_OWNERS = 1, /* a struct observer_owners: several threads work on it */
+  OBSERVER_OWNER_TASK = 2, /* a Swift task; queue_head_address is its ID instead of an address */
 };
 
 /* A consistent snapshot of a slot. */
 struct observer_slot_snapshot {
-  uint64_t item; /* OBSERVER_IDLE, or the work item under way; the other fields belong to it */
+  uint64_t item; /* the current work item, to which the other fields belong, or OBSERVER_IDLE */
   struct observer_thread *thread;
   uint32_t generation;
   bool polled;
@@ -110,17 +109,17 @@ struct observer_label {
   char text[OBSERVER_LABEL_WORDS * 8];
 };
 
-/* The process's slot table, OBSERVER_SLOTS_MAX entries, zero-filled and resident only as far as it is used; NULL when
- * there is no memory for it. The same pointer at every call. A child of fork(2) has a table of its own: what it goes on
- * marking of its parent's is in the parent's, at which nobody looks in the child. Async-signal-safe: no (the first call
- * maps memory). Threads: any. */
+/* Returns the process's slot table, always the same pointer, or NULL if there is no memory for it. It has
+ * OBSERVER_SLOTS_MAX entries, zero-filled; only the used part becomes resident. A child of fork(2) has its own table:
+ * marks that it continues from its parent go to the parent's table, which is not read in the child. Async-signal-safe:
+ * no (the first call maps memory). Threads: any. */
 struct observer_slot *observer_slot_table(void);
 
-/* The same, NULL when this process has not asked for it. Async-signal-safe: yes. Threads: any. */
+/* Returns the process's slot table, or NULL if it has not been created. Async-signal-safe: yes. Threads: any. */
 struct observer_slot *observer_slot_table_if_any(void);
 
-/* Ends the work item that SLOT is marked with, taking the exact time because the monitor asked for it.
- * Async-signal-safe: yes. Threads: the slot's watched thread. */
+/* Ends SLOT's current work item and records the exact time, because the monitor requested it. Async-signal-safe: yes.
+ * Threads: the slot's watched thread. */
 CLINUX_NO_LOCKS void observer_slot_end_timed(struct observer_slot *slot);
 
 /* Marks the begin of a work item on the calling thread. A slot that is already marked starts a new work item.
@@ -133,24 +132,24 @@ static inline void observer_slot_begin(struct observer_slot *slot) {
   atomic_store_explicit(&slot->began_ns, now, memory_order_release);
 }
 
-/* As observer_slot_begin, with the exact time: for work that begins rarely and may be short.
- * Async-signal-safe: no. Threads: the slot's watched thread. */
+/* Marks the begin of a work item with the exact time: for rare work that might be short. Async-signal-safe: no.
+ * Threads: the slot's watched thread. */
 static inline void observer_slot_begin_exact(struct observer_slot *slot) {
   atomic_store_explicit(&slot->thread, observer_thread_current(), memory_order_relaxed);
   atomic_store_explicit(&slot->began_ns, clinux_clock_ns() & ~OBSERVER_COARSE, memory_order_release);
 }
 
-/* Marks the begin of a work item at BEGAN_NS, which may be yet to come, for THREAD, which will have to do the work;
- * NULL when that is not known. A slot that is already marked starts a new work item. Async-signal-safe: yes. Threads:
- * any, one at a time for the same slot. */
+/* Marks the begin of a work item at BEGAN_NS, which can be in the future, for THREAD, which must do the work; NULL if
+ * unknown. A slot that is already marked starts a new work item. Async-signal-safe: yes. Threads: any, one at a time
+ * for each slot. */
 static inline void observer_slot_begin_for(struct observer_slot *slot, struct observer_thread *thread,
                                            uint64_t began_ns) {
   atomic_store_explicit(&slot->thread, thread, memory_order_relaxed);
   atomic_store_explicit(&slot->began_ns, began_ns & ~OBSERVER_COARSE, memory_order_release);
 }
 
-/* Marks the begin of a work item that began at BEGAN_NS, UNWATCHED_NS before its watch does, for whom the slot's words
- * name. Async-signal-safe: yes. Threads: any, one at a time for the same slot. */
+/* Marks the begin of a work item that began at BEGAN_NS, UNWATCHED_NS before its watch, for the owners that the slot's
+ * words name. Async-signal-safe: yes. Threads: any, one at a time for each slot. */
 static inline CLINUX_NO_LOCKS void observer_slot_begin_since(struct observer_slot *slot, uint64_t began_ns,
                                                              uint64_t unwatched_ns) {
   atomic_store_explicit(&slot->unwatched_ns, unwatched_ns, memory_order_relaxed);
@@ -158,15 +157,15 @@ static inline CLINUX_NO_LOCKS void observer_slot_begin_since(struct observer_slo
   atomic_store_explicit(&slot->began_ns, began_ns & ~OBSERVER_COARSE, memory_order_release);
 }
 
-/* Says whether SLOT's work item is no stall for now, however old it is: what it holds up may be one, and have it. It is
- * sampled all the same. Async-signal-safe: yes. Threads: any, one at a time for the same slot. */
+/* Sets whether SLOT's work item is not a stall for now, at any age: the work that it blocks can be one, and owns the
+ * stall. It is still sampled. Async-signal-safe: yes. Threads: any, one at a time for each slot. */
 static inline CLINUX_NO_LOCKS void observer_slot_defer(struct observer_slot *slot, bool is_deferred) {
   atomic_store_explicit(&slot->deferred, is_deferred, memory_order_relaxed);
 }
 
-/* Begins and ends a scope that may take as long as it does: its time does not count. Scopes may be nested. Does nothing
- * when the slot is not GENERATION's any more. Returns whether no scope is open any more: the monitor has planned no
- * tick for the slot meanwhile. Async-signal-safe: yes. Threads: any. */
+/* Begins and ends an exempt scope, whose time does not count. Scopes can be nested. No effect if the slot no longer
+ * belongs to GENERATION. The end returns whether no scope is open any more: the monitor has planned no tick for the
+ * slot meanwhile. Async-signal-safe: yes. Threads: any. */
 static inline void observer_slot_exempt(struct observer_slot *slot, uint32_t generation) {
   observer_exemption_begin(&slot->exemption, generation);
 }
@@ -174,21 +173,20 @@ static inline bool observer_slot_exempt_no_more(struct observer_slot *slot, uint
   return observer_exemption_end(&slot->exemption, generation);
 }
 
-/* Sets SLOT's label to the BYTES bytes of TEXT, of which OBSERVER_LABEL_WORDS * 8 are kept; 0 bytes for none. It stays
- * until it is changed. Does nothing when the slot is not GENERATION's any more, or another thread is just changing the
- * label. Async-signal-safe: yes. Threads: any. */
+/* Sets SLOT's label to the BYTES bytes of TEXT, up to OBSERVER_LABEL_WORDS * 8; 0 bytes: none. It stays until it is
+ * changed. No effect if the slot no longer belongs to GENERATION, or another thread is changing the label.
+ * Async-signal-safe: yes. Threads: any. */
 void observer_slot_set_label(struct observer_slot *slot, uint32_t generation, const char *text, size_t bytes);
 
-/* Makes sure that the former owner of SLOT, which must not be marked, changes nothing of it any more. Returns false
- * while it is just setting the label, or beginning or ending an exemption: nobody else can have the slot then.
- * Async-signal-safe: yes. Threads: as observer_slot_configure. */
+/* Revokes the former owner's access to SLOT, which must not be marked. Returns false while the owner is setting the
+ * label, or beginning or ending an exemption; the slot cannot get another owner then. Async-signal-safe: yes. Threads:
+ * as observer_slot_configure. */
 bool observer_slot_retire(struct observer_slot *slot);
 
-/* Reads SLOT's label; none while it is being changed.
- * Async-signal-safe: yes. Threads: a sampler. */
+/* Reads SLOT's label; empty while it is being changed. Async-signal-safe: yes. Threads: a sampler. */
 CLINUX_NO_LOCKS void observer_slot_label(const struct observer_slot *slot, struct observer_label *label);
 
-/* A hash of LABEL's text. Async-signal-safe: yes. Threads: any. */
+/* Returns a hash of LABEL's text. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS uint64_t observer_label_hash(const struct observer_label *label) {
   uint64_t hash = UINT64_C(0xcbf29ce484222325);
   for (uint32_t index = 0; index < label->bytes && index < sizeof label->text; index++)
@@ -196,108 +194,106 @@ static inline CLINUX_NO_LOCKS uint64_t observer_label_hash(const struct observer
   return hash;
 }
 
-/* The id of the thread that works on a work item whose slot has the OWNER_TID_ADDRESS; 0 when none does, or it cannot
+/* Returns the ID of the thread that works on a work item whose slot has OWNER_TID_ADDRESS; 0 if none does, or it cannot
  * be read. Async-signal-safe: yes. Threads: a sampler. */
 CLINUX_NO_LOCKS int32_t observer_slot_owner(uint64_t owner_tid_address);
 
-/* What is at QUEUE_HEAD_ADDRESS, made small: it tells two states apart, and nothing else. 0 when it cannot be read.
+/* Returns a hash of the word at QUEUE_HEAD_ADDRESS, only for comparing two states; 0 if it cannot be read.
  * Async-signal-safe: yes. Threads: a sampler. */
 CLINUX_NO_LOCKS uint32_t observer_slot_queue_head(uint64_t queue_head_address);
 
-/* Says where SLOT, which must not be marked, has its owner and the head of its queue; both 0 for a slot whose begins
- * say it. Async-signal-safe: yes. Threads: as observer_slot_configure. */
+/* Sets the addresses of the owner and of the queue's head of SLOT, which must not be marked; both 0 if its begins
+ * record the thread. Async-signal-safe: yes. Threads: as observer_slot_configure. */
 void observer_slot_set_addresses(struct observer_slot *slot, uint64_t owner_tid_address, uint64_t queue_head_address);
 
-/* Says that those in OWNERS, which must stay for as long as the process does, work on what SLOT watches, which must not
- * be marked. Async-signal-safe: yes. Threads: as observer_slot_configure. */
+/* Sets the threads in OWNERS, which must never be freed, as the ones that work on SLOT, which must not be marked.
+ * Async-signal-safe: yes. Threads: as observer_slot_configure. */
 void observer_slot_set_owners(struct observer_slot *slot, const struct observer_owners *owners);
 
-/* Says where the queue is that SLOT's owners take their work from: the address of its head. Async-signal-safe: yes.
- * Threads: any, as long as SLOT has its owner. */
+/* Sets the address of the head of the queue from which SLOT's owners take their work. Async-signal-safe: yes. Threads:
+ * any, while SLOT has its owner. */
 void observer_slot_set_queue_head(struct observer_slot *slot, uint64_t queue_head_address);
 
-/* Says that the task at the address TASK, with the number ID (observer_swift_task.h), works on what SLOT watches, which
+/* Sets the task at the address TASK with the number ID (observer_swift_task.h) as the one that works on SLOT, which
  * must not be marked. Async-signal-safe: yes. Threads: as observer_slot_configure. */
 void observer_slot_set_task(struct observer_slot *slot, uint64_t task, uint32_t id);
 
-/* Whether the monitor has asked for the end of a work item since SLOT got its owner: it may have told the recorder of
- * it. Async-signal-safe: yes. Threads: any. */
+/* Whether the monitor has requested the end time of a work item since SLOT got its owner: it might have reported the
+ * work item to the recorder. Async-signal-safe: yes. Threads: any. */
 static inline bool observer_slot_end_time_was_wanted(const struct observer_slot *slot) {
-  /* Pairs with observer_slot_want_end_time: either the monitor sees that the work item has ended, or this sees that it
-   * looked. */
+  /* Pairs with observer_slot_want_end_time: either the monitor sees that the work item has ended, or this function sees
+   * the request. */
   atomic_thread_fence(memory_order_seq_cst);
   return atomic_load_explicit(&slot->end_time_generation, memory_order_seq_cst) ==
          atomic_load_explicit(&slot->generation, memory_order_relaxed);
 }
 
-/* Marks the end of the work item under way. Does nothing when there is none.
- * Async-signal-safe: yes. Threads: the slot's watched thread. */
+/* Marks the end of the current work item. No effect if there is none. Async-signal-safe: yes. Threads: the slot's
+ * watched thread. */
 static inline CLINUX_NO_LOCKS void observer_slot_end(struct observer_slot *slot) {
   if (__builtin_expect(atomic_load_explicit(&slot->end_time_wanted, memory_order_relaxed) != 0, 0))
     observer_slot_end_timed(slot);
   atomic_store_explicit(&slot->began_ns, OBSERVER_IDLE, memory_order_release);
 }
 
-/* Whether begins of work items that may take THRESHOLD_NS are worth an exact time. Async-signal-safe: yes. Threads:
- * any. */
+/* Whether begins of work items with THRESHOLD_NS need an exact time. Async-signal-safe: yes. Threads: any. */
 static inline bool observer_slot_needs_exact(uint64_t threshold_ns) {
   return threshold_ns < OBSERVER_SHORT_IN_DOUBTS * clinux_clock_coarse_doubt_ns();
 }
 
-/* How much earlier than the truth the time of ITEM's begin can be; COARSE_DOUBT_NS where it is a coarse one.
- * Async-signal-safe: yes. Threads: any. */
+/* Returns the maximum lag of ITEM's begin time: COARSE_DOUBT_NS if it is coarse, otherwise 0. Async-signal-safe: yes.
+ * Threads: any. */
 static inline CLINUX_NO_LOCKS uint64_t observer_slot_doubt_ns(uint64_t item, uint64_t coarse_doubt_ns) {
   return (item & OBSERVER_COARSE) != 0 ? coarse_doubt_ns : 0;
 }
 
-/* The work item under way in SLOT, or OBSERVER_IDLE.
- * Async-signal-safe: yes. Threads: any. */
+/* Returns the current work item in SLOT, or OBSERVER_IDLE. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS uint64_t observer_slot_work_item(const struct observer_slot *slot) {
   return atomic_load_explicit(&slot->began_ns, memory_order_acquire);
 }
 
-/* The thread that SLOT says works on its work item; NULL when it does not say, or that one has left.
+/* Returns the thread that SLOT names as working on its work item; NULL if there is none, or it has exited.
  * Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS struct observer_thread *observer_slot_thread(const struct observer_slot *slot) {
   return atomic_load_explicit(&slot->thread, memory_order_acquire);
 }
 
-/* Reads SLOT without tearing: the fields returned with a work item were those of that work item. A slot that changes
- * during the read is returned as idle; the next tick sees it. Async-signal-safe: yes. Threads: the monitor, a sampler.
- */
+/* Reads SLOT without tearing: the fields of the result belong to its work item. A slot that changes during the read is
+ * returned as idle; the next tick sees it. Async-signal-safe: yes. Threads: the monitor, a sampler. */
 CLINUX_NO_LOCKS struct observer_slot_snapshot observer_slot_read(const struct observer_slot *slot);
 
-/* Asks for the exact end of ITEM. Returns false, and asks for nothing, when SLOT has moved on.
- * Async-signal-safe: yes. Threads: the monitor. */
+/* Requests the exact end time of ITEM. Returns false without any effect if SLOT has moved on. Async-signal-safe: yes.
+ * Threads: the monitor. */
 CLINUX_NO_LOCKS bool observer_slot_want_end_time(struct observer_slot *slot, uint64_t item);
 
-/* The exact end of ITEM, or 0 when it was not timed. Withdraws the request for it.
- * Async-signal-safe: yes. Threads: the monitor. */
+/* Returns the exact end time of ITEM, or 0 if it was not recorded. Withdraws the request for it. Async-signal-safe:
+ * yes. Threads: the monitor. */
 CLINUX_NO_LOCKS uint64_t observer_slot_ended_ns(struct observer_slot *slot, uint64_t item, uint32_t generation);
 
-/* What had been exempt by then (observer_exemption_sum), if it was timed.
- * Async-signal-safe: yes. Threads: the monitor, right after observer_slot_ended_ns. */
+/* Returns the exempt time at the recorded end (observer_exemption_sum). Async-signal-safe: yes. Threads: the monitor,
+ * right after observer_slot_ended_ns. */
 static inline CLINUX_NO_LOCKS int64_t observer_slot_ended_exempt_ns(const struct observer_slot *slot) {
   return atomic_load_explicit(&slot->ended_exempt_ns, memory_order_relaxed);
 }
 
 /* Gives SLOT, which must not be marked and must have been retired, a new owner with these limits, in nanoseconds.
- * Returns the new generation. Async-signal-safe: yes. Threads: any, one at a time for the same slot. */
+ * Returns the new generation. Async-signal-safe: yes. Threads: any, one at a time for each slot. */
 uint32_t observer_slot_configure(struct observer_slot *slot, bool polled, uint64_t suspicion_ns, uint64_t threshold_ns,
                                  uint64_t early_interval_ns, uint64_t interval_ns);
 
-/* Gives SLOT, which may be marked, other limits; the work item under way is judged by them from the monitor's next look
- * on. Async-signal-safe: yes. Threads: as observer_slot_configure. */
+/* Sets other limits for SLOT, which can be marked; they apply to the current work item from the monitor's next tick on.
+ * Async-signal-safe: yes. Threads: as observer_slot_configure. */
 void observer_slot_limit(struct observer_slot *slot, bool polled, uint64_t suspicion_ns, uint64_t threshold_ns,
                          uint64_t early_interval_ns, uint64_t interval_ns);
 
-/* The age at which a work item of SLOT is suspected now; UINT64_MAX: never. Async-signal-safe: yes. Threads: any. */
+/* Returns the age at which a work item of SLOT is currently suspected; UINT64_MAX: never. Async-signal-safe: yes.
+ * Threads: any. */
 static inline uint64_t observer_slot_suspicion_ns(const struct observer_slot *slot) {
   return atomic_load_explicit(&slot->suspicion_ns, memory_order_relaxed);
 }
 
-/* Makes the monitor ignore SLOT until it is configured again; its generation stays.
- * Async-signal-safe: yes. Threads: as observer_slot_configure. */
+/* Makes the monitor ignore SLOT until it is configured again; its generation stays. Async-signal-safe: yes. Threads: as
+ * observer_slot_configure. */
 void observer_slot_disable(struct observer_slot *slot);
 
 #endif

@@ -1,15 +1,14 @@
-/* CProcess: how a process ends, and what it tells of that.
+/* CProcess: the end of a process, and its records.
  *
- * Which header for what:
- *   cprocess_escalation.h  what the escalation thread and the rest of the watchdog tell each other
- *   cprocess_abort.h     the end of a process that is stuck
- *   cprocess_crash.h     a note about the signal that ends the process
+ * Headers:
+ *   cprocess_escalation.h  state shared by the escalation thread and the rest of the watchdog
+ *   cprocess_abort.h     ending a stuck process
+ *   cprocess_crash.h     a record of the signal that ends the process
  *   cprocess_ending.h    the end of the process by exit(3)
- *   cprocess_pending.h   lines of reports that are pending
- *   cprocess_sigterm.h   noticing SIGTERM without changing what it does
- *   cprocess_datagram.h  datagrams to a Unix socket, without waiting
- *   cprocess_cpu.h       processor time
- */
+ *   cprocess_pending.h   lines of pending reports
+ *   cprocess_sigterm.h   observing SIGTERM without changing its effect
+ *   cprocess_datagram.h  nonblocking datagrams to a Unix socket
+ *   cprocess_cpu.h       CPU time */
 #ifndef CPROCESS_H
 #define CPROCESS_H
 

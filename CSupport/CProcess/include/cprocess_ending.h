@@ -1,8 +1,8 @@
 /* The end of the process by exit(3).
  *
- * At an exit, a thread of the watchdog's stops the watchdog, and the exit handler waits for it: for cprocess_ending_ns
- * at most, whatever lock the exiting thread or any other one holds. The handler prints the lines of reports that are
- * still pending (cprocess_pending.h). */
+ * At an exit, a watchdog thread stops the watchdog, and the exit handler waits for it: not longer than
+ * cprocess_ending_ns, whatever locks the exiting thread or others hold. The handler prints the lines of reports that
+ * are still pending (cprocess_pending.h). */
 #ifndef CPROCESS_ENDING_H
 #define CPROCESS_ENDING_H
 
@@ -10,31 +10,31 @@
 
 #include <pthread.h>
 
-/* How long an exit waits for pending reports to be printed and saved; for the whole watchdog to be stopped; and for
- * everything, including the lines that are left. */
+/* Maximum wait at an exit for pending reports to be printed and saved; for the whole watchdog to stop; and in total,
+ * including the remaining lines. */
 static const uint64_t cprocess_ending_reports_ns = UINT64_C(1500000000);
 static const uint64_t cprocess_ending_stop_ns = UINT64_C(1800000000);
 static const uint64_t cprocess_ending_ns = UINT64_C(2000000000);
 
-/* Has the exit of this process wait for cprocess_ending_done, by a thread that waits in cprocess_ending_wait.
+/* Makes an exit of this process wait for cprocess_ending_done. A thread must wait in cprocess_ending_wait.
  * Async-signal-safe: no. Threads: any, one at a time. */
 void cprocess_ending_arm(void);
 
-/* The word that the thread waits on, before it looks; and waits while it is SEEN, until DEADLINE_NS.
+/* Returns the word that the thread waits on, to be read before checking; waits while it is SEEN, until DEADLINE_NS.
  * Async-signal-safe: yes. Threads: the one that stops the watchdog at an exit. */
 uint32_t cprocess_ending_word(void);
 void cprocess_ending_wait(uint32_t seen, uint64_t deadline_ns);
 
-/* Wakes the thread. Async-signal-safe: yes. Threads: any. */
+/* Wakes the thread that waits in cprocess_ending_wait. Async-signal-safe: yes. Threads: any. */
 void cprocess_ending_wake(void);
 
-/* Whether THREAD is the one that called exit: no thread waits for it. Async-signal-safe: yes. Threads: any. */
+/* Whether THREAD has called exit. No thread must wait for it. Async-signal-safe: yes. Threads: any. */
 bool cprocess_ending_is_exiting_thread(pthread_t thread);
 
-/* When the exit began, CLOCK_MONOTONIC; 0 before an exit. Async-signal-safe: yes. Threads: any. */
+/* Returns the time at which the exit began, CLOCK_MONOTONIC; 0 before an exit. Async-signal-safe: yes. Threads: any. */
 uint64_t cprocess_ending_began_ns(void);
 
-/* The watchdog has been stopped: an exit waits only for reports that are still pending.
+/* Reports that the watchdog has been stopped: an exit then waits only for reports that are still pending.
  * Async-signal-safe: yes. Threads: any. */
 void cprocess_ending_done(void);
 

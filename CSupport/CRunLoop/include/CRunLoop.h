@@ -1,9 +1,8 @@
 /* Run loop observers without a dependency on Foundation.
  *
- * Core Foundation is part of libFoundation on Linux, which costs a service that does not use it some 8 MiB of resident
- * memory. Its functions are referred to weakly here: they are there when the service itself links Foundation, and
- * absent otherwise.
- */
+ * On Linux, Core Foundation is part of libFoundation, which takes about 8 MiB of resident memory in a service that does
+ * not use it. Its functions are weak references here: they exist if the service itself links Foundation, and are absent
+ * otherwise. */
 #ifndef CRUNLOOP_H
 #define CRUNLOOP_H
 
@@ -13,7 +12,7 @@
 /* Whether Core Foundation is part of this process. Threads: any. */
 bool crunloop_available(void);
 
-/* What a run loop tells its observers, as in CFRunLoop.h. */
+/* Activities of a run loop that are reported to its observers, as in CFRunLoop.h. */
 enum crunloop_activity {
   CRUNLOOP_ENTRY = 1 << 0,
   CRUNLOOP_BEFORE_TIMERS = 1 << 1,
@@ -23,20 +22,20 @@ enum crunloop_activity {
   CRUNLOOP_EXIT = 1 << 7,
 };
 
-/* The run loop of the main thread, or of the calling thread; not retained. NULL when Core Foundation is absent.
+/* Returns the run loop of the main thread, or of the calling thread; not retained. NULL if Core Foundation is absent.
  * Threads: any. */
 void *crunloop_main(void);
 void *crunloop_current(void);
 
 /* Adds a repeating observer for ACTIVITIES (a set of enum crunloop_activity) to LOOP in the common modes. CALLBACK is
- * called on the loop's thread with the activity and CONTEXT, before the loop's other observers when FIRST is set, after
- * them when it is not. Returns the observer, to be given to crunloop_remove_observer once, or NULL when Core Foundation
- * is absent or memory is short. Threads: any. */
+ * called on the loop's thread with the activity and CONTEXT, before the loop's other observers if FIRST is set,
+ * otherwise after them. Returns the observer, which must be passed to crunloop_remove_observer once, or NULL if Core
+ * Foundation is absent or memory is exhausted. Threads: any. */
 void *crunloop_add_observer(void *loop, unsigned long activities, bool first,
                             void (*callback)(unsigned long activity, void *context), void *context);
 
-/* Removes OBSERVER from its loop and releases it. A callback that is under way on the loop's thread may still finish
- * after this has returned, so its CONTEXT must stay valid. Threads: any. */
+/* Removes OBSERVER from its loop and releases it. A callback that is running on the loop's thread can finish after this
+ * function has returned, so its CONTEXT must stay valid. Threads: any. */
 void crunloop_remove_observer(void *observer);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* DWARF register numbers: DWARF for the Arm 64-bit Architecture, section 4.1: x0 to x30, sp 31, pc 32. */
+/* DWARF register numbers (DWARF for the Arm 64-bit Architecture, section 4.1): x0 to x30, sp 31, pc 32. */
 enum { X0 = 0, X29 = 29, X30 = 30, SP = 31, PC = 32, COUNT = 33 };
 _Static_assert(COUNT <= UNWIND_REGISTERS_MAX && PC <= CODE_REGISTERS, "every register has its place");
 
@@ -14,7 +14,7 @@ static uint32_t instruction(const uint8_t *code) {
   return word;
 }
 
-/* The signed value of the BITS bits of WORD from bit LOW on. */
+/* Returns the signed value of the BITS bits of WORD from bit LOW on. */
 static int64_t field(uint32_t word, int low, int bits) {
   return (int64_t)((uint64_t)(word >> low) << (64 - bits)) >> (64 - bits);
 }
@@ -32,7 +32,7 @@ static enum unwind_call_kind call_before(const uint8_t *code, uint64_t return_ad
   return UNWIND_CALL_NONE;
 }
 
-/* Such a call takes several instructions here, which need not stand beside each other. */
+/* A call through the global offset table takes several instructions, which need not be adjacent. */
 static bool calls_got_entry(const uint8_t *code, uint64_t return_address, uint64_t *entry) {
   (void)code;
   (void)return_address;
@@ -40,7 +40,7 @@ static bool calls_got_entry(const uint8_t *code, uint64_t return_address, uint64
   return false;
 }
 
-/* Length of a "bti" at CODE, which functions and stubs begin with where indirect branches are tracked. */
+/* Length of a "bti" at CODE. Functions and stubs begin with one if indirect branches are checked. */
 static size_t landing_pad(const uint8_t *code) { return (instruction(code) & 0xffffff3f) == 0xd503241f ? 4 : 0; }
 
 /* adrp x16, page; ldr x17, [x16, offset]; add x16, x16, offset; br x17. */
@@ -59,8 +59,8 @@ static bool is_signal_return(const uint8_t *code) {
   return instruction(code) == 0xd2801168 && instruction(code + 4) == 0xd4000001;
 }
 
-/* Either stp x29, x30, [sp, -n]!; mov x29, sp, or sub sp, sp, n; stp x29, x30, [sp, m]; add x29, sp, m. Registers that
- * are stored in between make it untold. */
+/* Recognizes stp x29, x30, [sp, -n]!; mov x29, sp and sub sp, sp, n; stp x29, x30, [sp, m]; add x29, sp, m. The
+ * distance is unknown if other registers are stored in between. */
 static bool frame_bytes(const uint8_t *code, uint64_t *bytes) {
   size_t at = landing_pad(code);
   if (instruction(code + at) == 0xd503233f) /* paciasp */
@@ -77,7 +77,7 @@ static bool frame_bytes(const uint8_t *code, uint64_t *bytes) {
   return false;
 }
 
-/* A return or a jump, and then filling (nop, udf, brk) or a beginning (landing pad, paciasp, stp x29, x30). */
+/* A return or a jump, followed by padding (nop, udf, brk) or a prologue (landing pad, paciasp, stp x29, x30). */
 static bool function_ends(const uint8_t *code, size_t length) {
   for (size_t at = 0; at + 4 <= length; at += 4) {
     uint32_t word = instruction(code + at), next = instruction(code + at + 4);
@@ -95,7 +95,7 @@ static size_t padding(const uint8_t *code) {
   return word == 0xd503201f || word >> 16 == 0 || (word & 0xffe0001f) == 0xd4200000 ? sizeof word : 0;
 }
 
-/* Perhaps bti and paciasp; stp x29, x30, [sp, -n]!, or sub sp, sp, n; stp x29, x30, [sp, m]. */
+/* An optional bti and paciasp, then stp x29, x30, [sp, -n]! or sub sp, sp, n; stp x29, x30, [sp, m]. */
 static bool begins_frame(const uint8_t *code) {
   size_t at = landing_pad(code);
   if (instruction(code + at) == 0xd503233f)
@@ -114,19 +114,20 @@ const struct unwind_architecture cunwind_aarch64 = {
     .frame_pointer = X29,
     .result = X0,
     .link = X30,
-    /* What libunwind makes of its rows has been compared with nothing. */
+    /* libunwind reads the rows: simple rules have not been compared with its results on this architecture. */
     .return_column = UNWIND_NO_REGISTER,
     /* syscall(2), "Architecture calling conventions". */
     .arguments = {X0, X0 + 1, X0 + 2, X0 + 3, X0 + 4, X0 + 5},
     /* Procedure Call Standard for the Arm 64-bit Architecture, section 6.1.1. */
     .call_clobbered = UINT64_C(0x7ffff) | UINT64_C(1) << X30,
     .entry_bytes = 0,
-    /* Linux has none on this architecture (the same, section 6.4.5). */
+    /* Linux has no red zone on this architecture (Procedure Call Standard for the Arm 64-bit Architecture, section
+     * 6.4.5). */
     .red_zone = 0,
     .function_alignment = 4,
     .instruction_bytes = 4,
-    /* Linux gives a process 48 address bits unless it asks for more (Documentation/arch/arm64/memory.rst), and code is
-     * mapped below that; a pointer authentication code is above. */
+    /* Linux gives a process 48 address bits unless it requests more (Documentation/arch/arm64/memory.rst). Code is
+     * mapped below that limit; a pointer authentication code occupies the bits above. */
     .code_mask = (UINT64_C(1) << 48) - 1,
     .call_before = call_before,
     .calls_got_entry = calls_got_entry,

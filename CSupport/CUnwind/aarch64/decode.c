@@ -3,7 +3,7 @@
 #include <string.h>
 
 /* Instruction encodings: Arm Architecture Reference Manual for A-profile, chapter C4. Register 31 is the stack pointer
- * or none, by instruction. */
+ * or the zero register, depending on the instruction. */
 enum { LINK = 30, NONE = 31 };
 
 struct operations {
@@ -23,7 +23,7 @@ static void forget(struct operations *operations, int number) {
     add(operations, CODE_SET, number, UNWIND_NO_REGISTER, 0);
 }
 
-/* The signed value of the BITS bits of WORD from bit LOW on. */
+/* Returns the signed value of the BITS bits of WORD from bit LOW on. */
 static int64_t field(uint32_t word, int low, int bits) {
   return (int64_t)((uint64_t)(word >> low) << (64 - bits)) >> (64 - bits);
 }
@@ -32,7 +32,7 @@ static int to_of(uint32_t word) { return word & 31; }
 
 static int from_of(uint32_t word) { return word >> 5 & 31; }
 
-/* Data processing with a constant. */
+/* Data processing with an immediate operand. */
 static void with_constant(uint32_t word, uint64_t address, struct operations *operations) {
   int to = to_of(word), from = from_of(word);
   if ((word & 0x9f000000) == 0x90000000) { /* adrp */
@@ -56,23 +56,23 @@ static void with_constant(uint32_t word, uint64_t address, struct operations *op
   }
 }
 
-/* Data processing with registers. */
+/* Data processing with register operands. */
 static void with_registers(uint32_t word, struct operations *operations) {
   int to = to_of(word), from = from_of(word), other = (int)(word >> 16 & 31);
   if ((word & 0xffe0ffe0) == 0xaa0003e0) { /* mov */
     if (to != NONE)
       add(operations, CODE_SET, to, other == NONE ? UNWIND_NO_REGISTER : other, 0);
   } else if ((word & 0xffe00000) == 0xcb200000 || ((word & 0xff200000) == 0xcb000000 && to != NONE && from != NONE)) {
-    add(operations, CODE_SET, to, from, 0); /* sub, of an extended or a shifted register */
+    add(operations, CODE_SET, to, from, 0); /* sub with an extended or a shifted register */
     add(operations, CODE_LOWER, to, UNWIND_NO_REGISTER, 0);
-  } else if ((word & 0xffe00000) == 0x8b200000) { /* add, of an extended register */
+  } else if ((word & 0xffe00000) == 0x8b200000) { /* add with an extended register */
     add(operations, CODE_SET, to, UNWIND_NO_REGISTER, 0);
   } else {
     forget(operations, to);
   }
 }
 
-/* One word that is loaded or stored at BASE + OFFSET. */
+/* One word loaded from or stored at BASE + OFFSET. */
 static void access(struct operations *operations, bool loads, bool whole, int number, int base, int64_t offset) {
   if (!loads)
     add(operations, CODE_STORE, base, whole && number != NONE ? number : UNWIND_NO_REGISTER, offset);
@@ -82,7 +82,6 @@ static void access(struct operations *operations, bool loads, bool whole, int nu
     forget(operations, number);
 }
 
-/* Loads and stores. */
 static void memory(uint32_t word, struct operations *operations) {
   int number = to_of(word), base = from_of(word), other = (int)(word >> 10 & 31);
   bool vector = word >> 26 & 1;
@@ -111,8 +110,8 @@ static void memory(uint32_t word, struct operations *operations) {
     offset = (int64_t)(word >> 10 & 0xfff) << size;
   } else if ((word & 0x3b200000) == 0x38000000) {
     offset = field(word, 12, 9);
-    mode = (int)(word >> 10 & 3); /* 1: added after, 3: before */
-  } else {                        /* by register, exclusive, atomic, or of the place of the instruction */
+    mode = (int)(word >> 10 & 3); /* 1: post-index, 3: pre-index */
+  } else {                        /* register offset, exclusive, atomic, or PC-relative */
     if (!vector)
       forget(operations, number);
     if ((word & 0x3f000000) == 0x08000000 || (word & 0x3b200c00) == 0x38200000)
@@ -129,7 +128,7 @@ static void memory(uint32_t word, struct operations *operations) {
     add(operations, CODE_SET, base, base, offset);
 }
 
-/* Branches, and what belongs to the system. Returns false for what is not one. */
+/* Branches and system instructions. Returns false for other instructions. */
 static bool branch(uint32_t word, uint64_t address, struct operations *operations) {
   if ((word & 0x7c000000) == 0x14000000) /* b, bl */
     add(operations, word >> 31 ? CODE_CALL : CODE_JUMP, 0, 0, 0)->target = address + (uint64_t)(field(word, 0, 26) * 4);
@@ -141,7 +140,7 @@ static bool branch(uint32_t word, uint64_t address, struct operations *operation
     add(operations, CODE_JUMP_ANYWHERE, 0, 0, 0);
   else if ((word & 0xfffffc1f) == 0xd63f0000 || (word & 0xfefff800) == 0xd63f0800) /* blr */
     add(operations, from_of(word) == NONE ? CODE_CALL : CODE_CALL_REGISTER, 0, from_of(word), 0);
-  else if ((word & 0xfffff000) == 0xd65f0000) /* ret, and its authenticated forms, which name no register */
+  else if ((word & 0xfffff000) == 0xd65f0000) /* ret, and its authenticated forms, which encode no register */
     add(operations, CODE_RETURN, 0, from_of(word) == NONE ? LINK : from_of(word), 0);
   else if ((word & 0xffe0001f) == 0xd4200000 || word < 0x10000) /* brk, udf */
     add(operations, CODE_END, 0, 0, 0);

@@ -7,16 +7,16 @@
 /* Bounds on the work for one function. */
 enum { CODE_BYTES_MAX = 24 << 10, BLOCKS = 512, INSTRUCTIONS_MAX = 24000 };
 
-/* Answers that are remembered. */
+/* Sizes of the answer caches. */
 enum { REACHED_REMEMBERED = 128, FACTS_REMEMBERED = 32 };
 
-/* A place that is gone to from elsewhere. */
+/* A basic block: begins at the target of a jump. */
 struct block {
   uint64_t address;
-  bool dirty; /* what follows from it is still to be found */
+  bool dirty; /* its successors must be recomputed */
 };
 
-/* Whether one place leads to another. */
+/* Cached answer of cunwind_function_reaches. */
 struct remembered_reach {
   uint64_t from, to, other;
   bool reaches, grows;
@@ -29,28 +29,28 @@ struct remembered_facts {
   struct frame_facts facts;
 };
 
-/* The places of the function that is gone through, with what holds at each, and answers. */
+/* The blocks of the current function with their states, and the answer caches. */
 struct solver {
   struct block blocks[BLOCKS];
   struct abstract_state states[BLOCKS];
   int block_count;
   struct remembered_reach reached[REACHED_REMEMBERED];
   struct remembered_facts facts[FACTS_REMEMBERED];
-  struct frame_facts unwanted; /* where the facts themselves are not asked for */
+  struct frame_facts unwanted; /* scratch for callers that do not need facts */
 };
 
-/* One function that is gone through. */
+/* The analysis of one function. */
 struct analysis {
   struct unwinder *unwinder;
-  struct transfer transfer; /* its facts: what holds at PC */
+  struct transfer transfer; /* its facts hold the result at PC */
   struct code_range range, cold;
   uint64_t pc;
   bool interrupted;
   int instructions;
-  bool failed; /* the function is too large, or not understood */
+  bool failed; /* the function is too large or not understood */
   struct abstract_state at_calls,
-      at_jumps;    /* what holds at all calls, and at all jumps to unknown places of the function */
-  uint64_t target; /* jumps to there are of interest, */
+      at_jumps;    /* the states common to all calls, and to all jumps to unknown places of the function */
+  uint64_t target; /* a jump target of interest */
   struct function_jumps jumps;
 };
 
@@ -101,7 +101,7 @@ static void add_block(struct analysis *analysis, uint64_t address) {
   solver->block_count++;
 }
 
-/* The block that begins at ADDRESS, or, if it need not BEGIN there, the one that ADDRESS is in; -1 if there is none. */
+/* Returns the block that begins at ADDRESS or, unless it must BEGIN there, contains it; -1 if there is none. */
 static int block_of(const struct solver *solver, uint64_t address, bool begin) {
   int low = 0, high = solver->block_count;
   while (low < high) {
@@ -138,7 +138,7 @@ static void propagate(struct analysis *analysis, uint64_t address, const struct 
     solver->blocks[block].dirty = true;
 }
 
-/* Goes on from the beginning of a block to its end. */
+/* Runs a block from its beginning to its end. */
 static void run_block(struct analysis *analysis, int block) {
   struct solver *solver = analysis->unwinder->solver;
   struct code_operation operations[CODE_OPERATIONS];
@@ -198,7 +198,7 @@ static void run_to_fixpoint(struct analysis *analysis) {
   }
 }
 
-/* Takes stock of the function's blocks. */
+/* Finds the function's blocks. */
 static void prepare(struct analysis *analysis) {
   struct solver *solver = analysis->unwinder->solver;
   struct code_range range = analysis->range, cold = analysis->cold;
@@ -214,7 +214,7 @@ static void prepare(struct analysis *analysis) {
     find_blocks(analysis, cold);
 }
 
-/* Goes on from the function's entry. */
+/* Propagates states from the function's entry. */
 static void analyse_from_entry(struct analysis *analysis) {
   struct solver *solver = analysis->unwinder->solver;
   prepare(analysis);
@@ -227,12 +227,12 @@ static void analyse_from_entry(struct analysis *analysis) {
   run_to_fixpoint(analysis);
 }
 
-/* Finds what holds at the function's program counter. */
+/* Finds the facts at the function's program counter. */
 static void analyse(struct analysis *analysis) {
   struct solver *solver = analysis->unwinder->solver;
   analyse_from_entry(analysis);
-  /* What a table of addresses leads to and what catches an exception is gone to from nowhere that is seen. The frame is
-   * as it is at jumps by such tables, or at the function's calls. */
+  /* Targets of jump tables and exception landing pads have no visible predecessor. Their state is approximated by the
+   * state at all table jumps, or at all calls of the function. */
   int block = block_of(solver, analysis->interrupted ? analysis->pc : analysis->pc - 1, false);
   if (!analysis->transfer.facts->state.reached && block >= 0 && !solver->states[block].reached) {
     bool catches = analysis->range.catches || analysis->cold.catches || !analysis->at_jumps.reached;
@@ -245,7 +245,7 @@ static void analyse(struct analysis *analysis) {
   }
 }
 
-/* An analysis of the function of RANGE and COLD, for FACTS. */
+/* Returns an analysis of the function in RANGE and COLD with its result in FACTS. */
 static struct analysis analysis_of(struct unwinder *unwinder, struct code_range range, struct code_range cold,
                                    struct frame_facts *facts) {
   return (struct analysis){.unwinder = unwinder,
@@ -283,7 +283,7 @@ bool cunwind_function_jumps(struct unwinder *unwinder, struct code_range range, 
   return !has_failed(&analysis);
 }
 
-/* Goes from the block BLOCK to its end. Returns whether it reaches TO, and marks the blocks that are gone to. */
+/* Follows BLOCK to its end and marks its successors. Returns whether it reaches TO. */
 static bool go_through(struct analysis *analysis, int block, uint64_t to, bool *grows) {
   const struct unwind_architecture *architecture = analysis->transfer.architecture;
   struct solver *solver = analysis->unwinder->solver;

@@ -1,10 +1,10 @@
 #include "transfer.h"
 
-/* How far an address that is passed on is taken to lead, and how much code before a call is looked at for what was
- * loaded. */
+/* Assumed size of an object whose address is passed to a callee, and the number of bytes before a call in which loads
+ * get symbols. */
 enum { ESCAPED_BYTES = 256, LOADING_BYTES = 96 };
 
-/* Symbols that are kept for what is more important than what was loaded. */
+/* Symbols reserved for values more important than loads. */
 enum { SYMBOLS_KEPT = 16 };
 
 static const struct symbolic_value unknown = {0, 0, 0};
@@ -13,7 +13,7 @@ static bool same_value(struct symbolic_value one, struct symbolic_value other) {
   return one.symbol == other.symbol && one.shift == other.shift && one.offset == other.offset;
 }
 
-/* Nothing in STATE is relative to SYMBOL any more. */
+/* Removes all facts relative to SYMBOL from STATE. */
 static void kill(struct abstract_state *state, int symbol) {
   for (int number = 0; number < CODE_REGISTERS; number++)
     if (state->registers[number].symbol == symbol)
@@ -25,7 +25,8 @@ static void kill(struct abstract_state *state, int symbol) {
   state->cell_count = (uint8_t)kept;
 }
 
-/* The symbol of what the instruction at ADDRESS makes in STATE, the same one whenever it is gone through. */
+/* Returns the symbol of the value that the instruction at ADDRESS creates in STATE. An instruction always has the same
+ * symbol. */
 static struct symbolic_value intern(struct transfer *transfer, struct abstract_state *state, uint64_t address,
                                     enum symbol_kind kind, struct symbolic_value parent, int64_t mask) {
   struct frame_facts *facts = transfer->facts;
@@ -44,7 +45,7 @@ static struct symbolic_value intern(struct transfer *transfer, struct abstract_s
   return (struct symbolic_value){(uint8_t)facts->symbol_count++, 0, 0};
 }
 
-/* The same for what is loaded from memory, near the call only. */
+/* Returns the symbol of a value loaded from memory, near the call only. */
 static struct symbolic_value loaded(struct transfer *transfer, struct abstract_state *state, uint64_t address,
                                     enum symbol_kind kind, struct symbolic_value parent, uint64_t mask) {
   bool wanted = transfer->facts->symbol_count < SYMBOLS_MAX - SYMBOLS_KEPT && address < transfer->loads_before &&
@@ -55,7 +56,7 @@ static struct symbolic_value loaded(struct transfer *transfer, struct abstract_s
 static void set(struct transfer *transfer, struct abstract_state *state, uint64_t address, int to,
                 struct symbolic_value value) {
   if (to == transfer->architecture->sp) {
-    /* Whatever it is: what is relative to it from now on is so to the same thing. */
+    /* The new value is unknown, but later offsets relative to it are not. */
     if (value.symbol == 0 || value.shift != 0)
       value = intern(transfer, state, address, SYMBOL_FREE, unknown, 0);
     if (value.symbol == 0)
@@ -98,7 +99,7 @@ static struct symbolic_value load(const struct abstract_state *state, struct sym
   return unknown;
 }
 
-/* Somebody else gets to know the address VALUE: what is stored there may change, and what it is the address of, too. */
+/* The address VALUE escapes to a callee: the objects reachable from it might change. */
 static void escape(struct abstract_state *state, struct symbolic_value value) {
   if (value.symbol == 0 || value.shift != 0)
     return;
@@ -198,10 +199,10 @@ void cunwind_transfer(struct transfer *transfer, struct abstract_state *state, u
   }
 }
 
-/* The symbol of stack pointers that differ where paths meet at ADDRESS. */
+/* Returns the symbol for the join of different stack pointers at ADDRESS. */
 static int joined_symbol(struct transfer *transfer, uint64_t address) {
   struct frame_facts *facts = transfer->facts;
-  uint64_t interned_at = ~address; /* no instruction is there */
+  uint64_t interned_at = ~address; /* not the address of an instruction */
   for (int index = facts->first_interned; index < facts->symbol_count; index++)
     if (facts->symbols[index].interned_at == interned_at)
       return index;

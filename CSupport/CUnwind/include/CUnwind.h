@@ -1,12 +1,11 @@
-/* CUnwind: a copied stack in, frames out.
+/* CUnwind: finds the frames of a copied stack.
  *
  *   unwinder.h             the unwinder
- *   unwind_stack.h         what it is given and makes
+ *   unwind_stack.h         its input and output
  *   stack_copy.h           a copied stack
  *   unwind_registers.h     registers of a thread
- *   unwind_architecture.h  what is different between processor architectures
- *   unwind_code.h          what instructions do
- */
+ *   unwind_architecture.h  properties of processor architectures
+ *   unwind_code.h          decoded instructions */
 #ifndef CUNWIND_H
 #define CUNWIND_H
 

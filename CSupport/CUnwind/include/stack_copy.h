@@ -1,4 +1,4 @@
-/* A copied stack: what unwinding begins with. */
+/* A copied stack, the input of unwinding. */
 #ifndef STACK_COPY_H
 #define STACK_COPY_H
 
@@ -6,25 +6,24 @@
 
 struct stack_copy {
   struct unwind_registers registers;
-  uint64_t stack_start; /* the address that the first byte of the copy had: the stack pointer less the red zone */
+  uint64_t stack_start; /* original address of the first copied byte: the stack pointer minus the red zone */
   uint64_t stack_bytes; /* length of the copy */
-  uint64_t stack_end;   /* one past the stack's highest address; a generous guess where that is not known */
-  bool truncated;       /* the stack goes on beyond the copy */
-  /* Only on another stack than the thread's own: an alternate one for signals, a coroutine's. */
-  uint64_t own_low; /* the bounds of the thread's own stack, 0 if they are not known */
+  uint64_t stack_end;   /* one past the stack's highest address; a generous guess if unknown */
+  bool truncated;       /* the stack continues beyond the copy */
+  /* Set only if the thread was on another stack than its own: an alternate signal stack or a coroutine's stack. */
+  uint64_t own_low; /* the bounds of the thread's own stack, 0 if unknown */
   uint64_t own_end;
-  uint64_t own_start; /* from where on it was copied, too, because a signal's frame leads there; */
-  uint64_t own_bytes; /* how much of it: behind the STACK_BYTES of the other one */
-  /* For whoever looks for async callers: the task that the thread ran, 0 if none is known, and its newest allocation.
-   */
+  uint64_t own_start; /* first copied address of the thread's own stack, to which a signal frame leads */
+  uint64_t own_bytes; /* bytes copied from it, stored behind the STACK_BYTES of the other stack */
+  /* For the search for async callers: the task that the thread ran, 0 if unknown, and its newest allocation. */
   uint64_t task;
   uint64_t task_allocation;
-  int32_t blocked_tid; /* the thread, where that was blocked; it had used so much processor time */
+  int32_t blocked_tid; /* the thread ID if the thread was blocked; the next field is its CPU time */
   uint64_t blocked_used_ns;
-  uint64_t taken_ns;    /* when it was made, CLOCK_MONOTONIC */
+  uint64_t taken_ns;    /* time of the copy, CLOCK_MONOTONIC */
   uint64_t handler_ns;  /* time spent in the handler */
-  const uint8_t *stack; /* the copy; belongs to whoever made it */
-  uint32_t request;     /* for whoever made it: which request it is the answer to; UINT32_MAX: none */
+  const uint8_t *stack; /* the copy; owned by its creator */
+  uint32_t request;     /* for the creator: number of the request that this copy answers; UINT32_MAX: none */
 };
 
 #endif

@@ -36,7 +36,8 @@ static enum unwind_call_kind call_before(const uint8_t *code, uint64_t return_ad
     *target = return_address + (uint64_t)(int64_t)signed_32(end - 4);
     return UNWIND_CALL_DIRECT;
   }
-  /* FF /2: two to seven bytes, by addressing mode; a prefix (41 for the upper registers) may stand before it. */
+  /* FF /2: two to seven bytes, depending on the addressing mode. A prefix (41 for the upper registers) can precede
+   * it. */
   for (int length = 2; length <= 7; length++) {
     const uint8_t *call = end - length;
     if (call[0] != 0xff || (call[1] >> 3 & 7) != 2)
@@ -66,7 +67,7 @@ static bool calls_got_entry(const uint8_t *code, uint64_t return_address, uint64
   return true;
 }
 
-/* Length of an "endbr64" at CODE, which functions and stubs begin with where indirect branches are tracked. */
+/* Length of an "endbr64" at CODE. Functions and stubs begin with one if indirect branches are checked. */
 static size_t landing_pad(const uint8_t *code) {
   static const uint8_t endbr64[4] = {0xf3, 0x0f, 0x1e, 0xfa};
   return memcmp(code, endbr64, sizeof endbr64) == 0 ? sizeof endbr64 : 0;
@@ -82,14 +83,14 @@ static bool is_plt_stub(const uint8_t *code, uint64_t address, uint64_t *entry) 
   return true;
 }
 
-/* mov $SYS_rt_sigreturn, %rax; syscall: the only form that unwinders know, and therefore the only one there is. */
+/* mov $SYS_rt_sigreturn, %rax; syscall. Unwinders recognize this form only, so no other form is in use. */
 static bool is_signal_return(const uint8_t *code) {
   static const uint8_t sigreturn[UNWIND_SIGNAL_RETURN_BYTES] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
   return memcmp(code, sigreturn, sizeof sigreturn) == 0;
 }
 
-/* Whether one of the instructions from CODE to END may change the stack pointer by a constant: sub $n,%rsp or
- * and $n,%rsp. Looks at bytes, not at instructions: a false alarm costs a frame, a miss invents one. */
+/* Whether an instruction between CODE and END might change the stack pointer by a constant: sub $n,%rsp or and $n,%rsp.
+ * Matches bytes instead of instructions: a false match loses a frame, a miss would invent one. */
 static bool adjusts_stack(const uint8_t *code, const uint8_t *end) {
   for (; end - code >= 3; code++)
     if (code[0] == 0x48 && (code[1] == 0x83 || code[1] == 0x81) && (code[2] == 0xec || code[2] == 0xe4))
@@ -97,7 +98,8 @@ static bool adjusts_stack(const uint8_t *code, const uint8_t *end) {
   return false;
 }
 
-/* push %rbp; mov %rsp,%rbp; any pushes; perhaps sub $n,%rsp. What reaches between them makes it untold. */
+/* Recognizes push %rbp; mov %rsp,%rbp; any pushes; an optional sub $n,%rsp. The distance is unknown if other
+ * instructions stand in between. */
 static bool frame_bytes(const uint8_t *code, uint64_t *bytes) {
   size_t at = landing_pad(code);
   if (code[at] != 0x55)
@@ -134,7 +136,7 @@ static bool fills_or_begins(const uint8_t *code) {
          (code[0] == 0x0f && code[1] == 0x1f) || landing_pad(code);
 }
 
-/* A return or a jump, and then filling or a beginning. Looks at bytes, not at instructions. */
+/* A return or a jump, followed by padding or a prologue. Matches bytes instead of instructions. */
 static bool function_ends(const uint8_t *code, size_t length) {
   for (size_t at = 0; at < length; at++)
     if ((code[at] == 0xc3 && fills_or_begins(code + at + 1)) || (code[at] == 0xe9 && fills_or_begins(code + at + 5)) ||
@@ -143,7 +145,7 @@ static bool function_ends(const uint8_t *code, size_t length) {
   return false;
 }
 
-/* int3, nothing, and nop with as many prefixes and operands as there is room for. */
+/* int3, zero bytes, and nop with any prefixes and operands. */
 static size_t padding(const uint8_t *code) {
   size_t at = 0;
   if (code[0] == 0xcc || code[0] == 0)
@@ -179,7 +181,7 @@ const struct unwind_architecture cunwind_x86_64 = {
     /* System V ABI, AMD64 supplement, figure 3.4. */
     .call_clobbered = 1 << RAX | 1 << RDX | 1 << RCX | 1 << RSI | 1 << RDI | 1 << R8 | 1 << R9 | 1 << R10 | 1 << R11,
     .entry_bytes = 8,
-    /* The same, section 3.2.2. */
+    /* System V ABI, AMD64 supplement, section 3.2.2. */
     .red_zone = 128,
     .function_alignment = 16,
     .instruction_bytes = 0,

@@ -3,13 +3,13 @@
 #include <string.h>
 
 /* Instruction encodings: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, chapters 2 to 6 and
- * appendix A. Registers are numbered there in another order than DWARF's (System V ABI, AMD64 supplement, figure 3.36).
- */
+ * appendix A. The instruction set numbers registers in another order than DWARF (System V ABI, AMD64 supplement, figure
+ * 3.36). */
 static const int8_t dwarf_number[16] = {0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15};
 
 enum { RAX = 0, RDX = 1, RCX = 2, RBX = 3, RBP = 6, RSP = 7 };
 
-/* One instruction while it is read. */
+/* The state of decoding one instruction. */
 struct reading {
   const uint8_t *at;
   bool wide;       /* 64-bit operands: REX.W */
@@ -19,12 +19,12 @@ struct reading {
   bool segment;    /* prefix 64 or 65: addresses are relative to a segment */
   bool short_addresses;
   int rex;
-  /* After read_operands: */
-  int reg, rm; /* DWARF numbers; rm: of a register, or UNWIND_NO_REGISTER */
-  int field;   /* the three bits of reg that may extend the opcode */
+  /* Set by read_operands: */
+  int reg, rm; /* DWARF numbers; rm: of a register operand, or UNWIND_NO_REGISTER */
+  int field;   /* the three bits of reg, which can extend the opcode */
   bool memory;
-  bool relative; /* the address is relative to the next instruction's */
-  int base;      /* of a memory operand; UNWIND_NO_REGISTER when there is an index, too, or none */
+  bool relative; /* the address is relative to the next instruction */
+  int base;      /* of a memory operand; UNWIND_NO_REGISTER if there is none, or an index as well */
   int32_t displacement;
 };
 
@@ -84,7 +84,7 @@ static void forget(struct operations *operations, int number) {
     add(operations, CODE_SET, number, UNWIND_NO_REGISTER, 0);
 }
 
-/* The memory operand, if it is one that is kept account of, becomes register FROM. */
+/* Stores register FROM to the memory operand, if it is tracked. */
 static void store(struct operations *operations, const struct reading *reading, int from) {
   if (reading->memory && reading->base != UNWIND_NO_REGISTER)
     add(operations, CODE_STORE, reading->base, from, reading->displacement);
@@ -101,7 +101,7 @@ static void pop(struct operations *operations, int to) {
   add(operations, CODE_SET, RSP, RSP, 8);
 }
 
-/* Something unknown is written to the operand rm. */
+/* Writes an unknown value to the operand rm. */
 static void change(struct operations *operations, const struct reading *reading) {
   if (reading->memory)
     store(operations, reading, UNWIND_NO_REGISTER);
@@ -109,7 +109,7 @@ static void change(struct operations *operations, const struct reading *reading)
     forget(operations, reading->rm);
 }
 
-/* TO, of full width, and an operation of the arithmetic group with a constant. */
+/* Applies an arithmetic OPERATION with an immediate to the operand rm. */
 static void arithmetic(struct operations *operations, const struct reading *reading, int operation, int64_t constant) {
   if (operation == 7) /* cmp */
     return;
@@ -121,7 +121,7 @@ static void arithmetic(struct operations *operations, const struct reading *read
     add(operations, CODE_SET, reading->rm, reading->rm, operation == 0 ? constant : -constant);
 }
 
-/* The address of an operand that is relative to the next instruction, which is where reading has come to. */
+/* Returns the address of a PC-relative operand. READING must be at the end of the instruction. */
 static uint64_t fixed_address(const struct reading *reading, uint64_t start, const uint8_t *code) {
   return start + (uint64_t)(reading->at - code) + (uint64_t)(int64_t)reading->displacement;
 }
@@ -408,8 +408,8 @@ static bool one_byte_opcode(struct reading *reading, int opcode, uint64_t start,
   }
 }
 
-/* Opcodes of the map 0F that write a general register: to reg, to rm, or to both. The others write vector registers, or
- * memory of no concern. */
+/* Opcodes of the map 0F that write a general register: reg, rm, or both. The others write vector registers or
+ * irrelevant memory. */
 static bool writes_reg(const struct reading *reading, int opcode) {
   if (opcode >= 0x40 && opcode <= 0x4f) /* cmov */
     return true;
@@ -444,7 +444,7 @@ static bool writes_rm(const struct reading *reading, int opcode) {
   switch (opcode) {
   case 0x7e: /* movd, movq */
     return !reading->repeat;
-  case 0xa4: /* shifts of two words */
+  case 0xa4: /* double-precision shifts */
   case 0xa5:
   case 0xac:
   case 0xad:
@@ -537,7 +537,7 @@ static bool two_byte_opcode(struct reading *reading, uint64_t start, const uint8
     change(operations, reading);
   else if (reading->memory && (opcode == 0x11 || opcode == 0x13 || opcode == 0x17 || opcode == 0x29 || opcode == 0x2b ||
                                opcode == 0x7f || opcode == 0xd6 || opcode == 0xe7 || opcode == 0xc3)) {
-    store(operations, reading, UNWIND_NO_REGISTER); /* of up to two words */
+    store(operations, reading, UNWIND_NO_REGISTER); /* up to two words */
     if (reading->base != UNWIND_NO_REGISTER)
       add(operations, CODE_STORE, reading->base, UNWIND_NO_REGISTER, reading->displacement + 8);
   }
@@ -572,7 +572,7 @@ static bool vector_opcode(struct reading *reading, int prefix, struct operations
     return true;
   if (map < 1 || map > 3)
     return prefix == 0x62 && map < 7 ? (read_operands(reading), true) : false;
-  /* EVEX displacements of one byte are in units of the operand's size: not kept account of. */
+  /* One-byte EVEX displacements are in units of the operand size; they are not tracked. */
   read_operands(reading);
   if (map == 3 || (map == 1 && (opcode == 0x70 || (opcode >= 0x71 && opcode <= 0x73) || opcode == 0xc2 ||
                                 opcode == 0xc4 || opcode == 0xc5 || opcode == 0xc6)))

@@ -1,10 +1,10 @@
-/* The instructions of x86_64. Internal to CUnwind. */
+/* Instruction decoder for x86_64. Internal to CUnwind. */
 #ifndef X86_64_DECODER_H
 #define X86_64_DECODER_H
 
 #include "../decode.h"
 
-/* Decodes as struct unwind_architecture says. Async-signal-safe: yes. Threads: any. */
+/* Implements `decode` of struct unwind_architecture. Async-signal-safe: yes. Threads: any. */
 size_t cunwind_x86_64_decode(const uint8_t *code, uint64_t address, struct code_operation *operations, int *count);
 
 #endif

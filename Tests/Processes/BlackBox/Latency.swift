@@ -4,44 +4,17 @@ import Glibc
 import SourceLoads
 import Synchronization
 
-/// How long turns took, in buckets that are 3 % wide.
-private struct Latencies {
-  private var counts = [Int](repeating: 0, count: 64 << 5)
-  private(set) var count = 0
-  private(set) var longest: UInt64 = 0
-
-  mutating func add(_ nanoseconds: UInt64) {
-    let value = max(nanoseconds, 32)
-    let exponent = 63 - value.leadingZeroBitCount
-    counts[exponent << 5 | Int(value >> UInt64(exponent - 5) & 31)] += 1
-    count += 1
-    longest = max(longest, nanoseconds)
-  }
-
-  /// The time that so many of a thousand turns took at most.
-  func quantile(perMille: Int) -> UInt64 {
-    var left = (count * perMille + 999) / 1000
-    for (index, bucket) in counts.enumerated() {
-      left -= bucket
-      if left <= 0 { return UInt64(33 + index & 31) << UInt64(max(0, index >> 5 - 5)) }
-    }
-    return longest
-  }
-}
-
 /// One loop is stuck, another one turns: does what is done about the first hold up the second? Follows what its standard input
-/// says, a line each, for 100 s or as many as the next argument says:
+/// says, a line each:
 ///
 ///     stall [differently]   a turn of the loop "stuck" begins and does not end, on one stack, or never twice on the same
-///     measure MILLISECONDS  short turns of the loop "requests": turns=COUNT P50 P99 P999 MAX, in nanoseconds
+///     turn MILLISECONDS     short turns of the loop "requests": turns=COUNT
 ///     end                   the stuck turn ends: reported=SOURCE DURATION SAMPLES LOST AGE-OF-THE-LAST CULPRIT, by the handler
 ///     status                problems=COUNT SENTENCE|SENTENCE…
 ///     stop                  the watchdog is stopped: stopped=true
 ///     die                   the service dies of a signal, of which Swift's backtraces make nothing
 ///     exit                  the service exits, as it does at the end of its input
 @Sendable func measureLatency(_ watchdog: Watchdog) throws {
-  // A disk that is stuck takes its time.
-  alarm(CommandLine.arguments.count > 3 ? UInt32(CommandLine.arguments[3]) ?? 100 : 100)
   watchdog.onStall { report in
     let stall = report.raw.stall
     let last = stall.samples.last?.age ?? .zero
@@ -67,7 +40,7 @@ private struct Latencies {
           if isVaried { holdUpDifferently() } else { holdUp { !isStuck.load(ordering: .acquiring) } }
         }
       }
-    case "measure": measure(requests, watchdog, milliseconds: words.last.flatMap { UInt64($0) } ?? 0)
+    case "turn": turn(requests, watchdog, milliseconds: words.last.flatMap { UInt64($0) } ?? 0)
     case "end": isStuck.store(false, ordering: .releasing)
     case "status":
       let problems = watchdog.status.problems
@@ -89,20 +62,14 @@ private struct Latencies {
 private let isStuck = Atomic<Bool>(false)
 
 /// Makes turns as a service does them, some microseconds each, for so long.
-private func measure(_ loop: WatchedLoop, _ watchdog: Watchdog, milliseconds: UInt64) {
-  var latencies = Latencies()
+private func turn(_ loop: WatchedLoop, _ watchdog: Watchdog, milliseconds: UInt64) {
+  var count = 0
   let end = now() + milliseconds * 1_000_000
-  var began = now()
-  while began < end {
-    loop.withTurn(label: "request \(latencies.count)") {
-      watchdog.withSection("query", threshold: .seconds(60)) { answer() }
-    }
-    let ended = now()
-    latencies.add(ended - began)
-    began = ended
+  while now() < end {
+    loop.withTurn(label: "request \(count)") { watchdog.withSection("query", threshold: .seconds(60)) { answer() } }
+    count += 1
   }
-  let quantiles = [500, 990, 999].map { "\(latencies.quantile(perMille: $0))" }
-  say("turns=\(latencies.count) \(quantiles.joined(separator: " ")) \(latencies.longest)")
+  say("turns=\(count)")
 }
 
 /// Some microseconds of work, with an allocation.

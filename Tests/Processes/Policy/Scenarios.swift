@@ -39,7 +39,28 @@ let scenarios: [String: @Sendable ([String]) throws -> Void] = [
   "nasty": beNasty,
   "yield": yieldToOthers,
   "probe": liveForAProbe,
+  "end": end,
+  "forks": { try haveChildren(count($0)) { _ in } },
+  "forks-exit": { try haveChildren(count($0)) { _ in exit(0) } },
+  "forks-watch": { try haveChildren(count($0), watchForThemselves) },
+  "forks-fork": { try haveChildren(count($0), haveChildOfTheirOwn) },
+  "forks-report": { try haveChildren(count($0), forkWhileReporting) },
+  "forks-release": { try haveChildren(count($0), releaseEverything) },
+  "daemon": { try becomeDaemon($0) },
+  "exec": { try startPrograms($0) },
+  "fork-descriptors": { try lookAtDescriptorsInChild($0) },
+  "close-all": { try closeAll($0) },
+  "close-in-stalls": { try closeInStalls($0) },
+  "close-at-start": { try closeAtStart($0) },
+  "no-streams": { try startWithoutStreams($0) },
+  "read-signals": { _ in try readProfilingSignals() },
+  "fork-numbers": { _ in try takeNumberOfThreadInChild() },
+  "thread-descriptors": { _ in try countThreadDescriptors() },
+  "exempt": { _ in try exemptNobodyElse() },
+  "restarts": { try restart(count($0)) },
 ]
+
+func count(_ arguments: [String]) -> Int { arguments.first.flatMap { Int($0) } ?? 20 }
 
 /// Prints the configuration that holds.
 private func saySettings() throws {
@@ -71,7 +92,7 @@ private func useEverythingDisabled() throws {
   do { _ = try watchdog.captureThreads() } catch { say("capture=\(error)") }
   try watchdog.reconfigure { $0.sampling.threshold = .seconds(2) }
   say("mode=\(watchdog.status.mode)")
-  say("threads=\(threadCount())")
+  say("threads=\(allThreads().count)")
   say("handler=\(profilingHandlerIsDefault() ? "default" : "replaced")")
   queue.stop()
   concurrency.stop()
@@ -79,14 +100,6 @@ private func useEverythingDisabled() throws {
   loop.stop()
   second.stop(patience: .seconds(10))
   watchdog.stop(patience: .seconds(10))
-}
-
-private func threadCount() -> Int {
-  guard let directory = opendir("/proc/self/task") else { return -1 }
-  defer { closedir(directory) }
-  var count = 0
-  while let entry = readdir(directory) { if entry.pointee.d_name.0 != 46 { count += 1 } }
-  return count
 }
 
 private func profilingHandlerIsDefault() -> Bool {

@@ -23,32 +23,10 @@ private func wait(for condition: () -> Bool) -> Bool {
 
 private func hexadecimal(_ mask: UInt64) -> String { String(mask, radix: 16) }
 
-private func content(_ path: String) -> String {
-  let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-  guard descriptor >= 0 else { return "" }
-  defer { close(descriptor) }
-  var text = [UInt8](repeating: 0, count: 4096)
-  let count = read(descriptor, &text, text.count)
-  return String(decoding: text.prefix(max(count, 0)), as: UTF8.self)
-}
-
-/// The threads of the process, by name.
-private func threads() -> [(id: Int32, name: String)] {
-  guard let directory = opendir("/proc/self/task") else { return [] }
-  defer { closedir(directory) }
-  var found: [(id: Int32, name: String)] = []
-  while let entry = readdir(directory) {
-    let number = withUnsafeBytes(of: entry.pointee.d_name) { name in
-      Int32(String(decoding: name.prefix { $0 != 0 }, as: UTF8.self))
-    }
-    guard let number else { continue }
-    found.append((number, content("/proc/self/task/\(number)/comm").filter { !$0.isNewline }))
-  }
-  return found.sorted { $0.name < $1.name }
-}
-
 /// The threads of the watchdog.
-private func ownThreads() -> [(id: Int32, name: String)] { threads().filter { $0.name.hasPrefix("culprit-") } }
+private func ownThreads() -> [(id: Int32, name: String)] {
+  allThreads().filter { $0.name.hasPrefix("culprit-") }.sorted { $0.name < $1.name }
+}
 
 /// The signals that a thread blocks; `nil` after its end.
 private func mask(of id: Int32) -> UInt64? {
@@ -172,7 +150,7 @@ private func waitFor(_ expected: Set<String>) -> Bool { clock.wait { places.with
   let before = pings.load(ordering: .sequentiallyConsistent)
   wait {
     isExpired.load(ordering: .sequentiallyConsistent) && pings.load(ordering: .sequentiallyConsistent) > before + 1
-      && threads().allSatisfy { mask(of: $0.id).map { $0 & 1 << UInt64(SIGTERM - 1) != 0 } ?? true }
+      && allThreads().allSatisfy { mask(of: $0.id).map { $0 & 1 << UInt64(SIGTERM - 1) != 0 } ?? true }
   }
   let loop = try watchdog.watchLoop(named: "http")
   func term(_ place: String) {
@@ -291,7 +269,7 @@ private func isAsleep(_ thread: Int32) -> Bool { content("/proc/self/task/\(thre
 
 /// Waits until crashes are noted.
 private func waitForNotes() {
-  while !threads().contains(where: { $0.name == "culprit-note" }) { usleep(10_000) }
+  while !allThreads().contains(where: { $0.name == "culprit-note" }) { usleep(10_000) }
 }
 
 /// Dies by a signal to the thread that writes notes: `die-noting DIRECTORY SIGNAL`. A signal to a process whose other
@@ -304,7 +282,7 @@ private func waitForNotes() {
   let watchdog = try Watchdog(Watchdog.Configuration(directory: arguments[0]))
   waitForNotes()
   // Asleep twice: it waits for crashes.
-  for thread in threads() where thread.name == "culprit-note" {
+  for thread in allThreads() where thread.name == "culprit-note" {
     for _ in 0..<2 {
       while !isAsleep(thread.id) { usleep(10_000) }
       usleep(100_000)

@@ -26,7 +26,12 @@ let package = Package(
     .target(name: "Catalogue", path: "Catalogue"),
     .target(name: "NativeWork", path: "Native"),
     // Symbolic links to what the package of the repository shares with its tests.
-    .target(name: "Judges", dependencies: [.product(name: "Culprit", package: "culprit")], path: "Judges"),
+    .target(
+      name: "Judges",
+      dependencies: [.product(name: "Culprit", package: "culprit")],
+      path: "Judges",
+      sources: ["BlameJudgement.swift"]
+    ),
     .target(name: "SplitMix", path: "SplitMix"),
   ],
   swiftLanguageModes: [.v6],

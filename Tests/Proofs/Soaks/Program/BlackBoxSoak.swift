@@ -9,8 +9,6 @@ struct BlackBoxSoak {
   var kills: Int
   /// The moments follow from it.
   var seed: UInt64
-  /// Gets what the services leave.
-  var kept: KeptFiles
 
   /// What the next launch must name.
   private static let culprit = "holdUp(_:)"
@@ -63,18 +61,6 @@ struct BlackBoxSoak {
     figures.print("blackbox.duration_error_max", Double(worst) / 1e6, "ms", in: 0...250)
   }
 
-  /// Keeps what a service leaves whose stall has two parts, of which the first takes most of it, and ends.
-  ///
-  /// - Throws: ``BlackBoxSoakError`` when the service cannot be started.
-  func keepParts() throws {
-    let directory = "/tmp/culprit-soak-\(getpid())"
-    defer { rmdir(directory) }
-    let service = try ServiceProcess(besideThis: "blackbox-process", [directory, "parts"])
-    _ = service.rest()
-    service.end()
-    empty(directory)
-  }
-
   private func now() -> Int64 {
     var time = timespec()
     clock_gettime(CLOCK_MONOTONIC, &time)
@@ -82,7 +68,6 @@ struct BlackBoxSoak {
   }
 
   private func empty(_ directory: String) {
-    kept.add(directory)
     let names = (try? BlackBoxDirectory(path: directory).names([".run", ".told", ".stall"])) ?? []
     for name in names { unlink("\(directory)/\(name)") }
   }

@@ -11,9 +11,6 @@ let table = OptionTable(
     CommandOption("samples", letter: "n", argument: "COUNT", help: "how many stacks to take (1000000)"),
     CommandOption("seconds", argument: "COUNT", help: "how long sources are to be healthy (600)"),
     CommandOption("kills", argument: "COUNT", help: "how many services to kill (500)"),
-    CommandOption("frozen", argument: "SECONDS", help: "how long a disk does not answer (60)"),
-    CommandOption("corruptions", argument: "COUNT", help: "how many times to damage files at random (100000)"),
-    CommandOption("cuts", argument: "COUNT", help: "at how many of each file's last bytes to cut it (4096)"),
     CommandOption("threads", argument: "COUNT", help: "how many threads make each kind of call (3)"),
     CommandOption(
       "signal",
@@ -33,14 +30,8 @@ let table = OptionTable(
       blackbox-locks
                  services are killed while a thread holds a lock of the allocator, the loader, the C library or the Swift
                  runtime, or all threads of the pools are taken: does the next launch say what hung, and for how long?
-      blackbox-disks
-                 in mid-stall a file system gets full, read-only, fails, is removed, does not answer: does the service
-                 wait for it, and who still has the samples? Needs root
       blackbox-cost
                  what is written while a stall lasts, and how often
-      blackbox-damage
-                 files that the two above have left, or some killed services, are cut at each of their last bytes, and
-                 corrupted at random: is any of them read as what it is not?
       blackbox   all of these
 
     With --signal=at-once the observer interrupts calls on purpose. This control fails unless the callers notice it.
@@ -57,10 +48,7 @@ let table = OptionTable(
     """
 )
 
-let soaks = [
-  "observer", "sources", "blackbox", "blackbox-kills", "blackbox-locks", "blackbox-disks", "blackbox-cost",
-  "blackbox-damage",
-]
+let soaks = ["observer", "sources", "blackbox", "blackbox-kills", "blackbox-locks", "blackbox-cost"]
 let output = CommandOutput(command: "culprit-soak")
 
 do {
@@ -84,30 +72,14 @@ do {
   let figures = Figures(output: output)
   output.print("# \(machineDescription())\n")
   let sources = SourcesSoak(seconds: try parsed.number("seconds", in: 1...1_000_000) ?? 600)
-  let kept = KeptFiles()
   let kills = try parsed.number("kills", in: 2...1_000_000)
-  var blackBox = BlackBoxSoak(kills: kills ?? 500, seed: soak.seed, kept: kept)
-  let disks = DiskSoak(frozenSeconds: try parsed.number("frozen", in: 1...600) ?? 60, kept: kept)
-  let damage = DamageSoak(
-    corruptions: try parsed.number("corruptions", in: 0...1_000_000_000) ?? 100_000,
-    cuts: try parsed.number("cuts", in: 0...1_000_000_000) ?? 4096,
-    seed: soak.seed
-  )
-  let parts = ["blackbox-kills", "blackbox-disks", "blackbox-cost", "blackbox-damage"]
+  let parts = ["blackbox-kills", "blackbox-cost"]
   for name in parsed.operands.flatMap({ $0 == "blackbox" ? parts : [$0] }) {
     switch name {
     case "sources": try sources.run(figures)
-    case "blackbox-kills": try blackBox.run(figures)
+    case "blackbox-kills": try BlackBoxSoak(kills: kills ?? 500, seed: soak.seed).run(figures)
     case "blackbox-locks": try LockSoak(kills: kills ?? 20).run(figures)
-    case "blackbox-disks": try disks.run(figures)
     case "blackbox-cost": try BlackBoxCost().run(figures)
-    case "blackbox-damage":
-      if kept.all.isEmpty {
-        blackBox.kills = kills ?? 24
-        try blackBox.run(figures)
-      }
-      for _ in 0..<4 { try blackBox.keepParts() }
-      damage.run(kept.all, figures)
     default: try soak.run(atOnce: when == "at-once", figures)
     }
   }

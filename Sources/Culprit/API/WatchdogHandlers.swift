@@ -1,0 +1,45 @@
+import CulpritReports
+
+extension Watchdog {
+  /// Calls `handler` with a report after every stall.
+  ///
+  /// Each handler has a thread of its own and gets one report at a time: a handler that blocks holds up nobody else.
+  /// While 64 reports wait for it, further ones are dropped, and ``Status/reportsDropped`` counts them. Without a
+  /// handler, reports go to standard error.
+  ///
+  /// - Parameter handler: Called with the report.
+  /// - Returns: The registration, whose ``Registration/remove()`` removes the handler.
+  @discardableResult
+  public func onStall(_ handler: @escaping @Sendable (StallReport) -> Void) -> Registration {
+    register(activeCore?.reporter.ended, handler)
+  }
+
+  /// Calls `handler` when a stall begins: when a work item has passed its threshold and goes on. On a thread of its
+  /// own, as with ``onStall(_:)``.
+  ///
+  /// - Parameter handler: Called with the event.
+  /// - Returns: The registration.
+  @discardableResult
+  public func onStallBegan(_ handler: @escaping @Sendable (StallEvent) -> Void) -> Registration {
+    register(activeCore?.reporter.begun, handler)
+  }
+
+  /// Calls `handler` when a stall becomes a hang (``Configuration/Sampling/hangThreshold``). On a thread of its own, as
+  /// with ``onStall(_:)``.
+  ///
+  /// - Parameter handler: Called with the event.
+  /// - Returns: The registration.
+  @discardableResult
+  public func onHang(_ handler: @escaping @Sendable (StallEvent) -> Void) -> Registration {
+    register(activeCore?.reporter.hung, handler)
+  }
+
+  func register<Subject>(
+    _ handlers: Handlers<Subject>?,
+    _ handler: @escaping @Sendable (Subject) -> Void
+  ) -> Registration {
+    guard let handlers else { return Registration(nil) }
+    let added = handlers.add(handler)
+    return keep(Registration({ [weak handlers] in handlers?.remove(added) }, finish: { added.join(until: $0) }))
+  }
+}

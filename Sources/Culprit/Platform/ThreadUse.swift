@@ -1,0 +1,47 @@
+import CCulpritLinux
+import Glibc
+import Synchronization
+
+/// Time that the service's threads have spent in the signal handler, for all watchdogs of the process.
+enum HandlerTime {
+  static let total = Atomic<UInt64>(0)
+
+  static func add(nanoseconds: UInt64) { total.wrappingAdd(nanoseconds, ordering: .relaxed) }
+
+  /// In a child of fork(2), before its first watchdog.
+  static func startOver() { total.store(0, ordering: .relaxed) }
+}
+
+/// CPU time and wake-ups of threads.
+struct ThreadUse: Sendable {
+  var processorNanoseconds: UInt64 = 0
+  /// Voluntary context switches: each ends with a wake-up.
+  var wakeups: UInt64 = 0
+
+  /// The use of thread `id` of this process so far; zero after its end.
+  init(of id: Int32) {
+    processorNanoseconds = clinux_clock_thread_cpu_ns(id)
+    let label = "voluntary_ctxt_switches:"
+    guard let status = ProcessMap.readAll("/proc/self/task/\(id)/status"),
+      let line = status.split(separator: "\n").first(where: { $0.hasPrefix(label) })
+    else { return }
+    wakeups = UInt64(line.dropFirst(label.count).filter(\.isNumber)) ?? 0
+  }
+
+  init() {}
+
+  /// The use of the calling thread so far.
+  static func ofCallingThread() -> Self {
+    var use = Self()
+    use.processorNanoseconds = clinux_clock_thread_cpu_ns(clinux_task_self())
+    var found = rusage()
+    // RUSAGE_THREAD, which the C library only declares with _GNU_SOURCE.
+    if getrusage(1, &found) == 0 { use.wakeups = UInt64(max(0, found.ru_nvcsw)) }
+    return use
+  }
+
+  static func += (left: inout Self, right: Self) {
+    left.processorNanoseconds = left.processorNanoseconds.saturatingSum(right.processorNanoseconds)
+    left.wakeups = left.wakeups.saturatingSum(right.wakeups)
+  }
+}

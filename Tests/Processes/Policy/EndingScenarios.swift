@@ -1,0 +1,130 @@
+import Culprit
+import CulpritStallRecord
+import Glibc
+import Synchronization
+import TestWorkloads
+
+@inline(never)
+private func serveSlowly() { usleep(600_000) }
+
+private let exitFromThread: @convention(c) @Sendable (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? = { _ in
+  exit(3)
+}
+
+/// Sets up a watchdog and returns without keeping it, as functions that configure an application do.
+@Sendable private func configure(_ directory: String?) throws {
+  let watchdog = try Watchdog(threshold: .milliseconds(400), directory: directory)
+  watchdog.onStallBegan { _ in isStuck.store(true, ordering: .releasing) }
+  try watchdog.watchConcurrency()
+}
+
+private let isStuck = Atomic(false)
+
+/// A service keeps its watchdog until it ends.
+nonisolated(unsafe) private var kept: Watchdog?
+
+/// Whether the record of the stall in the directory has its end.
+private func isEndSaved(_ directory: String?) -> Bool {
+  guard let directory, let listing = opendir(directory) else { return false }
+  defer { closedir(listing) }
+  while let entry = readdir(listing) {
+    let name = withUnsafeBytes(of: entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+    guard name.hasSuffix(".stall"), let file = fopen("\(directory)/\(name)", "re") else { continue }
+    defer { fclose(file) }
+    var bytes = [UInt8](repeating: 0, count: 1 << 20)
+    let count = fread(&bytes, 1, bytes.count, file)
+    if StallFile.hasEnd(Array(bytes.prefix(count))) { return true }
+  }
+  return false
+}
+
+/// Measures a section under a watchdog that is released without having been stopped.
+private func importOnce(_ directory: String?) throws {
+  let watchdog = try Watchdog(threshold: .milliseconds(400), directory: directory)
+  watchdog.withSection("accept", threshold: .milliseconds(400)) { serveSlowly() }
+}
+
+/// Stalls, and ends in a way: `end WAY [DIRECTORY]`. The way `previous` prints how the run before ended.
+@Sendable func end(_ arguments: [String]) throws {
+  let way = arguments.first ?? ""
+  let directory = arguments.dropFirst().first
+
+  switch way {
+  case "scope":
+    try configure(directory)
+    // Takes all of Swift's threads.
+    for _ in 0..<sysconf(Int32(_SC_NPROCESSORS_ONLN)) { Task.detached { serveSlowly() } }
+    while !isStuck.load(ordering: .acquiring) { usleep(10_000) }
+    exit(0)
+  case "release":
+    try importOnce(directory)
+    say("released=true")
+    exit(0)
+  default: break
+  }
+
+  let watchdog = try Watchdog(threshold: .milliseconds(400), directory: directory)
+  kept = watchdog
+  let loop = try watchdog.watchLoop(named: "accept")
+
+  switch way {
+  case "previous":
+    watchdog.onPreviousRun { run in
+      say("run=\(run.ending.rawValue)")
+      say("signal=\(run.signal ?? 0)")
+      for hang in run.hangs { say("hang=\(hang.report.source.name)") }
+    }
+    while !watchdog.stop(patience: .seconds(60)) {}
+    exit(0)
+  case "quick": exit(3)
+  case "handler", "handler-stops":
+    watchdog.onStall { report in
+      say("report=\(report.source.name)")
+      if way == "handler-stops" { watchdog.stop() }
+      exit(3)
+    }
+  case "scoped":
+    // The same name again: the former watch has ended with its release.
+    for _ in 0..<3 { try watchdog.watchLoop(named: "request", scoped: true).withTurn {} }
+    say("scoped=true")
+  case "served":
+    // The watchdog leaves a handler of the service alone.
+    signal(SIGTERM) { _ in _exit(7) }
+  case "ignored": signal(SIGTERM, SIG_IGN)
+  case "child":
+    let status = workload_fork {
+      kill(getpid(), SIGTERM)
+      return 0
+    }
+    say("child=\(status)")
+  default: break
+  }
+
+  loop.begin()
+  serveSlowly()
+  if way == "stalled" { exit(3) }
+  if way == "thread" {
+    var thread = pthread_t()
+    pthread_create(&thread, nil, exitFromThread, nil)
+    while true { pause() }
+  }
+  if way == "terminate-stalled" { kill(getpid(), SIGTERM) }
+  loop.end()
+
+  switch way {
+  case "exit": exit(3)
+  case "stop": watchdog.stop()
+  case "stop-at-once":
+    watchdog.stop(patience: .zero)
+    exit(3)
+  case "handler", "handler-stops": while true { pause() }
+  case "terminate", "served", "ignored":
+    while !isEndSaved(directory) { usleep(10_000) }
+    kill(getpid(), SIGTERM)
+    say("ignored=true")
+    exit(3)
+  case "kill": kill(getpid(), SIGKILL)
+  case "_exit": _exit(3)
+  default: break
+  }
+}

@@ -1,0 +1,191 @@
+import Culprit
+import Glibc
+import Synchronization
+import TestWorkloads
+
+/// What a service marks while the scenarios go on, on as many threads as a machine has processors, and a few more.
+final class BusyThreads: Sendable {
+  private let stop = Atomic<Bool>(false)
+  private let running = Atomic<Int>(0)
+  private let ready = Atomic<Int>(0)
+
+  /// Starts threads that mark loops, sections, timers, labels and activities of `watchdog` without a pause.
+  init(_ watchdog: Watchdog, count: Int = 4) throws {
+    for number in 0..<count {
+      let loop = try watchdog.watchLoop(named: "busy \(number)")
+      running.add(1, ordering: .relaxed)
+      startThread { [self] in
+        var rounds = 0
+        while !stop.load(ordering: .relaxed) {
+          loop.withTurn(label: "turn") {
+            watchdog.withSection("inner", threshold: .seconds(5)) {}
+            let timer = watchdog.beginSection("timed", threshold: .seconds(5)) { _ in }
+            timer.label("timed")
+            timer.withExemption {}
+            timer.end()
+            watchdog.withActivity("working", threshold: .seconds(5)) {}
+          }
+          _ = watchdog.configuration
+          for _ in 0..<50 { watchdog.withSection("short", threshold: .seconds(5)) {} }
+          rounds += 1
+          if rounds == 20 { ready.add(1, ordering: .relaxed) }
+        }
+        loop.stop()
+        running.subtract(1, ordering: .releasing)
+      }
+    }
+    // The Swift runtime looks up types under locks of its own when they are used first; a child forked then may hang in
+    // it. So each of them has done everything before.
+    _ = waitUntil { ready.load(ordering: .relaxed) == count }
+  }
+
+  func end() {
+    stop.store(true, ordering: .relaxed)
+    while running.load(ordering: .acquiring) > 0 { usleep(1000) }
+  }
+}
+
+/// Runs `body` on a thread of its own.
+func startThread(_ body: @escaping @Sendable () -> Void) {
+  final class Box {
+    let body: @Sendable () -> Void
+    init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+  }
+  var thread = pthread_t()
+  pthread_create(
+    &thread,
+    nil,
+    { box in
+      // SAFETY: retained below, consumed exactly once.
+      if let box { Unmanaged<Box>.fromOpaque(box).takeRetainedValue().body() }
+      return nil
+    },
+    Unmanaged.passRetained(Box(body)).toOpaque()
+  )
+  pthread_detach(thread)
+}
+
+/// Works for too long.
+@inline(never)
+func stall(_ time: Duration) {
+  let end = ContinuousClock.now + time
+  while ContinuousClock.now < end { usleep(5000) }
+}
+
+/// Waits until `isSo`, for 20 s at most. Returns whether it is.
+func waitUntil(_ isSo: () -> Bool) -> Bool {
+  for _ in 0..<4000 where !isSo() { usleep(5000) }
+  return isSo()
+}
+
+/// How children ended.
+struct Ends {
+  private(set) var exited = 0
+  private(set) var others: [String] = []
+
+  /// Waits for `child`.
+  mutating func wait(for child: pid_t) {
+    var status: Int32 = 0
+    while waitpid(child, &status, 0) < 0, errno == EINTR {}
+    switch status & 127 {
+    case 0 where status >> 8 == 0: exited += 1
+    case 0: others.append("status \(status >> 8)")
+    case let signal: others.append("signal \(signal)")
+    }
+  }
+
+  func tell() {
+    say("exited=\(exited)")
+    say("otherwise=\(others)")
+  }
+}
+
+/// The process's open descriptors and what they are.
+func descriptors() -> [Int32: String] {
+  guard let listing = opendir("/proc/self/fd") else { return [:] }
+  defer { closedir(listing) }
+  let own = dirfd(listing)
+  var found: [Int32: String] = [:]
+  while let entry = readdir(listing) {
+    let name = withUnsafeBytes(of: entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+    guard let number = Int32(name), number != own else { continue }
+    var target = [UInt8](repeating: 0, count: 4096)
+    let length = readlink("/proc/self/fd/\(number)", &target, target.count)
+    found[number] = String(decoding: target.prefix(max(0, length)), as: UTF8.self)
+  }
+  return found
+}
+
+/// The threads of this process that are called `name`.
+func threads(named name: String) -> [Int32] { allThreads().filter { $0.name == name }.map(\.id) }
+
+/// The threads of this process.
+func allThreads() -> [(id: Int32, name: String)] {
+  guard let listing = opendir("/proc/self/task") else { return [] }
+  defer { closedir(listing) }
+  var found: [(Int32, String)] = []
+  while let entry = readdir(listing) {
+    let number = withUnsafeBytes(of: entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+    guard let id = Int32(number), let name = line("/proc/self/task/\(number)/comm") else { continue }
+    found.append((id, name))
+  }
+  return found
+}
+
+/// The beginning of the file at `path`; empty if the file cannot be read.
+func content(_ path: String) -> String {
+  let file = open(path, O_RDONLY | O_CLOEXEC)
+  guard file >= 0 else { return "" }
+  defer { close(file) }
+  var text = [UInt8](repeating: 0, count: 4096)
+  return String(decoding: text.prefix(max(0, read(file, &text, text.count))), as: UTF8.self)
+}
+
+/// The first line of the file at `path`; `nil` if the file cannot be read.
+private func line(_ path: String) -> String? { content(path).split(separator: "\n").first.map(String.init) }
+
+/// Stops `watchdog`; where that does not come to its end, says what the process's threads do, and ends it.
+func stopOrTell(_ watchdog: Watchdog) {
+  guard !watchdog.stop(patience: .seconds(20)) else { return }
+  for thread in allThreads() {
+    let task = "/proc/self/task/\(thread.id)"
+    let state = ["wchan", "syscall", "stat"].map { line("\(task)/\($0)") ?? "" }
+    say("unended=\(thread.name) \(state.joined(separator: " "))")
+  }
+  _exit(9)
+}
+
+/// Files that a service opened where others had been closed, each with a content that nobody else may change.
+struct OwnFiles {
+  private let directory: String
+  private let content = Array("content of the service's own\n".utf8)
+  private var numbers: [Int32] = []
+
+  /// Opens as many as needed to have every number up to `last`.
+  init(in directory: String, upTo last: Int32) {
+    self.directory = directory
+    var number: Int32 = -1
+    while number < last {
+      number = open("\(directory)/own-\(getpid())-\(numbers.count)", O_RDWR | O_CREAT | O_TRUNC, 0o600)
+      guard number >= 0 else { break }
+      _ = write(number, content, content.count)
+      numbers.append(number)
+    }
+  }
+
+  var count: Int { numbers.count }
+
+  /// How many are closed, are something else now or have another content.
+  func harmed() -> [String] {
+    numbers.enumerated().compactMap { index, number in
+      var target = [UInt8](repeating: 0, count: 4096)
+      let length = readlink("/proc/self/fd/\(number)", &target, target.count)
+      let path = String(decoding: target.prefix(max(0, length)), as: UTF8.self)
+      guard path.hasSuffix("/own-\(getpid())-\(index)") else { return "\(number) is \"\(path)\"" }
+      var found = [UInt8](repeating: 0, count: 200)
+      let count = pread(number, &found, found.count, 0)
+      guard count == content.count, Array(found.prefix(count)) == content else { return "\(number) was written to" }
+      return nil
+    }
+  }
+}

@@ -1,1 +1,0 @@
-../../../Support/Judges/BlameJudgement.swift
