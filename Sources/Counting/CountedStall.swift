@@ -84,7 +84,7 @@ package struct CountedStall: Hashable, Sendable {
     case .culprit: function.map { visible($0.name) } ?? "a function without a name"
     case .noStacks: "no stack was captured"
     case .suspended: "suspended in " + (function.map { visible($0.name) } ?? "a function without a name")
-    default: "nobody alone" + (function.map { " (\(visible($0.name)))" } ?? "")
+    default: "no single culprit" + (function.map { " (\(visible($0.name)))" } ?? "")
     }
   }
 

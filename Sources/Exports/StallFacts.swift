@@ -30,7 +30,7 @@ extension ExportedStall {
   var phases: [(begin: UInt64, end: UInt64, function: String)] {
     (blame?.timeline ?? []).map { stretch in
       let name = stretch.claim.map { visible(printable($0.frame.displayName)) }
-      let function = name ?? "no function of the application's"
+      let function = name ?? "no application function"
       return (stretch.begin.wholeNanoseconds, stretch.end.wholeNanoseconds, function)
     }
   }

@@ -123,7 +123,7 @@ struct PageProfile {
       var phase = JSONObject()
       phase.add("beginNs", stretch.begin.wholeNanoseconds)
       phase.add("endNs", stretch.end.wholeNanoseconds)
-      phase.add("name", printable(stretch.culprit?.function.displayName ?? "no code of the application"))
+      phase.add("name", printable(stretch.culprit?.function.displayName ?? "no application code"))
       phase.add("isCulprit", stretch.culprit != nil && stretch.culprit?.function == report.culprit?.function)
       return phase
     }

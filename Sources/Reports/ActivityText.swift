@@ -18,14 +18,14 @@ enum ActivityText {
       )
     }
     if let waiting = finding.waiting, waiting.samples > waiting.suspended {
-      var text = "found waiting in \(waiting.samples - waiting.suspended) of \(Formatting.count(waiting.of, "sample"))"
+      var text = "blocked in \(waiting.samples - waiting.suspended) of \(Formatting.count(waiting.of, "sample"))"
       if let call = waiting.systemCall { text += ", mostly in \(call)" }
       if waiting.systemCall != nil, let target = waiting.target { text += " on \(printable(target))" }
       parts.append(text)
     }
     // Its samples are no neighbours, or of several threads: no time between two of them is known to be its own.
     if parts.isEmpty, let waiting = finding.waiting, waiting.of > 0 {
-      parts.append("computing: found on a processor, or ready for one, in \(Formatting.count(waiting.of, "sample"))")
+      parts.append("computing: running or runnable in \(Formatting.count(waiting.of, "sample"))")
     }
     return parts.joined(separator: "; ")
   }
@@ -46,26 +46,26 @@ enum ActivityText {
   /// What the thread was doing, from how it spent its time and how often it was found waiting.
   static func processor(_ use: StallReport.ProcessorUse, _ waiting: StallReport.Waiting?) -> String {
     let share = Formatting.percent(use.share)
-    if use.share >= nearlyAll { return "computing: it used a processor \(share) of that time" }
+    if use.share >= nearlyAll { return "computing: on CPU \(share)" }
     guard let delay = use.delay else { return withoutDelay(use.share, waiting) }
     let turn = Formatting.percent(delay)
     // What it had no processor for is most of what it did not compute.
     if use.share + delay >= nearlyAll, delay > hardly / 2 {
-      return "computing, but had a processor for \(share) of that time (it waited \(turn) for its turn)"
+      return "computing: on CPU \(share), runnable but waiting for a CPU \(turn)"
     }
-    let rest = delay > hardly / 2 ? ", and waited \(turn) for its turn" : ""
-    if use.share + delay <= hardly { return "waiting: it used a processor \(share) of that time" }
-    if use.share <= hardly / 10 { return "waiting: it used a processor \(share) of that time\(rest)" }
-    return "computing and waiting in turn: it used a processor \(share) of that time\(rest)"
+    let rest = delay > hardly / 2 ? ", runnable but waiting for a CPU \(turn)" : ""
+    if use.share + delay <= hardly { return "waiting: on CPU \(share)" }
+    if use.share <= hardly / 10 { return "waiting: on CPU \(share)\(rest)" }
+    return "computing and waiting in turn: on CPU \(share)\(rest)"
   }
 
   /// The same where the kernel does not tell how long the thread had no processor: only what it was found doing shows whether it
   /// waited for one, or for something else.
   private static func withoutDelay(_ share: Double, _ waiting: StallReport.Waiting?) -> String {
-    let text = "it used a processor \(Formatting.percent(share)) of that time"
+    let text = "on CPU \(Formatting.percent(share))"
     guard let waiting, waiting.of > 0 else { return text }
     let found = Double(waiting.samples) / Double(waiting.of)
-    if found <= hardly { return "computing: \(text); how long it waited for its turn is not known" }
+    if found <= hardly { return "computing: \(text); time without a CPU unknown" }
     if share <= hardly, found >= nearlyAll { return "waiting: \(text)" }
     return "computing and waiting in turn: \(text)"
   }

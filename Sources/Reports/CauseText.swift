@@ -44,11 +44,11 @@ enum CauseText {
     func inBrackets(_ text: String) -> String { about(text) { "\(text) (\($0))" } }
     switch cause.kind {
     case .computing: return inBrackets("computing")
-    case .deallocation: return "freeing what is no longer used"
+    case .deallocation: return "freeing objects"
     case .lock: return about("waiting for a lock") { "waiting for \($0)" }
     case .deadlock: return "a deadlock"
-    case .initialization: return "waiting for another thread to initialize something"
-    case .loader: return "waiting for the loader of libraries"
+    case .initialization: return "waiting for an initialization by another thread"
+    case .loader: return "waiting for the dynamic loader"
     case .threadEnd: return "waiting for a thread to end"
     case .signal: return about("waiting to be signalled") { "waiting for \($0)" }
     case .awaiting: return "suspended at an await"
@@ -57,10 +57,10 @@ enum CauseText {
     case .network: return about("waiting for a peer") { "waiting for a peer on \($0)" }
     case .file: return inBrackets("reading or writing files")
     case .memory: return inBrackets("waiting for memory")
-    case .congestion: return "more work waiting than could be done"
-    case .noProcessor: return "ready to run, without a processor"
+    case .congestion: return "congestion: more work than the threads could do"
+    case .noProcessor: return "runnable, no CPU"
     case .sleep:
-      return about("sleeping on purpose, or between the attempts of a library") {
+      return about("sleeping") {
         "waiting in \($0), which sleeps and tries again"
       }
     case .unknown: return inBrackets("unknown")
@@ -105,10 +105,10 @@ enum CauseText {
       var parts: [String] = []
       if let throttled = counts.throttled, throttled > .zero {
         // All threads of the group are kept from running, each processor for itself.
-        parts.append("the quota of the control group took \(Formatting.duration(min(throttled, cause.time))) of it")
+        parts.append("throttled by the control group for \(Formatting.duration(min(throttled, cause.time)))")
       }
       if let runnable = counts.runnableThreads, let processors = counts.processors, runnable > processors {
-        parts.append("\(runnable) threads of the machine wanted \(Formatting.count(Int(processors), "processor"))")
+        parts.append("\(runnable) runnable threads on \(Formatting.count(Int(processors), "CPU"))")
       }
       return parts.joined(separator: "; ")
     case .file:
@@ -126,7 +126,7 @@ enum CauseText {
         parts.append("\(Formatting.count(Int(clamping: faults), "page fault")) that needed reading")
       }
       if let stalled = counts.memoryStalled, stalled > .zero {
-        parts.append("somebody waited for memory for \(Formatting.duration(stalled)) meanwhile")
+        parts.append("memory pressure for \(Formatting.duration(stalled))")
       }
       return parts.joined(separator: "; ")
     case .congestion:
@@ -136,7 +136,7 @@ enum CauseText {
       guard report.source.kind == .pool, cause.share > 0.95, let waiting = report.waitingWork, waiting.count > 0 else {
         return ""
       }
-      return "every thread of the pool does, and work waits for one: if only that would signal it, nobody ever will"
+      return "every thread of the pool waits and jobs are queued: a deadlock if only a queued job can signal"
     default: return ""
     }
   }
@@ -178,7 +178,7 @@ enum CauseText {
     case .casting: "dynamic casts and lookups of types"
     case .exceptions: "throwing exceptions"
     case .locking: "taking and releasing locks"
-    case .yielding: "giving up the processor again and again"
+    case .yielding: "yielding the CPU repeatedly"
     case .loading: "loading libraries"
     case .fileAccess: "files"
     case .sockets: "calls on sockets"
@@ -195,20 +195,20 @@ enum CauseText {
     case .readWriteLock: "a read-write lock"
     case .lock: "a lock"
     case .queue: "a dispatch queue"
-    case .fileLock: "a lock of a file"
-    case .stream: "a lock of a stream (stdio)"
-    case .allocator: "a lock of the allocator"
-    case .actor: "an actor that something else runs on"
+    case .fileLock: "a file lock"
+    case .stream: "a stdio stream lock"
+    case .allocator: "an allocator lock"
+    case .actor: "a busy actor"
     case .semaphore: "a semaphore"
     case .condition: "a condition"
     case .future: "a future"
-    case .atomic: "an atomic to change"
+    case .atomic: "an atomic value"
     case .group: "a dispatch group"
     case .iterations: "the other iterations of concurrentPerform"
     case .barrier: "a barrier"
     case .event: "an eventfd"
     case .events: "events"
-    case .kernelSignal: "a signal of the kernel's"
+    case .kernelSignal: "a kernel signal"
     case .semaphoreSet: "a semaphore of System V"
     case .addressSpace: "the map of the address space"
     case .pageFault: "a page fault"

@@ -22,7 +22,7 @@ package struct EventText: Sendable {
   private var began: StallReport.Timestamp { StallReport.Timestamp(start) }
 
   private var what: String {
-    let allowed = "\(Formatting.duration(threshold)) are allowed"
+    let allowed = "limit \(Formatting.duration(threshold))"
     return "\(StallReport.Source(source)) \(isHang ? "hangs" : "is stuck"): \(Formatting.duration(age)), \(allowed)"
   }
 
@@ -39,7 +39,7 @@ package struct EventText: Sendable {
   /// The summary of a stall of which no more is to come.
   package var endSummary: String {
     let stuck = "\(StallReport.Source(source)) \(hasEnded ? "was" : "has been") stuck"
-    return "\(head)\(stuck) for \(Formatting.duration(age)), \(Formatting.duration(threshold)) are allowed"
+    return "\(head)\(stuck) for \(Formatting.duration(age)), limit \(Formatting.duration(threshold))"
   }
 
   private var head: String {

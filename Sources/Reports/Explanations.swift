@@ -5,63 +5,63 @@ extension StallReport.Cause.Kind {
   public var explanation: String {
     switch self {
     case .computing:
-      "The thread had a processor and used it. Do less in one go: move the work to another thread, divide it and let the loop turn in "
-        + "between, or find out in the tree below which callee has the time. Where it is the work of a library, give it less to do."
+      "The thread was on a CPU. Do less at once: move the work to another thread, or divide it and let the loop "
+        + "turn in between. The tree shows which callee takes the time. If it is a library, give it less to do."
     case .deallocation:
-      "Letting go of the last reference to a large structure frees all of it at once, on the thread that lets go. Give it to another "
-        + "thread to let go of, keep it in fewer and larger pieces, or empty it step by step."
+      "The release of the last reference to a large structure frees all of it at once, on the releasing thread. "
+        + "Release it on another thread, use fewer and larger objects, or empty it step by step."
     case .lock:
-      "Look at who holds the lock, not at who waits: the report names that thread where it is known. Hold the lock for less: do input "
-        + "and output, and whatever may take long, before or after. Do not take a lock on a thread that must not wait. An actor runs one "
-        + "thing at a time, as under a lock: keep long work out of it."
+      "Look at the owner of the lock, not at the waiting thread; the report names the owner if it is known. Hold "
+        + "the lock for less time: do I/O and other slow work outside it. Take no lock on a thread that must not wait. "
+        + "An actor runs one job at a time, like a lock: keep long work out of it."
     case .deadlock:
-      "Nobody will ever go on: the process has to be ended. Take locks in the same order everywhere, hold none while waiting for a queue "
-        + "or a thread, and let no task block a thread of the pool for what another task has to do: await it."
+      "None of these threads can continue: the process must be ended. Take locks in one order everywhere, hold none "
+        + "while waiting for a queue or a thread, and never block a pool thread for work of another task: await it."
     case .initialization:
-      "Something that is initialized once (a global, a static let, dispatch_once) was being initialized by another thread, and whoever "
-        + "uses it waits. Initialize it at launch, before the work that must not wait, or make what it does at first use less."
+      "Another thread initializes a value on its first use (a global, a static let, dispatch_once), and all users "
+        + "wait. Initialize it at launch, or make its first use do less."
     case .loader:
-      "Another thread loads or unloads a library, or walks through the list of them, and holds the loader's lock with it. Load libraries "
-        + "at launch; constructors of libraries should do little."
+      "Another thread loads, unloads or lists libraries and holds the lock of the dynamic loader. Load libraries at "
+        + "launch. Constructors of libraries should do little."
     case .threadEnd:
-      "Joining a thread waits for all that it still has to do. Join it on a thread that may wait, tell it to stop first, or let it report "
-        + "its end by itself."
+      "Joining a thread waits for all its remaining work. Join it on a thread that can wait, ask it to stop first, "
+        + "or let it report its end."
     case .signal:
-      "Nobody owns a semaphore, a condition or a group, so nobody can be named who is late: look for who signals it, and at the other "
-        + "threads of the report. Wait with a timeout, or not at all: let the one who would signal call back, or await it. Where it waits "
-        + "for events, nothing came on its descriptors: look at who should have sent something."
+      "A semaphore, condition or group has no owner, so the late thread cannot be named. Find the code that signals "
+        + "it, and check the other threads of the report. Wait with a timeout, or use a callback or an await. A wait "
+        + "for events means that no event arrived on its descriptors: check the sender."
     case .awaiting:
-      "The task waits for another one, an actor or a callback; no thread is held up by it. Look at what it awaits: is that started, "
-        + "does a continuation get resumed on every way, is the actor busy?"
+      "The task waits for another task, an actor or a callback; no thread is blocked. Check what it awaits: was it "
+        + "started, is the continuation resumed on every path, is the actor busy?"
     case .childProcess:
-      "A child process runs for as long as it likes. Read its output before waiting for its end: a child that writes into a full pipe "
-        + "waits for its reader. Wait on a thread that may wait, or be told of its end (terminationHandler, SIGCHLD, a pidfd in the loop), "
-        + "and give it a time limit."
+      "A child process can run for any time. Read its output before waiting for its end, because a child that fills "
+        + "a pipe waits for its reader. Wait on a thread that can wait, or use a notification (terminationHandler, "
+        + "SIGCHLD, a pidfd in the loop), with a time limit."
     case .interProcess:
-      "The other end of the pipe, socket or queue, which may be another process, another thread or somebody at a terminal, did not "
-        + "read or write. Make the descriptor non-blocking and wait for it in the loop, set a time limit, and look at what the other end "
-        + "does."
+      "The other end of the pipe, socket or queue did not read or write. It can be a process, a thread or a "
+        + "terminal. Make the descriptor non-blocking and wait in the loop, set a time limit, and check the other end."
     case .network:
-      "A peer did not answer, and the call has no time limit or a long one. Use non-blocking sockets in the loop, set time limits for "
-        + "connecting, reading and writing, and resolve names elsewhere."
+      "A peer did not answer, and the call has no time limit or a long one. Use non-blocking sockets in the loop, "
+        + "set time limits for connecting, reading and writing, and resolve names on another thread."
     case .file:
-      "Disks and file systems take as long as they take: a read may wait for a disk, and fsync for all that was written before. Do it on "
-        + "threads for that, in larger pieces, and sync once for many changes. What is read from the cache again and again can be kept."
+      "Reads can wait for a disk, and fsync waits for all earlier writes. Use a thread for files, larger pieces, "
+        + "and one sync for many changes. Cache what is read repeatedly."
     case .memory:
-      "The page had to be read in, or memory to be freed first. Look at the memory limit of the control group and at what else uses the "
-        + "memory; lock what must be at hand (mlock), and do not map files that are read from slow file systems."
+      "A page had to be read from a disk, or memory had to be reclaimed first. Check the memory limit of the "
+        + "control group and the other users of memory. Lock critical memory (mlock), and do not map files on slow file "
+        + "systems."
     case .congestion:
-      "The threads did what they could, and there was more: no single piece of work is at fault. Send less, do it on more queues or "
-        + "threads, put pieces together, or refuse work when too much of it waits."
+      "The threads worked, and there was more work than they could do: no single job is at fault. Send less, use "
+        + "more queues or threads, combine jobs, or refuse work when too much waits."
     case .noProcessor:
-      "The thread wanted to run, and others had the processors, or the quota of the control group was used up (cpu.max). Raise the quota "
-        + "or the request, run less beside it, or use fewer threads than the quota has room for."
+      "The thread was runnable, but other threads had the CPUs, or the quota of the control group (cpu.max) was "
+        + "used up. Raise the quota or the request, run less on the machine, or use fewer threads."
     case .sleep:
-      "The code asked for the wait. Do not sleep on a thread that others wait for: use a timer of the loop, or Task.sleep in a task; for "
-        + "retries, give the work back to the queue with a delay."
+      "The code asked for the wait. Do not sleep on a thread that other work waits for: use a timer of the loop, or "
+        + "Task.sleep in a task. For retries, enqueue the work again with a delay."
     default:
-      "For a part of the stall nobody looked, or nothing that was recorded tells what it waited for. Look at the notes, the system "
-        + "call and the last stack; with the symbols of the C library and the runtime (debug packages) more may be told."
+      "There are no samples of this time, or no recorded evidence explains the wait. Check the notes, the system "
+        + "call and the last stack. Symbols of the C library and the runtime (debug packages) may help."
     }
   }
 }
@@ -70,32 +70,32 @@ extension StallReport {
   /// What to do first about `cause`, in one sentence.
   func firstStep(_ cause: Cause) -> String {
     switch cause.kind {
-    case .computing: "Do less in one go: move it to another thread, or divide it and let other work run in between."
-    case .deallocation: "Give the structure to another thread to let go of, or keep it in fewer and larger pieces."
+    case .computing: "Do less at once: move it to another thread, or divide it and let other work run in between."
+    case .deallocation: "Release the structure on another thread, or use fewer and larger objects."
     case .lock where cause.subjects.first?.code == AwaitedObject.actor.rawValue:
       "Keep long work out of the actor: it runs one thing at a time."
     case .lock where waitChains.isEmpty && !notes.contains { $0.kind == .fileLock }:
-      "Find out who holds it, among the other threads first, and have it held for less."
-    case .lock: "Look at who holds it, and have that done before or after the lock is taken."
-    case .deadlock: "End the process; then take these locks in the same order everywhere."
+      "Find its owner, first among the other threads, and hold it for less time."
+    case .lock: "Look at its owner, and move that work before or after the lock."
+    case .deadlock: "End the process; then take these locks in one order everywhere."
     case .initialization: "Initialize it at launch, before work that must not wait."
     case .loader: "Load libraries at launch."
-    case .threadEnd: "Join the thread where waiting is allowed, or let it report its end by itself."
-    case .signal: "Look for who should have signalled it, among the other threads first; wait with a time limit."
-    case .awaiting: "Look at what is awaited: was it started, and is every continuation resumed?"
+    case .threadEnd: "Join the thread on a thread that can wait, or let it report its end."
+    case .signal: "Find the code that should have signalled it, first among the other threads; wait with a time limit."
+    case .awaiting: "Check the awaited work: was it started, and is every continuation resumed?"
     case .childProcess: "Wait for the child on another thread, with a time limit."
-    case .interProcess: "Look at what the other end does, and wait for it without blocking."
+    case .interProcess: "Check the other end, and wait for it without blocking."
     case .network: "Set a time limit, and wait for the peer without blocking."
-    case .file: "Read and write files on threads for that, in larger pieces."
-    case .memory: "Look at the memory limit, and at what else uses the memory."
-    case .congestion: "Send less, or do it on more threads: no single piece of work is at fault."
-    case .noProcessor: "Look at the processor quota, and at what runs beside it."
+    case .file: "Read and write files on a separate thread, in larger pieces."
+    case .memory: "Check the memory limit and the other users of memory."
+    case .congestion: "Send less, or use more threads: no single job is at fault."
+    case .noProcessor: "Check the CPU quota and the other load of the machine."
     case .sleep where !cause.subjects.isEmpty:
-      "Find out what the library waits for and who has it, and give the call a time limit."
+      "Find out what the library waits for, and give the call a time limit."
     case .sleep where (taskTimes?.suspended ?? .zero) * 2 >= cause.time:
-      "The task asked for the wait, and holds no thread meanwhile: sleep for less, or await the event itself."
-    case .sleep: "Do not sleep where others wait: go on by a timer, or try again later."
-    default: "Look at the notes and the last stack."
+      "The task asked for the wait, and blocks no thread: sleep for less, or await the event itself."
+    case .sleep: "Do not sleep on a thread that other work waits for: use a timer."
+    default: "Check the notes and the last stack."
     }
   }
 }

@@ -32,12 +32,12 @@ extension ReportSections {
     }
     if let note = self.notes(of: .unwatched).last {
       notes.append(
-        "nobody is blamed for the first \(Formatting.duration(note.time)), when the watchdog was not there yet"
+        "the first \(Formatting.duration(note.time)), before the watchdog started, are not attributed"
       )
     }
     if report.repeats > 0 {
       notes.append(
-        "\(Formatting.count(report.repeats, "more stall")) of the same culprit were counted and not reported"
+        "\(Formatting.count(report.repeats, "more stall")) of the same culprit were counted, not reported"
       )
     }
     let evidence = report.evidence
@@ -49,23 +49,21 @@ extension ReportSections {
       notes.append("\(whose) outermost callers: \(found.reason)")
     }
     if evidence.completedCount > 0 {
-      let count = Formatting.count(evidence.completedCount, "stack")
-      notes.append("\(count) of those counted with stacks near in time that went through the same functions")
+      notes.append("\(evidence.completedCount) of these completed from similar stacks nearby in time")
     }
     if evidence.joinedCount > 0 {
       notes.append(
-        "\(Formatting.count(evidence.joinedCount, "stack")) joined: the outermost callers are those of an earlier stack, which "
-          + "still lay at the same places"
+        "\(Formatting.count(evidence.joinedCount, "stack")) joined: the outermost callers are from an earlier stack at the same addresses"
       )
     }
     if evidence.unknownCallersCount > 0 {
       notes.append(
-        "\(Formatting.count(evidence.unknownCallersCount, "stack")) with async callers that have no name, and are left out"
+        "\(Formatting.count(evidence.unknownCallersCount, "stack")) with async callers without a name, which are omitted"
       )
     }
     if evidence.leftOutCount > 0 {
       notes.append(
-        "\(Formatting.count(evidence.leftOutCount, "more sample")) left out, evenly: those that are told of stand for them"
+        "\(Formatting.count(evidence.leftOutCount, "more sample")) omitted evenly; the shown samples stand for them"
       )
     }
     if evidence.lostCount > 0 {
@@ -75,14 +73,14 @@ extension ReportSections {
     }
     if evidence.sparedCount > 0 {
       let count = Formatting.count(evidence.sparedCount, "sample")
-      notes.append("\(count) not taken, to keep Culprit's share of the processors: much other work was late, too")
+      notes.append("\(count) skipped to stay within the CPU budget: much other work was late")
     }
     if evidence.isDamaged { notes.append("the file was cut off or damaged: samples may be missing") }
     if evidence.unobserved > .zero {
-      notes.append("nobody is blamed for \(Formatting.duration(evidence.unobserved)) of which there are no samples")
+      notes.append("\(Formatting.duration(evidence.unobserved)) without samples are not attributed")
     }
     if evidence.gap > .zero {
-      notes.append("\(Formatting.duration(evidence.gap)) in which the process could not run are left out")
+      notes.append("\(Formatting.duration(evidence.gap)) in which the process could not run are excluded")
     }
     notes += report.missingNames
     return ReportSection("NOTES", notes)

@@ -39,7 +39,7 @@ package struct ReportSections: Sendable {
     let time = Formatting.duration(report.duration)
     let threshold = Formatting.duration(report.threshold)
     var what =
-      "\(report.source) was stuck for \(report.isLowerBound ? "at least " : "")\(time), \(threshold) are allowed"
+      "\(report.source) was stuck for \(report.isLowerBound ? "at least " : "")\(time), limit \(threshold)"
     if !report.hasEnded { what += "; its end was not recorded" }
     let place = EventText.place(
       process: report.process.map { ($0.name, $0.id) },
@@ -84,7 +84,7 @@ package struct ReportSections: Sendable {
       [
         "\(divided())\(culprit.function.displayName)  \(Formatting.percent(culprit.share)) of \(whole)\(time)",
         place(culprit.function), ActivityText.of(culprit), callees(culprit), spentIn(culprit), callers(culprit),
-        "\(Formatting.count(culprit.sampleCount, isSweep ? "thread" : "sample")) of \(report.evidence.stackCount) say so; "
+        "\(culprit.sampleCount) of \(Formatting.count(report.evidence.stackCount, isSweep ? "thread" : "sample")); "
           + "95 % interval \(Formatting.interval(culprit.shareLow, culprit.shareHigh))",
       ]
     )
@@ -148,7 +148,7 @@ package struct ReportSections: Sendable {
       let names = halves.map { "\($0.function.displayName) \(Formatting.percent($0.share))" }
       return "between \(names[0]) and \(names[1]) of \(whole)"
     }
-    var text = "no function of the application holds half of \(whole)"
+    var text = "no application function has half of \(whole)"
     if let dominant = report.dominant {
       text += "; the path ends in \(dominant.function.displayName), \(Formatting.percent(dominant.share))"
     }
@@ -157,8 +157,8 @@ package struct ReportSections: Sendable {
 
   /// What the samples show of a task that was suspended in `place`.
   private func suspensionEvidence(_ place: StallReport.Finding) -> String {
-    "no function on the stack does the work: a queue, a callback or another library does; "
-      + "\(Formatting.count(place.sampleCount, "sample")) of \(report.evidence.stackCount) say so"
+    "no function on the stack does the work; a queue, a callback or another library does; "
+      + "\(place.sampleCount) of \(Formatting.count(report.evidence.stackCount, "sample"))"
   }
 
   /// What the culprit was doing: its own code and what it called.
@@ -223,7 +223,7 @@ package struct ReportSections: Sendable {
   package var timeline: ReportSection? {
     let texts = report.timeline.map { stretch in
       let time = "\(Formatting.duration(stretch.begin)) to \(Formatting.duration(stretch.end))"
-      guard let culprit = stretch.culprit else { return "\(time): no code of the application" }
+      guard let culprit = stretch.culprit else { return "\(time): no application code" }
       let doing = ActivityText.brief(culprit)
       return "\(time): \(Formatting.placed(culprit.function))\(doing.isEmpty ? "" : ", \(doing)")"
     }
@@ -231,7 +231,7 @@ package struct ReportSections: Sendable {
   }
 
   private func waitingText(_ waiting: StallReport.WaitingWork) -> String {
-    guard waiting.count > 0 else { return "nothing but the watchdog's probe waited" }
+    guard waiting.count > 0 else { return "only the probe waited" }
     let noun = report.source.kind == .queue ? "block" : "job"
     let count = (waiting.isLowerBound ? "at least " : "") + Formatting.count(waiting.count, noun)
     let oldest = waiting.oldest.map { ", the oldest for \(Formatting.duration($0)) or longer" } ?? ""
@@ -249,8 +249,8 @@ package struct ReportSections: Sendable {
       let count = queue.samples == queue.of ? "all \(queue.of)" : "\(queue.samples) of \(queue.of)"
       let text =
         queue.stoodStill
-        ? "stood still: the same work waited first in \(count) samples that tell"
-        : "moved on, but had more work than it could do: waiting work was taken up between \(queue.samples) of "
+        ? "stood still: one job was first in line in \(count) samples"
+        : "moved on, with more work than it could do: work was dequeued between \(queue.samples) of "
           + "\(queue.of) samples"
       queueTexts.append(text)
     }
@@ -263,13 +263,12 @@ package struct ReportSections: Sendable {
     var parts: [String] = []
     if task.suspended > .zero {
       parts.append(
-        "suspended for \(Formatting.duration(task.suspended)): no thread ran it, and the stacks say where it waited"
+        "suspended for \(Formatting.duration(task.suspended)): its stacks show where it waited"
       )
     }
     if task.ready > .zero {
       parts.append(
-        "ready for \(Formatting.duration(task.ready)), and waited for a thread: stacks of that time are those of what ran "
-          + "meanwhile"
+        "ready for \(Formatting.duration(task.ready)) without a thread: these stacks show the work that ran meanwhile"
       )
     }
     return ReportSection("TASK", [parts.joined(separator: "; ")])
@@ -284,7 +283,7 @@ package struct ReportSections: Sendable {
 
   private var activities: ReportSection? {
     ReportSection(
-      "GOING ON",
+      "ACTIVITY",
       notes(of: .activity)
         .map { note in
           "\"\(abridged(note.title))\" for \(Formatting.duration(note.time))"

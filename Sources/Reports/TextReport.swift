@@ -56,7 +56,7 @@ struct TextReport: Sendable {
   private func lastStack(_ page: Page) -> [String] {
     guard let stack = report.lastStack, style.isFull || differs(report.lastStackBlames) else { return [] }
     let blames = report.lastStackBlames.map { "a watchdog that takes one stack would blame \($0.displayName)" }
-    var lines = ReportSection("LAST SEEN", [blames ?? "no code of the application"]).map(page.lines) ?? []
+    var lines = ReportSection("LAST SEEN", [blames ?? "no application code"]).map(page.lines) ?? []
     let functions = stack.functions
     let margin = page.indent + "     "
     func between(_ functions: ArraySlice<StallReport.Function>) -> String {

@@ -83,7 +83,7 @@ struct ThreadsText: Sendable {
       return "in " + own.map { Formatting.placed($0) }.joined(separator: ", from ")
     }
     guard let innermost = group.functions.first else { return noStack(group) }
-    return "in \(Formatting.placed(innermost)), no code of the application"
+    return "in \(Formatting.placed(innermost)), no application code"
   }
 
   private func missing(_ group: ThreadsReport.Group) -> String? {

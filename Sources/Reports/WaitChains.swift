@@ -189,7 +189,7 @@ package enum WaitChainText {
     let object = isNamed ? "\(number > 0 ? "that" : "the") \(noun(link))" : object(link)
     if chain.isCycle, chain.links.count == 1 { return "\(thread) had \(object) already" }
     if link.kind == .threadEnd { return "\(thread) had not ended" }
-    if link.hasHolderEnded { return "\(thread) held \(object) and has ended: nobody is left to let go" }
+    if link.hasHolderEnded { return "\(thread) held \(object) and has ended: no thread can unlock it" }
     if link.kind == .initialization { return "\(thread) was at \(object)" }
     return "\(thread) \(link.kind == .queue ? "had" : "held") \(object)"
   }

@@ -69,12 +69,13 @@ import Testing
       let build = URL(fileURLWithPath: ChildProcess.built("culprit")).deletingLastPathComponent()
       var arguments = ["swiftc", "-typecheck", "-swift-version", "6", "-module-cache-path", "\(directory)/modules"]
       arguments += ["-I", build.appending(path: "Modules").path, file]
-      for folder in try FileManager.default.contentsOfDirectory(atPath: root.appending(path: "CSupport").path) {
-        arguments += ["-Xcc", "-I\(root.path)/CSupport/\(folder)/include"]
-      }
-      for target in try FileManager.default.contentsOfDirectory(atPath: build.path) where target.hasSuffix(".build") {
-        let map = "\(build.path)/\(target)/module.modulemap"
-        if FileManager.default.fileExists(atPath: map) { arguments += ["-Xcc", "-fmodule-map-file=\(map)"] }
+      let cModules = root.appending(path: "CSupport").path
+      for parent in [cModules, build.path] {
+        for folder in try FileManager.default.contentsOfDirectory(atPath: parent) {
+          arguments += parent == cModules ? ["-Xcc", "-I\(parent)/\(folder)/include"] : []
+          let map = "\(parent)/\(folder)/module.modulemap"
+          if FileManager.default.fileExists(atPath: map) { arguments += ["-Xcc", "-fmodule-map-file=\(map)"] }
+        }
       }
       let compiler = try ChildProcess("/usr/bin/env", arguments, keepsErrors: true)
       #expect(compiler.hasExited && compiler.status == 0, "\(compiler.errors)")

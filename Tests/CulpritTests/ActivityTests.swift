@@ -49,7 +49,7 @@ import Testing
           StallNote(.context, title: "orders", text: "17 waiting")
         ]
       )
-      #expect(report.description.contains("GOING ON  \"upload\" for "))
+      #expect(report.description.contains("ACTIVITY  \"upload\" for "))
       #expect(report.description.contains("CONTEXT   orders: 17 waiting"))
       upload.end()
       upload.end()

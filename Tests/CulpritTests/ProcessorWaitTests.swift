@@ -37,14 +37,14 @@ import Testing
       while clinux_clock_thread_cpu_ns(clinux_task_self()) < enough { workload_spin(workload_now_ns() + 10_000_000, nil) }
     }
     let text = report.description.split(separator: "\n").map { $0.drop { $0 == " " } }.joined(separator: " ")
-    #expect(text.contains("computing, but had a processor for "), "\(report)")
-    #expect(text.contains(" for its turn)"), "\(report)")
-    #expect(!text.contains("waiting: it used a processor"), "\(report)")
+    #expect(text.contains("computing: on CPU "), "\(report)")
+    #expect(text.contains(", runnable but waiting for a CPU "), "\(report)")
+    #expect(!text.contains("waiting: on CPU "), "\(report)")
   }
 
   @Test func reportsSleepingThreadAsWaiting() throws {
     let report = try reportInACrowd { workload_sleep(1_000_000_000) }
-    #expect(report.description.contains("waiting: it used a processor"), "\(report)")
+    #expect(report.description.contains("waiting: on CPU "), "\(report)")
     #expect(!report.description.contains("computing, but"), "\(report)")
   }
 
@@ -63,8 +63,8 @@ import Testing
       try #require(process.hasExited && process.status == 0, "\(process)")
       let text = process.output.split(separator: "\n").map { $0.drop { $0 == " " } }.joined(separator: " ")
       #expect(text.contains("CULPRIT   workload_spin"), "\(process.output)")
-      #expect(text.contains("computing, but had a processor for "), "\(process.output)")
-      #expect(!text.contains("waiting: it used a processor"), "\(process.output)")
+      #expect(text.contains("computing: on CPU "), "\(process.output)")
+      #expect(!text.contains("waiting: on CPU "), "\(process.output)")
     }
   }
 }

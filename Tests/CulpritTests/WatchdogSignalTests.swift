@@ -55,7 +55,7 @@ import Testing
     #expect(slept == 0)
     #expect(found.first?.culprit?.function.name == "sleepOnce()")
     #expect(found.first?.culprit?.waiting.map { $0.samples * 2 > $0.of } == true)
-    #expect(found.first?.description.contains("found waiting in ") == true)
+    #expect(found.first?.description.contains("blocked in ") == true)
     #expect(found.first?.description.contains("nanosleep") == true)
   }
 }

@@ -10,16 +10,16 @@ import Testing
   }
 
   @Test func computingWaitingAndHavingNoProcessorAreThreeThings() {
-    #expect(text(0.97, 0.02) == "computing: it used a processor 97 % of that time")
+    #expect(text(0.97, 0.02) == "computing: on CPU 97 %")
     #expect(
-      text(0.19, 0.80) == "computing, but had a processor for 19 % of that time (it waited 80 % for its turn)"
+      text(0.19, 0.80) == "computing: on CPU 19 %, runnable but waiting for a CPU 80 %"
     )
-    #expect(text(0.01, 0.97) == "computing, but had a processor for 1 % of that time (it waited 97 % for its turn)")
-    #expect(text(0.01, 0.02) == "waiting: it used a processor 1 % of that time")
-    #expect(text(0.5, 0.01) == "computing and waiting in turn: it used a processor 50 % of that time")
+    #expect(text(0.01, 0.97) == "computing: on CPU 1 %, runnable but waiting for a CPU 97 %")
+    #expect(text(0.01, 0.02) == "waiting: on CPU 1 %")
+    #expect(text(0.5, 0.01) == "computing and waiting in turn: on CPU 50 %")
     #expect(
       text(0.3, 0.3)
-        == "computing and waiting in turn: it used a processor 30 % of that time, and waited 30 % for its turn"
+        == "computing and waiting in turn: on CPU 30 %, runnable but waiting for a CPU 30 %"
     )
   }
 
@@ -36,7 +36,7 @@ import Testing
     )
     #expect(
       try text(StallReport.Waiting(samples: 8, of: 9, systemCall: "futex", suspendedSamples: 6))
-        == "its task was suspended in 6 of 9 samples; found waiting in 2 of 9 samples, mostly in futex"
+        == "its task was suspended in 6 of 9 samples; blocked in 2 of 9 samples, mostly in futex"
     )
   }
 
@@ -44,39 +44,39 @@ import Testing
   @Test func computingIsSaidWithoutProcessorUse() throws {
     var finding = try #require(fullReport().culprit)
     (finding.processorUse, finding.waiting) = (nil, StallReport.Waiting(samples: 0, of: 13))
-    #expect(ActivityText.of(finding) == "computing: found on a processor, or ready for one, in 13 samples")
+    #expect(ActivityText.of(finding) == "computing: running or runnable in 13 samples")
   }
 
   /// The kernel may not tell how long a thread had no processor: then it is not said that it waited.
   @Test func whatIsNotKnownIsNotSaid() {
-    #expect(text(0.1, nil) == "it used a processor 10 % of that time")
+    #expect(text(0.1, nil) == "on CPU 10 %")
     #expect(
       text(0.1, nil, StallReport.Waiting(samples: 0, of: 20))
-        == "computing: it used a processor 10 % of that time; how long it waited for its turn is not known"
+        == "computing: on CPU 10 %; time without a CPU unknown"
     )
     #expect(
-      text(0.1, nil, StallReport.Waiting(samples: 19, of: 20)) == "waiting: it used a processor 10 % of that time"
+      text(0.1, nil, StallReport.Waiting(samples: 19, of: 20)) == "waiting: on CPU 10 %"
     )
     #expect(
       text(0.1, nil, StallReport.Waiting(samples: 10, of: 20))
-        == "computing and waiting in turn: it used a processor 10 % of that time"
+        == "computing and waiting in turn: on CPU 10 %"
     )
   }
 
   /// Four fifths are nearly all, a fifth is hardly any, and each bound belongs to what it bounds.
   @Test func boundsBelongToWhatTheyBound() {
-    #expect(text(0.8, 0.2) == "computing: it used a processor 80 % of that time")
-    #expect(text(0.75, 0.1) == "computing and waiting in turn: it used a processor 75 % of that time")
-    #expect(text(0.1, 0.1) == "waiting: it used a processor 10 % of that time")
-    #expect(text(0.02, 0.5) == "waiting: it used a processor 2 % of that time, and waited 50 % for its turn")
+    #expect(text(0.8, 0.2) == "computing: on CPU 80 %")
+    #expect(text(0.75, 0.1) == "computing and waiting in turn: on CPU 75 %")
+    #expect(text(0.1, 0.1) == "waiting: on CPU 10 %")
+    #expect(text(0.02, 0.5) == "waiting: on CPU 2 %, runnable but waiting for a CPU 50 %")
     #expect(
       text(0.021, 0.5)
-        == "computing and waiting in turn: it used a processor 2 % of that time, and waited 50 % for its turn"
+        == "computing and waiting in turn: on CPU 2 %, runnable but waiting for a CPU 50 %"
     )
     #expect(text(0.2, nil, StallReport.Waiting(samples: 1, of: 5)).hasPrefix("computing: "))
     #expect(text(0.2, nil, StallReport.Waiting(samples: 4, of: 5)).hasPrefix("waiting: "))
     #expect(text(0.2, nil, StallReport.Waiting(samples: 3, of: 5)).hasPrefix("computing and waiting in turn: "))
-    #expect(text(0.2, nil, StallReport.Waiting(samples: 0, of: 0)) == "it used a processor 20 % of that time")
+    #expect(text(0.2, nil, StallReport.Waiting(samples: 0, of: 0)) == "on CPU 20 %")
   }
 
   @Test(arguments: [("x86_64", Int32(230), Int32(219)), ("aarch64", 115, 128)])

@@ -45,7 +45,9 @@ import Testing
         == ["waiting for a mutex, 90 %, 3.60 s", "computing (JSON 4 %, text 4 %), 8 %, 320 ms"]
     )
     #expect(
-      lines([cause(.congestion, 1, likely: true)]) == ["likely more work waiting than could be done, 100 %, 4.00 s"]
+      lines([cause(.congestion, 1, likely: true)]) == [
+        "likely congestion: more work than the threads could do, 100 %, 4.00 s"
+      ]
     )
     #expect(lines([cause(.unknown, 0.02)]) == ["unknown, 2 %, 80 ms"])
   }
@@ -85,9 +87,9 @@ import Testing
     }
     #expect(next { _ in }.contains("the library"))
     polling.subjects = []
-    #expect(next { _ in }.contains("where others wait"))
+    #expect(next { _ in }.contains("other work waits"))
     let task = StallReport.TaskTimes(suspendedSeconds: Seconds(.seconds(4)), readySeconds: Seconds(.zero))
-    #expect(!next { $0.taskTimes = task }.contains("others wait"))
+    #expect(!next { $0.taskTimes = task }.contains("other work waits"))
   }
 
   /// Several parts have their figures in brackets, and the whole has its own behind them.
@@ -110,7 +112,7 @@ import Testing
     }
     #expect(
       lines([cause(.noProcessor)], counted { $0.throttledSeconds = Seconds(.seconds(9)) })
-        == ["ready to run, without a processor, 100 %, 4.00 s: the quota of the control group took 4.00 s of it"]
+        == ["runnable, no CPU, 100 %, 4.00 s: throttled by the control group for 4.00 s"]
     )
     #expect(
       lines(
@@ -119,7 +121,7 @@ import Testing
           $0.runnableThreads = 7
           $0.processors = 2
         }
-      ) == ["ready to run, without a processor, 100 %, 4.00 s: 7 threads of the machine wanted 2 processors"]
+      ) == ["runnable, no CPU, 100 %, 4.00 s: 7 runnable threads on 2 CPUs"]
     )
     #expect(
       lines(
@@ -156,9 +158,9 @@ import Testing
     var report = builder.report(of: stall)
     report.waitChains = []
     report.causes = [cause(.lock, 1, ["a mutex"])]
-    #expect(report.description.contains("NEXT      Find out who holds it"), "\(report)")
+    #expect(report.description.contains("NEXT      Find its owner"), "\(report)")
     report.notes.append(StallReport.Note(kind: .fileLock, title: "process 7", text: "/x", seconds: Seconds(.zero)))
-    #expect(report.description.contains("NEXT      Look at who holds it"), "\(report)")
+    #expect(report.description.contains("NEXT      Look at its owner"), "\(report)")
     report.causes = [cause(.lock, 1, ["an actor"], code: AwaitedObject.actor.rawValue)]
     #expect(report.description.contains("NEXT      Keep long work out of the actor"), "\(report)")
   }

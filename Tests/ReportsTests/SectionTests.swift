@@ -448,7 +448,7 @@ private func threadsReport() -> ThreadsReport {
     (report.verdict, report.culprit) = (.noSingleCulprit, nil)
     report.dominant = finding(system("poll"), 0.6, 6)
     let text = report.text(width: 200)
-    let none = "\nCULPRIT   none: no function of the application holds half of the stall"
+    let none = "\nCULPRIT   none: no application function has half of the stall"
     #expect(text.contains("\(none); the path ends in poll, 60 %\n"))
     report.dominant = nil
     #expect(report.text(width: 200).contains("\(none)\n") && report.endText(width: 200).contains("\(none)\n"))

@@ -198,7 +198,7 @@ import Testing
     )
     #expect(
       lines([link(.mutex, of: 2, hasEnded: true)]).last
-        == "thread 2 held the mutex and has ended: nobody is left to let go"
+        == "thread 2 held the mutex and has ended: no thread can unlock it"
     )
   }
 

@@ -37,7 +37,7 @@ let family = CommandFamily(
     epilogue: "\"culprit COMMAND --help\" tells more, and \"culprit man COMMAND\" shows the same as a manual page.",
     examples: """
       $ culprit report /var/lib/shop/culprit-20261120T102351.204Z-4242-1.stall
-      STALL     event loop "http" was stuck for 5.01 s, 4.50 s are allowed
+      STALL     event loop "http" was stuck for 5.01 s, limit 4.50 s
                 example-service (process 4242), thread 4242 "example-service", since …
       CULPRIT   Catalog.rebuildIndex() 80 % of the stall, 4.01 s
       …

@@ -3,7 +3,7 @@
 //
 //   $ stalling-process malloc waiting /tmp/stalls
 //   contended=true
-//   STALL     event loop "main" was stuck for 1.50 s, 400 ms are allowed
+//   STALL     event loop "main" was stuck for 1.50 s, limit 400 ms
 //   …
 //
 // With "filtered" instead of a library, a seccomp filter refuses perf_event_open(2); with "for-ever" the stall lasts until

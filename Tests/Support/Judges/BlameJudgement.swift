@@ -237,7 +237,7 @@ package struct BlameJudgement {
 
   private var said: State {
     if words.hasPrefix("computing and waiting") { return .inTurn }
-    if words.contains("had a processor for") || words.contains("without a processor") { return .delayed }
+    if words.hasPrefix("computing:"), words.contains("runnable but waiting") { return .delayed }
     if words.hasPrefix("computing") { return .computing }
     return words.hasPrefix("waiting") ? .waiting : .nothing
   }
