@@ -41,7 +41,7 @@ final class DebugInformation {
   private final class UnitCode {
     /// The unit in the program's file.
     let unit: DwarfUnit
-    /// The unit with the entries: the same, or its split unit.
+    /// The unit with the entries: ``unit`` itself, or its split unit.
     let entries: DwarfUnit
     let functions: FunctionTable
     let lines: LineTable?
