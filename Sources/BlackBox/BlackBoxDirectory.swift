@@ -1,56 +1,59 @@
 import CulpritStallRecord
 import Glibc
 
-/// A directory that runs of services leave their `.run` and `.stall` files in.
+/// A directory with the `.run` and `.stall` files of service runs.
 ///
-/// Files are opened without following links, and only plain files are read: others may have written to the directory.
+/// Only plain files are opened, and links are not followed, because other users might have written to the directory.
 package struct BlackBoxDirectory: Sendable {
-  /// Where it is.
   package let path: String
-  /// Whose files are opened; `nil` for everybody's.
+  /// The user whose files are opened; `nil` for all users.
   private let owner: uid_t?
-  /// The name of this process's own file, which is not opened: closing what it has locked takes the lock away.
+  /// The name of this process's own file, which is never opened. Closing any descriptor of a file releases the
+  /// process's locks on it (fcntl(2)).
   private let ownFile: String?
   let own = ProcessIdentity.ofThisProcess()
 
-  /// The directory at `path`.
+  /// Creates a view of the directory at `path`.
   ///
   /// - Parameters:
-  ///   - path: Where it is.
-  ///   - owner: Whose files count, for who writes to them, removes them or believes them: none of another user, nor one with
-  ///     a second name, which may be a file elsewhere that somebody has linked here. With `nil` all can be read.
-  ///   - ownFile: The name of the file of this process, if it has one here.
+  ///   - path: The path of the directory.
+  ///   - owner: The user whose files count. Must be set if files are written, removed or trusted. Excludes files of
+  ///     other users, and files with several hard links, which might be links to files elsewhere. `nil` admits all
+  ///     files, for reading.
+  ///   - ownFile: The name of this process's file in the directory, if there is one.
   package init(path: String, owner: uid_t? = nil, ownFile: String? = nil) {
     self.path = path
     self.owner = owner
     self.ownFile = ownFile
   }
 
-  /// A `.stall` file.
+  /// A `.stall` file of a run.
   package struct SavedStall: Sendable {
-    /// Its name.
+    /// The file name.
     package let name: String
-    /// Whether a stall in it has no end.
+    /// Whether the file contains a stall without an end.
     package let isOpen: Bool
-    /// How much of it ``stall(_:)`` reads, in bytes.
+    /// The number of bytes that ``stall(_:)`` reads.
     package let bytes: Int
   }
 
-  /// This machine's boot id.
+  /// The boot ID of this machine.
   package var boot: String { own.boot }
 
-  /// The names of the files that end in one of `suffixes` and begin with `prefix`, by default as Culprit's do: these are in order of
-  /// time.
+  /// Returns the sorted names of the files that start with `prefix` and end with one of `suffixes`. Names with
+  /// Culprit's prefix, the default, sort by time.
+  ///
+  /// - Throws: ``BlackBoxError`` if the directory cannot be opened.
   package func names(_ suffixes: [String], beginningWith prefix: String = "culprit-") throws(BlackBoxError) -> [String]
   {
     guard let stream = opendir(path) else { throw BlackBoxError(path: path, number: errno) }
     defer { closedir(stream) }
     var names: [String] = []
     while let entry = readdir(stream) {
-      // SAFETY: readdir ends the name with a zero; it is copied before the next call.
+      // SAFETY: readdir terminates the name with a zero byte. The name is copied before the next call.
       let name = withUnsafePointer(to: &entry.pointee.d_name) {
         $0.withMemoryRebound(to: CChar.self, capacity: 256) { name in
-          // Most may be others': of these no text is made.
+          // Most files might be unrelated. No string is created for them.
           strncmp(name, prefix, prefix.utf8.count) == 0 ? String(cString: name) : nil
         }
       }
@@ -59,21 +62,22 @@ package struct BlackBoxDirectory: Sendable {
     return names.sorted()
   }
 
-  /// Whether what `information` is of is a plain file, and one of the owner's where that matters.
+  /// Whether `information` describes a plain file that satisfies the owner restriction.
   private func counts(_ information: stat) -> Bool {
     guard information.st_mode & S_IFMT == S_IFREG else { return false }
     return owner.map { information.st_uid == $0 && information.st_nlink == 1 } ?? true
   }
 
-  /// What is at `name`, if it is a file that counts.
+  /// Returns the metadata of the file `name`; `nil` if it does not exist or does not count.
   package func information(_ name: String) -> stat? {
     var information = stat()
     return lstat("\(path)/\(name)", &information) == 0 && counts(information) ? information : nil
   }
 
-  /// Opens the plain file `name`; `nil` when it is none, does not count or cannot be opened. The caller closes it.
+  /// Opens the plain file `name`. Returns `nil` if it does not count or cannot be opened. The caller closes the
+  /// descriptor.
   package func open(_ name: String, _ mode: Int32) -> Int32? {
-    // Looked at first: opening a link to a file that this process has locked, and closing it, takes the lock away.
+    // The check precedes opening: closing a link to a file that this process has locked would release the lock.
     guard name != ownFile, information(name) != nil else { return nil }
     let descriptor = Glibc.open("\(path)/\(name)", mode | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
     guard descriptor >= 0 else { return nil }
@@ -85,25 +89,26 @@ package struct BlackBoxDirectory: Sendable {
     return descriptor
   }
 
-  /// What the file of a run that is open as `descriptor` says.
+  /// Reads the run record from `descriptor`; `nil` if it is unreadable or invalid.
   package func record(_ descriptor: Int32) -> RunRecord? {
     SmallFile.text(descriptor, max: Self.recordBytesMax).flatMap { RunRecord(text: $0) }
   }
 
-  /// The most bytes of a run's file: modules, and notes of hangs (`LINES_BYTES_MAX` in hang_notes.c).
+  /// Maximum size of a run's file, which contains modules and notes of hangs (`LINES_BYTES_MAX` in hang_notes.c).
   private static let recordBytesMax = 2 << 20
 
-  /// What the file of a run that is open as `descriptor` says, and whether the run goes on. Not for the file of this run.
+  /// Reads the run record from `descriptor` and checks whether the run continues. Must not be called for this process's
+  /// own file.
   package func look(_ descriptor: Int32) -> (record: RunRecord, isRunning: Bool)? {
     guard let record = record(descriptor) else { return nil }
     guard !isRunning(record, descriptor) else { return (record, true) }
-    // It may have ended since the file was read, and have said so.
+    // The run might have ended, and recorded its end, since the first read.
     return self.record(descriptor).map { ($0, false) }
   }
 
-  /// Whether `record`, a file other than this process's own, is of a run that goes on: whether its process still runs, and
-  /// still as that run. Where that does not tell (its process id is of another namespace or machine, its main thread has ended),
-  /// whether it holds the lock on its file, which is open as `descriptor`.
+  /// Whether the run of `record`, which must be another file than this process's own, continues: its process still
+  /// exists and still belongs to this run. If the process cannot be checked (its process ID belongs to another
+  /// namespace or machine, or its main thread has ended), the lock on the file open as `descriptor` decides.
   private func isRunning(_ record: RunRecord, _ descriptor: Int32) -> Bool {
     guard record.ended == nil else { return false }
     if let isRunning = record.identity.isRunning(seenBy: own) { return isRunning && !wasReplaced(record) }
@@ -113,8 +118,9 @@ package struct BlackBoxDirectory: Sendable {
     return fcntl(descriptor, F_GETLK, &lock) == 0 && lock.l_type != Int16(F_UNLCK)
   }
 
-  /// Whether the process of `record` has gone on without it, as another program or as the same one anew (execve(2)): it is
-  /// this process, whose own file this is not, or has left a later file. Opens and closes files, which takes locks on them away.
+  /// Whether the process of `record` continued without this run, by executing a program (execve(2)): it is this
+  /// process, whose own file is another one, or it has left a later file. Opens and closes files, which releases this
+  /// process's locks on them.
   package func wasReplaced(_ record: RunRecord) -> Bool {
     if record.identity == own { return true }
     let suffix = "-\(record.identity.process)."
@@ -127,31 +133,31 @@ package struct BlackBoxDirectory: Sendable {
     }
   }
 
-  /// What there is of a run's stalls.
+  /// The stalls of a run.
   package struct RunStalls: Sendable {
-    /// Those that can be read.
+    /// The readable files.
     package var saved: [SavedStall] = []
-    /// A sentence for each file that may be one of the run's and cannot be read. What is damaged in the middle of a file is
-    /// found by who reads it.
+    /// A sentence for each file that might belong to the run and cannot be read. Damage in the middle of a file is
+    /// found only when the whole file is read.
     package var problems: [String] = []
-    /// Whether a stall has no end, as far as can be seen: also one of a file that cannot be read.
+    /// Whether a stall has no end, as far as is known. Includes stalls in unreadable files.
     package var hasOpen = false
   }
 
-  /// How much of a file is looked at to find whose it is and whether its stall has ended. The recorder writes both there
-  /// before anything else.
+  /// Bytes at the start of a file that are searched for its owner and for the end of its stall. The recorder writes
+  /// both before anything else.
   private static let headBytes = 64 << 10
-  /// Older versions wrote the end at the end.
+  /// Bytes at the end of a file that are searched for the end of its stall, which older versions wrote last.
   private static let tailBytes = 16 << 10
 
-  /// The stalls of the run `record`.
+  /// Returns the stalls of the run `record`.
   ///
-  /// No file is read in whole: a run may leave more than fits into the memory of the next one, and in a container, where
-  /// every service has the same process id, each file may be any run's.
+  /// No file is read completely. A run can leave more data than fits into memory. In a container, where every service
+  /// has the same process ID, each file might belong to any run.
   package func stalls(of record: RunRecord) -> RunStalls {
     let (suffix, first) = ("-\(record.identity.process)-", "culprit-\(record.since.fileNamePart)")
     var found = RunStalls()
-    // The time in a name is when the stall began, or the run where that is later.
+    // The time in a file name is the start of the stall or of the run, whichever is later.
     for name in (try? names([".stall"]))?.filter({ $0.contains(suffix) && $0 >= first }) ?? [] {
       guard let descriptor = open(name, O_RDONLY) else { continue }
       defer { close(descriptor) }
@@ -169,10 +175,10 @@ package struct BlackBoxDirectory: Sendable {
           found.problems += file.problems.prefix(1).map { "\(path)/\(name): \($0)" }
           continue
         }
-        // The process id may have been used before.
+        // Process IDs are reused.
         guard process.id == record.identity.process, process.watchedSince == record.since else { continue }
         let stalls = file.recording.stalls
-        // A file that was cut before its stall has none.
+        // A file that was truncated before its stall contains no stall.
         let isUnended = stalls.isEmpty ? !isWhole : stalls.contains { !$0.hasEnded }
         let isOpen = isUnended && !hasEnd()
         let bytes = min(SmallFile.size(descriptor), Self.stallBytesMax)
@@ -186,18 +192,18 @@ package struct BlackBoxDirectory: Sendable {
     return found
   }
 
-  /// The largest `.stall` file that is read.
+  /// Maximum size of a `.stall` file that is read.
   static let stallBytesMax = 64 << 20
 
-  /// What the `.stall` file that is open as `descriptor` holds, and the number that its records have; `nil` when it cannot be
-  /// read.
+  /// Reads the `.stall` file open as `descriptor`. Returns its content and the tag of its records, or `nil` if it
+  /// cannot be read.
   package func stall(_ descriptor: Int32) -> (file: StallFile, tag: UInt16)? {
     SmallFile.bytes(descriptor, max: Self.stallBytesMax)
       .flatMap { try? StallFile(bytes: $0, samples: Stall.samplesForReport) }
       .map { ($0, $0.tag) }
   }
 
-  /// The `.stall` file `name`; `nil` when it cannot be read.
+  /// Reads the `.stall` file `name`; `nil` if it cannot be read.
   package func stall(_ name: String) -> StallFile? {
     guard let descriptor = open(name, O_RDONLY) else { return nil }
     defer { close(descriptor) }
@@ -207,11 +213,11 @@ package struct BlackBoxDirectory: Sendable {
 
 /// A directory, or a file in it, cannot be read.
 package struct BlackBoxError: Error, CustomStringConvertible {
-  /// Where it is.
+  /// The path of the directory or file.
   package var path: String
-  /// The error number.
+  /// The error number (errno(3)).
   package var number: Int32
 
-  /// The error as a sentence without its end.
+  /// A message without a final period.
   package var description: String { "\(path): \(String(cString: strerror(number)))" }
 }

@@ -1,6 +1,7 @@
-/// Where the control groups of a process are (cgroups(7)).
+/// Finds the control group directories of a process (cgroups(7)).
 package enum ControlGroups {
-  /// The same of this process.
+  /// Returns the directories of this process's group that `controller` counts for, and of its ancestors, the nearest
+  /// first.
   package static func directories(of controller: String) -> [String] {
     directories(
       of: controller,
@@ -9,16 +10,16 @@ package enum ControlGroups {
     )
   }
 
-  /// The directories of the group that `controller` counts for, and of those that contain it, the nearest first.
+  /// Returns the directories of the group that `controller` counts for, and of its ancestors, the nearest first.
   ///
-  /// Only groups of version 2 count what is killed in groups below them, and not even those when the hierarchy is mounted with
-  /// memory_localevents: without that the groups above say nothing about this process, and are left out where memory is counted.
+  /// Ancestors are left out for the memory controller if they do not count kills in their descendants. They count them
+  /// only in version 2, and only if the hierarchy is mounted without memory_localevents.
   ///
   /// - Parameters:
-  ///   - controller: "memory", "cpu".
-  ///   - groups: `/proc/self/cgroup`: `0::/path` (version 2), `4:memory:/path` (version 1).
-  ///   - mounts: `/proc/self/mountinfo`: `36 35 98:0 /root /mount options - cgroup2 source options`.
-  /// - Returns: Their paths.
+  ///   - controller: The controller, "memory" or "cpu".
+  ///   - groups: The content of `/proc/PID/cgroup`: `0::/path` (version 2), `4:memory:/path` (version 1).
+  ///   - mounts: The content of `/proc/PID/mountinfo`: `36 35 98:0 /root /mount options - cgroup2 source options`.
+  /// - Returns: The paths of the directories.
   package static func directories(of controller: String, groups: String, mounts: String) -> [String] {
     var found: [String] = []
     for line in groups.split(separator: "\n") {
@@ -34,10 +35,10 @@ package enum ControlGroups {
           ? fields[dash + 1] == "cgroup2"
           : fields[dash + 1] == "cgroup" && fields[dash + 3].split(separator: ",").contains(controller[...])
         let root = fields[3] == "/" ? "" : unescaped(fields[3])
-        // A container sees a part of the tree; what is outside it cannot be read.
+        // A container sees only a part of the tree.
         guard isIts, "\(parts[2])/".hasPrefix(root + "/") else { continue }
         let isLocal = fields[dash + 3].split(separator: ",").contains("memory_localevents")
-        // A quota holds for groups below, whoever counts.
+        // A CPU quota applies to all descendants in both versions.
         let countsBelow = controller == "cpu" || (isSecond && !isLocal)
         var rest = parts[2].dropFirst(root.count).split(separator: "/")
         while true {
@@ -51,7 +52,8 @@ package enum ControlGroups {
     return found
   }
 
-  /// A path of mountinfo as it is: blanks, tabs, line feeds and backslashes are written as three octal digits (proc(5)).
+  /// Decodes a path of mountinfo, in which blanks, tabs, line feeds and backslashes are written as three octal digits
+  /// (proc(5)).
   private static func unescaped(_ path: Substring) -> String {
     var parts = path.split(separator: "\\", omittingEmptySubsequences: false)[...]
     var text = parts.popFirst().map(String.init) ?? ""

@@ -1,36 +1,36 @@
 import CulpritStallRecord
 import Glibc
 
-/// Everything that runs of services have left in a directory, for who looks at it from outside.
+/// All files that service runs have left in a directory, as seen by another process.
 package struct Inventory: Sendable {
   /// The runs, in order of time.
   package private(set) var runs: [Run] = []
-  /// Files with stalls of runs that are not there, in order of time.
+  /// Stall files without a run record, in order of time.
   package private(set) var otherStalls: [Stalls] = []
-  /// A sentence for each file that cannot be read, or only in part.
+  /// A sentence for each file that is damaged or cannot be read.
   package private(set) var problems: [String] = []
 
-  /// A run that left something.
+  /// A run with its record and stalls.
   package struct Run: Sendable {
-    /// The name of its file.
+    /// The name of the run's file.
     package let name: String
-    /// What the file says.
+    /// The content of the run's file.
     package let record: RunRecord
-    /// Whether it goes on.
+    /// Whether the run continues.
     package let isRunning: Bool
-    /// How it ended: as it was told, or judged now. `nil` while it goes on.
+    /// How the run ended, as reported earlier or as judged now. `nil` while the run continues.
     package let verdict: RunVerdict?
-    /// Its files with stalls, in order of time.
+    /// The stall files of the run, in order of time.
     package let stalls: [Stalls]
   }
 
-  /// What a `.stall` file says of its stalls, without their samples.
+  /// The stalls of a `.stall` file, without their samples.
   package struct Stalls: Sendable {
-    /// The name of the file.
+    /// The file name.
     package let name: String
-    /// How long each of them lasted, as far as is known, and whether it ended.
+    /// The duration of each stall, as far as it is known, and whether the stall has ended.
     package let stalls: [(duration: Duration, hasEnded: Bool)]
-    /// When the first of them began; `nil` where there is none.
+    /// The start of the earliest stall; `nil` if the file has none.
     fileprivate let began: WallTime?
 
     fileprivate init(name: String, _ stalls: [Stall]) {
@@ -40,17 +40,17 @@ package struct Inventory: Sendable {
     }
   }
 
-  /// Which run a file with stalls belongs to.
+  /// The identity of the run that wrote a stall file.
   private struct Owner: Hashable {
     var process: Int32
     var since: WallTime
   }
 
-  /// What is in the directory at `path`.
+  /// Reads the directory at `path`.
   ///
-  /// Not for a process that has a file there itself: closing what it has locked takes the lock away.
+  /// Must not be called by a process that has a file in the directory: closing the file would release the lock on it.
   ///
-  /// - Throws: Why the directory cannot be read.
+  /// - Throws: ``BlackBoxError`` if the directory cannot be read.
   package init(path: String) throws(BlackBoxError) {
     let box = BlackBoxDirectory(path: path)
     var records: [(name: String, record: RunRecord, isRunning: Bool)] = []
@@ -66,7 +66,7 @@ package struct Inventory: Sendable {
     var stalls: [Owner: [Stalls]] = [:]
     var others: [Stalls] = []
     let owners = Set(records.map { Owner(process: $0.record.identity.process, since: $0.record.since) })
-    // Also those that somebody has given another name, as commands that read stalls do.
+    // Includes renamed files, as the commands that read stalls do.
     for name in try box.names([".stall"], beginningWith: "") {
       problems += Self.problems(name, in: box) { descriptor in
         guard let bytes = SmallFile.bytes(descriptor, max: BlackBoxDirectory.stallBytesMax) else {
@@ -108,13 +108,14 @@ package struct Inventory: Sendable {
     }
   }
 
-  /// By the stalls themselves: only names of a watchdog's tell when they began.
+  /// Sorts by the start of the stalls, because only names given by a watchdog contain it.
   private static func inOrderOfTime(_ files: [Stalls]) -> [Stalls] {
     func key(_ file: Stalls) -> (UInt64, String) { (file.began?.nanosecondsSince1970 ?? .max, file.name) }
     return files.sorted { key($0) < key($1) }
   }
 
-  /// Lets `body` read the file `name`. Returns what it finds wrong, or why the file cannot be read.
+  /// Opens the file `name` and passes it to `body`. Returns the problems that `body` finds, or the reason why the file
+  /// cannot be opened.
   private static func problems(_ name: String, in box: BlackBoxDirectory, _ body: (Int32) -> [String]) -> [String] {
     errno = 0
     guard let descriptor = box.open(name, O_RDONLY) else {

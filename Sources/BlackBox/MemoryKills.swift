@@ -1,33 +1,32 @@
-/// How many processes of a control group the kernel has killed for want of memory.
+/// The number of processes in a control group that the kernel has killed because memory was exhausted.
 package struct MemoryKills: Hashable, Sendable {
   /// The group's directory, or `/proc/vmstat` for the whole machine.
   package var path: String
-  /// The directory's inode: a service that is started again may get a new group of the same name, which counts from zero.
+  /// The directory's inode. A restarted service might get a new group with the same name, whose count starts from zero.
   package var inode: UInt64
-  /// The count.
   package var count: UInt64
 
-  /// `count` kills in the group at `path`.
+  /// Creates a count for the group at `path`.
   package init(path: String, inode: UInt64, count: UInt64) {
     self.path = path
     self.inode = inode
     self.count = count
   }
 
-  /// What has become of the counts since.
+  /// A change of the counts.
   package enum Change: Hashable, Sendable {
-    /// Nothing, as far as can be seen.
+    /// No known change.
     case none
-    /// More in the group itself.
+    /// The count of the process's own group has increased.
     case inOwnGroup
-    /// More in a group that contains it, which is gone, or on the machine.
+    /// The count of the machine, or of an ancestor of the group, has increased, and the group is gone.
     case above
   }
 
-  /// The machine's count (proc(5), `oom_kill`).
+  /// The file with the machine's count (proc(5), `oom_kill`).
   package static let machine = "/proc/vmstat"
 
-  /// The counts of this process's group, of those that contain it, and of the machine.
+  /// Returns the counts of this process's group, of its ancestors, and of the machine.
   package static func ofThisProcess() -> [MemoryKills] {
     counts(
       groups: SmallFile.text("/proc/self/cgroup") ?? "",
@@ -36,11 +35,11 @@ package struct MemoryKills: Hashable, Sendable {
     )
   }
 
-  /// The same of a process with this `/proc/self/cgroup` and `/proc/self/mountinfo`.
+  /// Returns the counts for a process with the given content of `/proc/PID/cgroup` and `/proc/PID/mountinfo`.
   static func counts(groups: String, mounts: String, machine: String) -> [MemoryKills] {
     var found: [MemoryKills] = []
     for directory in ControlGroups.directories(of: "memory", groups: groups, mounts: mounts) {
-      // A group for which the memory controller is not enabled has no count: its processes belong to the next one above.
+      // A group without the memory controller has no count. Its processes are counted in the nearest ancestor.
       guard let count = count(in: directory, isOwn: found.isEmpty), let inode = SmallFile.inode(directory) else {
         continue
       }
@@ -50,18 +49,19 @@ package struct MemoryKills: Hashable, Sendable {
     return found
   }
 
-  /// Whether `path` is one of the kernel's: a directory below `groups`, or `machine`. Any user can write a file with other paths, and
+  /// Whether `path` is a directory below `groups`, or `machine`. Any user can write a file with other paths, and
   /// opening a path can have side effects.
   private static func isKernels(_ path: String, groups: String, machine: String) -> Bool {
     path == machine || "\(path)/".hasPrefix("\(groups)/") && !path.split(separator: "/").contains("..")
   }
 
-  /// Returns the change of `counts`, by the nearest group that still exists. Ignores counts with other paths than the kernel's.
+  /// Returns the change of `counts`, by the nearest group that still exists. Ignores counts whose paths are not the
+  /// kernel's.
   ///
   /// - Parameters:
-  ///   - counts: The counts, as a file has them.
-  ///   - groups: Where the kernel's control groups are.
-  ///   - machine: The machine's count.
+  ///   - counts: The counts read from a run's file.
+  ///   - groups: The mount point of the kernel's control groups.
+  ///   - machine: The file with the machine's count.
   /// - Returns: The change.
   package static func change(
     since counts: [MemoryKills],
@@ -79,14 +79,14 @@ package struct MemoryKills: Hashable, Sendable {
     return .none
   }
 
-  /// The count of the group at `path`: its own, without the groups below it, where it is this process's group and the kernel
-  /// has that (memory.events.local, since Linux 5.2; all that version 1 has).
+  /// Returns the count of the group at `path`. For this process's own group, the count excludes descendants if the
+  /// kernel supports this (memory.events.local, since Linux 5.2; always so in version 1).
   private static func count(in path: String, isOwn: Bool) -> UInt64? {
     if isOwn, let count = count(of: "\(path)/memory.events.local") { return count }
     return count(of: "\(path)/memory.events") ?? count(of: "\(path)/memory.oom_control")
   }
 
-  /// The number in the line "oom_kill 3" of the file at `path`.
+  /// Returns the number in the line "oom_kill 3" of the file at `path`.
   private static func count(of path: String) -> UInt64? {
     SmallFile.text(path, followsLinks: false)?.split(separator: "\n").first { $0.hasPrefix("oom_kill ") }
       .flatMap { UInt64($0.dropFirst(9)) }

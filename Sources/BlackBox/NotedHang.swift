@@ -1,27 +1,28 @@
 import CulpritStallRecord
 import Glibc
 
-/// A stall that the recorder of a run did not record, as the watchdog noted it in the run's file (observer_hang_notes.h).
+/// A stall that the watchdog noted in the run's file (observer_hang_notes.h) because the recorder had not recorded it.
 package struct NotedHang: Hashable, Sendable {
-  /// A stack, with the number of samples that showed it.
+  /// A stack and the number of samples with it.
   package struct SampledStack: Hashable, Sendable {
     package var samples: Int
     package var stack: Stack
   }
 
-  /// The watchdog's place for the source, and when the work began on its clock: together they identify the stall.
+  /// The source's slot in the watchdog and the start of the work on the watchdog's clock. Together they identify the
+  /// stall.
   var slot: UInt32
   var item: UInt64
   package var source: WatchedSource
   package var threadID: Int32
   package var threshold: Duration
-  /// When the work began.
+  /// The start of the work.
   package var began: WallTime
-  /// How long it had taken when it was noted last.
+  /// The age of the work at the last note.
   package var age: Duration
   package var stacks: [SampledStack] = []
 
-  /// The values of a "hang" line.
+  /// Parses the values of a "hang" line.
   init?(_ value: Substring) {
     let parts = value.split(separator: " ", maxSplits: 7, omittingEmptySubsequences: false)
     let numbers = parts.prefix(7).compactMap { UInt64($0) }
@@ -34,7 +35,7 @@ package struct NotedHang: Hashable, Sendable {
     threadID = Int32(clamping: numbers[6])
   }
 
-  /// Whether `parts`, the first values of a line, are about this one.
+  /// Whether the line with the values `parts` refers to this hang.
   func isMeant(by parts: some Collection<Substring>) -> Bool {
     let numbers = parts.prefix(2).map { UInt64($0) }
     return numbers == [UInt64(slot), item]
@@ -46,7 +47,7 @@ package struct NotedHang: Hashable, Sendable {
     return stall.source == source && abs(distance) < 2_000_000_000
   }
 
-  /// Adds the stack that `parts` have, the values of a "stack" line from the third one on.
+  /// Adds the stack of a "stack" line. `parts` are the line's values from the third one on.
   mutating func add(stack parts: ArraySlice<Substring>) {
     let frames = parts.dropFirst(2).compactMap { part -> StackFrame? in
       let words = part.split(separator: ":")
@@ -68,7 +69,7 @@ package struct NotedHang: Hashable, Sendable {
 }
 
 extension RunRecord {
-  /// The lines that say which modules the process has.
+  /// Returns the lines that list `modules`.
   package func lines(of modules: [Module]) -> String {
     modules.map { module in
       let mappings = module.mappings.map { mapping in
@@ -85,7 +86,7 @@ extension RunRecord {
 
   private func hexadecimal(_ byte: UInt8) -> String { (byte < 16 ? "0" : "") + String(byte, radix: 16) }
 
-  /// The module of a "module" line with `value`.
+  /// Parses the value of a "module" line.
   static func module(_ value: Substring) -> Module? {
     let parts = value.split(separator: " ", maxSplits: 3)
     guard parts.count == 4 else { return nil }
@@ -108,7 +109,7 @@ extension RunRecord {
     )
   }
 
-  /// The files that the recorder would have made of the stalls that were only noted, by their names.
+  /// The file names and contents that the recorder would have written for the noted stalls.
   package var filesOfNotedHangs: [(name: String, bytes: [UInt8])] {
     let process = ObservedProcess(
       id: identity.process,
@@ -119,7 +120,7 @@ extension RunRecord {
     )
     return hangs.enumerated()
       .map { index, hang in
-        // Numbers that no recorder has reached.
+        // Above the numbers that recorders assign.
         let id = UInt64(1) << 32 + UInt64(index)
         let time = max(hang.began.nanosecondsSince1970, since.nanosecondsSince1970)
         let name = "culprit-\(WallTime(nanosecondsSince1970: time).fileNamePart)-\(process.id)-\(id).stall"
@@ -135,7 +136,7 @@ extension RunRecord {
 }
 
 extension NotedHang {
-  /// The content of a `.stall` file.
+  /// Returns the content of a `.stall` file.
   fileprivate func file(id: UInt64, of process: ObservedProcess, _ modules: [Module]) -> [UInt8] {
     let stall = Stall(
       id: id,
@@ -154,7 +155,7 @@ extension NotedHang {
       records += StallFileWriter.record(of: sampled.stack, index: index)
       for _ in 0..<sampled.samples {
         number += 1
-        // When each was taken is not known.
+        // The times of the samples are unknown. They are spread evenly.
         let sample = Sample(age: age / count * number, stack: index, outcome: .captured, cpuTime: nil)
         records += StallFileWriter.record(of: sample, stallID: id)
       }

@@ -1,50 +1,50 @@
 import CulpritStallRecord
 
-/// What a run of a service wrote about itself: a `.run` file.
+/// The content of a `.run` file, which a service run writes about itself.
 ///
-/// Lines of a word and a value, each with a checksum and a line feed: a file that was cut off or damaged has what its whole lines
-/// say. The checksum is " #" and eight hexadecimal digits, the CRC-32 of the file's number (eight digits, too) and what is before it
-/// in the line: lines of another file are none of this one. The first line has the number; for its own checksum it is 0. A line with
-/// a word that is not known is a newer version's, and left out.
+/// Each line consists of a word, a value and a checksum. The complete lines of a truncated or damaged file remain
+/// valid. The checksum is " #" and eight hexadecimal digits: the CRC-32 of the file's number, also as eight digits, and
+/// the preceding part of the line. Lines from other files therefore fail the check. The first line contains the number
+/// and uses 0 for its own checksum. Lines with unknown words come from newer versions and are ignored.
 package struct RunRecord: Hashable, Sendable {
-  /// Tells the file's lines from those of other files.
+  /// A random number that distinguishes the file's lines from those of other files.
   package var number = UInt32.random(in: 1 ... .max)
-  /// Who it is.
+  /// The identity of the process.
   package var identity: ProcessIdentity
-  /// The path of its executable.
+  /// The path of the executable.
   package var executable: String
-  /// When its watchdog was started: what the process records of its `.stall` files say, too.
+  /// The start of the watchdog, which the process records of the run's `.stall` files also contain.
   package var since: WallTime
-  /// How many processes had been killed for want of memory by then, the nearest group first.
+  /// The numbers of processes killed because memory was exhausted, at the start of the run; the nearest group first.
   package var memoryKills: [MemoryKills]
-  /// The fatal signal that it noted, if it did.
+  /// The fatal signal that the run recorded.
   package var crash: Crash?
-  /// When SIGTERM ended it, for which the service had no handler, if it did.
+  /// The time at which SIGTERM, without a handler of the service, ended the run.
   package var terminated: WallTime?
-  /// When it ended in an orderly way, if it did.
+  /// The time at which the run ended in an orderly way.
   package var ended: WallTime?
-  /// What was told of it, once it has been.
+  /// The name of the reported verdict; `nil` before it has been reported.
   package var told: String?
-  /// The stalls without an end that its recorder had not recorded.
+  /// The unfinished stalls that the recorder had not recorded.
   package var hangs: [NotedHang] = []
-  /// The modules at its start; empty if they were not written.
+  /// The modules at the start of the run; empty if they were not written.
   package var modules: [Module] = []
 
   /// A fatal signal.
   package struct Crash: Hashable, Sendable {
-    /// Its number.
+    /// The signal number.
     package var signal: Int32
-    /// The process that sent it; 0 when it came from a fault.
+    /// The sending process; 0 for a fault.
     package var sender: Int32
 
-    /// The signal `signal`, sent by `sender`.
+    /// Creates the signal `signal`, sent by `sender`.
     package init(signal: Int32, sender: Int32) {
       self.signal = signal
       self.sender = sender
     }
   }
 
-  /// A run that goes on.
+  /// Creates the record of a run that continues.
   package init(identity: ProcessIdentity, executable: String, since: WallTime, memoryKills: [MemoryKills]) {
     self.identity = identity
     self.executable = executable
@@ -54,7 +54,7 @@ package struct RunRecord: Hashable, Sendable {
 
   private static let firstLine = "culprit-run 1"
 
-  /// The file of a run that goes on.
+  /// The initial content of the file.
   package var text: String {
     var lines = [
       "process \(identity.process)", "start \(identity.start)", "boot \(identity.boot)",
@@ -64,33 +64,33 @@ package struct RunRecord: Hashable, Sendable {
     return Self.checked("\(Self.firstLine) \(Self.digits(number))", 0) + lines.map { checked($0) }.joined()
   }
 
-  /// The line that is added when it ends in an orderly way.
+  /// Returns the line that records an orderly end.
   package func end(at time: WallTime) -> String { checked("ended \(time.nanosecondsSince1970)") }
 
-  /// The line that is added when it has been told how it ended.
+  /// Returns the line that records the reported verdict.
   package func told(_ verdict: RunVerdict) -> String { checked("told \(verdict.name)") }
 
-  /// `line` with its checksum and a line feed.
+  /// Returns `line` with its checksum and a line feed.
   func checked(_ line: String) -> String { Self.checked(line, number) }
 
   private static func checked(_ line: String, _ number: UInt32) -> String {
     "\(line) #\(digits(CRC32.checksum(Array((digits(number) + line).utf8)[...])))\n"
   }
 
-  /// `number` in eight hexadecimal digits.
+  /// Returns `number` as eight hexadecimal digits.
   private static func digits(_ number: UInt32) -> String {
     let digits = String(number, radix: 16)
     return String(repeating: "0", count: 8 - digits.count) + digits
   }
 
-  /// `line` without its checksum; `nil` when that is not right for the file `number`.
+  /// Returns `line` without its checksum; `nil` if the checksum is wrong for the file `number`.
   private static func content(_ line: Substring, _ number: UInt32) -> Substring? {
     guard let mark = line.lastIndex(of: "#"), mark > line.startIndex else { return nil }
     let content = line[..<line.index(before: mark)]
     return checked(String(content), number).dropLast() == line ? content : nil
   }
 
-  /// The run that the content `text` of a file describes; `nil` when it describes none.
+  /// Parses the content of a file. Returns `nil` if it does not identify a run.
   package init?(text: String) {
     guard let end = text.lastIndex(of: "\n") else { return nil }
     let lines = text[..<end].split(separator: "\n")
@@ -110,7 +110,7 @@ package struct RunRecord: Hashable, Sendable {
       read(word, line.dropFirst(word.count + 1))
       words.insert(word)
     }
-    // Without one of these it could be taken for another run.
+    // A record without one of these might be mistaken for another run's.
     guard words.isSuperset(of: ["process", "start", "boot", "namespace", "since"]), identity.process > 0 else {
       return nil
     }
@@ -149,16 +149,16 @@ package struct RunRecord: Hashable, Sendable {
     }
   }
 
-  /// As many as are noted at a time (`NOTED_MAX` of hang_notes.c).
+  /// Maximum number of noted hangs at a time (`NOTED_MAX` of hang_notes.c).
   private static let hangsMax = 32
 
-  /// `text` without what would end a line.
+  /// Returns `text` with control characters, which include line feeds, replaced.
   static func line(_ text: String) -> String {
     String(String.UnicodeScalarView(text.unicodeScalars.map { $0.value < 32 ? "?" : $0 }))
   }
 }
 
 extension WallTime {
-  /// The time as names of files have it: they sort by it.
+  /// The time as part of a file name. Such names sort by time.
   package var fileNamePart: String { description.filter { $0 != "-" && $0 != ":" } }
 }

@@ -2,30 +2,30 @@ import CulpritStallRecord
 
 /// How a run of a service ended.
 package enum RunVerdict: Hashable, Sendable, CustomStringConvertible {
-  /// In an orderly way: its watchdog was stopped, it returned from `main` or called exit(3), or its process has gone on as
-  /// another program (execve(2)) while nothing was stuck.
+  /// The run ended in an orderly way: its watchdog was stopped, it returned from `main` or called exit(3), or its
+  /// process executed another program (execve(2)) while no work was stalled.
   case cleanExit
-  /// By SIGTERM, for which the service had no handler, while nothing was stuck.
+  /// SIGTERM, without a handler of the service, ended the run while no work was stalled.
   case terminated
-  /// In mid-stall: it was killed, ended by a signal that was sent, or replaced by another program, while work was stuck.
+  /// The run was killed, ended by a signal from another process, or replaced by another program while work was stalled.
   case fatalHang
-  /// By a signal that left no trace (SIGKILL, mostly) or by _exit(2), while nothing was stuck.
+  /// The run ended without a trace while no work was stalled, usually by SIGKILL or _exit(2).
   case killed
-  /// By this signal, which came from a fault of its own or from itself (abort(3)).
+  /// The signal `signal` ended the run. It came from a fault or from the process itself (abort(3)).
   case crash(signal: Int32)
-  /// The kernel killed it for want of memory.
+  /// The kernel killed the run because memory was exhausted.
   case outOfMemory
-  /// The machine went down, or was started anew, before it had ended.
+  /// The machine stopped or restarted before the run ended.
   case machineGone
 
-  /// Judges a run that is over.
+  /// Judges a run that has ended.
   ///
   /// - Parameters:
-  ///   - run: What it wrote about itself.
+  ///   - run: The record of the run.
   ///   - hasOpenStall: Whether one of its stalls has no end.
-  ///   - boot: The boot id of now.
-  ///   - memoryKills: Where the kernel has killed for want of memory since the run began.
-  ///   - wasReplaced: Whether the process has gone on without it.
+  ///   - boot: The current boot ID.
+  ///   - memoryKills: The change of the kernel's counts of memory kills since the start of the run.
+  ///   - wasReplaced: Whether the process continued without the run.
   package init(
     of run: RunRecord,
     hasOpenStall: Bool,
@@ -40,24 +40,24 @@ package enum RunVerdict: Hashable, Sendable, CustomStringConvertible {
     } else if run.identity.boot != boot {
       self = .machineGone
     } else if let crash = run.crash {
-      // systemd ends what hangs by SIGABRT. Who calls abort(3) has found something wrong with itself.
+      // systemd ends hung services with SIGABRT. A process that calls abort(3) itself has detected an error.
       let isSent = crash.sender != 0 && crash.sender != run.identity.process
       self = hasOpenStall && isSent ? .fatalHang : .crash(signal: crash.signal)
     } else if wasReplaced {
-      // Nobody has killed it: the process lived on.
+      // The process was not killed; it continued.
       self = hasOpenStall ? .fatalHang : .cleanExit
     } else if memoryKills == .inOwnGroup {
       self = .outOfMemory
     } else if hasOpenStall {
       self = .fatalHang
     } else {
-      // A group that contains that of the service, which is gone by now: others in it may have been killed. But this
-      // one has been killed by somebody, too.
+      // The kernel killed a process in an ancestor of the service's group, which no longer exists. The victim might be
+      // another process, but this run was killed too.
       self = memoryKills == .above ? .outOfMemory : .killed
     }
   }
 
-  /// Its name in files.
+  /// The name of the verdict in files.
   var name: String {
     switch self {
     case .cleanExit: "clean-exit"
@@ -70,7 +70,7 @@ package enum RunVerdict: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// The verdict that is called `name` in files.
+  /// Creates the verdict with the name `name` in files. Returns `nil` for an unknown name.
   init?(name: String) {
     switch name {
     case "clean-exit": self = .cleanExit

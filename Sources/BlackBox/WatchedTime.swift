@@ -2,13 +2,13 @@ import CulpritStallRecord
 import Glibc
 
 extension BlackBoxDirectory {
-  /// For how long services were watched that have left the records of their runs here, all runs together.
+  /// Returns the total time for which the services with records in this directory were watched.
   ///
   /// - Parameters:
-  ///   - now: The end of runs that go on.
-  ///   - counted: How much of the time between two moments counts.
-  /// - Returns: The time; `nil` where there is no record, or where that of a run cannot be read or does not say when it ended:
-  ///   it was killed.
+  ///   - now: The end of runs that continue.
+  ///   - counted: Returns the part of the time between two moments that counts.
+  /// - Returns: The total; `nil` if there is no record, or if a record is unreadable or has no end because its run
+  ///   was killed.
   package func watchedTime(until now: WallTime, _ counted: (WallTime, WallTime) -> Duration) -> Duration? {
     guard let names = try? names([".run", ".told"]), !names.isEmpty else { return nil }
     var watched = Duration.zero
