@@ -1,27 +1,25 @@
-/// Where an export goes, in pieces: it is never in memory as a whole.
+/// Buffers the bytes of an export and passes them on in pieces, so that an export is never in memory as a whole.
 package final class ByteSink {
-  /// What is written at once.
+  /// The buffered size that triggers a write, in bytes.
   private static let pieceBytes = 64 << 10
 
   private var pending: [UInt8] = []
   private let out: ([UInt8]) throws -> Void
 
-  /// Writes to `out`.
+  /// Creates a sink that passes its bytes to `out`.
   package init(_ out: @escaping ([UInt8]) throws -> Void) { self.out = out }
 
-  /// Writes `text`.
   package func write(_ text: String) throws {
     pending.append(contentsOf: text.utf8)
     if pending.count >= Self.pieceBytes { try flush() }
   }
 
-  /// Writes `bytes`.
   package func write(_ bytes: some Collection<UInt8>) throws {
     pending.append(contentsOf: bytes)
     if pending.count >= Self.pieceBytes { try flush() }
   }
 
-  /// Writes what each of `elements` is in `text`, with commas between them, as an array of JSON.
+  /// Writes a JSON array whose elements are the results of `text`, which must be JSON values.
   func writeArray<Element>(_ elements: some Sequence<Element>, _ text: (Element) -> String) throws {
     try write("[")
     var isFirst = true
@@ -33,7 +31,7 @@ package final class ByteSink {
     try write("]")
   }
 
-  /// Hands over what has not been.
+  /// Writes the buffered bytes.
   package func flush() throws {
     guard !pending.isEmpty else { return }
     try out(pending)

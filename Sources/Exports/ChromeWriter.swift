@@ -1,10 +1,10 @@
 import CulpritBlame
 import CulpritStallRecord
 
-/// Trace events ("Trace Event Format"): each stall is a slice on a track of its own, with the functions below it, each as long as it
-/// was on consecutive stacks.
+/// Writes the Trace Event Format. Each stall gets its own track. Its slice contains the slices of its functions, each
+/// of which covers consecutive stacks with the function.
 ///
-/// Times are those of day, in whole microseconds: a `Double` holds these exactly.
+/// Times are wall-clock times in whole microseconds, which a `Double` represents exactly.
 struct ChromeWriter: ExportWriter {
   static let tellsBlame = true
 
@@ -21,7 +21,8 @@ struct ChromeWriter: ExportWriter {
   private var hasBegun = false
   private var pieces: [Int: Piece] = [:]
 
-  /// What is said of a frame where its slice begins and where it ends. Some readers find the slice that ends by its name.
+  /// The JSON members of a frame's begin and end events. End events repeat the name because some readers match events
+  /// by name.
   private struct Piece {
     var begin: String
     var end: String
@@ -62,7 +63,8 @@ struct ChromeWriter: ExportWriter {
     try sink.flush()
   }
 
-  /// The number of the track of `thread` in `stall`: another stall of the same thread may be at the same time.
+  /// Returns the track of `thread` for `stall`. Each stall has a separate track because another stall of the thread can
+  /// overlap it.
   private mutating func thread(
     _ thread: ObservedThread,
     _ stall: ExportedStall,
@@ -86,13 +88,13 @@ struct ChromeWriter: ExportWriter {
     if let age = stall.hangAge {
       try event("i", place, stall, age, "\"cat\":\"stall\",\"s\":\"t\",\"name\":\"became a hang\"")
     }
-    // The functions of the slices that are open, and how they end.
+    // The functions of the open slices, and the members of their end events.
     var open: [(function: Int, end: String)] = []
     var position = begin
     for segment in track.segments where segment.end > segment.begin {
       let frames = stacks.stacks[segment.stack]
       var common = zip(open, frames).prefix { $0.function == stacks.frames[$1].function }.count
-      // Nobody knows what was between them.
+      // The stack in a gap between two segments is unknown.
       if segment.begin > position { common = 0 }
       for slice in open[common...].reversed() { try event("E", place, stall, position, slice.end) }
       open.removeSubrange(common...)
@@ -108,7 +110,7 @@ struct ChromeWriter: ExportWriter {
     try event("E", place, stall, end, "\"name\":\(name)")
   }
 
-  /// A thread that was captured once, when the stall was declared.
+  /// Writes an instant event for a thread that was captured once, when the stall was declared.
   private mutating func write(
     _ other: ThreadSample,
     _ stack: Int,
@@ -180,7 +182,7 @@ struct ChromeWriter: ExportWriter {
 }
 
 extension CodeOwner {
-  /// Whose code it is, in a word.
+  /// The category of trace events.
   var code: String {
     switch self {
     case .own, .entry: "own"

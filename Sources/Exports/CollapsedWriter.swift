@@ -1,13 +1,15 @@
 import CulpritStallRecord
 
-/// A line for each stack: its functions from the outermost on, with semicolons between them, and its milliseconds.
+/// Writes one line per stack: the functions from the outermost one, separated by semicolons, and the time in
+/// milliseconds.
 ///
-/// The first function is the source, so that several stalls make one graph. The milliseconds of a stall's stacks make up its own.
+/// The first function is the source, so that several stalls form one graph. The milliseconds of a stall's stacks add up
+/// to the stall's milliseconds.
 struct CollapsedWriter: ExportWriter {
   static let tellsBlame = false
 
   private let sink: ByteSink
-  /// The stacks in the order in which they came, as numbers of names.
+  /// The distinct stacks, as numbers of names, in the order of their first occurrence.
   private var order: [[Int]] = []
   private var milliseconds: [[Int]: UInt64] = [:]
   private var names: [String] = []
@@ -23,7 +25,7 @@ struct CollapsedWriter: ExportWriter {
     for track in stall.profile.tracks {
       for segment in track.segments { nanoseconds[segment.stack, default: 0] += segment.weight }
     }
-    // In the order of the stacks, so that the same stall makes the same file.
+    // A fixed order makes the export reproducible.
     let weights = nanoseconds.sorted { $0.key < $1.key }
     let root = number(stall.source)
     for (weight, whole) in zip(weights, Self.rounded(weights.map(\.value))) where whole > 0 {
@@ -41,7 +43,8 @@ struct CollapsedWriter: ExportWriter {
     try sink.flush()
   }
 
-  /// `nanoseconds` in whole milliseconds whose sum is that of all, rounded: those with the largest remainders get one more.
+  /// Rounds `nanoseconds` to whole milliseconds whose sum equals the rounded total. The values with the largest
+  /// remainders are rounded up.
   static func rounded(_ nanoseconds: [UInt64]) -> [UInt64] {
     let unit: UInt64 = 1_000_000
     var whole = nanoseconds.map { $0 / unit }
@@ -66,7 +69,7 @@ struct CollapsedWriter: ExportWriter {
   }
 
   private mutating func number(_ name: String) -> Int {
-    // A semicolon would be two functions, as in Rust's "[u8; 4]".
+    // Semicolons separate functions. Names with semicolons exist, such as Rust's "[u8; 4]".
     let name = name.utf8.contains(UInt8(ascii: ";")) ? String(name.map { $0 == ";" ? ":" : $0 }) : name
     if let number = numbers[name] { return number }
     numbers[name] = names.count

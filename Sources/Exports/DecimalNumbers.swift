@@ -1,4 +1,4 @@
-/// `nanoseconds` in a unit of 10 to the power of `decimals` of them, as a decimal number without superfluous zeros: exact, where a
+/// Returns `nanoseconds` divided by 10 to the power of `decimals`, as an exact decimal number without trailing zeros. A
 /// `Double` would round.
 func decimal(_ nanoseconds: UInt64, _ decimals: Int) -> String {
   let digits = String(nanoseconds)
@@ -8,5 +8,5 @@ func decimal(_ nanoseconds: UInt64, _ decimals: Int) -> String {
   return padded.dropLast(decimals) + "." + fraction[...last]
 }
 
-/// A share from 0 to 1 with three decimals.
+/// Returns a share from 0 to 1 with up to three decimals.
 func decimal(share: Double) -> String { decimal(UInt64((min(1, max(0, share)) * 1000).rounded()), 3) }

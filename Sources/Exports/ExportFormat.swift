@@ -1,37 +1,37 @@
-/// A format that other programs read.
+/// A file format of other profiling tools.
 package enum ExportFormat: String, CaseIterable, Sendable {
-  /// A line for each stack: its functions, and its milliseconds (flamegraph.pl and its relatives).
+  /// One line per stack with its functions and milliseconds, for flamegraph.pl and compatible tools.
   case collapsed
-  /// JSON for speedscope.
+  /// Speedscope's JSON.
   case speedscope
-  /// profile.proto in gzip, for pprof and what reads it.
+  /// Gzipped profile.proto, for pprof and compatible tools.
   case pprof
-  /// JSON for the Firefox Profiler.
+  /// The Firefox Profiler's JSON.
   case firefox
-  /// Trace events in JSON, for Perfetto and chrome://tracing.
+  /// JSON trace events, for Perfetto and chrome://tracing.
   case chrome
-  /// Profiles of OpenTelemetry, in protobuf.
+  /// The OpenTelemetry profiles signal, in protobuf.
   case otlp
 
-  /// The format called `name`; "perfetto" is one of them, too.
+  /// Creates the format called `name`, which is a raw value or the alias "perfetto". Returns `nil` for other names.
   package init?(name: String) {
     self.init(rawValue: name == "perfetto" ? "chrome" : name)
   }
 
-  /// The endings of names that tell a format, in lower case.
+  /// File name suffixes and their formats, in lower case.
   package static let endings: [(text: String, format: ExportFormat)] = [
     (".folded", .collapsed), (".collapsed", .collapsed), (".txt", .collapsed), (".speedscope.json", .speedscope),
     (".speedscope", .speedscope), (".pb.gz", .pprof), (".pprof", .pprof), (".firefox.json", .firefox),
     (".trace.json", .chrome), (".otlp", .otlp), (".otlp.pb", .otlp),
   ]
 
-  /// The format that a file called `path` is expected to have; `nil` where its name does not tell.
+  /// Creates the format that the suffix of `path` implies. Returns `nil` when the suffix implies none.
   package init?(path: String) {
     let path = path.lowercased()
     guard let format = Self.endings.first(where: { path.hasSuffix($0.text) })?.format else { return nil }
     self = format
   }
 
-  /// Whether it is no text, and nothing for a terminal.
+  /// Whether the format is binary and unsuitable for a terminal.
   package var isBinary: Bool { self == .pprof || self == .otlp }
 }

@@ -3,11 +3,11 @@ import CulpritStallRecord
 
 /// A recording whose stalls are exported.
 final class ExportedRecording {
-  /// The process; `nil` when a damaged file has lost it.
+  /// The process; `nil` when a damaged file has lost its record.
   let process: ObservedProcess?
-  /// What was mapped into it.
+  /// The modules mapped into the process.
   let modules: [Module]
-  /// Its stacks and frames. There are more of them with each stall.
+  /// The stacks and frames. Each stall adds to them.
   let stacks: ProfileStacks
   private var names: [String?] = []
 
@@ -17,7 +17,7 @@ final class ExportedRecording {
     self.stacks = stacks
   }
 
-  /// "shop (process 4242)".
+  /// The executable's name and the process ID, as in "shop (process 4242)".
   var processName: String {
     guard let process else { return "a process that is not known" }
     return "\(executableName) (process \(process.id))"
@@ -29,40 +29,39 @@ final class ExportedRecording {
     return printable(path.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(path[path.index(after: $0)...]) } ?? path)
   }
 
-  /// What readers see of the frame at `place`: the name that reports have, with nothing in it that a terminal would obey.
+  /// Returns the display name of the frame at `place`, as in reports, without terminal control characters.
   func name(_ place: Int) -> String {
     if names.count <= place { names += [String?](repeating: nil, count: stacks.frames.count - names.count) }
     if let name = names[place] { return name }
-    // Readers would show nothing where nothing is to be seen.
+    // Invisible names would show as nothing in readers.
     let name = visible(printable(stacks.frames[place].resolved.displayName))
     names[place] = name
     return name
   }
 }
 
-/// A stall that is exported, and what was found out about it.
+/// An exported stall and its analysis.
 struct ExportedStall {
   let recording: ExportedRecording
   let profile: StallProfile
-  /// Who is to blame and why, for formats that have a place for it.
+  /// The analysis of the stall, for formats that can hold it.
   let blame: Blame?
 
-  /// The stall.
   var stall: Stall { profile.stall }
 
-  /// "event loop "http"".
+  /// The kind and name of the source, as in `event loop "http"`.
   var source: String { "\(stall.source.kind.description) \"\(printable(stall.source.name))\"" }
 
-  /// What tells it from all others.
+  /// The unique identifier of the stall.
   var id: String { stall.reportID(in: recording.process) }
 
-  /// "example-service (thread 4242)", or what of that is known.
+  /// Returns the known parts of a thread's name and number, as in "example-service (thread 4242)".
   func name(of thread: ObservedThread) -> String {
     guard thread.id != 0 else { return "no single thread" }
     return thread.name.isEmpty ? "thread \(thread.id)" : "\(printable(thread.name)) (thread \(thread.id))"
   }
 
-  /// What a thread did: "running", "waiting in futex".
+  /// Returns the activity of a thread, as in "running" or "waiting in futex".
   func state(_ activity: ThreadActivity) -> String? {
     switch activity {
     case .unknown: nil
@@ -79,12 +78,12 @@ struct ExportedStall {
     SystemCalls.name(of: call, architecture: recording.process?.architecture ?? "") ?? "system call \(call)"
   }
 
-  /// What the application had said of the work, as a number of its profile's; `nil` where it had said nothing.
+  /// Returns the application's label number `number` of the profile; `nil` if the label is empty.
   func label(_ number: Int32) -> String? {
     let label = profile.labels[Int(number)]
     return label.isEmpty ? nil : printable(label)
   }
 
-  /// The name of the function that is to blame; `nil` where none is.
+  /// The name of the culprit function; `nil` if no function is to blame.
   var culprit: String? { blame?.culprit.map { visible(printable($0.frame.displayName)) } }
 }

@@ -3,34 +3,35 @@ import CulpritStallRecord
 
 /// Writes one export of any number of stalls.
 protocol ExportWriter {
-  /// Whether it tells who is to blame, which takes some time to find out.
+  /// Whether the format needs the blame of each stall, which takes time to compute.
   static var tellsBlame: Bool { get }
-  /// Begins with the stalls of another recording.
+  /// Starts the stalls of another recording.
   mutating func begin(_ recording: ExportedRecording) throws
-  /// Writes a stall of the recording that was begun last.
+  /// Writes a stall of the current recording.
   mutating func add(_ stall: ExportedStall) throws
-  /// Writes the end.
+  /// Writes the end of the export.
   mutating func finish() throws
 }
 
-/// Turns recordings into a file that other programs read.
+/// Converts recordings to a file format of another profiling tool.
 ///
-/// Nothing is kept of a stall that has been written but its distinct stacks and names, and nothing is written before there is a stall.
+/// Only the distinct stacks and names of written stalls stay in memory. Nothing is written before the first stall.
 package struct Exporter {
   private var writer: any ExportWriter
   private let isRaw: Bool
-  /// Whether it tells who is to blame, and needs samples for it.
+  /// Whether the export computes blame, for which it needs samples.
   package var tellsBlame: Bool { type(of: writer).tellsBlame }
-  /// How many stalls have been written.
+  /// The number of stalls written.
   package private(set) var stallCount = 0
 
-  /// An export in `format`.
+  /// Creates an export in `format`.
   ///
   /// - Parameters:
   ///   - format: The format.
-  ///   - isRaw: Whether a format that has addresses gets these only, for its readers to look up names.
-  ///   - version: The version of this program, where a file says by what it was written.
-  ///   - out: Writes bytes to where the export goes.
+  ///   - isRaw: Whether formats with addresses contain only these, without names, so that the reader looks up the
+  ///     names.
+  ///   - version: This program's version, for formats that name the exporting program.
+  ///   - out: Writes bytes to the destination.
   package init(_ format: ExportFormat, isRaw: Bool = false, version: String, to out: @escaping ([UInt8]) throws -> Void)
   {
     self.isRaw = isRaw
@@ -48,12 +49,12 @@ package struct Exporter {
   /// Writes the stalls of `recording`.
   ///
   /// - Parameters:
-  ///   - recording: What was observed.
-  ///   - logs: Every sample of each stall, where the recording has not all of them.
-  ///   - store: Where what is made of them goes when there is much of it.
-  ///   - rules: What counts as the application's own code.
-  ///   - resolve: Names a frame; the innermost function first where calls were inlined.
-  /// - Throws: What writing the bytes throws.
+  ///   - recording: The recording.
+  ///   - logs: All samples of each stall, if the recording contains only some of them.
+  ///   - store: Storage for large profiles.
+  ///   - rules: The rules for the application's own code.
+  ///   - resolve: Symbolizes a frame. Returns the innermost function first if calls were inlined.
+  /// - Throws: Errors of `out`.
   package mutating func add(
     _ recording: Recording,
     logs: [SampleLog]? = nil,
@@ -81,9 +82,9 @@ package struct Exporter {
     }
   }
 
-  /// Writes the end, unless there was no stall.
+  /// Writes the end of the export unless it has no stall.
   ///
-  /// - Throws: What writing the bytes throws.
+  /// - Throws: Errors of `out`.
   package mutating func finish() throws {
     guard stallCount > 0 else { return }
     try writer.finish()

@@ -2,7 +2,7 @@ import CulpritStallRecord
 
 /// The markers of a thread, in the columns of the Firefox Profiler.
 struct FirefoxMarkers {
-  /// A phase of the format: at one time, or with an end.
+  /// A marker phase of the format: a point in time, or an interval.
   private enum Phase: Int {
     case instant = 0
     case interval = 1
@@ -14,7 +14,7 @@ struct FirefoxMarkers {
   private var phases: [String] = []
   private var data: [String] = []
 
-  /// Adds a marker whose name is the text number `name`, from `begin` to `end`, or at `begin` alone.
+  /// Adds a marker from `begin` to `end`, or at `begin` if `end` is `nil`. `name` is the number of its text.
   mutating func add(_ name: Int, _ begin: String, _ end: String?, _ data: JSONObject) {
     names.append(String(name))
     begins.append(begin)
@@ -23,7 +23,7 @@ struct FirefoxMarkers {
     self.data.append(data.text)
   }
 
-  /// The table.
+  /// The table as JSON.
   var text: String {
     var table = JSONObject()
     table.add("data", array: data)
@@ -36,7 +36,7 @@ struct FirefoxMarkers {
     return table.text
   }
 
-  /// What the profiler shows of the markers.
+  /// The schemas by which the profiler displays the markers.
   static var schema: [String] {
     [
       schema(

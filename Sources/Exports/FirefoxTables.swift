@@ -1,7 +1,7 @@
 import CulpritBlame
 import CulpritStallRecord
 
-/// What the threads of a profile share: stacks as a tree of frames, functions, libraries, texts.
+/// The tables that the threads of a profile share: the tree of stacks, frames, functions, libraries and strings.
 struct FirefoxTables {
   /// A node of the tree of stacks.
   private struct Node: Hashable {
@@ -36,20 +36,20 @@ struct FirefoxTables {
   private var functions = Numbered<Function>()
   private var frames = Numbered<Frame>()
   private var nodes = Numbered<Node>()
-  /// Of the recording: the modules by their paths, and what its stacks are here.
+  /// The build IDs of the current recording's modules by path, and the nodes of its stacks.
   private var buildIDs: [String: [UInt8]] = [:]
   private var nodesOfStacks: [Int: Int?] = [:]
 
-  /// Begins with another recording.
+  /// Starts another recording.
   mutating func begin(_ recording: ExportedRecording) {
     buildIDs = Dictionary(recording.modules.map { ($0.path, $0.buildID) }) { first, _ in first }
     nodesOfStacks = [:]
   }
 
-  /// The number of `text`.
+  /// Returns the number of `text`.
   mutating func string(_ text: String) -> Int { strings.number(text) }
 
-  /// The number of the stack at `place`; `nil` for one without frames.
+  /// Returns the number of the stack at `place`; `nil` for a stack without frames.
   mutating func stack(_ place: Int, _ recording: ExportedRecording) -> Int? {
     if let known = nodesOfStacks[place] { return known }
     var node: Int?
@@ -104,7 +104,7 @@ struct FirefoxTables {
     printable(path.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(path[path.index(after: $0)...]) } ?? path)
   }
 
-  /// The categories that ``ProfileStacks/Frame/owner`` stands for; the grey one is that of everything else.
+  /// The categories of ``ProfileStacks/Frame/owner``. The first one, which is grey, is for everything else.
   static var categories: [String] {
     [("Other", "grey"), ("Own code", "yellow"), ("Dependencies", "blue"), ("System", "orange")]
       .map { name, color in
@@ -116,7 +116,7 @@ struct FirefoxTables {
       }
   }
 
-  /// The libraries, each an object.
+  /// Returns the libraries as JSON objects.
   func libraries(_ architecture: String) -> [String] {
     allLibraries.all.map { library in
       let path = printable(library.path)
@@ -134,14 +134,15 @@ struct FirefoxTables {
     }
   }
 
-  /// Breakpad's name for a build-id: its first 16 bytes, of which a little-endian machine reads the first three groups, and an age.
+  /// Returns Breakpad's identifier of a build ID: the first 16 bytes, with the first three groups read as little-endian
+  /// numbers, and an age.
   private static func breakpadID(_ buildID: [UInt8]) -> String {
     let bytes = Array((buildID + [UInt8](repeating: 0, count: 16)).prefix(16))
     let ordered = bytes[..<4].reversed() + bytes[4..<6].reversed() + bytes[6..<8].reversed() + bytes[8...]
     return hexadecimal(Array(ordered)).uppercased() + "0"
   }
 
-  /// Writes everything but the libraries.
+  /// Writes all tables except the libraries.
   func write(to sink: ByteSink) throws {
     func table(_ name: String, _ length: Int, _ columns: [(String, () throws -> Void)]) throws {
       try sink.write("\"\(name)\":{")
@@ -187,7 +188,7 @@ struct FirefoxTables {
         ("name", { try sink.writeArray(functions.all) { String($0.name) } }),
         ("isJS", { try sink.writeArray(functions.all) { _ in "false" } }),
         ("relevantForJS", { try sink.writeArray(functions.all) { _ in "false" } }),
-        // Resources are the libraries, in their order.
+        // Resources are the libraries, in the same order.
         ("resource", { try sink.writeArray(functions.all) { $0.library.map(String.init) ?? "-1" } }),
         ("source", { try sink.writeArray(functions.all) { text($0.file) } }),
         ("lineNumber", { try sink.writeArray(functions.all) { _ in "null" } }),
@@ -208,7 +209,7 @@ struct FirefoxTables {
 
   private func writeResources(to sink: ByteSink) throws {
     let libraries = allLibraries.all.indices
-    // What the format calls a library.
+    // The format's type number of a library.
     let typeOfLibrary = "1"
     try sink.write("\"resourceTable\":{\"type\":")
     try sink.writeArray(libraries) { _ in typeOfLibrary }
@@ -223,7 +224,7 @@ struct FirefoxTables {
 }
 
 extension CodeOwner {
-  /// The number of its category.
+  /// The index of the category in the profile.
   fileprivate var category: Int {
     switch self {
     case .own, .entry: 1

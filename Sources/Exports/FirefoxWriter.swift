@@ -1,15 +1,16 @@
 import CulpritBlame
 import CulpritStallRecord
 
-/// The processed profile format of the Firefox Profiler, version 60: a thread for each thread of each stall, with markers for the
-/// stall, its phases and its end as a hang.
+/// Writes version 60 of the Firefox Profiler's processed profile format. Each thread of each stall is a thread of the
+/// profile. Markers show the stall, its phases, and the time at which it became a hang.
 ///
-/// Times are milliseconds since the first stall of the export began. What threads share comes at the end, when it is known.
+/// Times are in milliseconds from the start of the first exported stall. The shared tables are complete only after the
+/// last stall and come last.
 struct FirefoxWriter: ExportWriter {
   static let tellsBlame = true
 
-  /// Versions that the profiler's docs-developer/CHANGELOG-formats.md describes: of this format, and of Gecko's, which it is made from
-  /// elsewhere.
+  /// Versions of the processed format and of the Gecko format from which the profiler usually converts. See the
+  /// profiler's docs-developer/CHANGELOG-formats.md.
   private static let processedVersion = 60
   private static let geckoVersion = 33
 
@@ -25,7 +26,7 @@ struct FirefoxWriter: ExportWriter {
   private var processes = TrackNumbers<ProcessKey>()
   private var threads = TrackNumbers<ThreadKey>()
   private var threadCount = 0
-  /// The threads that a reader sees first: those of stalls.
+  /// The threads of stalls, which are visible when the profile opens.
   private var stalled: [Int] = []
   private var began: UInt64?
   private var product = ""
@@ -70,7 +71,7 @@ struct FirefoxWriter: ExportWriter {
     segmentCount += UInt64(track.segments.count)
     try writeThread(track.thread, "\(stall.name(of: track.thread)): \(stall.source)", stall, isStalled: true)
     try sink.write(",\"samples\":{\"stack\":")
-    // Each of the columns goes over the segments once more, which is less than to keep its text.
+    // Each column iterates over the segments again, which takes less memory than buffering the text of all columns.
     var stacks: [Int: String] = [:]
     for segment in track.segments where stacks[segment.stack] == nil {
       stacks[segment.stack] = tables.stack(segment.stack, stall.recording).map(String.init) ?? "null"
@@ -85,7 +86,7 @@ struct FirefoxWriter: ExportWriter {
     try sink.write("}")
   }
 
-  /// The beginning of a thread, up to its samples.
+  /// Writes the members of a thread that precede its samples.
   private mutating func writeThread(
     _ thread: ObservedThread,
     _ name: String,
@@ -139,7 +140,8 @@ struct FirefoxWriter: ExportWriter {
     return markers
   }
 
-  /// The time of the age of `stall` in milliseconds since the first one began; less than 0 for an earlier one.
+  /// Returns the time at `age` nanoseconds of `stall`, in milliseconds since the first exported stall began. Negative
+  /// for an earlier stall.
   private func time(_ stall: ExportedStall, _ age: UInt64) -> String {
     let time = stall.stall.began.nanosecondsSince1970.addingReportingOverflow(age).partialValue
     let began = began ?? 0
@@ -155,7 +157,7 @@ struct FirefoxWriter: ExportWriter {
 
   private var meta: JSONObject {
     var meta = JSONObject()
-    // Sampling has no fixed distance; this is what it came to.
+    // Sampling has no fixed interval. The mean is used instead.
     meta.add("interval", json: decimal(max(1, duration / max(1, segmentCount)), 6))
     meta.add("startTime", json: decimal(began ?? 0, 6))
     meta.add("processType", 0)

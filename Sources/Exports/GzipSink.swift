@@ -1,8 +1,8 @@
 import CCulpritZlib
 
-/// Compresses what goes to a sink, as gzip does (RFC 1952).
+/// Writes gzip-compressed data (RFC 1952) to a sink.
 package final class GzipSink {
-  /// zlib's largest window, and 16 for a header of gzip's.
+  /// zlib's largest window, plus 16 for a gzip header.
   private static let gzipWindow: Int32 = 15 + 16
   private static let memoryLevel: Int32 = 8
 
@@ -10,7 +10,7 @@ package final class GzipSink {
   private var stream = z_stream()
   private var room = [UInt8](repeating: 0, count: 64 << 10)
 
-  /// Writes to `sink`; `nil` when there is no memory for it.
+  /// Creates a compressor that writes to `sink`. Returns `nil` if memory is exhausted.
   package init?(_ sink: ByteSink) {
     self.sink = sink
     let size = Int32(MemoryLayout<z_stream>.size)
@@ -32,7 +32,7 @@ package final class GzipSink {
   /// Compresses `bytes`.
   package func write(_ bytes: [UInt8]) throws { try deflate(bytes, Z_NO_FLUSH) }
 
-  /// Writes the end.
+  /// Writes the end of the compressed data and flushes the sink.
   package func finish() throws {
     try deflate([], Z_FINISH)
     try sink.flush()
@@ -44,8 +44,8 @@ package final class GzipSink {
     var isDone = false
     while !isDone {
       var written = 0
-      // SAFETY: zlib is told how much of each array there is, and keeps neither pointer beyond the call: what is left of the input
-      // is given to it again.
+      // SAFETY: zlib gets the exact size of both buffers and does not use the pointers after the call. The next
+      // iteration passes the remaining input again.
       input.withUnsafeMutableBufferPointer { source in
         room.withUnsafeMutableBufferPointer { target in
           stream.next_in = source.baseAddress.map { $0 + offset }

@@ -1,10 +1,10 @@
-/// Values that others refer to by number.
+/// A table of distinct values that are referred to by number.
 struct Numbered<Value: Hashable> {
   /// The values, in the order of their numbers.
   private(set) var all: [Value] = []
   private var numbers: [Value: Int] = [:]
 
-  /// The number of `value`, which gets one if it has none.
+  /// Returns the number of `value`, which is added if it is new.
   mutating func number(_ value: Value) -> Int {
     if let number = numbers[value] { return number }
     numbers[value] = all.count

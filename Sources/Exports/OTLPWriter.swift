@@ -1,17 +1,19 @@
 import CulpritBlame
 import CulpritStallRecord
 
-/// The profiles signal of OpenTelemetry: `ProfilesData`, which is an `ExportProfilesServiceRequest` as well, in protobuf.
+/// Writes the OpenTelemetry profiles signal in protobuf: `ProfilesData`, which has the same encoding as
+/// `ExportProfilesServiceRequest`.
 ///
 /// The signal is in development. This is its form in opentelemetry-proto 1.9.0 to 1.11.0
-/// (`opentelemetry/proto/profiles/v1development/profiles.proto`). Each stall is a `ResourceProfiles` with a profile for each thread;
-/// what samples refer to is in the dictionary, which is written in pieces: a reader of protobuf merges them. A length comes before
-/// each message, so a profile is in memory as a whole: of a thread with very many samples there are several, one after the other in
-/// time.
+/// (`opentelemetry/proto/profiles/v1development/profiles.proto`). Each stall is a `ResourceProfiles` with a profile per
+/// thread. The dictionary, to which the samples refer, is written in pieces that a protobuf reader merges.
+///
+/// A message follows its length, so each profile has to be in memory as a whole. A thread with very many samples is
+/// therefore split into several consecutive profiles.
 struct OTLPWriter: ExportWriter {
   static let tellsBlame = false
 
-  /// Fields of `ProfilesData`, and of its `ProfilesDictionary`.
+  /// Field numbers of `ProfilesData`; those of its `ProfilesDictionary` are in `Table`.
   private enum Field {
     static let resourceProfiles: UInt64 = 1
     static let dictionary: UInt64 = 2
@@ -26,7 +28,7 @@ struct OTLPWriter: ExportWriter {
     static let stack: UInt64 = 7
   }
 
-  /// An attribute, by the number of its key.
+  /// An attribute with the number of its key.
   private struct Attribute: Hashable {
     var key: Int
     var value: Value
@@ -36,19 +38,19 @@ struct OTLPWriter: ExportWriter {
     case text(String)
     case number(Int)
 
-    /// It as an `AnyValue`.
+    /// The value as an `AnyValue`.
     var message: ProtobufMessage {
       var message = ProtobufMessage()
       switch self {
       case .text(let text): message.add(1, text)
-      // One that is 0 is one all the same.
+      // 0 must be written: the presence of the field selects the value's type.
       case .number(let number): message.add(3, always: UInt64(bitPattern: Int64(number)))
       }
       return message
     }
   }
 
-  /// What samples have in common that are one to OpenTelemetry.
+  /// The properties by which OpenTelemetry combines samples.
   private struct Identity: Hashable {
     var stack: UInt64
     var state: String?
@@ -60,9 +62,9 @@ struct OTLPWriter: ExportWriter {
     var times: [UInt64] = []
   }
 
-  /// What a thread did for some time.
+  /// The samples of a thread in a part of the stall.
   private struct Part {
-    /// The age of the work when it begins, in nanoseconds.
+    /// The age of the work at the start of this part, in nanoseconds.
     var begin: UInt64 = 0
     var order: [Identity] = []
     var found: [Identity: Observations] = [:]
@@ -76,7 +78,7 @@ struct OTLPWriter: ExportWriter {
     }
   }
 
-  /// So many samples are in one profile.
+  /// Maximum number of samples in a profile.
   private static let samplesMax = 32 << 10
 
   private let sink: ByteSink
@@ -91,7 +93,7 @@ struct OTLPWriter: ExportWriter {
   init(_ sink: ByteSink, version: String) {
     self.sink = sink
     self.version = version
-    // The first of each table is the empty one.
+    // The first entry of each table must be empty.
     _ = strings.number("")
     _ = stacks.number([])
   }
@@ -125,7 +127,7 @@ struct OTLPWriter: ExportWriter {
       }
       profiles.append(profile(stall, track.thread, part, end: stall.profile.duration))
       count += part.count
-      // Of many threads with some samples each, too.
+      // Also limits messages with many threads that have few samples each.
       if count >= Self.samplesMax {
         try write(&profiles, of: stall, &dictionary)
         count = 0
@@ -134,7 +136,7 @@ struct OTLPWriter: ExportWriter {
     if !profiles.isEmpty { try write(&profiles, of: stall, &dictionary) }
   }
 
-  /// Writes `profiles` of `stall`, and what they refer to that is new; none is left of either.
+  /// Writes `profiles` of `stall` together with new dictionary entries, and empties both.
   private mutating func write(
     _ profiles: inout [ProtobufMessage],
     of stall: ExportedStall,
@@ -158,7 +160,7 @@ struct OTLPWriter: ExportWriter {
   }
 
   mutating func finish() throws {
-    // Tables whose first entries were written with none of them yet.
+    // The texts and the tables that no piece has started yet.
     var dictionary = ProtobufMessage()
     dictionary.add(Table.mapping, ProtobufMessage())
     for mapping in places.mappings { dictionary.add(Table.mapping, message(mapping)) }
@@ -171,7 +173,7 @@ struct OTLPWriter: ExportWriter {
     try sink.flush()
   }
 
-  /// What `thread` did for `stall` in `part` of its time, up to the age `end`.
+  /// Returns the profile of `thread` for `part`, which ends at the age `end` in nanoseconds.
   private mutating func profile(
     _ stall: ExportedStall,
     _ thread: ObservedThread,
@@ -204,12 +206,12 @@ struct OTLPWriter: ExportWriter {
     return type
   }
 
-  /// The number of the stack at `place`.
+  /// Returns the number of the stack at `place`.
   private mutating func stack(_ place: Int, _ recording: ExportedRecording, _ dictionary: inout ProtobufMessage)
     -> UInt64
   {
     if let known = stacksOfPlaces[place] { return known }
-    // The first of each table before all others.
+    // The empty first entry of each table precedes all others.
     if stacks.all.count == 1, stacksOfPlaces.isEmpty {
       for table in [Table.location, Table.function, Table.stack] { dictionary.add(table, ProtobufMessage()) }
     }
@@ -237,7 +239,7 @@ struct OTLPWriter: ExportWriter {
     return own
   }
 
-  /// The number of an attribute; 0 is that of none.
+  /// Returns the number of an attribute. 0 is reserved for the empty one.
   private mutating func attribute(_ key: String, _ value: Value) -> UInt64 {
     UInt64(attributes.number(Attribute(key: strings.number(key), value: value)) + 1)
   }
@@ -262,7 +264,7 @@ struct OTLPWriter: ExportWriter {
       resource.add(1, pair)
     }
     guard let process = recording.process else {
-      // OpenTelemetry's name for a service that has none.
+      // OpenTelemetry's default name for a service without one.
       add("service.name", .text("unknown_service"))
       return resource
     }
@@ -286,7 +288,7 @@ struct OTLPWriter: ExportWriter {
     return message
   }
 
-  /// Writes it in pieces.
+  /// Writes `message` in pieces, which limits the sink's buffer.
   private func write(_ message: ProtobufMessage) throws {
     var rest = message.bytes[...]
     while !rest.isEmpty {
@@ -295,7 +297,7 @@ struct OTLPWriter: ExportWriter {
     }
   }
 
-  /// Places as the dictionary has them.
+  /// Encodes locations and functions as dictionary entries.
   private struct Places: PlaceEncoding {
     func add(_ location: ProfilePlaces.Location, _ number: UInt64, to dictionary: inout ProtobufMessage) {
       var message = ProtobufMessage()

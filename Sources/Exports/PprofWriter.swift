@@ -1,14 +1,14 @@
 import CulpritBlame
 import CulpritStallRecord
 
-/// profile.proto of pprof, in gzip: two values a sample, how many there were and for how long, with labels.
+/// Writes gzipped profile.proto for pprof. Each sample has a count, a time and labels.
 ///
-/// Samples are added up that have the same stack and labels. What they refer to is written when it comes up first, in the order that
-/// a reader of protobuf does not mind; mappings and texts come at the end.
+/// Samples with equal stacks and labels are combined. Locations and functions are written before the first sample that
+/// refers to them, mappings and strings at the end. Protobuf readers accept any order.
 struct PprofWriter: ExportWriter {
   static let tellsBlame = false
 
-  /// Fields of `Profile`.
+  /// Field numbers of `Profile`.
   private enum Field {
     static let sampleType: UInt64 = 1
     static let sample: UInt64 = 2
@@ -43,7 +43,7 @@ struct PprofWriter: ExportWriter {
     self.sink = sink
     gzip = GzipSink(sink)
     self.isRaw = isRaw
-    // By convention the first is the empty one.
+    // The first string must be empty.
     _ = strings.number("")
   }
 
@@ -122,12 +122,12 @@ struct PprofWriter: ExportWriter {
     message.add(4, mapping.mapping.fileOffset)
     message.add(5, strings.number(printable(mapping.path)))
     message.add(6, strings.number(mapping.buildID.isEmpty ? "" : hexadecimal(mapping.buildID)))
-    // Whoever reads "true" looks nothing up.
+    // Fields 7 to 10 (`has_functions` to `has_inline_frames`). Readers that find them set do not symbolize the mapping.
     for field in UInt64(7)...10 { message.add(field, isNamed) }
     return message
   }
 
-  /// Places as `Profile` has them.
+  /// Encodes locations and functions as fields of `Profile`.
   private struct Places: PlaceEncoding {
     func add(_ location: ProfilePlaces.Location, _ number: UInt64, to profile: inout ProtobufMessage) {
       var message = ProtobufMessage()
@@ -182,11 +182,11 @@ struct PprofWriter: ExportWriter {
   }
 }
 
-/// Why nothing can be exported.
+/// The reason why an export fails.
 package enum ExportError: Error, CustomStringConvertible {
-  /// There is no memory to compress in.
+  /// No memory for the compressor.
   case noMemory
 
-  /// The error as a sentence without its end.
+  /// A message without a final period.
   package var description: String { "there is no memory to compress the export in" }
 }

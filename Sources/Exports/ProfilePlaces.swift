@@ -1,31 +1,31 @@
 import CulpritBlame
 import CulpritStallRecord
 
-/// How a format of protobuf's has the places of stacks.
+/// Encodes locations and functions in a protobuf format.
 protocol PlaceEncoding {
-  /// Adds `location`, which is number `number` from 1 on, to `message`.
+  /// Adds `location`, whose number is `number` (from 1), to `message`.
   func add(_ location: ProfilePlaces.Location, _ number: UInt64, to message: inout ProtobufMessage)
-  /// The same of a function.
+  /// Adds `function`, whose number is `number` (from 1), to `message`.
   func add(_ function: ProfilePlaces.Function, _ number: UInt64, to message: inout ProtobufMessage)
 }
 
-/// The mappings, locations and functions of a profile of pprof's, or of a format that comes from it.
+/// The mappings, locations and functions of a profile in pprof's or a derived format.
 struct ProfilePlaces {
-  /// A part of a file in memory.
+  /// A mapped part of a file.
   struct Mapping: Hashable {
     var path: String
     var buildID: [UInt8]
     var mapping: Module.Mapping
   }
 
-  /// A place in a function.
+  /// A source location in a function.
   struct Line: Hashable {
     var function: UInt64
     var line: Int
     var column: Int
   }
 
-  /// An address, and the functions there, the innermost first.
+  /// An address and its functions, the innermost first.
   struct Location: Hashable {
     var mapping: UInt64
     var address: UInt64
@@ -33,7 +33,7 @@ struct ProfilePlaces {
     var isMerged: Bool
   }
 
-  /// A function, by the numbers of its texts.
+  /// A function, with the numbers of its strings.
   struct Function: Hashable {
     var name: Int
     var systemName: Int
@@ -43,9 +43,9 @@ struct ProfilePlaces {
   private let encoding: any PlaceEncoding
   private var map = ModuleMap([])
   private var mappingNumbers: [Mapping: UInt64] = [:]
-  /// Every mapping that was referred to, and those of the programs; the number of the first is 1.
+  /// The mappings of the executables and all mappings with locations. The number of the first is 1.
   private(set) var mappings: [Mapping] = []
-  /// The mappings in which there is code without a name: a reader may know better.
+  /// The mappings with unnamed code, for which the reader might have names.
   private(set) var unnamed: Set<UInt64> = []
   private var locations: [Location: UInt64] = [:]
   private var functions: [Function: UInt64] = [:]
@@ -53,18 +53,18 @@ struct ProfilePlaces {
 
   init(_ encoding: any PlaceEncoding) { self.encoding = encoding }
 
-  /// Begins with the modules of another recording.
+  /// Starts the modules of another recording.
   mutating func begin(_ recording: ExportedRecording) {
     map = ModuleMap(recording.modules)
     locationsOfStacks = [:]
-    // By convention the first mapping is that of the program.
+    // By convention the first mapping is the executable's.
     guard let executable = recording.process?.executable,
       let module = recording.modules.first(where: { $0.path == executable }), let mapping = module.mappings.first
     else { return }
     _ = number(of: module, mapping)
   }
 
-  /// The locations of the stack at `place`, innermost first. Those that are new go to `profile`, before they are referred to.
+  /// Returns the locations of the stack at `place`, innermost first. New locations are added to `profile`.
   mutating func locations(
     ofStack place: Int,
     _ recording: ExportedRecording,
@@ -87,7 +87,8 @@ struct ProfilePlaces {
     return found
   }
 
-  /// The location of frames at one address, the innermost first, which the others were inlined into.
+  /// Returns the location of the frames at one address. The innermost frame comes first; it was inlined into the
+  /// others.
   private mutating func location(
     of places: [Int],
     _ recording: ExportedRecording,
@@ -133,7 +134,7 @@ struct ProfilePlaces {
     return number
   }
 
-  /// The number of the mapping at `address`, 0 where there is none.
+  /// Returns the number of the mapping at `address`; 0 if no mapping contains it.
   private mutating func mapping(at address: RuntimeAddress) -> UInt64 {
     guard let index = map.index(at: address),
       let mapping = map.modules[index].mappings.first(where: { $0.start <= address && address < $0.end })

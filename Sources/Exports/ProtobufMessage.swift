@@ -4,52 +4,52 @@ struct ProtobufMessage {
   private static let fixed64: UInt64 = 1
   private static let lengthDelimited: UInt64 = 2
 
-  /// The message so far.
+  /// The encoded fields.
   private(set) var bytes: [UInt8] = []
 
-  /// Adds a number; 0 is what a reader takes a field for that is missing.
+  /// Adds a number. 0 is left out because it is the default value of a missing field.
   mutating func add(_ field: UInt64, _ value: UInt64) { if value != 0 { add(field, always: value) } }
 
-  /// Adds a number, 0 too: which of several fields there is tells something.
+  /// Adds a number, including 0, for fields whose presence is significant.
   mutating func add(_ field: UInt64, always value: UInt64) {
     append(field << 3 | Self.varint)
     append(value)
   }
 
-  /// Adds a number.
+  /// Adds a signed number. 0 is left out.
   mutating func add(_ field: UInt64, _ value: Int) { add(field, UInt64(bitPattern: Int64(value))) }
 
-  /// Adds true or false.
+  /// Adds a Boolean. `false` is left out.
   mutating func add(_ field: UInt64, _ value: Bool) { add(field, value ? UInt64(1) : 0) }
 
-  /// Adds a text, an empty one too.
+  /// Adds a string, even if empty.
   mutating func add(_ field: UInt64, _ text: String) {
     append(field << 3 | Self.lengthDelimited)
     append(UInt64(text.utf8.count))
     bytes.append(contentsOf: text.utf8)
   }
 
-  /// Adds a message.
+  /// Adds a nested message.
   mutating func add(_ field: UInt64, _ message: ProtobufMessage) {
     append(field << 3 | Self.lengthDelimited)
     append(UInt64(message.bytes.count))
     bytes += message.bytes
   }
 
-  /// Adds numbers, packed.
+  /// Adds packed numbers.
   mutating func add(_ field: UInt64, packed values: [UInt64]) {
     var content = ProtobufMessage()
     for value in values { content.append(value) }
     add(field, content)
   }
 
-  /// Adds a number that takes eight bytes.
+  /// Adds a 64-bit number of fixed size.
   mutating func add(_ field: UInt64, fixed value: UInt64) {
     append(field << 3 | Self.fixed64)
     append(fixed: value)
   }
 
-  /// Adds numbers that take eight bytes each, packed.
+  /// Adds packed 64-bit numbers of fixed size.
   mutating func add(_ field: UInt64, packedFixed values: [UInt64]) {
     append(field << 3 | Self.lengthDelimited)
     append(UInt64(values.count) * 8)

@@ -1,10 +1,11 @@
 import CulpritBlame
 import CulpritStallRecord
 
-/// A profile for each thread of each stall, in nanoseconds, and one for the other threads, each of which counts one.
+/// Writes a profile in nanoseconds for each thread of each stall, and a profile of the other threads in which each
+/// thread counts 1.
 ///
-/// The frames that all profiles share come at the end, when they are known. A function is one frame; its line is that of the place
-/// in it that took most.
+/// All profiles share the frames, which are complete only after the last stall and come last. Each function is one
+/// frame, with the line at which it took most of its time.
 struct SpeedscopeWriter: ExportWriter {
   static let tellsBlame = false
 
@@ -13,9 +14,9 @@ struct SpeedscopeWriter: ExportWriter {
   private var profileCount = 0
   private var hasBegun = false
   private var numbers: [FunctionIdentity: Int] = [:]
-  /// For each function the nanoseconds of each place in it, by the text of the frame.
+  /// For each function, the JSON frame and the nanoseconds of each place in it.
   private var places: [[(text: String, nanoseconds: UInt64)]] = []
-  /// For each frame of the recording its function, and its place in that.
+  /// For each frame of the recording, the number of its function and the index of its place there.
   private var placesOfFrames: [Int: (number: Int, place: Int)] = [:]
 
   init(_ sink: ByteSink, version: String) {
@@ -51,7 +52,7 @@ struct SpeedscopeWriter: ExportWriter {
     var weight: UInt64
   }
 
-  /// Goes through segments, of which neighbours with the same stack are one.
+  /// Iterates over segments and merges neighbours with the same stack.
   private struct Runs: Sequence, IteratorProtocol {
     private var segments: LongList<StallProfile.Segment>.Iterator
     private var pending: Run?
@@ -84,7 +85,7 @@ struct SpeedscopeWriter: ExportWriter {
     }
     var texts: [Int: String] = [:]
     for (stack, weight) in weights.sorted(by: { $0.key < $1.key }) {
-      // What is not measured in time tells nothing of a place.
+      // Weights without a unit of time do not count for the choice of a function's line.
       let time = unit == "none" ? 0 : weight
       let frames = stacks.stacks[stack].map { String(number($0, time, stall.recording)) }
       texts[stack] = "[\(frames.joined(separator: ","))]"
@@ -94,7 +95,7 @@ struct SpeedscopeWriter: ExportWriter {
     try sink.write(
       "\n{\"type\":\"sampled\",\"name\":\(quotedJSON(name)),\"unit\":\"\(unit)\",\"startValue\":0,\"endValue\":\(end),\"samples\":"
     )
-    // Each column goes over the runs once more, which is less than to keep them.
+    // Each column iterates over the runs again, which takes less memory than storing them.
     try sink.writeArray(runs) { texts[$0.stack] ?? "[]" }
     try sink.write(",\"weights\":")
     try sink.writeArray(runs) { String($0.weight) }
@@ -110,7 +111,7 @@ struct SpeedscopeWriter: ExportWriter {
     try sink.flush()
   }
 
-  /// The number of the function that the frame at `frame` is in, which has so many nanoseconds more there.
+  /// Returns the number of the function of `frame` and adds `nanoseconds` to the time of its place.
   private mutating func number(_ frame: Int, _ nanoseconds: UInt64, _ recording: ExportedRecording) -> Int {
     let (number, place) = placesOfFrames[frame] ?? addPlace(of: frame, recording)
     placesOfFrames[frame] = (number, place)

@@ -2,7 +2,7 @@ import CulpritBlame
 import CulpritStallRecord
 
 extension ExportedStall {
-  /// What formats with a place for it say of the stall as a whole.
+  /// The properties of the stall as a whole, for formats that can hold them.
   var facts: JSONObject {
     var facts = JSONObject()
     facts.add("id", id)
@@ -19,14 +19,14 @@ extension ExportedStall {
     return facts
   }
 
-  /// The reasons why the work did not go on, by the codes of reports, with their shares.
+  /// The causes of the stall, by the codes of reports, with their shares.
   var causes: JSONObject {
     var causes = JSONObject()
     for cause in blame?.causes ?? [] { causes.add(cause.kind.rawValue, json: decimal(share: cause.share.fraction)) }
     return causes
   }
 
-  /// The stretches of the stall that one function held each; none where one held all.
+  /// The phases of the stall, each with one dominant function. Empty if one function dominated the whole stall.
   var phases: [(begin: UInt64, end: UInt64, function: String)] {
     (blame?.timeline ?? []).map { stretch in
       let name = stretch.claim.map { visible(printable($0.frame.displayName)) }
@@ -35,6 +35,6 @@ extension ExportedStall {
     }
   }
 
-  /// The age at which the stall became a hang.
+  /// The age at which the stall became a hang, in nanoseconds.
   var hangAge: UInt64? { stall.notes.last { $0.kind == .hang }?.time.wholeNanoseconds }
 }

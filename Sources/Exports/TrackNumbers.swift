@@ -1,14 +1,14 @@
-/// Numbers for processes and threads in formats that know them by these alone. A process keeps its own number, unless another one in
-/// the same export has it: in containers most are number 1.
+/// Assigns unique numbers to processes and threads, for formats that identify them by number alone. A process keeps its
+/// PID unless another process of the export has it: in containers most PIDs are 1.
 struct TrackNumbers<Key: Hashable> {
-  /// Above every number that the kernel gives (PID_MAX_LIMIT).
+  /// Larger than any number that the kernel assigns (PID_MAX_LIMIT).
   private static var firstInvented: Int { 1 << 22 + 1 }
 
   private var numbers: [Key: Int] = [:]
   private var used: Set<Int> = []
   private var next = Self.firstInvented
 
-  /// The number of `key`, and whether it is new: `wanted` if nobody else has that.
+  /// Returns the number of `key` and whether it is new. A new key gets `wanted` unless that is taken.
   mutating func number(of key: Key, wanted: Int) -> (number: Int, isNew: Bool) {
     if let number = numbers[key] { return (number, false) }
     var number = wanted
@@ -22,7 +22,7 @@ struct TrackNumbers<Key: Hashable> {
   }
 }
 
-/// What tells processes apart.
+/// The identity of a process.
 struct ProcessKey: Hashable {
   var id: Int32
   var since: UInt64
