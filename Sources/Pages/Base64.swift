@@ -1,11 +1,11 @@
-/// Base64 (RFC 4648, 4).
+/// Base64 encoding (RFC 4648, section 4).
 enum Base64 {
   private static let digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
 
-  /// So many bytes are a group of characters: what is encoded in pieces of a multiple of it is what is encoded at once.
+  /// Bytes per group of characters. Pieces whose sizes are multiples of it can be encoded separately.
   static let groupBytes = 3
 
-  /// `bytes` in characters of ASCII.
+  /// Returns `bytes` as ASCII characters.
   static func encode(_ bytes: some RandomAccessCollection<UInt8>) -> [UInt8] {
     var text: [UInt8] = []
     text.reserveCapacity((bytes.count + 2) / 3 * 4)

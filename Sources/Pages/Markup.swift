@@ -1,8 +1,9 @@
 import CulpritStallRecord
 
-/// HTML as text: whatever comes from a recording goes through ``text(_:)``.
+/// Creates HTML. All text from a recording must pass through ``text(_:)``.
 enum Markup {
-  /// `text` where HTML has text, or the value of an attribute in quotes: nothing in it is markup, or does something to who reads it.
+  /// Escapes `text` for use as HTML text or in a quoted attribute value. The result contains no markup and no control
+  /// characters.
   static func text(_ text: String) -> String {
     let shown = printable(text)
     guard shown.utf8.contains(where: { isSpecial($0) }) else { return shown }
@@ -27,7 +28,7 @@ enum Markup {
     }
   }
 
-  /// An element `name` of the class `kind` with `content`, which is markup.
+  /// Returns an element `name` of the class `kind`. `content` must be markup.
   static func element(_ name: String, _ kind: String = "", _ content: String) -> String {
     "<\(name)\(kind.isEmpty ? "" : " class=\"\(kind)\"")>\(content)</\(name)>"
   }

@@ -1,7 +1,7 @@
 import CulpritReports
 import CulpritStallRecord
 
-/// What a stall's report says, as HTML: it can be read where no script runs, and printed.
+/// A stall's report as HTML that is readable without scripts and printable.
 struct PageArticle {
   let report: StallReport
   private let words: ReportSections
@@ -13,19 +13,19 @@ struct PageArticle {
     explained = ReportSections(report, explains: true)
   }
 
-  /// What stands for the stall in the fragment of an address.
+  /// The key of the stall in URL fragments.
   var key: String {
     String(report.id.map { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == ".") ? $0 : "-" })
   }
 
-  /// The name of what is to blame, or a few words where nothing is.
+  /// The name of the culprit function, or a short description if there is none.
   var title: String {
     if let culprit = report.culprit { return culprit.function.displayName }
     if report.suspendedIn != nil { return "Suspended while the work went on elsewhere" }
     return report.verdict == .noStacks ? "No stack was captured" : "No single culprit"
   }
 
-  /// The article, whose profile has the number `number`; `key` tells it from the others of the page.
+  /// Returns the article with the number `number`. `key` must be unique in the page.
   func markup(_ number: Int, key: String) -> String {
     let sections = [words.contenders, words.timeline, words.workers] + words.circumstances
     let evidence = [words.otherThreads, words.observed, words.notes]
@@ -50,7 +50,7 @@ struct PageArticle {
       """
   }
 
-  /// A long name may be broken where its parts end.
+  /// Returns the markup of a name that can break after separators.
   static func name(_ text: String) -> String {
     var marked = ""
     for character in Markup.text(text) {
@@ -71,7 +71,7 @@ struct PageArticle {
     guard let culprit = report.culprit, var texts = words.verdict?.paragraphs.map(\.text) else {
       return Markup.element("p", "", Markup.text(words.nobody))
     }
-    // The name stands above it already, unless others are named before it.
+    // The heading already shows the name, unless other text precedes it.
     let first = texts.removeFirst()
     let name = culprit.function.displayName
     let rest = first.hasPrefix(name) ? String(first.dropFirst(name.count)) : first
@@ -81,7 +81,7 @@ struct PageArticle {
     return markup + texts.map { Markup.element("p", "", Markup.text($0)) }.joined(separator: "\n")
   }
 
-  /// What `shares` are of a whole, drawn; the words say the same.
+  /// Returns a bar chart of `shares`. It is hidden from screen readers because the text contains the values.
   private func bar(_ shares: [(share: Double, kind: String)]) -> String {
     var position = 0.0
     let parts = shares.map { share, kind in
@@ -127,11 +127,11 @@ struct PageArticle {
     return markup + (isInList ? "</ul>" : "") + "</section>"
   }
 
-  // MARK: - Who waits for whom
+  // MARK: - Wait chains
 
   private var chains: String {
     let sections = words.waitChains
-    // The chains that are told come first.
+    // The sections of the report's wait chains come first.
     let drawn = zip(sections, report.waitChains)
       .map { section, chain in
         """
@@ -158,7 +158,7 @@ struct PageArticle {
       markup += "<li class=\"arrow\"><span>waits for</span><b>\(Markup.text(WaitChainText.noun(link)))</b></li>"
       let isLast = number == chain.links.count - 1
       let what = link.hasHolderEnded ? "has ended" : link.isLikely ? "likely has it" : "has it"
-      // A ring leads back to the thread that is drawn first.
+      // A cycle leads back to the thread in the first box.
       if isLast, chain.isCycle, link.holder.id == report.thread.id {
         markup += box(threadName(report.thread), "\(what): the ring is closed", nil, kind: "stuck again", stack: nil)
       } else {

@@ -3,10 +3,10 @@ import CulpritExports
 import CulpritReports
 import CulpritStallRecord
 
-/// What a page draws of a stall: its stacks as a tree, and its samples, thread by thread.
+/// The data that a page draws of a stall: the stacks as a tree, and the samples of each thread.
 ///
-/// In bytes it is the length of a header in JSON (four bytes, little-endian), the header, and columns of numbers in LEB128, each column
-/// in one piece, which compresses well. `profile.js` reads it.
+/// The encoding is the length of a JSON header (four bytes, little-endian), the header, and columns of LEB128 numbers.
+/// Each column is contiguous, which compresses well. `profile.js` is the decoder.
 struct PageProfile {
   private var functions: [[String: String]] = []
   private var numbersOfFunctions: [Int: Int] = [:]
@@ -26,7 +26,7 @@ struct PageProfile {
   private let function: (ResolvedFrame) -> StallReport.Function
   private let activity: (ThreadActivity) -> StallReport.Activity
 
-  /// Texts that others refer to by number.
+  /// Strings that are referred to by number.
   private struct Numbers {
     private(set) var texts: [String] = []
     private var known: [String: Int] = [:]
@@ -39,8 +39,15 @@ struct PageProfile {
     }
   }
 
-  /// The profile of `stall`, which `report` is of, in a recording whose stacks are `stacks`; `builder` has made the report. Where
-  /// the stall has not all samples, `log` has; what is made of them goes to `store` when there is much of it.
+  /// Creates the profile of `stall`.
+  ///
+  /// - Parameters:
+  ///   - stall: The stall.
+  ///   - report: The report of the stall, made by `builder`.
+  ///   - stacks: The stacks of the recording.
+  ///   - builder: The builder of the recording's reports.
+  ///   - log: All samples, if `stall` contains only some of them.
+  ///   - store: Storage for large profiles.
   init(
     _ stall: Stall,
     _ report: StallReport,
@@ -56,12 +63,12 @@ struct PageProfile {
     activity = builder.activity
   }
 
-  /// How much of the stall its samples make up, in nanoseconds.
+  /// The duration of the profile, in nanoseconds.
   var duration: UInt64 { profile.duration }
 
-  /// Writes the profile to `out`, in pieces.
+  /// Writes the profile to `out` in pieces.
   mutating func write(to out: ([UInt8]) throws -> Void) throws {
-    // The header comes first, and has what samples refer to.
+    // The header comes first and contains everything that samples refer to.
     for track in profile.tracks {
       for segment in track.segments {
         _ = node(segment.stack)
@@ -127,8 +134,9 @@ struct PageProfile {
     return "thread \(thread.id)" + (thread.name.isEmpty ? "" : " \"\(printable(thread.name))\"")
   }
 
-  /// Each column is what the one before does not tell: neighbours follow each other, and weigh as much as they are long. It goes over
-  /// the samples once more, which is less than to keep it.
+  /// Writes the samples in columns. Each column is relative to the previous ones: usually a segment starts at the end
+  /// of the previous one, and its weight is its length. Each column iterates over the samples again, which takes less
+  /// memory than storing the columns.
   private mutating func write(_ track: StallProfile.Track, to out: ([UInt8]) throws -> Void) throws {
     func column(_ append: (inout [UInt8], StallProfile.Segment) -> Void) throws {
       try track.segments.forEachPiece { segments in
@@ -153,7 +161,7 @@ struct PageProfile {
     segment.sample.map { state($0.activity) } ?? unobserved()
   }
 
-  /// From 1; 0 where the application had said nothing.
+  /// Returns the number of the label, from 1; 0 if the application had set none.
   private mutating func label(_ segment: StallProfile.Segment) -> Int {
     let label = segment.sample.map { profile.labels[Int($0.label)] } ?? ""
     return label.isEmpty ? 0 : labels.number(printable(label)) + 1
@@ -172,7 +180,7 @@ struct PageProfile {
     return number
   }
 
-  /// The node that the stack at `place` ends in, from 1; 0 for an empty one.
+  /// Returns the number of the last node of the stack at `place`, from 1; 0 for an empty stack.
   private mutating func node(_ place: Int) -> Int {
     if let end = ends[place] { return end }
     var parent = -1
@@ -211,7 +219,7 @@ struct PageProfile {
     if let number = numbersOfFunctions[frame.function] { return number }
     let owner =
       switch frame.owner {
-      // What stands for something that was not captured is nobody's.
+      // Placeholders for code that was not captured have no owner.
       case _ where frame.captured == nil: "nobody"
       case .own: "own"
       case .entry: "entry"
@@ -228,7 +236,7 @@ struct PageProfile {
 }
 
 extension [UInt8] {
-  /// Adds `number`, which is not negative.
+  /// Appends `number`, which must not be negative.
   fileprivate mutating func append(leb128 number: some BinaryInteger) {
     var rest = UInt64(number)
     while rest >= 0x80 {
@@ -238,7 +246,7 @@ extension [UInt8] {
     append(UInt8(rest))
   }
 
-  /// Adds `number`, small ones of either sign in few bytes.
+  /// Appends `number` in zigzag encoding, which represents small numbers of either sign in few bytes.
   fileprivate mutating func append(signed number: Int64) {
     append(leb128: UInt64(bitPattern: number << 1 ^ number >> 63))
   }

@@ -1,16 +1,16 @@
-/// What every page has: its head, the tools to look into a stall, its style and its script.
+/// The parts that all pages share: head, explorer, style and script.
 enum PageShell {
   private static func file(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
 
   private static let style = file(PackageResources.page_css)
-  /// Each file has a part of one script; what they share is not to be seen from outside.
+  /// The files are parts of one script, whose function scope keeps their names out of the global scope.
   private static let script = "(() => {\n\"use strict\";\n" + parts.map(file).joined(separator: "\n") + "})();\n"
   private static let parts = [
     PackageResources.profile_js, PackageResources.calls_js, PackageResources.words_js, PackageResources.flame_js,
     PackageResources.timeline_js, PackageResources.tables_js, PackageResources.page_js,
   ]
 
-  /// What may be done: nothing but what this page brings along, and no connection to anywhere.
+  /// The content security policy. Allows only this page's script and style, and no connections.
   private static let policy =
     "default-src 'none'; script-src '\(digest(script))'; style-src '\(digest(style))'; base-uri 'none'; form-action 'none'; "
     + "require-trusted-types-for 'script'"
@@ -19,7 +19,7 @@ enum PageShell {
     "sha256-" + String(decoding: Base64.encode(SHA256.digest(Array(text.utf8))), as: UTF8.self)
   }
 
-  /// Up to the stalls.
+  /// Returns the part of the page before the stalls.
   static func head(title: String) -> String {
     """
     <!DOCTYPE html>
@@ -43,9 +43,9 @@ enum PageShell {
     """
   }
 
-  /// The tools: there is one set of them, and the script puts it where the stall is that is looked at.
+  /// The explorer. The page has one instance, which the script moves to the selected stall.
   static let explorer = file(PackageResources.explorer_html)
 
-  /// From the last stall on.
+  /// The part of the page after the last stall.
   static let end = "<script>\(script)</script>\n</body>\n</html>\n"
 }

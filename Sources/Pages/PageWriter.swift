@@ -3,9 +3,10 @@ import CulpritExports
 import CulpritReports
 import CulpritStallRecord
 
-/// Makes a page of stalls: one file of HTML with everything in it, which asks for nothing from anywhere.
+/// Writes stalls as a single, self-contained HTML file that makes no network requests.
 ///
-/// What the reports say is markup, in the words that a terminal gets. Samples and stacks are data, compressed, that a script draws.
+/// Reports are markup, with the words of the terminal reports. Samples and stacks are compressed data that a script
+/// draws.
 package struct PageWriter {
   private struct Entry {
     var began: WallTime
@@ -18,15 +19,16 @@ package struct PageWriter {
   private let store: (any OverflowStore)?
   private var entries: [Entry] = []
 
-  /// How many stalls there are.
+  /// The number of stalls added.
   package var stallCount: Int { entries.count }
 
-  /// A page.
+  /// Creates an empty page.
   ///
   /// - Parameters:
-  ///   - version: The version of this program, which the page says.
-  ///   - samplesPerReport: Who is to blame is worked out from so many samples of a stall at least. The graphs have all.
-  ///   - store: Where what is made of samples goes when there is much of it.
+  ///   - version: The program version that the page shows.
+  ///   - samplesPerReport: The minimum number of samples of a stall from which its blame is computed. The graphs show
+  ///     all samples.
+  ///   - store: Storage for large profiles.
   package init(
     version: String,
     samplesPerReport: Int = Stall.samplesForReport,
@@ -40,10 +42,10 @@ package struct PageWriter {
   /// Adds the stalls of `recording`.
   ///
   /// - Parameters:
-  ///   - recording: What was observed.
-  ///   - logs: Every sample of each stall, where the recording has not all of them.
-  ///   - rules: What counts as the application's own code.
-  ///   - resolve: Names a frame; the innermost function first where calls were inlined.
+  ///   - recording: The recording.
+  ///   - logs: All samples of each stall, if the recording contains only some of them.
+  ///   - rules: The rules for the application's own code.
+  ///   - resolve: Symbolizes a frame. Returns the innermost function first if calls were inlined.
   package mutating func add(
     _ recording: Recording,
     logs: [SampleLog]? = nil,
@@ -59,7 +61,7 @@ package struct PageWriter {
     }
   }
 
-  /// What is drawn of a stall, as the page has it.
+  /// Returns `profile` in the page's encoding: gzip, then Base64.
   private func encoded(_ profile: inout PageProfile) -> LongList<UInt8> {
     var text = LongList<UInt8>(store: store)
     var left: [UInt8] = []
@@ -69,7 +71,7 @@ package struct PageWriter {
       text.append(contentsOf: Base64.encode(left[..<whole]))
       left.removeFirst(whole)
     }
-    // A sink in memory throws nothing, and without memory for zlib there is none for the page.
+    // A sink in memory throws no errors. If there is no memory for zlib, there is none for the page.
     guard let gzip = GzipSink(sink) else { preconditionFailure("no memory to compress with") }
     try? profile.write { try gzip.write($0) }
     try? gzip.finish()
@@ -77,13 +79,13 @@ package struct PageWriter {
     return text
   }
 
-  /// Writes the page to `out`, in pieces; nothing, if it has no stall.
+  /// Writes the page to `out` in pieces. Writes nothing if the page has no stall.
   ///
-  /// - Throws: What `out` throws.
+  /// - Throws: Errors of `out`.
   package func write(to out: @escaping ([UInt8]) throws -> Void) throws {
     guard !entries.isEmpty else { return }
     let sink = ByteSink(out)
-    // The newest first, as everywhere.
+    // Newest first.
     let sorted = entries.enumerated()
       .sorted { ($1.element.began, $0.offset) < ($0.element.began, $1.offset) }.map(\.element)
     let keys = Self.keys(sorted)
@@ -114,7 +116,8 @@ package struct PageWriter {
     "\(article.title): \(readable(article.report.duration)) \(article.report.source)"
   }
 
-  /// A key for each of `entries`: a file may be there twice, and hosts may give the same id.
+  /// Returns a unique key for each of `entries`. IDs can repeat: a file might occur twice, and hosts might assign equal
+  /// IDs.
   private static func keys(_ entries: [Entry]) -> [String] {
     var counts: [String: Int] = [:]
     return entries.map { entry in
@@ -124,7 +127,7 @@ package struct PageWriter {
     }
   }
 
-  /// The stalls to choose from, where there are several.
+  /// Returns the list of stalls; empty if there is only one.
   private static func list(_ entries: [Entry], _ keys: [String]) -> String {
     guard entries.count > 1 else { return "" }
     let items = entries.enumerated()

@@ -1,13 +1,13 @@
-/// SHA-256 (FIPS 180-4): a page names its own script by it, and a browser runs no other.
+/// SHA-256 (FIPS 180-4). The content security policy identifies the page's script and style by their digests.
 enum SHA256 {
   private static let constants: [UInt32] = {
     let primes = (2...311).filter { number in !(2..<number).contains { number % $0 == 0 } }
     return primes.map { fraction(of: $0, root: 3) }
   }()
 
-  /// The first 32 bits of what follows the point in the `root`th root of `number`.
+  /// Returns the first 32 bits of the fractional part of the `root`th root of `number`.
   private static func fraction(of number: Int, root: Int) -> UInt32 {
-    // The greatest whole number whose power is not above number · 2^(32 · root), found bit by bit.
+    // The largest integer whose power does not exceed number · 2^(32 · root), determined bit by bit.
     var whole: UInt64 = 0
     for bit in stride(from: 36, through: 0, by: -1) {
       let candidate = whole | 1 << UInt64(bit)
@@ -16,7 +16,7 @@ enum SHA256 {
     return UInt32(truncatingIfNeeded: whole)
   }
 
-  /// Whether (`candidate` / 2^32)^`root` is at most `number`; a candidate has 37 bits at most.
+  /// Whether (`candidate` / 2^32)^`root` is at most `number`. A candidate has at most 37 bits.
   private static func isPower(_ candidate: UInt64, _ root: Int, atMost number: UInt64) -> Bool {
     let square = candidate.multipliedFullWidth(by: candidate)
     if root == 2 { return (square.high, square.low) <= (number, 0) }
@@ -24,7 +24,7 @@ enum SHA256 {
     return (cube.high + candidate * square.high, cube.low) <= (number << 32, 0)
   }
 
-  /// The digest of `message`: 32 bytes.
+  /// Returns the 32-byte digest of `message`.
   static func digest(_ message: [UInt8]) -> [UInt8] {
     var state = [2, 3, 5, 7, 11, 13, 17, 19].map { fraction(of: $0, root: 2) }
     var padded = message + [0x80]

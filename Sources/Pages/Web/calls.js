@@ -1,16 +1,19 @@
-// What called what, and for how long: of the samples that are chosen.
+// Call trees and times of functions, computed from the selected samples.
 
-/** So many children of a node are in a list. */
+/** Maximum number of a node's children in its linked list. Further children are in the hash table. */
 const LISTED = 8;
 
-/** Numbers for pairs of numbers, by open addressing: there are millions of them, and a Map takes five times as long. */
+/**
+ * A hash table from pairs of numbers to numbers, with open addressing. A Map takes five times as long for millions
+ * of pairs.
+ */
 class Pairs {
   constructor() {
     this.size = 0;
     this.grow(1 << 12);
   }
 
-  /** Three words for each entry, side by side: first, second, value. */
+  /** Resizes the table. Each entry has three consecutive words: first, second, value. */
   grow(room) {
     const old = this.words;
     this.mask = room - 1;
@@ -33,7 +36,7 @@ class Pairs {
     return at * 3;
   }
 
-  /** The number of the pair; `next` if it has none yet. */
+  /** Returns the number of the pair, which is set to `next` if the pair is new. */
   number(first, second, next) {
     const at = this.place(first, second);
     const { words } = this;
@@ -46,7 +49,7 @@ class Pairs {
   }
 }
 
-/** A number array that has room for what is pushed. */
+/** A typed array that grows as values are pushed. */
 class Growing {
   constructor(Type) {
     this.array = new Type(1 << 10);
@@ -64,10 +67,11 @@ class Growing {
 }
 
 /**
- * The samples that `choice` says, in groups: how long each node of the stacks was innermost, and in how many samples.
+ * Returns the groups {name, self, count} of the samples selected by `choice`, and the unit of their values. `self`
+ * contains the time or count of each node as the innermost one; `count` is the number of samples.
  *
- * `choice.threads`: "" for all, "others", or the number of a track; `choice.range`: [begin, end] or null; `choice.group`: "",
- * "thread", "task" or "state". Returns groups {name, self, count}, and what they are counted in.
+ * `choice.threads`: "" for all, "others", or the number of a track; `choice.range`: [begin, end] or null;
+ * `choice.group`: "", "thread", "task" or "state".
  */
 function chosenGroups(profile, choice) {
   const groups = new Map();
@@ -121,7 +125,7 @@ function chosenGroups(profile, choice) {
   return { groups: [...groups.values()].sort((one, other) => other.total - one.total), unit: "time" };
 }
 
-/** What the task of a sample is called: by its label, else by the function that it began with. */
+/** Returns a function that names the task of a sample: by its label, or else by the task's first function. */
 function taskNames(profile) {
   const roots = new Map();
   return (label, node) => {
@@ -137,11 +141,12 @@ function taskNames(profile) {
 }
 
 /**
- * Who called whom, by functions: node 0 is all. `parent`, `function` (of the profile; -1 for a group, whose name `groupOf` has),
- * `self`, `total`, `depth`, `frame` (the place in the function that took most); `children(node)`, the heaviest first.
+ * Returns the call tree of functions. Node 0 is the root. The arrays are `parent`, `function` (of the profile; negative
+ * for a group, whose name is in `groupNames`), `self`, `total`, `depth`, and `frame` (the place in the function with
+ * the most time). `children(node)` returns the children sorted by total.
  *
- * `choice.invert`: callees above their callers; `choice.fold`: of a library's functions only those that own code has called, and
- * those that a thread begins with.
+ * `choice.invert`: callees are the parents of their callers. `choice.fold`: of consecutive library functions, only the
+ * outermost one is shown.
  */
 function callTree(profile, chosen, choice) {
   const { nodes, frames } = profile;
@@ -155,7 +160,8 @@ function callTree(profile, chosen, choice) {
   const pairs = new Pairs();
   const groupNames = [];
   function node(above, name, frame) {
-    // Most functions call few others, which are near in memory: the first few of them are a list, the others in a table.
+    // Most functions call few others. Their first children are in a linked list, which is fast; the others are in a
+    // table.
     let child = above < 0 ? -1 : firstChild.array[above];
     let steps = 0;
     while (child >= 0 && functions.array[child] !== name) {
@@ -205,7 +211,7 @@ function callTree(profile, chosen, choice) {
       }
       continue;
     }
-    // A parent comes before what it calls: totals go up, and then nodes are made downwards.
+    // Parents precede their callees. Totals are summed upwards first, then nodes are created downwards.
     const total = group.self.slice();
     for (let at = total.length - 1; at >= 0; at--) {
       if (nodes.parent[at] >= 0) total[nodes.parent[at]] += total[at];
@@ -229,7 +235,7 @@ function callTree(profile, chosen, choice) {
   });
 }
 
-/** Which nodes of the stacks are shown: of several functions of libraries in a row the one that begins it. */
+/** Returns which nodes of the stacks are shown. With `fold`, only the outermost of consecutive library functions is. */
 function shownNodes(profile, fold) {
   const { nodes, frames } = profile;
   const isShown = new Uint8Array(nodes.parent.length).fill(1);
@@ -243,7 +249,7 @@ function shownNodes(profile, fold) {
   return isShown;
 }
 
-/** `tree` with totals, depths, and children in order. */
+/** Adds totals, depths and sorted children to `tree`. */
 function ordered(tree) {
   const count = tree.parent.length;
   const total = tree.self.slice();
@@ -266,7 +272,10 @@ function ordered(tree) {
   return { ...tree, total, depth, depthMax, children: (at) => list.subarray(starts[at], starts[at + 1]) };
 }
 
-/** Puts what `list` has from `begin` to `end` in order, the heaviest first. Most nodes have few children, and there are many nodes. */
+/**
+ * Sorts `list` from `begin` to `end` by descending total. Most nodes have few children, for which insertion sort is
+ * fastest.
+ */
 function sortByTotal(list, begin, end, total) {
   if (end - begin > 24) {
     list.subarray(begin, end).sort((one, other) => total[other] - total[one] || one - other);
@@ -283,12 +292,12 @@ function sortByTotal(list, begin, end, total) {
   }
 }
 
-/** For each function of the profile how long it was on the stacks (counted once in each), and how long innermost. */
+/** Returns the inclusive time (counted once per stack) and the self time of each function. */
 function functionTimes(profile, chosen) {
   const { nodes, frames } = profile;
   const self = new Float64Array(profile.names.length);
   const total = new Float64Array(profile.names.length);
-  // Whether the same function is further up: what recurs counts once.
+  // Whether the function also occurs further up the stack. Recursive calls count once.
   const recurs = new Uint8Array(nodes.parent.length);
   for (let at = 0; at < recurs.length; at++) {
     const name = frames.function[nodes.frame[at]];
@@ -309,7 +318,10 @@ function functionTimes(profile, chosen) {
   return { self, total };
 }
 
-/** Which functions `text` finds, by name, module and file: an array of 0 and 1, or null where it is empty. */
+/**
+ * Returns an array of 0 and 1 with the functions whose name, module or file contains `text`; null if `text` is
+ * empty.
+ */
 function foundFunctions(profile, text) {
   const wanted = text.trim().toLowerCase();
   if (wanted === "") return null;
@@ -324,7 +336,7 @@ function foundFunctions(profile, text) {
   return found;
 }
 
-/** How much of what is chosen has a function that was found on its stack. */
+/** Returns the part of the selected time with a found function on the stack. */
 function foundTotal(profile, chosen, found) {
   const { nodes, frames } = profile;
   const has = new Uint8Array(nodes.parent.length);

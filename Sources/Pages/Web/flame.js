@@ -1,9 +1,9 @@
-// The flame graph: drawn on a canvas, walked by keys as a tree.
+// The flame graph: drawn on a canvas, navigable by keyboard as a tree.
 
 const ROW = 22;
 
 class Flame {
-  /** `on.zoom(node)` and `on.choose(node)` are called when the reader does so. */
+  /** Calls `on.zoom(node)` and `on.choose(node)` for the user's actions. */
   constructor(on) {
     this.on = on;
     this.box = byID("flame");
@@ -36,7 +36,7 @@ class Flame {
   zoom(node) {
     this.zoomed = node;
     this.current = node;
-    // Of what is above, a few rows stay in sight.
+    // Keeps two rows of callers visible.
     this.layOut();
     const top = this.tree.depth[node] * ROW;
     if (top < this.box.scrollTop || top > this.box.scrollTop + this.box.clientHeight - 3 * ROW) {
@@ -45,7 +45,7 @@ class Flame {
     this.draw();
   }
 
-  /** The height of all rows that have something in them, and the picture. */
+  /** Sets the height to the number of visible rows and draws the graph. */
   layOut() {
     const { tree } = this;
     if (!tree || this.box.clientWidth === 0) return;
@@ -112,7 +112,7 @@ class Flame {
       let at = left;
       for (const child of tree.children(node)) {
         const childWide = (tree.total[child] / whole) * width;
-        // The heaviest come first: none of those that follow is any wider.
+        // Children are sorted by total: all further ones are narrower still.
         if (childWide < 0.5) break;
         pending.push([child, at, childWide]);
         at += childWide;
@@ -137,7 +137,7 @@ class Flame {
     this.draw();
   }
 
-  /** What is said of a node: its name, its time, where it is. */
+  /** Returns the description of a node: name, time and location. */
   lines(node) {
     const { tree, profile, unit } = this;
     const whole = tree.total[0] || 1;
@@ -155,7 +155,7 @@ class Flame {
     this.on.zoom(node);
   }
 
-  /** Makes `node` the one that keys act on, and that a screen reader tells of. */
+  /** Makes `node` current for the keyboard and announces it to screen readers. */
   walkTo(node) {
     const { tree } = this;
     if (!tree) return;
@@ -164,7 +164,7 @@ class Flame {
     if (top < this.box.scrollTop) this.box.scrollTop = top;
     if (top + ROW > this.box.scrollTop + this.box.clientHeight) this.box.scrollTop = top + ROW - this.box.clientHeight;
     const siblings = node === 0 ? [0] : [...tree.children(tree.parent[node])];
-    // Another element each time: some readers tell nothing of one that has changed.
+    // The two elements alternate because some screen readers do not announce changes of an element.
     this.shownItem = 1 - this.shownItem;
     const item = this.items[this.shownItem];
     item.textContent = this.lines(node).join(", ");
@@ -198,7 +198,7 @@ class Flame {
     }
     event.preventDefault();
     if (to < 0) return;
-    // What is beside the part that is looked at is not to be seen.
+    // Nodes outside the zoomed part are invisible.
     let inside = to;
     while (inside > this.zoomed) inside = tree.parent[inside];
     if (inside !== this.zoomed && tree.depth[to] > tree.depth[this.zoomed]) return;
@@ -206,7 +206,7 @@ class Flame {
     this.walkTo(to);
   }
 
-  /** The heaviest function that was found: where a search leads. */
+  /** Returns the node of the heaviest found function, to which a search leads; -1 if none was found. */
   heaviestFound() {
     const { tree, found } = this;
     if (!tree || !found) return -1;
@@ -219,7 +219,7 @@ class Flame {
   }
 }
 
-/** Shows `lines` beside the pointer; none: nothing. */
+/** Shows `lines` next to the pointer; hides the hint if there are none. */
 function showHint(event, lines) {
   const hint = byID("hint");
   hint.hidden = !event || lines.length === 0;

@@ -1,8 +1,8 @@
-// What the page shows: which stall, which part of it, in which view. All of that is in the fragment of its address.
+// The state of the page: selected stall, selected part, and view. The fragment of the URL contains the whole state.
 
 const articles = [...document.querySelectorAll("article")];
 const explorer = byID("explorer");
-/** What has been decompressed, by the number of the stall. */
+/** Decompressed profiles by the number of their stall. */
 const profiles = new Map();
 const standard = { stall: "", view: "flame", q: "", threads: "", group: "", invert: "", fold: "1", range: "", at: "", zoom: "" };
 let state = { ...standard };
@@ -34,11 +34,11 @@ function writeFragment() {
   history.replaceState(null, "", text === "" ? location.pathname + location.search : `#${text}`);
 }
 
-/** Changes what is shown to what `wanted` has of {@link standard}. */
+/** Changes the state to the values of `wanted`, whose keys are those of {@link standard}. */
 async function change(wanted) {
   const before = state;
   state = { ...state, ...wanted };
-  // What was zoomed into is another node of another tree.
+  // The number of a zoomed node is valid only for its tree.
   const isOther = ["threads", "group", "invert", "fold", "range", "stall"].some((key) => state[key] !== before[key]);
   if (isOther && !("zoom" in wanted)) state.zoom = "";
   writeFragment();
@@ -129,7 +129,7 @@ function showTools() {
   if (byID("search").value !== state.q) byID("search").value = state.q;
 }
 
-/** Where the graph is zoomed into: every caller is a button. */
+/** Shows the path to the zoomed node. Each caller is a button. */
 function showPath(zoom) {
   const path = byID("path");
   const nodes = [];
@@ -169,7 +169,7 @@ function showSample() {
   byID("next").disabled = sample === of.count - 1;
 }
 
-/** What the colours mean, of those that are there. */
+/** Shows the legend of the colours in use. */
 function showLegend() {
   const kinds = new Map(profile.stateKinds.map((kind) => [STATE_COLOURS[kind] ?? "unknown", STATES[kind] ?? kind]));
   byID("legend").replaceChildren(...[...kinds].map(([colour, text]) => element("li", {}, element("span", { class: `key state-${colour}`, "aria-hidden": "true" }), text)));
@@ -189,7 +189,7 @@ const themes = ["automatic", "light", "dark"];
 let theme = "automatic";
 try {
   theme = localStorage.getItem("culprit-theme") ?? theme;
-} catch { /* A page from a file may have no storage. */ }
+} catch { /* A page opened from a file might have no storage. */ }
 
 function showTheme() {
   if (!themes.includes(theme)) theme = "automatic";
@@ -209,12 +209,12 @@ byID("theme").addEventListener("click", () => {
   theme = themes[(themes.indexOf(theme) + 1) % themes.length];
   try {
     localStorage.setItem("culprit-theme", theme);
-  } catch { /* Nothing is kept, then. */ }
+  } catch { /* The theme is not stored. */ }
   showTheme();
 });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAgain);
 
-// MARK: what the reader does
+// MARK: user actions
 
 for (const button of document.querySelectorAll("[data-view]")) button.addEventListener("click", () => change({ view: button.dataset.view }));
 for (const id of ["invert", "fold"]) byID(id).addEventListener("click", () => change({ [id]: state[id] === "1" ? "" : "1" }));
@@ -235,7 +235,7 @@ byID("close").addEventListener("click", () => {
   change({ at: "" });
   byID("timeline-box").focus();
 });
-// Keys without Control act only in here, and not where text is typed.
+// Keys without modifiers act only in the explorer, and not in text fields.
 explorer.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.altKey || event.metaKey || event.target.matches("input, select")) return;
   if (event.key === "/") byID("search").focus();
@@ -245,7 +245,7 @@ explorer.addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 window.addEventListener("hashchange", () => {
-  // The link to the answer leads to a place of the page, and says nothing of what is shown.
+  // The link to the answer is an anchor within the page, not a state.
   if (location.hash === "#main") return;
   const before = state;
   state = readFragment();

@@ -1,6 +1,6 @@
-// A stall's samples and stacks, as PageProfile.swift has written them.
+// Decodes a stall's samples and stacks, which PageProfile.swift encodes.
 
-/** The bytes that `text` is in base64. */
+/** Decodes Base64. */
 function fromBase64(text) {
   const characters = atob(text.trim());
   const bytes = new Uint8Array(characters.length);
@@ -8,13 +8,13 @@ function fromBase64(text) {
   return bytes;
 }
 
-/** What gzip has made `bytes` of. */
+/** Decompresses gzip. */
 async function decompressed(bytes) {
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-/** Reads numbers in LEB128, one after the other. They have 53 bits at most. */
+/** Reads consecutive LEB128 numbers of up to 53 bits. */
 class Columns {
   constructor(bytes, place) {
     this.bytes = bytes;
@@ -47,8 +47,9 @@ class Columns {
 }
 
 /**
- * The profile in `bytes`: names and texts, `frames` (places in functions), `nodes` (the stacks as a tree: a parent comes before
- * what it calls), `tracks` (a thread's samples in order of time, in nanoseconds) and `others` (other threads, each seen once).
+ * Decodes a profile. The result contains names and texts, `frames` (places in functions), `nodes` (the tree of stacks,
+ * in which parents precede their callees), `tracks` (a thread's samples in order of time, in nanoseconds), and `others`
+ * (other threads, each captured once).
  */
 function parseProfile(bytes) {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -73,7 +74,7 @@ function parseProfile(bytes) {
   return { ...header, frames, nodes, tracks, others, duration: header.durationNs };
 }
 
-/** A thread's samples, and the gaps between them. `ordinal` numbers the samples from 1; it is 0 for a gap. */
+/** Reads a thread's samples and the gaps between them. `ordinal` numbers the samples from 1 and is 0 for gaps. */
 function track(columns, thread, count, unobserved) {
   const begin = new Float64Array(count);
   const end = new Float64Array(count);
@@ -95,14 +96,14 @@ function track(columns, thread, count, unobserved) {
   return { thread, count, samples, begin, end, weight, node, state, label, ordinal };
 }
 
-/** The nodes of the stack that ends in `node`, the innermost first. */
+/** Returns the nodes of the stack that ends in `node`, innermost first. */
 function stackOf(profile, node) {
   const stack = [];
   for (let at = node; at >= 0; at = profile.nodes.parent[at]) stack.push(at);
   return stack;
 }
 
-/** The number of the sample of `track` that is at `time`; -1 where there is none. */
+/** Returns the index of the sample of `track` at `time`; -1 if there is none. */
 function sampleAt(track, time) {
   let low = 0;
   let high = track.count - 1;

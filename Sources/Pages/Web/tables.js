@@ -1,9 +1,9 @@
-// The same as text: a call tree whose branches open, and a table of functions.
+// The call tree and the functions as text: a tree with expandable branches, and a table.
 
-/** The most rows that are made at once. */
+/** Maximum number of rows created at a time. */
 const ROWS = 200;
 
-/** A call tree for keys and screen readers (the pattern "tree view" of ARIA). */
+/** A call tree for keyboards and screen readers (the "tree view" pattern of ARIA). */
 class CallTreeView {
   constructor(on) {
     this.on = on;
@@ -18,7 +18,7 @@ class CallTreeView {
     for (const child of [...tree.children(0)].slice(0, ROWS)) list.append(this.row(child));
     this.box.replaceChildren(list);
     list.firstElementChild?.setAttribute("tabindex", "0");
-    // What holds most of the time is open to where it divides.
+    // The heaviest branch is initially expanded to the point at which its time divides.
     let item = list.firstElementChild;
     for (let steps = 0; item && steps < 40; steps++) {
       const node = Number(item.dataset.node);
@@ -108,7 +108,7 @@ class CallTreeView {
   }
 }
 
-/** Every function with its times, in the order that is wanted. */
+/** A sortable table of all functions with their times. */
 class FunctionTable {
   constructor(on) {
     this.on = on;

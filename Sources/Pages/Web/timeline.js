@@ -1,18 +1,18 @@
-// The samples in order of time: threads, phases, and a part of the time to look at.
+// The timeline of samples and phases for each thread, in which a range of time can be selected.
 
 const AXIS = 22;
 const PHASES = 24;
 const TRACK = 30;
 const LABELS = 18;
 
-/** "Sample 3 of 12", or that nobody looked. */
+/** Returns a title, as in "Sample 3 of 12"; "No sample" for a gap. */
 function sampleTitle(track, sample) {
   const ordinal = track.ordinal[sample];
   return ordinal === 0 ? "No sample" : `Sample ${ordinal.toLocaleString("en")} of ${track.samples.toLocaleString("en")}`;
 }
 
 class Timeline {
-  /** `on.sample(track, sample)` and `on.range([from, to] or null)` are called when the reader chooses. */
+  /** Calls `on.sample(track, sample)` and `on.range([from, to] or null)` for the user's selections. */
   constructor(on) {
     this.on = on;
     this.box = byID("timeline-box");
@@ -90,7 +90,7 @@ class Timeline {
     }
   }
 
-  /** Samples that are wider than a pixel one by one; of others the state that most of each pixel has. */
+  /** Draws samples wider than a pixel individually. Each column of narrower samples gets its most frequent state. */
   drawTrack(context, track, top, colours) {
     const columns = Math.ceil(this.width);
     const states = colours.length;
@@ -145,7 +145,7 @@ class Timeline {
     }
   }
 
-  /** The sample and the part of time that are chosen: above the rest, which stays as it is. */
+  /** Draws the selected sample and range on a separate layer above the tracks. */
   drawMarks() {
     if (!this.profile || !this.height) return;
     const context = sizedCanvas(this.marks, this.width, this.height);
@@ -209,7 +209,7 @@ class Timeline {
     if (near) this.on.sample(near.track, near.sample);
   }
 
-  /** What is said of a sample: when it was, what was done, and in which function. */
+  /** Returns the description of a sample: time, state and function. */
   lines({ track: number, sample }) {
     const { profile } = this;
     const track = profile.tracks[number];

@@ -1,4 +1,4 @@
-// Numbers and names as reports print them (Sources/Reports/Formatting.swift).
+// Formats numbers and names like the reports (Sources/Reports/Formatting.swift).
 
 function percent(fraction) {
   const rounded = Math.round(Math.min(1, Math.max(0, fraction)) * 100);
@@ -21,12 +21,15 @@ function counted(number, noun) {
   return `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
 }
 
-/** `value` in what `unit` says. */
+/** Formats `value` in `unit`. */
 function amount(value, unit) {
   return unit === "time" ? duration(value) : counted(Math.round(value), "thread");
 }
 
-/** Where the place `frame` is: "Catalog.swift:24", or the module, unless the name of the function has that. */
+/**
+ * Returns the location of `frame`, as in "Catalog.swift:24". Without a file, returns the module unless the
+ * function's name contains it.
+ */
 function placeOf(profile, frame) {
   const { frames } = profile;
   if (frame < 0) return "";
@@ -39,7 +42,7 @@ function placeOf(profile, frame) {
   return [place, flags & 1 ? "inlined" : "", flags & 2 ? "awaits" : ""].filter((part) => part).join(", ");
 }
 
-/** What a node of a call tree is called. */
+/** Returns the name of a call tree node. */
 function nameOf(profile, tree, node) {
   if (node === 0) return "all";
   const name = tree.function[node];
@@ -50,7 +53,7 @@ function ownerOf(profile, tree, node) {
   return tree.function[node] < 0 ? "nobody" : profile.owners[tree.function[node]];
 }
 
-/** An element with attributes and children. Texts are texts: nothing is parsed. */
+/** Creates an element with attributes and children. Strings become text nodes and are never parsed as markup. */
 function element(name, attributes = {}, ...children) {
   const made = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {
@@ -64,7 +67,7 @@ function element(name, attributes = {}, ...children) {
 
 const byID = (id) => document.getElementById(id);
 
-/** The colours of the theme, which the style sheet has. */
+/** Returns a theme colour, defined in the style sheet. */
 function themeColour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 }
@@ -83,7 +86,7 @@ const STATE_COLOURS = {
   unobserved: "unobserved", unknown: "unknown",
 };
 
-/** Makes `canvas` so large, in pixels of the screen, and gives what draws in it. */
+/** Sets the size of `canvas` in CSS pixels and returns its cleared drawing context. */
 function sizedCanvas(canvas, width, height) {
   const scale = window.devicePixelRatio || 1;
   const [wide, high] = [Math.max(1, Math.round(width * scale)), Math.max(1, Math.round(height * scale))];
@@ -99,10 +102,10 @@ function sizedCanvas(canvas, width, height) {
   return context;
 }
 
-/** `text` cut in the middle to what fits `width`. */
+/** Shortens `text` in the middle to fit `width`. */
 function fittedText(context, text, width) {
   if (width < 24) return "";
-  // About as wide as a digit each: nothing is measured that cannot fit by far.
+  // Limits the text to about the number of narrow characters that could fit, so that long texts are not measured.
   const most = Math.floor(width / 3) + 2;
   let shown = text.length > most ? middle(text, most) : text;
   while (shown.length > 2 && context.measureText(shown).width > width) {
