@@ -1,5 +1,5 @@
 extension CommandFamily {
-  /// What completes the command in bash: to be sourced, or put where bash-completion looks for it.
+  /// The completion script for bash, to be sourced or installed in a directory of bash-completion.
   package var bashCompletion: String {
     """
     # bash completion for \(name). Made by: \(name) completion bash
@@ -60,7 +60,7 @@ extension CommandFamily {
     """
   }
 
-  /// A case for each option with an argument.
+  /// The cases for options with arguments.
   private var bashArguments: String {
     var text = ""
     for member in members {

@@ -1,15 +1,15 @@
-/// A command that has commands, as `git` has: what is needed to tell of it all, in its help, in manual pages and to shells.
+/// A program with subcommands, like `git`. Generates its help, manual pages and shell completions.
 package struct CommandFamily: Sendable {
-  /// One of the commands.
+  /// A subcommand.
   package struct Member: Sendable {
-    /// Its name.
+    /// The name of the subcommand.
     package var name: String
-    /// What it is for, in some words without a capital at the beginning.
+    /// A brief description, without an initial capital.
     package var brief: String
-    /// Its options.
+    /// The options of the subcommand.
     package var table: OptionTable
 
-    /// The command called `name`.
+    /// Creates the subcommand `name`.
     package init(_ name: String, _ brief: String, _ table: OptionTable) {
       self.name = name
       self.brief = brief
@@ -19,16 +19,16 @@ package struct CommandFamily: Sendable {
 
   /// The name of the program.
   package var name: String
-  /// What it is for, in some words without a capital at the beginning.
+  /// A brief description, without an initial capital.
   package var brief: String
-  /// Its version.
+  /// The version of the program.
   package var version: String
-  /// The options that it has without a command.
+  /// The options of the program without a subcommand.
   package var table: OptionTable
-  /// Its commands, in the order in which they are told.
+  /// The subcommands, in the order of the help.
   package var members: [Member]
 
-  /// A program and its commands.
+  /// Creates a program with its subcommands.
   package init(name: String, brief: String, version: String, table: OptionTable, members: [Member]) {
     self.name = name
     self.brief = brief
@@ -37,9 +37,9 @@ package struct CommandFamily: Sendable {
     self.members = members
   }
 
-  /// The command called `name`.
+  /// Returns the subcommand `name`.
   ///
-  /// - Throws: ``UsageError`` when there is none.
+  /// - Throws: ``UsageError`` if it does not exist.
   package func member(_ name: String) throws(UsageError) -> Member {
     if let member = members.first(where: { $0.name == name }) { return member }
     let names = members.map(\.name)
@@ -49,7 +49,7 @@ package struct CommandFamily: Sendable {
     )
   }
 
-  /// The help of the program itself, with its commands.
+  /// Returns the help of the program, with the list of its subcommands.
   package func help(width: Int = 100) -> String {
     var table = table
     table.usage = ["\(name) COMMAND [OPTION]... [OPERAND]..."] + table.usage

@@ -1,35 +1,35 @@
-/// What an option's argument or an operand may be: what completion offers.
+/// The values of an option's argument or an operand, for completion.
 package enum ArgumentValues: Hashable, Sendable {
-  /// What only the user knows.
+  /// Any text, which cannot be completed.
   case anything
-  /// One of these words. Others are refused when the command line is parsed, if the argument is an option's.
+  /// One of these words. For an option's argument, the parser rejects all other words.
   case words([String])
-  /// A file. Those whose name has this ending come first, with directories; all where there is none.
+  /// A file. Completion prefers files with this suffix, and directories; without a suffix it offers all files.
   case file(ending: String? = nil)
   /// A directory.
   case directory
 }
 
-/// One option of a command.
+/// An option of a command.
 package struct CommandOption: Sendable {
-  /// The name after two dashes.
+  /// The name, without the two dashes.
   package var name: String
-  /// The letter after one dash.
+  /// The single-letter name, without the dash.
   package var letter: Character?
-  /// What the argument is called in the help; `nil` for an option without one.
+  /// The name of the argument in the help; `nil` for an option without argument.
   package var argument: String?
-  /// What the argument may be.
+  /// The values of the argument.
   package var values: ArgumentValues
-  /// Words that are taken for an argument, too, but not told of: older and other names.
+  /// Undocumented words that are also accepted as the argument, such as former names.
   package var aliases: [String]
-  /// Whether every argument counts when the option is given several times, and not the last one alone.
+  /// Whether all occurrences of the option count, not only the last one.
   package var isRepeatable: Bool
-  /// What each of the words means that the argument may be, in some words without a capital. Those that say it themselves have none.
+  /// Brief descriptions of the argument's words, without initial capitals. Self-explanatory words have none.
   package var meanings: [String: String]
-  /// What the option does.
+  /// The description of the option.
   package var help: String
 
-  /// An option `--name`.
+  /// Creates the option `--name`.
   package init(
     _ name: String,
     letter: Character? = nil,
@@ -50,13 +50,13 @@ package struct CommandOption: Sendable {
     self.help = help + (isRepeatable ? "; may be repeated" : "")
   }
 
-  /// What the option does, in as few words as a list has room for.
+  /// The start of the description, which fits into a list.
   var brief: String {
     let end = [";", ":", " ("].compactMap { help.firstRange(of: $0)?.lowerBound }.min()
     return String(help[..<(end ?? help.endIndex)])
   }
 
-  /// Refuses `value` where the argument is one of some words, and it is none of them.
+  /// Throws a ``UsageError`` if the argument must be one of certain words and `value` is not.
   func check(_ value: String) throws(UsageError) {
     guard case .words(let words) = values, !(words + aliases).contains(value) else { return }
     let near = suggestion(value, among: words + aliases)
@@ -64,38 +64,38 @@ package struct CommandOption: Sendable {
   }
 }
 
-/// A mistake in the way a command was called.
+/// An error in a command line.
 package struct UsageError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// What is wrong, in a sentence without its end.
+  /// A message without a final period.
   package var description: String
 
-  /// A mistake that `description` tells of.
+  /// Creates an error with the message `description`.
   package init(_ description: String) { self.description = description }
 }
 
-/// A command's options, as a table: it parses the command line and writes the help.
+/// The options of a command. Parses command lines and formats the help.
 ///
-/// Follows the GNU conventions (POSIX Utility Conventions, getopt_long(3)): options and operands in any order, `--` ends
-/// the options, `-ab` is `-a -b`, `-w80` and `-w 80`, `--width=80` and `--width 80`, and a long name may be cut as long as
-/// it stays unambiguous.
+/// Follows the GNU conventions (POSIX Utility Conventions, getopt_long(3)). Options and operands can occur in any
+/// order, and `--` ends the options. `-ab` equals `-a -b`; `-w80` equals `-w 80`; `--width=80` equals `--width 80`. A
+/// long name can be abbreviated as long as it is unambiguous.
 package struct OptionTable: Sendable {
-  /// How the command is called: its name and what follows, for the help's first line.
+  /// Usage lines for the help: the name of the command and its arguments.
   package var usage: [String]
-  /// What the command does.
+  /// A description of the command.
   package var summary: String
-  /// Its options, in the order in which the help lists them. `--help` is among them by itself.
+  /// The options in the order of the help. `--help` is added automatically.
   package var options: [CommandOption]
-  /// What operands may be.
+  /// The values of operands.
   package var operands: ArgumentValues
-  /// Whatever else is to be known. Lines that are indented stay as they are, or are lists: a word, two spaces or more, and what it
-  /// means. Of all others those that follow each other are a paragraph.
+  /// Further text of the help. Indented lines are either verbatim text or list entries: a word, two or more spaces, and
+  /// a description. Other consecutive lines form a paragraph.
   package var epilogue: String
-  /// Commands after "$ ", with what they print.
+  /// Example commands, prefixed by "$ ", and their output.
   package var examples: String
-  /// What the exit status tells.
+  /// The meaning of the exit status.
   package var exitStatus: String
 
-  /// A table for a command.
+  /// Creates a table.
   package init(
     usage: [String],
     summary: String,
@@ -114,24 +114,24 @@ package struct OptionTable: Sendable {
     self.exitStatus = exitStatus
   }
 
-  /// What a command line said.
+  /// The options and operands of a command line.
   package struct Arguments: Sendable {
-    /// What is not an option.
+    /// The arguments that are not options.
     package var operands: [String] = []
     private var values: [String: [String]] = [:]
 
     /// Whether the option was given.
     package func has(_ name: String) -> Bool { values[name] != nil }
 
-    /// The option's argument, the last one if it was given several times.
+    /// Returns the argument of the option's last occurrence; `nil` if it was not given.
     package func value(_ name: String) -> String? { values[name]?.last }
 
-    /// The option's arguments, in the order in which they were given.
+    /// Returns the arguments of all occurrences of the option, in order.
     package func values(_ name: String) -> [String] { values[name] ?? [] }
 
-    /// The option's argument as a whole number.
+    /// Returns the option's argument as an integer; `nil` if the option was not given.
     ///
-    /// - Throws: ``UsageError`` when it is not a number in `range`.
+    /// - Throws: ``UsageError`` if the argument is not an integer in `range`.
     package func number(_ name: String, in range: ClosedRange<Int>) throws(UsageError) -> Int? {
       guard let text = value(name) else { return nil }
       guard let number = Int(text), range.contains(number) else {
@@ -142,12 +142,12 @@ package struct OptionTable: Sendable {
       return number
     }
 
-    /// Refuses each of the options `names` that was given, where it would do nothing.
+    /// Rejects options that would have no effect.
     ///
     /// - Parameters:
-    ///   - names: The options.
-    ///   - reason: Why it would, after the option's name.
-    /// - Throws: ``UsageError`` for the first of them.
+    ///   - names: The names of the options.
+    ///   - reason: The reason, which follows the option's name in the message.
+    /// - Throws: ``UsageError`` if one of the options was given.
     package func refuse(_ names: [String], _ reason: String) throws(UsageError) {
       if let name = names.first(where: has) { throw UsageError("--\(name) \(reason)") }
     }
@@ -157,9 +157,9 @@ package struct OptionTable: Sendable {
     }
   }
 
-  /// Takes `arguments`, without the command's own name, apart.
+  /// Parses `arguments`, which must not include the command's name.
   ///
-  /// - Throws: ``UsageError`` for an option that the table lacks, an argument that is missing or not wanted.
+  /// - Throws: ``UsageError`` for unknown options, and for missing or unexpected arguments.
   package func parse(_ arguments: some Sequence<String>) throws(UsageError) -> Arguments {
     var parsed = Arguments()
     var rest = Array(arguments)[...]
@@ -217,7 +217,7 @@ package struct OptionTable: Sendable {
     var letters = text
     while let letter = letters.popFirst() {
       guard let option = options.first(where: { $0.letter == letter }) else {
-        // Who writes a long name after one dash gets its letters read.
+        // A long name after a single dash is parsed as letters.
         let name = String(text.prefix { $0 != "=" })
         let isLong = name.count > 1 && options.contains { $0.name == name }
         throw UsageError("there is no option -\(letter)" + (isLong ? "; did you mean --\(name)?" : ""))

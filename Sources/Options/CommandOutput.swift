@@ -1,18 +1,19 @@
 import CulpritStallRecord
 import Glibc
 
-/// A command's standard output and standard error, past the C library's buffers: what is printed is out.
+/// A command's standard output and standard error. Writes are unbuffered.
 package struct CommandOutput: Sendable {
-  /// The command's name, before each message.
+  /// The command's name, which precedes each message.
   package var command: String
 
   private let around: @Sendable (_ descriptor: Int32, _ write: () -> Void) -> Void
 
-  /// The output of `command`.
+  /// Creates the output of `command`.
   ///
   /// - Parameters:
-  ///   - command: Its name.
-  ///   - around: Called with the descriptor that is written to and what does it; for what else is on the screen.
+  ///   - command: The name of the command.
+  ///   - around: Called with the descriptor and a closure that writes to it. Can hide and restore other output on the
+  ///     terminal.
   package init(
     command: String,
     around: @escaping @Sendable (_ descriptor: Int32, _ write: () -> Void) -> Void = { _, write in write() }
@@ -21,11 +22,11 @@ package struct CommandOutput: Sendable {
     self.around = around
   }
 
-  /// Writes `text` to standard output. Ends the program when it cannot be written: with status 0 when the reader has had
-  /// enough (a closed pipe), otherwise with a sentence and status 1.
+  /// Writes `text` to standard output. On failure, ends the program: with status 0 if the reader closed the pipe,
+  /// otherwise with a message and status 1.
   package func print(_ text: String) { print(bytes: Array(text.utf8)) }
 
-  /// Writes `bytes` to standard output, like ``print(_:)``.
+  /// Writes `bytes` to standard output. Fails like ``print(_:)``.
   package func print(bytes: [UInt8]) {
     if let error = writeAll(bytes, to: STDOUT_FILENO) {
       if error == EPIPE { exit(0) }
@@ -34,17 +35,17 @@ package struct CommandOutput: Sendable {
     }
   }
 
-  /// Writes `message`, a line, after the command's name to standard error. What it has of files and arguments does nothing to the
-  /// terminal.
+  /// Writes a line with the command's name and `message` to standard error. Control characters from file names and
+  /// arguments are made harmless for the terminal.
   package func error(_ message: String) {
     _ = writeAll(Array("\(command): \(printable(message))\n".utf8), to: STDERR_FILENO)
   }
 
-  /// Writes `error` as a usage error and ends the program with status 2.
+  /// Writes a usage error and ends the program with status 2.
   ///
   /// - Parameters:
-  ///   - error: What is wrong.
-  ///   - part: The command of the command that was called, whose help tells more.
+  ///   - error: The error.
+  ///   - part: The subcommand whose help the message refers to.
   package func usage(_ error: UsageError, of part: String? = nil) -> Never {
     self.error("\(error)")
     let words = [command, part, "--help"].compactMap { $0 }.joined(separator: " ")

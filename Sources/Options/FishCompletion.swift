@@ -1,5 +1,5 @@
 extension CommandFamily {
-  /// What completes the command in fish: to be put into `~/.config/fish/completions` as `NAME.fish`, or sourced.
+  /// The completion script for fish, to be sourced or installed as `~/.config/fish/completions/NAME.fish`.
   package var fishCompletion: String {
     var lines = [
       "# fish completion for \(name). Made by: \(name) completion fish",
@@ -22,14 +22,15 @@ extension CommandFamily {
     var words = ["-l \(option.name)"]
     if let letter = option.letter { words.append("-s \(letter)") }
     if option.argument != nil {
-      // Without anything to offer there are no files either.
+      // `-x` prevents the completion of files.
       let action = fishAction(option.values, option.meanings)
       words.append(action == "-F" ? "-r -F" : "-x" + (action.map { " \($0)" } ?? ""))
     }
     return (words + ["-d \(fishQuoted(option.brief))"]).joined(separator: " ")
   }
 
-  /// What is offered. A word is described by what follows the tab behind it; without a tab it would be described as its option.
+  /// Returns the completion of an argument. A tab separates a word from its description. Without a tab, fish would show
+  /// the option's description.
   private func fishAction(_ values: ArgumentValues, _ meanings: [String: String] = [:]) -> String? {
     switch values {
     case .anything: nil

@@ -1,8 +1,8 @@
 extension OptionTable {
-  /// The text that `--help` prints.
+  /// Returns the text that `--help` prints.
   ///
-  /// - Parameter width: How many characters a line has at most, where words can be divided; default: 100.
-  /// - Returns: Whole lines.
+  /// - Parameter width: The line width in characters. Lines break only between words.
+  /// - Returns: Complete lines.
   package func help(width: Int = 100) -> String {
     let heads = usage.enumerated().map { ($0.offset == 0 ? "Usage: " : "   or: ") + $0.element }
     var blocks = [
@@ -20,7 +20,7 @@ extension OptionTable {
 
   private func indented(_ line: Substring) -> String { line.isEmpty ? "" : "  \(line)" }
 
-  /// A line for each option, and more where its help is too long. Where the screen is narrow, the help is below the option.
+  /// Returns the lines of the option list. In narrow layouts the descriptions are below the options.
   private func optionLines(_ width: Int) -> [String] {
     let columns = options.map { option -> String in
       let letter = option.letter.map { "-\($0), " } ?? "    "
@@ -34,7 +34,7 @@ extension OptionTable {
     }
   }
 
-  /// `text` in lines of `width` characters: see ``epilogue``.
+  /// Wraps `text`, whose format is described at ``epilogue``, to `width` characters.
   private func paragraphs(_ text: String, _ width: Int) -> [String] {
     var lines: [String] = []
     var paragraph: [Substring] = []
@@ -45,7 +45,7 @@ extension OptionTable {
     for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
       if !line.isEmpty, !line.hasPrefix(" ") {
         paragraph.append(line)
-        // What a list follows is a paragraph of its own.
+        // A heading of a list is a separate paragraph.
         if line.hasSuffix(":") { end() }
         continue
       }
@@ -61,13 +61,13 @@ extension OptionTable {
   }
 }
 
-/// `text` divided at spaces into lines of at most `width` characters; a longer word has a line of its own.
+/// Wraps `text` at spaces into lines of at most `width` characters. A longer word gets its own line.
 ///
 /// - Parameters:
-///   - text: What is divided.
-///   - width: In characters.
-///   - hanging: How far all lines but the first are indented.
-///   - start: Up to where nothing is divided.
+///   - text: The text.
+///   - width: The line width in characters.
+///   - hanging: The indentation of all lines except the first.
+///   - start: The number of initial characters that are never broken.
 /// - Returns: The lines.
 func wrapped(_ text: String, _ width: Int, hanging: Int = 0, from start: Int = 0) -> [String] {
   var lines: [String] = []
@@ -85,7 +85,7 @@ func wrapped(_ text: String, _ width: Int, hanging: Int = 0, from start: Int = 0
   return isFresh && start == 0 ? lines : lines + [line]
 }
 
-/// `text` with spaces after it, up to `width` characters.
+/// Pads `text` with spaces to `width` characters.
 func padded(_ text: String, _ width: Int) -> String {
   text + String(repeating: " ", count: max(0, width - text.count))
 }

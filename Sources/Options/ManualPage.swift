@@ -1,8 +1,8 @@
 extension CommandFamily {
-  /// The names of the manual pages: the program's, and one for each command, `NAME-COMMAND`.
+  /// The names of the manual pages: the program's name, and `NAME-COMMAND` for each subcommand.
   package var manualNames: [String] { [name] + members.map { "\(name)-\($0.name)" } }
 
-  /// The manual page called `page` in section 1, for man(1) of groff and of mandoc; `nil` when there is none.
+  /// Returns the manual page `page` in section 1, for groff and mandoc; `nil` if it does not exist.
   package func manualPage(_ page: String) -> String? {
     if page == name { return manual(page, brief, table, commands: members, others: members.map(\.name)) }
     guard let member = members.first(where: { "\(name)-\($0.name)" == page }) else { return nil }
@@ -49,7 +49,7 @@ extension CommandFamily {
     return lines.joined(separator: "\n") + "\n"
   }
 
-  /// Paragraphs, and what is indented as it is.
+  /// Returns paragraphs of filled text, and verbatim text for indented lines.
   private func body(_ text: String) -> [String] {
     var lines: [String] = []
     var block: [Substring] = []
@@ -72,15 +72,15 @@ extension CommandFamily {
     return lines
   }
 
-  /// `text` line by line, indented.
+  /// Returns `text` as verbatim, indented lines.
   private func literal(_ text: [Substring]) -> [String] {
     [".RS 4", ".nf"] + text.map { $0.isEmpty ? ".sp" : roff(String($0)) } + [".fi", ".RE"]
   }
 
-  /// `text` in lines of roff that are not too long to be read.
+  /// Returns `text` in short roff lines.
   private func filled(_ text: String) -> [String] { wrapped(text, 72).map(roff) }
 
-  /// `text` as a line of roff: nothing in it is a request, and what is not ASCII has a name.
+  /// Escapes `text` as a roff line without requests and with named non-ASCII characters.
   private func roff(_ text: String) -> String {
     var line = ""
     for scalar in text.unicodeScalars {

@@ -1,29 +1,30 @@
-/// What is added to the sentence about a word that is none of `known`: "; did you mean --width?", or nothing where none is near.
+/// Returns the end of an error message about an unknown word, as in "; did you mean --width?"; empty if no known word
+/// is similar.
 ///
 /// - Parameters:
-///   - word: What was written.
-///   - known: What could have been meant.
-///   - prefix: What is put before the suggestion.
-/// - Returns: The rest of the sentence.
+///   - word: The unknown word.
+///   - known: The known words.
+///   - prefix: The text before the suggested word.
+/// - Returns: The end of the message.
 package func suggestion(_ word: String, among known: [String], prefix: String = "") -> String {
   let wanted = Array(word.lowercased())
-  // A third of the letters may be wrong. What is shorter is near to everything.
+  // A third of the letters can differ. Single letters are similar to every word.
   let near = known.map { (name: $0, distance: editDistance(wanted, Array($0.lowercased()))) }
     .filter { $0.distance <= max(1, min(wanted.count, $0.name.count) / 3) && min(wanted.count, $0.name.count) > 1 }
     .min { $0.distance < $1.distance }
-  // Nobody writes more than a long beginning of a name without having meant it.
+  // A prefix of at least three letters is unlikely to be accidental.
   let begun = known.first { wanted.count > 2 && $0.lowercased().hasPrefix(word.lowercased()) }
   return (near?.name ?? begun).map { "; did you mean \(prefix)\($0)?" } ?? ""
 }
 
-/// "a, b or c".
+/// Returns the words as an enumeration, as in "a, b or c".
 func alternatives(_ words: [String]) -> String {
   guard let last = words.last, words.count > 1 else { return words.first ?? "" }
   return words.dropLast().joined(separator: ", ") + " or " + last
 }
 
-/// How many letters have to be put in, taken out, replaced, or exchanged with the next one, to make `second` of `first` (optimal string
-/// alignment).
+/// Returns the optimal string alignment distance: the number of insertions, deletions, replacements and transpositions
+/// of adjacent letters that turn `first` into `second`.
 private func editDistance(_ first: [Character], _ second: [Character]) -> Int {
   var before: [Int] = []
   var last: [Int] = []

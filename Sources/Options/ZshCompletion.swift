@@ -1,5 +1,5 @@
 extension CommandFamily {
-  /// What completes the command in zsh: to be put into a directory of `fpath` as `_NAME`, or sourced after compinit.
+  /// The completion script for zsh, to be installed as `_NAME` in a directory of `fpath` or sourced after compinit.
   package var zshCompletion: String {
     let commands = members.map { "    \(zshQuoted("\($0.name):\($0.brief)"))\n" }.joined()
     let cases = members.map { member in
