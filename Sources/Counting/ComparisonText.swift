@@ -2,12 +2,12 @@ import CulpritReports
 import CulpritStallRecord
 
 extension StallComparison {
-  /// The comparison as a table, at most `limit` problems of it.
+  /// Returns the comparison as a table.
   ///
   /// - Parameters:
-  ///   - limit: How many problems are told.
-  ///   - style: How they are written; of a width that they do not need.
-  /// - Returns: Whole lines.
+  ///   - limit: Maximum number of problems.
+  ///   - style: The style and line width.
+  /// - Returns: Complete lines.
   package func text(
     limit: Int = .max,
     style: StallReport.TextStyle = StallReport.TextStyle(width: .max)
@@ -17,7 +17,7 @@ extension StallComparison {
       ("CULPRIT", .left), ("SOURCE", .left),
     ]
     var table = Table(columns, style)
-    // Where all cannot be told, what changed most is: the ends of the list, not its beginning.
+    // A limited table shows the largest changes, which are at both ends of the list.
     let ranked = entries.enumerated().sorted {
       (max($1.element.difference, .zero - $1.element.difference), $0.offset)
         < (max($0.element.difference, .zero - $0.element.difference), $1.offset)
@@ -30,7 +30,7 @@ extension StallComparison {
     return lines.joined(separator: "\n") + "\n"
   }
 
-  /// Why times are not compared by the hour; `nil` where they are.
+  /// The reason why totals are not compared per hour; `nil` if they are.
   private var remark: String? {
     guard !isPerHour else { return nil }
     let unknown = [("before", before), ("after", after)].filter { ($0.1.watched ?? .zero) == .zero }.map(\.0)
@@ -63,7 +63,7 @@ extension StallComparison {
     ]
   }
 
-  /// The comparison as JSON, at most `limit` problems of it. docs/many-stalls.md has the form.
+  /// Returns the comparison as JSON with at most `limit` problems. docs/many-stalls.md describes the format.
   package func json(limit: Int = .max) -> JSONObject {
     func json(_ side: Side) -> JSONObject {
       var object = JSONObject()

@@ -1,49 +1,50 @@
 import CulpritReports
 import CulpritStallRecord
 
-/// What counting, comparing and exporting need of a stall: the facts of its report, without the evidence.
+/// The facts of a stall's report, without its evidence. Used for counting, comparing and exporting.
 package struct CountedStall: Hashable, Sendable {
-  /// What tells it from the other stalls of its host.
+  /// The identifier of the stall, unique on its host.
   package var id: String
   /// The host; empty if unknown.
   package var host: String
   /// The name of the process's executable; empty if unknown.
   package var service: String
-  /// The build-id of the executable; empty if unknown.
+  /// The build ID of the executable; empty if unknown.
   package var version: String
-  /// The process id; `nil` if unknown.
+  /// The process ID; `nil` if unknown.
   package var processID: Int32?
-  /// What stalled.
+  /// The source that stalled.
   package var source: StallReport.Source
-  /// What tells its problem from others.
+  /// The signature of the problem.
   package var signature: String
-  /// When the work began.
+  /// The start of the work.
   package var began: StallReport.Timestamp
-  /// How long it took.
+  /// The duration of the stall.
   package var duration: Duration
-  /// The number of other stalls that it stands for, and the sum of their durations.
+  /// The number of unrecorded stalls that this stall represents, and the sum of their durations.
   package var unrecordedCount = 0
   package var unrecordedTime = Duration.zero
-  /// What it was allowed to take.
+  /// The threshold of the source.
   package var threshold: Duration
   /// Whether ``duration`` is a lower bound.
   package var isLowerBound: Bool
-  /// Whether the end was seen.
+  /// Whether the end was observed.
   package var hasEnded: Bool
-  /// Whether it became a hang.
+  /// Whether the stall became a hang.
   package var isHang: Bool
-  /// Whether a function is to blame.
+  /// The verdict: whether a function is to blame.
   package var verdict: StallReport.Verdict
-  /// The function that is to blame; where none is, the one that awaits work elsewhere, or the one at the end of the heaviest path.
+  /// The culprit function. If there is none, the function that awaits work elsewhere, or the function at the end of the
+  /// heaviest path.
   package var function: StallReport.Function?
-  /// The function's part of the stall, from 0 to 1.
+  /// The function's share of the stall, from 0 to 1.
   package var share: Double?
-  /// Why the work did not go on for most of the stall; `nil` where that is not known.
+  /// The main cause of the stall; `nil` if unknown.
   package var cause: StallReport.Cause?
-  /// What the application had said of the work.
+  /// The application's labels of the work.
   package var labels: [String]
 
-  /// The facts of `report`.
+  /// Creates the facts of `report`.
   package init(_ report: StallReport) {
     id = report.id
     host = report.process?.host ?? ""
@@ -69,7 +70,7 @@ package struct CountedStall: Hashable, Sendable {
     labels = report.labels.map(\.text)
   }
 
-  /// What tells a stall from all others.
+  /// The identity of a stall across hosts.
   fileprivate struct Identity: Hashable {
     var host: String
     var id: String
@@ -77,7 +78,7 @@ package struct CountedStall: Hashable, Sendable {
 
   fileprivate var identity: Identity { Identity(host: host, id: id) }
 
-  /// Who is to blame, in a few words: "Catalog.rebuildIndex(for:)", "nobody alone (poll)".
+  /// The culprit in a few words, as in "Catalog.rebuildIndex(for:)" or "nobody alone (poll)".
   package var culprit: String {
     switch verdict {
     case .culprit: function.map { visible($0.name) } ?? "a function without a name"
@@ -87,25 +88,26 @@ package struct CountedStall: Hashable, Sendable {
     }
   }
 
-  /// Where that is, in short: "Catalog.swift:29", else the module; `nil` if unknown, or if the name has it.
+  /// The short location of the function, as in "Catalog.swift:29", or its module. `nil` if unknown, or if the
+  /// function's name is an address, which contains the module.
   package var place: String? {
     guard let function else { return nil }
     if let location = function.location { return "\(location.fileName):\(location.line)" }
     return function.moduleName.isEmpty || function.isAddress(function.name) ? nil : function.moduleName
   }
 
-  /// What kind of cause; "unknown" where there is none.
+  /// The kind of the main cause; "unknown" if there is none.
   package var causeKind: String { (cause?.kind ?? .unknown).rawValue }
 
-  /// What stalled, and of which service: `event loop "http" of shop`. The whole of it: stalls are counted by it.
+  /// The source and its service, as in `event loop "http" of shop`. Not shortened, because stalls are grouped by it.
   package var sourceText: String {
     "\(source.kind) \"\(printable(source.name))\"" + (service.isEmpty ? "" : " of \(printable(service))")
   }
 }
 
 extension [CountedStall] {
-  /// Each stall once, the newest first: a directory and a copy of it have the same ones, and of two the copy that was made later
-  /// knows more.
+  /// Returns each stall once, newest first. Of several copies, as in a directory and its backup, the most complete one
+  /// is kept.
   package func merged() -> [CountedStall] {
     var places: [CountedStall.Identity: Int] = [:]
     var merged: [CountedStall] = []

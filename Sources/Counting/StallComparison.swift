@@ -1,60 +1,60 @@
 import CulpritReports
 import CulpritStallRecord
 
-/// What has become of each problem between two sets of stalls: those of two builds, say, or of two days.
+/// Changes of problems between two sets of stalls, such as those of two builds or two days.
 package struct StallComparison: Hashable, Sendable {
   /// One of the two sets.
   package struct Side: Hashable, Sendable {
-    /// Its stalls, by their signatures.
+    /// The stalls, grouped by signature.
     package var groups: StallGroups
-    /// For how long services were watched; `nil` if unknown.
+    /// The time for which services were watched; `nil` if unknown.
     package var watched: Duration?
 
-    /// What `stalls` are, while services were watched for `watched`.
+    /// Creates a set of `stalls` from services that were watched for `watched`.
     package init(_ stalls: [CountedStall], watched: Duration?) {
       groups = StallGroups(stalls)
       self.watched = watched
     }
   }
 
-  /// What has become of a problem.
+  /// The change of a problem.
   package enum Change: String, Hashable, Sendable {
-    /// It was not there before.
+    /// The problem is new.
     case new
-    /// It takes more time than before.
+    /// The problem takes more time.
     case worse
-    /// It takes as much.
+    /// The problem takes equally much time.
     case same
-    /// It takes less.
+    /// The problem takes less time.
     case better
-    /// It is not there any more.
+    /// The problem is gone.
     case gone
   }
 
-  /// A problem, before and after.
+  /// A problem in both sets.
   package struct Entry: Hashable, Sendable {
-    /// Its signature.
+    /// The signature of the problem.
     package var signature: String
-    /// Its stalls before; `nil` where there were none.
+    /// The stalls of the problem in the first set; `nil` if there are none.
     package var before: StallGroup?
-    /// Its stalls after; `nil` where there were none.
+    /// The stalls of the problem in the second set; `nil` if there are none.
     package var after: StallGroup?
-    /// What has become of it.
+    /// The change of the problem.
     package var change: Change
-    /// How much more time it takes: in an hour where ``StallComparison/isPerHour``, else in all.
+    /// The additional time the problem takes: per hour if ``StallComparison/isPerHour``, otherwise in total.
     package var difference: Duration
 
-    /// A stall of it: the newest.
+    /// The newest stall of the problem.
     package var newest: CountedStall? { after?.newest ?? before?.newest }
   }
 
   /// The first set.
   package let before: Side
-  /// The second.
+  /// The second set.
   package let after: Side
-  /// Whether times are compared by the hour: of both sets it is known for how long services were watched.
+  /// Whether times are compared per hour, because the watched time of both sets is known.
   package let isPerHour: Bool
-  /// The problems, from the one that takes most more time to the one that takes most less.
+  /// The problems, from the largest increase to the largest decrease.
   package let entries: [Entry]
 
   /// Compares `before` with `after`.

@@ -1,22 +1,22 @@
 import CulpritReports
 import CulpritStallRecord
 
-/// What stalls are counted by.
+/// A property by which stalls are grouped.
 package enum Grouping: String, CaseIterable, Sendable {
-  /// By their signatures: one problem each.
+  /// The signature, which identifies a problem.
   case culprit
-  /// By why the work did not go on for most of the time.
+  /// The main cause.
   case cause
-  /// By what stalled.
+  /// The source.
   case source
-  /// By the executable.
+  /// The executable.
   case service
-  /// By the host.
+  /// The host.
   case host
-  /// By the build that ran.
+  /// The build.
   case version
 
-  /// What stalls of one group have in common, in some words.
+  /// The description of the property.
   package var meaning: String {
     switch self {
     case .culprit: "who is to blame"
@@ -28,7 +28,7 @@ package enum Grouping: String, CaseIterable, Sendable {
     }
   }
 
-  /// What `stall` is counted as.
+  /// Returns the group key of `stall`.
   func key(of stall: CountedStall) -> String {
     let name =
       switch self {
@@ -43,48 +43,48 @@ package enum Grouping: String, CaseIterable, Sendable {
   }
 }
 
-/// How often each of some names was counted.
+/// Counts names.
 package struct Tally: Hashable, Sendable {
   private var counts: [String: Int] = [:]
 
-  /// The names and how often each was counted, the most frequent first.
+  /// The names and their counts, most frequent first.
   package var all: [(name: String, count: Int)] {
     counts.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { ($0.key, $0.value) }
   }
 
-  /// The name that was counted most often.
+  /// The most frequent name.
   package var first: String? { all.first?.name }
 
-  /// Counts `name`, unless it is empty: not known.
+  /// Counts `name`. Ignores an empty name, which means unknown.
   mutating func add(_ name: String) { if !name.isEmpty { counts[name, default: 0] += 1 } }
 
-  /// Counts what `other` has counted.
+  /// Adds the counts of `other`.
   mutating func add(_ other: Tally) { counts.merge(other.counts, uniquingKeysWith: +) }
 }
 
-/// Stalls that are counted as one.
+/// A group of stalls with a common property.
 package struct StallGroup: Hashable, Sendable {
-  /// What they have in common.
+  /// The common value of the property.
   package let key: String
-  /// How many they are.
+  /// The number of stalls, including unrecorded ones.
   package private(set) var count = 0
-  /// How long they took together.
+  /// The total duration of the stalls.
   package private(set) var total = Duration.zero
-  /// The longest of them.
+  /// The longest stall.
   package private(set) var worst: CountedStall
-  /// The one that began last: its culprit has the lines of the newest build.
+  /// The stall that began last. Its culprit has the line numbers of the newest build.
   package private(set) var newest: CountedStall
-  /// When the first of them began.
+  /// The start of the earliest stall.
   package private(set) var firstSeen: StallReport.Timestamp
-  /// Their causes.
+  /// The causes of the stalls.
   package private(set) var causes = Tally()
-  /// What stalled.
+  /// The sources that stalled.
   package private(set) var sources = Tally()
-  /// The hosts that they were on.
+  /// The hosts of the stalls.
   package private(set) var hosts = Tally()
-  /// The builds that ran.
+  /// The builds of the stalls.
   package private(set) var versions = Tally()
-  /// What the application had said of the work.
+  /// The application's labels of the work.
   package private(set) var labels = Tally()
 
   init(key: String, _ stall: CountedStall) {
@@ -98,7 +98,7 @@ package struct StallGroup: Hashable, Sendable {
   mutating func add(_ stall: CountedStall) {
     count = count.saturatingSum(1).saturatingSum(stall.unrecordedCount)
     total += stall.duration + stall.unrecordedTime
-    // Of equal ones always the same, in whatever order they come.
+    // Ties are broken independently of the order of the stalls.
     let order = (stall.began, stall.host, stall.id)
     if stall.duration > worst.duration
       || stall.duration == worst.duration && order > (worst.began, worst.host, worst.id)
@@ -114,30 +114,30 @@ package struct StallGroup: Hashable, Sendable {
     for label in stall.labels { labels.add(label) }
   }
 
-  /// When the last of them began.
+  /// The start of the latest stall.
   package var lastSeen: StallReport.Timestamp { newest.began }
 }
 
-/// Some stalls, counted.
+/// Stalls grouped by a property.
 package struct StallGroups: Hashable, Sendable {
-  /// What they are counted by.
+  /// The property.
   package let grouping: Grouping
-  /// The groups, those first that took most of the time.
+  /// The groups, sorted by descending total duration.
   package let groups: [StallGroup]
-  /// How many stalls there are.
+  /// The number of stalls, including unrecorded ones.
   package let count: Int
-  /// How long they took together.
+  /// The total duration of the stalls.
   package let total: Duration
-  /// When the first and the last of them began; `nil` where there is none.
+  /// The starts of the earliest and the latest stall; `nil` if there is none.
   package let span: ClosedRange<StallReport.Timestamp>?
 
-  /// Counts `stalls`, each of which is there once, by `grouping`.
+  /// Groups `stalls`, which must not contain duplicates, by `grouping`.
   package init(_ stalls: [CountedStall], by grouping: Grouping = .culprit) {
     self.grouping = grouping
     var groups: [String: StallGroup] = [:]
     for stall in stalls {
       let key = grouping.key(of: stall)
-      // In its place: a copy of all the tallies for each stall takes long.
+      // Updates the group in place. Copying its tallies for each stall would be slow.
       if groups[key]?.add(stall) == nil { groups[key] = StallGroup(key: key, stall) }
     }
     self.groups = groups.values.sorted { ($1.total, $1.count, $0.key) < ($0.total, $0.count, $1.key) }

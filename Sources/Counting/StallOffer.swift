@@ -1,28 +1,28 @@
 import CulpritReports
 import CulpritStallRecord
 
-/// What there was to choose from, for those whose options chose nothing of it.
+/// Values present in the files, listed in the error when a filter matches nothing.
 package struct StallOffer: Hashable, Sendable {
-  /// So many names are told of each option.
+  /// Maximum number of values listed per option.
   private static let namesMax = 5
 
-  /// How many stalls there were.
+  /// The number of stalls.
   package private(set) var count = 0
   private var sources = Tally()
   private var kinds = Tally()
   private var services = Tally()
   private var hosts = Tally()
   private var builds = Tally()
-  /// Of those stalls that only `--label` and `--signature` pass over.
+  /// Labels of the stalls that only `--label` and `--signature` exclude.
   private var labels = Tally()
-  /// Of those stalls that only `--signature` passes over: to work out those of all may take long.
+  /// Signatures of the stalls that only `--signature` excludes. Computing the signatures of all stalls might take long.
   private var signatures = Tally()
   private var span: ClosedRange<WallTime>?
 
-  /// Nothing.
+  /// Creates an empty collection.
   package init() {}
 
-  /// Counts `stall`, which is from `origin`.
+  /// Adds the values of `stall`, which is from `origin`.
   package mutating func add(_ stall: Stall, from origin: StallOrigin) {
     let source = StallReport.Source(stall.source)
     count += 1
@@ -34,13 +34,13 @@ package struct StallOffer: Hashable, Sendable {
     widen(stall.began...stall.began)
   }
 
-  /// Counts what the application had said of a stall that the options choose which need no samples.
+  /// Adds the labels of a stall that matches all options that need no samples.
   package mutating func add(labels present: Set<String>) { for label in present { labels.add(label) } }
 
-  /// Counts the signature of a stall that all other options choose.
+  /// Adds the signature of a stall that matches all other options.
   package mutating func add(signature: String?) { signatures.add(signature ?? "") }
 
-  /// Counts what `other` has counted.
+  /// Adds the values of `other`.
   package mutating func add(_ other: StallOffer) {
     count += other.count
     sources.add(other.sources)
@@ -57,8 +57,8 @@ package struct StallOffer: Hashable, Sendable {
     span = span.map { min($0.lowerBound, other.lowerBound)...max($0.upperBound, other.upperBound) } ?? other
   }
 
-  /// The sentence for a `selection` that chose none: how many stalls there were, and what would have chosen some, by each option that
-  /// was used.
+  /// Returns the error message for a `selection` that matches nothing. It contains the number of stalls, and the values
+  /// present for each option in use.
   package func refusal(of selection: StallSelection) -> String {
     var parts = [
       count == 1 ? "the options do not choose the only stall" : "the options choose none of the \(count) stalls"
@@ -79,7 +79,7 @@ package struct StallOffer: Hashable, Sendable {
     return parts.joined(separator: "; ")
   }
 
-  /// `hosts "web-1", "web-2"`, those first that most stalls have; `nil` where there is none.
+  /// Returns the most frequent values, as in `hosts "web-1", "web-2"`; `nil` if there are none.
   private static func list(_ noun: String, _ tally: Tally) -> String? {
     let all = tally.all
     guard !all.isEmpty else { return nil }

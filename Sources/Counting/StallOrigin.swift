@@ -1,15 +1,15 @@
 import CulpritStallRecord
 
-/// Where the stalls of a recording are from, by the names that they are chosen and counted by.
+/// The origin of a recording's stalls, by the names used for selection and counting.
 package struct StallOrigin: Hashable, Sendable {
   /// The name of the host.
   let host: String
   /// The name of the executable.
   let service: String
-  /// The build-id of the executable, in hexadecimal digits.
+  /// The build ID of the executable in hexadecimal digits.
   let build: String
 
-  /// Where the stalls of `recording` are from.
+  /// Creates the origin of the stalls in `recording`.
   package init(_ recording: Recording) {
     let process = recording.process
     host = Self.known(process?.host)

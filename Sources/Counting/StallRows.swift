@@ -1,23 +1,23 @@
 import CulpritReports
 import CulpritStallRecord
 
-/// A stall as rows for an engine that counts: one of the stall, and one of each of its sampled stacks.
+/// A stall as rows for an analytics engine: one row for the stall, and one for each of its sampled stacks.
 ///
-/// Names are those of columns: engines do not tell upper case from lower. docs/many-stalls.md describes each.
+/// Column names do not depend on letter case, which engines ignore. docs/many-stalls.md describes the columns.
 package struct StallRows: Sendable {
-  /// The version of the rows' form.
+  /// The version of the row format.
   package static let version = 1
 
-  /// The day on which the work began, in UTC: `2026-11-23`.
+  /// The UTC day on which the work began, as in `2026-11-23`.
   package let day: String
-  /// The host; "unknown" where the recording does not say it.
+  /// The host; "unknown" if the recording does not contain it.
   package let host: String
-  /// What tells the stall from the others of its host.
+  /// The identifier of the stall, unique on its host.
   package let id: String
   private let stall: CountedStall
   private let stacks: [SampledStack]
 
-  /// The rows of `stall`, whose samples found `stacks`.
+  /// Creates the rows of `stall`, whose samples have the stacks `stacks`.
   package init(_ stall: CountedStall, _ stacks: [SampledStack]) {
     self.stall = stall
     self.stacks = stacks
@@ -26,8 +26,8 @@ package struct StallRows: Sendable {
     day = String(stall.began.exact.prefix(10))
   }
 
-  /// The rows, each a line of JSON. Where they go into a file whose path says day and host, these are left out: engines take
-  /// columns from there.
+  /// Returns each row as a line of JSON. Rows for a partitioned path omit day and host, because engines read these
+  /// columns from the path.
   package func lines(isPartitioned: Bool) -> String {
     ([stallRow(isPartitioned)] + stacks.map { row(of: $0, isPartitioned) }).map { $0.text + "\n" }.joined()
   }
@@ -69,7 +69,7 @@ package struct StallRows: Sendable {
     row.add("cause_subject", stall.cause?.subjects.first?.text)
     row.add("cause_subject_share", stall.cause?.subjects.first?.share)
     row.add("labels", stall.labels)
-    // Reports are made of a choice of very many samples.
+    // The number of samples behind the stacks. Reports use only a selection of very many samples.
     row.add("count", stacks.reduce(0) { $0 + ($1.functions.isEmpty ? 0 : $1.count) })
     return row
   }
@@ -84,13 +84,14 @@ package struct StallRows: Sendable {
     return row
   }
 
-  /// Where the rows belong below a directory of them, as Hive, Spark and DuckDB read it: `day=2026-11-23/host=web-1`.
+  /// The path of the rows in a partitioned directory for Hive, Spark and DuckDB, as in `day=2026-11-23/host=web-1`.
   package var partition: String { "day=\(day)/host=\(Self.escaped(host))" }
 
-  /// What a file is called that has the rows of the stalls `ids`: the same ones have the same name.
+  /// Returns the name of the file with the rows of the stalls `ids`. Equal sets of stalls have equal names.
   package static func fileName(of ids: [String]) -> String { Signature.hash(ids.sorted()) }
 
-  /// `text` as part of a path: what has a meaning in paths, or does something to a terminal, as its bytes in hexadecimal digits.
+  /// Escapes `text` as a path component: all bytes except ASCII letters, digits, "-", "_" and "." become hexadecimal
+  /// digits.
   private static func escaped(_ text: String) -> String {
     text.utf8.prefix(200)
       .map { byte -> String in

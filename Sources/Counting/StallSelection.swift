@@ -1,33 +1,34 @@
 import CulpritReports
 import CulpritStallRecord
 
-/// Which stalls are wanted.
+/// A selection of stalls. Empty lists select all stalls.
 package struct StallSelection: Hashable, Sendable {
-  /// Those that began then or later.
+  /// Selects stalls that began at this time or later.
   package var since: WallTime?
-  /// Those that began before.
+  /// Selects stalls that began before this time.
   package var until: WallTime?
-  /// Those of the sources with one of these names, or of one of these kinds (`loop`); of all where there is none.
+  /// Selects sources with one of these names or kinds, such as `loop`.
   package var sources: [String] = []
-  /// Those of one of these hosts, or of none that is known (``unknown``); of all where there is none.
+  /// Selects these hosts. ``unknown`` selects stalls without a host.
   package var hosts: [String] = []
-  /// Those of one of these executables, or of none that is known (``unknown``); of all where there is none.
+  /// Selects these executables. ``unknown`` selects stalls without one.
   package var services: [String] = []
-  /// Those of executables whose build-id begins with one of these, or of none that is known (``unknown``); of all where there is
-  /// none.
+  /// Selects executables whose build ID starts with one of these prefixes. ``unknown`` selects stalls without a build
+  /// ID.
   package var builds: [String] = []
-  /// Those of which the application had said one of these at some time; all where there is none.
+  /// Selects stalls with one of these labels at any time.
   package var labels: [String] = []
-  /// Those whose signature begins with one of these; all where there is none.
+  /// Selects signatures that start with one of these prefixes.
   package var signatures: [String] = []
 
-  /// What is told in the place of a name that is not known, and chooses what has none.
+  /// The placeholder for unknown names, which also selects them.
   package static let unknown = "unknown"
 
-  /// All stalls.
+  /// Creates a selection of all stalls.
   package init() {}
 
-  /// Whether `stall`, which is from `origin`, is wanted as far as that can be told without its samples and its culprit.
+  /// Whether the selection includes `stall`, which is from `origin`, as far as this does not depend on samples and
+  /// signature.
   package func includes(_ stall: Stall, from origin: StallOrigin) -> Bool {
     if let since, stall.began < since { return false }
     if let until, stall.began >= until { return false }
@@ -37,15 +38,15 @@ package struct StallSelection: Hashable, Sendable {
       && (builds.isEmpty || builds.contains { origin.build.hasPrefix($0) })
   }
 
-  /// Whether a stall is wanted of which the application had said these `labels`.
+  /// Whether the selection includes stalls with the labels `present`.
   package func includes(labels present: Set<String>) -> Bool { labels.isEmpty || !present.isDisjoint(with: labels) }
 
-  /// Whether stalls with `signature` are wanted.
+  /// Whether the selection includes stalls with `signature`.
   package func includes(signature: String?) -> Bool {
     signatures.isEmpty || signatures.contains { signature?.hasPrefix($0) ?? false }
   }
 
-  /// How much of the time from `begin` to `end` is in the wanted one.
+  /// Returns the selected part of the time from `begin` to `end`.
   package func watched(from begin: WallTime, to end: WallTime) -> Duration {
     let first = max(begin, since ?? begin)
     let last = min(end, until ?? end)
@@ -55,10 +56,10 @@ package struct StallSelection: Hashable, Sendable {
 }
 
 extension WallTime {
-  /// The time that `text` says: as RFC 3339 has it (`2026-11-20T10:23:51Z`, `2026-11-20T12:23:51+02:00`), a day in UTC
-  /// (`2026-11-20`), or so long before `now` (`90s`, `30m`, `2h`, `7d`, `2w`). `nil` when it is none of these.
+  /// Parses a time: in RFC 3339 format (`2026-11-20T10:23:51Z`, `2026-11-20T12:23:51+02:00`), as a UTC day
+  /// (`2026-11-20`), or as an age at the time `now` (`90s`, `30m`, `2h`, `7d`, `2w`). Returns `nil` for other text.
   ///
-  /// What is before or after all times that a recording can have is the first or the last of them.
+  /// Times outside the representable range become its first or last time.
   package init?(argument text: String, now: WallTime) {
     if let match = text.wholeMatch(of: /(\d{1,9})([smhdw])/), let number = UInt64(match.1) {
       let seconds: [Substring: UInt64] = ["s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800]
@@ -73,20 +74,20 @@ extension WallTime {
     }
   }
 
-  /// The time that `text` says, as ``init(text:)`` reads it, but in any year of four digits.
+  /// Parses a time like ``init(text:)``, but with any four-digit year.
   private init?(inAnyYear text: String) {
     if let time = WallTime(text: text) {
       self = time
       return
     }
-    // The calendar is the same every 400 years: whether there is such a day is seen in a year that is in range.
+    // The calendar repeats every 400 years, so the date is validated in a year in range.
     guard let match = text.wholeMatch(of: /(\d{4})(-.+)/), let year = Int(match.1),
       WallTime(text: "\(2000 + year % 400)\(match.2)") != nil
     else { return nil }
     self.init(nanosecondsSince1970: year < 1970 ? 0 : .max)
   }
 
-  /// The time so many `seconds` later or earlier, as far as there is one.
+  /// Returns the time `seconds` later or earlier, limited to the representable range.
   private func moved(by seconds: UInt64, isBack: Bool) -> WallTime {
     let (distance, isFar) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
     let (moved, isOut) =

@@ -1,9 +1,10 @@
 import CulpritReports
 import CulpritStallRecord
 
-/// Columns of text, each as wide as its widest cell. Where lines have no room for all of them, the last ones go below the others.
+/// Columns of text, each as wide as its widest cell. If a line is too narrow for all columns, the last ones continue
+/// below.
 struct Table {
-  /// How the cells of a column are put.
+  /// The alignment of a column's cells.
   enum Alignment {
     case left
     case right
@@ -15,19 +16,19 @@ struct Table {
   private let alignments: [Alignment]
   private var rows: [[String]] = []
 
-  /// A table with a head.
+  /// Creates a table with a header row.
   init(_ columns: [(head: String, alignment: Alignment)], _ style: StallReport.TextStyle) {
     self.style = style
     alignments = columns.map(\.alignment)
     add(columns.map(\.head))
   }
 
-  /// Adds a row of as many cells as there are columns.
+  /// Adds a row, which must have a cell for each column.
   mutating func add(_ cells: [String]) {
     rows.append(cells.map { style.isASCII ? printable($0).inASCII : printable($0) })
   }
 
-  /// The lines of each row, the head first.
+  /// The lines of each row, the header first.
   var lines: [[String]] {
     let room = style.width - Self.indent
     let widths = alignments.indices.map { column in min(rows.lazy.map { $0[column].count }.max() ?? 0, room) }
@@ -49,7 +50,7 @@ struct Table {
       }
   }
 
-  /// The columns that are beside each other.
+  /// Returns the columns in groups, each of which fits into one line.
   private func groups(_ widths: [Int]) -> [[Int]] {
     var groups: [[Int]] = [[]]
     var used = 0
@@ -67,15 +68,15 @@ struct Table {
   }
 }
 
-/// "1 stall", "12 stalls".
+/// Returns the number with its noun, as in "1 stall" or "12 stalls".
 func counted(_ number: Int, _ noun: String) -> String { "\(number) \(noun)\(number == 1 ? "" : "s")" }
 
-/// The name of a function in a table: at most 60 characters of it.
+/// Shortens a function name to 60 characters for a table.
 func shortened(_ name: String) -> String { FunctionName.fitted(name, to: 60) }
 
 extension StallReport.TextStyle {
-  /// `text` in lines: in the style's characters and none longer than the style's width, where words can be divided; what is divided goes on
-  /// below, `indent` spaces in.
+  /// Wraps `text` to the style's width, in the style's characters. Continuation lines are indented by the text's own
+  /// margin, or by `indent` spaces if it has none.
   func lines(_ text: String, indent: Int = 4) -> [String] {
     let text = isASCII ? text.inASCII : text
     guard text.count > width else { return [text] }

@@ -2,13 +2,13 @@ import CulpritReports
 import CulpritStallRecord
 
 extension StallGroups {
-  /// The groups as a table, at most `limit` of them.
+  /// Returns the groups as a table.
   ///
   /// - Parameters:
-  ///   - limit: How many groups are told.
-  ///   - details: Whether a line under each group tells its hosts, versions and labels.
-  ///   - style: How they are written; of a width that they do not need.
-  /// - Returns: Whole lines.
+  ///   - limit: Maximum number of groups.
+  ///   - details: Whether a line below each group lists its hosts, versions and labels.
+  ///   - style: The style and line width.
+  /// - Returns: Complete lines.
   package func text(
     limit: Int = .max,
     details: Bool = false,
@@ -78,7 +78,7 @@ extension StallGroups {
 }
 
 extension StallGroups {
-  /// The groups as JSON, at most `limit` of them. docs/many-stalls.md has the form.
+  /// Returns the groups as JSON with at most `limit` groups. docs/many-stalls.md describes the format.
   package func json(limit: Int = .max) -> JSONObject {
     var object = JSONObject()
     object.add("version", 1)
@@ -127,6 +127,6 @@ extension StallGroup {
 }
 
 extension StallReport.Timestamp {
-  /// The moment as RFC 3339 has it, with nanoseconds.
+  /// The time in RFC 3339 format with nanoseconds.
   var exact: String { WallTime(nanosecondsSince1970: nanosecondsSince1970).text(decimals: 9) }
 }
