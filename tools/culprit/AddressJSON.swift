@@ -1,9 +1,9 @@
 import CulpritStallRecord
 import CulpritSymbols
 
-/// Writes functions, files and lines of addresses as JSON, one object on a line for each address.
+/// Writes functions, files and lines of addresses as JSON, with one line and object per address.
 struct AddressJSON {
-  /// The members `function` and `rawName` of a name, by the place of the name in the file.
+  /// The encoded members `function` and `rawName` of each name, by the location of the name in the file.
   private var functions: [UnsafeRawPointer: [UInt8]] = [:]
 
   /// Appends the object for `found` to `bytes`.
@@ -76,7 +76,7 @@ extension [UInt8] {
 
   fileprivate mutating func append(text: String) { append(contentsOf: text.utf8) }
 
-  /// Appends `text` as ``quotedJSON(_:)`` has it.
+  /// Appends `text` as a JSON string, encoded like ``quotedJSON(_:)``.
   fileprivate mutating func append(quoted text: UnsafeRawBufferPointer) {
     let isPlain = text.allSatisfy {
       0x20 <= $0 && $0 < 0x7f && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\")

@@ -1,19 +1,19 @@
 import Glibc
 
-/// What shows a page to the reader.
+/// Opens pages in a browser.
 enum Browser {
-  /// The command: the first one in BROWSER that is there (they are separated by colons), else xdg-open; `nil` where there is none.
+  /// The first existing command in the colon-separated list BROWSER, or else xdg-open; `nil` if neither exists.
   static var command: String? {
     let wanted = Terminal.environment("BROWSER") ?? ""
     let candidates = wanted.split(separator: ":").map(String.init) + ["xdg-open"]
     return candidates.first { Pager.exists($0) }
   }
 
-  /// Has `command` show the file at `path`; "%s" in the command stands for that, else it comes last.
+  /// Opens the file at `path` with `command`. The path replaces "%s" in the command, or else follows the command.
   ///
-  /// - Throws: ``InputError`` where it cannot be started, or says that it failed.
+  /// - Throws: ``InputError`` if the command cannot be started or fails.
   static func open(_ path: String, _ command: String) throws(InputError) {
-    // The path is an argument of the shell's, so that nothing in it is taken for a command.
+    // The path is an argument of the shell script, so that the shell does not interpret it.
     let script =
       command.firstRange(of: "%s").map { command.replacingCharacters(in: $0, with: "\"$1\"") } ?? "\(command) \"$1\""
     let arguments = ["sh", "-c", script, "sh", path]
@@ -23,7 +23,7 @@ enum Browser {
     var attributes = posix_spawnattr_t()
     posix_spawnattr_init(&attributes)
     defer { posix_spawnattr_destroy(&attributes) }
-    // It hears what this program waits for.
+    // The child must receive the signals that this program blocks.
     var mask = Interruption.maskOfChildren
     posix_spawnattr_setsigmask(&attributes, &mask)
     posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))

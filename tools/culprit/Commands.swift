@@ -2,7 +2,7 @@ import CulpritOptions
 import CulpritReports
 import Glibc
 
-/// What runs a command with what its command line says, and returns whether all went well.
+/// Runs a command with its parsed command line. Returns whether it succeeded.
 private typealias Runner = @Sendable (OptionTable.Arguments) throws -> Bool
 
 /// The commands that read stalls.
@@ -22,10 +22,10 @@ private let runners =
     (.init("help", "what a command does, and its options", helpTable), runHelp),
   ]
 
-/// What there is help and a manual page for.
+/// The names of the commands with help and a manual page.
 private let commandNames = readers.map(\.0.name) + ["completion", "man", "help"]
 
-/// The command with all of its commands.
+/// The program with all its commands.
 let family = CommandFamily(
   name: "culprit",
   brief: "says what stalled a service, from the stalls that its watchdog saved",
@@ -48,12 +48,12 @@ let family = CommandFamily(
   members: runners.map(\.0)
 )
 
-/// The help of `table`, as wide as the terminal and in its characters.
+/// Returns the help of `table` in the width and characters of the terminal.
 private func help(_ table: OptionTable) -> String {
   (Terminal.isASCII ? table.inASCII : table).help(width: Terminal.width ?? 100)
 }
 
-/// The help of the program itself.
+/// Returns the help of the program.
 func helpOfFamily() -> String {
   var family = family
   if Terminal.isASCII {
@@ -64,7 +64,7 @@ func helpOfFamily() -> String {
 }
 
 extension OptionTable {
-  /// The table with what is told of it in ASCII: before it is laid out, because it may be longer then.
+  /// The table with its texts in ASCII. The conversion must precede the layout because it can lengthen texts.
   fileprivate var inASCII: OptionTable {
     var table = self
     table.usage = usage.map(\.inASCII)
@@ -76,7 +76,7 @@ extension OptionTable {
   }
 }
 
-/// Runs the command called `name`.
+/// Runs the command `member` with `arguments`.
 func run(_ member: CommandFamily.Member, _ arguments: [String]) throws -> Bool {
   let parsed = try member.table.parse(arguments)
   if parsed.has("help") {
@@ -158,7 +158,7 @@ private let manualTable = OptionTable(
 private func runManual(_ parsed: OptionTable.Arguments) throws -> Bool {
   if let directory = parsed.value("output") {
     guard parsed.operands.isEmpty else { throw UsageError("--output is for all pages, and not for one") }
-    // In an empty one the pages would come into the root directory.
+    // An empty name would put the pages into the root directory.
     guard !directory.isEmpty else { throw InputError(directory, ENOENT) }
     for path in directory.indices.filter({ directory[$0] == "/" }).map({ directory[..<$0] }) + [directory[...]] {
       guard !path.isEmpty, mkdir(String(path), 0o755) != 0, errno != EEXIST else { continue }

@@ -4,15 +4,14 @@ import CulpritReports
 import CulpritStallRecord
 import Glibc
 
-/// Whether `path` is a directory.
 func isDirectory(_ path: String) -> Bool {
   var information = stat()
   return stat(path, &information) == 0 && information.st_mode & S_IFMT == S_IFDIR
 }
 
-/// The directories that `--debug-dir` names in `parsed`.
+/// Returns the directories of the option `--debug-dir` in `parsed`.
 ///
-/// - Throws: ``InputError`` for one in which nothing can be looked for.
+/// - Throws: ``InputError`` if a directory is not accessible.
 func debugDirectories(_ parsed: OptionTable.Arguments) throws(InputError) -> [String] {
   let directories = parsed.values("debug-dir")
   for directory in directories {
@@ -24,34 +23,35 @@ func debugDirectories(_ parsed: OptionTable.Arguments) throws(InputError) -> [St
   return directories
 }
 
-/// The names of all saved stalls in the directory at `path`: also of those that somebody has given another name.
+/// Returns the names of all saved stalls in the directory at `path`, including renamed files.
 func stallNames(in path: String) throws(BlackBoxError) -> [String] {
   try BlackBoxDirectory(path: path).names([".stall"], beginningWith: "")
 }
 
-/// Refuses no operands where standard input is a terminal: nobody types a file in, but waits for something to happen.
+/// Throws a ``UsageError`` if there are no operands and standard input is a terminal. Without the error, the command
+/// would silently wait for input.
 func requireInput(_ operands: [String]) throws(UsageError) {
   guard operands.isEmpty, isatty(STDIN_FILENO) == 1 else { return }
   throw UsageError("a FILE or a DIRECTORY is missing, or something to read on standard input")
 }
 
-/// What `paths` stand for: with the `.stall` files of all directories, the newest first, in the place of the first of them.
+/// The files that operands stand for. The `.stall` files of all directories, newest first, replace the first directory.
 struct Expansion {
-  /// The files.
+  /// The paths of the files.
   var paths: [String] = []
-  /// Those of them that nobody has named, but that were found in a directory.
+  /// The paths that were found in a directory.
   var found: Set<String> = []
-  /// The same with those that were found in directories in the order of time.
+  /// The paths with those found in directories in order of time.
   var inOrderOfTime: [String] {
     let oldestFirst = paths.filter(found.contains).reversed()
     return oldestFirst + paths.filter { !found.contains($0) }
   }
-  /// Whether every directory could be read. What could not has been told.
+  /// Whether all directories could be read. Errors have been printed.
   var isWhole = true
 
   init(_ operands: [String]) throws {
     try requireInput(operands)
-    // By their names, which begin with the time of the stall. Those that somebody has given another name come last.
+    // Sorts by name. Names given by a watchdog start with the time of the stall; renamed files come last.
     var files: [(name: String, path: String)] = []
     var place: Int?
     for operand in operands {
@@ -79,7 +79,7 @@ struct Expansion {
   }
 }
 
-/// Prints the runs that left something in the directory at `path`, the newest first. Returns whether everything could be read.
+/// Prints the runs in the directory at `path`, newest first. Returns whether everything could be read.
 func printRuns(_ path: String) -> Bool {
   do {
     let inventory = try Inventory(path: path)

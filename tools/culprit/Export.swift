@@ -50,7 +50,7 @@ let exportTable = OptionTable(
   exitStatus: "0 all is well, 1 a file could not be read or only in part, or OUT not be written, 2 wrong usage"
 )
 
-/// `culprit export`: returns whether every file could be read in full, and the export be written.
+/// Runs `culprit export`. Returns whether all files could be read completely and the export was written.
 func runExport(_ parsed: OptionTable.Arguments) throws -> Bool {
   let destination = try ExportDestination(parsed.value("output"))
   let form = try ExportForm(format: parsed.value("format"), path: destination.path)
@@ -62,8 +62,8 @@ func runExport(_ parsed: OptionTable.Arguments) throws -> Bool {
   }
 }
 
-/// Writes the stalls that `parsed` names to `destination` for a program that reads `format`. Returns whether every file could be read in
-/// full, and there was a stall.
+/// Writes the stalls selected by `parsed` to `destination` in `format`. Returns whether all files could be read
+/// completely and contained a stall.
 private func exportProfile(
   _ parsed: OptionTable.Arguments,
   _ format: ExportFormat,
@@ -72,7 +72,7 @@ private func exportProfile(
   let stalls = try Stalls(parsed)
   let files = try Expansion(parsed.operands)
   try destination.requireNone(of: files)
-  // Nothing to read is not standard input.
+  // An empty list of paths would mean standard input.
   guard files.isWhole || !files.paths.isEmpty else { return false }
   let file = try OutputFile(destination.path)
   guard !format.isBinary || !file.isTerminal else {
@@ -81,7 +81,7 @@ private func exportProfile(
   var exporter = Exporter(format, isRaw: parsed.has("raw"), version: toolVersion) { try file.write($0) }
   var failure: (any Error)?
   var reading = Stalls.Reading()
-  // The oldest first, as time goes in what is made of them.
+  // Exports are in order of time, oldest first.
   let store = OverflowFile()
   let extent = stalls.extentForExports(store, tellsBlame: exporter.tellsBlame)
   let isRead = stalls.forEachRecording(files.inOrderOfTime, found: files.found, extent) { name, file, rules, resolve in
@@ -99,7 +99,7 @@ private func exportProfile(
   return isRead && files.isWhole
 }
 
-/// What is made of stalls.
+/// The kind of export.
 private enum ExportForm: Equatable {
   case rows
   case page
@@ -107,14 +107,14 @@ private enum ExportForm: Equatable {
 
   private static let pageEndings = [".html", ".htm"]
 
-  /// What `--format=FORMAT` asks for; where there is none, what the name of OUT at `path` tells.
+  /// Creates the form for `--format=FORMAT`; without a format, the form that the suffix of the output path implies.
   ///
-  /// - Throws: ``UsageError`` for a name that has an ending, but none that tells.
+  /// - Throws: ``UsageError`` if `format` is `nil` and the suffix of `path` is unknown.
   init(format: String?, path: String) throws(UsageError) {
     switch format {
     case "jsonl": self = .rows
     case "html": self = .page
-    // The table has refused what is none.
+    // Unknown names have been rejected by the option table.
     case let name?: self = .profile(ExportFormat(name: name) ?? .collapsed)
     case nil: self = try Self(path: path)
     }
@@ -142,7 +142,8 @@ private enum ExportForm: Equatable {
     )
   }
 
-  /// The ending of the file's name, with its point; `nil` where there is none. A point at the beginning hides a file.
+  /// Returns the suffix of the file name, including the dot; `nil` if there is none. An initial dot marks a hidden file
+  /// and starts no suffix.
   private static func ending(of path: String) -> Substring? {
     guard let name = path.split(separator: "/").last, let point = name.lastIndex(of: "."), point != name.startIndex,
       name.index(after: point) != name.endIndex

@@ -3,16 +3,16 @@ import CulpritOptions
 import CulpritStallRecord
 import Glibc
 
-/// OUT of an export. It never takes the place of a recording: what the samples say could not be had again.
+/// The output of an export. Never overwrites a recording, whose samples cannot be reproduced.
 struct ExportDestination {
-  /// As it was given; "-" is standard output.
+  /// The path from the command line; "-" for standard output.
   let path: String
-  /// What is looked at: links are followed, those to standard output too.
+  /// The path for checks, which follow links. Standard output is checked too.
   private let place: String
 
-  /// OUT at `path`; standard output where there is none.
+  /// Creates the destination at `path`; standard output if `path` is `nil`.
   ///
-  /// - Throws: ``UsageError`` where a recording is there, or its name is that of one.
+  /// - Throws: ``UsageError`` if the destination is a recording or has the name of one.
   init(_ path: String?) throws(UsageError) {
     self.path = path ?? "-"
     place = path == nil || path == "-" ? "/proc/self/fd/\(STDOUT_FILENO)" : self.path
@@ -26,7 +26,7 @@ struct ExportDestination {
 
   private var shown: String { path == "-" ? "standard output" : "--output=\(path)" }
 
-  /// Refuses what is read as one of `files`, whatever it is called there.
+  /// Throws a ``UsageError`` if the destination is one of the input `files`, under any name.
   func requireNone(of files: Expansion) throws(UsageError) {
     guard let own = Self.identity(place) else { return }
     let inputs = files.paths.isEmpty ? ["-"] : files.paths
@@ -36,13 +36,13 @@ struct ExportDestination {
     }
   }
 
-  /// What tells a file from all others, whatever its name.
+  /// Identifies a file independently of its name.
   private struct Identity: Equatable {
     var device: dev_t
     var inode: ino_t
   }
 
-  /// `nil` for what is no regular file: a terminal may be read and written.
+  /// Returns the identity of a regular file; `nil` for other files. Terminals can be both input and output.
   private static func identity(_ path: String) -> Identity? {
     var information = stat()
     guard stat(path, &information) == 0, information.st_mode & S_IFMT == S_IFREG else { return nil }

@@ -3,13 +3,13 @@ import CulpritPages
 import CulpritStallRecord
 import Glibc
 
-/// Writes a page of the stalls that `parsed` names to `destination`. Returns whether every file could be read in full, and there was a
-/// stall.
+/// Writes a page of the stalls selected by `parsed` to `destination`. Returns whether all files could be read
+/// completely and contained a stall.
 func exportPage(_ parsed: OptionTable.Arguments, to destination: ExportDestination) throws -> Bool {
   let stalls = try Stalls(parsed)
   let files = try Expansion(parsed.operands)
   try destination.requireNone(of: files)
-  // What cannot be written is said before anything is read.
+  // Opens the output first, so that errors are reported before reading.
   let file = try OutputFile(destination.path)
   guard !file.isTerminal else {
     throw UsageError("html is for a browser, and not for a terminal: use -o OUT, or a pipe")
@@ -21,7 +21,8 @@ func exportPage(_ parsed: OptionTable.Arguments, to destination: ExportDestinati
   return isWhole
 }
 
-/// Shows a page of the stalls that `parsed` names in a browser. Returns whether every file could be read in full, and there was a stall.
+/// Shows a page of the stalls selected by `parsed` in a browser. Returns whether all files could be read completely and
+/// contained a stall.
 func openPage(_ parsed: OptionTable.Arguments) throws -> Bool {
   guard let browser = Browser.command else {
     throw InputError(
@@ -37,11 +38,11 @@ func openPage(_ parsed: OptionTable.Arguments) throws -> Bool {
   return isWhole
 }
 
-/// The page of the wanted `stalls` in `files`, and whether every file could be read in full.
+/// Returns the page of the selected `stalls` in `files`, and whether all files could be read completely.
 private func page(_ stalls: Stalls, _ files: Expansion) throws -> (page: PageWriter, isWhole: Bool) {
   let store = OverflowFile()
   var page = PageWriter(version: toolVersion, store: store)
-  // Nothing to read is not standard input.
+  // An empty list of paths would mean standard input.
   guard files.isWhole || !files.paths.isEmpty else { return (page, false) }
   let extent = stalls.extentForExports(store, tellsBlame: true)
   var reading = Stalls.Reading()
@@ -53,7 +54,8 @@ private func page(_ stalls: Stalls, _ files: Expansion) throws -> (page: PageWri
   return (page, isRead && files.isWhole)
 }
 
-/// A new file in the temporary directory that nobody else can read, with what `body` writes; gone if that fails. Returns its path.
+/// Creates a file in the temporary directory that only this user can read, with the output of `body`. Removes the file
+/// if that fails. Returns its path.
 private func privateFile(_ body: (@escaping ([UInt8]) throws -> Void) throws -> Void) throws -> String {
   let directory = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
   let ending = ".html"

@@ -3,14 +3,14 @@ import CulpritOptions
 import CulpritReports
 import CulpritStallRecord
 
-/// Writes rows of the stalls that `parsed` names to `destination`, a directory or standard output, each stall once. Returns whether
-/// every file could be read in full, and there was a stall.
+/// Writes rows of the stalls selected by `parsed` to `destination`, a directory or standard output. Each stall is
+/// written once. Returns whether all files could be read completely and contained a stall.
 func exportRows(_ parsed: OptionTable.Arguments, to destination: ExportDestination) throws -> Bool {
   let reader = try Stalls(parsed)
   let files = try Expansion(parsed.operands)
   try destination.requireNone(of: files)
   var directory = try parsed.value("output").map { path throws(InputError) in try PartitionedOutput(directory: path) }
-  // Each stall once, by host, and which of them each file has.
+  // The stalls already written, by host, and the stalls in each file.
   var known: [String: Set<String>] = [:]
   var ids: [String: [String]] = [:]
   var failure: InputError?
@@ -45,7 +45,7 @@ func exportRows(_ parsed: OptionTable.Arguments, to destination: ExportDestinati
       directory?.abandon()
       return false
     }
-    // The same stalls, exported again, take the place of what is there.
+    // A repeated export of the same stalls replaces the file.
     try directory?.finish { "part-\(StallRows.fileName(of: ids[$0] ?? [])).jsonl" }
   } catch {
     directory?.abandon()

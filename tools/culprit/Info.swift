@@ -26,7 +26,7 @@ let infoTable = OptionTable(
   exitStatus: "0 all is well, 1 a file could not be read or only in part, 2 wrong usage"
 )
 
-/// `culprit info`: returns whether every file could be read in full.
+/// Runs `culprit info`. Returns whether all files could be read completely.
 func runInfo(_ parsed: OptionTable.Arguments) throws -> Bool {
   try requireInput(parsed.operands)
   let directories = parsed.operands.filter(isDirectory)
@@ -36,7 +36,7 @@ func runInfo(_ parsed: OptionTable.Arguments) throws -> Bool {
   let allListed = directories.map { printRuns($0) }.allSatisfy { $0 }
   let files = parsed.operands.filter { !directories.contains($0) }
   guard directories.isEmpty || !files.isEmpty else { return allListed }
-  // Samples are only counted.
+  // Samples are only counted, so one is enough.
   return forEachStallFile(files, StallFile.Extent(samples: 1)) { name, file in
     output.print(describe(file, name, listingModules: parsed.has("modules")))
   } && allListed

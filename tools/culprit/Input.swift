@@ -7,25 +7,25 @@ import Glibc
 /// The version that `--version` prints.
 let toolVersion = "0.1.0"
 
-/// What the command prints.
+/// The output of the command.
 let output = CommandOutput(command: "culprit") { Progress.shared.makeRoom($0, $1) }
 
-/// A file that could not be read, or written.
+/// A file cannot be read or written.
 struct InputError: Error, CustomStringConvertible {
   var description: String
 
-  /// An error that `description` tells of.
+  /// Creates an error with the message `description`.
   init(description: String) { self.description = description }
 
-  /// What is wrong with the file at `path`, which is told even where that is empty.
+  /// Creates an error for the file at `path`. An empty path is shown as `""`.
   init(_ path: String, _ reason: String) { description = "\(path.isEmpty ? "\"\"" : path): \(reason)" }
 
-  /// The error number `error` of the file at `path`.
+  /// Creates an error for the file at `path` with the error number `error`.
   init(_ path: String, _ error: Int32) { self.init(path, String(cString: strerror(error))) }
 }
 
-/// A descriptor that was open when the command was started, if `path` is a name of one: "-", or what a shell writes for
-/// `<(ssh host cat file)`.
+/// Returns the inherited descriptor that `path` names: "-", or the path that a shell creates for `<(ssh host cat
+/// file)`.
 private func inherited(_ path: String) -> Int32? {
   if path == "-" || path == "/dev/stdin" { return STDIN_FILENO }
   for prefix in ["/dev/fd/", "/proc/self/fd/"] where path.hasPrefix(prefix) {
@@ -34,11 +34,11 @@ private func inherited(_ path: String) -> Int32? {
   return nil
 }
 
-/// Whether `path` is a name of what was open when the command was started.
+/// Whether `path` names an inherited descriptor.
 func isInherited(_ path: String) -> Bool { inherited(path) != nil }
 
-/// Opens the file at `path` to be read. One that was found in a directory must not be a link: others may have put it there.
-/// Nothing but a regular file is opened: with root's privileges the opening of a device alone may do harm.
+/// Opens the file at `path` for reading. A file found in a directory must not be a link, which another user might have
+/// created. Only regular files are opened: opening a device can have side effects.
 private func openInput(_ path: String, isFound: Bool) throws(InputError) -> Int32 {
   var information = stat()
   if isFound, lstat(path, &information) == 0, information.st_mode & S_IFMT == S_IFLNK {
@@ -49,7 +49,7 @@ private func openInput(_ path: String, isFound: Bool) throws(InputError) -> Int3
     let reason = descriptor == -EINVAL ? "it is no regular file" : String(cString: strerror(-descriptor))
     throw InputError(path, reason)
   }
-  // What is there now must be what was looked at above.
+  // The file might have been replaced since the check.
   var opened = stat()
   if isFound, fstat(descriptor, &opened) != 0 || opened.st_ino != information.st_ino {
     close(descriptor)
@@ -58,7 +58,7 @@ private func openInput(_ path: String, isFound: Bool) throws(InputError) -> Int3
   return descriptor
 }
 
-/// The `.stall` file at `path`, or what is open already when that names it: so much of it as `extent` says.
+/// Reads the `.stall` file at `path`, or from the inherited descriptor that `path` names, to the extent `extent`.
 private func readStallFile(_ path: String, isFound: Bool, _ extent: StallFile.Extent) throws -> StallFile {
   let known = isFound ? nil : inherited(path)
   let descriptor: Int32
@@ -81,26 +81,26 @@ private func readStallFile(_ path: String, isFound: Bool, _ extent: StallFile.Ex
       }
     }
   }
-  // What comes before a failure is no file that was cut off.
+  // After a read error, the file must not be reported as truncated.
   guard failure == 0 else { throw InputError(path, failure) }
   return try file.get()
 }
 
-/// What has become of a file that was read.
+/// The result of reading a file.
 struct FileResult<Output> {
-  /// What was made of it; `nil` where it could not be read.
+  /// The result of the caller's closure; `nil` if the file could not be read.
   var output: Output?
-  /// What was wrong with it, in sentences.
+  /// The problems, each as a sentence.
   var problems: [String] = []
 
-  /// Writes what was wrong to standard error.
+  /// Writes the problems to standard error.
   func tellProblems() {
     for problem in problems { CulpritCommand.output.error(problem) }
   }
 }
 
-/// Reads the `.stall` file at `path`, so much of it as `extent` says, and gives it to `body` with its name. One that `isFound` was found in
-/// a directory.
+/// Reads the `.stall` file at `path` to the extent `extent` and passes it to `body` with its name. `isFound` means that
+/// the file was found in a directory.
 func readStallFile<Output>(
   _ path: String,
   isFound: Bool,
@@ -119,8 +119,8 @@ func readStallFile<Output>(
   }
 }
 
-/// Reads each of `paths` (standard input when there are none) as a `.stall` file and gives it to `body`, so much of it as `extent`
-/// says. Problems go to standard error. Returns whether there was none. Those that are in `found` were found in a directory.
+/// Reads each of `paths`, or standard input if there are none, to the extent `extent`, and passes it to `body`. Paths
+/// in `found` were found in a directory. Problems go to standard error. Returns whether there were none.
 func forEachStallFile(
   _ paths: [String],
   found: Set<String> = [],
@@ -137,7 +137,7 @@ func forEachStallFile(
   return allGood
 }
 
-/// Writes `bytes` to the file at `path`, or to standard output when that is "-". The file is there in full or as it was.
+/// Writes `bytes` to the file at `path`, or to standard output if the path is "-". The file is replaced atomically.
 func write(_ bytes: [UInt8], to path: String) throws(InputError) {
   let file = try OutputFile(path)
   try file.write(bytes)

@@ -1,51 +1,50 @@
 import Glibc
 import Synchronization
 
-/// The end of the command by a signal (SIGHUP, SIGINT, SIGTERM): what is half written goes, a pager gets what there is and is waited
-/// for, and the command dies of the signal, so that a shell knows it.
+/// Ends the command after SIGHUP, SIGINT or SIGTERM. Removes temporary files, waits for the pager to show its input,
+/// and lets the signal end the process, so that the shell sees the cause.
 ///
-/// A thread waits for the signals, so that nothing of it happens in a handler.
+/// A thread waits for the signals. No work is done in signal handlers.
 enum Interruption {
-  /// What is not to be left behind.
+  /// A file or directory that must be removed at the end.
   enum Temporary: Sendable {
     case file
-    /// A directory with files, and what is in it.
+    /// A directory and the files in it.
     case directory
-    /// A directory, if there is nothing in it.
+    /// A directory, only if it is empty.
     case emptyDirectory
   }
 
-  /// By path. Whoever has it is not interrupted meanwhile.
+  /// Temporary files by path. No signal ends the process while the lock is held.
   private static let temporaries = Mutex<[String: Temporary]>([:])
   private static let hasCome = Atomic<Bool>(false)
   /// Whether a thread waits for the signals.
   private static let isAwaited = Atomic<Bool>(false)
-  /// What the command sends to itself at its end. The kernel hands out the lowest number of a process first (signal(7)): when this
-  /// one is there, no other is.
+  /// The signal that the command sends itself at its end. The kernel delivers the lowest pending signal number first
+  /// (signal(7)), so its arrival proves that no other awaited signal is pending.
   private static let noMore = __libc_current_sigrtmin()
-  // SAFETY: posted by one thread, waited for by another, and never destroyed.
+  // SAFETY: a semaphore is thread-safe. One thread posts it, another waits for it, and it is never destroyed.
   nonisolated(unsafe) private static let noMoreHasCome = {
     let semaphore = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
     sem_init(semaphore, 0, 0)
     return semaphore
   }()
 
-  /// The signals that were blocked when the command was started.
+  /// The signal mask at the start of the command.
   // SAFETY: written once, before there is a second thread.
   nonisolated(unsafe) private static var originalMask = sigset_t()
 
-  /// The signals that a program that this one starts is to have blocked.
+  /// The signal mask for child processes.
   static var maskOfChildren: sigset_t { originalMask }
 
-  /// Begins to wait for the signals. Called before anything else has been started: threads inherit what is blocked.
+  /// Starts to wait for the signals. Must be called before threads are created, because they inherit the signal mask.
   static func listen() {
     var awaited = sigset_t()
     sigemptyset(&awaited)
     for signal in [SIGHUP, SIGINT, SIGTERM] {
       var action = sigaction()
       sigaction(signal, nil, &action)
-      // What the command's starter has it ignore (nohup) stays so.
-      // SAFETY: without SA_SIGINFO, which this program does not set, the union holds this handler; SIG_IGN is one.
+      // Signals ignored at the start (nohup) remain ignored.
       let handler = unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self)
       if handler != unsafeBitCast(SIG_IGN, to: Int.self) { sigaddset(&awaited, signal) }
     }
@@ -60,15 +59,15 @@ enum Interruption {
       if signal == noMore { sem_post(noMoreHasCome) } else { die(of: signal) }
     }
     isAwaited.store(hasThread, ordering: .releasing)
-    // Then they do what they always do.
+    // Without a thread, the signals keep their default action.
     if !hasThread { pthread_sigmask(SIG_SETMASK, &originalMask, nil) }
   }
 
-  /// Runs `body`, which may change what is not to be left behind, and which no signal divides.
+  /// Runs `body`, which can change the set of temporary files, without interruption by a signal.
   static func withoutInterruption<Value, Failure: Error>(
     _ body: (inout [String: Temporary]) throws(Failure) -> Value
   ) throws(Failure) -> Value {
-    // Neither is shared with anybody: the lock is taken for the time in which they are used.
+    // Neither variable is shared: both are used only while the lock is held.
     nonisolated(unsafe) let body = body
     nonisolated(unsafe) var result: Value?
     try temporaries.withLock { (kept) throws(Failure) in
@@ -78,7 +77,7 @@ enum Interruption {
     return result
   }
 
-  /// Removes what is at `path`.
+  /// Removes the temporary file or directory at `path`.
   static func remove(_ path: String, _ kind: Temporary) {
     switch kind {
     case .file: unlink(path)
@@ -87,7 +86,7 @@ enum Interruption {
       if let directory = opendir(path) {
         while let entry = readdir(directory) {
           let name = withUnsafePointer(to: &entry.pointee.d_name) {
-            // SAFETY: the kernel ends names with a zero.
+            // SAFETY: the kernel terminates names with a zero byte.
             $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
           }
           if name != ".", name != ".." { unlink("\(path)/\(name)") }
@@ -98,12 +97,12 @@ enum Interruption {
     }
   }
 
-  /// Ends the process as `signal` does. Whoever would end it otherwise is held up.
+  /// Ends the process with `signal`. Holding the lock prevents other threads from ending it first.
   private static func die(of signal: Int32) -> Never {
     hasCome.store(true, ordering: .releasing)
     Progress.shared.end()
     temporaries.withLock { kept in
-      // What is in a directory comes before it.
+      // Reverse order removes the contents of a directory before the directory.
       for (path, kind) in kept.sorted(by: { $0.key > $1.key }) { remove(path, kind) }
       Pager.end()
       var only = sigset_t()
@@ -116,12 +115,13 @@ enum Interruption {
     _exit(128 + signal)
   }
 
-  /// What comes before the end of the process in any other way.
+  /// Runs at every other end of the process.
   private static func end() {
     if hasCome.load(ordering: .acquiring) { while true { pause() } }
     Progress.shared.end()
     Pager.end()
-    // A signal that has come meanwhile counts, even if the thread that waits for it has not run since: under load it lags.
+    // A pending signal takes precedence, even if the waiting thread has not run since its arrival, which happens under
+    // load.
     guard isAwaited.load(ordering: .acquiring) else { return }
     kill(getpid(), noMore)
     while sem_wait(noMoreHasCome) != 0 {}

@@ -1,20 +1,20 @@
 import Glibc
 
-/// Work on many inputs that do not depend on each other, on all processors, with its results in the order of the inputs.
+/// Processes independent inputs in parallel and returns the results in the order of the inputs.
 enum OrderedWork {
-  /// So many threads at most: each has in memory what it works on.
+  /// Maximum number of threads. Each holds its input in memory.
   private static let threadsMax = 4
-  /// For each of them so many results wait at most for an earlier one.
+  /// Maximum number of results per thread that wait for an earlier result.
   private static let resultsAhead = 4
 
-  /// Has `work` done on each of `inputs`, and gives the results to `use` in their order.
+  /// Calls `work` for each of `inputs`, and `use` with the results in the order of the inputs.
   ///
   /// - Parameters:
-  ///   - inputs: What is worked on.
-  ///   - isAlone: Whether one is worked on after the other all the same.
-  ///   - makeWorker: Makes what a thread has for itself.
-  ///   - work: Does the work, on any thread.
-  ///   - use: Takes the results, on the calling thread.
+  ///   - inputs: The inputs.
+  ///   - isAlone: Whether all work must be done sequentially on the calling thread.
+  ///   - makeWorker: Creates the state of a thread.
+  ///   - work: Processes an input. Called on any thread.
+  ///   - use: Receives the results on the calling thread.
   static func forEach<Input: Sendable, Worker, Output>(
     _ inputs: [Input],
     isAlone: Bool,
@@ -43,8 +43,9 @@ enum OrderedWork {
   }
 }
 
-/// What has been worked out and not been used yet.
-// SAFETY: everything that changes is used with the lock held; a result is handed from one thread to one other.
+/// Finished results that have not been used yet.
+// SAFETY: all mutable state is accessed only with the lock held. Each result is handed over from one thread to one
+// other.
 private final class Results<Output>: @unchecked Sendable {
   private let count: Int
   private let ahead: Int
@@ -73,7 +74,8 @@ private final class Results<Output>: @unchecked Sendable {
     return body()
   }
 
-  /// The number of the input that is to be worked on next; `nil` when there is none left. Waits until it is not too far ahead.
+  /// Returns the index of the next input; `nil` if none is left. Blocks while the input is too far ahead of the used
+  /// results.
   func claim() -> Int? {
     withLock {
       while next < count, next >= used + ahead { pthread_cond_wait(change, lock) }
@@ -83,7 +85,7 @@ private final class Results<Output>: @unchecked Sendable {
     }
   }
 
-  /// Puts down what has become of the input `number`.
+  /// Stores the result of the input `number`.
   func put(_ output: Output, _ number: Int) {
     withLock {
       ready[number] = output
@@ -91,7 +93,7 @@ private final class Results<Output>: @unchecked Sendable {
     }
   }
 
-  /// Waits for what becomes of the input `number`, and takes it.
+  /// Waits for the result of the input `number` and removes it.
   func take(_ number: Int) -> Output {
     withLock {
       while true {

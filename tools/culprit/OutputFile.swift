@@ -1,31 +1,31 @@
 import CCulpritLinux
 import Glibc
 
-/// A file that is there in full or as it was: it has no name until it gets that of what it replaces.
+/// A file that is replaced atomically. The new file has no name until it replaces the old one.
 ///
-/// Where the file system has no files without a name, it has another name beside its place, which goes with whatever ends the command
-/// but SIGKILL. What names standard output is that.
+/// On file systems without unnamed files, the new file has a temporary name, which is removed at the end of the command
+/// unless SIGKILL ends it. Names of standard output stand for standard output.
 final class OutputFile {
   private let path: String
   private let temporary: String
-  /// Of the new file; `nil` for standard output, and when that has been closed.
+  /// The descriptor of the new file; `nil` for standard output and after closing.
   private var descriptor: Int32?
   private var hasName = false
   private let isStandardOutput: Bool
 
-  /// The file at `path`; standard output when that is "-", or another name of it.
+  /// Creates the file at `path`; standard output if the path is "-" or another name of it.
   init(_ path: String) throws(InputError) {
     isStandardOutput = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].contains(path)
-    // What a link leads to is replaced, and not the link.
+    // Replaces the target of a link, not the link.
     let place = isStandardOutput ? path : Self.destination(path)
     self.path = place
     temporary = "\(place).\(getpid()).new"
     guard !isStandardOutput else { return }
-    // A file can be made beside it, but gets no such name.
+    // A temporary file could be created for an empty path, but never renamed.
     guard !path.isEmpty else { throw InputError(path, ENOENT) }
     var information = stat()
     let isThere = stat(place, &information) == 0
-    // Renaming puts a file in the place of whatever is there.
+    // Renaming would replace files of any type.
     guard !isThere || information.st_mode & S_IFMT == S_IFREG else {
       throw InputError(
         path,
@@ -44,18 +44,17 @@ final class OutputFile {
       guard opened >= 0 else { throw InputError(path, errno) }
       hasName = true
     }
-    // Whom the file that it replaces was for, that is whom it is for.
+    // The new file keeps the permissions of the file it replaces.
     if isThere { fchmod(opened, information.st_mode & 0o777) }
     descriptor = opened
   }
 
-  /// Whether somebody looks at it as it is.
+  /// Whether the output is a terminal.
   var isTerminal: Bool { isStandardOutput && isatty(STDOUT_FILENO) == 1 }
 
-  /// Whatever has not been put in its place is gone.
+  /// Discards the new file unless it has been committed.
   deinit { discard() }
 
-  /// Writes `bytes`.
   func write(_ bytes: [UInt8]) throws(InputError) {
     guard let descriptor else { return output.print(bytes: bytes) }
     let error = writeAll(bytes, to: descriptor)
@@ -63,7 +62,7 @@ final class OutputFile {
     Progress.shared.didWrite(bytes.count)
   }
 
-  /// Puts the file in its place.
+  /// Replaces the file at the path with the new file.
   func commit() throws(InputError) {
     guard let descriptor else { return }
     self.descriptor = nil
@@ -72,7 +71,7 @@ final class OutputFile {
       if !hasName {
         let error = -clinux_link_unnamed(descriptor, path)
         guard error == EEXIST else { return error }
-        // Only a name can take the place of another.
+        // Linking cannot replace a file; renaming can.
         let second = -clinux_link_unnamed(descriptor, temporary)
         guard second == 0 else { return second }
       }
@@ -85,7 +84,7 @@ final class OutputFile {
     guard error == 0 else { throw failure(error) }
   }
 
-  /// Where `path` leads, through links.
+  /// Returns the target of `path` after following links.
   private static func destination(_ path: String) -> String {
     guard let resolved = realpath(path, nil) else { return path }
     defer { free(resolved) }
@@ -108,7 +107,7 @@ final class OutputFile {
   }
 }
 
-/// Writes `bytes` to `descriptor`. Returns 0, or an error number.
+/// Writes `bytes` to `descriptor`. Returns 0 or an error number.
 func writeAll(_ bytes: [UInt8], to descriptor: Int32) -> Int32 {
   var rest = bytes[...]
   while !rest.isEmpty {

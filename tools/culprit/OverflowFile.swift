@@ -2,12 +2,13 @@ import CulpritStallRecord
 import Glibc
 import Synchronization
 
-/// A file without a name for what does not fit into memory, in TMPDIR, or /var/tmp: /tmp may be memory itself.
+/// An unnamed file for data that does not fit into memory. The directory is TMPDIR or /var/tmp, because /tmp might be
+/// in memory.
 ///
-/// There is none until something comes. Where none can be made, or the disk is full, what comes stays in memory.
+/// The file is created on first use. If it cannot be created, or the disk is full, the data stays in memory.
 final class OverflowFile: OverflowStore {
   private struct State {
-    /// `nil` where there is none yet; less than 0 where there will be none.
+    /// `nil` before the first use; negative if the file cannot be created.
     var descriptor: Int32?
     var end = 0
   }
@@ -19,7 +20,7 @@ final class OverflowFile: OverflowStore {
   }
 
   func append(_ bytes: UnsafeRawBufferPointer) -> Int? {
-    // SAFETY: the buffer is used within the call only.
+    // SAFETY: the buffer is used only during the call.
     nonisolated(unsafe) let bytes = bytes
     return state.withLock { state in
       let descriptor = state.descriptor ?? Self.open()
@@ -55,7 +56,7 @@ final class OverflowFile: OverflowStore {
   private static func open() -> Int32 {
     let directory = getenv("TMPDIR").map { String(cString: $0) } ?? "/var/tmp"
     var template = Array("\(directory)/culprit-XXXXXX".utf8CString)
-    // No signal comes between the two, and leaves the file.
+    // No signal can end the process between creating and unlinking the file.
     return Interruption.withoutInterruption { _ in
       let descriptor = mkstemp(&template)
       guard descriptor >= 0 else { return descriptor }

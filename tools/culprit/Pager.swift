@@ -1,16 +1,16 @@
 import Glibc
 import Synchronization
 
-/// The program that shows what is written to standard output, screen by screen.
+/// The pager that shows standard output page by page.
 enum Pager {
-  /// Where it runs; 0: there is none.
+  /// The process ID of the pager; 0 if there is none.
   private static let process = Mutex<pid_t>(0)
 
-  /// Has a pager show what is written to standard output from now on, where that is a terminal. Where it cannot be started, nothing
-  /// changes.
+  /// Starts a pager for all further standard output if that is a terminal. If the pager cannot be started, output is
+  /// unchanged.
   ///
-  /// - Parameter command: What is run by a shell; `nil` for that of PAGER, else less, which shows what fits the screen without being
-  ///   asked anything.
+  /// - Parameter command: A shell command; `nil` for PAGER, or else less, which exits at once if the text fits the
+  ///   screen.
   static func start(_ command: String? = nil) {
     let command = command ?? Terminal.environment("PAGER") ?? "less"
     guard Terminal.isOutput, !command.isEmpty, command != "cat", exists(command) else { return }
@@ -22,7 +22,7 @@ enum Pager {
     }
   }
 
-  /// Starts `words` with what is written to standard output from now on. Returns the process, or 0.
+  /// Starts `words` with all further standard output as its input. Returns the process ID, or 0 on failure.
   private static func spawn(_ words: [String]) -> pid_t {
     var ends: [Int32] = [0, 0]
     guard pipe(&ends) == 0 else { return 0 }
@@ -35,7 +35,8 @@ enum Pager {
     var attributes = posix_spawnattr_t()
     posix_spawnattr_init(&attributes)
     defer { posix_spawnattr_destroy(&attributes) }
-    // It is to end with the reader's wish, by SIGPIPE if it is a pipeline, and hears what this program waits for.
+    // SIGPIPE must end the commands of a pipeline when the user quits. The child must also receive the signals that
+    // this program blocks.
     var defaults = sigset_t()
     sigemptyset(&defaults)
     sigaddset(&defaults, SIGPIPE)
@@ -51,18 +52,18 @@ enum Pager {
     return started
   }
 
-  /// Lets the pager have its end, and waits until the reader has had enough.
+  /// Closes the pager's input and waits until the user quits.
   static func end() {
     let running = process.withLock { $0 }
     guard running > 0 else { return }
-    // Another thread may still write: to nobody.
+    // Other threads might still write; their output is discarded.
     let nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC)
     if nowhere >= 0 { dup2(nowhere, STDOUT_FILENO) } else { close(STDOUT_FILENO) }
     var status: Int32 = 0
     while waitpid(running, &status, 0) < 0, errno == EINTR {}
   }
 
-  /// Whether the program of `command` can be run; what a shell has to look into is taken for good.
+  /// Whether the program of `command` exists. Commands that only a shell can parse are assumed to exist.
   static func exists(_ command: String) -> Bool {
     let name = String(command.prefix { $0 != " " })
     guard name.allSatisfy({ $0.isLetter || $0.isNumber || "/-_.+".contains($0) }) else { return true }

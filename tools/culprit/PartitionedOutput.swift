@@ -1,28 +1,29 @@
 import Glibc
 
-/// A directory of files, `day=2026-11-23/host=web-1/part-….jsonl`, that are there in full or not at all: they are written in a hidden
-/// directory beside, and get their names when all have been written.
+/// A directory of files, such as `day=2026-11-23/host=web-1/part-….jsonl`, which appear complete or not at all. They
+/// are written in a hidden staging directory and renamed after all have been written.
 ///
-/// What ends the command before leaves nothing; what SIGKILL leaves goes with the next export to the same place.
+/// An interrupted command removes its files. After SIGKILL, the next export to the directory removes them.
 struct PartitionedOutput {
-  /// So much is kept in memory before it is written: files are opened for it, and closed again, however many there are.
+  /// Maximum number of buffered bytes. Files are open only while the buffers are written, so their number is not
+  /// limited.
   private static let pendingBytesMax = 64 << 20
   private static let stagingPrefix = ".export-"
 
   private let directory: String
   private let isNew: Bool
-  /// Where files are written. Engines pass over what begins with a point.
+  /// The staging directory. Engines ignore names that start with a dot.
   private let staging: String
-  /// Of the staging directory, which is locked as long as somebody writes there.
+  /// A descriptor of the staging directory, which is locked while it is in use.
   private let lock: Int32
   private var pending: [String: [UInt8]] = [:]
   private var pendingBytes = 0
-  /// The name in the staging directory of what has been written, by partition.
+  /// The names in the staging directory, by partition.
   private var written: [String: String] = [:]
 
-  /// Files below `directory`, which is made.
+  /// Creates `directory` if necessary, and the staging directory.
   ///
-  /// - Throws: ``InputError`` when it cannot be used.
+  /// - Throws: ``InputError`` if the directory cannot be used.
   init(directory: String) throws(InputError) {
     self.directory = directory
     let staging = "\(directory)/\(Self.stagingPrefix)\(getpid())"
@@ -39,7 +40,7 @@ struct PartitionedOutput {
     }
   }
 
-  /// Removes what others have left in `directory` that were ended while they wrote there: nobody has it locked any more.
+  /// Removes staging directories of processes that were killed, which are no longer locked.
   private static func removeLeftovers(_ directory: String) {
     var found = glob_t()
     defer { globfree(&found) }
@@ -64,7 +65,7 @@ struct PartitionedOutput {
     if pendingBytes > Self.pendingBytesMax { try flush() }
   }
 
-  /// Gives each file its name: `name` of its partition.
+  /// Moves the files to their final names, which `name` returns for their partitions.
   mutating func finish(_ name: (String) -> String) throws(InputError) {
     try flush()
     let names = written.mapValues { "\(staging)/\($0)" }
@@ -84,7 +85,7 @@ struct PartitionedOutput {
     close(lock)
   }
 
-  /// Removes what has no name yet.
+  /// Removes the staged files.
   func abandon() {
     Interruption.withoutInterruption { kept in
       Interruption.remove(staging, .directory)
@@ -117,7 +118,7 @@ struct PartitionedOutput {
     Progress.shared.didWrite(bytes.count)
   }
 
-  /// Makes the directory at `path`. Returns whether it was not there.
+  /// Creates the directory at `path`. Returns whether it is new.
   @discardableResult private static func make(_ path: String) throws(InputError) -> Bool {
     guard mkdir(path, 0o755) != 0 else { return true }
     guard errno == EEXIST else { throw error(path) }

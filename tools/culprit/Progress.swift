@@ -3,26 +3,26 @@ import CulpritOptions
 import Glibc
 import Synchronization
 
-/// A line on the terminal that standard error is, which tells how far long work has come, and is gone when it is done.
+/// A progress line on standard error, which is removed when the work is done.
 ///
-/// It comes after half a second, and not at all where standard error is no terminal, where the command runs in the background, and
-/// once something has been written that others show: to a terminal, a pager or a pipe.
+/// The line appears after half a second. It does not appear if standard error is not a terminal, if the command runs in
+/// the background, or after output to a terminal, pager or pipe.
 final class Progress: Sendable {
-  /// The line.
+  /// The progress line of the process.
   static let shared = Progress()
-  /// What leaves it out.
+  /// The option that suppresses the progress line.
   static let option = CommandOption("no-progress", help: "do not tell on a terminal how far long work has come")
 
   private struct State {
     var isStarted = false
     var hasEnded = false
-    /// What is to be seen; empty when nothing is.
+    /// The visible text; empty if there is none.
     var drawn = ""
     var begin: UInt64 = 0
-    /// Files that are to be read, and have been; 0 for standard input.
+    /// The numbers of files to read and already read; 0 for standard input.
     var files = 0
     var filesDone = 0
-    /// `nil` where it is not known.
+    /// The number of bytes to read; `nil` if unknown.
     var bytes: UInt64?
     var bytesDone: UInt64 = 0
     var bytesWritten: UInt64 = 0
@@ -33,16 +33,16 @@ final class Progress: Sendable {
 
   private let state = Mutex(State())
 
-  /// Whether there may be a line.
+  /// Whether the line is allowed.
   var isWanted: Bool {
     get { state.withLock { !$0.hasEnded } }
     set { state.withLock { $0.hasEnded = !newValue } }
   }
 
-  /// Tells that `paths` are going to be read; standard input where there are none.
+  /// Starts the line for reading `paths`; standard input if there are none.
   func begin(reading paths: [String]) {
     guard isatty(STDERR_FILENO) == 1, Terminal.isCapable else { return }
-    // Nothing is asked of standard input before it is read.
+    // The size of standard input is unknown before it has been read.
     let isInput = paths.isEmpty || paths == ["-"]
     var bytes: UInt64? = isInput || paths.contains("-") ? nil : 0
     for path in paths where bytes != nil {
@@ -62,18 +62,18 @@ final class Progress: Sendable {
     }
   }
 
-  /// Tells that `count` more bytes have been read.
+  /// Adds `count` read bytes.
   func didRead(_ count: Int) { state.withLock { $0.bytesDone += UInt64(count) } }
 
-  /// Tells that one more file has been read.
+  /// Adds a read file.
   func didFinishFile() { state.withLock { $0.filesDone += 1 } }
 
-  /// Tells that `count` more bytes have been written to a file.
+  /// Adds `count` bytes written to a file.
   func didWrite(_ count: Int) { state.withLock { $0.bytesWritten += UInt64(count) } }
 
-  /// Has the line make room for what `write` writes to `descriptor`.
+  /// Calls `write`, which writes to `descriptor`, after removing the line as necessary.
   func makeRoom(_ descriptor: Int32, _ write: () -> Void) {
-    // What is written to standard error is a line and short; nothing is drawn into it.
+    // Messages on standard error are short lines. The lock prevents drawing while one is written.
     guard descriptor != STDERR_FILENO else {
       nonisolated(unsafe) let write = write
       return state.withLock { state in
@@ -86,7 +86,7 @@ final class Progress: Sendable {
     write()
   }
 
-  /// Removes the line for good.
+  /// Removes the line permanently.
   func end() {
     state.withLock { state in
       Self.erase(&state)
@@ -102,16 +102,16 @@ final class Progress: Sendable {
 
   private static func write(_ text: String) {
     let bytes = Array(text.utf8)
-    // What a terminal does not take is no loss.
+    // Failed writes to the terminal are ignored.
     _ = bytes.withUnsafeBytes { Glibc.write(STDERR_FILENO, $0.baseAddress, $0.count) }
   }
 
-  /// Writes the line as it is now. Returns whether there will be another.
+  /// Draws the line. Returns whether it must be drawn again.
   private func draw() -> Bool {
     state.withLock { state in
       guard !state.hasEnded else { return false }
       let elapsed = clinux_clock_ns() - state.begin
-      // Another program has the terminal while this one is in the background.
+      // While this program is in the background, another one uses the terminal.
       let owner = tcgetpgrp(STDERR_FILENO)
       guard elapsed >= Self.delayNanoseconds, owner < 0 || owner == getpgrp() else { return true }
       let text = Self.line(
@@ -125,7 +125,7 @@ final class Progress: Sendable {
     }
   }
 
-  /// The line, as much of it as there is room for.
+  /// Returns the line, shortened to `width`.
   private static func line(_ state: State, seconds: UInt64, width: Int) -> String {
     var parts: [String] = []
     if state.bytesWritten > 0 {
@@ -143,13 +143,13 @@ final class Progress: Sendable {
     return String(parts.joined(separator: ", ").prefix(max(width, 0)))
   }
 
-  /// "10,000".
+  /// Returns the number with separators, as in "10,000".
   private static func grouped(_ number: Int) -> String {
     let digits = Array(String(number))
     return digits.indices.map { (($0 > 0 && (digits.count - $0) % 3 == 0) ? "," : "") + String(digits[$0]) }.joined()
   }
 
-  /// "1.2 GB".
+  /// Returns a readable size, as in "1.2 GB".
   private static func size(_ bytes: UInt64) -> String {
     var (value, unit) = (bytes, 0)
     var tenths: UInt64 = 0

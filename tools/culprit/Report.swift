@@ -38,7 +38,7 @@ let reportTable = OptionTable(
   exitStatus: "0 all is well, 1 a file could not be read or only in part, 2 wrong usage"
 )
 
-/// `culprit report`: returns whether every file could be read in full.
+/// Runs `culprit report`. Returns whether all files could be read completely.
 func runReport(_ parsed: OptionTable.Arguments) throws -> Bool {
   if parsed.has("open") {
     let others = ["brief", "format", "full", "explain", "threads"] + TextOutput.styles
@@ -82,14 +82,14 @@ func runReport(_ parsed: OptionTable.Arguments) throws -> Bool {
   return reading.isWhole
 }
 
-/// What is printed of a file.
+/// The text for a file.
 private struct FileText {
   var reports: [String]
-  /// The other threads of the stalls that have some.
+  /// The sections with other threads, for stalls that have any.
   var threads: [String]
 }
 
-/// Prints each stall in `files` as a line of JSON. Returns whether every file could be read in full.
+/// Prints each stall in `files` as a line of JSON. Returns whether all files could be read completely.
 private func printJSON(_ stalls: Stalls, _ files: Expansion) throws -> Bool {
   var failure: (any Error)?
   let reading = stalls.forEach(

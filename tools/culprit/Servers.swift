@@ -1,8 +1,8 @@
 import CulpritSymbols
 import Glibc
 
-/// The servers in DEBUGINFOD_URLS. They are asked where nothing is found on this machine; one that has said nothing for a
-/// while is not waited for, nor are the others that would be asked after it.
+/// The servers in DEBUGINFOD_URLS, which are asked for files missing on this machine. After 15 s without data, neither
+/// the current request nor any later one is waited for.
 let servers = DebugInfoServers(patience: .silence(.seconds(15)), start: startThread) { message in
   switch message {
   case .isFetching(let id):
@@ -11,8 +11,8 @@ let servers = DebugInfoServers(patience: .silence(.seconds(15)), start: startThr
   }
 }
 
-/// Ends the program, after what the servers were asked for has been given up: the client's library must not be at work while
-/// what it stands on is taken down.
+/// Ends the program after cancelling the server requests. The client library must not be running while the libraries it
+/// uses are torn down.
 func end(_ status: Int32) -> Never {
   servers?.cancel()
   servers?.finish(within: .seconds(3))

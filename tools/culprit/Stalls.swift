@@ -6,10 +6,10 @@ import CulpritReports
 import CulpritStallRecord
 import CulpritSymbols
 
-/// The stalls in files and directories, as commands read them: chosen by their options, with names, each file of a program opened
-/// once by each thread.
+/// Reads and symbolizes the stalls in files and directories that match the command's options. Each thread opens each
+/// program file once.
 struct Stalls: Sendable {
-  /// By what names are found and code is owned.
+  /// Options for symbolization and code ownership.
   static let namingOptions = [
     CommandOption(
       "debug-dir",
@@ -32,7 +32,7 @@ struct Stalls: Sendable {
     ),
   ]
 
-  /// By what stalls are chosen.
+  /// Options for selecting stalls.
   static let choosingOptions = [
     CommandOption(
       "since",
@@ -78,48 +78,48 @@ struct Stalls: Sendable {
     ),
   ]
 
-  /// A stall that was read.
+  /// A stall with its report.
   struct Read {
     var stall: Stall
     var report: StallReport
     var builder: ReportBuilder
-    /// Every sample of the stall, where that was asked for.
+    /// All samples of the stall, if requested.
     var log: SampleLog?
   }
 
-  /// What has come of reading files.
+  /// The result of reading files.
   struct Reading {
     /// Whether there was no problem.
     var isWhole = true
-    /// How many files could be read, if only in part.
+    /// The number of files that could be read, at least in part.
     var fileCount = 0
-    /// What there was to choose from.
+    /// The values present in the files, for the error when no stall matches.
     var offer = StallOffer()
-    /// How many stalls the options chose.
+    /// The number of stalls that match the options.
     var chosenCount = 0
-    /// The stalls that an export has so far.
+    /// The stalls exported so far.
     private var exported: Set<[String]> = []
 
-    /// Nothing has been read yet, of what `isWhole`.
+    /// Creates an empty result.
     init(isWhole: Bool = true) { self.isWhole = isWhole }
 
-    /// Whether `stall` of `process` is not among those that have been exported; it is from now on. A directory and a copy of it have
-    /// the same ones.
+    /// Whether `stall` of `process` is new to the export, to which it is added. A directory and its copy contain the
+    /// same stalls.
     mutating func insert(_ stall: Stall, of process: ObservedProcess?) -> Bool {
       exported.insert([process?.host ?? "", stall.reportID(in: process)]).inserted
     }
   }
 
-  /// By what names are found and code is owned.
+  /// The rules for symbolization and code ownership.
   private struct Naming: Sendable {
     var search: DebugSearch
     var own: [String]
     var wrappers: [String]
 
-    /// Whose code is the application's in `file`, and what names its addresses, with those files open that are `shared`.
+    /// Returns the ownership rules and the symbolizing function for `file`. Program files are opened once in `shared`.
     func of(_ file: StallFile, _ shared: SharedFiles) -> (OwnershipRules, (StackFrame) -> [ResolvedFrame]) {
       let process = file.recording.process
-      // What the service counts as its own is its own here, too.
+      // Includes the modules that the service declares as its own.
       let rules = OwnershipRules(
         own: (process?.ownModules ?? []) + own,
         wrappers: (process?.wrappers ?? []) + wrappers
@@ -134,13 +134,13 @@ struct Stalls: Sendable {
     }
   }
 
-  /// Which stalls are wanted.
+  /// The selection of stalls.
   let selection: StallSelection
   private let naming: Naming
 
-  /// What the options in `parsed` say.
+  /// Creates a reader with the options in `parsed`.
   ///
-  /// - Throws: ``UsageError`` for a time that is none, or a name; ``InputError`` for a directory that cannot be used.
+  /// - Throws: ``UsageError`` for an invalid option argument; ``InputError`` for an unusable directory.
   init(_ parsed: OptionTable.Arguments) throws {
     for (option, argument) in [("own", "NAME"), ("wrapper", "NAME"), ("label", "TEXT")]
     where parsed.values(option).contains("") {
@@ -170,7 +170,7 @@ struct Stalls: Sendable {
     self.selection = selection
   }
 
-  /// The first digits of signatures that `text` is, as they are printed: in lower case.
+  /// Parses the first digits of a signature into lower case, as in reports.
   private static func signature(_ text: String) throws(UsageError) -> String {
     guard !text.isEmpty, text.allSatisfy({ $0.isASCII && $0.isHexDigit }) else {
       throw UsageError("--signature takes the first digits of a signature, such as 1f3a, not \"\(text)\"")
@@ -181,7 +181,7 @@ struct Stalls: Sendable {
     return text.lowercased()
   }
 
-  /// The first digits of a build-id that `text` is, in lower case.
+  /// Parses the first digits of a build ID into lower case.
   private static func build(_ text: String) throws(UsageError) -> String {
     guard text != StallSelection.unknown else { return text }
     guard !text.isEmpty, text.allSatisfy({ $0.isASCII && $0.isHexDigit }) else {
@@ -190,7 +190,7 @@ struct Stalls: Sendable {
     return text.lowercased()
   }
 
-  /// The time now.
+  /// The current time.
   static var now: WallTime { WallTime(nanosecondsSince1970: clinux_clock_wall_ns()) }
 
   private static func time(
@@ -207,16 +207,17 @@ struct Stalls: Sendable {
     return time
   }
 
-  /// Gives what `make` has made of each file that `files` are to `use`. Problems go to standard error.
+  /// Reads `files`, calls `make` for each, and passes the results to `use`. Problems go to standard error.
   ///
   /// - Parameters:
   ///   - files: The files.
-  ///   - withThreads: Whether reports have the other threads, whose names take most of the time.
-  ///   - store: Where every sample of each stall goes; `nil` where reports are enough, which are made of a choice of them.
-  ///   - tellEmpty: Gets the name of each file in which no stall was recorded; by default it goes to standard error.
-  ///   - make: Gets the name of the file, and the stalls: none where none is wanted. Called by several threads at once.
-  ///   - use: Gets what comes of that, in the order of the files.
-  /// - Returns: What has come of it.
+  ///   - withThreads: Whether reports include the other threads, whose symbolization takes most of the time.
+  ///   - store: Storage for all samples of each stall; `nil` if reports, which use only a selection of the samples,
+  ///     are sufficient.
+  ///   - tellEmpty: Called with the name of each file that contains no stall. By default it prints to standard error.
+  ///   - make: Called with the name of a file and its selected stalls, on several threads at once.
+  ///   - use: Called with the results in the order of the files.
+  /// - Returns: The result of reading.
   func forEach<Output>(
     _ files: Expansion,
     withThreads: Bool,
@@ -226,14 +227,14 @@ struct Stalls: Sendable {
     _ use: (Output) -> Void
   ) -> Reading {
     var reading = Reading(isWhole: files.isWhole)
-    // Nothing to read is not standard input.
+    // An empty list of paths would mean standard input.
     guard files.isWhole || !files.paths.isEmpty else { return reading }
     let (selection, naming, found) = (selection, naming, files.found)
     let paths = files.paths.isEmpty ? ["-"] : files.paths
     Progress.shared.begin(reading: files.paths)
     OrderedWork.forEach(
       paths,
-      // What is open already is read in the order in which it is named, and servers are asked one thing after the other.
+      // Inherited descriptors must be read in the order of the operands, and servers are asked sequentially.
       isAlone: paths.contains { isInherited($0) } || naming.search.servers != nil,
       { SharedFiles() },
       { shared, path in
@@ -250,7 +251,7 @@ struct Stalls: Sendable {
             var stall = recorded
             offer.add(stall, from: origin)
             guard selection.includes(stall, from: origin), Self.hasLabel(stall, selection, &offer) else { continue }
-            // Of a pool whose threads were not followed they are the samples.
+            // For a pool whose threads were not sampled individually, the other threads are the samples.
             if !withThreads, stall.source.kind != .pool { stall.others = nil }
             let report = builder.report(of: stall)
             offer.add(signature: report.signature)
@@ -277,21 +278,22 @@ struct Stalls: Sendable {
     return reading
   }
 
-  /// Says that no stall was recorded in the file called `name`.
+  /// Prints to standard error that the file `name` contains no stall.
   static func tellEmpty(_ name: String) { output.error("\(name): no stall was recorded") }
 
-  /// Says on standard error where there were stalls and the options chose none, and what there was to choose.
+  /// Prints the values present in the files to standard error if there were stalls but none was selected.
   ///
   /// - Parameters:
-  ///   - reading: What has come of reading them.
-  ///   - side: What was read, where there is more than one such reading.
+  ///   - reading: The result of reading.
+  ///   - side: The operand that was read, if a command has several.
   func tellWhereNoneIsChosen(_ reading: Reading, in side: String? = nil) {
     guard reading.offer.count > 0, reading.chosenCount == 0 else { return }
     output.error((side.map { "\($0): " } ?? "") + reading.offer.refusal(of: selection))
   }
 
-  /// Gives each of `paths` to `body`, so much of it as `extent` says, with whose code is the application's and what names its addresses.
-  /// Problems go to standard error. Those that are in `found` were found in a directory. Returns whether there was no problem.
+  /// Reads each of `paths` to the extent `extent` and passes it to `body` with its ownership rules and symbolizing
+  /// function. Paths in `found` were found in a directory. Problems go to standard error. Returns whether there were
+  /// none.
   func forEachRecording(
     _ paths: [String],
     found: Set<String>,
@@ -306,15 +308,15 @@ struct Stalls: Sendable {
     }
   }
 
-  /// What exports need of a file: what a report needs, where one is made, and each sample for what is drawn of it, where much goes to
-  /// `store`.
+  /// Returns the extent for exports: all samples in `store`, and a selection of them in memory if blame, signatures or
+  /// labels are needed.
   func extentForExports(_ store: any OverflowStore, tellsBlame: Bool) -> StallFile.Extent {
     let needsSamples = tellsBlame || !selection.signatures.isEmpty || !selection.labels.isEmpty
     return StallFile.Extent(samples: needsSamples ? Stall.samplesForReport : 1, logsSamples: true, store: store)
   }
 
-  /// What `file`, which is called `name`, has of the wanted stalls that `reading` has not come by yet, with every sample of each. It
-  /// counts them.
+  /// Returns the selected stalls of `file`, whose name is `name`, with all their samples. Leaves out stalls already in
+  /// `reading`, and updates its counts.
   func chosen(
     of file: StallFile,
     _ name: String,
@@ -324,7 +326,7 @@ struct Stalls: Sendable {
   ) -> (recording: Recording, logs: [SampleLog]) {
     let recording = file.recording
     if recording.stalls.isEmpty { Self.tellEmpty(name) }
-    // Who is to blame is worked out where it is asked for.
+    // Reports are computed only if signatures are needed.
     let builder =
       selection.signatures.isEmpty ? nil : ReportBuilder(recording, rules: rules, resolve: resolve)
     let origin = StallOrigin(recording)
@@ -347,7 +349,7 @@ struct Stalls: Sendable {
     return (chosen, wanted.map { file.logs[$0] })
   }
 
-  /// Whether `stall` has one of the wanted labels. What it has is among what is offered.
+  /// Whether `stall` has one of the selected labels. Adds its labels to `offer`.
   private static func hasLabel(_ stall: Stall, _ selection: StallSelection, _ offer: inout StallOffer) -> Bool {
     guard !selection.labels.isEmpty else { return true }
     let labels = Set(stall.samples.lazy.map(\.label))
@@ -355,7 +357,7 @@ struct Stalls: Sendable {
     return selection.includes(labels: labels)
   }
 
-  /// What is to be counted of the wanted stalls in `operands`: each stall once, the newest first.
+  /// Returns the facts of the selected stalls in `operands`, each once, newest first.
   func counted(_ operands: [String]) throws -> (stalls: [CountedStall], reading: Reading) {
     var stalls: [CountedStall] = []
     let reading = forEach(

@@ -56,7 +56,7 @@ let symbolizeTable = OptionTable(
   exitStatus: "0 all is well, 1 a file could not be read, 2 wrong usage"
 )
 
-/// `culprit symbolize`: returns whether every file could be read.
+/// Runs `culprit symbolize`. Returns whether all files could be read.
 func runSymbolize(_ parsed: OptionTable.Arguments) throws -> Bool {
   let forAddresses = ["functions", "inlines", "demangle", "addresses", "pretty-print", "basenames"]
   if parsed.has("output") { try parsed.refuse(forAddresses + ["format"], "is for addresses, -o is for saved samples") }
@@ -84,7 +84,7 @@ func runSymbolize(_ parsed: OptionTable.Arguments) throws -> Bool {
       text.flush()
     }
     for problem in symbolizer.problems { output.error(problem) }
-    // The process ends with it: what was read need not be taken apart piece by piece.
+    // The process ends next. Leaking the symbolizer avoids the cost of freeing its data.
     _ = Unmanaged.passRetained(symbolizer)
     return true
   } catch {
@@ -93,7 +93,7 @@ func runSymbolize(_ parsed: OptionTable.Arguments) throws -> Bool {
   }
 }
 
-/// Writes the saved samples that `parsed` names, with the names of all their addresses, to `destination`.
+/// Writes the saved samples selected by `parsed` to `destination`, with the names of all their addresses.
 private func resolve(
   _ parsed: OptionTable.Arguments,
   to destination: String,
@@ -119,7 +119,7 @@ private func resolve(
   return isRead && isWritten
 }
 
-/// The file that addresses are in.
+/// Returns the path of the file that contains the addresses.
 private func file(_ parsed: OptionTable.Arguments, _ search: DebugSearch) throws -> String? {
   if let path = parsed.value("exe") {
     guard !parsed.has("build-id") else { throw UsageError("-e and --build-id exclude each other") }
@@ -134,7 +134,7 @@ private func file(_ parsed: OptionTable.Arguments, _ search: DebugSearch) throws
   return nil
 }
 
-/// A build-id as people write it.
+/// A build ID in hexadecimal digits.
 private struct BuildID {
   var bytes: [UInt8] = []
 

@@ -1,9 +1,9 @@
 import CulpritOptions
 import CulpritReports
 
-/// Text for people: as wide as the terminal, in its characters and colours, and in a pager where there is one.
+/// Text output in the width, characters and colors of the terminal, shown in a pager if possible.
 struct TextOutput {
-  /// By what it is changed.
+  /// The options for text output.
   static let options = [
     CommandOption(
       "width",
@@ -21,21 +21,21 @@ struct TextOutput {
     CommandOption("no-pager", help: "do not show the output with PAGER, or less, on a terminal"),
   ]
 
-  /// Those of ``options`` that change what is written.
+  /// The names of ``options`` that affect only the style of text.
   static let styles = ["width", "color", "ascii"]
-  /// Why there is no use for options of text where JSON is written.
+  /// The reason why options for text are rejected for JSON.
   static let isNoJSON = "is for --format=text: JSON has all there is"
 
-  /// How text is written.
+  /// The style of the text.
   let style: StallReport.TextStyle
   private let isPaged: Bool
 
-  /// What the options in `parsed` say.
+  /// Creates an output with the options in `parsed`.
   ///
   /// - Parameters:
-  ///   - parsed: Options, ``options`` among them.
-  ///   - width: The length of a line where there is no terminal that has one.
-  /// - Throws: ``UsageError`` for a width that is none.
+  ///   - parsed: Parsed options, which must include ``options``.
+  ///   - width: The line width if standard output is not a terminal.
+  /// - Throws: ``UsageError`` for an invalid width.
   init(_ parsed: OptionTable.Arguments, width: Int) throws(UsageError) {
     style = StallReport.TextStyle(
       width: try parsed.number("width", in: 40...1000) ?? Terminal.width ?? width,
@@ -47,7 +47,7 @@ struct TextOutput {
     isPaged = !parsed.has("no-pager") && Terminal.isOutput
   }
 
-  /// Prints `text`. The first one starts the pager: until then there is nothing to be seen in it, and it would hold the screen.
+  /// Prints `text`. The first call starts the pager: an earlier start would show an empty screen.
   func print(_ text: String) {
     if isPaged, Terminal.isOutput { Pager.start() }
     output.print(style.isASCII ? text.inASCII : text)

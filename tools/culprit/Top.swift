@@ -3,7 +3,7 @@ import CulpritCounting
 import CulpritOptions
 import CulpritStallRecord
 
-/// How many rows are told.
+/// Maximum number of rows.
 private let limitOption = CommandOption("limit", letter: "n", argument: "COUNT", help: "tell COUNT rows at most")
 private let formatOption = CommandOption(
   "format",
@@ -46,7 +46,7 @@ let topTable = OptionTable(
   exitStatus: "0 all is well, 1 a file could not be read or only in part, 2 wrong usage"
 )
 
-/// `culprit top`: returns whether every file could be read in full.
+/// Runs `culprit top`. Returns whether all files could be read completely.
 func runTop(_ parsed: OptionTable.Arguments) throws -> Bool {
   let isJSON = parsed.value("format") == "json"
   if isJSON { try parsed.refuse(["details"] + TextOutput.styles, TextOutput.isNoJSON) }
@@ -55,7 +55,7 @@ func runTop(_ parsed: OptionTable.Arguments) throws -> Bool {
   let text = try TextOutput(parsed, width: .max)
   let reader = try Stalls(parsed)
   let (stalls, reading) = try reader.counted(parsed.operands)
-  // That there are none is said of what could be read.
+  // An empty result is meaningful only if a file could be read.
   guard reading.fileCount > 0 else { return false }
   let groups = StallGroups(stalls, by: grouping)
   if isJSON {
@@ -90,7 +90,7 @@ let diffTable = OptionTable(
   exitStatus: "0 all is well, whatever the difference; 1 a file could not be read or only in part, 2 wrong usage"
 )
 
-/// `culprit diff`: returns whether every file could be read in full.
+/// Runs `culprit diff`. Returns whether all files could be read completely.
 func runDiff(_ parsed: OptionTable.Arguments) throws -> Bool {
   guard parsed.operands.count == 2 else {
     throw UsageError("diff takes two files or directories, BEFORE and AFTER, not \(parsed.operands.count)")
@@ -111,7 +111,7 @@ func runDiff(_ parsed: OptionTable.Arguments) throws -> Bool {
       return nil
     }
   }
-  // A table with one side would tell that all of the other has gone, or come.
+  // With only one readable side, all problems would appear as new or gone.
   guard sides.count == 2 else { return false }
   let comparison = StallComparison(sides[0], sides[1])
   if isJSON {
@@ -122,14 +122,14 @@ func runDiff(_ parsed: OptionTable.Arguments) throws -> Bool {
   return isWhole
 }
 
-/// The stalls that `reader` finds in `operand`, one side of a comparison, or `nil` where nothing of it can be read; and whether all
-/// could be read.
+/// Returns the stalls that `reader` finds in `operand` as one side of a comparison, or `nil` if nothing could be read;
+/// and whether all files could be read.
 private func side(_ operand: String, _ reader: Stalls) throws -> (StallComparison.Side?, isRead: Bool) {
   var watched: Duration?
   if isDirectory(operand) {
     let box = BlackBoxDirectory(path: operand)
     watched = box.watchedTime(until: Stalls.now, reader.selection.watched)
-    // Where runs have left their records, that nothing stalled is something to compare with.
+    // Run records without stalls mean that nothing stalled, which is a valid side.
     if try stallNames(in: operand).isEmpty, try !box.names([".run", ".told"]).isEmpty {
       return (StallComparison.Side([], watched: watched), true)
     }

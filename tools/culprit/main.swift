@@ -1,16 +1,16 @@
 import CulpritOptions
 import Glibc
 
-// culprit: what saved stalls say, and whom they blame.
+// culprit: reports saved stalls and their culprits.
 
 Interruption.listen()
-// The end of a pipe that the reader has closed (culprit report … | head) is no reason to die with a signal.
+// A closed pipe (culprit report … | head) is handled as an error code, not as a signal.
 signal(SIGPIPE, SIG_IGN)
 var called: String?
 do {
   let arguments = CommandLine.arguments.dropFirst()
   if let name = arguments.first, !name.hasPrefix("-") {
-    // Who gives a file and no command wants to see what is in it.
+    // A file name without a command suggests a forgotten "report".
     if !family.members.contains(where: { $0.name == name }), access(name, F_OK) == 0 {
       throw UsageError("a command is missing before \"\(name)\"; did you mean culprit report \(name)?")
     }
