@@ -10,7 +10,7 @@
 #include "clinux_base.h"
 
 /* Context 0 belongs to whichever thread has entered none: setting up, tools. The others are entered by samplers. */
-#define CLINUX_CONTEXTS_MAX 4
+#define CLINUX_CONTEXTS_MAX 3
 
 /* That of handlers of signals, for as long as they run: it has a window for reading memory (clinux_memory.h), and
  * nothing else. */
