@@ -95,7 +95,12 @@ import Testing
     let disk = DiskThread()
     try disk.start()
     let gate = Gate()
-    disk.put { gate.pass() }
+    let hasBegun = Promise<Bool>()
+    disk.put {
+      hasBegun.fulfill(true)
+      gate.pass()
+    }
+    #expect(hasBegun.wait(until: .max) == true)
     #expect(disk.result(until: clinux_clock_ns() &+ 50_000_000) { true } == nil)
     #expect(!disk.stop(until: clinux_clock_ns() &+ 50_000_000))
     #expect((disk.heldUp ?? .zero) >= .milliseconds(50))

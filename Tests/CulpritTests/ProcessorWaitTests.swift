@@ -1,3 +1,4 @@
+import CCulpritLinux
 import CulpritStallRecord
 import Foundation
 import TestSupport
@@ -30,7 +31,11 @@ import Testing
   }
 
   @Test func reportsProcessorShareOfComputingThread() throws {
-    let report = try reportInACrowd { workload_spin(workload_now_ns() + 1_500_000_000, nil) }
+    // CPU time, not time: enough for samples on a busy machine, too.
+    let report = try reportInACrowd {
+      let enough = clinux_clock_thread_cpu_ns(clinux_task_self()) + 300_000_000
+      while clinux_clock_thread_cpu_ns(clinux_task_self()) < enough { workload_spin(workload_now_ns() + 10_000_000, nil) }
+    }
     let text = report.description.split(separator: "\n").map { $0.drop { $0 == " " } }.joined(separator: " ")
     #expect(text.contains("computing, but had a processor for "), "\(report)")
     #expect(text.contains(" for its turn)"), "\(report)")
