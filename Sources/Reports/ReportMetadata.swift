@@ -93,8 +93,8 @@ extension StallReport {
     function.displayName + (function.location.map { " (\(printable($0.fileName)):\($0.line))" } ?? "")
   }
 
-  /// Returns the report as JSON (RFC 8259) in one line. docs/report-json.md describes the format, and
-  /// docs/report-1.schema.json is its schema. Foundation is not needed. `JSONDecoder`, or any other decoder, recreates
+  /// Returns the report as JSON (RFC 8259) in one line. docs/internals/report-json.md describes the format, and
+  /// docs/internals/report-1.schema.json is its schema. Foundation is not needed. `JSONDecoder`, or any other decoder, recreates
   /// the report.
   ///
   /// - Throws: `EncodingError` for a share that is not a number, which no stall produces.

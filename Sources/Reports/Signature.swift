@@ -6,7 +6,7 @@ import CulpritStallRecord
 /// It is computed from properties that a new build does not change: the service, the kind of source, the verdict, and
 /// the module and name of the culprit function. Addresses, lines, closure numbers and library versions are excluded.
 /// The cause is excluded too, because a function might compute on one day and lack a CPU on the next.
-/// docs/many-stalls.md specifies the computation for other programs.
+/// docs/internals/many-stalls.md specifies the computation for other programs.
 package enum Signature {
   /// The version of the computation, which is hashed first. Signatures of different versions are never equal.
   private static let version = "1"

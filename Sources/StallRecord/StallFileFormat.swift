@@ -1,4 +1,4 @@
-/// Constants of `.stall` files. `docs/stall-format.md` describes the format for authors of readers.
+/// Constants of `.stall` files. `docs/internals/stall-format.md` describes the format for authors of readers.
 enum StallFileFormat {
   /// The first bytes of every file.
   static let magic = Array("CULPRIT\n".utf8)

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Culprit
 
-/// How many threads a watchdog has. README and docs/architecture.md have the numbers.
+/// How many threads a watchdog has. README and docs/internals/architecture.md have the numbers.
 @Suite(.serialized, .usesSimulatedClock) struct ThreadCountTests {
   private static let idle = [
     "culprit-monitor", "culprit-record", "culprit-report", "culprit-sample", "culprit-sample",
