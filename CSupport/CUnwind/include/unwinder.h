@@ -17,9 +17,9 @@
 struct unwinder;
 
 /* Loads a private copy of libunwind. A copy shared with the service would also share its locks. Without the library,
- * unwinders work in plain mode (docs/internals/unwinding.md). Repeated calls have no effect, except in a child process. Returns
- * NULL, or a sentence that explains why no stack can be unwound (static storage, never freed). Async-signal-safe: no.
- * Threads: any, one at a time. */
+ * unwinders work in plain mode (docs/internals/unwinding.md). Repeated calls have no effect, except in a child process.
+ * Returns NULL, or a sentence that explains why no stack can be unwound (static storage, never freed).
+ * Async-signal-safe: no. Threads: any, one at a time. */
 const char *cunwind_load(void);
 
 /* Returns NULL if libunwind was loaded, or a sentence that explains why not (static storage, never freed). Without
