@@ -12,8 +12,8 @@
 
 /* The process whose watchdog is running; 0 if none. Set by cprocess_ending_arm only. */
 static _Atomic uint32_t armed_process;
-/* The thread that stops the watchdog waits on it. */
-static _Atomic uint32_t wake;
+/* The thread that starts the stop waits on it. */
+static struct clinux_wakeup wake;
 /* The process that exits, written last; 0 if none. */
 static _Atomic uint32_t exit_process;
 static _Atomic uint64_t exit_began_ns;
@@ -31,11 +31,9 @@ bool cprocess_ending_is_exiting_thread(pthread_t thread) {
   return cprocess_ending_began_ns() != 0 && pthread_equal(exiting_thread, thread);
 }
 
-uint32_t cprocess_ending_word(void) { return clinux_word(&wake); }
-
-void cprocess_ending_wait(uint32_t seen, uint64_t deadline_ns) { clinux_wait(&wake, seen, deadline_ns); }
-
-void cprocess_ending_wake(void) { clinux_notify(&wake); }
+struct clinux_wakeup *cprocess_ending_wakeup(void) {
+  return &wake;
+}
 
 void cprocess_ending_done(void) {
   atomic_store(&armed_process, 0);
@@ -54,7 +52,7 @@ static void at_exit(void) {
   cprocess_pending_remove_delivered();
   atomic_store(&exit_began_ns, began_ns);
   atomic_store(&exit_process, clinux_process_stamp());
-  cprocess_ending_wake();
+  clinux_wakeup_notify(&wake);
   for (;;) {
     uint32_t seen = cprocess_pending_word();
     if ((!is_armed() && !cprocess_pending_any()) || clinux_clock_ns() >= began_ns + cprocess_ending_stop_ns)

@@ -1,22 +1,23 @@
 import CulpritStallRecord
 
-/// Stacks of suspended tasks whose work goes on out of sight: in a callback, on a queue, in another library.
+/// Detects stacks of suspended tasks whose work continues elsewhere: in a callback, on a queue, or in another library.
 ///
-/// No function of such a stack did the work, so none is to blame. A function of the application that awaits a continuation of its own
-/// or of a library keeps the blame for that wait, but for two kinds: a function that only opens a section or a label around the wait,
-/// and a library's code that no function of the application awaits. A task that sleeps has asked for the wait itself.
+/// No function of such a stack did the work, so none is to blame. An application function that awaits a continuation is
+/// blamed for the wait, with two exceptions: a function that only opens a section or a label around the wait, and
+/// library code that no application function awaits. A sleeping task requested the wait itself.
 enum AwaitedElsewhere {
-  /// Whether no function of `frames`, outermost first, is to blame for the wait of the suspended task that they are of.
+  /// Whether no function of `frames` is to blame for the wait of a suspended task. `frames` is ordered outermost first.
   static func has(_ frames: [WeightedStack.Frame]) -> Bool {
     guard !isAsleep(frames) else { return false }
     guard let innermost = frames.lastIndex(where: \.isApplication) else { return true }
     guard let opener = frames.lastIndex(where: isOpener) else { return false }
     guard innermost > opener else { return true }
-    // The closure of the section. The function that it is written in may be missing: a witness has its place.
+    // The innermost frame is the closure of the section. The function around the closure might be missing, because a
+    // witness replaces it.
     let parts = nameParts(frames[innermost])
     let isFirst = frames[(opener + 1)...].first { $0.owner != .system }?.identity == frames[innermost].identity
     if isFirst, parts.first?.hasPrefix("closure #") ?? false { return true }
-    // Or a closure that was passed to a function that opens a section.
+    // The innermost frame is a closure that was passed to a function that opens a section.
     return frames[..<opener].contains { $0.owner != .system && nameParts($0).last == parts.last }
   }
 
@@ -29,22 +30,24 @@ enum AwaitedElsewhere {
   /// Whether the function opens a section, a label or an activity and awaits the work in it.
   private static func isOpener(_ frame: WeightedStack.Frame) -> Bool { frame.resolved.swiftModule == "Culprit" }
 
-  /// The name of a function, or those of a closure and of the functions that it is written in.
+  /// Returns the name of a function, or the names of a closure and its enclosing functions.
   private static func nameParts(_ frame: WeightedStack.Frame) -> [String] {
     FunctionName.split(frame.resolved.function ?? frame.resolved.displayName)
   }
 }
 
-/// Where a task was suspended while its work went on elsewhere.
+/// The place at which a task was suspended while its work continued elsewhere.
 package struct Suspension: Hashable, Sendable {
-  /// The innermost function that is not the system's, for most of that time.
+  /// The innermost function outside the system's code, for most of the suspended time.
   package var place: Claim
-  /// The innermost function of the application that awaited it; `nil` where that is the same one, or there is none.
+  /// The innermost application function that awaited it; `nil` if ``place`` is an application function, or if there is
+  /// none.
   package var caller: Claim?
 }
 
 extension Observations {
-  /// Where the task was suspended while its work went on elsewhere, if that was at least half of the stall.
+  /// The place at which the task was suspended while its work continued elsewhere; `nil` if that was less than half of
+  /// the stall.
   var suspension: Suspension? {
     var times: [FunctionIdentity: Duration] = [:]
     var whole = Duration.zero

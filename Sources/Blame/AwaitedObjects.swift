@@ -1,11 +1,12 @@
 import CulpritStallRecord
 
-/// What a blocked thread waits for, told from its system call, what that is on, and the functions that have made it.
+/// Determines the reason for a thread's wait from its system call, the object of the call, and the functions that made
+/// the call.
 ///
-/// The call alone says much; that of a futex says nothing, and there the function of the C library, libdispatch or the Swift
-/// runtime that waits does.
+/// Most calls are sufficient evidence. For a futex, the waiting function of the C library, libdispatch or the Swift
+/// runtime determines the reason.
 struct AwaitedObjects {
-  /// Why one sample's work did not go on.
+  /// The reason why work did not continue in one sample.
   struct Reason: Hashable {
     var kind: Cause.Kind
     var subject: Cause.Subject?
@@ -20,14 +21,19 @@ struct AwaitedObjects {
 
   let architecture: String
 
-  /// So many frames are looked at for a function that waits.
+  /// Maximum number of frames searched for a waiting function.
   private static let framesMax = 24
 
-  /// Why a thread did not go on that was blocked in the call with `number`, `nil` where it is not known which; `frames`, outermost
-  /// first, are those of its stack.
+  /// Returns the reason why a thread was blocked.
+  ///
+  /// - Parameters:
+  ///   - sample: A sample of the thread.
+  ///   - number: The number of the system call; `nil` if unknown.
+  ///   - frames: The frames of the thread's stack, outermost first.
+  /// - Returns: The reason.
   func reason(_ sample: Sample, call number: Int32?, _ frames: [WeightedStack.Frame]) -> Reason {
     let symbols = Self.innermost(frames)
-    // What is waited for in the end, however that is done.
+    // The purpose of the wait takes precedence over its mechanism.
     if let reason = Self.first(Self.purposes, symbols) { return reason }
     let name = number.flatMap { SystemCalls.name(of: $0, architecture: architecture) }
     switch name {
@@ -52,7 +58,7 @@ struct AwaitedObjects {
     return Reason(.unknown, .call(number))
   }
 
-  /// What is waited for with a lock is told by who waits: of the loader's, of a stream's, of the allocator's.
+  /// Returns a function that refines a lock by its waiting functions: the loader's, a stream's or the allocator's lock.
   private func located(_ symbols: [Substring]) -> (Reason) -> Reason {
     { reason in
       guard reason.kind == .lock else { return reason }
@@ -60,10 +66,10 @@ struct AwaitedObjects {
     }
   }
 
-  /// Functions that sleep where they poll nothing, without underscores.
+  /// Functions that sleep if they poll no descriptors, without leading underscores.
   private static let polls: Set<Substring> = ["poll", "ppoll", "select", "pselect", "poll_chk", "ppoll_chk"]
 
-  /// A sleep that was asked for; or one between the attempts of a library, which was asked for something else.
+  /// Returns a sleep. If a library sleeps between retries, the reason names the library function that was called.
   private static func sleep(_ frames: [WeightedStack.Frame]) -> Reason {
     let called = frames[(frames.lastIndex(where: \.isApplication).map { $0 + 1 } ?? frames.endIndex)...]
     guard let first = called.first(where: { $0.resolved.kind == .function && $0.resolved.function != nil })?.resolved
@@ -74,7 +80,7 @@ struct AwaitedObjects {
     return Reason(.sleep, .work(.library(first.displayName)))
   }
 
-  /// What is polled: one thing, several, or none, which is to sleep.
+  /// Returns the reason for polling: one descriptor, several events, or a sleep if nothing is polled.
   private func events(_ sample: Sample, _ name: String, _ frames: [WeightedStack.Frame]) -> Reason {
     if let descriptor = sample.descriptor { return self.descriptor(descriptor) ?? Reason(.signal, .events) }
     if let arguments = sample.arguments {
@@ -85,7 +91,7 @@ struct AwaitedObjects {
   }
 
   private func onDescriptor(_ sample: Sample, _ number: Int32, fallback: Cause.Kind) -> Reason {
-    // The kernel's own function tells a peer on this machine from others, also where it has no name.
+    // The kernel function identifies a peer on this machine even if the peer has no name.
     let kernel = sample.evidence.kernelFunction
     let isLocal = ["unix_", "__unix_", "pipe_", "anon_pipe_", "fifo_", "wait_for_partner"].contains(
       where: kernel.hasPrefix
@@ -95,7 +101,7 @@ struct AwaitedObjects {
     return descriptor(found) ?? Reason(fallback, .descriptor(found))
   }
 
-  /// What somebody waits for at `descriptor`; `nil` where that depends on what is done with it.
+  /// Returns the reason for waiting on `descriptor`; `nil` if it depends on the operation.
   private func descriptor(_ descriptor: Descriptor) -> Reason? {
     let target = descriptor.target
     if target.hasPrefix("socket:[") {
@@ -119,8 +125,8 @@ struct AwaitedObjects {
     return target.hasPrefix("/") || descriptor.isCut ? Reason(.file, .descriptor(descriptor)) : nil
   }
 
-  /// The names of the innermost functions that are not the application's own, innermost first, without the underscores that the C
-  /// library puts before what it exports.
+  /// Returns the names of the innermost functions outside the application's code, innermost first, without the leading
+  /// underscores of the C library's exports.
   private static func innermost(_ frames: [WeightedStack.Frame]) -> [Substring] {
     frames.reversed().prefix { !$0.isApplication }.prefix(framesMax)
       .compactMap { frame in
@@ -132,7 +138,7 @@ struct AwaitedObjects {
 
   private typealias Table = [(reason: Reason, names: [String])]
 
-  /// The reason of the innermost of `symbols` that is in `table`.
+  /// Returns the reason for the innermost of `symbols` that is in `table`.
   private static func first(_ table: Table, _ symbols: [Substring]) -> Reason? {
     for symbol in symbols {
       for line in table where line.names.contains(where: { matches($0, symbol) }) { return line.reason }
@@ -140,7 +146,7 @@ struct AwaitedObjects {
     return nil
   }
 
-  /// Whether `symbol` begins with `name`; with a star before that, has it anywhere, and with an equals sign is it.
+  /// Whether `symbol` matches `name`: contains the rest of `*name`, equals the rest of `=name`, or starts with `name`.
   private static func matches(_ name: String, _ symbol: Substring) -> Bool {
     switch name.first {
     case "*": symbol.contains(name.dropFirst())
@@ -149,13 +155,13 @@ struct AwaitedObjects {
     }
   }
 
-  /// Functions that wait by polling, or by something else that says nothing of it.
+  /// Functions with a known purpose that wait by polling or another unspecific mechanism.
   private static let purposes: Table = [
     (Reason(.childProcess), ["*waitUntilExit", "=system", "=do_system", "=pclose"]),
     (Reason(.network, nil), ["getaddrinfo", "gethostbyname", "res_nquery", "res_nsend"]),
   ]
 
-  /// Functions that wait for something by a futex.
+  /// Functions that wait with a futex.
   private static let functions: Table = [
     (
       Reason(.signal, .semaphore),
@@ -165,7 +171,7 @@ struct AwaitedObjects {
     (Reason(.signal, .future), ["*atomic_futex"]),
     (Reason(.signal, .atomic), ["*__atomic_wait", "*__platform_wait"]),
     (Reason(.signal, .group), ["dispatch_group_wait", "dispatch_block_wait"]),
-    // Of concurrentPerform.
+    // The implementation of concurrentPerform.
     (Reason(.signal, .iterations), ["dispatch_apply"]),
     (Reason(.signal, .barrier), ["pthread_barrier_wait"]),
     (
@@ -183,7 +189,7 @@ struct AwaitedObjects {
     (Reason(.sleep), ["nanosleep", "usleep", "clock_nanosleep"]),
   ]
 
-  /// Who waits for a mutex of the C library's own, or of the runtime's.
+  /// Functions that wait for a mutex of the C library or the runtime.
   private static let lockers: Table = [
     (
       Reason(.loader),
@@ -206,10 +212,10 @@ struct AwaitedObjects {
     "getc", "fgetc", "fprintf", "fclose", "fseek", "ftell", "getline", "getdelim",
   ]
 
-  /// Whether the C library's function `name`, without underscores before it, locks a stream.
+  /// Whether the C library's function `name`, without leading underscores, locks a stream.
   static func isStreamFunction(_ name: Substring) -> Bool { streamFunctions.contains(where: name.hasPrefix) }
 
-  /// Calls that tell by themselves.
+  /// Calls that are sufficient evidence.
   private static let calls: [String: Cause.Kind] = {
     var kinds: [String: Cause.Kind] = [:]
     func add(_ kind: Cause.Kind, _ names: String) {
@@ -240,7 +246,7 @@ struct AwaitedObjects {
     return kinds
   }()
 
-  /// Calls that move bytes: what they are on tells.
+  /// Calls that transfer data, for which the descriptor determines the reason.
   private static let transfers: Set<String> = [
     "read", "write", "readv", "writev", "pread64", "pwrite64", "preadv", "pwritev", "preadv2", "pwritev2", "sendfile",
     "splice",

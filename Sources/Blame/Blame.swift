@@ -1,48 +1,49 @@
 import CulpritStallRecord
 
-/// A function and how much of the stall it took.
+/// A function and its share of a stall.
 package struct Claim: Hashable, Sendable {
-  /// The function. Address and location are those of the place in it that took most.
+  /// The function, with the address and location of the heaviest place in it.
   package var frame: ResolvedFrame
-  /// The time of the samples whose stack contains the function, counted once however often it recurs.
+  /// The time of the samples with the function on their stack. Recursive calls count once.
   package var share: Share
-  /// How many samples that were.
+  /// The number of these samples.
   package var sampleCount: Int
-  /// How much of its time it used a processor, and how much it was ready for one; `nil` if unknown.
+  /// The function's CPU time, and its time ready to run without a CPU; `nil` if unknown.
   package var processorUse: ProcessorUse?
-  /// How often it was found waiting; `nil` if unknown.
+  /// How often the function was found waiting; `nil` if unknown.
   package var waiting: Waiting?
 }
 
 /// How often a thread was found waiting.
 package struct Waiting: Hashable, Sendable {
-  /// So many samples found it waiting for something other than a processor.
+  /// The number of samples in which the thread waited for anything other than a CPU.
   package var samples: Int
-  /// Of so many that tell.
+  /// The number of samples with a known state.
   package var of: Int
-  /// The number of the system call that most of them found it in; `nil` if none.
+  /// The system call in most of the waiting samples; `nil` if there was none.
   package var systemCall: Int32?
-  /// What most of these found it on; `nil` if nothing, or where it is not known.
+  /// The descriptor in most of the samples with this call; `nil` if there was none or it is unknown.
   package var descriptor: Descriptor?
-  /// Whether the kernel had begun one anew, after the process had been stopped; its number is `nil` where that is not known.
+  /// Whether the kernel restarted the call after the process had been stopped. The number of the call can then be
+  /// `nil`.
   package var isRestarted = false
-  /// How many found that no thread ran the task, which was at an `await`.
+  /// The number of samples in which the task was suspended at an `await`.
   package var suspended = 0
 }
 
-/// What a task did of a stall in which no thread ran it; the rest it was run.
+/// The time of a stall in which no thread ran the task.
 package struct TaskTimes: Hashable, Sendable {
-  /// It was at an `await`.
+  /// The time suspended at an `await`.
   package var suspended: Duration
-  /// It was ready, and waited for a thread.
+  /// The time ready to run, waiting for a thread.
   package var ready: Duration
 }
 
-/// One of several threads that worked on what stalled.
+/// One of several threads that worked on the source that stalled.
 package struct Worker: Hashable, Sendable {
-  /// The kernel's id of the thread.
+  /// The kernel's thread ID.
   package var threadID: Int32
-  /// Who held at least half of the time in which it was seen; `nil` when nobody did.
+  /// The function with at least half of the thread's observed time; `nil` if there is none.
   package var culprit: Claim?
 
   init(_ threadID: Int32, observations: Observations) {
@@ -52,115 +53,118 @@ package struct Worker: Hashable, Sendable {
   }
 }
 
-/// Who is to blame.
+/// The result of blaming a stall.
 package enum Verdict: Hashable, Sendable {
-  /// One function of the application holds at least half of the stall.
+  /// One application function holds at least half of the stall.
   case culprit(Claim)
-  /// No function of the application does; nor one of a package's, where the application has little to do with it.
+  /// No application function holds half of the stall, nor does a package's function in a stall with little application
+  /// code.
   case noSingleCulprit
-  /// The same, and for at least half of the stall the task was suspended while its work went on elsewhere.
+  /// No single culprit, and for at least half of the stall the task was suspended while its work continued elsewhere.
   case suspended(Suspension)
-  /// Not one stack was captured; the text says why.
+  /// No stack was captured, for the given reason.
   case noStacks(String)
 }
 
-/// What a stall was spent on: a pure function of what was recorded.
+/// The analysis of a stall: a pure function of the recording.
 ///
-/// Each instant of the stall belongs to the sample nearest to it in time. A function of the application that holds more than
-/// half of the stall is never nobody; of several the innermost is the culprit (`Suspects.swift` has the whole rule). More
-/// time for a culprit leaves it one.
+/// Each instant of the stall belongs to the sample nearest in time. If an application function holds more than half of
+/// the stall, there is a culprit; among several such functions it is the innermost (`Suspects.swift` has the complete
+/// rule). More time for a culprit never removes it from blame.
 package struct Blame: Hashable, Sendable {
-  /// Who is to blame.
+  /// The verdict.
   package var verdict: Verdict
-  /// The function that is to blame; `nil` when no single one is.
+  /// The culprit function; `nil` if no single function is to blame.
   package var culprit: Claim? {
     if case .culprit(let claim) = verdict { return claim }
     return nil
   }
-  /// Where the task was suspended, when no function is to blame because its work went on elsewhere; else `nil`.
+  /// The place at which the task was suspended; `nil` unless the verdict is ``Verdict/suspended(_:)``.
   package var suspension: Suspension? {
     if case .suspended(let suspension) = verdict { return suspension }
     return nil
   }
-  /// The functions between which the culprit only divides its time, and none of which has most of it: heaviest first, the
-  /// first few. None when it works itself.
+  /// The functions among which the culprit merely divides its time, heaviest first, limited in number. None has most of
+  /// the time. Empty if the culprit itself works.
   package var parts: [Claim]
-  /// The innermost function, of whoever, to which always the heaviest callee with at least half of the stall leads; `nil` when
-  /// already the outermost function holds less.
+  /// The function at the end of the path of heaviest callees with at least half of the stall, with any owner; `nil` if
+  /// even the outermost function holds less.
   package var dominant: Claim?
-  /// The application's functions that called the culprit, each with the time that the culprit had from it: heaviest first,
-  /// the first few.
+  /// The application functions that called the culprit, with the culprit's time below each, heaviest first, limited in
+  /// number.
   package var callers: [Claim]
-  /// Where ``callers`` is a single one with all of the culprit's time: the application's functions that called that one, and
-  /// so on, the nearest few. The last of them need not have all.
+  /// The next levels of callers, nearest first, limited in number. Continues only while each level has a single
+  /// function with all of the culprit's time; the last one can have less.
   package var farCallers: [Claim]
-  /// The culprit's callees and what they took, heaviest first: what it was doing; the first few.
+  /// The culprit's callees and their times, heaviest first, limited in number.
   package var doing: [Claim]
-  /// The function of a package that the application depends on which took most of the culprit's time, or the application's own that a
-  /// library called back for it; `nil` when there is none. The culprit is who called it.
+  /// The function of a package that took most of the culprit's time, or the application function that a library called
+  /// back for the culprit; `nil` if there is none. The culprit is its caller.
   package var dependency: Claim?
-  /// The time that the culprit spent in its own code.
+  /// The culprit's self time.
   package var ownTime: Duration
-  /// The application's functions beside the culprit, or instead of one, heaviest first: the first few of
-  /// ``contenderCount``. Each stack without the culprit counts for one, so that all together make up no more than the rest of
-  /// the stall.
+  /// The other application functions with time in the stall, heaviest first; only the first of ``contenderCount``. Each
+  /// stack without the culprit counts for one function, so the sum does not exceed the rest of the stall.
   package var contenders: [Claim]
-  /// How many contenders there are.
+  /// The number of contenders.
   package var contenderCount: Int
-  /// How long the stall took: at least as long as the last sample's age.
+  /// The duration of the stall: at least the age of the last sample.
   package var duration: Duration
-  /// How much of that belongs to nobody, because samples are missing: they were lost, or the file is damaged.
+  /// The part of the stall that belongs to no sample, because samples were lost or the file is damaged.
   package var unobserved: Duration
-  /// Every sampled stack, merged; heaviest first.
+  /// The call tree of all sampled stacks, heaviest first.
   package var tree: [CallNode]
-  /// The last stack that was captured, innermost first: what a watchdog with a single sample would have shown.
+  /// The last captured stack, innermost first: the stack that a watchdog with a single sample would show.
   package var lastStack: [ResolvedFrame]
-  /// The application's innermost function on the last stack: what such a watchdog would have blamed.
+  /// The innermost application function on the last stack, which such a watchdog would blame.
   package var lastStackBlames: ResolvedFrame?
-  /// Where the last stack ended.
+  /// The reason why unwinding of the last stack ended.
   package var lastStackEnd: StackEnd
-  /// The samples with a stack.
+  /// The number of samples with a stack.
   package var sampleCount: Int
-  /// The samples without one, and why.
+  /// The numbers of samples without a stack, by reason.
   package var failures: [CaptureOutcome: Int]
-  /// The samples whose stack lacks its outermost frames, and why.
+  /// The numbers of samples whose stack lacks outermost frames, by reason.
   package var truncations: [StackEnd: Int]
-  /// The samples whose outermost frames are those of an earlier stack of the same work, which lay at the same places.
+  /// The number of samples whose outermost frames come from an earlier stack of the same work, at the same stack
+  /// addresses.
   package var joinedCount: Int
-  /// The samples that lack outermost frames, and count as if they had those of a stack near in time with the same functions.
+  /// The number of samples whose missing outermost frames were completed from a stack near in time with equal
+  /// functions.
   package var completedCount: Int
-  /// How many stacks have async callers without a name, which are left out.
+  /// The number of stacks with unnamed async callers, which are left out.
   package var unknownCallersCount: Int
-  /// How much of the stall the thread used a processor, and how much it was ready for one; `nil` if unknown.
+  /// The thread's CPU time and its time ready to run; `nil` if unknown.
   package var processorUse: ProcessorUse?
-  /// What the application had said of the work, and for how long; empty when it had said nothing.
+  /// The application's labels of the work with their times; empty if there were none.
   package var labels: [LabelShare]
-  /// What was to blame on each of the threads that worked on what stalled, by their ids; empty where one did, or where it is not
-  /// known.
+  /// The culprit of each of several threads that worked on the source, by thread ID; empty if there was one thread or
+  /// the threads are unknown.
   package var workers: [Worker]
-  /// Whether waiting work was taken up, where the source is a queue and that is known.
+  /// Whether the queue took up waiting work; `nil` if the source is not a queue or this is unknown.
   package var queueProgress: QueueProgress?
-  /// What waited in the queue, where the source has one and that is known.
+  /// The work that waited in the queue; `nil` if the source has none or this is unknown.
   package var waitingWork: WaitingWork?
-  /// How long no thread ran the task that worked; `nil` where one always did.
+  /// The times in which no thread ran the task; `nil` if there are none.
   package var taskTimes: TaskTimes?
-  /// What the work waited for that other threads held, the heaviest first; the first few.
+  /// The chains of lock waits, heaviest first, limited in number.
   package var waitChains: [WaitChain]
-  /// Why the work did not go on, the heaviest first: their shares make up the stall. Empty where there is no sample.
+  /// The causes of the stall, heaviest first. Their shares add up to the stall. Empty if there is no sample.
   package var causes: [Cause]
-  /// What the kernel counted meanwhile.
+  /// The kernel's counts during the stall.
   package var counts: StallCounts
-  /// The stall in order of time; empty where one function held all of it, or several threads worked.
+  /// The phases of the stall; empty if there is only one, or if several threads worked.
   package var timeline: [TimelineStretch]
 
-  /// Works out who is to blame for `stall`.
+  /// Analyzes `stall`.
   ///
   /// - Parameters:
   ///   - stall: The stall.
-  ///   - stacks: The stacks that its samples refer to.
-  ///   - rules: What counts as the application's own code.
-  ///   - architecture: That of the process, as `uname -m` has it: for the names of system calls.
-  ///   - resolve: Names a frame; the innermost function first where calls were inlined.
+  ///   - stacks: The stacks to which its samples refer.
+  ///   - rules: The rules for the application's own code.
+  ///   - architecture: The process's architecture as printed by `uname -m`, which determines the names of system
+  ///     calls.
+  ///   - resolve: Symbolizes a frame. Returns the innermost function first if calls were inlined.
   package init(
     stall: Stall,
     stacks: [Stack],
@@ -207,7 +211,8 @@ package struct Blame: Hashable, Sendable {
     let blamed = observations.stacks.map(\.blamed)
     var counted = blamed
     var suspects = Suspects(counted, total: observations.duration, isHalfEnough: !isPool)
-    // Threads of a package's own, on which the application has little.
+    // If the application holds little of the time, functions of packages count as the application's, for packages with
+    // their own threads.
     let own = blamed.reduce(Duration.zero) { $0 + ($1.frames.contains(where: \.isApplication) ? $1.time : .zero) }
     let elsewhere = observations.stacks.reduce(Duration.zero) { $0 + ($1.isElsewhere ? $1.stack.time : .zero) }
     if own * 2 < observations.duration - elsewhere {
@@ -251,14 +256,14 @@ package struct Blame: Hashable, Sendable {
     dependency = (taken ?? found?.callback).map { observations.claim(on: $0, below: culprit) }
   }
 
-  /// Two functions hold half each if neither is further from half than this part of the stall: which has more is chance.
+  /// Tolerance around half of the stall within which two functions count as equal. Smaller differences are noise.
   package static let tieMargin = 0.01
-  /// The most callers, callees and contenders that are worked out.
+  /// Maximum number of callers, callees and contenders.
   private static let claimsMax = 8
-  /// The most callers above each other.
+  /// Maximum number of levels of callers.
   private static let callersMax = 3
 
-  /// The functions in `times`, heaviest first, equal ones in a fixed order.
+  /// Returns the functions in `times`, heaviest first. Ties are broken by name.
   static func heaviest(_ times: [FunctionIdentity: Duration]) -> [FunctionIdentity] {
     times.sorted { $0.value != $1.value ? $0.value > $1.value : $0.key < $1.key }.map(\.key)
   }

@@ -1,16 +1,16 @@
 import CulpritStallRecord
 
-/// What makes two frames the same function: the module's file, and what the function that somebody has written is called
-/// in full, so that its specialisations and the pieces that the compiler has cut it into are one; else the symbol and the
-/// function's first address (two files of a program may each have a function of the same name); where no function is known,
-/// the address.
+/// Identifies a function: by its module and full source name, which combines specializations and outlined parts;
+/// otherwise by its module, symbol and start address, because several files of a program can each have a function of
+/// that name; without a symbol, by its address.
 package struct FunctionIdentity: Hashable, Comparable, Sendable {
-  /// What is compared, once for all copies: names are long, and functions are looked up for each frame of each sample.
+  /// The compared values, shared by all copies. Names are long, and functions are looked up for each frame of each
+  /// sample.
   private final class Storage: Sendable {
     let module: String
     let name: String
     let start: UInt64
-    /// Of all of these.
+    /// The hash of all values.
     let digest: Int
 
     init(module: String, name: String, start: UInt64) {
@@ -26,18 +26,19 @@ package struct FunctionIdentity: Hashable, Comparable, Sendable {
   private let storage: Storage
   /// The path of the module's file.
   var module: String { storage.module }
-  /// What the function is called in full, or its symbol; empty where none is known.
+  /// The full source name of the function, or its symbol; empty if unknown.
   var name: String { storage.name }
 
-  /// That of the function that `frame` is in.
+  /// Creates the identity of the function of `frame`.
   package init(_ frame: ResolvedFrame) {
     if let function = frame.sourceFunction {
-      // What has the name of several functions is none of them.
+      // A merged function is distinct from the functions whose names it has.
       storage = Storage(module: frame.module, name: frame.isMerged ? "merged " + function : function, start: 0)
       return
     }
     let name = frame.rawName ?? frame.function ?? ""
-    // A mangled name is that of one function, whether it was called or inlined. Others may be those of several: static ones.
+    // Mangled names are unique, for called and for inlined functions. Other names can be shared, such as those of
+    // static functions.
     let isMangled = ["$s", "$S", "_Z", "_R"].contains { name.hasPrefix($0) }
     let start = isMangled ? 0 : frame.start?.value ?? (name.isEmpty ? frame.address.value : 0)
     storage = Storage(module: frame.module, name: name, start: start)
@@ -52,7 +53,7 @@ package struct FunctionIdentity: Hashable, Comparable, Sendable {
 
   package func hash(into hasher: inout Hasher) { hasher.combine(storage.digest) }
 
-  /// An order that makes results repeatable; it means nothing.
+  /// An arbitrary but reproducible order.
   package static func < (left: FunctionIdentity, right: FunctionIdentity) -> Bool {
     let (one, other) = (left.storage, right.storage)
     return (one.name, one.module, one.start) < (other.name, other.module, other.start)
@@ -61,23 +62,23 @@ package struct FunctionIdentity: Hashable, Comparable, Sendable {
 
 /// A function in the call tree.
 package struct CallNode: Hashable, Sendable {
-  /// What the function is called. Address and location are those of the heaviest place in it.
+  /// The function, with the address and location of the heaviest place in it.
   package var frame: ResolvedFrame
-  /// The time of the samples that go through this node.
+  /// The inclusive time.
   package var time: Duration
-  /// The time of the samples that end here.
+  /// The self time.
   package var selfTime: Duration
-  /// How often the function, and what it calls before it comes again, followed itself at most: 1 when it did not. What is
-  /// repeated is told once.
+  /// The maximum number of consecutive repetitions of the function and its recursive callees; 1 without recursion.
+  /// Repetitions are folded into one node.
   package var repetitions: Int
-  /// The functions it called, the heaviest first.
+  /// The callees, heaviest first.
   package var children: [CallNode]
 }
 
-/// One stack with the time it stands for.
+/// A stack with its time.
 struct WeightedStack {
   struct Frame: Sendable {
-    /// What is the same wherever the frame is found: one for all of its copies.
+    /// The parts that all copies of a frame share.
     private final class Content: Sendable {
       let identity: FunctionIdentity
       let resolved: ResolvedFrame
@@ -92,31 +93,31 @@ struct WeightedStack {
     private let content: Content
     var owner: CodeOwner
 
-    /// The frame called `resolved`, which was `captured`.
+    /// Creates a frame with the symbolized frame `resolved` and the captured frame `captured`.
     init(_ resolved: ResolvedFrame, owner: CodeOwner, captured: StackFrame? = nil) {
       content = Content(resolved, captured)
       self.owner = owner
     }
 
-    /// Which function it is.
+    /// The identity of the function.
     var identity: FunctionIdentity { content.identity }
-    /// What it is called.
+    /// The symbolized frame.
     var resolved: ResolvedFrame { content.resolved }
-    /// What was captured; `nil` for what stands for something that was not.
+    /// The captured frame; `nil` for a placeholder.
     var captured: StackFrame? { content.captured }
-    /// Whether it is the application's own code.
+    /// Whether the frame is the application's own code.
     var isApplication: Bool { owner == .own }
-    /// Whether it is an entry point that somebody has written.
+    /// Whether the frame is an entry point from source code.
     var isWrittenEntryPoint: Bool { owner == .entry && CodeOwner.isWrittenEntryPoint(resolved) }
   }
 
-  /// Outermost first.
+  /// The frames, outermost first.
   var frames: [Frame]
   var time: Duration
 }
 
 extension WeightedStack.Frame {
-  /// What stands for frames that are left out.
+  /// A placeholder for omitted frames.
   static let omission = {
     let frame = ResolvedFrame(function: "(frames that are left out)", module: "", address: .runtime(RuntimeAddress(0)))
     return WeightedStack.Frame(frame, owner: .system)
@@ -124,7 +125,7 @@ extension WeightedStack.Frame {
 }
 
 extension CallNode {
-  /// The merged trees of `stacks`. What a stack repeats is told once.
+  /// Merges `stacks` into call trees. Folds recursion.
   static func merge(_ stacks: [WeightedStack]) -> [CallNode] {
     merge(stacks.map { Folded(frames: Recursion.folded($0.frames), time: $0.time) }, from: 0)
   }
@@ -134,7 +135,8 @@ extension CallNode {
     var time: Duration
   }
 
-  /// A place in a function: frames of one function differ in nothing else. Names take much longer to be compared.
+  /// A place in a function. Comparing places is much faster than comparing names, and frames of one function differ
+  /// only in them.
   private struct Place: Hashable {
     var address: CodeAddress
     var line: Int
@@ -146,7 +148,7 @@ extension CallNode {
     }
   }
 
-  /// The stacks that have the same function at a depth.
+  /// The stacks with the same function at a depth.
   private struct Group {
     let first: ResolvedFrame
     var time: Duration = .zero
@@ -166,7 +168,7 @@ extension CallNode {
     }
   }
 
-  /// The merged trees of `stacks`, each from its frame number `depth` on.
+  /// Merges `stacks` into call trees, starting with the frame at `depth`.
   private static func merge(_ stacks: [Folded], from depth: Int) -> [CallNode] {
     var groups: [FunctionIdentity: Group] = [:]
     for stack in stacks where depth < stack.frames.count {
@@ -190,7 +192,7 @@ extension CallNode {
   private static func heaviest(_ places: [Place: (frame: ResolvedFrame, time: Duration)]) -> ResolvedFrame? {
     places.max { left, right in
       guard left.value.time == right.value.time else { return left.value.time < right.value.time }
-      // Of equal ones always the same.
+      // Ties are broken in a fixed order.
       return (left.key.address.value, left.key.line, left.key.column)
         > (right.key.address.value, right.key.line, right.key.column)
     }?.value.frame

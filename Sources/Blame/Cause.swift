@@ -1,23 +1,23 @@
 import CulpritStallRecord
 
-/// Why work did not go on for a part of a stall.
+/// A reason why work did not continue for a part of a stall.
 package struct Cause: Hashable, Sendable {
-  /// What kind of reason.
+  /// The kind of a cause.
   package enum Kind: String, Hashable, Sendable, CaseIterable {
-    // The order is that of causes with the same share: what can be acted upon comes first.
-    /// Threads wait for each other, and nobody can go on.
+    // Causes with equal shares are sorted in this order: causes that can be fixed come first.
+    /// Threads wait for each other and cannot continue.
     case deadlock
     /// Another thread held a lock.
     case lock
-    /// Another thread initialised what is initialised once.
+    /// Another thread ran a one-time initialization.
     case initialization
-    /// Another thread had a lock of the loader's.
+    /// Another thread held a lock of the dynamic loader.
     case loader
-    /// A thread had not ended.
+    /// The work waited for a thread to end.
     case threadEnd
-    /// Nobody had signalled what is waited for and belongs to nobody: a semaphore, a condition, a group.
+    /// The work waited for a signal from an object without an owner: a semaphore, a condition, a group.
     case signal
-    /// What a task awaited was not done.
+    /// An awaited operation was not done.
     case awaiting
     /// A child process had not ended.
     case childProcess
@@ -27,61 +27,61 @@ package struct Cause: Hashable, Sendable {
     case network
     /// Files were read, written or looked up.
     case file
-    /// Memory had to be found or read in.
+    /// Memory was reclaimed or read in.
     case memory
     /// More work was waiting than could be done.
     case congestion
-    /// It was ready to run, and had no processor.
+    /// The thread was ready to run without a CPU.
     case noProcessor
-    /// It freed what is no longer used.
+    /// The thread deallocated objects.
     case deallocation
-    /// It computed.
+    /// The thread computed.
     case computing
-    /// It slept on purpose.
+    /// The thread slept on purpose.
     case sleep
-    /// Nothing tells.
+    /// The cause is unknown.
     case unknown
   }
 
-  /// What it was about, as precisely as that is known.
+  /// The subject of a cause, as precisely as it is known.
   package enum Subject: Hashable, Sendable {
-    /// What the code did that computed.
+    /// The kind of computation.
     case work(Work)
-    /// What was waited for.
+    /// The awaited object.
     case object(AwaitedObject)
-    /// What a system call was on.
+    /// The descriptor of a system call.
     case descriptor(Descriptor)
     /// A system call, by its number.
     case call(Int32)
-    /// Not known: there are no samples of that time.
+    /// Unknown because there are no samples of the time.
     case unobserved
-    /// Not known: its samples have no stack.
+    /// Unknown because the samples have no stack.
     case noStack
-    /// Not known: the kernel did not tell what the thread did, and its stack says nothing of it.
+    /// Unknown because the kernel did not provide the thread's state and the stack is inconclusive.
     case noState
   }
 
   /// A part of a cause.
   package struct Part: Hashable, Sendable {
-    /// What it was about.
+    /// The subject of the part.
     package var subject: Subject
-    /// Its part of the stall.
+    /// The part's share of the stall.
     package var share: Share
   }
 
-  /// What kind of reason.
+  /// The kind of the cause.
   package var kind: Kind
-  /// Its part of the stall. The shares of all causes make up the stall.
+  /// The cause's share of the stall. The shares of all causes add up to the stall.
   package var share: Share
-  /// How many samples say so, in whole or in part.
+  /// The number of samples that support the cause, at least in part.
   package var sampleCount: Int
-  /// Whether the evidence is thin.
+  /// Whether the evidence is weak.
   package var isLikely: Bool
-  /// What it was about, the heaviest first; the first few of them. Empty where that is not known.
+  /// The parts, heaviest first, limited in number. Empty if unknown.
   package var parts: [Part]
 }
 
-/// What a thread waits for, where that is no descriptor.
+/// An object that a thread waits for, other than a descriptor.
 package enum AwaitedObject: String, Hashable, Sendable, CaseIterable {
   case mutex, readWriteLock, lock, queue, fileLock, stream, allocator, actor
   case semaphore, condition, future, atomic, group, iterations, barrier, event, events, kernelSignal, semaphoreSet
@@ -90,15 +90,15 @@ package enum AwaitedObject: String, Hashable, Sendable, CaseIterable {
   case futex
 }
 
-/// What code does that computes.
+/// A kind of computation.
 package enum Work: Hashable, Sendable {
-  /// A function of the application's does it itself, or by what the compiler has put into it.
+  /// Code of an application function, including code that the compiler inserted.
   case ownCode
-  /// A well-known kind of work.
+  /// A common kind of work.
   case kind(Kind)
-  /// A package does it that the application depends on.
+  /// Code of the package with this name.
   case package(String)
-  /// A function of a library's does it, by its name.
+  /// Code of the library function with this name.
   case library(String)
 
   /// Kinds of work that many libraries do.

@@ -1,28 +1,28 @@
 import CulpritStallRecord
 
-/// Why a stall's work did not go on: what each sample says, in sum.
+/// Determines the causes of a stall by adding up its samples.
 ///
-/// The time of a sample is divided by what the kernel counted around it: what the thread used a processor for, and what it was ready
-/// for without one. The rest is what it waited for. All parts together are the stall.
+/// The time of a sample is divided according to the kernel's counts around it: CPU time, time ready to run without a
+/// CPU, and the rest, which is waiting. All parts together are the stall.
 struct CauseFinder {
   private let stall: Stall
   private let observations: Observations
   private let chains: [WaitChain]
-  /// The chain that a sample belongs to, by the sample's number.
+  /// The index of the chain to which a sample, given by its number, belongs.
   private let chainOf: [Int: Int]
   private let awaited: AwaitedObjects
-  /// What the kernel counted of the thread; `nil` where it was not counted.
+  /// The kernel's counts for the thread; `nil` if unknown.
   private let faults: ThreadCounters?
-  /// How long threads of the control group, or of the machine, waited for memory; `nil` if unknown.
+  /// The time for which threads of the control group or the machine waited for memory; `nil` if unknown.
   private let memoryStalled: Duration?
   private let kinds = WorkKinds()
   /// Whether deinitializers compute (``Deallocation/deinitializersCompute(_:)``).
   private let deinitializersCompute: Bool
-  /// Whether a queue did what it could, and had more to do: waiting work was taken up.
+  /// Whether a queue took up waiting work but had more than it could do.
   private let isCongested: Bool
   private typealias Reason = AwaitedObjects.Reason
 
-  /// The most parts of a cause that are told.
+  /// Maximum number of parts of a cause.
   private static let partsMax = 4
 
   init(
@@ -53,7 +53,7 @@ struct CauseFinder {
       if let subject = reason.subject { parts[subject, default: .zero] += time }
     }
 
-    /// Takes what `other` has.
+    /// Adds the values of `other`, under `subject` if that is not `nil`.
     mutating func take(_ other: Sum, as subject: Cause.Subject?) {
       time += other.time
       likely += other.likely
@@ -66,7 +66,7 @@ struct CauseFinder {
     }
   }
 
-  /// The causes, the heaviest first.
+  /// Returns the causes, heaviest first.
   func causes() -> [Cause] {
     var sums: [Cause.Kind: Sum] = [:]
     let samples = observations.sampleTimes.map(\.sample)
@@ -111,7 +111,7 @@ struct CauseFinder {
     return (order.firstIndex(of: one.kind) ?? 0) < (order.firstIndex(of: other.kind) ?? 0)
   }
 
-  /// `parts`, in which the same descriptor with other counts of bytes is one.
+  /// Returns `parts` with descriptors combined that differ only in their byte counts.
   private static func merged(_ parts: [Cause.Subject: Duration]) -> [Cause.Subject: Duration] {
     var kept: [Cause.Subject: (subject: Cause.Subject, most: Duration, sum: Duration)] = [:]
     for (subject, time) in parts {
@@ -128,11 +128,11 @@ struct CauseFinder {
     return Dictionary(kept.values.map { ($0.subject, $0.sum) }) { $0 + $1 }
   }
 
-  /// What a thread can wait for while it is at work on it.
+  /// Kinds of work that can block while they run.
   private static let waitingKinds: Set<Cause.Kind> = [.file, .network, .memory]
 
-  /// What a thread waited for when it was not found waiting: what it was found waiting for at other times, or page faults where there
-  /// were many. `nil` where that is not known.
+  /// Returns the presumed reason for waits in samples that found the thread running: the most frequent reason in
+  /// waiting samples, or page faults if there were many; `nil` if unknown.
   private func missedReason(_ reasons: [Reason]) -> Reason? {
     var times: [Reason: Duration] = [:]
     for (observed, reason) in zip(observations.sampleTimes, reasons)
@@ -155,7 +155,7 @@ struct CauseFinder {
     case nil: break
     }
     let frames = frames(number)
-    // It waits for an initialization, and the kernel refuses the wait.
+    // The thread waits for an initialization, but the kernel refuses the wait (EDEADLK).
     if !sample.activity.isWaiting, sample.lock == nil, chainOf[number] != nil {
       return ofLock(number, sample, Reason(.initialization))
     }
@@ -181,7 +181,7 @@ struct CauseFinder {
     observations.places[number].map { observations.stacks[$0].stack.frames } ?? []
   }
 
-  /// What the lock's words and the chain that they lead to add to `reason`, which the functions have told.
+  /// Refines `reason`, which the functions imply, by the lock's words and the chain that starts there.
   private func ofLock(_ number: Int, _ sample: Sample, _ reason: Reason) -> Reason {
     guard let place = chainOf[number], chains.indices.contains(place), let link = chains[place].links.first else {
       return reason
@@ -215,14 +215,15 @@ struct CauseFinder {
     }
   }
 
-  /// Where a task waits: its innermost function is on top.
+  /// Returns the reason for a suspended task.
   private func ofSuspended(_ frames: [WeightedStack.Frame]) -> Reason {
     AwaitedElsewhere.isAsleep(frames) ? Reason(.sleep) : Reason(.awaiting)
   }
 
   // MARK: - Several samples
 
-  /// What a sample's time belongs to: what the kernel counted around it comes first, and only the rest is what was waited for.
+  /// Returns the reasons of a sample with their shares of its time. The kernel's counts come first; only the rest is
+  /// waiting.
   private func parts(_ sample: Sample, _ reason: Reason, _ use: TimeUse, _ missed: Reason?, _ running: Reason?)
     -> [(Reason, Double)]
   {
@@ -231,7 +232,7 @@ struct CauseFinder {
     switch sample.activity {
     case .running where reason.kind == .deadlock || reason.kind == .initialization: return [(reason, 1)]
     case .running:
-      // Clocks are read a moment after the stack is taken: a small rest says nothing.
+      // Clocks are read slightly after the stack, so a small rest is noise.
       guard use.waited > Self.muchWaiting else {
         let delayed = use.used + use.delayed > 0 ? use.delayed / (use.used + use.delayed) : 0
         return [(reason, 1 - delayed), (noProcessor, delayed)]
@@ -247,7 +248,7 @@ struct CauseFinder {
     }
   }
 
-  /// For each sample what the thread did when it was last or next found running; `nil` where it never was.
+  /// Returns for each sample the reason in the nearest sample that found the thread running; `nil` if there is none.
   private func runningReasons(_ samples: [Sample], _ reasons: [Reason]) -> [Reason?] {
     var nearest = [(reason: Reason, distance: Int)?](repeating: nil, count: samples.count)
     func pass(_ order: some Sequence<Int>) {
@@ -267,13 +268,13 @@ struct CauseFinder {
     return nearest.map { $0?.reason }
   }
 
-  /// A smaller part of the time between samples of a running thread that is not accounted for says nothing.
+  /// Minimum share of unaccounted time in samples of a running thread that counts as waiting.
   private static let muchWaiting = 0.15
-  /// A thread that waits uses less for being woken.
+  /// Minimum share of CPU and ready time in samples of a waiting thread. Waking up takes less.
   private static let hardlyRunning = 0.03
 
-  /// Processor time in the kernel of code that is in no system call is that of page faults, where many needed reading: memory is looked
-  /// for then, and freed.
+  /// Attributes CPU time in the kernel outside system calls to page faults, if there were many. After faults that read
+  /// from disk, the cause is memory; otherwise it is first use of memory.
   private func settleFaults(_ sums: inout [Cause.Kind: Sum]) {
     guard let counted = faults, var computing = sums[.computing],
       hasManyFaults || counted.minorFaults >= Self.manySmallFaults
@@ -284,7 +285,7 @@ struct CauseFinder {
     guard part > Self.muchOfTheKernel else { return }
     let own = Cause.Subject.work(.ownCode)
     guard hasManyFaults else {
-      // Memory that is used for the first time.
+      // Memory is used for the first time.
       let found = min(computing.parts[own] ?? .zero, computing.time * part)
       sums[.computing]?.parts[own]? -= found
       sums[.computing]?.parts[.work(.kind(.pageFaults)), default: .zero] += found
@@ -299,16 +300,16 @@ struct CauseFinder {
     sums[.memory, default: Sum()].take(faults, as: nil)
   }
 
-  /// Fewer are nothing unusual, and take no time.
+  /// Minimum number of faults that read from disk. Fewer are usual and take no time.
   private static let manyFaults: UInt64 = 50
-  /// The same of faults that need no reading.
+  /// Minimum number of faults without reads.
   private static let manySmallFaults: UInt64 = 20_000
-  /// Fewer ticks tell no share.
+  /// Minimum number of ticks for a meaningful share.
   private static let enoughTicks: UInt64 = 20
-  /// A smaller part of the processor time in the kernel is that of interrupts and the like.
+  /// Minimum share of CPU time in the kernel. Interrupts and the like cause smaller shares.
   private static let muchOfTheKernel = 0.2
 
-  /// Under memory pressure files have to be read that were in memory before: it is memory that is missing.
+  /// Attributes file access to memory under memory pressure, because files must be read that had been in memory.
   private func settlePressure(_ sums: inout [Cause.Kind: Sum]) {
     guard let files = sums[.file], let memoryStalled, memoryStalled * 2 >= files.time else { return }
     var found = files
@@ -317,7 +318,7 @@ struct CauseFinder {
     sums[.memory, default: Sum()].take(found, as: nil)
   }
 
-  /// What has too little of the stall to be told belongs to what has most.
+  /// Adds causes with a negligible share of the stall to the largest cause.
   private func settleTraces(_ sums: inout [Cause.Kind: Sum]) {
     guard let most = sums.max(by: { $0.value.time < $1.value.time })?.key else { return }
     for (kind, sum) in sums where kind != most && sum.time < observations.duration * 0.001 {
@@ -326,7 +327,7 @@ struct CauseFinder {
     }
   }
 
-  /// What allocates and frees in turn allocates: nothing is destroyed.
+  /// Attributes deallocation to allocation if code alternates between the two.
   private func settleAllocation(_ sums: inout [Cause.Kind: Sum]) {
     let allocation = Cause.Subject.work(.kind(.allocation))
     guard let freed = sums[.deallocation], let allocated = sums[.computing]?.parts[allocation],

@@ -1,24 +1,23 @@
 import CulpritStallRecord
 
-/// Whose code a function is.
+/// The owner of a function's code.
 ///
-/// Blame is useful only where somebody can act on it, so it goes to the application's own code: not to the C library that
-/// was asked to sleep, nor to the Swift runtime that copied an array, nor to a package that was handed a closure.
+/// Blame goes to the application's own code, which its developers can change. It does not go to a C library function
+/// that was asked to sleep, to the Swift runtime that copied an array, or to a package that was handed a closure.
 ///
-/// What compilers note tells most: where the source file is, for inlined and generic code that of the function that it was written
-/// in. Where there is no debug information the Swift module tells, and at last the name.
+/// The best evidence is the source file in the debug information; for inlined and generic code, it is the file in which
+/// the function was written. Without debug information, the Swift module decides, and finally the name.
 package enum CodeOwner: Hashable, Sendable {
-  /// The application's: the package that was built.
+  /// The application: the package that was built.
   case own
-  /// A package's that the application depends on; or one of its own functions that is to be passed over.
+  /// A package that the application depends on, or an application function that the rules pass over.
   case dependency
-  /// The system's or the toolchain's.
+  /// The system or the toolchain.
   case system
-  /// An entry point of the application's: it holds all of a thread's time by its nature, so it is an answer only to what is spent in
-  /// itself.
+  /// An entry point of the application. It contains all of a thread's time, so it is to blame only for its self time.
   case entry
 
-  /// Whose code `frame` is, by `rules` and by what is known of it.
+  /// Returns the owner of `frame` according to `rules` and the frame's properties.
   package static func owner(of frame: ResolvedFrame, _ rules: OwnershipRules = OwnershipRules()) -> CodeOwner {
     guard frame.module.hasPrefix("/") else { return .system }
     let kind = SourcePath(of: frame)?.kind
@@ -28,24 +27,24 @@ package enum CodeOwner: Hashable, Sendable {
     return owner == .own && rules.isWrapper(frame) ? .dependency : owner
   }
 
-  /// The package that `frame` is from; `nil` when it is none that the application depends on, or that is not known.
+  /// Returns the package of `frame`; `nil` if the application does not depend on it or it is unknown.
   package static func package(of frame: ResolvedFrame) -> String? {
     guard case .dependency(let name) = SourcePath(of: frame)?.kind else { return nil }
     return name
   }
 
-  /// Whether `frame` is in the application's own code and not merely its entry point.
+  /// Whether `frame` is the application's own code and not an entry point.
   package static func isApplication(_ frame: ResolvedFrame, _ rules: OwnershipRules = OwnershipRules()) -> Bool {
     owner(of: frame, rules) == .own
   }
 
-  /// The same without rules; the source file is `kind`.
+  /// Returns the owner of `frame` without rules. `kind` describes its source file.
   private static func owner(of frame: ResolvedFrame, _ kind: SourcePath.Kind?) -> CodeOwner {
     if SystemLibraries.contains(frame.module) || GoNames.isStandard(frame) { return .system }
     if let module = frame.swiftModule {
       if SystemNames.swiftModules.contains(module) { return .system }
     } else if let name = frame.rawName, name.hasPrefix("$s") || name == ".plt" {
-      // Glue of the compiler's or the linker's that belongs to nobody.
+      // Compiler and linker glue without a source.
       return .system
     }
     switch kind {
@@ -54,21 +53,23 @@ package enum CodeOwner: Hashable, Sendable {
     case .own: return isEntry(frame) ? .entry : isWritten(frame) ? .own : .system
     case nil: break
     }
-    // Nothing tells where it was written.
+    // No source file is known.
     if isEntry(frame) { return .entry }
-    // Of a type's witnesses the name has the type, and no module; what extends a type of the system's has a unit.
+    // The names of a type's witnesses contain the type but no module. Extensions of system types have a compilation
+    // unit.
     if let name = frame.rawName, frame.swiftModule == nil || frame.origin == .undescribed, SystemNames.contains(name) {
       return .system
     }
-    // Else it came compiled, in an archive.
+    // Without a compilation unit, the code was precompiled, for example in an archive.
     return frame.origin == .undescribed ? .dependency : .own
   }
 
-  /// Whether somebody has written `frame` where its unit is. The compiler puts witnesses, specialisations and helpers into the unit
-  /// that needs them, whatever they are of: where no line tells, the module must be that of the unit. Where debug information does not
-  /// tell that one, its directory is called as the module is.
+  /// Whether `frame` was written in its compilation unit. The compiler puts witnesses, specializations and helpers into
+  /// the unit that uses them. Without a line number, the function's module must be that of the unit. If the debug
+  /// information does not contain the unit's module, the unit's directory must have the module's name.
   private static func isWritten(_ frame: ResolvedFrame) -> Bool {
-    // Nobody has written how a global is reached, which may mean to wait for its first use (docs/ABI/Mangling.rst of Swift's).
+    // The accessor of a global is generated. It can wait for the global's initialization (Swift's
+    // docs/ABI/Mangling.rst).
     if let name = frame.rawName, name.hasPrefix("$s"), name.hasSuffix("vau") || name.hasSuffix("vauZ") { return false }
     guard frame.location == nil else { return true }
     guard frame.kind == .function, !isSynthesized(frame) else { return false }
@@ -77,8 +78,8 @@ package enum CodeOwner: Hashable, Sendable {
     return SourcePath(of: frame)?.isIn(directoryOf: module) ?? true
   }
 
-  /// Whether the function of `frame`, which comes from no line, is one that the compiler writes itself: how a stored property is
-  /// reached, how its value begins, and what a type does that was derived for it (docs/ABI/Mangling.rst of Swift's).
+  /// Whether the function of `frame`, which has no line number, was synthesized by the compiler: an accessor or initial
+  /// value of a stored property, or a derived witness (Swift's docs/ABI/Mangling.rst).
   private static func isSynthesized(_ frame: ResolvedFrame) -> Bool {
     guard var name = frame.rawName?[...], name.hasPrefix("$s") else { return false }
     if name.contains("__derived_") { return true }
@@ -87,8 +88,8 @@ package enum CodeOwner: Hashable, Sendable {
     return synthesized.contains(where: name.hasSuffix)
   }
 
-  /// The endings of getters, setters, coroutines that read and modify, and initial values; of derived witnesses of Hashable, Encodable
-  /// and Decodable.
+  /// Suffixes of getters, setters, read and modify coroutines, and initial values; of derived witnesses of Hashable,
+  /// Encodable and Decodable.
   private static let synthesized = [
     "vg", "vs", "vM", "vr", "vx", "vy", "vpfi", "4hash4intoys6HasherVz_tF", "6encode2toys7Encoder_p_tKF",
     "s7Decoder_p_tKcfC", "s7Decoder_p_tKcfc",
@@ -98,7 +99,7 @@ package enum CodeOwner: Hashable, Sendable {
 
   private static let entryPoints: Set<String> = ["main", "_start", "async_Main", "start_thread", "clone3", "__clone3"]
 
-  /// Whether the entry point `frame` is one that somebody has written, and none of the C library's.
+  /// Whether the entry point `frame` comes from source code and not from the C library.
   static func isWrittenEntryPoint(_ frame: ResolvedFrame) -> Bool {
     guard let name = frame.rawName else { return false }
     return name.hasPrefix("async_Main") || name == "main" || name.hasSuffix("_main")
@@ -107,39 +108,41 @@ package enum CodeOwner: Hashable, Sendable {
   private static func isEntry(_ frame: ResolvedFrame) -> Bool {
     guard let name = frame.rawName else { return false }
     if entryPoints.contains(name) { return true }
-    // The package manager calls an executable's entry point by its module.
+    // The package manager names an executable's entry point after its module.
     return name.hasSuffix("_main")
       && name == String(frame.moduleName.map { $0 == "-" || $0 == "." ? "_" : $0 }) + "_main"
   }
 }
 
-/// Shared libraries that are the toolchain's or the system's.
+/// Shared libraries of the toolchain and the system.
 private enum SystemLibraries {
-  /// Directories of the system's libraries; what lies deeper in them belongs to somebody's product.
+  /// Directories of system libraries. Their subdirectories belong to other products.
   private static let directories: Set<String> = [
     "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib/swift/linux", "/usr/lib/swift/linux",
   ]
 
-  /// Libraries that services ship beside the executable.
+  /// Libraries that services ship with the executable.
   private static let names = [
     "lib_Foundation", "libFoundation", "libdispatch.so", "libBlocksRuntime.so", "lib_InternalSwift", "libTesting.so",
     "lib_Testing", "libXCTest.so", "libc.so", "libpthread.so", "libm.so", "libdl.so", "libstdc++.so", "libgcc_s.so",
     "ld-linux", "ld-musl", "libunwind",
   ]
 
-  /// Whether the file at `path` is one.
+  /// Whether the file at `path` is a system library.
   static func contains(_ path: String) -> Bool {
     guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return false }
     return isInDirectory(path[..<slash]) || isName(path[path.index(after: slash)...])
   }
 
-  /// `libswiftCore.so` and `libswift_Concurrency.so` are; `libswiftly.so` is somebody's own.
+  /// Whether `name` belongs to the toolchain, such as `libswiftCore.so` and `libswift_Concurrency.so`, but not
+  /// `libswiftly.so`.
   private static func isName(_ name: Substring) -> Bool {
     if name.hasPrefix("libswift"), let next = name.dropFirst(8).first { return next == "_" || next.isUppercase }
     return names.contains { name.hasPrefix($0) }
   }
 
-  /// `/usr/lib/libz.so.1` and `/usr/lib/x86_64-linux-gnu/libz.so.1` are; `/usr/lib/shop/plugin.so` is not.
+  /// Whether `directory` holds system libraries. True for the directories of `/usr/lib/libz.so.1` and
+  /// `/usr/lib/x86_64-linux-gnu/libz.so.1`, false for that of `/usr/lib/shop/plugin.so`.
   private static func isInDirectory(_ directory: Substring) -> Bool {
     if directories.contains(String(directory)) { return true }
     guard directory.hasSuffix("-linux-gnu"), let parent = directory.utf8.lastIndex(of: UInt8(ascii: "/")) else {

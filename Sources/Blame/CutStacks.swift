@@ -1,25 +1,26 @@
 import CulpritStallRecord
 
-/// Gives stacks whose callers are missing those of a stack near to them that went through the same functions.
+/// Completes stacks without outermost frames from similar stacks near in time.
 ///
-/// Without it the time of what cannot be unwound is taken away from whoever spent it. What shares no function with its
-/// neighbours stays as it is: nobody's, and not a caller's.
+/// Otherwise the time of code that cannot be unwound would be lost to its callers. A stack that shares no function with
+/// its neighbours is left unchanged.
 enum CutStacks {
-  /// A neighbour is one of so many samples before or after.
+  /// Number of samples searched before and after.
   static let reach = 16
-  /// So many functions in common make two stacks alike; more make no difference.
+  /// Number of common functions that make two stacks similar. More make no difference.
   private static let likeness = 3
 
-  /// So many functions tell the places of one that is in a stack several times from each other.
+  /// Maximum number of functions compared to choose among several occurrences of a function.
   private static let compared = 64
 
-  /// How far a stack that is cut goes along with a whole one, and how many frames of that come before.
+  /// The similarity of a cut stack with a whole one, and the number of outer frames to copy.
   struct Match {
     var likeness: Int
     var callers: Int
   }
 
-  /// Completes those of `stacks`, which are in order of time, that `isCut`. Returns the numbers of those that were.
+  /// Completes the stacks for which `isCut` is true. `stacks` must be in order of time. Returns the indices of the
+  /// completed stacks.
   static func complete(_ stacks: inout [WeightedStack], isCut: [Bool]) -> Set<Int> {
     var completed: [Int: [WeightedStack.Frame]] = [:]
     for number in stacks.indices where isCut[number] {
@@ -33,8 +34,8 @@ enum CutStacks {
     return Set(completed.keys)
   }
 
-  /// The stack whose callers stack number `number` of `count` gets, and how many of its frames these are: of those that are most
-  /// like it, the nearest.
+  /// Returns the stack that completes stack `number` of `count`, and the number of outer frames to copy. The most
+  /// similar stack is chosen, and the nearest of equally similar ones.
   static func nearest(
     to number: Int,
     of count: Int,
@@ -51,8 +52,9 @@ enum CutStacks {
     return best.map { ($0.number, $0.match.callers) }
   }
 
-  /// How many functions of `cut`, from its outermost one on, are in `whole` in the same order, and how many come before them
-  /// there. Where the outermost one is in it several times, that is where most go along, and of equal places the innermost.
+  /// Returns the number of functions of `cut`, from its outermost one on, that occur consecutively in `whole`, and the
+  /// number of frames before them. If the outermost function occurs several times, the longest match counts; of equal
+  /// ones, the innermost.
   static func match<Frame, Identity: Equatable>(
     _ cut: [Frame],
     in whole: [Frame],

@@ -1,8 +1,8 @@
 import CulpritStallRecord
 
-/// Functions that free what is no longer used: the runtime's, the allocator's, and what runs for each thing that is freed.
+/// Recognizes deallocation: functions of the runtime and the allocator, and deinitializers.
 enum Deallocation {
-  /// Whether the function of `frame` frees something, or leads to that.
+  /// Whether the function of `frame` deallocates something, directly or through its callees.
   static func isFreeing(_ frame: ResolvedFrame) -> Bool {
     guard let symbol = frame.rawName else { return false }
     if isDeinitializer(symbol) { return true }
@@ -11,15 +11,15 @@ enum Deallocation {
     return c.contains(symbol.drop { $0 == "_" }.prefix { $0 != "." })
   }
 
-  /// Whether `symbol` is what runs when something is freed, and was written for its type, or made for it by the compiler: a `deinit`
-  /// (docs/ABI/Mangling.rst of Swift's: fD, fd, fZ), a destructor (Itanium C++ ABI, 5.1.4.3).
+  /// Whether `symbol` is a deinitializer, written or generated: a `deinit` (Swift's docs/ABI/Mangling.rst: fD, fd, fZ)
+  /// or a destructor (Itanium C++ ABI, 5.1.4.3).
   static func isDeinitializer(_ symbol: String) -> Bool {
     if symbol.hasPrefix("$s") { return symbol.hasSuffix("fD") || symbol.hasSuffix("fd") || symbol.hasSuffix("fZ") }
     return symbol.hasPrefix("_Z") && ["D0Ev", "D1Ev", "D2Ev"].contains { symbol.hasSuffix($0) }
   }
 
-  /// Whether the stack of `frames`, outermost first, is that of something that is being freed: whatever else its deinitializers do
-  /// is not.
+  /// Whether the stack of `frames`, outermost first, is deallocating something. Other work in deinitializers does not
+  /// count.
   static func isGoingOn(_ frames: some BidirectionalCollection<ResolvedFrame>) -> Bool {
     guard let innermost = frames.last, isFreeing(innermost) else { return false }
     return frames.contains { frame in
@@ -29,16 +29,16 @@ enum Deallocation {
     }
   }
 
-  /// Whether the innermost function of `frames`, outermost first, is a deinitializer itself.
+  /// Whether the innermost function of `frames`, outermost first, is a deinitializer.
   static func isInDeinitializer(_ frames: [WeightedStack.Frame]) -> Bool {
     frames.last.map { isDeinitializer($0.resolved.rawName ?? "") } ?? false
   }
 
-  /// Whether the deinitializers on `stacks` compute: they have more self time than the runtime and the allocator have for freeing. A
-  /// deinitializer that only frees has hardly any.
+  /// Whether the deinitializers on `stacks` compute: their self time exceeds the time that runtime and allocator spend
+  /// deallocating. A deinitializer that only releases its properties has hardly any self time.
   static func deinitializersCompute(_ stacks: [WeightedStack]) -> Bool {
     var (own, freeing) = (Duration.zero, Duration.zero)
-    // Looking at names takes longer than all the rest.
+    // Inspecting names is the most expensive part.
     var known: [FunctionIdentity: Bool] = [:]
     for stack in stacks {
       guard let innermost = stack.frames.last else { continue }
@@ -50,7 +50,7 @@ enum Deallocation {
     return own > freeing
   }
 
-  /// Whether `frame` is of one of the C++ library's, or of the Swift runtime's, functions called `names`.
+  /// Whether `frame` is one of `names` in the C++ library or the Swift runtime.
   private static func isCxx(_ frame: ResolvedFrame, _ names: Set<Substring>) -> Bool {
     guard let path = FunctionPath(frame) else { return false }
     if path.name.hasPrefix("operator delete") { return names.contains("delete") }
@@ -58,7 +58,8 @@ enum Deallocation {
     return names.contains(path.name[...]) || path.types.contains { names.contains($0[...]) }
   }
 
-  /// Takes the blame from deinitializers that only free what they have: it is for who let go of all of it.
+  /// Passes over deinitializers that only release their properties. The function that released the outermost object is
+  /// to blame.
   static func passOver(_ frames: inout [WeightedStack.Frame]) {
     var hasInner = false
     for place in frames.indices.reversed() {
@@ -72,7 +73,7 @@ enum Deallocation {
 
   private static func words(_ text: String) -> Set<Substring> { Set(text.split { $0 == " " || $0 == "\n" }) }
 
-  /// Without underscores, and without what a copy of a function ends in.
+  /// Names without leading underscores and without suffixes of copies.
   private static let c = words(
     """
     free cfree libc_free int_free malloc_consolidate unlink_chunk systrim munmap swift_release swift_release_n
@@ -82,7 +83,7 @@ enum Deallocation {
     """
   )
 
-  /// Those of them that free more than one thing, or the last reference to it.
+  /// Functions that deallocate several objects, or release the last reference to one.
   private static let whole = words(
     "malloc_consolidate munmap systrim swift_release_dealloc swift_arrayDestroy swift_deallocClassInstance"
   )

@@ -1,11 +1,12 @@
 import CulpritStallRecord
 
-/// The frames that stacks have in common, so that each has its name, its identity and its owner once.
+/// A cache of symbolized frames, so that stacks share each frame's name, identity and owner.
 struct FrameTable {
-  /// By the address; of one there are several frames where calls were inlined, or where what is below tells which function it is.
+  /// The frames by address. An address can have several frames because of inlined calls, or because the callee
+  /// determines which function is meant.
   private var frames: [StackFrame: [WeightedStack.Frame]] = [:]
 
-  /// The frame called `resolved`, which was `captured`. `owner` tells whose it is, where it is new.
+  /// Returns the frame for `resolved` and `captured`. `owner` determines the owner of a new frame.
   mutating func frame(
     _ resolved: ResolvedFrame,
     _ captured: StackFrame,

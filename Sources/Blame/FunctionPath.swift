@@ -1,27 +1,27 @@
 import CulpritStallRecord
 
-/// The path of a function: the types or namespaces that it is in, and its name, without module, parameters and generic arguments.
+/// The path of a function: its types or namespaces and its name, without module, parameters and generic arguments.
 ///
 ///     Dictionary.subscript.getter         Dictionary, subscript, getter
 ///     closure #1 in Array.sort(by:)       Array, sort
 ///     std::vector::push_back              std, vector, push_back
 struct FunctionPath: Hashable {
-  /// The types or namespaces, the outermost first.
+  /// The types or namespaces, outermost first.
   let types: [String]
-  /// The function's own name.
+  /// The base name of the function.
   let name: String
   /// The labels of the parameters with their colons: "by:".
   let labels: String
-  /// Whether it is a closure in that function, or a function local to it.
+  /// Whether it is a closure or local function in the named function.
   let isClosure: Bool
 
-  /// The path of the function of `frame`; `nil` if it has no name.
+  /// Creates the path of the function of `frame`; `nil` if it has no name.
   init?(_ frame: ResolvedFrame) {
     guard let function = frame.function else { return nil }
     self.init(function)
   }
 
-  /// The path of the function with the name `function`, as reports print it.
+  /// Creates the path of the function `function`, as printed in reports; `nil` if the name is empty.
   init?(_ function: String) {
     let parts = FunctionName.split(function)
     guard let whole = parts.last, !whole.isEmpty else { return nil }
@@ -34,7 +34,7 @@ struct FunctionPath: Hashable {
     (types, name) = (names, last)
   }
 
-  /// `path` cut at each `separator`. Where two follow each other, the second one begins a name: an operator's.
+  /// Splits `path` at each `separator`. The second of two consecutive separators starts a name, such as an operator's.
   private static func split(_ path: Substring, at separator: String) -> [String] {
     var names = [""]
     var rest = path

@@ -1,24 +1,24 @@
 import CulpritStallRecord
 
-/// Names of Go's functions, "net/http.(*conn).serve": the path of the package, and the function behind the first point after that.
+/// Parses the names of Go functions, such as "net/http.(*conn).serve": the package path, a dot, and the function.
 enum GoNames {
-  /// Whether `frame` is of Go's runtime, or of its standard library.
+  /// Whether `frame` belongs to Go's runtime or standard library.
   static func isStandard(_ frame: ResolvedFrame) -> Bool {
     guard let name = frame.rawName, let package = package(of: name) else { return false }
     guard packages.contains(package.prefix { $0 != "/" }) else { return false }
-    // Copies that C compilers make of functions have a point in their names too: "sort.constprop.0".
+    // Function copies made by C compilers also contain a dot: "sort.constprop.0".
     guard let file = frame.location?.file else { return package == "runtime" || package.contains("/") }
     return file.hasSuffix(".go") || package == "runtime"
   }
 
-  /// The path of the package that the function called `name` is in; `nil` where that is no name of Go's.
+  /// Returns the package path of the function `name`; `nil` if it is not a Go name.
   private static func package(of name: String) -> Substring? {
     let begin = name.lastIndex(of: "/") ?? name.startIndex
     guard let point = name[begin...].firstIndex(of: "."), point != name.startIndex else { return nil }
     return name[..<point]
   }
 
-  /// The first parts of the paths of the standard library's packages.
+  /// The first components of the standard library's package paths.
   private static let packages: Set<Substring> = [
     "archive", "bufio", "bytes", "cmp", "compress", "container", "context", "crypto", "database", "debug", "embed",
     "encoding", "errors", "expvar", "flag", "fmt", "go", "hash", "html", "image", "index", "internal", "io", "iter",

@@ -1,31 +1,32 @@
 import CulpritStallRecord
 
-/// Who initializes what other threads wait for, where nothing in memory says it: `std::call_once`, `pthread_once` and the static
-/// variables of C++ functions.
+/// Finds the thread that runs a one-time initialization if memory does not identify it: `std::call_once`,
+/// `pthread_once` and static variables of C++ functions.
 ///
-/// Their words tell that somebody is at it, and not who. But the one who is has been through the same function, or through the one
-/// that calls initializers, and has gone on from there.
+/// Their words in memory contain only that an initialization is in progress. The initializing thread's stack contains
+/// the same function, or the function that calls initializers, and frames below it.
 struct Initializers {
   private let threads: [ThreadSample]
   private let stacks: [Stack]
   private let rules: OwnershipRules
   private let resolve: (StackFrame) -> [ResolvedFrame]
-  /// Who was found, by the stacks of those who wait.
+  /// The initializing threads by the stacks of the waiting threads.
   private var known: [Int: ThreadSample?] = [:]
-  /// Waits for initializations, by stacks.
+  /// The waits for initializations by stack.
   private var waits: [Int: Wait?] = [:]
 
-  /// A wait for something that is initialized once, as a stack shows it.
+  /// A wait for a one-time initialization, as seen on a stack.
   private struct Wait {
-    /// Whether the function that waits is further out on the stack, where it started that initialization: the thread waits for itself.
+    /// Whether the waiting function also occurs further out, where it started this initialization: the thread waits for
+    /// itself.
     var isForItself: Bool
-    /// Whether the thread itself initializes something.
+    /// Whether the thread itself runs an initialization.
     var isInitializing: Bool
     /// Whether `swift_once` waits.
     var isOfSwift: Bool
   }
 
-  /// What tells functions apart.
+  /// The identity of a function.
   private struct Function: Hashable {
     var module: String
     var start: FileAddress
@@ -46,8 +47,8 @@ struct Initializers {
     (self.stacks, self.rules, self.resolve) = (stacks, rules, resolve)
   }
 
-  /// The thread that does what the stack with this number waits for. `nil` where that waits for something else, or where it may be
-  /// several.
+  /// Returns the thread that runs the initialization for which stack `stack` waits; `nil` if the stack waits for
+  /// something else, or if several threads are possible.
   mutating func thread(waitedForBy stack: Int) -> ThreadSample? {
     guard !threads.isEmpty, stacks.indices.contains(stack) else { return nil }
     if let known = known[stack] { return known }
@@ -56,16 +57,18 @@ struct Initializers {
     return found
   }
 
-  /// The thread that holds the initialization for which the thread `id` waits in a ring of threads; `nil` where it is in none.
+  /// Returns the thread that runs the initialization for which the thread `id` waits in a cycle of threads; `nil` if it
+  /// is in no cycle.
   ///
-  /// `swift_once` waits with FUTEX_LOCK_PI. The kernel refuses a wait that would close a ring (EDEADLK), and `swift_once` asks again:
-  /// the thread runs although it is in a ring. Another kind of initialization is in a ring only if the thread waits for itself.
+  /// `swift_once` waits with FUTEX_LOCK_PI. The kernel refuses a wait that would close a cycle (EDEADLK), and
+  /// `swift_once` retries, so the thread runs although it is in a cycle. For other kinds of initialization, a cycle is
+  /// detected only if the thread waits for itself.
   ///
   /// - Parameters:
-  ///   - id: The thread.
-  ///   - sample: A sample of that thread.
+  ///   - id: The thread ID.
+  ///   - sample: A sample of the thread.
   ///   - work: The thread of the stalled work, and its stack.
-  /// - Returns: The id of the holder.
+  /// - Returns: The ID of the holder.
   mutating func ringHolder(of id: Int32, _ sample: Sample, work: (id: Int32, stack: Int?)) -> Int32? {
     guard let wait = wait(in: sample.stack) else { return nil }
     if wait.isForItself { return id }
@@ -78,10 +81,10 @@ struct Initializers {
     return wait.isInitializing ? id : nil
   }
 
-  /// The thread with the id `id`, as it was seen when the stall was declared.
+  /// Returns the thread `id` as captured when the stall was declared.
   func thread(_ id: Int32) -> ThreadSample? { threads.first { $0.thread.id == id } }
 
-  /// The wait for an initialization that the innermost functions of `stack` are at; `nil` where they do something else.
+  /// Returns the wait for an initialization in the innermost functions of `stack`; `nil` if there is none.
   private mutating func wait(in stack: Int?) -> Wait? {
     guard let stack, stacks.indices.contains(stack) else { return nil }
     if let known = waits[stack] { return known }
@@ -95,7 +98,7 @@ struct Initializers {
     guard let first = frames.firstIndex(where: isAnyOnce), frames[..<first].allSatisfy(Self.isSystemCall) else {
       return nil
     }
-    // Each caller of a function that initializes once, the innermost first.
+    // The callers of functions for one-time initialization, innermost first.
     let callers = frames.indices.dropLast().filter { isAnyOnce(frames[$0]) && !isAnyOnce(frames[$0 + 1]) }
       .map { Function(frames[$0 + 1]) }
     guard let waiting = callers.first else { return nil }
@@ -123,27 +126,27 @@ struct Initializers {
     return found.count == 1 ? found[0] : nil
   }
 
-  /// The function that has called what waits for an initialization; `nil` where the thread with these frames, innermost first, does not
-  /// wait for one.
+  /// Returns the caller of the function that waits for an initialization; `nil` if the thread with `frames`, innermost
+  /// first, waits for none.
   private func waitingCaller(_ frames: [ResolvedFrame]) -> Function? {
     let inner = frames.prefix { Self.isOnce($0) || !CodeOwner.isApplication($0, rules) }
     guard let last = inner.lastIndex(where: Self.isOnce), frames.indices.contains(last + 1) else { return nil }
     return Function(frames[last + 1])
   }
 
-  /// Whether `frame` is of a function that waits until something has been initialized, or has it initialized.
+  /// Whether `frame` is a function that runs or awaits a one-time initialization.
   private static func isOnce(_ frame: ResolvedFrame) -> Bool {
     guard let symbol = frame.rawName else { return false }
     return names.contains(where: symbol.contains)
   }
 
-  /// Whether `frame` is of `swift_once`, or of the part of it that waits.
+  /// Whether `frame` is `swift_once` or its waiting part.
   private static func isSwiftOnce(_ frame: ResolvedFrame) -> Bool {
     guard let symbol = frame.rawName else { return false }
     return symbol.hasPrefix("swift_once") || (symbol.hasPrefix("_ZN5swift14threading_impl") && symbol.contains("once"))
   }
 
-  /// Whether `frame` is of a function that makes a system call, and does nothing else.
+  /// Whether `frame` is a function that only makes a system call.
   private static func isSystemCall(_ frame: ResolvedFrame) -> Bool {
     guard let symbol = frame.rawName else { return frame.function == nil }
     let name = symbol.drop { $0 == "_" }

@@ -1,43 +1,43 @@
 import CulpritStallRecord
 
-/// A stall's samples with the time each stands for and names for its frames.
+/// The samples of a stall with their times and symbolized frames.
 struct Observations {
   struct Observation {
     var stack: WeightedStack
-    /// The age of the work and the thread's processor time when the sample was taken.
+    /// The age of the work and the thread's CPU time when the sample was taken.
     var age: Duration
     var cpuTime: Duration?
-    /// How long the thread had been ready by then without having a processor.
+    /// The thread's total time ready to run without a CPU.
     var runDelay: Duration?
     var activity: ThreadActivity
-    /// What the system call was on, if it was in one that is on any.
+    /// The descriptor of the system call, if it has one.
     var descriptor: Descriptor?
-    /// Which thread, where there are several.
+    /// The thread, if there are several.
     var threadID: Int32?
     var end: StackEnd
-    /// Whether the task was suspended, and no function of the stack is to blame for that.
+    /// Whether the task was suspended and no function of the stack is to blame.
     var isElsewhere: Bool
-    /// The stack as it counts for blame.
+    /// The stack for computing blame.
     var blamed: WeightedStack { isElsewhere ? WeightedStack(frames: [], time: stack.time) : stack }
   }
 
-  /// The samples that have a stack, those of each thread in order of time.
+  /// The samples with a stack, those of each thread in order of time.
   private(set) var stacks: [Observation] = []
   private(set) var failures: [CaptureOutcome: Int] = [:]
   private(set) var truncations: [StackEnd: Int] = [:]
-  /// How many stacks have callers that were not unwound: of an earlier stack of the same work, found at the same places, and
-  /// of a stack near in time with the same functions.
+  /// The numbers of stacks with outer frames from an earlier stack of the same work at the same stack addresses, and
+  /// from a stack near in time with equal functions.
   private(set) var joined = 0
   private(set) var completed = 0
-  /// How many stacks have async callers that nobody knows the names of.
+  /// The number of stacks with unnamed async callers.
   private(set) var unknownCallers = 0
-  /// How long the stall took.
+  /// The duration of the stall.
   private(set) var duration: Duration
-  /// The samples, with or without a stack, and the time that each stands for.
+  /// The samples, with or without a stack, and their times.
   let sampleTimes: [(sample: Sample, time: Duration)]
-  /// For each of these where its stack is in ``stacks``; `nil` where it has none.
+  /// The index in ``stacks`` for each of ``sampleTimes``; `nil` for samples without a stack.
   private(set) var places: [Int?] = []
-  /// How much of that no sample stands for, because some are missing.
+  /// The part of the stall that belongs to no sample, because samples are missing.
   let unobserved: Duration
 
   init(
@@ -91,13 +91,13 @@ struct Observations {
     passOverLockWrappers(rules)
   }
 
-  /// The most wrappers around each other: `withLock` calls `lock`.
+  /// Maximum depth of nested wrappers, such as `withLock` around `lock`.
   private static let wrappersMax = 3
-  /// A function that waits for less of its time than this is no wrapper of the call that it waits in.
+  /// Minimum share of waiting in the time of a wrapper function.
   private static let waitingMin = 0.9
 
-  /// Passes over functions of the application that are called like a lock's (`Lock.lock()`, `withLock`), and only wait in one call:
-  /// their callers are to blame.
+  /// Passes over application functions with the name of a locking function (`Lock.lock()`, `withLock`) that only wait
+  /// in one call. Their callers are to blame.
   private mutating func passOverLockWrappers(_ rules: OwnershipRules) {
     for _ in 0..<Self.wrappersMax {
       var times: [FunctionIdentity: Duration] = [:]
@@ -130,19 +130,19 @@ struct Observations {
     }
   }
 
-  /// Where the samples of `stall` are that count, those of each thread in order of time.
+  /// Returns the indices of the samples of `stall` that count, those of each thread in order of time.
   static func places(of stall: Stall, _ recorded: [Stack]) -> [Int] {
     let samples = stall.samples
     let places = placesOfTasks(stall, recorded)
     func isBefore(_ left: Int, _ right: Int) -> Bool {
       (samples[left].threadID ?? 0, samples[left].age, left) < (samples[right].threadID ?? 0, samples[right].age, right)
     }
-    // Nearly always they are in this order already.
+    // The samples are nearly always in this order already.
     return zip(places, places.dropFirst()).allSatisfy(isBefore) ? places : places.sorted(by: isBefore)
   }
 
-  /// All, but for those of threads that run no task while a job, or the work of a pool, is to be seen: it was over already, which is
-  /// noticed late.
+  /// Returns the indices of all samples; for jobs and pools with samples of tasks, without those of threads that run no
+  /// task. The end of a job is noticed late, and such threads have already finished it.
   private static func placesOfTasks(_ stall: Stall, _ recorded: [Stack]) -> [Int] {
     guard stall.source.kind == .job || stall.source.kind == .pool else { return Array(stall.samples.indices) }
     var kinds: [Int: TaskStack.Kind] = [:]
@@ -153,12 +153,12 @@ struct Observations {
     return stall.samples.indices.filter { place in stall.samples[place].stack.map { kinds[$0] != .thread } ?? true }
   }
 
-  /// The sample with a stack that was taken last.
+  /// The last sample with a stack.
   var last: Observation? {
     stacks.indices.max { (stacks[$0].age, $0) < (stacks[$1].age, $1) }.map { stacks[$0] }
   }
 
-  /// What was seen of each of several threads, as if it had been all, in the order of their ids; none where there is one.
+  /// The observations of each thread as separate wholes, by thread ID; empty if there is only one thread.
   var byThread: [(threadID: Int32, observations: Observations)] {
     Dictionary(grouping: stacks.filter { $0.threadID != nil }) { $0.threadID ?? 0 }.sorted { $0.key < $1.key }
       .map { id, stacks in
@@ -168,25 +168,26 @@ struct Observations {
       }
   }
 
-  /// Those of the samples with these numbers, as if they had been all.
+  /// Returns the observations of the samples in `range` as a separate whole.
   func part(_ range: Range<Int>) -> Observations {
     var part = self
     part.stacks = Array(stacks[range])
     return part.asWhole
   }
 
-  /// The same, as if nothing but what was seen had been all.
+  /// The observations with the observed time as the whole duration.
   var asWhole: Observations {
     var whole = self
     whole.duration = stacks.reduce(.zero) { $0 + $1.stack.time }
     return whole
   }
 
-  /// The most frames of a stack that are used: what is left out is in the midst. The observer records fewer; a file may
-  /// claim more.
+  /// Maximum number of frames of a stack. The middle ones are omitted. The observer records fewer, but a file can
+  /// contain more.
   private static let framesMax = 512
 
-  /// The frames of `stack`, which is `task`, outermost first, and how many async callers have no name.
+  /// Returns the frames of `stack`, outermost first, and the number of unnamed async callers. `task` is the task's view
+  /// of `stack`.
   static func frames(
     of stack: Stack,
     _ task: TaskStack,
@@ -222,28 +223,28 @@ struct Observations {
     return (weighted(outer, with: awaiting) + [WeightedStack.Frame.omission] + weighted(inner), unknown)
   }
 
-  /// Where `frames`, innermost first, are none that only lead to the function inside them, which has their name.
+  /// Returns the indices of `frames`, innermost first, without thunks that call a function with their own name.
   private static func placesWithoutThunks(_ frames: [ResolvedFrame]) -> [Int] {
     frames.indices.filter { place in
       frames[place].kind != .thunk || place == 0 || frames[place - 1].displayName != frames[place].displayName
     }
   }
 
-  /// What `function` took of the stall, on every stack that contains it.
+  /// Returns the claim of `function` on all stacks that contain it.
   func claim(on function: FunctionIdentity) -> Claim {
     claim(on: function) { number, frames in
       stacks[number].isElsewhere ? nil : frames.lastIndex { $0.identity == function }
     }
   }
 
-  /// What `function` took of the stall on the stacks that `places` gives a frame of it for, by their numbers.
+  /// Returns the claim of `function` on the stacks in `places`, which maps their indices to frame indices.
   func claim(on function: FunctionIdentity, at places: [Int: Int]) -> Claim {
     claim(on: function) { number, frames in
       places[number].flatMap { frames[$0].identity == function ? $0 : nil }
     }
   }
 
-  /// What `function` took of the stall on the stacks that contain it below `caller`.
+  /// Returns the claim of `function` on the stacks that contain it below `caller`.
   func claim(on function: FunctionIdentity, below caller: FunctionIdentity) -> Claim {
     claim(on: function) { number, frames in
       guard !stacks[number].isElsewhere, let place = frames.lastIndex(where: { $0.identity == caller }) else {
@@ -253,8 +254,8 @@ struct Observations {
     }
   }
 
-  /// The end of the way down `tree` along the heaviest callees that hold at least half of the stall. When two hold half each,
-  /// neither is it.
+  /// Returns the function at the end of the path of heaviest callees with at least half of the stall. The path ends
+  /// before two callees with half each.
   func dominant(of tree: [CallNode]) -> Claim? {
     var nodes = tree
     var last: CallNode?
@@ -269,8 +270,8 @@ struct Observations {
       .map { function in claim(on: function) { _, frames in frames.lastIndex { $0.identity == function } } }
   }
 
-  /// What `caller`'s own callees took of it, heaviest first, and what it spent in its own code. Each stack counts for the
-  /// deepest place where it contains `caller`, so that all parts together make up its share.
+  /// Returns the self time of `caller` and its callees, heaviest first. Each stack counts once, at the innermost
+  /// occurrence of `caller`, so that the parts add up to its share.
   func breakdown(of caller: FunctionIdentity) -> (ownTime: Duration, callees: [Claim]) {
     var times: [FunctionIdentity: Duration] = [:]
     var ownTime = Duration.zero
@@ -296,7 +297,7 @@ struct Observations {
     return (ownTime, callees)
   }
 
-  /// The claim of `function` on the stacks in which `place` finds it.
+  /// Returns the claim of `function` on the stacks for which `place` returns a frame index.
   private func claim(on function: FunctionIdentity, _ place: (Int, [WeightedStack.Frame]) -> Int?) -> Claim {
     var places: [ResolvedFrame: Duration] = [:]
     var time = Duration.zero
@@ -307,7 +308,7 @@ struct Observations {
       count += 1
       places[observation.stack.frames[place].resolved, default: .zero] += observation.stack.time
     }
-    // A place with a line is preferred.
+    // Places with a line number take precedence.
     let heaviest = places.max { one, other in
       let (isPlaced, isOtherPlaced) = (one.key.location != nil, other.key.location != nil)
       if isPlaced != isOtherPlaced { return isOtherPlaced }
@@ -323,7 +324,7 @@ struct Observations {
     )
   }
 
-  /// How many of the samples whose stacks satisfy `condition` found the thread waiting, and in which system call most did.
+  /// Returns the number of waiting samples whose stacks satisfy `condition`, and their most frequent system call.
   private func waiting(where condition: (Int, [WeightedStack.Frame]) -> Bool) -> Waiting? {
     var known = 0
     var waiting = 0
@@ -350,8 +351,8 @@ struct Observations {
     return found
   }
 
-  /// What most of the samples that found the system call `call` found it on; of several that are the same but for their counts
-  /// the last one.
+  /// Returns the descriptor in most of the samples with the system call `call`. Descriptors that differ only in their
+  /// byte counts are combined into the last one.
   private func descriptor(of call: Int32?, where condition: (Int, [WeightedStack.Frame]) -> Bool) -> Descriptor? {
     var counts: [Descriptor: (count: Int, last: Descriptor)] = [:]
     var samples = 0
@@ -361,25 +362,25 @@ struct Observations {
       guard let found = observation.descriptor else { continue }
       let key = Descriptor(number: found.number, target: found.target, isCut: found.isCut)
       let known = counts[key]
-      // What a socket is connected to is not found out each time.
+      // The peer of a socket is not determined in every sample.
       counts[key] = ((known?.count ?? 0) + 1, found.address.isEmpty ? known?.last ?? found : found)
     }
     guard let most = counts.values.max(by: { $0.count < $1.count }), 2 * most.count > samples else { return nil }
     return most.last
   }
 
-  /// `time` as a part of the stall.
+  /// Returns the share of `time` in the stall.
   func share(of time: Duration) -> Share {
     Share(time: time, of: duration, weights: stacks.map { $0.stack.time.inSeconds })
   }
 
-  /// How the thread spent the time between neighbouring samples whose stacks both satisfy `condition`.
+  /// Returns the CPU use between neighbouring samples whose stacks both satisfy `condition`.
   func processorUse(where condition: (Int, [WeightedStack.Frame]) -> Bool) -> ProcessorUse? {
     let counts = stacks.map { ProcessorUse.Count(age: $0.age, used: $0.cpuTime, delayed: $0.runDelay) }
     return ProcessorUse(counts) { condition($0, stacks[$0].stack.frames) }
   }
 
-  /// Why there is no stack at all.
+  /// The reason why no stack was captured.
   var failureText: String {
     guard let (outcome, _) = failures.max(by: { $0.value < $1.value }) else { return "no sample was taken" }
     return outcome == .captured ? "the stacks are lost" : outcome.explanation

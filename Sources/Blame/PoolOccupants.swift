@@ -1,23 +1,24 @@
 import CulpritStallRecord
 
-/// What occupied the threads of a pool that nothing could be run on.
+/// Finds the threads that occupied a stalled pool.
 enum PoolOccupants {
-  /// What runs a job on a thread of Swift concurrency's: whoever has it on its stack is occupied.
+  /// The functions that run a job on a Swift concurrency thread. A thread with one of them on its stack is occupied.
   private static let runners: Set<String> = ["swift_job_run", "swift_job_runImpl"]
 
-  /// What `stall` is worked out from: of a pool whose threads were not followed, those that were seen once are the samples.
+  /// Returns the stall to analyze. For a pool whose threads were not sampled individually, the threads captured once
+  /// become the samples.
   static func observed(_ stall: Stall, _ stacks: [Stack], _ resolve: (StackFrame) -> [ResolvedFrame]) -> Stall {
     guard stall.source.kind == .pool, !stall.samples.contains(where: { $0.threadID != nil }) else { return stall }
     return asSamples(stall, stacks, resolve)
   }
 
-  /// `stall`, of a pool, as if each thread of the pool had been a sample of it: all with the same share of the time.
+  /// Returns `stall`, of a pool, with each occupied thread as a sample. All have equal shares of the time.
   ///
   /// - Parameters:
   ///   - stall: The stall, for which all threads were captured.
-  ///   - stacks: The stacks that the threads refer to.
-  ///   - resolve: Names a frame.
-  /// - Returns: The stall, with the occupied threads for samples.
+  ///   - stacks: The stacks to which the threads refer.
+  ///   - resolve: Symbolizes a frame.
+  /// - Returns: The stall with the occupied threads as samples.
   private static func asSamples(_ stall: Stall, _ stacks: [Stack], _ resolve: (StackFrame) -> [ResolvedFrame]) -> Stall
   {
     var isRunner: [StackFrame: Bool] = [:]
@@ -36,7 +37,7 @@ enum PoolOccupants {
     result.isDamaged = false
     for (index, thread) in occupied.enumerated() {
       let middle = Double(2 * index + 1) / Double(2 * occupied.count)
-      // Of another thread each: processor times tell nothing of the time between.
+      // The samples belong to different threads, so differences of their CPU times are meaningless.
       result.samples.append(
         Sample(
           age: stall.duration * middle,

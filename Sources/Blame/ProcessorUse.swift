@@ -1,24 +1,24 @@
 import CulpritStallRecord
 
-/// How a thread spent its time: on a processor, ready for one without having one, and the rest waiting for something else.
+/// A thread's use of its time: on a CPU, ready to run without a CPU, and waiting for the rest.
 package struct ProcessorUse: Hashable, Sendable {
-  /// The part of the time in which it had a processor, from 0 to 1.
+  /// The share of time on a CPU, from 0 to 1.
   package var share: Double
-  /// The part in which it could have run and had none; `nil` where the kernel does not tell.
+  /// The share of time ready to run without a CPU; `nil` if the kernel does not count it.
   package var delay: Double?
 
-  /// What the kernel counted for a thread at one moment.
+  /// The kernel's counts for a thread at one time.
   struct Count {
-    /// When.
+    /// The age of the work.
     var age: Duration
-    /// What it had used by then.
+    /// The total CPU time.
     var used: Duration?
-    /// What it had been ready for by then.
+    /// The total time ready to run.
     var delayed: Duration?
   }
 
-  /// The parts of the time between such moments of `counts`, in order of time, that are neighbours and that `isPart` both
-  /// selects, by their numbers. `nil` when there are none.
+  /// Computes the use between neighbours of `counts`, which must be in order of time, whose indices both satisfy
+  /// `isPart`. Returns `nil` if there are none.
   init?(_ counts: [Count], where isPart: (Int) -> Bool) {
     var (used, passed) = (Duration.zero, Duration.zero)
     var (delayed, counted) = (Duration.zero, Duration.zero)
@@ -34,11 +34,11 @@ package struct ProcessorUse: Hashable, Sendable {
     }
     guard passed > .zero else { return nil }
     share = min(1, used.inSeconds / passed.inSeconds)
-    // A wait is counted when it ends: one that began before the first moment is part of it.
+    // The kernel counts a wait at its end, so a wait that began before the first count is included.
     delay = counted > .zero ? min(1 - share, delayed.inSeconds / counted.inSeconds) : nil
   }
 
-  /// A use that is known.
+  /// Creates a known use.
   init(share: Double, delay: Double?) {
     self.share = share
     self.delay = delay

@@ -3,14 +3,14 @@ import CulpritStallRecord
 extension StallProfile {
   /// The samples of a stall, thread by thread, as stacks of a profile.
   ///
-  /// They are gone through several times, which is less than to keep something of each.
+  /// They are iterated several times, which takes less memory than storing data for each.
   struct Samples {
     private let stacks: ProfileStacks
     private let threads: [SampleLog.Thread]
-    /// How many have a stack.
+    /// The number of samples with a stack.
     private var withStack = 0
 
-    /// The samples of `threads`. Each stack has its place from here on.
+    /// Creates the samples of `threads`, and registers their stacks.
     init(_ stacks: ProfileStacks, _ threads: [SampleLog.Thread]) {
       (self.stacks, self.threads) = (stacks, threads)
       var isAnyCut = false
@@ -24,13 +24,13 @@ extension StallProfile {
           isAnyCut = isAnyCut || isCut
         }
       }
-      // So do those that are completed: what else stands for something comes behind them.
+      // Registers the completed stacks now, so that placeholder stacks follow all others.
       guard isAnyCut else { return }
       var completed = inOrder()
       while completed.next() != nil {}
     }
 
-    /// The stack of each sample, with the callers of those that are cut completed.
+    /// Returns an iterator over the samples' stacks. Missing callers are completed.
     func inOrder() -> Stacks { Stacks(stacks, threads, withStack: withStack) }
 
     private static func stack(withoutFrames entry: SampleLog.Entry, _ stacks: ProfileStacks) -> Int {
@@ -38,16 +38,16 @@ extension StallProfile {
       return stacks.stack(saying: "(no stack: \(why))")
     }
 
-    /// Goes through the stacks of samples. Only those that have one are neighbours of each other.
+    /// Iterates over the stacks of samples. Only samples with a stack count as neighbours.
     struct Stacks: IteratorProtocol {
       private let stacks: ProfileStacks
       private var entries: Entries
       private let withStack: Int
-      /// Those that have a stack, from the one with the number `first` on.
+      /// The entries with a stack from index `first` on.
       private var ahead: Entries
       private var near: [(place: Int, isCut: Bool)] = []
       private var first = 0
-      /// The number of the next one that has a stack, among these.
+      /// The index of the next sample among those with a stack.
       private var number = 0
 
       fileprivate init(_ stacks: ProfileStacks, _ threads: [SampleLog.Thread], withStack: Int) {
@@ -72,7 +72,7 @@ extension StallProfile {
         return stacks.stack(place, calledBy: found.callers, of: near[found.number - first].place)
       }
 
-      /// Has in ``near`` what may be asked for.
+      /// Loads the neighbourhood of the next sample into ``near``.
       private mutating func lookAround() {
         while first + near.count <= number + CutStacks.reach, let entry = ahead.next() {
           guard let found = stacks.stack(recorded: entry.stack) else { continue }
@@ -85,7 +85,7 @@ extension StallProfile {
       }
     }
 
-    /// Goes through the samples of one thread after the other.
+    /// Iterates over the samples of one thread after the other.
     private struct Entries: IteratorProtocol {
       private let threads: [SampleLog.Thread]
       private var thread = 0

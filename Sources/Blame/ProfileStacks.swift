@@ -1,29 +1,29 @@
 import CulpritStallRecord
 
-/// The distinct stacks of a recording, and the distinct frames that they are made of: what profiles refer to.
+/// The distinct stacks and frames of a recording, to which profiles refer.
 ///
-/// Frames are those of reports: with the names that callers know of merged functions, without thunks, with async callers. What was
-/// not captured has a frame of its own that says so, in parentheses.
+/// The frames are those of reports: merged functions have the names implied by their callers, thunks are left out, and
+/// async callers are included. A placeholder frame with a text in parentheses represents missing data.
 package final class ProfileStacks {
   /// A place in a function.
   package struct Frame: Hashable, Sendable {
-    /// The number of the function; the same for each place in it.
+    /// The number of the function, which all its places share.
     package var function: Int
-    /// What it is called, and where it is.
+    /// The symbolized frame.
     package var resolved: ResolvedFrame
-    /// Whose code it is.
+    /// The owner of the code.
     package var owner: CodeOwner
-    /// The address that was captured; `nil` for what stands for something that was not. Of several frames with the same one, those
-    /// after the first were inlined into it.
+    /// The captured address; `nil` for a placeholder. Of several frames with one address, all after the first were
+    /// inlined into it.
     package var captured: StackFrame?
   }
 
-  /// Every frame.
+  /// All frames.
   package private(set) var frames: [Frame] = []
-  /// Every stack, outermost first, as places in ``frames``.
+  /// All stacks, outermost first, as indices of ``frames``.
   package private(set) var stacks: [[Int]] = []
 
-  /// What stacks were recorded.
+  /// The recorded stacks.
   let recorded: [Stack]
   private let rules: OwnershipRules
   let resolve: (StackFrame) -> [ResolvedFrame]
@@ -39,7 +39,7 @@ package final class ProfileStacks {
   private var functions: [FunctionIdentity: Int] = [:]
   private var placesOfFrames: [FrameKey: [Int]] = [:]
   private var placesOfStacks: [[Int]: Int] = [:]
-  /// Of each recorded stack, where it is here and whether callers are missing.
+  /// For each recorded stack, its index in ``stacks`` and whether callers are missing.
   private var known: [(place: Int, isCut: Bool)?]
   private var texts: [String: Int] = [:]
   private var matches: [Pair: CutStacks.Match?] = [:]
@@ -49,13 +49,13 @@ package final class ProfileStacks {
     var other: Int
   }
 
-  /// The stacks of `recording`.
+  /// Creates the stacks of `recording`.
   ///
   /// - Parameters:
-  ///   - recording: What was observed.
-  ///   - rules: What counts as the application's own code.
-  ///   - isRaw: Whether frames are as they were captured, without names.
-  ///   - resolve: Names a frame; the innermost function first where calls were inlined.
+  ///   - recording: The recording.
+  ///   - rules: The rules for the application's own code.
+  ///   - isRaw: Whether frames remain as captured, without names.
+  ///   - resolve: Symbolizes a frame. Returns the innermost function first if calls were inlined.
   package init(
     _ recording: Recording,
     rules: OwnershipRules = OwnershipRules(),
@@ -69,7 +69,8 @@ package final class ProfileStacks {
     self.resolve = resolve
   }
 
-  /// The stack that was recorded as number `index`, and whether callers are missing; `nil` when there is none, or nothing is on it.
+  /// Returns the place of the recorded stack `index`, and whether callers are missing; `nil` if the stack does not
+  /// exist or is empty.
   func stack(recorded index: Int?) -> (place: Int, isCut: Bool)? {
     guard let index, recorded.indices.contains(index), !recorded[index].frames.isEmpty else { return nil }
     if let known = known[index] { return known }
@@ -82,25 +83,25 @@ package final class ProfileStacks {
     return found
   }
 
-  /// Whether something was captured of the stack at `place`, and it does not only say what was not.
+  /// Whether the stack at `place` contains captured frames and not only placeholders.
   package func isCaptured(_ place: Int) -> Bool { stacks[place].contains { frames[$0].captured != nil } }
 
-  /// A stack of nothing but a frame called `text`.
+  /// Returns a stack with a single placeholder frame `text`.
   func stack(saying text: String) -> Int { placeOfStack([frame(saying: text)]) }
 
-  /// The stack at `place` with the first `count` frames of the one at `other` for callers.
+  /// Returns the stack at `place` with the first `count` frames of the stack at `other` as its callers.
   func stack(_ place: Int, calledBy count: Int, of other: Int) -> Int {
     placeOfStack(stacks[other][..<count] + stacks[place])
   }
 
-  /// The stack at `place`, of which callers are missing that nobody knows.
+  /// Returns the stack at `place` with a placeholder for its missing callers.
   func stack(withoutCallers place: Int) -> Int {
     placeOfStack([frame(saying: "(callers are missing)")] + stacks[place])
   }
 
-  /// Whether the stack at `place`, which is cut, may be called as the one at `other` is.
+  /// Returns the match of the stack at `place`, which is cut, in the stack at `other`; `nil` if there is none.
   func match(_ place: Int, in other: Int) -> CutStacks.Match? {
-    // Names alone tell which functions are the same.
+    // Functions can be compared only by name.
     guard !isRaw else { return nil }
     let pair = Pair(one: place, other: other)
     if let known = matches[pair] { return known }
@@ -109,7 +110,7 @@ package final class ProfileStacks {
     return match
   }
 
-  /// The threads of `all` that have a stack, as a place in ``stacks``.
+  /// Returns the threads of `all` with a stack, and the index of the stack in ``stacks``.
   package func threads(of all: AllThreads) -> [(thread: ThreadSample, stack: Int)] {
     all.threads.compactMap { thread in
       guard let (place, isCut) = stack(recorded: thread.stack) else { return nil }
@@ -123,7 +124,7 @@ package final class ProfileStacks {
     }
   }
 
-  /// The frames as they were captured, outermost first; what they are called is whatever the reader finds out.
+  /// Returns the captured frames, outermost first, for symbolization by the reader.
   private func rawFrames(_ stack: Stack) -> [Int] {
     stack.frames.filter { !$0.kind.isTaskMark }.reversed()
       .map { captured in
@@ -147,7 +148,7 @@ package final class ProfileStacks {
     _ captured: StackFrame?
   ) -> Int {
     let key = FrameKey(captured: captured, function: identity)
-    // The same function may be inlined twice at an address, and a merged one be called by several names.
+    // A function can be inlined twice at one address, and a merged function can have several names.
     for place in placesOfFrames[key] ?? [] where frames[place].resolved == resolved && frames[place].owner == owner {
       return place
     }
@@ -168,7 +169,7 @@ package final class ProfileStacks {
 }
 
 extension FrameKind {
-  /// Whether it marks where a task begins, and is no code that anybody called.
+  /// Whether the frame only marks the start of a task and is not a caller.
   fileprivate var isTaskMark: Bool {
     switch self {
     case .taskStart, .childStart, .taskLost: true

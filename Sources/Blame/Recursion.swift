@@ -1,14 +1,14 @@
 import CulpritStallRecord
 
-/// Folds what a stack repeats.
+/// Folds recursion in stacks.
 enum Recursion {
-  /// The longest chain of functions that call each other in turn which is looked for.
+  /// Maximum length of a recursive cycle that is detected.
   private static let cycleMax = 8
 
-  /// `frames`, outermost first, with what follows itself told once.
+  /// Folds consecutive repetitions in `frames`, which is ordered outermost first.
   ///
-  /// - Returns: The frames that are left, and for each how often it stood there: more than once only for the first one of
-  ///   what is repeated.
+  /// - Returns: The remaining frames with their numbers of repetitions. Only the first frame of a repeated cycle has
+  ///   more than one.
   static func folded(_ frames: [WeightedStack.Frame]) -> [(frame: WeightedStack.Frame, count: Int)] {
     var result: [(frame: WeightedStack.Frame, count: Int)] = []
     result.reserveCapacity(frames.count)
@@ -21,7 +21,7 @@ enum Recursion {
     return result
   }
 
-  /// The shortest chain at `place` that follows itself, and how often it stands there; a single frame when none does.
+  /// Returns the shortest repeated cycle at `place` and its number of repetitions; a single frame if there is none.
   private static func cycle(in frames: [WeightedStack.Frame], at place: Int) -> (length: Int, count: Int) {
     let left = frames.count - place
     guard left > 1 else { return (1, 1) }

@@ -1,9 +1,10 @@
 import CulpritStallRecord
 
-/// Algorithms of the toolchain's libraries that call functions of their callers back again and again: to compare, to convert, to visit.
+/// Recognizes algorithms of toolchain libraries that repeatedly call a function of their caller: to compare, convert or
+/// visit elements.
 ///
-/// The time of such a function belongs to the caller of the algorithm. Frameworks, which call a function back to hand work over, are
-/// not among them.
+/// The time of the called function belongs to the algorithm's caller. Frameworks, which call a function back to hand
+/// over work, are not included.
 enum RepeatedCalls {
   /// Whether the function of `frame` is such an algorithm.
   static func areMade(by frame: ResolvedFrame) -> Bool {
@@ -17,7 +18,7 @@ enum RepeatedCalls {
     guard let module = frame.swiftModule, SystemNames.swiftModules.contains(module), module != "_Concurrency",
       let path = FunctionPath(frame)
     else { return false }
-    // An optional value is one value at most.
+    // An Optional or Result contains at most one value.
     if path.types.contains("Optional") || path.types.contains("Result") { return false }
     if swift.contains(path.name) || path.name.hasPrefix("enumerate") { return true }
     switch WorkKinds.kind(of: frame) {
@@ -44,7 +45,7 @@ enum RepeatedCalls {
     "removeAll", "drop", "prefix", "split", "partition", "sort", "sorted", "concurrentPerform",
   ]
 
-  /// C++'s, and Rust's.
+  /// Algorithms of C++ and Rust.
   private static let cxx: Set<String> = [
     "for_each", "transform", "accumulate", "find_if", "find_if_not", "count_if", "any_of", "all_of", "none_of",
     "remove_if", "copy_if", "generate", "lower_bound", "upper_bound", "equal_range", "binary_search", "max_element",
@@ -52,7 +53,7 @@ enum RepeatedCalls {
     "sort_by", "sort_unstable_by",
   ]
 
-  /// The C library's and libdispatch's, without underscores.
+  /// Algorithms of the C library and libdispatch, without leading underscores.
   private static let c: Set<Substring> = [
     "qsort", "qsort_r", "msort_with_tmp", "sort", "bsearch", "tsearch", "tfind", "twalk", "lfind", "lsearch", "nftw",
     "ftw",

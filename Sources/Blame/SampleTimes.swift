@@ -1,28 +1,29 @@
 import CulpritStallRecord
 
-/// How much of a stall each of its samples stands for.
+/// The time that each sample of a stall represents.
 ///
-/// An instant belongs to the sample nearest to it. Where several threads worked on what stalled, each instant of each of them
-/// does, and all together are the stall. Where samples are missing, nobody can say what it belongs to: a sample stands for
-/// little more time than the samples around it do.
+/// Each instant belongs to the nearest sample. If several threads worked, this holds for each of them, and their total
+/// is scaled to the stall. Where samples are missing, the time belongs to none: a sample represents little more time
+/// than its neighbours do.
 struct SampleTimes {
-  /// For each sample the time that it stands for.
+  /// The time of each sample.
   let all: [Duration]
-  /// Where each of them is in the stall, by the age of the work. Of several threads they are there at the same time, and each is
-  /// longer than its time.
+  /// The span of each sample, by the age of the work. Spans of several threads overlap, and each is longer than its
+  /// time.
   let spans: [Range<Duration>]
-  /// How much of the stall nobody stands for.
+  /// The part of the stall that belongs to no sample.
   let unobserved: Duration
-  /// What a length of ``spans`` is multiplied with to be a time.
+  /// The factor from lengths of ``spans`` to times.
   let scale: Double
 
-  /// So many gaps around a sample tell how far samples are apart.
+  /// Number of gaps around a sample from which the sampling interval is determined.
   private static let neighbours = 8
 
-  /// A sample stands for as much time to each side as so many of these gaps.
+  /// Maximum extent of a sample to each side, in sampling intervals.
   private static let reach = 4
 
-  /// The times of `samples`, which are those of `stall`, those of each thread in order of time; it took `duration`.
+  /// Computes the times of `samples` of `stall`, those of each thread in order of time. `duration` is the duration of
+  /// the stall.
   init(of stall: Stall, _ samples: [Sample], duration: Duration) {
     let start = Self.unwatched(stall)
     let threads = Dictionary(grouping: samples.indices) { samples[$0].threadID }.values
@@ -49,11 +50,11 @@ struct SampleTimes {
     self.unobserved = unobserved * scale
   }
 
-  /// When samples were taken, or a thread was there.
+  /// A range of ages: of samples, or of a thread's presence.
   typealias Presence = (begin: Duration, end: Duration)
 
-  /// Where one of several threads was whose samples are at `ages`, among all that are at `others`: one that came later, or went,
-  /// stands for the time in which it was there.
+  /// Returns the presence of one of several threads. `ages` is the range of its samples, `others` the range of all
+  /// samples. A thread that started later or ended earlier represents only the time of its presence.
   static func presence(of ages: Presence, among others: Presence, _ stall: Stall, duration: Duration) -> Presence {
     let doubt = stall.threshold / neighbours
     return (
@@ -62,12 +63,12 @@ struct SampleTimes {
     )
   }
 
-  /// What the times of several threads, which come to `sum`, are multiplied with to be the stall's.
+  /// Returns the factor that scales the times of several threads, whose total is `sum`, to the stall.
   static func scale(of sum: Duration, _ stall: Stall, duration: Duration) -> Double {
     sum > .zero ? (duration - unwatched(stall)).inSeconds / sum.inSeconds : 0
   }
 
-  /// Where samples at `ages`, of one thread, are in `presence`.
+  /// Returns the spans of the samples of one thread at `ages` in `presence`.
   private static func ofThread(_ stall: Stall, _ ages: [Duration], in presence: Presence)
     -> (spans: [Range<Duration>], unobserved: Duration)
   {
@@ -82,23 +83,23 @@ struct SampleTimes {
     return (spans, unobserved)
   }
 
-  /// Goes through the samples of one thread in order of time: where each of them is in the stall, and how much of the time nearest to
-  /// it nobody stands for. No more of them are in memory than those around one.
+  /// Iterates over the samples of one thread in order of time. Returns the span of each sample, and the part of its
+  /// nearest time that belongs to no sample. Only the samples around the current one are in memory.
   struct Spans<Ages: IteratorProtocol<Duration>>: IteratorProtocol {
     private var ages: Ages
     private let count: Int
     private let presence: Presence
-    /// Whether samples are missing anywhere, and whether the file may have been cut off, which it need not show: while a stall goes on
-    /// there are samples.
+    /// Whether samples are missing anywhere, and whether the file might have been truncated without a trace: while a
+    /// stall continues, there are samples.
     private let areMissing: Bool
     private let mayEndEarly: Bool
     private let fallback: Duration
-    /// The ages around the next one, from the one with the number `first` on.
+    /// The ages around the next sample, starting with index `first`.
     private var near: [Duration] = []
     private var first = 0
     private var number = 0
 
-    /// The samples of `stall` at `ages`, `count` of them, of a thread that was there in `presence`.
+    /// Creates an iterator over the `count` samples of `stall` at `ages`, for a thread with the given presence.
     init(_ stall: Stall, _ ages: Ages, count: Int, in presence: Presence) {
       (self.ages, self.count, self.presence) = (ages, count, presence)
       areMissing = stall.lostSamples > 0 || stall.isDamaged
@@ -129,8 +130,8 @@ struct SampleTimes {
       return (span, whole - span.length)
     }
 
-    /// How far samples are apart around the next one: the middle one of the gaps there. Where there are too few to tell, ``fallback``
-    /// at most.
+    /// Returns the sampling interval around the next sample: the median gap. With too few gaps, the interval is at most
+    /// ``fallback``.
     private func gap() -> Duration {
       let first = max(1, number - SampleTimes.neighbours + 1)
       let last = min(count - 1, number + SampleTimes.neighbours)
@@ -141,7 +142,7 @@ struct SampleTimes {
     }
   }
 
-  /// The times between the middles of `ages`: the first has all from `start` on, the last all before `end`.
+  /// Returns the times between the midpoints of `ages`. The first starts at `start`, the last ends at `end`.
   static func between(_ ages: [Duration], from start: Duration, to end: Duration) -> [Duration] {
     spans(ages, from: start, to: end).map(\.length)
   }
@@ -154,21 +155,22 @@ struct SampleTimes {
     }
   }
 
-  /// How long the work had taken when its watch began: nobody can be blamed for that time.
+  /// Returns the age of the work at the start of its watch. No function can be blamed for the time before.
   static func unwatched(_ stall: Stall) -> Duration {
     stall.notes.last { $0.kind == .unwatched }?.time ?? .zero
   }
 }
 
 extension Stall {
-  /// How long it took, where the last sample is of the time `last`.
+  /// Returns the duration, given the age `last` of the last sample.
   ///
-  /// Of a stall that has ended that is no matter: who ends work may be held up between taking the time and saying that it is over,
-  /// and who looks meanwhile is late. Of one that has not the last sample may be newer than what else is known.
+  /// For an ended stall, the last sample is ignored: the ending thread can be delayed between taking the time and
+  /// reporting the end, and samples in between are late. For an unfinished stall, the last sample can be newer than the
+  /// recorded duration.
   func length(withSamplesUntil last: Duration?) -> Duration { hasEnded ? duration : max(duration, last ?? .zero) }
 }
 
 extension Range<Duration> {
-  /// The time between its bounds.
+  /// The time between the bounds.
   var length: Duration { upperBound - lowerBound }
 }

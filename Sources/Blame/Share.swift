@@ -1,20 +1,20 @@
 import CulpritStallRecord
 
-/// How much of a stall something took.
+/// The share of a stall.
 package struct Share: Hashable, Sendable {
-  /// The part of the stall, from 0 to 1.
+  /// The fraction of the stall, from 0 to 1.
   package var fraction: Double
-  /// The part as a time.
+  /// The time of the share.
   package var time: Duration
-  /// The lower end of the interval that holds the true part with 95 % confidence.
+  /// The lower bound of the 95 % confidence interval of the fraction.
   package var low: Double
-  /// The upper end of that interval.
+  /// The upper bound of the 95 % confidence interval.
   package var high: Double
 
-  /// The part that `time` is of `total`, as estimated from samples that stand for `weights`, in seconds each.
+  /// Estimates the share of `time` in `total` from samples with `weights` in seconds.
   ///
-  /// The interval is Wilson's score interval. Its number of observations is Kish's effective sample size, (Σw)²/Σw²,
-  /// because samples are denser before the threshold than after it and so stand for different lengths of time.
+  /// The interval is Wilson's score interval. The number of observations is Kish's effective sample size, (Σw)²/Σw²,
+  /// because samples are denser before the threshold than after it and represent different times.
   init(time: Duration, of total: Duration, weights: [Double]) {
     self.time = time
     let whole = total.inSeconds

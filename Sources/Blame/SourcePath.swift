@@ -1,24 +1,24 @@
 import CulpritStallRecord
 
-/// The path of a source file as a compiler recorded it, and what it tells of who wrote it.
+/// The path of a source file as recorded by a compiler, from which the owner of the file is inferred.
 struct SourcePath: Hashable {
-  /// Absolute, or relative to a directory that is not known; without "." and "..".
+  /// The path without "." and "..". Absolute, or relative to an unknown directory.
   let path: String
-  /// The part below the directory that the compiler ran in; the whole path where it is not below that.
+  /// The part below the compiler's working directory; the whole path if the file is elsewhere.
   private let relative: Substring
   private let isBelowDirectory: Bool
 
-  /// Whose a source file is.
+  /// The owner of a source file.
   enum Kind: Hashable {
-    /// The package's that was built.
+    /// The package that was built.
     case own
-    /// A package's that it depends on.
+    /// A dependency with this name.
     case dependency(String)
-    /// The toolchain's or the system's.
+    /// The toolchain or the system.
     case system
   }
 
-  /// The path `path`, which a compiler was given in `directory`.
+  /// Creates a path that was passed to a compiler running in `directory`.
   init(_ path: String, in directory: String = "") {
     let directory = Self.normalized(directory)
     let whole = path.hasPrefix("/") || directory.isEmpty ? path : directory + "/" + path
@@ -27,25 +27,26 @@ struct SourcePath: Hashable {
     relative = isBelowDirectory ? self.path.dropFirst(directory.count) : self.path[...]
   }
 
-  /// Where the code of `frame` was written; `nil` when that is not known.
+  /// Creates the path of the source of `frame`; `nil` if it is unknown.
   init?(of frame: ResolvedFrame) {
     var unit: CompilationUnit?
     if case .unit(let found) = frame.origin { unit = found }
     let candidates = [frame.location?.file, unit?.file]
-    // "<compiler-generated>" is no file.
+    // "<compiler-generated>" is not a file.
     guard let file = candidates.compactMap({ $0 }).first(where: { !$0.isEmpty && !$0.hasSuffix(">") }) else {
       return nil
     }
     self.init(file, in: unit?.directory ?? "")
   }
 
-  /// Whether it is `place`, or in it.
+  /// Whether the path is `place` or below it.
   func isBelow(_ place: String) -> Bool {
     let place = Self.normalized(place)
     return path == place || path.hasPrefix(place.hasSuffix("/") ? place : place + "/")
   }
 
-  /// Whether it is in a directory that is called as the Swift module `module` is; some characters of names cannot be in modules.
+  /// Whether the path has a directory with the name of the Swift module `module`, in which some characters are
+  /// replaced.
   func isIn(directoryOf module: String) -> Bool {
     path.split(separator: "/").dropLast()
       .contains { directory in
@@ -53,39 +54,40 @@ struct SourcePath: Hashable {
       }
   }
 
-  /// Whose it is.
+  /// The owner of the file.
   var kind: Kind {
     let parts = relative.split(separator: "/")
-    // Where one builds is one's own business: only what lies below that tells of dependencies.
+    // The location of the working directory is arbitrary. Only the path below it identifies dependencies.
     if let package = Self.package(parts, isBelowDirectory: isBelowDirectory) { return .dependency(package) }
     if Self.hasSystemPart(parts) { return .system }
     if !isBelowDirectory, Self.systemBeginnings.contains(where: path.hasPrefix) { return .system }
     return .own
   }
 
-  /// The package that the file with the path `parts` was fetched with; `nil` when no package manager has put it there.
+  /// Returns the package whose fetched sources contain the file with the components `parts`; `nil` if no package
+  /// manager put it there.
   private static func package(_ parts: [Substring], isBelowDirectory: Bool) -> String? {
     func part(_ index: Int) -> Substring { parts.indices.contains(index) ? parts[index] : "" }
     for index in parts.indices.dropLast() {
       var package: Int?
       switch (part(index - 2), part(index - 1), parts[index]) {
-      // Swift packages, Xcode's and SourceKit's; crates from git.
+      // Swift packages of SwiftPM, SourceKit and Xcode; crates from git.
       case (_, ".build", "checkouts"), (".build", "index-build", "checkouts"), (_, "SourcePackages", "checkouts"),
         (".cargo", "git", "checkouts"):
         package = index + 1
-      // Swift packages built elsewhere: swift build --scratch-path.
+      // Swift packages built with swift build --scratch-path.
       case (_, _, "checkouts") where !isBelowDirectory: package = index + 1
-      // By scope, or by registry.
+      // Registries, which have a component for the scope or the registry.
       case (".build", "registry", "downloads"), (".cargo", "registry", "src"): package = index + 2
       // CMake's FetchContent, Conan, vcpkg, Bazel.
       case (_, _, "_deps"), (_, ".conan", "data"), (_, ".conan2", "p"), (_, "vcpkg", "buildtrees"): package = index + 1
       case (_, _, "vcpkg_installed"): package = index + 2
       case ("execroot", _, "external"): package = index + 1
-      // Go's modules: the part with the version.
+      // Go modules: the component with the version.
       case (_, "pkg", "mod"): package = parts.indices.dropLast().first { $0 > index && parts[$0].contains("@") }
       default: break
       }
-      // What is last is a file.
+      // The last component is a file.
       if let package, package < parts.count - 1 {
         let name = part(package)
         return String(parts[index] == "_deps" && name.hasSuffix("-src") ? name.dropLast(4) : name)
@@ -94,13 +96,13 @@ struct SourcePath: Hashable {
     return nil
   }
 
-  /// Where the system's headers are, and where toolchains are built.
+  /// Directories of system headers, and directories in which toolchains are built.
   private static let systemBeginnings = [
     "/usr/include/", "/usr/lib/", "/usr/lib64/", "/usr/share/swift/", "/usr/local/lib/swift/", "/home/build-user/",
     "/rustc/",
   ]
 
-  /// Whether a toolchain's headers are at `parts`, wherever it was installed.
+  /// Whether `parts` belongs to a toolchain's headers, wherever it is installed.
   private static func hasSystemPart(_ parts: [Substring]) -> Bool {
     zip(parts, parts.dropFirst())
       .contains { pair in
@@ -113,7 +115,7 @@ struct SourcePath: Hashable {
       }
   }
 
-  /// `path` without "." and "..", as far as that is possible without a file system.
+  /// Removes "." and ".." from `path` without consulting the file system.
   private static func normalized(_ path: String) -> String {
     guard path.hasPrefix(".") || path.hasSuffix("/") || zip(path.utf8, path.utf8.dropFirst()).contains(where: isOdd)
     else { return path }
@@ -128,7 +130,7 @@ struct SourcePath: Hashable {
     return (path.hasPrefix("/") ? "/" : "") + parts.joined(separator: "/")
   }
 
-  /// Whether two bytes of a path begin something that changes in normalizing.
+  /// Whether two consecutive bytes of a path require normalization.
   private static func isOdd(_ first: UInt8, _ second: UInt8) -> Bool {
     first == UInt8(ascii: "/") && (second == UInt8(ascii: "/") || second == UInt8(ascii: "."))
   }

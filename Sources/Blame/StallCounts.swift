@@ -1,23 +1,24 @@
 import CulpritStallRecord
 
-/// What the kernel counted while a stall was sampled: differences between the first count and the last one.
+/// The kernel's counts during a stall: differences between the first and the last sample.
 package struct StallCounts: Hashable, Sendable {
-  /// Of the stalled thread; `nil` where it was not counted twice.
+  /// The counts of the stalled thread; `nil` if it was not counted twice.
   package var thread: ThreadCounters?
-  /// How often it got a processor; `nil` if unknown.
+  /// How often the thread was scheduled; `nil` if unknown.
   package var turns: UInt64?
-  /// How long the control group was kept from running by its quota; `nil` if unknown.
+  /// The time for which the control group was throttled by its quota; `nil` if unknown.
   package var throttled: Duration?
-  /// How long somebody in the control group, or on the machine, waited for memory, and for a disk; `nil` if unknown.
+  /// The times for which any thread of the control group, or of the machine, waited for memory and for a disk; `nil` if
+  /// unknown.
   package var memoryStalled: Duration?
   package var diskStalled: Duration?
-  /// The most threads of the machine that wanted a processor at a time, and how many processors there are; `nil` if unknown.
+  /// The maximum number of runnable threads of the machine, and its number of CPUs; `nil` if unknown.
   package var runnableThreads: UInt32?
   package var processors: UInt32?
-  /// The kernel's functions that the thread slept in most, the first few, with the number of samples.
+  /// The kernel functions in which the thread slept most, with numbers of samples, limited in number.
   package var kernelFunctions: [KernelFunction]
 
-  /// A function of the kernel's.
+  /// A kernel function.
   package struct KernelFunction: Hashable, Sendable {
     package var name: String
     package var sampleCount: Int
@@ -26,7 +27,8 @@ package struct StallCounts: Hashable, Sendable {
   /// Whether nothing was counted.
   package var isEmpty: Bool { self == StallCounts([]) }
 
-  /// What `samples` have, which are in order of time. Of several threads that work on one source nothing is told of each.
+  /// Computes the counts from `samples`, which must be in order of time. Samples of individual threads of a source are
+  /// ignored.
   init(_ samples: [Sample]) {
     let alone = samples.filter { $0.threadID == nil && !$0.isInTheWay }
     let counters = alone.compactMap(\.evidence.counters)

@@ -1,56 +1,56 @@
 import CulpritStallRecord
 
-/// What a stall was spent on, in order of time: stacks, times and completed callers are those that its verdict is made of.
+/// A stall in order of time, with the stacks, times and completed callers on which its verdict is based.
 package struct StallProfile {
-  /// A part of the stall, and the stack that it belongs to.
+  /// A part of the stall with its stack.
   package struct Segment: Hashable, Sendable, BitwiseCopyable {
-    /// The age of the work at its beginning and at its end, in nanoseconds.
+    /// The ages of the work at the start and the end, in nanoseconds.
     package var begin: UInt64
     package var end: UInt64
-    /// How much of the stall it is, in nanoseconds: less than its length where several threads worked at once. The weights of all
-    /// segments make up the stall.
+    /// The time of the part, in nanoseconds. Less than its length if several threads worked at once. The weights of all
+    /// segments add up to the stall.
     package var weight: UInt64
-    /// The stack, as a place in ``ProfileStacks/stacks``.
+    /// The index of the stack in ``ProfileStacks/stacks``.
     package var stack: Int
-    /// What the sample that says so found; `nil` where none does.
+    /// The data of the sample; `nil` for a segment without a sample.
     package var sample: Found?
   }
 
-  /// What a sample tells beside its stack.
+  /// A sample's data apart from its stack.
   package struct Found: Hashable, Sendable, BitwiseCopyable {
-    /// What the thread was doing.
+    /// The thread's activity.
     package var activity: ThreadActivity
-    /// What the application had said of the work, as a place in ``StallProfile/labels``.
+    /// The index of the label in ``StallProfile/labels``.
     package var label: Int32
   }
 
-  /// What one thread did.
+  /// The segments of one thread.
   package struct Track: Sendable {
     /// The thread.
     package var thread: ObservedThread
-    /// What it did, in order of time. Of several threads one may have come later, or have gone.
+    /// The segments in order of time. One of several threads can start later or end earlier than the stall.
     package fileprivate(set) var segments: LongList<Segment>
   }
 
-  /// The stall; of a pool whose threads were not followed, with those for samples that occupied it.
+  /// The stall. For a pool whose threads were not sampled individually, the threads that occupied it are its samples.
   package let stall: Stall
-  /// What the application had said of the work; the first is that it had said nothing.
+  /// The application's labels of the work. The first one is empty.
   package let labels: [String]
-  /// How long it took, in nanoseconds.
+  /// The duration of the stall, in nanoseconds.
   package let duration: UInt64
-  /// Each thread that worked on what stalled; one at least.
+  /// The threads that worked on the source; at least one.
   package private(set) var tracks: [Track] = []
 
-  /// What the rounding of all times together may come to, in nanoseconds.
+  /// Maximum sum of rounding errors, in nanoseconds.
   private static let roundingMax: UInt64 = 1000
 
-  /// What `observed` was spent on; its samples refer to the stacks that `stacks` were made of.
+  /// Creates the profile of `observed`, whose samples refer to the recorded stacks of `stacks`.
   ///
   /// - Parameters:
   ///   - observed: The stall.
   ///   - stacks: The distinct stacks.
-  ///   - log: Every sample, where the stall has not all of them.
-  ///   - store: Where segments go that are too many to be kept in memory.
+  ///   - log: All samples, if the stall contains only some of them.
+  ///   - store: Storage for segments that do not fit into memory.
   package init(
     _ observed: Stall,
     _ stacks: ProfileStacks,
@@ -95,7 +95,7 @@ package struct StallProfile {
         shares.append(span, time, stack, Found(activity: entry.activity, label: entry.label), to: &segments)
         position = max(before, span.upperBound)
       }
-      // Of several threads one may have gone before the end.
+      // With several threads, one might have ended before the stall.
       if threads.count == 1, let position, position < whole {
         shares.append(position..<whole, whole - position, stacks.stack(saying: "(not observed)"), nil, to: &segments)
       }
@@ -109,7 +109,7 @@ package struct StallProfile {
     let left = duration - shares.given
     let track = tracks.count - 1
     if left > Self.roundingMax, let end = tracks[track].segments.last?.end {
-      // Before and behind what of several threads was seen; no place tells where.
+      // The unobserved time before and after several threads has no definite place.
       let stack = stacks.stack(saying: "(not observed)")
       tracks[track].segments.append(Segment(begin: end, end: end, weight: left, stack: stack, sample: nil))
     } else {
@@ -117,7 +117,8 @@ package struct StallProfile {
     }
   }
 
-  /// The threads whose samples count: all, but for those that run no task while a job, or the work of a pool, is to be seen.
+  /// Returns the threads whose samples count: all; for jobs and pools with samples of tasks, without threads that run
+  /// no task.
   private static func threads(of log: SampleLog, _ stall: Stall, _ recorded: [Stack]) -> [SampleLog.Thread] {
     let all = log.threads()
     guard stall.source.kind == .job || stall.source.kind == .pool else { return all }
@@ -132,7 +133,7 @@ package struct StallProfile {
     return log.threads { entry in entry.stack.map { kinds[$0] != .thread } ?? true }
   }
 
-  /// Where each of `threads` was, whose samples are at `ages`, and what a length is multiplied with to be a time of the stall.
+  /// Returns the presence of each of `threads`, whose samples span `ages`, and the factor from lengths to times.
   private static func presences(
     _ stall: Stall,
     _ threads: [SampleLog.Thread],
@@ -157,7 +158,7 @@ package struct StallProfile {
     return known ?? ObservedThread(id: id, name: "")
   }
 
-  /// The ages of the samples of a thread.
+  /// The ages of a thread's samples.
   private struct Ages: IteratorProtocol {
     private var entries: LongList<SampleLog.Entry>.Iterator
 
@@ -166,7 +167,7 @@ package struct StallProfile {
     mutating func next() -> Duration? { entries.next()?.age }
   }
 
-  /// Gives out whole nanoseconds so that their sum is that of the times.
+  /// Rounds times to whole nanoseconds without changing their sum.
   private struct Shares {
     let whole: UInt64
     private(set) var given: UInt64 = 0
@@ -184,7 +185,7 @@ package struct StallProfile {
       sum += time
       let due = max(given, min(whole, sum.wholeNanoseconds))
       let (begin, end) = (span.lowerBound.wholeNanoseconds, span.upperBound.wholeNanoseconds)
-      // A sample that stands for no time was one all the same.
+      // A sample without time is kept.
       guard end > begin || sample != nil else { return }
       segments.append(Segment(begin: begin, end: end, weight: due - given, stack: stack, sample: sample))
       given = due

@@ -1,30 +1,32 @@
 import CulpritStallRecord
 
-/// The application's functions that hold time of a stall, and which of them is to blame.
+/// Determines which application function is to blame.
 ///
-/// Who holds more than half of the stall is a candidate, so that a function with more than half is never nobody. Of the
-/// candidates that one is to blame which is the innermost of them for most of the time: the others only led there. Where an
-/// algorithm of a library calls it back again and again, the caller of the algorithm is to blame: it wanted the work done. The time
-/// of a comparison belongs to the sort. A framework leads to its callback. The name of the library's function decides which of the
-/// two it is (``RepeatedCalls``): a decision by samples differs from run to run.
+/// Each function that holds at least half of the stall is a candidate. The culprit is the candidate that is innermost
+/// for most of the time; the others only lead to it. If a library algorithm repeatedly calls the candidate back, the
+/// algorithm's caller is to blame, because it requested the work: the time of a comparison belongs to the sort. A
+/// framework, in contrast, leads to its callback. The name of the library function decides between the two
+/// (``RepeatedCalls``), because a decision by samples would vary from run to run.
 struct Suspects {
-  /// In order of time.
+  /// The stacks in order of time.
   private let stacks: [WeightedStack]
   private let total: Duration
-  /// What each function of the application holds.
+  /// The time of each application function.
   private let times: [FunctionIdentity: Duration]
-  /// Those that hold enough to be blamed.
+  /// The functions that hold enough time to be blamed.
   private let candidates: Set<FunctionIdentity>
 
-  /// Who has less of its time than this for itself and for libraries only leads to others.
+  /// Minimum share of own work, including work in libraries. A function with less only leads to others.
   private static let ownWorkMin = 0.1
-  /// A callee with more than this part of its caller's time has it alone.
+  /// Maximum share of a callee among several parts of its caller. A callee with more has the time alone.
   private static let partMax = 0.75
 
+  /// Creates the suspects.
+  ///
   /// - Parameters:
-  ///   - stacks: What was seen, in order of time.
-  ///   - total: The time that they are of.
-  ///   - isHalfEnough: Whether exactly half makes a candidate. Of the threads of a pool, which are few, it does not.
+  ///   - stacks: The stacks in order of time.
+  ///   - total: The duration of the observations.
+  ///   - isHalfEnough: Whether exactly half of the time makes a candidate. It does not for the few threads of a pool.
   init(_ stacks: [WeightedStack], total: Duration, isHalfEnough: Bool = true) {
     self.stacks = stacks
     self.total = total
@@ -36,8 +38,8 @@ struct Suspects {
       .subtracting(Self.rivals(times, stacks, total)).subtracting(isHalfEnough ? [] : halves)
   }
 
-  /// The functions that hold half of the time, while another one holds the other half: neither is the one to blame. Which of them holds
-  /// a little more is chance.
+  /// Returns the functions that hold half of the time while another function holds the other half. None is to blame,
+  /// because the small difference between them is noise.
   private static func rivals(
     _ times: [FunctionIdentity: Duration],
     _ stacks: [WeightedStack],
@@ -54,12 +56,13 @@ struct Suspects {
     return groups.filter { group in groups.keys.contains { $0.isDisjoint(with: group.key) } }.flatMap(\.value)
   }
 
-  /// Whether `time` may as well be the other half of `total`.
+  /// Whether `time` is indistinguishable from half of `total`.
   static func isNearHalf(_ time: Duration, of total: Duration) -> Bool {
     total > .zero && abs(time.inSeconds / total.inSeconds - 0.5) <= Blame.tieMargin
   }
 
-  /// Who is to blame, `nil` when nobody holds half of the stall; and the candidate that a library called back for it, if one did.
+  /// Returns the culprit, and the candidate that a library called back for it, if any; `nil` if no function holds half
+  /// of the stall.
   func culprit() -> (function: FunctionIdentity, callback: FunctionIdentity?)? {
     guard let innermost = innermostCandidate else { return nil }
     var found = innermost
@@ -68,10 +71,11 @@ struct Suspects {
     return (found, found == innermost ? nil : innermost)
   }
 
-  /// From the outermost candidate on: who is the innermost for less time than those together to which it leads is passed over.
-  /// One by one, functions that call each other would have a part of their time each, and who called them would have more.
+  /// The culprit without regard to callbacks. From the outermost candidate on, a candidate is passed over if it is
+  /// innermost for less time than all candidates to which it leads together. Comparing with each one separately would
+  /// favor the caller of functions that call each other.
   private var innermostCandidate: FunctionIdentity? {
-    // The heaviest first, which is the order in which they are passed over.
+    // Candidates are passed over in this order, heaviest first.
     let order = candidates.sorted { holdsLess($1, than: $0) }
     guard order.count > 1 else { return order.first }
     let numbers = Dictionary(uniqueKeysWithValues: zip(order, order.indices))
@@ -96,7 +100,8 @@ struct Suspects {
     return left != right ? left < right : one < other
   }
 
-  /// The candidate that called the algorithm of a library which called `function` back, for most of that one's time.
+  /// Returns the candidate that called the library algorithm which called `function` back, for most of that function's
+  /// time; `nil` if there is none.
   private func whoCalledTheLibrary(thatCalled function: FunctionIdentity) -> FunctionIdentity? {
     var callers: [FunctionIdentity: Duration] = [:]
     var repeats: [FunctionIdentity: Bool] = [:]
@@ -119,7 +124,7 @@ struct Suspects {
     return caller
   }
 
-  /// The time of `function` in which it had called no other function of the application: it or a library worked.
+  /// Returns the time of `function` without application functions below it, in which it or a library worked.
   private func ownWork(of function: FunctionIdentity) -> Duration {
     stacks.reduce(.zero) { sum, stack in
       guard let place = stack.frames.lastIndex(where: { $0.identity == function }),
@@ -129,7 +134,8 @@ struct Suspects {
     }
   }
 
-  /// For each stack on which `function` has called another of the application's, the place of that one.
+  /// Returns, for each stack on which `function` called another application function, the index of that function's
+  /// frame.
   private func callees(of function: FunctionIdentity) -> [Int: Int] {
     var places: [Int: Int] = [:]
     for (number, stack) in stacks.enumerated() {
@@ -139,8 +145,8 @@ struct Suspects {
     return places
   }
 
-  /// The functions that `function` only hands its time to, none of which has most of it; none when it works itself. For each the
-  /// innermost that has all of its time.
+  /// Returns the functions among which `function` merely divides its time, none of which has most of it; empty if
+  /// `function` itself works. Each is represented by the innermost function with all of its time.
   func parts(of function: FunctionIdentity) -> Group {
     let held = (times[function] ?? .zero).inSeconds
     let parts = group(innermost(callees(of: function)))
@@ -150,12 +156,12 @@ struct Suspects {
     return parts
   }
 
-  /// Functions, and on which stacks they hold the time that is counted for them.
+  /// Functions with their times and places.
   struct Group {
-    /// Heaviest first.
+    /// The functions, heaviest first.
     var functions: [FunctionIdentity] = []
     var times: [FunctionIdentity: Duration] = [:]
-    /// For each stack that counts the place of its function.
+    /// The frame index of the function for each counted stack.
     var places: [Int: Int] = [:]
   }
 
@@ -167,8 +173,8 @@ struct Suspects {
     return Group(functions: Blame.heaviest(times), times: times, places: places)
   }
 
-  /// The functions of the application that called `function`: on each stack the nearest above it. Where that is one function on
-  /// every stack those that called that one follow, and so on, for at most so many `levels`.
+  /// Returns the application functions that called `function`, taken from the nearest caller on each stack. While a
+  /// level is a single function on all stacks, its callers follow, up to `levels`.
   func callers(of function: FunctionIdentity, levels: Int) -> [Group] {
     var places: [Int: Int] = [:]
     for (number, stack) in stacks.enumerated() { places[number] = stack.frames.firstIndex { $0.identity == function } }
@@ -179,7 +185,7 @@ struct Suspects {
       for (number, place) in callees {
         let frames = stacks[number].frames
         let name = frames[place].resolved.displayName
-        // A function that stands for another, a protocol's for a type's, has its name.
+        // A function that stands for another has an equal name, such as a protocol witness.
         places[number] = frames[..<place].lastIndex { $0.isApplication && $0.resolved.displayName != name }
       }
       let level = group(places)
@@ -190,9 +196,9 @@ struct Suspects {
     return found
   }
 
-  /// The functions that hold the time which `culprit` does not; all of it when there is none. Each stack counts for one: the
-  /// outermost of the application's that never led to the culprit, or the innermost that has all of that one's time; where all of
-  /// them did, the innermost.
+  /// Returns the functions that hold the time which `culprit` does not hold; all of the time if it is `nil`. Each stack
+  /// counts for one function: the outermost application function that never led to the culprit, or the innermost one
+  /// with all of that function's time; if all of them led to the culprit, the innermost one.
   func contenders(beside culprit: FunctionIdentity?) -> Group {
     var passed: Set<FunctionIdentity> = []
     if let culprit {
@@ -211,7 +217,7 @@ struct Suspects {
     return group(innermost(places))
   }
 
-  /// For each group of `places` the innermost function that has at least so much of its time, if there is one.
+  /// Returns, for each group of `places`, the innermost function that has all of the group's time.
   private func innermost(_ places: [Int: Int]) -> [Int: Int] {
     var places = places
     let groups = Dictionary(grouping: places.keys) { stacks[$0].frames[places[$0] ?? 0].identity }
@@ -222,13 +228,13 @@ struct Suspects {
         for number in numbers {
           guard let place = places[number] else { continue }
           let frames = stacks[number].frames
-          // A function that calls itself, or is called back, leads on from its innermost call.
+          // For a recursive function or callback, the search continues at its innermost call.
           let last = frames.lastIndex { $0.identity == frames[place].identity } ?? place
           guard let next = frames[(last + 1)...].firstIndex(where: \.isApplication) else { continue }
           deeper[frames[next].identity, default: (.zero, [:])].time += stacks[number].time
           deeper[frames[next].identity]?.places[number] = next
         }
-        // Only one that has all: those that another would have stay with who called both.
+        // Only a function with all of the time replaces its caller. Otherwise the time stays with the common caller.
         guard let (_, one) = deeper.first(where: { $0.value.time == whole }) else { break }
         places.merge(one.places) { $1 }
       }
@@ -238,7 +244,7 @@ struct Suspects {
 }
 
 extension WeightedStack {
-  /// The stack with the functions of dependencies counted as the application's.
+  /// The stack with functions of dependencies counted as the application's.
   var withDependencies: WeightedStack {
     var stack = self
     for place in stack.frames.indices where stack.frames[place].owner == .dependency {
@@ -247,8 +253,8 @@ extension WeightedStack {
     return stack
   }
 
-  /// The stack with its entry point counted as the application's where that calls nothing of it: what is written at the top level of
-  /// `main.swift`, or a loop in `main`, works there itself.
+  /// The stack with its entry point counted as the application's, if the entry point calls no application code. Code at
+  /// the top level of `main.swift`, or a loop in `main`, works there itself.
   var withEntryPoint: WeightedStack {
     guard !frames.contains(where: { $0.owner == .own || $0.owner == .dependency }),
       let place = frames.lastIndex(where: \.isWrittenEntryPoint)
@@ -258,7 +264,8 @@ extension WeightedStack {
     return stack
   }
 
-  /// What is below the last frame of `function`, where dependencies are all that counts; `nil` without such a frame.
+  /// Returns the frames below the last frame of `function`, with only dependencies counted as the application's; `nil`
+  /// without such a frame.
   func below(_ function: FunctionIdentity) -> WeightedStack? {
     guard let place = frames.lastIndex(where: { $0.identity == function }) else { return nil }
     var stack = self
@@ -267,7 +274,7 @@ extension WeightedStack {
     return stack.withDependencies
   }
 
-  /// The application's functions on the stack, each once.
+  /// The distinct application functions on the stack.
   fileprivate var ownFunctions: Set<FunctionIdentity> { Set(frames.lazy.filter(\.isApplication).map(\.identity)) }
 
   func contains(_ function: FunctionIdentity) -> Bool { frames.contains { $0.identity == function } }

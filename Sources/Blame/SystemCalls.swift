@@ -1,6 +1,7 @@
-/// Names of the system calls that threads wait in.
+/// The names of the system calls in which threads wait.
 package enum SystemCalls {
-  /// The name of the call with `number`; `nil` where the table of that architecture, as `uname -m` has it, lacks it.
+  /// Returns the name of the call `number`; `nil` if the table of `architecture`, as printed by `uname -m`, does not
+  /// contain it.
   package static func name(of number: Int32, architecture: String) -> String? {
     switch architecture {
     case "x86_64": x86[number]
@@ -9,7 +10,7 @@ package enum SystemCalls {
     }
   }
 
-  /// A number, and the names of the calls from that one on.
+  /// Parses a table in which each number is followed by the names of consecutive calls.
   private static func table(_ text: StaticString) -> [Int32: String] {
     var names: [Int32: String] = [:]
     var number: Int32 = 0

@@ -1,5 +1,4 @@
-/// Names of functions that are the toolchain's or the system's, wherever they have been linked to: the last resort, where there is
-/// no debug information.
+/// Names of toolchain and system functions, wherever they are linked. Used only if there is no debug information.
 enum SystemNames {
   /// Swift modules that come with the toolchain or with Culprit.
   static let swiftModules: Set<String> = [
@@ -11,18 +10,18 @@ enum SystemNames {
     "_Volatile", "Runtime",
   ]
 
-  /// Whether `name`, one for linkers, is that of such a function.
+  /// Whether the linkage name `name` belongs to the toolchain or the system.
   static func contains(_ name: String) -> Bool {
     if prefixes.contains(where: name.hasPrefix) { return true }
-    // What the compiler has split off or specialised has an ending (".cold").
+    // Outlined and specialized functions have a suffix (".cold").
     let stem = name.prefix { $0 != "." }
     if let known = word(stem, behind: "swift_") { return swift.contains(known) || isUnicode(known) }
     if let known = word(stem, behind: "dispatch_") { return dispatch.contains(known) }
     return isCoreFoundation(stem) || isUnicode(stem)
   }
 
-  /// What is said in names that C and C++ reserve for the system (C11, 7.1.3; Itanium C++ ABI, 5.1.4.2: St is std), in
-  /// namespaces of the toolchain, and in those of sanitizers.
+  /// Prefixes of names that C and C++ reserve for the system (C11, 7.1.3; Itanium C++ ABI, 5.1.4.2: St is std), of
+  /// toolchain namespaces, and of sanitizers.
   private static let prefixes = [
     "_swift_", "__swift_", "_dispatch_", "__dispatch_", "___dispatch_", "_os_", "_voucher_", "_Block_", "_Unwind_",
     "__cxa_", "__gxx_", "__libc_", "$ss", "$sS", "_ZSt", "_ZNSt", "_ZNKSt", "_ZN9__gnu_cxx", "_ZNK9__gnu_cxx",
@@ -34,8 +33,8 @@ enum SystemNames {
     name.hasPrefix(prefix) ? name.dropFirst(prefix.count) : nil
   }
 
-  /// ICU's functions end in its version, "ucol_strcoll_76", and Foundation's copies begin with "swift_u" ("swift_ucol_strcoll");
-  /// its C++ namespace has the version, too.
+  /// Whether `name` belongs to ICU. Its functions end with a version, as in "ucol_strcoll_76"; Foundation's copies
+  /// begin with "swift_u" ("swift_ucol_strcoll"). Its C++ namespace also contains the version.
   private static func isUnicode(_ name: Substring) -> Bool {
     if name.hasPrefix("_ZN6icu_") || name.hasPrefix("_ZNK6icu_") { return true }
     guard name.first == "u", unicode.contains(name.prefix { $0 != "_" }), let end = name.lastIndex(of: "_") else {
@@ -45,7 +44,7 @@ enum SystemNames {
     return name.startIndex != name.base.startIndex || (version.count == 2 && version.allSatisfy(\.isNumber))
   }
 
-  /// Core Foundation's: its types, with CF before them and what is done behind.
+  /// Whether `name` belongs to Core Foundation: the prefix CF, a type, and an operation.
   private static func isCoreFoundation(_ name: Substring) -> Bool {
     let name = name.drop { $0 == "_" }
     guard name.hasPrefix("CF") else { return false }

@@ -1,18 +1,18 @@
 import CulpritStallRecord
 
-/// A stack as readers want it: where a task's async callers are known, they take the place of what only runs the task.
+/// A stack in which a task's async callers, if known, replace the frames that only run the task.
 ///
-/// What was recorded is evidence, which names decide about: what a caller is said to go on in must be the beginning of such a
-/// part of an async function. What is not is left out; where it may have been a caller all the same, it is counted.
+/// Recorded callers are verified by name: a caller must be the start of a resumption part of an async function. Others
+/// are left out; those that might have been callers are counted.
 package struct TaskStack: Sendable {
-  /// The frames that were found by unwinding, innermost first.
+  /// The unwound frames, innermost first.
   package var called: ArraySlice<StackFrame>
-  /// Those of async callers, innermost first.
+  /// The frames of async callers, innermost first.
   package var awaiting: ArraySlice<StackFrame>
-  /// Why there are no more.
+  /// The reason why the stack ends.
   package var end: StackEnd
 
-  /// That of `stack`.
+  /// Creates the task's view of `stack`.
   package init(_ stack: Stack) {
     let frames = stack.frames
     guard let first = frames.firstIndex(where: \.kind.isOfTask), let last = frames.lastIndex(where: \.kind.isOfTask)
@@ -29,23 +29,24 @@ package struct TaskStack: Sendable {
     }
   }
 
-  /// Whose stack it is, as far as can be told.
+  /// The kind of a stack, as far as it is known.
   enum Kind {
     case task
     case thread
     case unknown
   }
 
-  /// Whose stack it is: a thread's is known to the end, and no task is on it.
+  /// The kind of the stack. A thread's stack is complete and contains no task.
   var kind: Kind { awaiting.isEmpty ? end == .outermost ? .thread : .unknown : .task }
 
-  /// The names of the async callers, and how many frames that may be some have none.
+  /// Returns the names of the async callers, and the number of unnamed frames that might be callers.
   package func resolveAwaiting(_ resolve: (StackFrame) -> [ResolvedFrame]) -> (frames: [ResolvedFrame], unknown: Int) {
     let (frames, unknown) = namesOfAwaiting(resolve)
     return (frames.flatMap(\.names), unknown)
   }
 
-  /// The same, with the frame that each of the names is of.
+  /// Returns the names of the async callers with their captured frames, and the number of unnamed frames that might be
+  /// callers.
   func namesOfAwaiting(_ resolve: (StackFrame) -> [ResolvedFrame])
     -> (frames: [(captured: StackFrame, names: [ResolvedFrame])], unknown: Int)
   {
@@ -55,7 +56,7 @@ package struct TaskStack: Sendable {
       var resolved = resolve(frame)
       guard let function = resolved.last else { continue }
       if function.isResumption(at: frame) {
-        // What the compiler has put between two functions tells nothing here.
+        // Thunks between two functions carry no information here.
         guard function.kind == .function else { continue }
         for place in resolved.indices { resolved[place].isAwaiting = true }
         frames.append((frame, resolved))
@@ -66,7 +67,7 @@ package struct TaskStack: Sendable {
     return (frames, unknown)
   }
 
-  /// The names of all frames.
+  /// Returns the names of all frames.
   package func resolve(_ resolve: (StackFrame) -> [ResolvedFrame]) -> [ResolvedFrame] {
     (called.flatMap(resolve) + resolveAwaiting(resolve).frames).namingMergedFunctions()
   }
@@ -77,8 +78,9 @@ extension FrameKind {
 }
 
 extension ResolvedFrame {
-  /// Whether the function is the part of an async one that begins at `frame`: its symbol ends in `TQ` or `TY`, a number, and an
-  /// underscore (docs/ABI/Mangling.rst of Swift: "await resume partial function", "suspend resume partial function").
+  /// Whether the function is a part of an async function that begins at `frame`: its symbol ends in `TQ` or `TY`, a
+  /// number, and an underscore (Swift's docs/ABI/Mangling.rst: "await resume partial function", "suspend resume partial
+  /// function").
   fileprivate func isResumption(at frame: StackFrame) -> Bool {
     guard let rawName, rawName.hasSuffix("_"), start.map({ $0.value == address.value }) ?? false else { return false }
     let head = rawName.utf8.dropLast().reversed().drop { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }

@@ -1,25 +1,25 @@
 import CulpritStallRecord
 
-/// Threads that were doing the same: their stacks go through the same functions.
+/// Threads with equal functions on their stacks.
 package struct ThreadGroup: Hashable, Sendable {
   /// The threads.
   package var threads: [ObservedThread]
-  /// What they were doing.
+  /// The activity of the threads.
   package var activity: ThreadActivity
-  /// How their capture went.
+  /// The result of the capture.
   package var outcome: CaptureOutcome
-  /// The stack of the first of them, innermost first; empty when there is none.
+  /// The stack of the first thread, innermost first; empty if there is none.
   package var frames: [ResolvedFrame]
-  /// Why there are no more frames.
+  /// The reason why the stack ends.
   package var end: StackEnd
 
-  /// Groups the threads of `all`, whose stacks are `stacks`.
+  /// Groups the threads of `all`.
   ///
   /// - Parameters:
   ///   - all: The threads.
-  ///   - stacks: The stacks that they refer to.
-  ///   - resolve: Names a frame; the innermost function first where calls were inlined.
-  /// - Returns: The groups, the largest first, those of the same size in the order of their first threads.
+  ///   - stacks: The stacks to which they refer.
+  ///   - resolve: Symbolizes a frame. Returns the innermost function first if calls were inlined.
+  /// - Returns: The groups, largest first. Groups of equal size are in the order of their first threads.
   package static func groups(
     of all: AllThreads,
     stacks: [Stack],
@@ -61,7 +61,7 @@ package struct ThreadGroup: Hashable, Sendable {
       }
       groups[key]?.threads.append(sample.thread)
     }
-    // Sorting is stable as far as equal sizes go: the place in `order` decides.
+    // The index in `order` makes sorting stable.
     return order.enumerated().compactMap { place, key in groups[key].map { (place, $0) } }
       .sorted { ($1.1.threads.count, $0.0) < ($0.1.threads.count, $1.0) }.map(\.1)
   }

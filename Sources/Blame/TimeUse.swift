@@ -1,18 +1,19 @@
 import CulpritStallRecord
 
-/// What a thread did around one sample, as the kernel counted it: how it was found then is chance, where it runs and waits in turn.
+/// A thread's use of the time around one sample, as counted by the kernel. The state in the sample alone is random if
+/// the thread alternates between running and waiting.
 struct TimeUse {
-  /// The part of the time for which it had a processor, and the one for which it was ready and had none; the rest it waited.
+  /// The shares of time on a CPU, and ready to run without a CPU. The rest is waiting.
   var used = 0.0
   var delayed = 0.0
-  /// Whether anything was counted.
+  /// Whether any counts are known.
   var isKnown = false
-  /// Whether ``delayed`` is an estimate: the kernel does not count it.
+  /// Whether ``delayed`` is an estimate because the kernel does not count it.
   var isDelayEstimated = false
 
   var waited: Double { max(0, 1 - used - delayed) }
 
-  /// Between two neighbouring samples of one thread, in seconds.
+  /// The counts between two neighbouring samples of one thread, in seconds.
   private struct Interval {
     var passed: Double
     var used: Double
@@ -20,7 +21,8 @@ struct TimeUse {
     var isDelayKnown: Bool
   }
 
-  /// For each of `samples`, those of each thread in order of time, what was counted from the one before it to the one behind it.
+  /// Returns, for each of `samples`, the use from the previous to the next sample. Samples of each thread must be in
+  /// order of time.
   static func around(_ samples: [Sample]) -> [TimeUse] {
     var uses = [TimeUse](repeating: TimeUse(), count: samples.count)
     var begin = 0
@@ -42,7 +44,7 @@ struct TimeUse {
     return uses
   }
 
-  /// What was counted between neighbours; `nil` where something is not known.
+  /// Returns the counts between neighbours; `nil` if they are unknown.
   private static func intervals(_ samples: [Sample]) -> [Interval?] {
     var all = zip(samples, samples.dropFirst())
       .map { one, next -> Interval? in
@@ -61,7 +63,7 @@ struct TimeUse {
           isDelayKnown: true
         )
       }
-    // A wait for a processor is counted when it ends: what does not fit was before that.
+    // The kernel counts a wait for a CPU at its end. The part that exceeds the interval belongs to previous intervals.
     var carried = 0.0
     for place in all.indices.reversed() {
       guard let interval = all[place], interval.isDelayKnown else {
@@ -72,7 +74,7 @@ struct TimeUse {
       carried = max(0, interval.delayed + carried - delayed)
       all[place]?.delayed = delayed
     }
-    // One that lasts is not counted yet: the thread was ready all the time, and used nothing.
+    // An unfinished wait is not counted yet: the thread was ready to run throughout and used no CPU time.
     for place in all.indices.reversed() {
       guard let interval = all[place], interval.isDelayKnown, interval.used == 0, interval.delayed == 0,
         samples[place].activity == .running, samples[place + 1].activity == .running
@@ -83,11 +85,11 @@ struct TimeUse {
     return all
   }
 
-  /// Smaller estimates are chance.
+  /// Minimum estimate. Smaller ones are noise.
   private static let estimateMin = 0.05
 
-  /// Estimates the time without a processor where the kernel does not count it (no schedstat): the time for which samples found the
-  /// thread running or ready, less the processor time that it used.
+  /// Estimates the time ready to run if the kernel does not count it (no schedstat): the time for which samples found
+  /// the thread running or ready, minus its CPU time.
   private static func estimateDelays(_ all: inout [Interval?], _ samples: [Sample]) {
     var (passed, used, running) = (0.0, 0.0, 0.0)
     for place in all.indices {

@@ -1,37 +1,38 @@
 import CulpritStallRecord
 
-/// A stretch of a stall that one function held.
+/// A phase of a stall, dominated by one function.
 package struct TimelineStretch: Hashable, Sendable {
-  /// The age of the work at its beginning and at its end.
+  /// The ages of the work at the start and the end.
   package var begin: Duration
   package var end: Duration
-  /// The function, with its part of the stretch; `nil` where it is none of the application's.
+  /// The function with its share of the phase; `nil` if no application function dominates.
   package var claim: Claim?
 }
 
-/// A stall in order of time: which function held which stretch of it.
+/// Divides a stall into phases with one dominant function each.
 ///
-/// Neighbouring samples of the same function are a stretch. One that is too short to matter belongs to its longer neighbour, again
-/// and again: what takes turns for all of the time is one stretch of who has most of it.
+/// Neighbouring samples of one function form a phase. A phase that is too short is merged into its longer neighbour,
+/// repeatedly. Functions that alternate throughout form one phase of the function with most of the time.
 enum Timeline {
-  /// A shorter stretch than this part of the stall is none of its own.
+  /// Minimum length of a phase, as a share of the stall.
   private static let shortest = 0.05
-  /// A single sample is one only where it stands for more than this part: fewer are chance where functions take turns.
+  /// Minimum length of a phase with a single sample, as a share of the stall. Shorter ones are random if functions
+  /// alternate.
   private static let longSample = 0.2
-  /// A stall is looked at in no more parts than this.
+  /// Maximum number of initial parts.
   private static let finest = 1000
-  /// The most stretches.
+  /// Maximum number of phases.
   private static let most = 8
 
   private struct Run {
     var range: Range<Int>
     var times: [FunctionIdentity?: Duration]
     var time: Duration
-    /// Who has most of it.
+    /// The function with most of the time.
     var function: FunctionIdentity? {
       let heaviest = times.max { one, other in
         guard one.value == other.value else { return one.value < other.value }
-        // Equal ones in a fixed order.
+        // Ties are broken in a fixed order.
         guard let left = one.key, let right = other.key else { return one.key == nil }
         return right < left
       }
@@ -39,10 +40,10 @@ enum Timeline {
     }
   }
 
-  /// The stretches of `observations`, which are of one thread, where sample number n belongs to `functions[n]`. Empty where there is
-  /// but one: it says nothing new.
+  /// Returns the phases of `observations` of one thread. Sample n belongs to `functions[n]`. Empty if there is only one
+  /// phase, which contains no new information.
   static func stretches(_ observations: Observations, _ functions: [FunctionIdentity?]) -> [TimelineStretch] {
-    // So many samples at once that there are few runs, however many samples there are.
+    // Number of samples per initial part, which limits the number of runs.
     let step = (functions.count + Self.finest - 1) / Self.finest
     var runs = merged(
       stride(from: 0, to: functions.count, by: max(1, step))
@@ -92,7 +93,7 @@ enum Timeline {
     )
   }
 
-  /// `runs`, neighbours of the same function put together.
+  /// Merges neighbours in `runs` with equal functions.
   private static func merged(_ runs: [Run]) -> [Run] {
     var result: [Run] = []
     for run in runs {

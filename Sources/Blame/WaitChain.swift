@@ -1,54 +1,54 @@
 import CulpritStallRecord
 
-/// What somebody waited for that a thread held.
+/// An object that a thread held and another one waited for.
 package enum WaitedFor: Hashable, Sendable {
-  /// Something whose words in memory say who holds it.
+  /// An object whose words in memory identify the holder.
   case held(HeldLock.Kind)
-  /// An initialization, by what the stacks of the threads show.
+  /// An initialization, identified by the stacks of the threads.
   case initialization
 }
 
-/// A thread that held what another one waited for.
+/// A thread that held an object for which another one waited.
 package struct WaitLink: Hashable, Sendable {
-  /// What it held.
+  /// The kind of the object.
   package var kind: WaitedFor
-  /// Where that was; 0 where that is not known.
+  /// The address of the object; 0 if unknown.
   package var address: UInt64
-  /// The thread; without a name where it was not looked at.
+  /// The holding thread; without a name if it was not sampled.
   package var holder: ObservedThread
-  /// Whether it had ended, so that nobody was left to let go.
+  /// Whether the holder had ended, so that no thread could release the object.
   package var isOrphaned: Bool
-  /// Whether it was found to hold it twice; else it is likely.
+  /// Whether two samples confirm the holder; otherwise it is likely.
   package var isConfirmed: Bool
-  /// Who held at least half of the time in which the thread was looked at; `nil` when nobody did.
+  /// The function with at least half of the holder's sampled time; `nil` if there is none.
   package var culprit: Claim?
-  /// Its last stack of that time, innermost first.
+  /// The holder's last sampled stack, innermost first.
   package var stack: [ResolvedFrame]
 }
 
-/// What the work waited for, who held that, and what that one waited for, to the one who holds everything up.
+/// A chain of lock waits, from the stalled work to the thread at its root.
 package struct WaitChain: Hashable, Sendable {
-  /// From what the work waited for outwards.
+  /// The links, starting with the object for which the work waited.
   package var links: [WaitLink]
-  /// How much of the stall that was.
+  /// The share of the stall with this chain.
   package var share: Share
-  /// How many samples found it so.
+  /// The number of samples with this chain.
   package var sampleCount: Int
   /// Whether the last link leads back to a thread of the chain.
   package var isCycle: Bool
-  /// Whether that is a cycle that nobody can leave: each was found twice, and none did anything in between.
+  /// Whether the cycle is permanent: each thread was found twice in the cycle and did nothing in between.
   package var isDeadlock: Bool
 }
 
-/// Who waited for whom during a stall.
+/// The waits between threads during a stall.
 struct WaitGraph {
   private let stall: Stall
   private let stacks: [Stack]
   private let rules: OwnershipRules
   private let resolve: (StackFrame) -> [ResolvedFrame]
-  /// What was seen of each thread, in order of time.
+  /// The looks at each thread, in order of time.
   private var looks: [Int32: [Look]] = [:]
-  /// Whether the function that a stack is in waits for a lock of such a kind; `nil` where it has no name.
+  /// Whether the function of a stack waits for a lock of the given kind; `nil` if the function has no name.
   private var checks: [Check: Bool?] = [:]
   private var initializers: Initializers
 
@@ -60,13 +60,13 @@ struct WaitGraph {
   private struct Look {
     var sample: Sample
     var thread: ObservedThread
-    /// What it held, and whether it did so still afterwards; `nil` where it is one of the work's own threads.
+    /// The held object, and whether it was still held after the look; `nil` for threads of the work itself.
     var holds: (address: UInt64, isHeld: Bool)?
 
     func isSame(as other: Look) -> Bool { sample.age == other.sample.age && (holds == nil) == (other.holds == nil) }
   }
 
-  /// What tells chains apart.
+  /// The identity of a chain.
   private struct Signature: Hashable {
     struct Link: Hashable {
       var kind: WaitedFor
@@ -78,22 +78,23 @@ struct WaitGraph {
     var links: [Link] = []
     var isCycle = false
 
-    /// A fixed order.
+    /// A key for a fixed order.
     var order: [UInt64] { links.flatMap { [$0.address, UInt64(UInt32(bitPattern: $0.holderID))] } }
   }
 
-  /// What a sample leads to.
+  /// The chain that starts at one sample.
   private struct Way {
     var signature = Signature()
-    /// For each link what was seen of its holder at about that time, and whether the function that waits has a name that says so.
+    /// For each link, the look at its holder at about that time, and whether the waiting function's name confirms the
+    /// wait.
     var holders: [Look?] = []
     var isNamed: [Bool] = []
-    /// Whether a wait ends by itself.
+    /// Whether one of the waits has a timeout.
     var isTimed = false
     /// Whether the kernel refuses one of the waits because it would never end.
     var isRefused = false
 
-    /// A ring has no first link: that with the lowest address is, whoever of it waits.
+    /// Rotates a cycle to start at its lowest address, so that it is independent of the starting thread.
     mutating func beginAtLowest() {
       let places = signature.links.indices
       guard let first = places.min(by: { signature.links[$0].address < signature.links[$1].address }) else { return }
@@ -106,12 +107,12 @@ struct WaitGraph {
 
   private struct Group {
     var time = Duration.zero
-    /// The numbers of the samples.
+    /// The indices of the samples.
     var numbers: [Int] = []
     var waiters: [Sample] = []
-    /// For each lock what was seen of its holder.
+    /// For each link, the looks at its holder.
     var holders: [[Look]]
-    /// Whether functions have names that say that they wait for such locks.
+    /// Whether the waiting functions' names confirm the waits.
     var isNamed: [Bool]
     var isTimed = false
     var isRefused = false
@@ -121,7 +122,7 @@ struct WaitGraph {
       isNamed = way.isNamed
     }
 
-    /// Adds the sample `number`, which leads here.
+    /// Adds the sample `number`, whose chain is `way`.
     mutating func add(_ number: Int, _ sample: Sample, _ time: Duration, _ way: Way) {
       numbers.append(number)
       self.time += time
@@ -130,18 +131,18 @@ struct WaitGraph {
       isRefused = isRefused || way.isRefused
       for (place, look) in way.holders.enumerated() {
         isNamed[place] = isNamed[place] && way.isNamed[place]
-        // The same look may be the nearest of several samples.
+        // One look can be the nearest of several samples.
         guard let look, holders[place].last.map({ !$0.isSame(as: look) }) ?? true else { continue }
         holders[place].append(look)
       }
     }
   }
 
-  /// So many frames of a stack are looked at for the function that waits.
+  /// Maximum number of frames searched for the waiting function.
   private static let waitingFrames = 8
-  /// The most chains that are worked out.
+  /// Maximum number of chains.
   private static let chainsMax = 16
-  /// The most links of a chain.
+  /// Maximum number of links in a chain.
   private static let linksMax = 16
 
   init(
@@ -152,7 +153,7 @@ struct WaitGraph {
   ) {
     (self.stall, self.stacks, self.rules, self.resolve) = (stall, stacks, rules, resolve)
     initializers = Initializers(stall, stacks, rules: rules, resolve: resolve)
-    // Which thread a sample is of that waited for nothing, is not known where the work may have changed threads.
+    // The thread of a sample that waited for nothing is unknown if the work might have changed threads.
     for sample in stall.samples {
       guard let id = sample.lock?.waiterID ?? sample.threadID else { continue }
       let thread = ObservedThread(id: id, name: id == stall.thread.id ? stall.thread.name : "")
@@ -165,7 +166,7 @@ struct WaitGraph {
     for id in looks.keys { looks[id]?.sort { $0.sample.age < $1.sample.age } }
   }
 
-  /// The chains, those first that took most of the time, and for samples, by their numbers, which one they belong to.
+  /// Returns the chains, heaviest first, and the chain index of each sample by sample number.
   mutating func chains(_ observations: Observations) -> (all: [WaitChain], of: [Int: Int]) {
     var groups: [Signature: Group] = [:]
     for (number, (sample, time)) in observations.sampleTimes.enumerated() {
@@ -183,8 +184,9 @@ struct WaitGraph {
     return (heaviest.prefix(Self.chainsMax).map { chain($0, $1, observations) }, chainOf)
   }
 
-  /// The way to who initializes what `sample` found the thread waiting for. That was seen once, when all threads were: nobody else can
-  /// do it meanwhile. `nil` where it waited for something else, or it is not known who that is.
+  /// Returns the chain to the thread that runs the initialization for which `sample` waits. The threads were captured
+  /// once, when the stall was declared; no other thread can take over the initialization. `nil` if the sample waits for
+  /// something else or the thread is unknown.
   private mutating func initialization(_ sample: Sample) -> Way? {
     guard sample.activity.isWaiting, let stack = sample.stack, let found = initializers.thread(waitedForBy: stack)
     else { return nil }
@@ -197,7 +199,8 @@ struct WaitGraph {
     return way
   }
 
-  /// From what `sample` found the thread waiting for to the one who holds everything up. `nil` where it waited for something else.
+  /// Returns the chain from the object for which `sample` waits to the thread at its root; `nil` if the sample waits
+  /// for no object.
   private mutating func follow(_ sample: Sample) -> Way? {
     let worker = sample.lock?.waiterID ?? sample.threadID ?? stall.thread.id
     var seen: Set<Int32> = [worker]
@@ -209,8 +212,8 @@ struct WaitGraph {
         break
       }
       let name = isWaiting(waiter, for: lock.kind)
-      // What looked like a lock was none. Where not even a thread stands behind it, the name must say so. And nobody holds what
-      // he waits for: it was read when it had changed hands.
+      // Memory that looked like a lock is rejected if the function's name contradicts, or if there is neither a holder
+      // nor a name. A thread cannot wait for an object it holds: the owner changed during the look.
       if name == false || (lock.isOrphaned && name == nil)
         || way.signature.links.contains(where: { $0.address == lock.address })
       {
@@ -218,7 +221,7 @@ struct WaitGraph {
       }
       var look = nearest(lock.holderID, to: sample.age)
       if look?.sample.lock?.address == lock.address, lock.holderID != lock.waiterID { look = nil }
-      // Who waits for a queue that has another one for its target has it already, and has run nothing of it.
+      // A thread that waits for a queue's target queue already holds the queue without running its work.
       let hasRun =
         lock.kind != .queue || look.map { $0.sample.lock != nil || isWaiting($0.sample, for: .queue) != true } ?? true
       way.signature.links.append(
@@ -243,7 +246,7 @@ struct WaitGraph {
     return way.holders.isEmpty ? nil : way
   }
 
-  /// Adds to `way` what `waiter` waits for, where that leads back into a ring of threads that wait for initializations.
+  /// Adds the wait of `waiter` to `way` if it leads back into a cycle of threads that wait for initializations.
   private mutating func closeRing(
     _ way: inout Way,
     at waiter: (id: Int32, sample: Sample),
@@ -253,7 +256,7 @@ struct WaitGraph {
     guard let holder = initializers.ringHolder(of: waiter.id, waiter.sample, work: (work.id, work.sample.stack)) else {
       return
     }
-    // Where it is another thread, that one waits for the waiter in turn.
+    // If the holder is another thread, it in turn waits for the waiter.
     for id in seen.insert(holder).inserted ? [holder, waiter.id] : [holder] {
       way.signature.links.append(
         Signature.Link(kind: .initialization, address: 0, holderID: id, isOrphaned: false)
@@ -273,7 +276,7 @@ struct WaitGraph {
     Look(sample: sample, thread: ObservedThread(id: id, name: name(of: id)), holds: nil)
   }
 
-  /// The look at `thread` when the stall was declared.
+  /// Returns the look at `thread` when the stall was declared.
   private func lookWhenDeclared(_ thread: ThreadSample) -> Look {
     let seen = Sample(
       age: stall.threshold,
@@ -285,8 +288,8 @@ struct WaitGraph {
     return Look(sample: seen, thread: thread.thread, holds: nil)
   }
 
-  /// What was seen of thread `id` nearest to when the work was `age` old; `nil` where that is too far off to tell. What did nothing
-  /// between two looks did nothing at any time between them.
+  /// Returns the look at thread `id` nearest to the age `age`; `nil` if it is too distant. Between two looks without
+  /// CPU time, the thread did nothing.
   private func nearest(_ id: Int32, to age: Duration) -> Look? {
     guard let all = looks[id] else { return nil }
     let next = all.partitioningIndex { $0.sample.age >= age }
@@ -298,10 +301,10 @@ struct WaitGraph {
     return isStill || distance(found) <= stall.threshold / 4 ? found : nil
   }
 
-  /// Whether the thread was in a function that waits for a lock of `kind`; `nil` where no function there has a name.
+  /// Whether the thread was in a function that waits for a lock of `kind`; `nil` if no function has a name.
   private mutating func isWaiting(_ sample: Sample, for kind: HeldLock.Kind) -> Bool? {
     guard let index = sample.stack, stacks.indices.contains(index) else { return nil }
-    // The kernel itself says whose such a word is.
+    // The kernel itself identifies the owner of such a word.
     if kind == .word { return true }
     let check = Check(stack: index, kind: kind)
     if let known = checks[check] { return known }
@@ -317,7 +320,7 @@ struct WaitGraph {
     let links = signature.links.enumerated().map { place, link in
       let holders = group.holders[place]
       let held = holders.filter { $0.holds.map { $0.address == link.address && $0.isHeld } ?? false }
-      // Twice: by who holds it, or by who waits for it.
+      // Two observations are required, of the holder or of waiting threads.
       let waiters = place > 0 ? group.holders[place - 1].count : signature.isCycle ? group.holders[count - 1].count : 0
       let isCertain =
         !held.isEmpty || waiters > 1 || group.isRefused || (place == 0 && group.waiters.count > 1)
@@ -348,8 +351,8 @@ struct WaitGraph {
     return stall.others?.threads.first { $0.thread.id == id }?.thread.name ?? ""
   }
 
-  /// Whether a thread of a group ran a task. What a task has locked it may let go of on another thread, when it has been suspended:
-  /// the thread that is said to hold it does something else then.
+  /// Whether a thread of a group ran a task. After a suspension, a task can release its locks on another thread, so the
+  /// recorded holder might be doing something else.
   private func hasTask(_ group: Group) -> Bool {
     let samples = group.waiters + group.holders.flatMap { $0.map(\.sample) }
     return Set(samples.compactMap(\.stack)).contains {
@@ -357,9 +360,9 @@ struct WaitGraph {
     }
   }
 
-  /// Whether it is a cycle that nobody can leave: none of the waits ends by itself, each thread was looked at twice and used no
-  /// processor in between, and it was so to the last. What has ended was none. Where the kernel refuses a wait, the refusal is the
-  /// evidence: the thread that asks again uses a processor.
+  /// Whether the cycle is permanent: no wait has a timeout, each thread was sampled twice without using CPU time in
+  /// between, and the cycle lasted to the end of an unfinished stall. If the kernel refuses a wait, the refusal is the
+  /// evidence, because the retrying thread uses CPU time.
   private func isDeadlock(_ signature: Signature, _ group: Group) -> Bool {
     func stoodStill(_ samples: [Sample]) -> Bool {
       if group.isRefused { return samples.count > 1 }
@@ -369,7 +372,7 @@ struct WaitGraph {
     guard signature.isCycle, !stall.hasEnded, !group.isTimed,
       group.isRefused || group.holders.allSatisfy({ stoodStill($0.map(\.sample)) })
     else { return false }
-    // Several threads may wait for those of the cycle.
+    // Several threads can wait for the threads of the cycle.
     return Dictionary(grouping: group.waiters) { $0.lock?.waiterID ?? 0 }.values
       .contains { samples in
         let last = stall.samples.last { $0.threadID == samples[0].threadID && !$0.isInTheWay }
@@ -377,7 +380,7 @@ struct WaitGraph {
       }
   }
 
-  /// What was seen of a holder, as if it had been all.
+  /// Returns the observations of a holder as a separate whole.
   private func seen(_ looks: [Look]) -> Observations {
     var alone = stall
     alone.source.kind = .section
@@ -392,9 +395,10 @@ struct WaitGraph {
 }
 
 extension HeldLock.Kind {
-  /// Whether the function with the raw name `symbol` waits for such a thing: one of the C library's or libdispatch's.
+  /// Whether the function with the symbol `symbol`, from the C library or libdispatch, waits for an object of this
+  /// kind.
   fileprivate func isWaitedFor(in symbol: String) -> Bool {
-    // glibc has names of its own for what it exports: `__GI___pthread_mutex_lock`.
+    // glibc uses internal aliases of its exports: `__GI___pthread_mutex_lock`.
     let own = symbol.hasPrefix("__GI_") ? symbol.dropFirst(5) : symbol[...]
     let name = own.drop { $0 == "_" }
     return switch self {
@@ -409,7 +413,7 @@ extension HeldLock.Kind {
 }
 
 extension Array {
-  /// The first place from which on all elements satisfy `predicate`, which none before it does.
+  /// Returns the first index from which on all elements satisfy `predicate`. The array must be partitioned accordingly.
   fileprivate func partitioningIndex(where predicate: (Element) -> Bool) -> Int {
     var (low, high) = (startIndex, endIndex)
     while low < high {

@@ -2,22 +2,24 @@ import CulpritStallRecord
 
 /// Whether a queue took up waiting work during its stall.
 package enum QueueProgress: Hashable, Sendable {
-  /// The same work waited first in so many samples in a row of all that tell, more than half: what was under way did not end.
+  /// The first waiting item was unchanged in `samples` consecutive samples, more than half of all known ones: the
+  /// current work did not end.
   case stoodStill(samples: Int, of: Int)
-  /// Waiting work was taken up between so many of so many neighbouring samples: there was more than the queue could do.
+  /// The queue took up waiting work between the given number of neighbouring samples: it had more work than it could
+  /// do.
   case moved(between: Int, of: Int)
 }
 
-/// What waited in a queue during its stall.
+/// The work that waited in a queue during its stall.
 package struct WaitingWork: Hashable, Sendable {
-  /// The most that was found at a time, the probe left out.
+  /// The maximum number of items, without the probe.
   package var most: Int
-  /// Whether there may have been more.
+  /// Whether there might have been more.
   package var isLowerBound: Bool
-  /// How long the oldest of it was seen to wait, at least; `nil` where that is not known.
+  /// The longest observed wait of an item; `nil` if unknown.
   package var oldest: Duration?
 
-  /// So much waited.
+  /// Creates waiting work.
   package init(most: Int, isLowerBound: Bool = false, oldest: Duration? = nil) {
     self.most = most
     self.isLowerBound = isLowerBound
@@ -26,7 +28,7 @@ package struct WaitingWork: Hashable, Sendable {
 }
 
 extension Stall {
-  /// Whether the queue moved on; `nil` for what is no queue, or when too little was seen.
+  /// The progress of the queue; `nil` if the source is not a queue or there are too few samples.
   var queueProgress: QueueProgress? {
     let seen = samples.filter { $0.progress != 0 }.sorted { $0.age < $1.age }
     guard source.hasQueue, seen.count >= 2 else { return nil }
@@ -40,10 +42,10 @@ extension Stall {
     return .moved(between: changes, of: seen.count - 1)
   }
 
-  /// What waited in the queue; `nil` for what is no queue, or when it was not counted.
+  /// The work that waited in the queue; `nil` if the source is not a queue or nothing was counted.
   var waitingWork: WaitingWork? {
     guard source.hasQueue, let most = samples.map(\.waitingCount).max(), most > 0 else { return nil }
-    // What the pool has taken on and no thread has begun is in another list, the probe perhaps with it.
+    // Work that the pool has accepted but not started is in another list, possibly with the probe.
     let isPool = source.kind == .pool
     guard !isPool || most > 1 else { return nil }
     return WaitingWork(
@@ -53,7 +55,7 @@ extension Stall {
     )
   }
 
-  /// What waits goes on waiting as long as nothing is taken up: the longest such time that was seen; `nil` where there is none.
+  /// The longest observed time without progress, during which the waiting work kept waiting; `nil` if there is none.
   private var longestWait: Duration? {
     var (longest, since): (Duration?, Duration?) = (nil, nil)
     var progress: UInt32 = 0
@@ -73,6 +75,6 @@ extension Stall {
 }
 
 extension WatchedSource {
-  /// Whether work waits in a queue for its turn here.
+  /// Whether the source has a queue of waiting work.
   fileprivate var hasQueue: Bool { kind == .queue || kind == .executor || kind == .pool }
 }

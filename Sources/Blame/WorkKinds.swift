@@ -1,16 +1,16 @@
 import CulpritStallRecord
 
-/// What a thread does that computes, told from the functions that the application's own code has called.
+/// Determines the kind of a computation from the functions called by the application's code.
 ///
-/// The outermost of these that is known decides: a decoder allocates memory and reads text, and is a decoder all the same.
+/// The outermost known function decides: a decoder that allocates memory and reads text is still a decoder.
 final class WorkKinds {
-  /// The kinds of functions that were asked for before.
+  /// A cache of the kinds of functions.
   private var known: [FunctionIdentity: Work.Kind?] = [:]
 
-  /// What the thread of `frames`, outermost first, does.
+  /// Returns the kind of work of a thread.
   ///
   /// - Parameters:
-  ///   - frames: The frames.
+  ///   - frames: The frames of the thread, outermost first.
   ///   - deinitializersCompute: Whether deinitializers compute.
   /// - Returns: The work.
   func work(_ frames: [WeightedStack.Frame], deinitializersCompute: Bool = false) -> Work {
@@ -20,18 +20,18 @@ final class WorkKinds {
     let callees = frames[(own.map { $0 + 1 } ?? 0)...]
     let isFreeing = Deallocation.isGoingOn(frames.lazy.map(\.resolved))
     if isFreeing, !(deinitializersCompute && Deallocation.isInDeinitializer(frames)) { return .kind(.deallocation) }
-    // A call of the kernel's that runs is at work there.
+    // A running system call works in the kernel.
     if let kind = frames.last.flatMap(kind), kind == .fileAccess || kind == .sockets {
       return .kind(kind)
     }
     for frame in callees {
       guard let kind = kind(frame) else { continue }
-      // To search a text may be to match a pattern.
+      // Searching a text can involve matching a pattern.
       let isMatching = kind == .text && callees.contains { self.kind($0) == .regularExpressions }
       return .kind(isMatching ? .regularExpressions : kind)
     }
     if let package = callees.lazy.compactMap({ CodeOwner.package(of: $0.resolved) }).first { return .package(package) }
-    // What the compiler has put into a function is that function's own code.
+    // Inlined code counts as the function's own code.
     let called = callees.first { !$0.resolved.isInlined && $0.resolved.kind == .function && $0.resolved.rawName != nil }
     return called.map { .library($0.resolved.displayName) } ?? .ownCode
   }
@@ -43,7 +43,7 @@ final class WorkKinds {
     return found
   }
 
-  /// The kind of work that `frame` is known to do; `nil` where that is nothing known.
+  /// Returns the known kind of work of `frame`; `nil` if it is unknown.
   static func kind(of frame: ResolvedFrame) -> Work.Kind? {
     guard let symbol = frame.rawName else { return nil }
     if symbol.hasPrefix("$s") || symbol.hasPrefix("$S") { return swiftKind(frame) }
@@ -61,25 +61,25 @@ final class WorkKinds {
     table.first { $0.1.contains(where: matches) }?.0
   }
 
-  /// A part of a function's path: its name, or one of its types. Types of parameters are no part of it.
+  /// A condition on a function's path. Parameter types are not part of the path.
   private enum Pattern: ExpressibleByStringLiteral {
     /// The outermost type.
     case outermost(String)
-    /// One of the types, its beginning, and its ending.
+    /// One of the types: its name, prefix or suffix.
     case type(String)
     case typeBeginning(String)
     case typeEnding(String)
-    /// The function's own name, and its beginning.
+    /// The function's base name, or its prefix.
     case name(String)
     case nameBeginning(String)
-    /// A label, with its colon.
+    /// A label with its colon.
     case label(String)
-    /// One of the types, and the function's own name.
+    /// One of the types, and the function's base name.
     case member(String, String)
-    /// The function's own name, and its first label, with its colon.
+    /// The function's base name, and its first label with its colon.
     case labelled(String, String)
 
-    /// One of the types.
+    /// Creates a condition on one of the types.
     init(stringLiteral text: String) { self = .type(text) }
 
     func matches(_ path: FunctionPath) -> Bool {
@@ -105,7 +105,7 @@ final class WorkKinds {
     return first(swift) { $0.matches(path) }
   }
 
-  /// Of `_StringProcessing`, whose other functions search and divide text.
+  /// Patterns of `_StringProcessing`, whose other functions search and split text.
   private static let matching: [(Work.Kind, [Pattern])] = [
     (
       .regularExpressions,
@@ -116,7 +116,7 @@ final class WorkKinds {
     )
   ]
 
-  /// Functions of the toolchain's Swift modules. The first line that matches decides.
+  /// Functions of the toolchain's Swift modules. The first match decides.
   private static let swift: [(Work.Kind, [Pattern])] = [
     (
       .fileAccess,
@@ -267,7 +267,7 @@ final class WorkKinds {
     "sscanf": .text, "strdup": .text, "strcoll": .text, "strcasecmp": .text, "strtok_r": .text, "memchr": .text,
   ]
 
-  /// Beginnings of C names, without underscores.
+  /// Prefixes of C names, without leading underscores.
   private static let prefixes: [(Work.Kind, [String])] = [
     (.regularExpressions, ["pcre", "uregex", "swift_uregex"]),
     (.compression, ["inflate", "deflate", "ZSTD_", "lzma_", "BZ2_", "LZ4_", "Brotli"]),

@@ -1,15 +1,15 @@
 import CulpritStallRecord
 
-/// What the application had said of the work, and for how much of the stall.
+/// A label of the work with its share of the stall.
 package struct LabelShare: Hashable, Sendable {
   /// The label.
   package var label: String
-  /// The time of the samples that carry it.
+  /// The time of the samples with the label.
   package var share: Share
 }
 
 extension Observations {
-  /// How the time divides between labels, the longest first; empty when there are none.
+  /// The labels with their shares, longest first; empty if there are none.
   var labels: [LabelShare] {
     var sums: [String: Duration] = [:]
     for (sample, time) in sampleTimes where !sample.label.isEmpty { sums[sample.label, default: .zero] += time }
@@ -18,7 +18,7 @@ extension Observations {
       .map { LabelShare(label: $0.key, share: Share(time: $0.value, of: duration, weights: weights)) }
   }
 
-  /// How long no thread ran the task that worked; `nil` where one always did.
+  /// The times in which no thread ran the task; `nil` if there are none.
   var taskTimes: TaskTimes? {
     var sums = TaskTimes(suspended: .zero, ready: .zero)
     for (sample, time) in sampleTimes {

@@ -63,7 +63,7 @@ extension StallComparison {
     ]
   }
 
-  /// Returns the comparison as JSON with at most `limit` problems. docs/many-stalls.md describes the format.
+  /// Returns the comparison as JSON with at most `limit` problems. docs/internals/many-stalls.md describes the format.
   package func json(limit: Int = .max) -> JSONObject {
     func json(_ side: Side) -> JSONObject {
       var object = JSONObject()

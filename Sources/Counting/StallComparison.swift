@@ -23,7 +23,7 @@ package struct StallComparison: Hashable, Sendable {
     case new
     /// The problem takes more time.
     case worse
-    /// The problem takes about as much time.
+    /// The problem takes equally much time.
     case same
     /// The problem takes less time.
     case better

@@ -3,7 +3,7 @@ import CulpritStallRecord
 
 /// A stall as rows for an analytics engine: one row for the stall, and one for each of its sampled stacks.
 ///
-/// Column names do not depend on letter case, which engines ignore. docs/many-stalls.md describes the columns.
+/// Column names do not depend on letter case, which engines ignore. docs/internals/many-stalls.md describes the columns.
 package struct StallRows: Sendable {
   /// The version of the row format.
   package static let version = 1

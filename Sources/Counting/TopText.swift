@@ -78,7 +78,7 @@ extension StallGroups {
 }
 
 extension StallGroups {
-  /// Returns the groups as JSON with at most `limit` groups. docs/many-stalls.md describes the format.
+  /// Returns the groups as JSON with at most `limit` groups. docs/internals/many-stalls.md describes the format.
   package func json(limit: Int = .max) -> JSONObject {
     var object = JSONObject()
     object.add("version", 1)

@@ -63,7 +63,7 @@ struct PageProfile {
     activity = builder.activity
   }
 
-  /// The time that the samples cover, in nanoseconds.
+  /// The duration of the profile, in nanoseconds.
   var duration: UInt64 { profile.duration }
 
   /// Writes the profile to `out` in pieces.

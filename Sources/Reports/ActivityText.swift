@@ -1,13 +1,13 @@
 import CulpritStallRecord
 
-/// What a thread was doing, in words: computing, waiting for something, or waiting for a processor, which is neither.
+/// Describes a thread's activity: computing, waiting for something, or ready to run without a CPU, which is neither.
 enum ActivityText {
-  /// From this share of the time on it did so all the time, as far as a reader needs to know.
+  /// Minimum share of the time that is described as all of the time.
   private static let nearlyAll = 0.8
-  /// Up to this share it did not.
+  /// Maximum share of the time that is described as none of it.
   private static let hardly = 0.2
 
-  /// How `finding`'s function spent its time; empty where nothing is known.
+  /// Returns how the function of `finding` spent its time; empty if nothing is known.
   static func of(_ finding: StallReport.Finding) -> String {
     var parts: [String] = []
     if let use = finding.processorUse { parts.append(processor(use, finding.waiting)) }
@@ -23,14 +23,15 @@ enum ActivityText {
       if waiting.systemCall != nil, let target = waiting.target { text += " on \(printable(target))" }
       parts.append(text)
     }
-    // Its samples are no neighbours, or of several threads: no time between two of them is known to be its own.
+    // If the samples are not neighbours, or are of several threads, no interval between two of them belongs to one
+    // thread.
     if parts.isEmpty, let waiting = finding.waiting, waiting.of > 0 {
       parts.append("computing: running or runnable in \(Formatting.count(waiting.of, "sample"))")
     }
     return parts.joined(separator: "; ")
   }
 
-  /// The same in a word or two.
+  /// Returns how the function of `finding` spent its time, in a word or two; empty if nothing is known.
   static func brief(_ finding: StallReport.Finding) -> String {
     let waiting = finding.waiting.flatMap { $0.of > 0 ? $0 : nil }
     let found = waiting.map { Double($0.samples) / Double($0.of) }
@@ -43,13 +44,13 @@ enum ActivityText {
     return "waiting in \(call)" + (waiting.target.map { " on \(printable($0))" } ?? "")
   }
 
-  /// What the thread was doing, from how it spent its time and how often it was found waiting.
+  /// Returns the activity implied by the CPU use and the samples that found the thread waiting.
   static func processor(_ use: StallReport.ProcessorUse, _ waiting: StallReport.Waiting?) -> String {
     let share = Formatting.percent(use.share)
     if use.share >= nearlyAll { return "computing: on CPU \(share)" }
     guard let delay = use.delay else { return withoutDelay(use.share, waiting) }
     let turn = Formatting.percent(delay)
-    // What it had no processor for is most of what it did not compute.
+    // Waiting for a CPU is most of the time not spent computing.
     if use.share + delay >= nearlyAll, delay > hardly / 2 {
       return "computing: on CPU \(share), runnable but waiting for a CPU \(turn)"
     }
@@ -59,8 +60,8 @@ enum ActivityText {
     return "computing and waiting in turn: on CPU \(share)\(rest)"
   }
 
-  /// The same where the kernel does not tell how long the thread had no processor: only what it was found doing shows whether it
-  /// waited for one, or for something else.
+  /// Returns the activity if the time without a CPU is unknown. Only the sampled states distinguish waiting for a CPU
+  /// from other waiting.
   private static func withoutDelay(_ share: Double, _ waiting: StallReport.Waiting?) -> String {
     let text = "on CPU \(Formatting.percent(share))"
     guard let waiting, waiting.of > 0 else { return text }

@@ -1,14 +1,15 @@
-/// Writes a call tree, a line for each function.
+/// Formats a call tree with one line per function.
 ///
-/// What does not branch tells little by its length: callers that are not own code are summed up in a line, and so is what a library
-/// does within itself. A full one has every function.
+/// Chains without branches are shortened: callers outside the application's code, and calls within a library, are
+/// summarized in one line. A full tree contains all functions.
 struct CallTreeText {
-  /// Branches with a smaller share are summed up in a line: of own code and what it calls, and of what libraries do within themselves.
+  /// Minimum shares of branches that get their own line: for application code and its callees, and for branches within
+  /// libraries.
   private static let smallestBranch = 0.01
   private static let smallestInside = 0.1
-  /// Branches of a library's own code are not followed any deeper.
+  /// Maximum depth of branches within a library.
   private static let deepestInside = 2
-  /// Own functions that follow each other without a branch, of which more are summed up.
+  /// Number of consecutive application functions without a branch above which they are summarized.
   private static let ownRun = 8
 
   let style: StallReport.TextStyle
@@ -17,15 +18,15 @@ struct CallTreeText {
   init(_ style: StallReport.TextStyle) { self.style = style }
 
   private var width: Int { style.width }
-  /// Deeper branches are not indented any further.
+  /// The depth from which branches are not indented further.
   private var deepestIndent: Int { width / 5 }
-  /// No bar where the line is too short for it.
+  /// The width of the bar; 0 in narrow layouts.
   private var barWidth: Int { width >= 100 ? 12 : width >= 60 ? 8 : 0 }
 
-  /// Writes `nodes`, which are what an own function, or nobody, calls.
+  /// Writes `nodes`, which must be root nodes or the callees of an application function.
   mutating func write(_ nodes: [StallReport.Node]) { write(nodes, depth: 0, inside: 0, isRoot: true) }
 
-  /// `inside` tells how many branches ago own code was left.
+  /// Writes `nodes`. `inside` is the number of branches since the last application code.
   private mutating func write(
     _ nodes: [StallReport.Node],
     depth: Int,
@@ -36,7 +37,7 @@ struct CallTreeText {
     let shown = nodes.filter { $0.share >= smallest }
     for node in shown {
       let chain = chain(from: node)
-      // What is not shown is between two that are.
+      // The pieces in between are summarized.
       for piece in pieces(chain, isRoot: isRoot && nodes.count == 1) {
         switch piece {
         case .node(let place): line(chain[place], depth, isBranch: place == 0)
@@ -59,7 +60,7 @@ struct CallTreeText {
     )
   }
 
-  /// `node` and what follows it without a branch, and has all of its time.
+  /// Returns `node` and its descendants up to the next branch or self time.
   private func chain(from node: StallReport.Node) -> [StallReport.Node] {
     var chain = [node]
     while let last = chain.last, last.children.count == 1, last.selfTime == .zero { chain.append(last.children[0]) }
@@ -71,15 +72,15 @@ struct CallTreeText {
     case fold(Range<Int>)
   }
 
-  /// What of `chain` has a line of its own.
+  /// Divides `chain` into nodes with their own lines and summarized ranges.
   private func pieces(_ chain: [StallReport.Node], isRoot: Bool) -> [Piece] {
     guard !style.isFull else { return chain.indices.map(Piece.node) }
     var isKept = chain.indices.map { place in
-      // Where it branches or ends, where a branch begins, and what own code has called.
+      // Keeps application functions and their callees, starts of branches, and the last node.
       chain[place].function.isOwn || place == chain.count - 1 || (place == 0 && !isRoot)
         || (place > 0 && chain[place - 1].function.isOwn)
     }
-    // Of many own functions in a row the first and the last few tell where it is.
+    // The first and last of many consecutive application functions suffice for orientation.
     let own = chain.indices.filter { chain[$0].function.isOwn }
     if own.count > Self.ownRun { for place in own.dropFirst(2).dropLast(Self.ownRun / 2) { isKept[place] = false } }
     var pieces: [Piece] = []
@@ -109,7 +110,7 @@ struct CallTreeText {
     lines.append(head + margin + (node.function.isOwn ? Emphasis.own.on(text, style) : text))
   }
 
-  /// `nodes` in a line: those that call what follows, or are called without an end that tells more.
+  /// Writes a line that summarizes `nodes`. `leads` means that further nodes of the chain follow.
   private mutating func fold(_ nodes: ArraySlice<StallReport.Node>, _ depth: Int, isBranch: Bool, leads: Bool) {
     guard let first = nodes.first else { return }
     let head = figures(share: Formatting.percent(first.share), time: first.time, bar: first.share)
@@ -127,6 +128,6 @@ struct CallTreeText {
 }
 
 extension StallReport.Node {
-  /// Whether own code is called here, however deep.
+  /// Whether the node or a descendant is application code.
   fileprivate var hasOwnCode: Bool { function.isOwn || children.contains(where: \.hasOwnCode) }
 }

@@ -1,20 +1,20 @@
 import CulpritBlame
 import CulpritStallRecord
 
-/// Causes in words: what they are, what shows them, and what to do about them.
+/// Describes causes: what they are, the evidence, and the remedies.
 enum CauseText {
-  /// Less than this part of a stall is not worth a line beside the first one.
+  /// Minimum share of the stall for a line after the first one.
   private static let worthTelling = 0.03
-  /// The most causes that are told.
+  /// Maximum number of causes.
   private static let most = 4
 
-  /// The causes of `report` that are worth a line, each in one, the heaviest first.
+  /// Returns one line for each relevant cause of `report`, heaviest first.
   static func lines(_ report: StallReport) -> [String] {
     let worth = report.causes.enumerated().filter { $0.offset == 0 || $0.element.share >= worthTelling }.map(\.element)
     return worth.prefix(most).map { line($0, report) }
   }
 
-  /// The causes that a reader is told what to do about.
+  /// Returns the causes for which the report contains advice.
   static func toExplain(_ report: StallReport) -> [StallReport.Cause] {
     report.causes.prefix(most).enumerated().filter { $0.offset == 0 || $0.element.share >= 0.1 }.map(\.element)
   }
@@ -25,13 +25,13 @@ enum CauseText {
     return evidence.isEmpty ? text : "\(text): \(evidence)"
   }
 
-  /// What kept the work, and for which part of the stall: "computing (JSON 40 %, text 9 %), 49 %".
+  /// Returns the cause with its share of the stall, as in "computing (JSON 40 %, text 9 %), 49 %".
   static func whatAndShare(_ cause: StallReport.Cause) -> String {
     let likely = cause.isLikely && cause.kind != .unknown ? "likely " : ""
     return "\(likely)\(what(cause)), \(Formatting.percent(cause.share))"
   }
 
-  /// What kept the work, in a few words. Where that is about one thing alone, the thing is part of them.
+  /// Returns the cause in a few words, which include its subject if there is only one.
   static func what(_ cause: StallReport.Cause) -> String {
     let parts = parts(cause)
     func about(_ text: String, _ sole: (String) -> String) -> String {
@@ -68,20 +68,20 @@ enum CauseText {
     }
   }
 
-  /// What a cause was about.
+  /// The subjects of a cause.
   private enum Parts {
-    /// One thing had nearly all of its time.
+    /// A single subject with nearly all of the cause's time.
     case one(String)
-    /// Several things, each with its part of the stall.
+    /// Several subjects with their shares of the stall.
     case several(String)
   }
 
-  /// The most things that a cause is told to be about.
+  /// Maximum number of subjects of a cause.
   private static let mostParts = 3
-  /// Less than this part of a cause is not worth telling: what has all the rest is as good as alone.
+  /// Minimum share of a cause for a subject. A subject whose rest is smaller counts as the only one.
   private static let partWorthTelling = 0.05
 
-  /// What `cause` was about, and how much of it that is not told; `nil` where nothing is known.
+  /// Returns the subjects of `cause`, and the share of omitted ones; `nil` if nothing is known.
   private static func parts(_ cause: StallReport.Cause) -> Parts? {
     let least = cause.time * partWorthTelling
     let shown = cause.subjects.prefix(mostParts).filter { $0.time >= least }
@@ -93,10 +93,10 @@ enum CauseText {
     return .several(list.joined(separator: ", "))
   }
 
-  /// The end of a long path tells more than its beginning.
+  /// The end of a long path is more informative than its start.
   private static func short(_ text: String) -> String { text.count > 72 ? "…" + text.suffix(70) : text }
 
-  /// What the kernel counted that shows it.
+  /// Returns the kernel's counts that support the cause.
   private static func evidence(_ cause: StallReport.Cause, _ report: StallReport) -> String {
     if cause.kind == .lock || (cause.kind == .sleep && !cause.subjects.isEmpty) { return fileLocks(report) }
     guard let counts = report.counts else { return "" }
@@ -141,7 +141,7 @@ enum CauseText {
     }
   }
 
-  /// Who had locks of files.
+  /// Returns the owners of locked files.
   private static func fileLocks(_ report: StallReport) -> String {
     let notes = report.notes.filter { $0.kind == .fileLock }
     let shown = notes.prefix(2).map { "\(short(printable($0.text))) is locked by \(printable($0.title))" }
@@ -160,7 +160,7 @@ enum CauseText {
       ? "\(Int(value.rounded())) \(units[unit])" : "\(Formatting.fixed(value, decimals: 1)) \(units[unit])"
   }
 
-  /// `kind` in words.
+  /// Returns the description of `kind`.
   static func work(_ kind: Work.Kind) -> String {
     switch kind {
     case .allocation: "allocating memory"
@@ -188,7 +188,7 @@ enum CauseText {
     }
   }
 
-  /// `object` in words.
+  /// Returns the description of `object`.
   static func object(_ object: AwaitedObject) -> String {
     switch object {
     case .mutex: "a mutex"

@@ -2,57 +2,57 @@ import CulpritBlame
 import CulpritStallRecord
 
 extension StallReport {
-  /// Why the work did not go on for a part of the stall.
+  /// A reason why work did not continue for a part of the stall.
   public struct Cause: Hashable, Sendable, Codable {
-    /// What kind of reason.
+    /// The kind of the cause.
     public var kind: Kind
-    /// The part of the stall, from 0 to 1. Those of all causes make up the stall.
+    /// The share of the stall, from 0 to 1. The shares of all causes add up to the stall.
     public var share: Double
     package var seconds: Seconds
-    /// How many samples say so, in whole or in part.
+    /// The number of samples that support the cause, at least in part.
     public var sampleCount: Int
-    /// Whether the evidence is thin.
+    /// Whether the evidence is weak.
     public var isLikely: Bool
-    /// What it was about, the heaviest first; the first few. Empty where that is not known.
+    /// The subjects of the cause, heaviest first, limited in number. Empty if unknown.
     public var subjects: [Subject]
 
-    /// How much of the stall that was.
+    /// The time of the cause.
     public var time: Duration { seconds.duration }
 
-    /// What a cause was about.
+    /// A subject of a cause.
     public struct Subject: Hashable, Sendable, Codable {
-      /// A code for programs: a kind of work (`json`), of what is waited for (`mutex`), or `descriptor`, `systemCall`, `package`,
-      /// `library`; or why it is not known: `unobserved`, `noStack`, `noState`.
+      /// A code for programs: a kind of work (`json`), the kind of an awaited object (`mutex`), or one of `descriptor`,
+      /// `systemCall`, `package`, `library`. If the subject is unknown, the reason: `unobserved`, `noStack`, `noState`.
       public var code: String
-      /// What it was, in words: "JSON", "a mutex", "/srv/journal.db".
+      /// The description: "JSON", "a mutex", "/srv/journal.db".
       public var text: String
-      /// The part of the stall, from 0 to 1.
+      /// The share of the stall, from 0 to 1.
       public var share: Double
       package var seconds: Seconds
 
-      /// How much of the stall that was.
+      /// The time of the subject.
       public var time: Duration { seconds.duration }
     }
 
-    /// Kinds of causes. A newer version may have more.
+    /// Kinds of causes. Newer versions can have more.
     public struct Kind: ReportCode {
       /// The value as a string, as in JSON.
       public var rawValue: String
-      /// The value with this string, known or not.
+      /// Creates the value with this string, known or not.
       public init(rawValue: String) { self.rawValue = rawValue }
-      /// Threads wait for each other, and nobody can go on.
+      /// Threads wait for each other and cannot continue.
       public static let deadlock = Kind(rawValue: "deadlock")
       /// Another thread held a lock.
       public static let lock = Kind(rawValue: "lock")
-      /// Another thread initialised what is initialised once.
+      /// Another thread ran a one-time initialization.
       public static let initialization = Kind(rawValue: "initialization")
-      /// Another thread had a lock of the loader's.
+      /// Another thread held a lock of the dynamic loader.
       public static let loader = Kind(rawValue: "loader")
-      /// A thread had not ended.
+      /// The work waited for a thread to end.
       public static let threadEnd = Kind(rawValue: "threadEnd")
-      /// Nobody had signalled what belongs to nobody: a semaphore, a condition, a group.
+      /// The work waited for a signal from an object without an owner: a semaphore, a condition, a group.
       public static let signal = Kind(rawValue: "signal")
-      /// What a task awaited was not done.
+      /// An awaited operation was not done.
       public static let awaiting = Kind(rawValue: "awaiting")
       /// A child process had not ended.
       public static let childProcess = Kind(rawValue: "childProcess")
@@ -62,70 +62,72 @@ extension StallReport {
       public static let network = Kind(rawValue: "network")
       /// Files were read, written or looked up.
       public static let file = Kind(rawValue: "file")
-      /// Memory had to be found or read in.
+      /// Memory was reclaimed or read in.
       public static let memory = Kind(rawValue: "memory")
       /// More work was waiting than could be done.
       public static let congestion = Kind(rawValue: "congestion")
-      /// It was ready to run, and had no processor.
+      /// The thread was ready to run without a CPU.
       public static let noProcessor = Kind(rawValue: "noProcessor")
-      /// It freed what is no longer used.
+      /// The thread deallocated objects.
       public static let deallocation = Kind(rawValue: "deallocation")
-      /// It computed.
+      /// The thread computed.
       public static let computing = Kind(rawValue: "computing")
-      /// It slept on purpose.
+      /// The thread slept on purpose.
       public static let sleep = Kind(rawValue: "sleep")
-      /// Nothing tells.
+      /// The cause is unknown.
       public static let unknown = Kind(rawValue: "unknown")
     }
   }
 
-  /// What the kernel counted while the stall was sampled.
+  /// The kernel's counts during the stall.
   public struct Counts: Hashable, Sendable, Codable {
-    /// How often the thread got a processor; `nil` if unknown.
+    /// How often the thread was scheduled; `nil` if unknown.
     public var turns: UInt64?
-    /// How often it gave up the processor to wait; `nil` if unknown, as all that follows about the thread.
+    /// How often the thread gave up the CPU to wait. `nil` if unknown, as are the thread's counts below.
     public var voluntarySwitches: UInt64?
-    /// How often the processor was taken from it.
+    /// How often the thread was preempted.
     public var involuntarySwitches: UInt64?
-    /// Page faults that needed no reading.
+    /// Page faults without reads from disk.
     public var minorFaults: UInt64?
-    /// Page faults that did.
+    /// Page faults with reads from disk.
     public var majorFaults: UInt64?
     package var userSeconds: Seconds?
     package var systemSeconds: Seconds?
-    /// Bytes that it read by system calls.
+    /// Bytes that the thread read by system calls.
     public var readBytes: UInt64?
-    /// Bytes that it wrote by system calls.
+    /// Bytes that the thread wrote by system calls.
     public var writtenBytes: UInt64?
-    /// Bytes that a disk was needed for.
+    /// Bytes that were read from disk.
     public var diskReadBytes: UInt64?
-    /// Bytes that are to reach a disk.
+    /// Bytes to be written to disk.
     public var diskWrittenBytes: UInt64?
     package var throttledSeconds: Seconds?
     package var memoryStalledSeconds: Seconds?
     package var diskStalledSeconds: Seconds?
-    /// The most threads of the machine that wanted a processor at a time; `nil` if unknown.
+    /// The maximum number of runnable threads of the machine; `nil` if unknown.
     public var runnableThreads: UInt32?
-    /// How many processors there are; `nil` if unknown.
+    /// The number of CPUs; `nil` if unknown.
     public var processors: UInt32?
-    /// The kernel's functions that the thread was found asleep in most, the first few.
+    /// The kernel functions in which the thread was found asleep most, limited in number.
     public var kernelFunctions: [String]
 
-    /// The thread's processor time in its own code; `nil` if unknown.
+    /// The thread's CPU time in user mode; `nil` if unknown.
     public var userTime: Duration? { userSeconds?.duration }
-    /// The thread's processor time in the kernel; `nil` if unknown.
+    /// The thread's CPU time in the kernel; `nil` if unknown.
     public var systemTime: Duration? { systemSeconds?.duration }
-    /// How long the control group was kept from running by its quota; `nil` if unknown.
+    /// The time for which the control group was throttled by its quota; `nil` if unknown.
     public var throttled: Duration? { throttledSeconds?.duration }
-    /// How long somebody in the control group, or on the machine, waited for memory (PSI); `nil` if unknown.
+    /// The time for which any thread of the control group, or of the machine, waited for memory (PSI); `nil` if
+    /// unknown.
     public var memoryStalled: Duration? { memoryStalledSeconds?.duration }
-    /// The same for a disk.
+    /// The time for which any thread of the control group, or of the machine, waited for a disk (PSI); `nil` if
+    /// unknown.
     public var diskStalled: Duration? { diskStalledSeconds?.duration }
   }
 }
 
 extension ReportMaker {
-  /// `cause` as readers see it.
+  /// Converts `cause` for a report.
   func cause(_ cause: Cause) -> StallReport.Cause {
     StallReport.Cause(
       kind: StallReport.Cause.Kind(rawValue: cause.kind.rawValue),
@@ -135,7 +137,7 @@ extension ReportMaker {
       isLikely: cause.isLikely,
       subjects: cause.parts.reduce(into: []) { subjects, part in
         let (code, text) = subject(part.subject)
-        // A path and the descriptor that it became are the same to a reader.
+        // Subjects with equal texts are combined, such as a path and the descriptor opened from it.
         if let place = subjects.firstIndex(where: { $0.text == text }) {
           subjects[place].share += part.share.fraction
           subjects[place].seconds = Seconds(subjects[place].time + part.share.time)
@@ -169,7 +171,7 @@ extension ReportMaker {
     }
   }
 
-  /// `counts` as readers see them; `nil` where nothing was counted.
+  /// Converts `counts` for a report; `nil` if nothing was counted.
   func counts(_ counts: StallCounts) -> StallReport.Counts? {
     guard !counts.isEmpty else { return nil }
     let thread = counts.thread

@@ -1,8 +1,9 @@
 import CulpritStallRecord
 
-/// Descriptors in words: what a system call was on.
+/// Describes the descriptors of system calls.
 enum DescriptorText {
-  /// "/srv/journal.db", "a socket to 10.0.0.3:5432", "a pipe"; `nil` for what says no more than the call does.
+  /// Returns a description such as "/srv/journal.db", "a socket to 10.0.0.3:5432" or "a pipe"; `nil` if it adds nothing
+  /// to the system call.
   static func of(_ descriptor: Descriptor) -> String? {
     let target = descriptor.target
     if target.hasPrefix("socket:[") { return socket(descriptor) }
@@ -19,7 +20,7 @@ enum DescriptorText {
     return "a socket \(descriptor.isPeersAddress ? "to" : "at") \(address)" + counts(descriptor)
   }
 
-  /// What has come and is not read, and what nobody has taken.
+  /// Returns the numbers of unread and unsent bytes.
   private static func counts(_ descriptor: Descriptor) -> String {
     var parts: [String] = []
     if let unread = descriptor.unreadBytes, unread > 0 {
@@ -31,20 +32,20 @@ enum DescriptorText {
     return parts.isEmpty ? "" : " (\(parts.joined(separator: ", ")))"
   }
 
-  // Of the kernel: include/linux/socket.h.
+  // Address families from the kernel's include/linux/socket.h.
   private static let unix: UInt16 = 1
   private static let internet: UInt16 = 2
   private static let internet6: UInt16 = 10
 
-  /// The address in `bytes`, a `struct sockaddr` (unix(7), ip(7), ipv6(7)); `nil` for one without a name, or of a family that is
-  /// not known.
+  /// Returns the address in `bytes`, a `struct sockaddr` (unix(7), ip(7), ipv6(7)); `nil` for an unnamed address or an
+  /// unknown family.
   static func address(_ bytes: [UInt8]) -> String? {
     guard bytes.count >= 2 else { return nil }
     let family = UInt16(bytes[0]) | UInt16(bytes[1]) << 8
     switch family {
     case unix where bytes.count > 2:
       let isAbstract = bytes[2] == 0
-      // A path ends at a zero byte; an abstract name begins with one.
+      // A path ends with a zero byte; an abstract name starts with one.
       let name = isAbstract ? bytes[3...] : bytes[2...].prefix { $0 != 0 }
       return name.isEmpty ? nil : (isAbstract ? "@" : "") + String(decoding: name, as: UTF8.self)
     case internet where bytes.count >= 8:
@@ -56,13 +57,13 @@ enum DescriptorText {
 
   private static func port(_ bytes: [UInt8]) -> Int { Int(bytes[2]) << 8 | Int(bytes[3]) }
 
-  /// An address of IPv6 as RFC 5952 writes it.
+  /// Formats an IPv6 address as in RFC 5952.
   private static func internet6Text(_ bytes: [UInt8]) -> String {
     if bytes[..<10].allSatisfy({ $0 == 0 }), bytes[10] == 0xff, bytes[11] == 0xff {
       return "::ffff:" + bytes[12...].map(String.init).joined(separator: ".")
     }
     let groups = stride(from: 0, to: 16, by: 2).map { UInt16(bytes[$0]) << 8 | UInt16(bytes[$0 + 1]) }
-    // The longest run of zeros is left out, the first of several; one group alone is not.
+    // The first longest run of at least two zero groups is omitted.
     var best = 0..<0
     var start = 0
     while start < 8 {

@@ -1,6 +1,6 @@
 import CulpritStallRecord
 
-/// What is said of a stall while it lasts, before there is a report: in the style of the report.
+/// The text about an ongoing stall, before there is a report, in the style of reports.
 package struct EventText: Sendable {
   private let source: WatchedSource
   private let threshold, age: Duration
@@ -9,8 +9,8 @@ package struct EventText: Sendable {
   private let process: ObservedProcess?
   private let isHang, hasEnded: Bool
 
-  /// The text about `stall` of `process`, of which no more than that is known. Made when it is asked for: there can be
-  /// thousands of events in a moment.
+  /// Creates the text about `stall` of `process` from its basic properties. The text is formatted on demand, because
+  /// there can be thousands of events at a time.
   package init(_ stall: Stall, of process: ObservedProcess?, isHang: Bool) {
     (source, thread, start) = (stall.source, stall.namingPoolThreads.thread, stall.began)
     (threshold, age) = (stall.threshold, stall.duration)
@@ -30,13 +30,13 @@ package struct EventText: Sendable {
     Self.place(process: process.map { ($0.name, $0.id) }, thread: StallReport.Thread(thread), began: began)
   }
 
-  /// What is stuck, for how long, and what is allowed.
+  /// The source, the age and the threshold.
   package var sentence: String { what }
 
-  /// The same in one line for a log, with its time and process.
+  /// The text as a single log line with time and process.
   package var summary: String { head + what }
 
-  /// The summary of a stall of which no more is to come.
+  /// The final log line of a stall.
   package var endSummary: String {
     let stuck = "\(StallReport.Source(source)) \(hasEnded ? "was" : "has been") stuck"
     return "\(head)\(stuck) for \(Formatting.duration(age)), limit \(Formatting.duration(threshold))"
@@ -47,14 +47,14 @@ package struct EventText: Sendable {
     return "\(began) \(process)"
   }
 
-  /// The same in lines of `width` characters, at least 40, with the place.
+  /// Returns the text with the location of the stall, in lines of `width` characters, at least 40.
   package func text(width: Int) -> String {
     let page = Page(style: StallReport.TextStyle(width: max(40, width)), labelWidth: TextReport.labelWidth)
     return (ReportSection(isHang ? "HANG" : "BEGAN", [what, place]).map(page.lines) ?? []).joined(separator: "\n")
       + "\n"
   }
 
-  /// Where something is stuck, and since when.
+  /// Returns the process, the thread and the start of the stall.
   static func place(
     process: (name: String, id: Int32)?,
     thread: StallReport.Thread,

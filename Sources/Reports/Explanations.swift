@@ -1,7 +1,7 @@
 import CulpritBlame
 
 extension StallReport.Cause.Kind {
-  /// What can be done about a cause of this kind, in two or three sentences; docs/causes.md has them all.
+  /// Advice about a cause of this kind, in two or three sentences. docs/causes.md contains all of them.
   public var explanation: String {
     switch self {
     case .computing:
@@ -67,7 +67,7 @@ extension StallReport.Cause.Kind {
 }
 
 extension StallReport {
-  /// What to do first about `cause`, in one sentence.
+  /// Returns the first step against `cause`, in one sentence.
   func firstStep(_ cause: Cause) -> String {
     switch cause.kind {
     case .computing: "Do less at once: move it to another thread, or divide it and let other work run in between."

@@ -1,8 +1,8 @@
 import CulpritStallRecord
 
-/// Numbers and names as reports print them.
+/// Formats numbers and names for reports.
 enum Formatting {
-  /// "80 %", "<1 %": a share is an estimate, and digits that it does not have would lie.
+  /// Returns a percentage such as "80 %" or "<1 %". Shares are estimates, so decimals would be meaningless.
   static func percent(_ fraction: Double) -> String {
     let rounded = Int((min(1, max(0, fraction)) * 100).rounded())
     if rounded == 0, fraction > 0 { return "<1 %" }
@@ -10,12 +10,12 @@ enum Formatting {
     return "\(rounded) %"
   }
 
-  /// "61–91 %".
+  /// Returns an interval such as "61–91 %".
   static func interval(_ low: Double, _ high: Double) -> String {
     "\(Int((low * 100).rounded(.down)))–\(Int((high * 100).rounded(.up))) %"
   }
 
-  /// "4.01 s", "250 ms", "820 µs": three digits are enough for a stall.
+  /// Returns a duration with three significant digits, such as "4.01 s", "250 ms" or "820 µs".
   static func duration(_ duration: Duration) -> String {
     let seconds = duration.inSeconds
     if seconds >= 360_000 { return "\(Int(min(seconds / 86_400, 1e9))) d" }
@@ -26,7 +26,7 @@ enum Formatting {
     return "\(Int((seconds * 1_000_000).rounded())) µs"
   }
 
-  /// `number` with so many digits after the point.
+  /// Returns `number` with `decimals` digits after the point.
   static func fixed(_ number: Double, decimals: Int) -> String {
     let scale = (0..<decimals).reduce(1) { value, _ in value * 10 }
     let scaled = Int((number * Double(scale)).rounded())
@@ -34,13 +34,12 @@ enum Formatting {
     return "\(scaled / scale)." + String(repeating: "0", count: decimals - fraction.count) + fraction
   }
 
-  /// `text` filled up with spaces to `width` characters, on the left.
+  /// Returns `text` padded on the left to `width` characters.
   static func right(_ text: String, _ width: Int) -> String {
     String(repeating: " ", count: max(0, width - text.count)) + text
   }
 
-  /// `text` cut to `width` characters; what is missing is in the middle, because both ends of a name tell something. It is `gap` that
-  /// stands there.
+  /// Shortens `text` to `width` characters. `gap` replaces the middle, because both ends of a name are informative.
   static func fitted(_ text: String, _ width: Int, gap: String = "…") -> String {
     guard text.count > width else { return text }
     guard width > gap.count + 3 else { return String(text.prefix(max(0, width))) }
@@ -48,7 +47,7 @@ enum Formatting {
     return text.prefix(head) + gap + text.suffix(width - gap.count - head)
   }
 
-  /// A bar of at most `width` characters, in eighths of a character.
+  /// Returns a bar of at most `width` characters, in eighths of a character.
   static func bar(_ fraction: Double, width: Int) -> String {
     let eighths = Int((min(1, max(0, fraction)) * Double(width * 8)).rounded())
     let partial = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8]
@@ -56,11 +55,11 @@ enum Formatting {
     return bar + String(repeating: " ", count: width - bar.count)
   }
 
-  /// What stays with the number before it.
+  /// Units that stay on one line with their number.
   private static let units: Set<Substring> = ["%", "s", "ms", "µs", "d", "h", "min"]
 
-  /// `text` broken at spaces into lines of at most `width` characters; a longer word has a line of its own. A unit stays with
-  /// its number.
+  /// Wraps `text` at spaces into lines of at most `width` characters. A longer word gets its own line. A unit stays
+  /// with its number.
   static func wrapped(_ text: String, _ width: Int) -> [String] {
     var lines: [String] = []
     var line = ""
@@ -83,8 +82,8 @@ enum Formatting {
     return line.isEmpty ? lines : lines + [line]
   }
 
-  /// Where a function is, in short: "Catalog.swift:24", or the module when the line is not known; whether it has been inlined;
-  /// and whether it awaits there what was called. Empty where its name says that already.
+  /// Returns the short location of a function, as in "Catalog.swift:24", or its module if the line is unknown; whether
+  /// it was inlined; and whether it awaits its callee. Empty if the name contains the location.
   static func origin(_ function: StallReport.Function) -> String {
     [place(function), function.isInlined ? "inlined" : "", function.isAwaiting ? "awaits" : ""].filter { !$0.isEmpty }
       .joined(separator: ", ")
@@ -96,29 +95,29 @@ enum Formatting {
     if let location = function.location { return unlessNamed("\(printable(location.fileName)):\(location.line)") }
     guard !function.moduleName.isEmpty else { return "no module" }
     guard !function.isAddress(name) else { return "" }
-    // Where it has no name, its address is what it can be found by.
+    // A function without a name is identified by its address.
     if function.noName != nil { return function.name }
     return unlessNamed(printable(function.moduleName))
   }
 
-  /// The name of a function and where it is: "load() (Catalog.swift:24)".
+  /// Returns the name and the location of a function, as in "load() (Catalog.swift:24)".
   ///
   /// - Parameters:
   ///   - function: The function.
-  ///   - gap: What is between the two.
-  /// - Returns: The name alone, where it says both.
+  ///   - gap: The text between name and location.
+  /// - Returns: The name and the location; only the name if it contains the location.
   static func placed(_ function: StallReport.Function, gap: String = " ") -> String {
     let origin = origin(function)
     return origin.isEmpty ? function.displayName : "\(function.displayName)\(gap)(\(origin))"
   }
 
-  /// " (text)", to be put behind something; empty where `text` is.
+  /// Returns " (text)"; empty if `text` is empty.
   static func inBrackets(_ text: String) -> String { text.isEmpty ? "" : " (\(text))" }
 
-  /// The most modules that are named where functions are summed up.
+  /// Maximum number of modules named in a summary of functions.
   private static let modulesMax = 3
 
-  /// "… 52 frames: swift-nio, libdispatch.so": functions that are not told one by one, by the packages and modules that they are from.
+  /// Returns a summary of functions by package and module, as in "… 52 frames: swift-nio, libdispatch.so".
   static func between(_ functions: some Collection<StallReport.Function>, _ noun: String = "frame") -> String {
     var counts: [String: Int] = [:]
     for function in functions { counts[function.package ?? function.moduleName, default: 0] += 1 }
@@ -129,17 +128,18 @@ enum Formatting {
     return "… \(count(functions.count, noun))\(names.isEmpty ? "" : ": ")\(names.joined(separator: ", "))"
   }
 
-  /// "1 sample", "2 samples".
+  /// Returns the number with its noun, as in "1 sample" or "2 samples".
   static func count(_ number: Int, _ noun: String) -> String { "\(number) \(noun)\(number == 1 ? "" : "s")" }
 }
 
 extension StallReport.Function {
-  /// Where the function is, as reports have it: "Catalog.swift:24, inlined"; empty where its name says that already.
+  /// The location of the function in the format of reports, as in "Catalog.swift:24, inlined"; empty if the name
+  /// contains it.
   package var origin: String { Formatting.origin(self) }
 }
 
-/// `text` broken at spaces into lines of at most `width` characters, as reports do it; a longer word has a line of its own.
+/// Wraps `text` like reports do, at spaces into lines of at most `width` characters. A longer word gets its own line.
 package func divided(_ text: String, _ width: Int) -> [String] { Formatting.wrapped(text, width) }
 
-/// `duration` as reports print it: "5.01 s", "250 ms".
+/// Formats `duration` like reports do, as in "5.01 s" or "250 ms".
 package func readable(_ duration: Duration) -> String { Formatting.duration(duration) }

@@ -1,15 +1,15 @@
 import CulpritBlame
 import CulpritStallRecord
 
-/// What the functions of one report are called, so that no two of them read alike.
+/// Assigns unambiguous names to the functions of a report.
 ///
-/// A closure is "closure in load()" as long as it is the only one of its function in the report: its number counts the
-/// closures of a function from the top, which no reader does, and its line stands beside it. Where two functions would
-/// read alike, their modules are told, or what else tells them apart: library, file, line, or the types of overloads.
+/// A closure is "closure in load()" if it is the only one of its function in the report. Its number, which counts the
+/// closures of a function, is otherwise omitted because the line number is more useful. Functions with equal names are
+/// distinguished by module, library, file, line, or parameter types.
 struct FunctionNames {
   private var names: [FunctionIdentity: String] = [:]
 
-  /// The names of the functions of `frames`.
+  /// Creates names for the functions of `frames`.
   init(_ frames: some Sequence<ResolvedFrame>) {
     var known: Set<FunctionIdentity> = []
     var functions: [(identity: FunctionIdentity, frame: ResolvedFrame)] = []
@@ -33,7 +33,7 @@ struct FunctionNames {
     }
   }
 
-  /// The names of the functions of a report.
+  /// Creates names for the functions of a report.
   init(_ blame: Blame, _ others: [ThreadGroup]) {
     func frames(_ nodes: [CallNode]) -> [ResolvedFrame] { nodes.flatMap { [$0.frame] + frames($0.children) } }
     let claims =
@@ -44,10 +44,10 @@ struct FunctionNames {
     self.init(frames(blame.tree) + blame.lastStack + held + claims.map(\.frame) + others.flatMap(\.frames))
   }
 
-  /// What `frame` is called.
+  /// Returns the name of `frame`.
   func name(_ frame: ResolvedFrame) -> String { printable(names[FunctionIdentity(frame)] ?? frame.shownName) }
 
-  /// How frames that read alike are told apart: by the first of several ways that tells any.
+  /// Returns the first qualification that distinguishes frames with equal names.
   private static func qualification(of frames: [ResolvedFrame]) -> (ResolvedFrame) -> String {
     let ways: [(ResolvedFrame) -> String] = [
       { frame in frame.swiftModule.map { qualified(frame.shownName, by: $0) } ?? frame.shownName },
@@ -67,7 +67,7 @@ struct FunctionNames {
     return best.element
   }
 
-  /// What `frame` is called with the types of its parameters, where its name has them.
+  /// Returns the name of `frame` with parameter types, if they are known.
   private static func typed(_ frame: ResolvedFrame, withResult: Bool = false) -> String {
     ParameterTypes(frame)?.added(to: frame.shownName, withResult: withResult) ?? frame.shownName
   }
@@ -76,7 +76,8 @@ struct FunctionNames {
     location.file.split(separator: "/").last ?? location.file[...]
   }
 
-  /// "Store.load()" as "Orders.Store.load()", "closure #1 in Store.load()" as "closure #1 in Orders.Store.load()".
+  /// Adds the module to a name: "Store.load()" becomes "Orders.Store.load()", "closure #1 in Store.load()" becomes
+  /// "closure #1 in Orders.Store.load()".
   private static func qualified(_ name: String, by module: String) -> String {
     var parts = FunctionName.split(name)
     let last = parts.removeLast()
@@ -84,7 +85,7 @@ struct FunctionNames {
     return FunctionName.fitted((parts + [joined]).joined(separator: " in "))
   }
 
-  /// "closure #2 in load()" as "closure in load()".
+  /// Removes closure numbers: "closure #2 in load()" becomes "closure in load()".
   private static func withoutNumbers(_ name: String) -> String {
     guard name.utf8.contains(UInt8(ascii: "#")) else { return name }
     return FunctionName.split(name)
@@ -99,6 +100,6 @@ struct FunctionNames {
 }
 
 extension ResolvedFrame {
-  /// The name to print, or words where there is nothing to be seen of it.
+  /// The name to print. An invisible name is replaced by words.
   fileprivate var shownName: String { visible(displayName) }
 }

@@ -1,13 +1,13 @@
 import CulpritStallRecord
 
-/// The last stacks of a stall as text. Stacks that follow each other and are the same are told once.
+/// The last stacks of a stall as text. Consecutive equal stacks are combined.
 package struct LastStacksText: Sendable {
   private let stacks: [StallReport.TimedStack]
 
-  /// The text of `stacks`, which are in order of time.
+  /// Creates the text of `stacks`, which must be in order of time.
   package init(_ stacks: [StallReport.TimedStack]) { self.stacks = stacks }
 
-  /// The text in lines of at most `width` characters.
+  /// Returns the text in lines of at most `width` characters.
   package func text(width: Int = 100) -> String {
     var lines = ["LAST      \(Formatting.count(stacks.count, "stack"))"]
     var index = 0

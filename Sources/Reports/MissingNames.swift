@@ -1,12 +1,12 @@
 import CulpritBlame
 import CulpritStallRecord
 
-/// What a report says of names that it lacks: why, and once what is to be done about it.
+/// The notes of a report about missing function names and their remedy.
 struct MissingNames {
-  /// A note for each reason and module, and one that tells how to get the names.
+  /// A note for each reason and module, and a note with the remedy.
   let notes: [String]
 
-  /// The names that `tree` lacks, of a process that had `modules`.
+  /// Creates notes for the missing names in `tree`, for a process with `modules`.
   init(_ tree: [CallNode], _ modules: [Module]) {
     var found: Set<String> = []
     var wanted: Set<String> = []
@@ -22,7 +22,7 @@ struct MissingNames {
     notes = found.sorted() + Self.help(modules.filter { wanted.contains($0.path) && !$0.buildID.isEmpty })
   }
 
-  /// More build-ids than these are in `culprit info --modules`.
+  /// Maximum number of build IDs in a note. `culprit info --modules` lists all.
   private static let modulesMax = 4
 
   private static func help(_ modules: [Module]) -> [String] {
@@ -37,7 +37,7 @@ struct MissingNames {
 }
 
 extension MissingNameReason {
-  /// Whether there may be another file that has the name.
+  /// Whether another file might contain the name.
   fileprivate var isOfAnotherFile: Bool {
     switch self {
     case .unreadableFile, .changedFile, .unverifiable, .noSymbols: true

@@ -1,13 +1,13 @@
 import CulpritStallRecord
 
-/// The types of a function's parameters, which tell overloads apart: from the name with everything that the demangler prints.
+/// The types of a function's parameters, which distinguish overloads. Parsed from the full demangled name.
 struct ParameterTypes {
-  /// What is in the brackets behind the name, each with its label where it has one, without modules and outer types.
+  /// The parameter list without parentheses, with labels, and without modules and outer types.
   private let parameters: String
-  /// What the function returns; empty where that is not told.
+  /// The result type; empty if unknown.
   private let result: String
 
-  /// The types of the function that `frame` is in; `nil` where its name does not have them, or is that of several functions.
+  /// Creates the types of the function of `frame`; `nil` if its name lacks them or belongs to several functions.
   init?(_ frame: ResolvedFrame) {
     guard !frame.isMerged, let full = frame.sourceFunction ?? frame.fullName,
       let function = FunctionName.split(full).last, let list = Self.list(in: function)
@@ -17,7 +17,8 @@ struct ParameterTypes {
     result = rest.firstRange(of: " -> ").map { Self.short(rest[$0.upperBound...]) } ?? ""
   }
 
-  /// `name` with the types in the place of its labels: "encode(_:forKey:)" as "encode(_: Int, forKey: Key)", "find" as "find(int)".
+  /// Replaces the labels in `name` with the types: "encode(_:forKey:)" becomes "encode(_: Int, forKey: Key)", "find"
+  /// becomes "find(int)".
   func added(to name: String, withResult: Bool = false) -> String {
     var parts = FunctionName.split(name)
     let last = parts.removeLast()
@@ -26,7 +27,8 @@ struct ParameterTypes {
     return FunctionName.fitted((parts + [typed]).joined(separator: " in "))
   }
 
-  /// Where the parameters of `function` are: in the first brackets right behind a name, and not inside of others.
+  /// Returns the range of the parameters of `function`: the first parentheses that directly follow a name and are not
+  /// nested.
   private static func list(in function: String) -> Range<String.Index>? {
     var depth = 0
     var previous: Character = " "
@@ -40,11 +42,11 @@ struct ParameterTypes {
         depth += 1
       case "[", "{", "<": depth += 1
       case ")", "]", "}": depth -= 1
-      // No bracket in "->".
+      // "->" contains no bracket.
       case ">" where previous != "-": depth -= 1
       default: break
       }
-      // The name of an operator, for one.
+      // Brackets are unbalanced, for example in the name of an operator.
       guard depth >= 0 else { return nil }
       if depth == 0, let begin { return begin..<index }
       previous = character
@@ -52,6 +54,7 @@ struct ParameterTypes {
     return nil
   }
 
-  /// "Swift.Array<Foundation.Data>" as "Array<Data>", "std::string const&" as "string const&".
+  /// Removes modules and outer types: "Swift.Array<Foundation.Data>" becomes "Array<Data>", "std::string const&"
+  /// becomes "string const&".
   private static func short(_ types: Substring) -> String { String(types.replacing(/\w+(?:\.|::)(?=[\w(])/, with: "")) }
 }

@@ -1,10 +1,11 @@
 import CulpritBlame
 import CulpritStallRecord
 
-// What files and the observer know by numbers, as reports have it: words that stay the same when code is renamed.
+// Converts numeric codes of files and the observer to the strings of reports, which must not change when code is
+// renamed.
 
 extension StallReport.Source {
-  /// `source` as reports have it.
+  /// Converts `source` for a report.
   package init(_ source: WatchedSource) { self.init(kind: Kind(source.kind), name: source.name) }
 }
 
@@ -13,7 +14,7 @@ extension StallReport.Source.Kind {
 }
 
 extension WatchedSource {
-  /// Whether it is watched by probes, or looked at from time to time: the work may have begun before.
+  /// Whether the source is watched by probes or periodic checks. Its work might have begun before the first one.
   var isProbed: Bool {
     switch kind {
     case .queue, .pool, .executor, .pinged, .job: true
@@ -76,9 +77,9 @@ extension StallReport.Note.Kind {
     case .unwatched: self = .unwatched
     case .overlap: self = .overlap
     case .fileLock: self = .fileLock
-    // Told with the evidence.
+    // Part of the evidence.
     case .spared: self = StallReport.Note.Kind(rawValue: "spared")
-    // Its numbers are in the report's group.
+    // Part of the report's group.
     case .count: self = StallReport.Note.Kind(rawValue: "count")
     case .sharedLabel: self = .sharedLabel
     case .unknown(let number): self = StallReport.Note.Kind(rawValue: "kind\(number)")
@@ -87,7 +88,7 @@ extension StallReport.Note.Kind {
 }
 
 extension StallReport.Reason {
-  /// Why there is no stack; `nil` when there is one.
+  /// Creates the reason for a missing stack; `nil` if there is a stack.
   init?(_ outcome: CaptureOutcome) {
     let code: String
     switch outcome {
@@ -107,7 +108,7 @@ extension StallReport.Reason {
     self.init(code: code, text: outcome.explanation)
   }
 
-  /// Why callers are missing; `nil` when none are.
+  /// Creates the reason for missing callers; `nil` if none are missing.
   init?(_ end: StackEnd) {
     let code: String
     switch end {

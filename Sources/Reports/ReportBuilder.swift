@@ -1,24 +1,24 @@
 import CulpritBlame
 import CulpritStallRecord
 
-/// Makes reports of what was recorded: the one way to do so, of stalls that go on, that are over, and of saved files.
+/// Creates the reports of ongoing stalls, ended stalls and saved files.
 ///
-/// It resolves, blames and names; what a reader sees is decided here, and texts and exports only print it.
+/// Symbolizes, blames and names functions. All content of a report is determined here; texts and exports only print it.
 package struct ReportBuilder {
   let recording: Recording
-  /// What counts as the application's own code.
+  /// The rules for the application's own code.
   package let rules: OwnershipRules
-  /// Names a frame; the innermost function first where calls were inlined.
+  /// Symbolizes a frame. Returns the innermost function first if calls were inlined.
   package let resolve: (StackFrame) -> [ResolvedFrame]
   let architecture: String
 
-  /// Makes reports of what is in `recording`.
+  /// Creates a builder for the stalls in `recording`.
   ///
   /// - Parameters:
-  ///   - recording: What was observed.
-  ///   - rules: What counts as the application's own code.
-  ///   - architecture: The architecture where the recording has none: for the names of system calls.
-  ///   - resolve: Names a frame; the innermost function first where calls were inlined.
+  ///   - recording: The recording.
+  ///   - rules: The rules for the application's own code.
+  ///   - architecture: The architecture if the recording contains none. It determines the names of system calls.
+  ///   - resolve: Symbolizes a frame. Returns the innermost function first if calls were inlined.
   package init(
     _ recording: Recording,
     rules: OwnershipRules = OwnershipRules(),
@@ -31,7 +31,7 @@ package struct ReportBuilder {
     self.architecture = recording.process?.architecture ?? architecture
   }
 
-  /// Who is to blame for `stall`.
+  /// Returns the analysis of `stall`.
   package func blame(for stall: Stall) -> Blame {
     Blame(
       stall: stall.namingPoolThreads,
@@ -42,12 +42,12 @@ package struct ReportBuilder {
     )
   }
 
-  /// The report of a stall.
+  /// Creates the report of a stall.
   ///
   /// - Parameters:
-  ///   - stall: One of the recording's.
-  ///   - blame: Who is to blame, where that is known already.
-  ///   - repeats: How many stalls of the same culprit were counted since the previous report.
+  ///   - stall: A stall of the recording.
+  ///   - blame: The analysis, if it has been computed already.
+  ///   - repeats: The number of stalls with an equal culprit since the previous report.
   /// - Returns: The report.
   package func report(of stall: Stall, blame: Blame? = nil, repeats: Int = 0) -> StallReport {
     let stall = stall.namingPoolThreads
@@ -65,7 +65,7 @@ package struct ReportBuilder {
     return report
   }
 
-  /// The last stacks of `stall`, as many as `count`, in order of time.
+  /// Returns the last `count` stacks of `stall` in order of time.
   package func lastStacks(of stall: Stall, count: Int = 10) -> [StallReport.TimedStack] {
     let stacks = stall.samples.suffix(count)
       .map { sample in
@@ -76,19 +76,19 @@ package struct ReportBuilder {
     return stacks.map { StallReport.TimedStack(ageSeconds: Seconds($0), functions: $1.map(maker.function)) }
   }
 
-  /// Functions as they are in `report`, which this has made: called alike.
+  /// Returns a function that converts frames with the names used in `report`, which must be from this builder.
   package func functions(of report: StallReport) -> (ResolvedFrame) -> StallReport.Function {
     let groups = report.raw.stall.others.map { ThreadGroup.groups(of: $0, stacks: recording.stacks, resolve: resolve) }
     let names = FunctionNames(report.raw.blame, groups ?? [])
     return ReportMaker(rules: rules, architecture: architecture, names: names).function
   }
 
-  /// What a thread was doing, as reports have it.
+  /// Converts a thread's activity for a report.
   package func activity(_ activity: ThreadActivity) -> StallReport.Activity {
     ReportMaker(rules: rules, architecture: architecture, names: FunctionNames([])).activity(activity)
   }
 
-  /// All threads of `all`, whose stacks are the recording's.
+  /// Returns a report of the threads of `all`, whose stacks are in the recording.
   package func threads(of all: AllThreads) -> ThreadsReport {
     let all = all.namingPoolThreads
     let groups = ThreadGroup.groups(of: all, stacks: recording.stacks, resolve: resolve)
@@ -97,7 +97,7 @@ package struct ReportBuilder {
   }
 }
 
-/// Turns what the verdict is made of into what readers get.
+/// Converts a verdict and its evidence to the values of a report.
 struct ReportMaker {
   let rules: OwnershipRules
   let architecture: String
@@ -214,10 +214,10 @@ struct ReportMaker {
     )
   }
 
-  /// `frame` as readers see it.
+  /// Converts `frame` for a report.
   func function(_ frame: ResolvedFrame) -> StallReport.Function {
     let isOwn = CodeOwner.isApplication(frame, rules)
-    // An address in a library tells a reader nothing; in own code it is all that there is.
+    // An address in a library is useless to readers. In application code it is the only identification.
     let isNameless = frame.function == nil && !frame.module.isEmpty && !isOwn
     return StallReport.Function(
       name: printable(frame.displayName),
@@ -337,7 +337,7 @@ struct ReportMaker {
     )
   }
 
-  /// The threads of `all`, put together to `groups`.
+  /// Converts the threads of `all`, grouped in `groups`.
   func threads(_ all: AllThreads, _ groups: [ThreadGroup]) -> ThreadsReport {
     ThreadsReport(
       groups: groups.map { group in
@@ -356,19 +356,20 @@ struct ReportMaker {
 }
 
 extension StallReport.Origin {
-  /// What a report was made from.
+  /// The data from which a report was made.
   package struct Made: Sendable {
-    /// What was observed.
+    /// The recording.
     package var recording: Recording
     /// The stall.
     package var stall: Stall
-    /// Who is to blame.
+    /// The analysis of the stall.
     package var blame: Blame
   }
 }
 
 extension StallReport {
-  /// What the report was made from, for exports of raw samples. Not to be asked for of a report that was decoded.
+  /// The data from which the report was made, for exports of raw samples. Must not be used for a decoded report, which
+  /// has none.
   package var raw: Origin.Made {
     guard let made = origin.made else { preconditionFailure("a report that was decoded has no recording") }
     return made

@@ -1,13 +1,13 @@
 import CulpritStallRecord
 
 extension StallReport {
-  /// The report as flat pairs for a structured logger, to search and count by.
+  /// The report as flat key-value pairs for a structured logger.
   ///
   ///     logger.error("\(report.headline)", metadata: report.metadata.mapValues { "\($0)" })
   ///
-  /// Names are OpenTelemetry's where it has one (`code.function.name`, `code.file.path`, `code.line.number`,
-  /// `process.pid`, `thread.id`, `thread.name`, `process.executable.path`, `host.name`); others begin with `culprit.`. A pair is
-  /// left out where its value is not known. Of a value of more than 1,000 characters the middle is left out.
+  /// Keys are OpenTelemetry's where they exist (`code.function.name`, `code.file.path`, `code.line.number`,
+  /// `process.pid`, `thread.id`, `thread.name`, `process.executable.path`, `host.name`); others start with `culprit.`.
+  /// Unknown values are omitted. Values longer than 1,000 characters are shortened in the middle.
   public var metadata: [String: String] {
     var pairs = [
       "culprit.stall.id": id,
@@ -62,13 +62,14 @@ extension StallReport {
     return pairs.mapValues { Formatting.fitted($0, Self.longestValue) }
   }
 
-  /// The notes about other work of the same thread or task, or with the same label, that was stuck at the same time.
+  /// Notes about simultaneous stalls of the same thread or task, or with the same label.
   var overlaps: [Note] { notes.filter { $0.kind == .overlap } + notes.filter { $0.kind == .sharedLabel } }
 
-  /// Longer ones are refused by what stores logs, or cost it more than they tell: names of generic functions have no limit.
+  /// Maximum length of a value. Log stores reject longer ones or handle them inefficiently, and names of generic
+  /// functions can have any length.
   private static let longestValue = 1000
 
-  /// The report in one line: the source, how long it was stuck, and who is to blame.
+  /// The report in one line: the source, the duration, and the culprit.
   public var headline: String {
     let stuck = "\(source) was stuck for \(isLowerBound ? "at least " : "")\(Formatting.duration(duration))"
     switch verdict {
@@ -82,23 +83,24 @@ extension StallReport {
     }
   }
 
-  /// The function and line of `place`, where the work was suspended, and those of its caller.
+  /// Returns the function and line of `place`, where the work was suspended, and of its caller.
   func suspension(_ place: Finding) -> String {
     Self.placed(place.function) + (callers.first.map { ", called by \(Self.placed($0.function))" } ?? "")
   }
 
-  /// The name of `function`, and its line if that is known.
+  /// Returns the name of `function`, and its line if it is known.
   private static func placed(_ function: Function) -> String {
     function.displayName + (function.location.map { " (\(printable($0.fileName)):\($0.line))" } ?? "")
   }
 
-  /// The report as JSON (RFC 8259) in one line, in the form that docs/report-json.md describes and docs/report-1.schema.json is the
-  /// schema of. Needs no Foundation; its `JSONDecoder`, or any other decoder, makes the report of it again.
+  /// Returns the report as JSON (RFC 8259) in one line. docs/internals/report-json.md describes the format, and
+  /// docs/internals/report-1.schema.json is its schema. Foundation is not needed. `JSONDecoder`, or any other decoder, recreates
+  /// the report.
   ///
-  /// - Throws: `EncodingError` for a share that is no number, which no stall leads to.
+  /// - Throws: `EncodingError` for a share that is not a number, which no stall produces.
   public func json() throws -> String { try encodedJSON(self) }
 
-  /// The report in one line for a log, with its time and process: the headline, and why.
+  /// The report as a single log line: time, process, headline and cause.
   public var summary: String {
     let process = process.map { "\(abridged($0.name))[\($0.id)] " } ?? ""
     let cause = causes.first.map { "; \(CauseText.whatAndShare($0))" }

@@ -1,15 +1,15 @@
 import CulpritStallRecord
 
-/// One of several values, encoded as a string in JSON. A newer version may have more values.
+/// A value that JSON represents as a string. Newer versions can have more values.
 public protocol ReportCode: RawRepresentable, Hashable, Sendable, Codable, CustomStringConvertible
 where RawValue == String {}
 
 extension ReportCode {
-  /// The word as it is in JSON.
+  /// The string used in JSON.
   public var description: String { rawValue }
 }
 
-/// A duration as JSON has it: a number of seconds. Whole nanoseconds, so that it survives being encoded.
+/// A duration that JSON represents as a number of seconds. Rounded to nanoseconds, so that encoding preserves it.
 package struct Seconds: Hashable, Sendable, Codable, Comparable {
   package var duration: Duration
 
@@ -21,7 +21,7 @@ package struct Seconds: Hashable, Sendable, Codable, Comparable {
     guard seconds >= 0, seconds < 1e10 else {
       throw DecodingError.dataCorruptedError(in: container, debugDescription: "\(seconds) is no number of seconds")
     }
-    // No duration is longer than 64 bits of nanoseconds.
+    // Limits the duration to 64 bits of nanoseconds.
     duration = .nanoseconds(Int64((min(seconds, 9_223_372_036) * 1e9).rounded()))
   }
 
@@ -34,15 +34,15 @@ package struct Seconds: Hashable, Sendable, Codable, Comparable {
 }
 
 extension StallReport {
-  /// A moment, in UTC. In JSON as RFC 3339 has it, with nanoseconds.
+  /// A UTC time. In JSON it is an RFC 3339 string with nanoseconds.
   public struct Timestamp: Hashable, Sendable, Codable, Comparable, CustomStringConvertible {
-    /// Nanoseconds since 1970-01-01T00:00:00Z, leap seconds left out as usual.
+    /// Nanoseconds since 1970-01-01T00:00:00Z, without leap seconds.
     public var nanosecondsSince1970: UInt64
 
-    /// The moment `nanosecondsSince1970` after the beginning of 1970.
+    /// Creates a time.
     public init(nanosecondsSince1970: UInt64) { self.nanosecondsSince1970 = nanosecondsSince1970 }
 
-    /// Decodes a moment as RFC 3339 has it.
+    /// Decodes an RFC 3339 string.
     public init(from decoder: any Decoder) throws {
       let container = try decoder.singleValueContainer()
       let text = try container.decode(String.self)
@@ -53,7 +53,7 @@ extension StallReport {
       nanosecondsSince1970 = time.nanosecondsSince1970
     }
 
-    /// Encodes the moment as RFC 3339 has it, with nanoseconds.
+    /// Encodes the time as an RFC 3339 string with nanoseconds.
     public func encode(to encoder: any Encoder) throws {
       var container = encoder.singleValueContainer()
       try container.encode(WallTime(nanosecondsSince1970: nanosecondsSince1970).text(decimals: 9))
@@ -64,41 +64,42 @@ extension StallReport {
       left.nanosecondsSince1970 < right.nanosecondsSince1970
     }
 
-    /// The time to the millisecond, `2026-11-20T10:23:51.204Z`.
+    /// The time with milliseconds, as in `2026-11-20T10:23:51.204Z`.
     public var description: String { WallTime(nanosecondsSince1970: nanosecondsSince1970).description }
   }
 
   /// A function on a stack.
   public struct Function: Hashable, Sendable, Codable {
-    /// The name: short and readable, at most 100 characters, and the same in every report.
+    /// The short, readable name, at most 100 characters. Identical in every report.
     public var name: String
-    /// The name to print: unique in the report, as far as anything that is known tells functions apart. A closure has its number, and
-    /// a namesake its module, its file or its types, only beside another one. Functions of a library that have no name share one.
+    /// The name to print, which is unique in the report as far as functions can be distinguished. The number of a
+    /// closure, or the module, file or types of a function, are included only if the report contains a function of the
+    /// same name. Unnamed functions of a library share one name.
     public var displayName: String
-    /// The name with everything that the demangler prints; `nil` when there is none.
+    /// The full demangled name; `nil` if there is none.
     public var fullName: String?
-    /// The name in the symbol table; `nil` when it has none.
+    /// The symbol name; `nil` if there is none.
     public var symbol: String?
-    /// The path of the module, empty when the address is in none.
+    /// The path of the module; empty if no module contains the address.
     public var module: String
-    /// The package of the function, where it is a dependency; `nil` otherwise.
+    /// The package of a dependency's function; `nil` for other functions.
     public var package: String?
-    /// The place in the source; `nil` if unknown.
+    /// The source location; `nil` if unknown.
     public var location: Location?
-    /// Whether it is own code of the application.
+    /// Whether the function is the application's own code.
     public var isOwn: Bool
-    /// Whether the compiler inlined it into its caller, the next function of the stack.
+    /// Whether the compiler inlined the function into its caller, the next function of the stack.
     public var isInlined: Bool
-    /// Whether it is an async function that is not on the thread's stack: it goes on at this place when what it awaits is done.
+    /// Whether the function is an async function that is not on the thread's stack and resumes at this location.
     public var isAwaiting: Bool {
       get { awaits ?? false }
       set { awaits = newValue ? true : nil }
     }
-    /// Left out where it does not: earlier versions have no such key.
+    /// `nil` instead of `false`, so that the key is omitted as in earlier versions.
     package var awaits: Bool?
     /// The address.
     public var address: Address
-    /// Why there is no name; `nil` when there is one.
+    /// The reason for a missing name; `nil` if there is a name.
     public var noName: String?
 
     enum CodingKeys: String, CodingKey {
@@ -113,22 +114,22 @@ extension StallReport {
       return String(module[module.index(after: slash)...])
     }
 
-    /// Whether `name` is an address in the function's module, so that it says where the function is: "libc.so.6+0x10d030".
+    /// Whether `name` is an address in the function's module, as in "libc.so.6+0x10d030", which contains the location.
     package func isAddress(_ name: String) -> Bool { name.hasPrefix("\(printable(moduleName))+0x") }
   }
 
-  /// A place in source code.
+  /// A location in source code.
   public struct Location: Hashable, Sendable, Codable, CustomStringConvertible {
-    /// The file's path as the compiler recorded it.
+    /// The path of the file as recorded by the compiler.
     public var file: String
     /// The line, from 1.
     public var line: Int
-    /// The column, from 1; 0 when it is not known.
+    /// The column, from 1; 0 if unknown.
     public var column: Int
 
     /// The last component of ``file``.
     public var fileName: String { file.split(separator: "/").last.map(String.init) ?? file }
-    /// The place as compilers print it, without the column.
+    /// The location in the format of compiler messages, without the column.
     public var description: String { "\(file):\(line)" }
   }
 
@@ -143,7 +144,7 @@ extension StallReport {
     public struct Kind: ReportCode {
       /// The value as a string, as in JSON.
       public var rawValue: String
-      /// The value with this string, known or not.
+      /// Creates the value with this string, known or not.
       public init(rawValue: String) { self.rawValue = rawValue }
       /// An address in the module's file.
       public static let file = Kind(rawValue: "file")
@@ -154,23 +155,23 @@ extension StallReport {
 
   /// A stack.
   public struct Stack: Hashable, Sendable, Codable {
-    /// The functions, the innermost first.
+    /// The functions, innermost first.
     public var functions: [Function]
-    /// Why callers are missing at its end; `nil` when it is complete.
+    /// The reason why outermost callers are missing; `nil` if the stack is complete.
     public var missingCallers: Reason?
   }
 
-  /// A stack and the age of the work when it was taken.
+  /// A stack and the age of the work when it was captured.
   public struct TimedStack: Hashable, Sendable, Codable {
     package var ageSeconds: Seconds
-    /// The functions, the innermost first; none when there is no stack.
+    /// The functions, innermost first; empty if there is no stack.
     public var functions: [Function]
 
     /// The age of the work.
     public var age: Duration { ageSeconds.duration }
   }
 
-  /// Why something is missing: a code for programs and a sentence for people.
+  /// The reason for missing data: a code for programs and a sentence for people.
   public struct Reason: Hashable, Sendable, Codable, CustomStringConvertible {
     /// A code for programs, such as `noAnswer`.
     public var code: String
@@ -181,31 +182,31 @@ extension StallReport {
     public var description: String { text }
   }
 
-  /// How a thread spent its time: on a processor, ready without one, and the rest waiting for something else.
+  /// A thread's use of its time: on a CPU, ready to run without a CPU, and waiting for the rest.
   public struct ProcessorUse: Hashable, Sendable, Codable {
-    /// The part of the time on a processor, from 0 to 1.
+    /// The share of time on a CPU, from 0 to 1.
     public var share: Double
-    /// The part in which it was ready to run without a processor; `nil` where the kernel does not tell.
+    /// The share of time ready to run without a CPU; `nil` if the kernel does not count it.
     public var delay: Double?
   }
 
-  /// How often a thread was found waiting for something other than a processor.
+  /// How often a thread was found waiting for anything other than a CPU.
   public struct Waiting: Hashable, Sendable, Codable {
-    /// How many samples found it waiting.
+    /// The number of samples in which the thread waited.
     public var samples: Int
-    /// How many samples tell either way.
+    /// The number of samples with a known state.
     public var of: Int
-    /// The system call in which most of them found it; `nil` if none.
+    /// The system call in most of the waiting samples; `nil` if there was none.
     public var systemCall: String?
-    /// What that system call was on, as the kernel tells it: "/srv/journal.db", "a socket to 10.0.0.3:5432"; `nil` if nothing, or
-    /// where it is not known.
+    /// The object of the system call, as in "/srv/journal.db" or "a socket to 10.0.0.3:5432"; `nil` if there is none or
+    /// it is unknown.
     public var target: String?
-    /// How many of them found that no thread ran the task, which was at an `await`.
+    /// The number of samples in which the task was suspended at an `await`.
     public var suspended: Int {
       get { suspendedSamples ?? 0 }
       set { suspendedSamples = newValue == 0 ? nil : newValue }
     }
-    /// Left out where there are none: earlier versions have no such key.
+    /// `nil` instead of 0, so that the key is omitted as in earlier versions.
     package var suspendedSamples: Int?
 
     enum CodingKeys: String, CodingKey {
@@ -214,54 +215,54 @@ extension StallReport {
     }
   }
 
-  /// What a task did of a stall in which no thread ran it; the rest it was run.
+  /// The time of a stall in which no thread ran the task.
   public struct TaskTimes: Hashable, Sendable, Codable {
     package var suspendedSeconds: Seconds
     package var readySeconds: Seconds
 
-    /// It was at an `await`.
+    /// The time suspended at an `await`.
     public var suspended: Duration { suspendedSeconds.duration }
-    /// It was ready, and waited for a thread: the stacks of that time are those of what ran meanwhile.
+    /// The time ready to run, waiting for a thread. The stacks of this time are those of the work that ran meanwhile.
     public var ready: Duration { readySeconds.duration }
   }
 
-  /// What a thread was doing when it was sampled.
+  /// The activity of a sampled thread.
   public struct Activity: Hashable, Sendable, Codable {
-    /// What it was doing.
+    /// The kind of activity.
     public var kind: Kind
-    /// The system call in which it was blocked; `nil` if none, or if it is not known.
+    /// The system call in which the thread was blocked; `nil` if there is none or it is unknown.
     public var systemCall: String?
 
-    /// Kinds of activity. A newer version may have more.
+    /// Kinds of activity. Newer versions can have more.
     public struct Kind: ReportCode {
       /// The value as a string, as in JSON.
       public var rawValue: String
-      /// The value with this string, known or not.
+      /// Creates the value with this string, known or not.
       public init(rawValue: String) { self.rawValue = rawValue }
-      /// On a processor, or waiting for one.
+      /// On a CPU, or ready to run.
       public static let computing = Kind(rawValue: "computing")
       /// Blocked in a system call.
       public static let inSystemCall = Kind(rawValue: "inSystemCall")
       /// Blocked in a system call that the kernel restarted after the process had been stopped.
       public static let inRestartedCall = Kind(rawValue: "inRestartedCall")
-      /// Blocked outside a system call: in a page fault, for one.
+      /// Blocked outside a system call, for example in a page fault.
       public static let blocked = Kind(rawValue: "blocked")
-      /// No thread: the task was at an `await`.
+      /// Without a thread: the task was suspended at an `await`.
       public static let suspended = Kind(rawValue: "suspended")
-      /// No thread: the task was ready to run.
+      /// Without a thread: the task was ready to run.
       public static let enqueued = Kind(rawValue: "enqueued")
-      /// Not known: the kernel did not tell.
+      /// Unknown, because the kernel did not provide the state.
       public static let unknown = Kind(rawValue: "unknown")
     }
   }
 }
 
 extension StallReport.Source {
-  /// Kinds of sources. A newer version may have more.
+  /// Kinds of sources. Newer versions can have more.
   public struct Kind: ReportCode {
     /// The value as a string, as in JSON.
     public var rawValue: String
-    /// The value with this string, known or not.
+    /// Creates the value with this string, known or not.
     public init(rawValue: String) { self.rawValue = rawValue }
     /// The turns of an event loop.
     public static let loop = Kind(SourceKind.loop)
@@ -269,20 +270,20 @@ extension StallReport.Source {
     public static let runLoop = Kind(SourceKind.runLoop)
     /// A critical section.
     public static let section = Kind(SourceKind.section)
-    /// A dispatch queue, by probes.
+    /// A dispatch queue, watched by probes.
     public static let queue = Kind(SourceKind.queue)
-    /// The threads of Swift concurrency, by probes.
+    /// The threads of Swift concurrency, watched by probes.
     public static let pool = Kind(SourceKind.pool)
-    /// An executor of Swift concurrency, by probes.
+    /// An executor of Swift concurrency, watched by probes.
     public static let executor = Kind(SourceKind.executor)
-    /// An event loop of any library, by probes.
+    /// An event loop of any library, watched by probes.
     public static let probedLoop = Kind(SourceKind.pinged)
-    /// A phase of the process: its launch, or its shutdown.
+    /// A phase of the process: its launch or shutdown.
     public static let phase = Kind(SourceKind.phase)
-    /// What one of Swift concurrency's threads runs without a pause.
+    /// A job that a Swift concurrency thread runs without suspension.
     public static let job = Kind(SourceKind.job)
 
-    /// The kind in words.
+    /// The description of the kind.
     public var description: String {
       switch self {
       case .loop, .probedLoop: "event loop"
@@ -300,16 +301,16 @@ extension StallReport.Source {
 }
 
 extension StallReport {
-  /// What a report was made from. All are equal: it is no part of a report's value.
+  /// The data from which a report was made. All values are equal, because the data is not part of the report's value.
   package struct Origin: Hashable, Sendable {
-    /// Recording, stall and blame; `nil` after decoding.
+    /// The recording, the stall and the analysis; `nil` after decoding.
     package var made: Made?
 
     package static func == (left: Origin, right: Origin) -> Bool { true }
     package func hash(into hasher: inout Hasher) {}
   }
 
-  /// The length of a line. All are equal.
+  /// The line width of descriptions. All values are equal.
   package struct Width: Hashable, Sendable {
     package var characters = 100
 

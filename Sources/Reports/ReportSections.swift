@@ -1,40 +1,41 @@
 import CulpritBlame
 import CulpritStallRecord
 
-/// What a report says in words, part by part: the same in a terminal and on a page.
+/// The sections of a report, which terminal output and pages share.
 ///
-/// First the answer, then what it rests on. Stacks and trees are not among it: each form shows them in its own way.
+/// The answer comes first, then the evidence. Stacks and trees are not included; each output format shows them
+/// differently.
 package struct ReportSections: Sendable {
   let report: StallReport
-  /// Whether all that is known is told, also what a reader of the answer does not need.
+  /// Whether to include details that the answer does not need.
   let isFull: Bool
-  /// Whether it is told what to do about every cause that matters, in more than a sentence.
+  /// Whether to include advice for all relevant causes instead of the first step.
   let explains: Bool
 
-  /// The most contenders that are shown.
+  /// Maximum number of contenders.
   private static let contenders = 4
-  /// Who has less than this part of a stall is no contender.
+  /// Minimum share of the stall for contenders and wait chains.
   private static let worthTelling = 0.01
-  /// The most callers of the culprit, and parts of its time, that are named in the verdict; the tree has all.
+  /// Maximum numbers of the culprit's callers and parts named in the verdict. The tree contains all.
   private static let callers = 3
   private static let parts = 3
-  /// The most chains of threads that wait for each other that are shown.
+  /// Maximum number of wait chains.
   private static let chains = 2
-  /// The most other stalls of the same thread that are shown.
+  /// Maximum number of simultaneous stalls of the same thread.
   private static let overlaps = 4
-  /// The most characters of what the application says in a note: it may be some sentences.
+  /// Maximum number of characters of an application's note.
   private static let noteCharacters = 400
-  /// The most labels that are shown.
+  /// Maximum number of labels.
   private static let labels = 5
 
-  /// The words of `report`.
+  /// Creates the sections of `report`.
   package init(_ report: StallReport, isFull: Bool = false, explains: Bool = false) {
     self.report = report
     self.isFull = isFull
     self.explains = explains
   }
 
-  /// What stalled, for how long, and where.
+  /// The source, the duration and the location of the stall.
   package var heading: ReportSection? {
     let time = Formatting.duration(report.duration)
     let threshold = Formatting.duration(report.threshold)
@@ -49,7 +50,7 @@ package struct ReportSections: Sendable {
     return ReportSection("STALL", [what, place] + (group.map { [$0] } ?? []))
   }
 
-  /// The stalls that the report stands for.
+  /// The stalls that the report represents.
   private var group: String? {
     guard let group = report.group else { return nil }
     let isSuspended = report.samples.last?.activity.kind == .suspended
@@ -62,14 +63,14 @@ package struct ReportSections: Sendable {
       + "\(isSuspended ? "suspended" : "stuck") \(place); \(group.unrecordedCount) are counted here and not recorded"
   }
 
-  /// Where the culprit is, as the verdict has it behind the name; `nil` where it has nothing of it.
+  /// The location of the culprit in the verdict; `nil` if the verdict contains none.
   package var culpritPlace: String? {
     culprit.map { place($0.function) }.flatMap { $0.isEmpty ? nil : $0 }
   }
 
   private var culprit: StallReport.Finding? { report.verdict == .noStacks ? nil : report.culprit }
 
-  /// Who is to blame, and what shows it.
+  /// The culprit and its evidence.
   package var verdict: ReportSection? {
     guard let culprit else {
       let isUnknown = report.verdict == .noStacks || report.suspendedIn != nil
@@ -90,18 +91,18 @@ package struct ReportSections: Sendable {
     )
   }
 
-  /// Why the work did not go on.
+  /// The causes of the stall.
   package var causes: ReportSection? { report.causes.isEmpty ? nil : ReportSection("WHY", CauseText.lines(report)) }
 
-  /// What to do: the first step, or more where that is asked for.
+  /// The first step, or the complete advice if requested.
   package var advice: ReportSection? {
-    // Nobody leaves a deadlock, whatever took more of the time so far.
+    // A deadlock is permanent, even if another cause has taken more time so far.
     guard let first = report.causes.first(where: { $0.kind == .deadlock }) ?? report.causes.first else { return nil }
     guard explains else { return first.kind == .unknown ? nil : ReportSection("NEXT", [report.firstStep(first)]) }
     return ReportSection("ADVICE", CauseText.toExplain(report).map(\.kind.explanation))
   }
 
-  /// Who held what the work waited for: a section for each chain of threads that is shown.
+  /// The owners of awaited locks, with a section for each wait chain.
   package var waitChains: [ReportSection] {
     let worth = report.waitChains.filter { $0.share >= Self.worthTelling }
     var sections = worth.prefix(Self.chains)
@@ -116,17 +117,17 @@ package struct ReportSections: Sendable {
 
   var isPool: Bool { report.source.kind == .pool }
 
-  /// Whether the samples are threads of a pool, each seen once, instead of moments.
+  /// Whether the samples are threads of a pool, each captured once.
   var isSweep: Bool { isPool && report.workers.isEmpty }
 
-  /// What shares are parts of.
+  /// The whole to which shares refer.
   private var whole: String {
     guard isPool else { return "the stall" }
     return isSweep
       ? "the occupied threads of the pool" : "the time of \(Formatting.count(report.workers.count, "pool thread"))"
   }
 
-  /// What comes before a culprit that only divides its time between others.
+  /// Returns the introduction of a culprit that merely divides its time among others.
   private func divided() -> String {
     let shown = report.parts.prefix(Self.parts).map { "\($0.function.displayName) \(Formatting.percent($0.share))" }
     guard let last = shown.last, shown.count > 1 else { return "" }
@@ -134,7 +135,7 @@ package struct ReportSections: Sendable {
     return "divided between \(shown.dropLast().joined(separator: ", ")) and \(last)\(rest), all called by "
   }
 
-  /// Why nobody alone is to blame.
+  /// The reason why no single function is to blame.
   package var nobody: String {
     if report.verdict == .noStacks {
       return "no stack was captured" + Formatting.inBrackets(report.verdictReason ?? "")
@@ -155,19 +156,19 @@ package struct ReportSections: Sendable {
     return text
   }
 
-  /// What the samples show of a task that was suspended in `place`.
+  /// Returns the evidence for a task that was suspended in `place`.
   private func suspensionEvidence(_ place: StallReport.Finding) -> String {
     "no function on the stack does the work; a queue, a callback or another library does; "
       + "\(place.sampleCount) of \(Formatting.count(report.evidence.stackCount, "sample"))"
   }
 
-  /// What the culprit was doing: its own code and what it called.
+  /// Returns the culprit's activity: self time and callees.
   private func callees(_ culprit: StallReport.Finding) -> String {
     var parts: [String] = []
     let whole = culprit.time.inSeconds
     func part(_ time: Duration) -> Double { whole > 0 ? time.inSeconds / whole : 0 }
     if part(report.ownTime) >= 0.005 { parts.append("its own code \(Formatting.percent(part(report.ownTime)))") }
-    // Functions of a library may have one name.
+    // Unnamed functions of a library share a name.
     var times: [(name: String, time: Duration)] = []
     for callee in report.callees {
       if let place = times.firstIndex(where: { $0.name == callee.function.displayName }) {
@@ -184,7 +185,7 @@ package struct ReportSections: Sendable {
     return parts.isEmpty ? "" : "of that: " + parts.joined(separator: ", ")
   }
 
-  /// The function of a package that took the culprit's time.
+  /// Returns the function of a package that took the culprit's time.
   private func spentIn(_ culprit: StallReport.Finding) -> String {
     guard let taken = report.spentIn, culprit.time > .zero else { return "" }
     let part = Formatting.percent(taken.time.inSeconds / culprit.time.inSeconds)
@@ -193,7 +194,7 @@ package struct ReportSections: Sendable {
     return "spent in: \(taken.function.displayName)\(package) \(part)\(origin)"
   }
 
-  /// The application's functions that called the culprit, and what each has of its time.
+  /// Returns the application functions that called the culprit, with their shares of its time.
   private func callers(_ culprit: StallReport.Finding) -> String {
     let whole = culprit.time.inSeconds
     let shown = report.callers.prefix(Self.callers).filter { $0.time.inSeconds >= 0.005 * whole }
@@ -206,7 +207,7 @@ package struct ReportSections: Sendable {
     return "called from: " + text(shown).joined(separator: ", ") + rest + outer
   }
 
-  /// The application's other functions that have a share.
+  /// The other application functions with a relevant share.
   package var contenders: ReportSection? {
     let worth = report.contenders.filter { $0.share >= Self.worthTelling }
     let shown = worth.prefix(Self.contenders)
@@ -219,7 +220,7 @@ package struct ReportSections: Sendable {
     return ReportSection("ALSO", texts)
   }
 
-  /// Which function held which stretch of the stall.
+  /// The phases of the stall.
   package var timeline: ReportSection? {
     let texts = report.timeline.map { stretch in
       let time = "\(Formatting.duration(stretch.begin)) to \(Formatting.duration(stretch.end))"
@@ -238,7 +239,7 @@ package struct ReportSections: Sendable {
     return "\(count) waited at a time\(oldest)"
   }
 
-  /// What the queue did, what the application says of the work and of itself, and what else was going on.
+  /// The queue, the application's labels and notes, and other activity.
   package var circumstances: [ReportSection] {
     [queue, task, labels, activities, context, overlaps, processorTime].compactMap { $0 }
   }
@@ -292,7 +293,7 @@ package struct ReportSections: Sendable {
     )
   }
 
-  /// What `note` says: all of it only where all that is known is told.
+  /// Returns the text of `note`, shortened unless the report is full.
   func told(_ note: StallReport.Note) -> String {
     abridged(note.text, limit: isFull ? .max : Self.noteCharacters)
   }
@@ -318,14 +319,14 @@ package struct ReportSections: Sendable {
     return ReportSection("OVERLAP", texts)
   }
 
-  /// What was noted last is of the longest time.
+  /// The last note covers the longest time.
   private var processorTime: ReportSection? {
     notes(of: .processorTime).last.flatMap { ReportSection("CPU", [printable($0.text)]) }
   }
 
   func notes(of kind: StallReport.Note.Kind) -> [StallReport.Note] { report.notes.filter { $0.kind == kind } }
 
-  /// Who is to blame on each of several threads; threads with the same culprit together.
+  /// The culprits of several threads, grouped by function.
   package var workers: ReportSection? {
     var groups: [(name: String?, workers: [StallReport.Worker])] = []
     for worker in report.workers {
@@ -353,7 +354,7 @@ package struct ReportSections: Sendable {
     return ReportSection("WORKERS", texts)
   }
 
-  /// What the other threads were doing.
+  /// The activity of the other threads.
   package var otherThreads: ReportSection? {
     guard let others = report.otherThreads, !others.groups.isEmpty else { return nil }
     let texts = ThreadsText(others).summary("when the stall was declared")
@@ -362,7 +363,7 @@ package struct ReportSections: Sendable {
     return section
   }
 
-  /// Where `function` is, in full; empty where its name says it.
+  /// Returns the full location of `function`; empty if its name contains it.
   private func place(_ function: StallReport.Function) -> String {
     let module = function.moduleName.isEmpty ? "no module" : printable(function.moduleName)
     guard let location = function.location else {

@@ -1,26 +1,26 @@
 import CulpritBlame
 import CulpritStallRecord
 
-/// The samples of a stall that found the same functions and the same state, as exports have them.
+/// The samples of a stall with equal functions and states, for exports.
 package struct SampledStack: Hashable, Sendable {
-  /// The names of the functions, the innermost first; none where there is no stack.
+  /// The function names, innermost first; empty if there is no stack.
   package var functions: [String]
-  /// What the thread was doing.
+  /// The activity of the thread.
   package var activity: StallReport.Activity
-  /// The time that the samples stand for.
+  /// The time of the samples.
   package var time: Duration
-  /// How many they are.
+  /// The number of samples.
   package var count: Int
 }
 
 extension ReportBuilder {
-  /// The sampled stacks of `stall`, those first that stand for most of its time. Together they stand for the stall, to the nanosecond,
-  /// but for what was not observed.
+  /// Returns the sampled stacks of `stall`, sorted by descending time. Their times add up to the stall, to the
+  /// nanosecond, except for unobserved time.
   ///
   /// - Parameters:
-  ///   - stall: One of the recording's.
-  ///   - log: Every sample of it, where it has not all of them.
-  ///   - store: Where what is made of the samples goes when there is much of it.
+  ///   - stall: A stall of the recording.
+  ///   - log: All samples, if the stall contains only some of them.
+  ///   - store: Storage for large data.
   /// - Returns: The stacks.
   package func sampledStacks(
     of stall: Stall,
@@ -28,7 +28,7 @@ extension ReportBuilder {
     store: (any OverflowStore)? = nil
   ) -> [SampledStack] {
     struct Key: Hashable {
-      /// Which of the distinct lists of functions.
+      /// The number of the distinct list of functions.
       var functions: Int
       var activity: ThreadActivity
     }
@@ -42,7 +42,7 @@ extension ReportBuilder {
     let profile = StallProfile(stall, stacks, log: log, store: store)
     var groups: [Group] = []
     var known: [Key: Int] = [:]
-    // Several stacks have the same functions, and very many samples the same stack.
+    // Several stacks have equal functions, and very many samples have equal stacks.
     var lists: [[Int]: Int] = [:]
     var listOfStack: [Int: Int] = [:]
     func list(of stack: Int) -> Int {
@@ -66,7 +66,7 @@ extension ReportBuilder {
       }
     }
     let maker = ReportMaker(rules: rules, architecture: architecture, names: FunctionNames([]))
-    // Of equal ones the first that was seen: results are to be repeatable.
+    // Ties are broken by the first occurrence, so that results are reproducible.
     let order = groups.indices.sorted { (groups[$1].nanoseconds, $0) < (groups[$0].nanoseconds, $1) }
     return order.map { place in
       let group = groups[place]

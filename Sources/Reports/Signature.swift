@@ -1,26 +1,26 @@
 import CulpritBlame
 import CulpritStallRecord
 
-/// What tells one problem from another across stalls, builds and hosts: twelve hexadecimal digits.
+/// The signature of a problem: twelve hexadecimal digits that are equal across stalls, builds and hosts.
 ///
-/// It is made of what a new build does not change: the service, the kind of source, the verdict, and the function that is to
-/// blame, by its module and its name. Addresses, lines, the numbers of closures and the versions of libraries are no part of it. Nor
-/// is the cause: the same function may compute on one day and lack a processor on the next. docs/many-stalls.md says how it is
-/// computed, for other programs.
+/// It is computed from properties that a new build does not change: the service, the kind of source, the verdict, and
+/// the module and name of the culprit function. Addresses, lines, closure numbers and library versions are excluded.
+/// The cause is excluded too, because a function might compute on one day and lack a CPU on the next.
+/// docs/internals/many-stalls.md specifies the computation for other programs.
 package enum Signature {
-  /// Goes first: a later way to compute it has another number, and no signature in common with this one.
+  /// The version of the computation, which is hashed first. Signatures of different versions are never equal.
   private static let version = "1"
 
-  /// How many digits one has.
+  /// The number of digits of a signature.
   package static let digitCount = 12
 
-  /// The signature of a stall of `source`.
+  /// Returns the signature of a stall.
   ///
   /// - Parameters:
-  ///   - source: What stalled.
-  ///   - service: The name of its process.
-  ///   - verdict: Whether a function is to blame.
-  ///   - function: The function that is to blame; where none is, the one at the end of the heaviest path.
+  ///   - source: The source that stalled.
+  ///   - service: The name of the process.
+  ///   - verdict: The verdict.
+  ///   - function: The culprit function, or else the function at the end of the heaviest path.
   /// - Returns: Twelve hexadecimal digits.
   static func of(
     _ source: StallReport.Source,
@@ -34,7 +34,7 @@ package enum Signature {
     return hash(parts)
   }
 
-  /// Where the function is defined: its Swift module, else its file, without the version of a library.
+  /// Returns the Swift module of the function, or else its file without a library version.
   private static func module(_ frame: ResolvedFrame) -> String {
     if let module = frame.swiftModule { return module }
     let file = frame.moduleName.split(separator: " ").first ?? ""
@@ -42,11 +42,11 @@ package enum Signature {
     return String(file[..<end.lowerBound])
   }
 
-  /// What it is called; empty where it has no name: its address is another one in the next build.
+  /// Returns the function's name. An unnamed function gets an empty name, because its address changes with the build.
   private static func name(_ frame: ResolvedFrame) -> String { frame.function.map(withoutNumbers) ?? "" }
 
-  /// `name` without what compilers count: "closure #2 in load()" as "closure in load()", `{lambda(int)#1}` as `{lambda(int)}`,
-  /// `main::$_0` as `main::$_`.
+  /// Removes compiler-assigned numbers: "closure #2 in load()" becomes "closure in load()", `{lambda(int)#1}` becomes
+  /// `{lambda(int)}`, `main::$_0` becomes `main::$_`.
   static func withoutNumbers(_ name: String) -> String {
     guard name.utf8.contains(where: { $0 == UInt8(ascii: "#") || $0 == UInt8(ascii: "$") }) else { return name }
     var kept = ""
@@ -66,8 +66,8 @@ package enum Signature {
 
   private static func isDigit(_ character: Character) -> Bool { character.isASCII && character.isNumber }
 
-  /// The upper 48 bits of the FNV-1a hash (64 bits) of `parts` in UTF-8, each with a zero byte behind it: the same in every process,
-  /// which Swift's own hashes are not.
+  /// Returns the upper 48 bits of the 64-bit FNV-1a hash of `parts` in UTF-8, each followed by a zero byte. Unlike
+  /// Swift's hashes, it is equal in every process.
   package static func hash(_ parts: [String]) -> String {
     var hash: UInt64 = 0xcbf2_9ce4_8422_2325
     for part in parts {

@@ -1,131 +1,131 @@
 import CulpritStallRecord
 
-/// Who made watched work stall, and the evidence.
+/// The culprit of a stall, and the evidence.
 ///
-/// A report is a value: it can be compared, encoded as JSON with any encoder (docs/report-json.md has the form) and
-/// printed. ``text(width:)`` and ``metadata`` are made of the value alone, so a decoded report reads the same.
+/// A report is a value: it can be compared, encoded as JSON with any encoder (docs/internals/report-json.md describes the format)
+/// and printed. ``text(width:)`` and ``metadata`` depend only on the value, so a decoded report has the same text.
 public struct StallReport: Hashable, Sendable, Codable, Identifiable {
-  /// The version of the JSON form: a reader of version 1 can read every report of version 1.
+  /// The version of the JSON format. A reader of version 1 can read every report of version 1.
   public static let formatVersion = 1
 
-  /// The version of the JSON form that this report has.
+  /// The JSON format version of this report.
   public var version: Int
-  /// Identifies the stall among those of a host: process id, start of the watch, number of the stall.
+  /// The identifier of the stall, unique on its host: process ID, start of the watch, and number of the stall.
   public var id: String
-  /// Tells the problem from others, and is the same in every stall with the same culprit, on every host and after a new build:
-  /// twelve hexadecimal digits. `nil` in reports of earlier versions.
+  /// The signature of the problem, twelve hexadecimal digits. Equal for all stalls with the same culprit, across hosts
+  /// and builds. `nil` in reports of earlier versions.
   public var signature: String?
-  /// The process; `nil` where a damaged file lost it.
+  /// The process; `nil` if a damaged file lost its record.
   public var process: Process?
   /// The source that stalled.
   public var source: Source
-  /// The stuck thread; its id is 0 where no single thread worked on the source.
+  /// The stalled thread. Its ID is 0 if no single thread worked on the source.
   public var thread: Thread
-  /// When the work item began.
+  /// The start of the work item.
   public var began: Timestamp
   package var thresholdSeconds: Seconds
   package var durationSeconds: Seconds
-  /// Whether ``duration`` is a lower bound: the end was not seen, or the work began before its probe did.
+  /// Whether ``duration`` is a lower bound, because the end was not observed or the work began before its probe.
   public var isLowerBound: Bool
-  /// Whether the end was seen; `false` for a stall that its process did not survive, or that still lasts.
+  /// Whether the end was observed; `false` for an ongoing stall, or if the process did not survive the stall.
   public var hasEnded: Bool
   package var hangSeconds: Seconds?
 
   /// Whether one function is to blame.
   public var verdict: Verdict
-  /// Why there are no stacks, where ``verdict`` is ``Verdict/noStacks``.
+  /// The reason for missing stacks, if ``verdict`` is ``Verdict/noStacks``.
   public var verdictReason: String?
-  /// The function that is to blame; `nil` when no single one is.
+  /// The culprit function; `nil` if no single function is to blame.
   public var culprit: Finding?
-  /// The functions between which the culprit only divides its time, the heaviest first; empty when it works itself.
+  /// The functions among which the culprit merely divides its time, heaviest first; empty if the culprit itself works.
   public var parts: [Finding]
-  /// Where the task was suspended, with its part of the stall; `nil` unless ``verdict`` is ``Verdict/suspended``. ``callers`` has the
-  /// innermost function of the application that awaited it, where that is another one.
+  /// The function in which the task was suspended, with its share of the stall; `nil` unless ``verdict`` is
+  /// ``Verdict/suspended``. If another application function awaited it, ``callers`` contains the innermost one.
   public var suspendedIn: Finding?
-  /// The application's functions that called the culprit, each with its part of the culprit's time, the heaviest first.
+  /// The application functions that called the culprit, with their shares of its time, heaviest first.
   public var callers: [Finding]
-  /// Where ``callers`` is a single function with all of the culprit's time: its callers, the nearest first.
+  /// If ``callers`` is a single function with all of the culprit's time: its callers, nearest first.
   public var outerCallers: [Finding]
-  /// The culprit's callees, the heaviest first.
+  /// The culprit's callees, heaviest first.
   public var callees: [Finding]
   package var ownSeconds: Seconds
-  /// The function of a dependency, or the callback of the application, that took most of the culprit's time.
+  /// The function of a dependency, or the application's callback, that took most of the culprit's time.
   public var spentIn: Finding?
-  /// Where nobody is to blame: the end of the heaviest path.
+  /// If no function is to blame: the function at the end of the heaviest path.
   public var dominant: Finding?
-  /// The application's other functions with a share, the heaviest first: the first few of ``contenderCount``.
+  /// The other application functions with a share, heaviest first; only the first of ``contenderCount``.
   public var contenders: [Finding]
-  /// How many contenders there are.
+  /// The number of contenders.
   public var contenderCount: Int
 
-  /// How the thread spent its time; `nil` if unknown.
+  /// The thread's use of its time; `nil` if unknown.
   public var processorUse: ProcessorUse?
-  /// The threads that worked on the source, where there are several; empty where there is one, or where they are not known.
+  /// The threads that worked on the source, if there are several; empty for one thread or unknown threads.
   public var workers: [Worker] {
     get { severalWorkers ?? [] }
     set { severalWorkers = newValue.isEmpty ? nil : newValue }
   }
-  /// Left out where there are none: earlier versions have no such key.
+  /// `nil` instead of empty, so that the key is omitted as in earlier versions.
   package var severalWorkers: [Worker]?
-  /// The labels that the application gave the work, each with its part of the stall.
+  /// The application's labels of the work, with their shares of the stall.
   public var labels: [Label]
-  /// Whether a queue took up waiting work; `nil` for other sources, or where it is not known.
+  /// Whether a queue took up waiting work; `nil` for other sources or if unknown.
   public var queueProgress: QueueProgress?
-  /// How much work waited in a queue; `nil` for other sources, or where it is not known.
+  /// The work that waited in a queue; `nil` for other sources or if unknown.
   public var waitingWork: WaitingWork?
-  /// How long no thread ran the task that worked; `nil` where one always did.
+  /// The times in which no thread ran the task; `nil` if there are none.
   public var taskTimes: TaskTimes?
-  /// What the work waited for that other threads held, and who that was, those first that took most of the time; empty where it
-  /// waited for nothing of that kind, or it is not known.
+  /// The chains of lock waits with the locks' owners, heaviest first; empty if the work waited for no lock or this is
+  /// unknown.
   public var waitChains: [WaitChain] {
     get { knownWaitChains ?? [] }
     set { knownWaitChains = newValue.isEmpty ? nil : newValue }
   }
-  /// Left out where there are none: earlier versions have no such key.
+  /// `nil` instead of empty, so that the key is omitted as in earlier versions.
   package var knownWaitChains: [WaitChain]?
-  /// Why the work did not go on, the heaviest first: the first is the primary cause, and all shares together make up the stall.
-  /// Empty where there is no sample.
+  /// The causes of the stall, heaviest first. The first one is the primary cause. The shares add up to the stall. Empty
+  /// if there is no sample.
   public var causes: [Cause] {
     get { knownCauses ?? [] }
     set { knownCauses = newValue.isEmpty ? nil : newValue }
   }
-  /// Left out where there are none: earlier versions have no such key.
+  /// `nil` instead of empty, so that the key is omitted as in earlier versions.
   package var knownCauses: [Cause]?
-  /// What the kernel counted while the stall was sampled; `nil` where it was not asked.
+  /// The kernel's counts during the stall; `nil` if they were not read.
   public var counts: Counts?
-  /// Which function held which stretch of the stall, in order of time; empty where one held all of it, or several threads worked.
+  /// The phases of the stall in order of time; empty if there is only one, or if several threads worked.
   public var timeline: [Stretch] {
     get { knownTimeline ?? [] }
     set { knownTimeline = newValue.isEmpty ? nil : newValue }
   }
-  /// Left out where there is none: earlier versions have no such key.
+  /// `nil` instead of empty, so that the key is omitted as in earlier versions.
   package var knownTimeline: [Stretch]?
-  /// The stalls that the report stands for; `nil` where it stands for one. Earlier versions have no such key.
+  /// The stalls that the report represents; `nil` if it represents one. Earlier versions have no such key.
   public var group: Group?
-  /// Notes beside the samples, in order of time.
+  /// Notes about the stall, in order of time.
   public var notes: [Note]
-  /// Every sampled stack, merged; the heaviest first.
+  /// The call tree of all sampled stacks, heaviest first.
   public var tree: [Node]
-  /// The last stack: all that a watchdog with a single sample would have shown.
+  /// The last stack, which is all that a watchdog with a single sample would show.
   public var lastStack: Stack?
-  /// The application's innermost function on ``lastStack``: what such a watchdog would have blamed.
+  /// The innermost application function on ``lastStack``, which such a watchdog would blame.
   public var lastStackBlames: Function?
   /// The samples, in order of time.
   public var samples: [Sample]
-  /// How good the evidence is.
+  /// The quality of the evidence.
   public var evidence: Evidence
-  /// The other threads when the stall was declared; `nil` when they were not captured.
+  /// The other threads when the stall was declared; `nil` if they were not captured.
   public var otherThreads: ThreadsReport?
-  /// What observing the stall cost.
+  /// The cost of observing the stall.
   public var cost: Cost
-  /// How many stalls of the same source and culprit were counted, and not reported, since the previous report.
+  /// The number of stalls with equal source and culprit that were counted but not reported since the previous report.
   public var repeats: Int
-  /// Sentences about functions without names, and what to do about them.
+  /// Sentences about functions without names, and the remedy.
   public var missingNames: [String]
 
-  /// What the report was made from; `nil` after decoding. No part of the value.
+  /// The data from which the report was made; `nil` after decoding. Not part of the value.
   package var origin = Origin()
-  /// The length of a line of ``description``.
+  /// The line width of ``description``.
   package var width = Width()
 
   enum CodingKeys: String, CodingKey {
@@ -142,109 +142,110 @@ public struct StallReport: Hashable, Sendable, Codable, Identifiable {
 
   /// The threshold of the work item.
   public var threshold: Duration { thresholdSeconds.duration }
-  /// How long the work took; how long it was seen to run, when its end was not seen.
+  /// The duration of the work. If its end was not observed, the time for which it was known to run.
   public var duration: Duration { durationSeconds.duration }
-  /// The age at which the stall became a hang; `nil` when it did not.
+  /// The age at which the stall became a hang; `nil` if it did not.
   public var hang: Duration? { hangSeconds?.duration }
-  /// The time that the culprit spent in its own code.
+  /// The culprit's self time.
   public var ownTime: Duration { ownSeconds.duration }
 }
 
 extension StallReport {
-  /// Whether a function is to blame. A newer version may have more.
+  /// Whether a function is to blame. Newer versions can have more values.
   public struct Verdict: ReportCode {
     /// The value as a string, as in JSON.
     public var rawValue: String
-    /// The value with this string, known or not.
+    /// Creates the value with this string, known or not.
     public init(rawValue: String) { self.rawValue = rawValue }
-    /// One function of the application holds at least half of the stall.
+    /// One application function holds at least half of the stall.
     public static let culprit = Verdict(rawValue: "culprit")
-    /// No function of the application does.
+    /// No application function holds half of the stall.
     public static let noSingleCulprit = Verdict(rawValue: "noSingleCulprit")
-    /// No function does: the task was suspended, and its work went on elsewhere, in a callback, on a queue or in another library.
+    /// No function is to blame: the task was suspended while its work continued elsewhere, in a callback, on a queue or
+    /// in another library.
     public static let suspended = Verdict(rawValue: "suspended")
-    /// Not one stack was captured.
+    /// No stack was captured.
     public static let noStacks = Verdict(rawValue: "noStacks")
   }
 
   /// The process of a stall.
   public struct Process: Hashable, Sendable, Codable {
-    /// Its process id.
+    /// The process ID.
     public var id: Int32
-    /// The path of its executable.
+    /// The path of the executable.
     public var executable: String
-    /// The processor architecture, as `uname -m` prints it.
+    /// The CPU architecture, as printed by `uname -m`.
     public var architecture: String
-    /// The version of Culprit that observed it.
+    /// The version of Culprit that observed the process.
     public var observerVersion: String
-    /// When the watchdog was started.
+    /// The start of the watchdog.
     public var watchedSince: Timestamp
-    /// The name of the host, which is the container's where it has one; `nil` if unknown.
+    /// The name of the host; in a container, the container's host name. `nil` if unknown.
     public var host: String?
-    /// The build-id of ``executable``, in hexadecimal digits: which build ran. `nil` if unknown.
+    /// The build ID of ``executable`` in hexadecimal digits, which identifies the build. `nil` if unknown.
     public var buildID: String?
 
     /// The last component of ``executable``.
     public var name: String { executable.split(separator: "/").last.map(String.init) ?? executable }
   }
 
-  /// Something that is watched.
+  /// A watched source.
   public struct Source: Hashable, Sendable, Codable, CustomStringConvertible {
     /// The kind of source.
     public var kind: Kind
-    /// The name that the application gave it.
+    /// The name given by the application.
     public var name: String
 
-    /// A source of `kind` called `name`.
+    /// Creates a source.
     public init(kind: Kind, name: String) {
       self.kind = kind
       self.name = name
     }
 
-    /// The source in a few words, fit for a log: `event loop "http"`. Of a long name the middle is left out.
+    /// A short description for logs: `event loop "http"`. Long names are shortened in the middle.
     public var description: String { "\(kind) \"\(abridged(name))\"" }
   }
 
   /// A thread of the process.
   public struct Thread: Hashable, Sendable, Codable {
-    /// The kernel's id of the thread.
+    /// The kernel's thread ID.
     public var id: Int32
-    /// The thread's name, empty if unknown.
+    /// The name of the thread; empty if unknown.
     public var name: String
   }
 
-  /// A function and how much of the stall it took.
+  /// A function and its share of the stall.
   public struct Finding: Hashable, Sendable, Codable {
-    /// The function, with the address and location of the place in it that took most.
+    /// The function, with the address and location of the heaviest place in it.
     public var function: Function
-    /// The part of the stall, from 0 to 1.
+    /// The share of the stall, from 0 to 1.
     public var share: Double
-    /// The lower end of the interval that holds the true part with 95 % confidence.
+    /// The lower bound of the 95 % confidence interval of the share.
     public var shareLow: Double
-    /// The upper end of this interval.
+    /// The upper bound of the 95 % confidence interval of the share.
     public var shareHigh: Double
     package var seconds: Seconds
-    /// How many samples have the function on their stack.
+    /// The number of samples with the function on their stack.
     public var sampleCount: Int
-    /// How the thread spent that time; `nil` if unknown.
+    /// The thread's use of this time; `nil` if unknown.
     public var processorUse: ProcessorUse?
     /// How often the thread was found waiting; `nil` if unknown.
     public var waiting: Waiting?
 
-    /// The time of the samples that have the function on their stack.
+    /// The time of the samples with the function on their stack.
     public var time: Duration { seconds.duration }
   }
 
-  /// A stretch of the stall that one function held.
+  /// A phase of the stall, dominated by one function.
   public struct Stretch: Hashable, Sendable, Codable {
     package var beginSeconds: Seconds
     package var endSeconds: Seconds
-    /// The function, with its part of the stretch; `nil` where it is none of the application's.
+    /// The function with its share of the phase; `nil` if no application function dominates.
     public var culprit: Finding?
 
-    /// The age of the work at its beginning.
+    /// The age of the work at the start.
     public var begin: Duration { beginSeconds.duration }
-    /// The age of the work at its end.
+    /// The age of the work at the end.
     public var end: Duration { endSeconds.duration }
   }
 
@@ -252,169 +253,170 @@ extension StallReport {
   public struct Worker: Hashable, Sendable, Codable {
     /// The thread.
     public var thread: Thread
-    /// The function that is to blame on this thread, with its part of the thread's time; `nil` when no single one is.
+    /// The culprit function of this thread, with its share of the thread's time; `nil` if no single function is to
+    /// blame.
     public var culprit: Finding?
   }
 
-  /// A function in the merged tree of stacks.
+  /// A function in the call tree.
   public struct Node: Hashable, Sendable, Codable {
     /// The function.
     public var function: Function
-    /// The part of the stall, from 0 to 1.
+    /// The share of the stall, from 0 to 1.
     public var share: Double
     package var seconds: Seconds
     package var selfSeconds: Seconds
-    /// How often the function recurs in a row at most, directly or through others: 1 without recursion.
+    /// The maximum number of consecutive repetitions in recursion, direct or indirect; 1 without recursion.
     public var repetitions: Int
-    /// The callees, the heaviest first.
+    /// The callees, heaviest first.
     public var children: [Node]
 
-    /// The time of the samples that go through this node.
+    /// The inclusive time.
     public var time: Duration { seconds.duration }
-    /// The time of the samples that end here.
+    /// The self time.
     public var selfTime: Duration { selfSeconds.duration }
   }
 
-  /// One sample of the stalled work.
+  /// A sample of the stalled work.
   public struct Sample: Hashable, Sendable, Codable {
     package var ageSeconds: Seconds
-    /// Why there is no stack; `nil` when there is one.
+    /// The reason for a missing stack; `nil` if there is a stack.
     public var noStack: Reason?
-    /// Why the stack lacks its outermost callers; `nil` when it has all.
+    /// The reason why outermost callers are missing; `nil` if the stack is complete.
     public var missingCallers: Reason?
-    /// What the thread was doing.
+    /// The activity of the thread.
     public var activity: Activity
-    /// The label of the work by then; empty when it had none.
+    /// The current label of the work; empty if there is none.
     public var label: String
-    /// The kernel's id of the thread, where several work on the source; `nil`: the report's ``StallReport/thread``.
+    /// The kernel's thread ID if several threads work on the source; `nil` for the report's ``StallReport/thread``.
     public var threadID: Int32?
 
     /// The age of the work item.
     public var age: Duration { ageSeconds.duration }
   }
 
-  /// A label that the application gave the work.
+  /// An application's label of the work.
   public struct Label: Hashable, Sendable, Codable {
     /// The text of the label.
     public var text: String
-    /// The part of the stall for which it held, from 0 to 1.
+    /// The share of the stall with the label, from 0 to 1.
     public var share: Double
     package var seconds: Seconds
-    /// The time for which it held.
+    /// The time with the label.
     public var time: Duration { seconds.duration }
   }
 
   /// Whether a queue took up waiting work during its stall.
   public struct QueueProgress: Hashable, Sendable, Codable {
-    /// Whether the same work waited first in most samples that tell.
+    /// Whether the first waiting item was unchanged in most samples.
     public var stoodStill: Bool
-    /// How many samples support ``stoodStill``.
+    /// The number of samples that support ``stoodStill``.
     public var samples: Int
-    /// How many samples tell either way.
+    /// The number of samples with a known state.
     public var of: Int
   }
 
-  /// How much work waited in a queue during its stall.
+  /// The work that waited in a queue during its stall.
   public struct WaitingWork: Hashable, Sendable, Codable {
-    /// The most that was found waiting at a time, beside the watchdog's probe.
+    /// The maximum number of waiting items, without the watchdog's probe.
     public var count: Int
-    /// Whether there may have been more: so much is counted at most.
+    /// Whether there might have been more, because counting is limited.
     public var isLowerBound: Bool
     package var oldestSeconds: Seconds?
-    /// How long the oldest of it was seen to wait, at least; `nil` where that is not known.
+    /// The longest observed wait of an item; `nil` if unknown.
     public var oldest: Duration? { oldestSeconds?.duration }
   }
 
-  /// Stalls of one source that were late together, of which one report stands for several.
+  /// Simultaneous stalls of one source that share a report.
   public struct Group: Hashable, Sendable, Codable {
-    /// When the first of them began.
+    /// The start of the first stall.
     public var since: Timestamp
-    /// The stalls of the source since then.
+    /// The number of stalls of the source since then.
     public var count: Int
-    /// Of these, the stalls that were suspended or blocked at the same place as the reported stall.
+    /// The number of these stalls that were suspended or blocked at the same place as the reported stall.
     public var atSamePlace: Int
-    /// The stalls that only this report counts: they have no record of their own.
+    /// The number of stalls without a record, which only this report counts.
     public var unrecordedCount: Int
     package var unrecordedSeconds: Seconds
-    /// The time that those took together.
+    /// The total time of the stalls without a record.
     public var unrecordedTime: Duration { unrecordedSeconds.duration }
   }
 
-  /// A note beside the samples.
+  /// A note about a stall.
   public struct Note: Hashable, Sendable, Codable {
     /// The kind of note.
     public var kind: Kind
-    /// The subject in a few words; may be empty.
+    /// The subject in a few words; can be empty.
     public var title: String
-    /// The note; may be empty.
+    /// The text of the note; can be empty.
     public var text: String
     package var seconds: Seconds
-    /// A time that belongs to it; zero where none does.
+    /// The time of the note; zero if it has none.
     public var time: Duration { seconds.duration }
 
-    /// Kinds of notes. A newer version may have more.
+    /// Kinds of notes. Newer versions can have more.
     public struct Kind: ReportCode {
       /// The value as a string, as in JSON.
       public var rawValue: String
-      /// The value with this string, known or not.
+      /// Creates the value with this string, known or not.
       public init(rawValue: String) { self.rawValue = rawValue }
-      /// A context that the application added.
+      /// Context added by the application.
       public static let context = Kind(rawValue: "context")
-      /// An activity that was going on, and for how long.
+      /// A concurrent activity; the time is its duration so far.
       public static let activity = Kind(rawValue: "activity")
       /// A debugger was attached.
       public static let debugger = Kind(rawValue: "debugger")
       /// The stall became a hang.
       public static let hang = Kind(rawValue: "hang")
-      /// Processor time that was used.
+      /// CPU time used.
       public static let processorTime = Kind(rawValue: "processorTime")
-      /// The beginning of the work was not watched.
+      /// The start of the work was not watched.
       public static let unwatched = Kind(rawValue: "unwatched")
-      /// Other work of the same thread or task was stuck at the same time: its source is the title, the id of its report the text.
+      /// Other work of the same thread or task stalled simultaneously. The title is its source, the text its report ID.
       public static let overlap = Kind(rawValue: "overlap")
-      /// The lock of a file was waited for: who had it is the title, the file the text.
+      /// The work waited for a file lock. The title is the lock's owner, the text the file.
       public static let fileLock = Kind(rawValue: "fileLock")
-      /// Other work with the same label was stuck at the same time: its source is the title, the id of its report the text.
+      /// Other work with the same label stalled simultaneously. The title is its source, the text its report ID.
       public static let sharedLabel = Kind(rawValue: "sharedLabel")
     }
   }
 
-  /// How good the evidence is.
+  /// The quality of the evidence.
   public struct Evidence: Hashable, Sendable, Codable {
-    /// The samples with a stack.
+    /// The number of samples with a stack.
     public var stackCount: Int
-    /// The samples without one, and why.
+    /// The numbers of samples without a stack, by reason.
     public var noStack: [Count]
-    /// The stacks that lack their outermost callers, and why.
+    /// The numbers of stacks without outermost callers, by reason.
     public var missingCallers: [Count]
-    /// Of those, the ones counted with a stack near in time that went through the same functions.
+    /// The number of these stacks that were completed from a stack near in time with equal functions.
     public var completedCount: Int
-    /// The stacks whose outermost callers were taken from an earlier stack and still lay at the same places.
+    /// The number of stacks whose outermost callers come from an earlier stack, at the same stack addresses.
     public var joinedCount: Int
-    /// The stacks with async callers that have no name, and are left out.
+    /// The number of stacks with unnamed async callers, which are left out.
     public var unknownCallersCount: Int {
       get { unknownCallers ?? 0 }
       set { unknownCallers = newValue == 0 ? nil : newValue }
     }
-    /// Left out where there are none: earlier versions have no such key.
+    /// `nil` instead of 0, so that the key is omitted as in earlier versions.
     package var unknownCallers: Int?
-    /// Samples that were taken and lost.
+    /// The number of samples that were taken and lost.
     public var lostCount: UInt64
-    /// Samples that were due and not taken, because Culprit's threads had used their processor time.
+    /// The number of samples skipped because Culprit's threads had used up their CPU time.
     public var sparedCount: Int {
       get { spared ?? 0 }
       set { spared = newValue == 0 ? nil : newValue }
     }
-    /// Left out where there are none: earlier versions have no such key.
+    /// `nil` instead of 0, so that the key is omitted as in earlier versions.
     package var spared: Int?
-    /// Samples that are there and were left out, evenly, because there are very many.
+    /// The number of recorded samples that were left out, evenly distributed, because there are very many.
     public var leftOutCount: Int {
       get { leftOut ?? 0 }
       set { leftOut = newValue == 0 ? nil : newValue }
     }
-    /// Left out where there are none: earlier versions have no such key.
+    /// `nil` instead of 0, so that the key is omitted as in earlier versions.
     package var leftOut: Int?
-    /// Whether the file was cut off or damaged.
+    /// Whether the file was truncated or damaged.
     public var isDamaged: Bool
     package var unobservedSeconds: Seconds
     package var gapSeconds: Seconds
@@ -430,35 +432,35 @@ extension StallReport {
 
     /// The part of the stall without samples.
     public var unobserved: Duration { unobservedSeconds.duration }
-    /// Time in which the process could not run (stopped, frozen, suspended); no part of the stall's duration.
+    /// The time in which the process could not run (stopped, frozen, suspended). Not part of the stall's duration.
     public var gap: Duration { gapSeconds.duration }
 
-    /// A reason, and how many samples have it.
+    /// A reason and the number of samples with it.
     public struct Count: Hashable, Sendable, Codable {
       /// The reason.
       public var reason: Reason
-      /// How many samples.
+      /// The number of samples.
       public var count: Int
     }
   }
 
-  /// What observing a stall cost the service.
+  /// The cost of observing a stall for the service.
   public struct Cost: Hashable, Sendable, Codable {
-    /// Stacks that were read from outside: their threads cannot notice.
+    /// The number of stacks read from outside, unnoticed by their threads.
     public var stacksFromOutside: Int
-    /// Stacks that a signal handler copied.
+    /// The number of stacks copied by a signal handler.
     public var stacksBySignal: Int
-    /// Attempts without a stack.
+    /// The number of attempts without a stack.
     public var withoutStack: Int
     package var longestHandlerSeconds: Seconds
     package var handlerSeconds: Seconds
     package var unwindSeconds: Seconds
 
-    /// The longest time that a thread spent in the handler once.
+    /// The longest single time of a thread in the signal handler.
     public var longestHandlerTime: Duration { longestHandlerSeconds.duration }
-    /// The time that threads spent in the handler in all.
+    /// The total time of threads in the signal handler.
     public var handlerTime: Duration { handlerSeconds.duration }
-    /// The time that unwinding took, on a thread of Culprit's own.
+    /// The time for unwinding, on one of Culprit's threads.
     public var unwindTime: Duration { unwindSeconds.duration }
   }
 }

@@ -1,6 +1,6 @@
 import CulpritStallRecord
 
-/// The measures of a page of text.
+/// The layout of a page of text.
 struct Page {
   var style: StallReport.TextStyle
   var labelWidth: Int
@@ -8,10 +8,10 @@ struct Page {
   var textWidth: Int { style.width - labelWidth }
   var indent: String { String(repeating: " ", count: labelWidth) }
 
-  /// What is the answer: its first paragraph is set off as a whole, however many lines it takes.
+  /// Labels of sections with the answer, whose first paragraph is emphasized completely.
   private static let answers: Set<String> = ["CULPRIT", "DEADLOCK"]
 
-  /// The lines of `section`, with its label beside the first one. The label is set off.
+  /// Returns the lines of `section`. The label is on the first line and is emphasized.
   func lines(_ section: ReportSection) -> [String] {
     let isAnswer = Self.answers.contains(section.label)
     return section.paragraphs.enumerated()

@@ -1,24 +1,24 @@
 import CulpritStallRecord
 
-/// A stall's blame report as text, for terminals and logs.
+/// A stall's report as text for terminals and logs.
 ///
-/// First the answer, then what it rests on: how long, who, what the last stack would have said, the merged call tree.
+/// The answer comes first, then the evidence: durations, threads, the last stack, and the call tree.
 struct TextReport: Sendable {
   let report: StallReport
   private(set) var style: StallReport.TextStyle
 
-  /// The most frames of the last stack that are shown.
+  /// Maximum number of frames of the last stack.
   private static let lastStackFrames = 8
   static let labelWidth = 10
 
-  /// The text of `report` in `style`.
+  /// Creates the text of `report` in `style`.
   init(_ report: StallReport, _ style: StallReport.TextStyle = StallReport.TextStyle()) {
     self.report = report
     self.style = style
     self.style.width = max(40, style.width)
   }
 
-  /// The report in lines.
+  /// The complete text.
   var text: String {
     let page = Page(style: style, labelWidth: Self.labelWidth)
     var lines: [String] = []
@@ -52,7 +52,7 @@ struct TextReport: Sendable {
     ReportSections(report, isFull: style.isFull, explains: style.explains)
   }
 
-  /// The last stack, where it says something else than the report; else only where all is wanted.
+  /// Returns the last stack if it contradicts the report, or if the report is full.
   private func lastStack(_ page: Page) -> [String] {
     guard let stack = report.lastStack, style.isFull || differs(report.lastStackBlames) else { return [] }
     let blames = report.lastStackBlames.map { "a watchdog that takes one stack would blame \($0.displayName)" }
@@ -62,7 +62,7 @@ struct TextReport: Sendable {
     func between(_ functions: ArraySlice<StallReport.Function>) -> String {
       margin + style.fitted(Formatting.between(functions), to: page.textWidth - 5)
     }
-    // Own code, and where the stack ends.
+    // Keeps application code and the innermost frame.
     let kept = functions.indices.filter { style.isFull || $0 == 0 || functions[$0].isOwn }
       .prefix(style.isFull ? functions.count : Self.lastStackFrames)
     var next = 0
@@ -83,7 +83,7 @@ struct TextReport: Sendable {
     return lines + [""]
   }
 
-  /// Whether `function`, which the last stack blames, is not the one that is to blame.
+  /// Whether `function`, which the last stack blames, differs from the culprit.
   private func differs(_ function: StallReport.Function?) -> Bool {
     guard let function, let culprit = report.culprit?.function else { return report.culprit != nil || function != nil }
     return function.displayName != culprit.displayName || function.module != culprit.module
@@ -104,7 +104,7 @@ struct TextReport: Sendable {
 }
 
 extension TextReport {
-  /// The answer alone: what stalled, who is to blame, why.
+  /// The answer alone: source, culprit, and cause.
   var ending: String {
     let page = Page(style: style, labelWidth: Self.labelWidth)
     let heading = sections.heading.map { ReportSection("ENDED", $0.paragraphs.map(\.text)) } ?? nil
@@ -121,23 +121,23 @@ extension StallReport: CustomStringConvertible {
   /// The report as text, in lines of the configured width.
   public var description: String { text(width: width.characters) }
 
-  /// The report as text: first the answer, then the evidence.
+  /// Returns the report as text: first the answer, then the evidence.
   ///
   /// - Parameters:
-  ///   - width: The length of a line in characters, at least 40.
-  ///   - explains: Whether it is told what to do about the causes; default: no.
+  ///   - width: The line width in characters, at least 40.
+  ///   - explains: Whether to include advice about the causes; by default, no.
   /// - Returns: The text.
   public func text(width: Int, explains: Bool = false) -> String {
     text(TextStyle(width: width, explains: explains))
   }
 
-  /// The answer alone, in a few lines for a log: what stalled, who is to blame, why. It goes with ``StallEvent``'s text, which
-  /// tells that the stall has begun.
+  /// Returns the answer alone, in a few lines for a log: source, culprit, and cause. It follows the text of
+  /// ``StallEvent``, which reports the start of the stall.
   ///
-  /// - Parameter width: The length of a line in characters, at least 40.
+  /// - Parameter width: The line width in characters, at least 40.
   /// - Returns: The text.
   public func endText(width: Int) -> String { TextReport(self, TextStyle(width: width)).ending }
 
-  /// The report as text in `style`: first the answer, then the evidence.
+  /// Returns the report as text in `style`: first the answer, then the evidence.
   public func text(_ style: TextStyle) -> String { TextReport(self, style).text }
 }

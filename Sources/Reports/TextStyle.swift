@@ -1,20 +1,21 @@
 extension StallReport {
-  /// How a report is written as text.
+  /// The style of a report's text.
   public struct TextStyle: Hashable, Sendable {
-    /// The length of a line in characters, at least 40; default: 100.
+    /// The line width in characters, at least 40; by default 100.
     public var width: Int
-    /// Whether all that is known is written: every function of the tree and of the last stack, and everything that a reader of the
-    /// answer does not need; default: no.
+    /// Whether to include all details: all functions of the tree and of the last stack, and sections that the answer
+    /// does not need. By default, no.
     public var isFull: Bool
-    /// Whether it is told what to do about the causes, in two or three sentences each instead of one for the first; default: no.
+    /// Whether to include advice about all relevant causes, in two or three sentences each, instead of one first step.
+    /// By default, no.
     public var explains: Bool
-    /// Whether only characters of ASCII are used, for a terminal or a log that has no others; default: no. What names have of others
-    /// is written as `\u{e9}`.
+    /// Whether to use only ASCII, for terminals and logs without other characters. Other characters in names are
+    /// written as `\u{e9}`. By default, no.
     public var isASCII: Bool
-    /// Whether a terminal is told to set off the answer and own code by weight and colour; default: no.
+    /// Whether to emphasize the answer and application code with terminal colors. By default, no.
     public var hasColor: Bool
 
-    /// A style; by default that of a log.
+    /// Creates a style. The default is suitable for logs.
     public init(
       width: Int = 100,
       isFull: Bool = false,
@@ -29,33 +30,34 @@ extension StallReport {
       self.hasColor = hasColor
     }
 
-    /// `text` in the characters that are used: spelled before it is laid out, because it may be longer then.
+    /// Returns `text` in the style's characters. Must be called before layout, because the text can become longer.
     func spelled(_ text: String) -> String { isASCII ? text.inASCII : text }
 
-    /// `text` in the characters that are used, cut to `width` of them: the middle is left out.
+    /// Returns `text` in the style's characters, shortened in the middle to `width` characters.
     package func fitted(_ text: String, to width: Int) -> String {
       Formatting.fitted(spelled(text), width, gap: spelled("…"))
     }
   }
 }
 
-/// How a line is set off on a terminal (ECMA-48, "select graphic rendition").
+/// Emphasis on a terminal (ECMA-48, "select graphic rendition").
 package enum Emphasis: String, Sendable {
-  /// What matters most.
+  /// Most important text.
   case strong = "1"
-  /// What matters less.
+  /// Less important text.
   case weak = "2"
-  /// Own code.
+  /// Application code.
   case own = "36"
 
-  /// `text`, set off where `style` says so.
+  /// Returns `text`, emphasized if `style` has colors.
   package func on(_ text: String, _ style: StallReport.TextStyle) -> String {
     style.hasColor && !text.isEmpty ? "\u{1b}[\(rawValue)m\(text)\u{1b}[0m" : text
   }
 }
 
 extension String {
-  /// The text in ASCII. What reports use of other characters is written with as many of it, but for arrows.
+  /// The text in ASCII. The replacements of the characters used by reports are equally long, except for ellipses and
+  /// arrows.
   package var inASCII: String {
     guard !utf8.allSatisfy({ $0 < 0x80 }) else { return self }
     var result = ""

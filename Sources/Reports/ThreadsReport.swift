@@ -1,31 +1,31 @@
-/// The threads of a process at about the same time, in groups that were doing the same.
+/// The threads of a process at about the same time, grouped by activity.
 public struct ThreadsReport: Hashable, Sendable, Codable {
-  /// The groups, the largest first.
+  /// The groups, largest first.
   public var groups: [Group]
-  /// How many threads were not captured for want of time or room.
+  /// The number of threads that were not captured for lack of time or space.
   public var leftOut: Int
-  /// Whether all threads were captured; `false` when the stall ended, or its process was killed, meanwhile.
+  /// Whether all threads were captured; `false` if the stall or its process ended during the capture.
   public var isComplete: Bool
-  /// The length of a line of ``description``.
+  /// The line width of ``description``.
   package var width = StallReport.Width()
 
   enum CodingKeys: String, CodingKey { case groups, leftOut, isComplete }
 
-  /// Threads whose stacks go through the same functions.
+  /// Threads with equal functions on their stacks.
   public struct Group: Hashable, Sendable, Codable {
     /// The threads.
     public var threads: [StallReport.Thread]
-    /// What the threads were doing.
+    /// The activity of the threads.
     public var activity: StallReport.Activity
-    /// The stack of the first of them, innermost first; empty when there is none.
+    /// The stack of the first thread, innermost first; empty if there is none.
     public var functions: [StallReport.Function]
-    /// Why there is no stack; `nil` when there is one.
+    /// The reason for a missing stack; `nil` if there is a stack.
     public var noStack: StallReport.Reason?
-    /// Why callers are missing at its end; `nil` when it is complete.
+    /// The reason why outermost callers are missing; `nil` if the stack is complete.
     public var missingCallers: StallReport.Reason?
   }
 
-  /// How many threads there are.
+  /// The number of threads.
   public var count: Int { groups.reduce(0) { $0 + $1.threads.count } }
 }
 
@@ -33,12 +33,12 @@ extension ThreadsReport: CustomStringConvertible {
   /// The threads as text, in lines of the configured width.
   public var description: String { text(width: width.characters) }
 
-  /// Every group with its whole stack.
+  /// Returns all groups with their complete stacks as text.
   ///
-  /// - Parameter width: The length of a line in characters, at least 40.
+  /// - Parameter width: The line width in characters, at least 40.
   /// - Returns: The text.
   public func text(width: Int) -> String { text(StallReport.TextStyle(width: width)) }
 
-  /// The same in the characters of `style`, and in lines of its width.
+  /// Returns all groups with their complete stacks as text in `style`.
   package func text(_ style: StallReport.TextStyle) -> String { ThreadsText(self).text(style) }
 }

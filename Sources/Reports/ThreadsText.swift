@@ -1,23 +1,23 @@
 import CulpritStallRecord
 
-/// All threads of a process as text: those that were doing the same together, with their stacks.
+/// All threads of a process as text, grouped by activity, with their stacks.
 struct ThreadsText: Sendable {
   private let report: ThreadsReport
 
-  /// The most threads of a group that are named.
+  /// Maximum number of thread names per group.
   private static let namedThreads = 6
-  /// The most groups that a summary has.
+  /// Maximum number of groups in a summary.
   private static let summarizedGroups = 6
-  /// The most functions of the application that a summary names for a group.
+  /// Maximum number of application functions per group in a summary.
   private static let summarizedFunctions = 3
 
-  /// The threads of `report`.
+  /// Creates the text of `report`.
   init(_ report: ThreadsReport) { self.report = report }
 
   private var groups: [ThreadsReport.Group] { report.groups }
   private var count: Int { report.count }
 
-  /// Every group with its whole stack, in the characters of `style` and in lines of its width, but at least 40.
+  /// Returns all groups with their complete stacks in `style`. Lines have at least 40 characters.
   func text(_ style: StallReport.TextStyle) -> String {
     let width = max(40, style.width)
     func wrapped(_ text: String, _ width: Int) -> [String] { Formatting.wrapped(style.spelled(text), width) }
@@ -36,7 +36,7 @@ struct ThreadsText: Sendable {
     return lines.joined(separator: "\n") + "\n"
   }
 
-  /// The groups in short, as paragraphs: for a report on something else.
+  /// Returns a summary of the groups as paragraphs, for a report on a stall.
   func summary(_ when: String) -> [String] {
     var paragraphs = ["\(Formatting.count(count, "other thread")) \(when)\(shortfall)"]
     for group in groups.prefix(Self.summarizedGroups) { paragraphs.append("\(title(group)): \(place(group))") }
@@ -61,7 +61,7 @@ struct ThreadsText: Sendable {
     return text
   }
 
-  /// "3 threads waiting in futex: "worker" 12, "worker" 13 and 1 other".
+  /// Returns a title such as "3 threads waiting in futex: "worker" 12, "worker" 13 and 1 other".
   private func title(_ group: ThreadsReport.Group) -> String {
     let named = group.threads.prefix(Self.namedThreads)
       .map { thread in
@@ -76,7 +76,7 @@ struct ThreadsText: Sendable {
 
   private func doing(_ group: ThreadsReport.Group) -> String { group.activity.text }
 
-  /// Where the threads of a group are: the application's nearest functions, or the outermost one that is known.
+  /// Returns the place of a group: the innermost application functions, or the innermost function if there are none.
   private func place(_ group: ThreadsReport.Group) -> String {
     let own = group.functions.filter(\.isOwn).prefix(Self.summarizedFunctions)
     guard own.isEmpty else {
@@ -97,7 +97,7 @@ struct ThreadsText: Sendable {
 }
 
 extension StallReport.Activity {
-  /// What the thread was doing, in words.
+  /// The description of the activity.
   package var text: String {
     switch (kind, systemCall) {
     case (.computing, _): "computing"

@@ -2,61 +2,62 @@ import CulpritBlame
 import CulpritStallRecord
 
 extension StallReport {
-  /// What the work waited for, who held that, and what that one waited for, to the one who holds everything up.
+  /// A chain of lock waits, from the stalled work to the thread at its root.
   public struct WaitChain: Hashable, Sendable, Codable {
-    /// From what the work waited for outwards; never empty.
+    /// The links, starting with the object for which the work waited; never empty.
     public var links: [WaitLink]
-    /// The part of the stall, from 0 to 1.
+    /// The share of the stall, from 0 to 1.
     public var share: Double
     package var seconds: Seconds
-    /// How many samples found it so.
+    /// The number of samples with this chain.
     public var sampleCount: Int
     /// Whether the last link leads back to a thread of the chain.
     public var isCycle: Bool
-    /// Whether that is a cycle that nobody can leave: each was found twice, and none used a processor in between.
+    /// Whether the cycle is permanent: each thread was found twice in the cycle, without CPU use in between.
     public var isDeadlock: Bool
 
-    /// How much of the stall that was.
+    /// The time of the stall with this chain.
     public var time: Duration { seconds.duration }
   }
 
-  /// A thread that held what another one waited for.
+  /// A thread that held an object for which another one waited.
   public struct WaitLink: Hashable, Sendable, Codable {
-    /// What it held.
+    /// The kind of the object.
     public var kind: Kind
-    /// Where that was in the process.
+    /// The address of the object in the process.
     public var address: UInt64
-    /// The thread.
+    /// The holding thread.
     public var holder: Thread
-    /// Whether the thread had ended: nobody was left to let go.
+    /// Whether the thread had ended, so that no thread could release the object.
     public var hasHolderEnded: Bool
-    /// Whether the thread was seen to hold it but once, or the function that waited has no name that says so.
+    /// Whether the holder was observed only once, or the waiting function's name does not confirm the wait.
     public var isLikely: Bool
-    /// The function that is to blame on that thread, with its part of the time in which it was looked at; `nil` when no single one
-    /// is, or when it was not looked at.
+    /// The culprit function of the holding thread, with its share of the thread's sampled time; `nil` if no single
+    /// function is to blame or the thread was not sampled.
     public var culprit: Finding?
-    /// The thread's last stack of that time.
+    /// The last sampled stack of the thread.
     public var stack: Stack?
 
-    /// Kinds of what is held. A newer version may have more.
+    /// Kinds of held objects. Newer versions can have more.
     public struct Kind: ReportCode {
       /// The value as a string, as in JSON.
       public var rawValue: String
-      /// The value with this string, known or not.
+      /// Creates the value with this string, known or not.
       public init(rawValue: String) { self.rawValue = rawValue }
-      /// A lock whose word has the holder's id: a `Mutex` of Swift's, the initialization of a global (`swift_once`).
+      /// A lock whose word contains the holder's thread ID: Swift's `Mutex`, the initialization of a global
+      /// (`swift_once`).
       public static let lock = Kind(rawValue: "lock")
       /// A `pthread_mutex_t`: an `NSLock`, a `std::mutex`.
       public static let mutex = Kind(rawValue: "mutex")
-      /// A `pthread_rwlock_t`, for writing.
+      /// A `pthread_rwlock_t`, locked for writing.
       public static let readWriteLock = Kind(rawValue: "readWriteLock")
-      /// Nothing: the thread's end is waited for (`pthread_join`).
+      /// No object: the work waited for the thread's end (`pthread_join`).
       public static let threadEnd = Kind(rawValue: "threadEnd")
-      /// A dispatch queue, of which it ran something (`sync`).
+      /// A dispatch queue on which the thread ran work (`sync`).
       public static let queue = Kind(rawValue: "queue")
-      /// A stream of the C library's, a `FILE`: `print` and `printf` have one for what they print.
+      /// A stream of the C library, a `FILE`. `print` and `printf` use one.
       public static let stream = Kind(rawValue: "stream")
-      /// An initialization that it was at: `std::call_once`, a static variable of a C++ function.
+      /// A one-time initialization that the thread ran: `std::call_once`, a static variable of a C++ function.
       public static let initialization = Kind(rawValue: "initialization")
     }
   }
@@ -78,7 +79,7 @@ extension StallReport.WaitLink.Kind {
 }
 
 extension ReportMaker {
-  /// `chain` as readers see it.
+  /// Converts `chain` for a report.
   func waitChain(_ chain: WaitChain) -> StallReport.WaitChain {
     StallReport.WaitChain(
       links: chain.links.map { link in
@@ -101,9 +102,9 @@ extension ReportMaker {
   }
 }
 
-/// Who waited for whom, in words.
+/// Describes wait chains.
 package enum WaitChainText {
-  /// What the work waited for, and how long.
+  /// Returns the object for which the work waited, and the time.
   static func heading(_ chain: StallReport.WaitChain) -> String {
     let time =
       "\(Formatting.duration(chain.time)), \(Formatting.percent(chain.share)) of the stall "
@@ -114,7 +115,7 @@ package enum WaitChainText {
     return "waiting for \(object(first)), \(time)"
   }
 
-  /// Of each link who holds what, and where; the last one holds everything up.
+  /// Returns a line for each link with the holder, the object and the place. The last holder is the root of the chain.
   static func lines(_ chain: StallReport.WaitChain, of thread: StallReport.Thread) -> [String] {
     chain.links.enumerated()
       .map { number, link in
@@ -127,7 +128,7 @@ package enum WaitChainText {
         ? ["a deadlock, unless a wait ends by itself, or another thread lets go of what is waited for"] : [])
   }
 
-  /// What the holder of link `number` waits for itself; `nil` where it holds everything up.
+  /// Returns the object for which the holder of link `number` waits; `nil` for the root of the chain.
   private static func waitsFor(_ number: Int, _ chain: StallReport.WaitChain) -> String? {
     let links = chain.links
     guard links.count > 1 else { return nil }
@@ -137,7 +138,7 @@ package enum WaitChainText {
         ? object(next) : next.kind == .threadEnd ? "the end of another thread" : "another \(noun(next))"
     }
     guard chain.isCycle else { return nil }
-    // The last one has been told before, and with it what it waits for; otherwise it is the work, which waits for what comes first.
+    // A cycle leads either to a holder described above, or to the stalled work, which waits for the first object.
     let known = links.dropLast().firstIndex { $0.holder.id == links[number].holder.id }.map { $0 + 1 } ?? 0
     if known == number { return "it, too" }
     let alike = links.indices.filter { noun(links[$0]) == noun(links[known]) }
@@ -147,7 +148,7 @@ package enum WaitChainText {
 
   private static let ordinals = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "last"]
 
-  /// What others held, beside `shown` of `chains`; empty where there is nothing.
+  /// Returns a summary of all but the first `shown` of `chains`; empty if there are none.
   static func rest(_ chains: [StallReport.WaitChain], shown: Int) -> String {
     let rest = chains.dropFirst(shown)
     let share = rest.reduce(0) { $0 + $1.share }
@@ -155,7 +156,7 @@ package enum WaitChainText {
       ? "" : "and \(Formatting.count(rest.count, "other holder")), \(Formatting.percent(share)) of the stall in all"
   }
 
-  /// The holder that delays `thread`, for a headline; `nil` if the wait is less than half of the stall.
+  /// Returns the holder that delays `thread`, for a headline; `nil` if the wait is less than half of the stall.
   static func headline(_ chains: [StallReport.WaitChain], of thread: StallReport.Thread) -> String? {
     guard let chain = chains.first, chain.share >= 0.5, let last = chain.links.last else { return nil }
     let other = chain.links.first { $0.holder.id != thread.id }
@@ -166,8 +167,8 @@ package enum WaitChainText {
       + "waiting for \(name(holder, beside: thread))\(function)"
   }
 
-  /// The thread that held it, where `stalled` is the one that waits. A new thread has the name of the thread that started it, so
-  /// both can have the same.
+  /// Returns the name of the holding thread. A new thread inherits the name of its creator, so the holder can have the
+  /// same name as the waiting thread `stalled`.
   package static func name(_ link: StallReport.WaitLink, beside stalled: StallReport.Thread) -> String {
     let holder = link.holder
     guard !holder.name.isEmpty else { return "thread \(holder.id)" }
@@ -176,7 +177,7 @@ package enum WaitChainText {
     return isNamesake ? "another thread called \(name) (\(holder.id))" : "thread \(holder.id) \(name)"
   }
 
-  /// Who holds what by link `number`, or why it is not let go.
+  /// Returns the holder and the object of link `number`, or the reason why the object is not released.
   private static func holder(
     _ number: Int,
     _ chain: StallReport.WaitChain,
@@ -184,7 +185,7 @@ package enum WaitChainText {
   ) -> String {
     let link = chain.links[number]
     let thread = name(link, beside: stalled)
-    // What the heading or the line before has named.
+    // The object is named in the heading or in the previous line.
     let isNamed = number > 0 || !chain.isDeadlock || chain.links.count == 1
     let object = isNamed ? "\(number > 0 ? "that" : "the") \(noun(link))" : object(link)
     if chain.isCycle, chain.links.count == 1 { return "\(thread) had \(object) already" }
@@ -199,7 +200,7 @@ package enum WaitChainText {
     return "\(article) \(noun(link))"
   }
 
-  /// What it held.
+  /// Returns the noun for the object of `link`.
   package static func noun(_ link: StallReport.WaitLink) -> String {
     switch link.kind {
     case .lock: "lock"
@@ -213,12 +214,12 @@ package enum WaitChainText {
     }
   }
 
-  /// Where the holder was.
+  /// Returns the place and the activity of the holder.
   package static func doing(_ link: StallReport.WaitLink) -> String {
     if let culprit = link.culprit {
       let function = culprit.function
       let how = ActivityText.of(culprit)
-      // It was seen once.
+      // The holder was captured once.
       if link.kind == .initialization {
         return "seen in \(Formatting.placed(function))"
       }

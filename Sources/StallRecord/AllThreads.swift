@@ -1,22 +1,21 @@
-/// A thread as it was found when all threads of the process were captured.
+/// A thread that was captured together with all threads of the process.
 package struct ThreadSample: Hashable, Sendable {
   /// The thread.
   package var thread: ObservedThread
-  /// The stack, as an index into the stacks that come with it; `nil` when none was captured or it was lost with a damaged
-  /// file.
+  /// The index of the stack in the recording; `nil` if none was captured or a damaged file lost it.
   package var stack: Int?
-  /// How the capture went.
+  /// The result of the capture.
   package var outcome: CaptureOutcome
-  /// The processor time that the thread had used so far, `nil` if unknown.
+  /// The thread's CPU time so far; `nil` if unknown.
   package var cpuTime: Duration?
-  /// What the thread was doing.
+  /// The thread's activity.
   package var activity: ThreadActivity
-  /// The time that the thread spent being observed.
+  /// The time that the thread spent in the signal handler.
   package var handlerTime: Duration
-  /// The time that unwinding took, on another thread.
+  /// The time for unwinding, on another thread.
   package var unwindTime: Duration
 
-  /// A look at `thread`.
+  /// Creates a sample of `thread`.
   package init(
     thread: ObservedThread,
     stack: Int?,
@@ -36,16 +35,16 @@ package struct ThreadSample: Hashable, Sendable {
   }
 }
 
-/// All threads of the process at about the same time, but for those of the watchdog.
+/// All threads of the process except the watchdog's, captured at about the same time.
 package struct AllThreads: Hashable, Sendable {
-  /// The threads, in the order in which the kernel lists them.
+  /// The threads, in the kernel's order.
   package var threads: [ThreadSample]
-  /// Threads that there was no time or no room for.
+  /// The number of threads not captured for lack of time or space.
   package var leftOut: Int
-  /// Whether that was all. `false` when the stall was over, or its process killed, while they were captured.
+  /// Whether the capture was completed; `false` if the stall or its process ended during the capture.
   package var isComplete: Bool
 
-  /// So many `threads`.
+  /// Creates a set of threads.
   package init(threads: [ThreadSample] = [], leftOut: Int = 0, isComplete: Bool = false) {
     self.threads = threads
     self.leftOut = leftOut

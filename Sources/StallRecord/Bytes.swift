@@ -6,7 +6,7 @@ struct ByteWriter {
     withUnsafeBytes(of: number.littleEndian) { bytes.append(contentsOf: $0) }
   }
 
-  /// A length in bytes (16 bits), then the text in UTF-8. Longer text is cut at a character.
+  /// Appends the length in bytes (16 bits) and the UTF-8 text. Longer text is truncated at a character boundary.
   mutating func append(_ text: String) {
     var utf8 = Array(text.utf8)
     if utf8.count > Int(UInt16.max) {
@@ -18,7 +18,7 @@ struct ByteWriter {
     bytes.append(contentsOf: utf8)
   }
 
-  /// A length in bytes (16 bits), then the bytes.
+  /// Appends the length (16 bits) and the bytes. Longer data is truncated.
   mutating func append(bytes more: [UInt8]) {
     let kept = more.prefix(Int(UInt16.max))
     append(UInt16(kept.count))
@@ -26,7 +26,7 @@ struct ByteWriter {
   }
 }
 
-/// Takes little-endian values from a record; `nil` where the record is too short.
+/// Reads little-endian values from a record. Returns `nil` if the record is too short.
 struct ByteReader {
   private let bytes: ArraySlice<UInt8>
   private var position: Int
@@ -59,7 +59,7 @@ struct ByteReader {
     return Array(bytes[position..<position + Int(count)])
   }
 
-  /// A number of texts (16 bits), then each of them.
+  /// Reads a count (16 bits) and that many strings.
   mutating func texts() -> [String]? {
     guard let count = number(UInt16.self) else { return nil }
     var texts: [String] = []
@@ -70,11 +70,11 @@ struct ByteReader {
     return texts
   }
 
-  /// Text that is not valid UTF-8 is repaired, not refused: it names something.
+  /// Reads a string. Invalid UTF-8 is repaired.
   mutating func text() -> String? { data().map { String(decoding: $0, as: UTF8.self) } }
 }
 
-/// CRC-32 as zlib, gzip and PNG use it (ISO 3309; reflected polynomial 0xedb88320).
+/// CRC-32 as used by zlib, gzip and PNG (ISO 3309; reflected polynomial 0xedb88320).
 package enum CRC32 {
   private static let table: [UInt32] = (0..<256)
     .map { byte in
@@ -85,7 +85,7 @@ package enum CRC32 {
     table.withUnsafeBufferPointer { table in
       bytes.withUnsafeBufferPointer { bytes in
         var value = UInt32.max
-        // SAFETY: both buffers are used inside their closures only, and the index is a byte in a table of 256.
+        // SAFETY: both buffers are used only within their closures. The index is a byte, and the table has 256 entries.
         for byte in bytes { value = value >> 8 ^ table[Int(UInt8(truncatingIfNeeded: value) ^ byte)] }
         return ~value
       }

@@ -1,21 +1,21 @@
-/// The descriptor that a blocked thread's system call was on, as the kernel told it.
+/// The descriptor of a blocked thread's system call, as described by the kernel.
 package struct Descriptor: Hashable, Sendable {
-  /// The descriptor's number.
+  /// The descriptor number.
   package var number: Int32
-  /// What `/proc` had for it: a path, `socket:[4711]`, `anon_inode:[eventfd]`.
+  /// The target of the link in `/proc`: a path, `socket:[4711]`, `anon_inode:[eventfd]`.
   package var target: String
-  /// Whether the beginning of the target is missing, because it was too long.
+  /// Whether the start of a long target is missing.
   package var isCut: Bool
-  /// The address of a socket, as in `struct sockaddr`; empty where there is none.
+  /// The address of a socket as a `struct sockaddr`; empty if there is none.
   package var address: [UInt8]
-  /// Whether it is that of whom the socket was connected to, and not its own.
+  /// Whether ``address`` is the peer's address and not the socket's own.
   package var isPeersAddress: Bool
-  /// How many bytes had come and were not read; `nil` if unknown.
+  /// The number of received but unread bytes; `nil` if unknown.
   package var unreadBytes: UInt32?
-  /// How many bytes had been written that nobody had taken; `nil` if unknown.
+  /// The number of written bytes that the peer has not taken; `nil` if unknown.
   package var unsentBytes: UInt32?
 
-  /// What was behind the descriptor `number`.
+  /// Creates the description of the descriptor `number`.
   package init(
     number: Int32,
     target: String,

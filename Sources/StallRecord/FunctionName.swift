@@ -1,15 +1,15 @@
-/// Names of functions as reports print them.
+/// Function names as printed in reports.
 package enum FunctionName {
-  /// The most characters of a name.
+  /// Maximum number of characters of a name.
   package static let charactersMax = 100
 
-  /// What follows the name of one of several functions that the compiler has made one of.
+  /// The suffix of a function that the compiler merged with similar ones.
   package static let mergedSuffix = " or a function like it (merged by the compiler)"
 
-  /// `name` in at most `limit` characters. What is left out is what tells least: the functions between a closure and the
-  /// one that it is in, all labels but the first, the outer types; then the middle.
+  /// Shortens `name` to `limit` characters by omitting the least informative parts: the functions between a closure and
+  /// its outermost function, all labels but the first, the outer types, and finally the middle.
   package static func fitted(_ name: String, to limit: Int = charactersMax) -> String {
-    // Counting characters takes long.
+    // Counting characters is slow.
     guard name.utf8.count > limit, name.count > limit else { return name }
     var parts = split(name)
     if parts.count > 2 { parts = [parts[0], "…", parts[parts.count - 1]] }
@@ -23,7 +23,7 @@ package enum FunctionName {
     return text.prefix(head) + "…" + text.suffix(limit - 1 - head)
   }
 
-  /// `name` cut at every " in " that is in no bracket.
+  /// Splits `name` at each " in " outside of brackets.
   package static func split(_ name: String) -> [String] {
     var parts: [String] = []
     var part = ""
@@ -44,7 +44,7 @@ package enum FunctionName {
     return parts + [part]
   }
 
-  /// "insert(key:value:)" as "insert(key:…)".
+  /// Shortens labels: "insert(key:value:)" becomes "insert(key:…)".
   private static func withoutLabels(_ part: String) -> String {
     guard part.hasSuffix(":)"), let open = part.lastIndex(of: "("),
       let colon = part[open...].firstIndex(of: ":")
@@ -53,12 +53,12 @@ package enum FunctionName {
     return rest.isEmpty ? part : part[...colon] + "…)"
   }
 
-  /// "A.B.C.find(_:)" as "…C.find(_:)", "a::b::c::find" as "…c::find".
+  /// Omits outer types: "A.B.C.find(_:)" becomes "…C.find(_:)", "a::b::c::find" becomes "…c::find".
   private static func withoutOuterTypes(_ part: String) -> String {
     let end = part.firstIndex(of: "(") ?? part.endIndex
     let begin = part[..<end].lastIndex(of: " ").map { part.index(after: $0) } ?? part.startIndex
     let path = part[begin..<end]
-    // "<Type as Trait>::function": what is left would not be a whole.
+    // Rust paths such as "<Type as Trait>::function" cannot be divided.
     guard !path.contains(">") else { return part }
     for separator in ["::", "."] {
       let names = components(of: path, separator)

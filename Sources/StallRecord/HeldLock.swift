@@ -1,37 +1,37 @@
-/// What a blocked thread waited for that another one held, as the words of the lock had it.
+/// An object that a thread waited for and another one held, as read from the object's words.
 package struct HeldLock: Hashable, Sendable {
-  /// What kind of thing it was, by the system call and the words: names may know better.
+  /// The kind of the object according to the system call and the words. Function names can be more precise.
   package enum Kind: Hashable, Sendable {
-    /// A word with the id of who holds it: a `Mutex` of Swift's, `swift_once`.
+    /// A word with the holder's thread ID: Swift's `Mutex`, `swift_once`.
     case word
     /// A `pthread_mutex_t`.
     case mutex
-    /// A `pthread_rwlock_t` that somebody wrote under.
+    /// A `pthread_rwlock_t` locked for writing.
     case readWriteLock
     /// The end of a thread.
     case thread
-    /// A dispatch queue, of which somebody ran something.
+    /// A dispatch queue on which the holder ran work.
     case queue
-    /// A stream of the C library's, a `FILE`.
+    /// A stream of the C library, a `FILE`.
     case stream
-    /// A kind that a newer version wrote, by its number in the file.
+    /// A kind written by a newer version, with its number in the file.
     case unknown(UInt8)
   }
 
-  /// What kind of thing it was.
+  /// The kind of the object.
   package var kind: Kind
-  /// Where it was.
+  /// The address of the object.
   package var address: UInt64
-  /// The kernel's id of the thread that held it.
+  /// The kernel's ID of the holding thread.
   package var holderID: Int32
-  /// The kernel's id of the thread that waited.
+  /// The kernel's ID of the waiting thread.
   package var waiterID: Int32
   /// Whether the holder had ended.
   package var isOrphaned: Bool
-  /// Whether the wait would have ended by itself.
+  /// Whether the wait had a timeout.
   package var isTimed: Bool
 
-  /// What the thread `holderID` held, and the thread `waiterID` waited for.
+  /// Creates an object that the thread `holderID` held and the thread `waiterID` waited for.
   package init(
     kind: Kind,
     address: UInt64,
@@ -63,7 +63,7 @@ extension HeldLock.Kind {
     }
   }
 
-  /// The kind with the number `code` in files.
+  /// Creates the kind with the number `code` in files.
   package init(code: UInt8) {
     switch code {
     case 1: self = .word
@@ -77,18 +77,18 @@ extension HeldLock.Kind {
   }
 }
 
-/// A look at a thread that held what another one waited for.
+/// A sample of a thread that held an object for which another one waited.
 package struct HolderSample: Hashable, Sendable {
-  /// Where that was: ``HeldLock/address``.
+  /// The address of the object (``HeldLock/address``).
   package var address: UInt64
   /// The thread.
   package var thread: ObservedThread
-  /// Whether it still held it when its stack had been taken.
+  /// Whether the thread still held the object after its stack had been captured.
   package var isHeld: Bool
-  /// What was seen of it.
+  /// The sample.
   package var sample: Sample
 
-  /// A look at `thread`, which held what is at `address`.
+  /// Creates a sample of `thread`, which held the object at `address`.
   package init(address: UInt64, thread: ObservedThread, isHeld: Bool, sample: Sample) {
     self.address = address
     self.thread = thread

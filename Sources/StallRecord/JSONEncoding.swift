@@ -1,15 +1,15 @@
-/// `value` as JSON (RFC 8259) in one line, its keys in the order in which it encodes them.
+/// Encodes `value` as JSON (RFC 8259) in one line. The keys are in the order in which the value encodes them.
 ///
-/// The library is linked by services that have no Foundation, whose `JSONEncoder` needs several megabytes.
+/// Services without Foundation link this library. `JSONEncoder` would add several megabytes.
 ///
-/// - Throws: `EncodingError` for a number that JSON has no form for.
+/// - Throws: `EncodingError` for a number that JSON cannot represent.
 package func encodedJSON(_ value: some Encodable) throws -> String {
   let writer = JSONWriter()
   try writer.write(value, at: [])
   return writer.finished()
 }
 
-/// Writes values one after the other, as they are encoded. An array or object ends where something outside of it is written.
+/// Writes values as they are encoded. Writing outside of an array or object closes it.
 private final class JSONWriter {
   private struct Open {
     var isObject: Bool
@@ -19,20 +19,20 @@ private final class JSONWriter {
   private var text = ""
   private var open: [Open] = []
 
-  /// The whole text.
+  /// Closes all arrays and objects and returns the text.
   func finished() -> String {
     close(to: 0)
     return text
   }
 
-  /// Begins an array or object. Returns how many are open then.
+  /// Starts an array or object. Returns the number of open ones.
   func begin(isObject: Bool) -> Int {
     text += isObject ? "{" : "["
     open.append(Open(isObject: isObject))
     return open.count
   }
 
-  /// Gets ready for the next value of the array or object that was the `depth`th to be opened.
+  /// Prepares for the next value of the array or object at `depth`.
   func next(in depth: Int, key: String? = nil) {
     close(to: depth)
     if !open[depth - 1].isEmpty { text += "," }
@@ -40,10 +40,10 @@ private final class JSONWriter {
     if let key { text += quotedJSON(key) + ":" }
   }
 
-  /// Writes what is JSON already.
+  /// Writes text that is already JSON.
   func write(json: String) { text += json }
 
-  /// Writes `value` with all that is in it. What encodes nothing is an object without keys.
+  /// Writes `value` and its content. A value that encodes nothing becomes an empty object.
   func write(_ value: some Encodable, at path: [any CodingKey]) throws {
     let (depth, length) = (open.count, text.utf8.count)
     try value.encode(to: JSONEncoding(writer: self, codingPath: path))
@@ -51,7 +51,7 @@ private final class JSONWriter {
     close(to: depth)
   }
 
-  /// `value` as a number.
+  /// Returns `value` as a JSON number.
   func number(_ value: some BinaryFloatingPoint & CustomStringConvertible, at path: [any CodingKey]) throws -> String {
     guard value.isFinite else {
       throw EncodingError.invalidValue(

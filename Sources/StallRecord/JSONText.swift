@@ -1,53 +1,53 @@
-/// An object of JSON (RFC 8259), written key by key in the order in which they are added. A value that is `nil` is left out.
+/// A JSON object (RFC 8259). Keys are written in the order in which they are added. `nil` values are omitted.
 ///
-/// For what is written row by row: the library's values are `Codable`, which takes an encoder of somebody else's.
+/// For output written row by row, which needs no `Encoder`.
 package struct JSONObject: Sendable {
   private var members: [String] = []
 
-  /// An object without keys.
+  /// Creates an object without keys.
   package init() {}
 
   /// The object in one line.
   package var text: String { "{" + members.joined(separator: ",") + "}" }
 
-  /// Whether it has no keys.
+  /// Whether the object has no keys.
   package var isEmpty: Bool { members.isEmpty }
 
-  /// Adds what is JSON already.
+  /// Adds a value that is already JSON.
   package mutating func add(_ key: String, json: String) { addRaw(key, json) }
 
-  /// Adds a list of what is JSON already.
+  /// Adds an array of values that are already JSON.
   package mutating func add(_ key: String, array: [String]) { addRaw(key, "[" + array.joined(separator: ",") + "]") }
 
-  /// Adds a whole number of any kind.
+  /// Adds an integer.
   package mutating func add(_ key: String, _ value: some BinaryInteger) { addRaw(key, String(value)) }
 
   /// Adds a string.
   package mutating func add(_ key: String, _ value: String?) { addRaw(key, value.map(quotedJSON)) }
 
-  /// Adds a whole number.
+  /// Adds an integer.
   package mutating func add(_ key: String, _ value: Int?) { addRaw(key, value.map { "\($0)" }) }
 
-  /// Adds a number; one that JSON has no form for is left out.
+  /// Adds a number, unless JSON cannot represent it.
   package mutating func add(_ key: String, _ value: Double?) {
     addRaw(key, value.flatMap { $0.isFinite ? "\($0)" : nil })
   }
 
-  /// Adds `true` or `false`.
+  /// Adds a Boolean.
   package mutating func add(_ key: String, _ value: Bool) { addRaw(key, "\(value)") }
 
   /// Adds a number of seconds, exact to the nanosecond.
   package mutating func add(_ key: String, _ value: Duration?) { addRaw(key, value.map(Self.seconds)) }
 
-  /// Adds a list of strings.
+  /// Adds an array of strings.
   package mutating func add(_ key: String, _ values: [String]) {
     addRaw(key, "[" + values.map(quotedJSON).joined(separator: ",") + "]")
   }
 
-  /// Adds another object.
+  /// Adds an object.
   package mutating func add(_ key: String, _ value: JSONObject?) { addRaw(key, value?.text) }
 
-  /// Adds a list of objects.
+  /// Adds an array of objects.
   package mutating func add(_ key: String, _ values: [JSONObject]) {
     addRaw(key, "[" + values.map(\.text).joined(separator: ",") + "]")
   }
@@ -66,7 +66,7 @@ package struct JSONObject: Sendable {
   }
 }
 
-/// `text` as a string of JSON (RFC 8259, 7). What would do something to a terminal is written as its number, too.
+/// Returns `text` as a JSON string (RFC 8259, section 7). Characters with an effect on terminals are escaped too.
 package func quotedJSON(_ text: String) -> String {
   let isPlain = text.utf8.allSatisfy {
     0x20 <= $0 && $0 < 0x7f && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\")

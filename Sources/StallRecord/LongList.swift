@@ -1,24 +1,24 @@
-/// Where values go of which there are too many to be kept in memory: a file without a name, as a rule.
+/// Storage for values that do not fit into memory, usually an unnamed file.
 package protocol OverflowStore: AnyObject, Sendable {
-  /// Keeps `bytes`. Returns their place; `nil` where they cannot be kept.
+  /// Stores `bytes`. Returns their position, or `nil` if they cannot be stored.
   func append(_ bytes: UnsafeRawBufferPointer) -> Int?
-  /// Fills `bytes` with what is kept at `place`. There is no way back from a failure: the process ends.
+  /// Fills `bytes` with the data stored at `place`. Ends the process on failure.
   func read(_ place: Int, into bytes: UnsafeMutableRawBufferPointer)
 }
 
-/// Values in their order, as many as a disk has room for: no more of them are in memory than a piece.
+/// A sequence of values that is limited by disk space. At most one piece is in memory.
 ///
-/// Without a store, and where it takes nothing more, they stay in memory.
+/// Without a store, or when the store rejects data, the values stay in memory.
 package struct LongList<Element: BitwiseCopyable & Sendable>: Sequence, Sendable {
   private enum Piece {
     case inMemory([Element])
     case stored(Int)
   }
 
-  /// The values that are kept at once.
+  /// The number of values stored together.
   private static var pieceCount: Int { Swift.max(1, (64 << 10) / MemoryLayout<Element>.stride) }
 
-  /// Each has ``pieceCount`` values.
+  /// The pieces, each with ``pieceCount`` values.
   private var pieces: [Piece] = []
   private var rest: [Element] = []
   private let store: (any OverflowStore)?
@@ -26,21 +26,21 @@ package struct LongList<Element: BitwiseCopyable & Sendable>: Sequence, Sendable
   /// The first value.
   package private(set) var first: Element?
 
-  /// A list without values.
+  /// Creates an empty list.
   ///
-  /// - Parameter store: Where those go that are too many.
+  /// - Parameter store: The storage for values that do not fit into memory.
   package init(store: (any OverflowStore)? = nil) { self.store = store }
 
-  /// How many values there are.
+  /// The number of values.
   package var count: Int { pieces.count * Self.pieceCount + rest.count }
 
-  /// Whether there is none.
+  /// Whether the list is empty.
   package var isEmpty: Bool { rest.isEmpty }
 
   /// The last value.
   package var last: Element? { rest.last }
 
-  /// Adds `element` at the end.
+  /// Appends `element`.
   package mutating func append(_ element: Element) {
     if rest.count == Self.pieceCount {
       pieces.append(rest.withUnsafeBytes { store?.append($0) }.map(Piece.stored) ?? .inMemory(rest))
@@ -57,21 +57,21 @@ package struct LongList<Element: BitwiseCopyable & Sendable>: Sequence, Sendable
     if count == 1 { first = rest[place] }
   }
 
-  /// Adds `elements` at the end.
+  /// Appends `elements`.
   package mutating func append(contentsOf elements: some Sequence<Element>) {
     for element in elements { append(element) }
   }
 
-  /// Gives all values to `body`, piece by piece.
+  /// Calls `body` with all values, piece by piece.
   package func forEachPiece<Failure: Error>(_ body: ([Element]) throws(Failure) -> Void) throws(Failure) {
     for piece in pieces { try body(values(of: piece)) }
     if !rest.isEmpty { try body(rest) }
   }
 
-  /// The values from the first on.
+  /// Returns an iterator over the values.
   package func makeIterator() -> Iterator { Iterator(list: self) }
 
-  /// Goes through a list.
+  /// Iterates over a list.
   package struct Iterator: IteratorProtocol {
     fileprivate init(list: LongList) { self.list = list }
 
@@ -80,7 +80,7 @@ package struct LongList<Element: BitwiseCopyable & Sendable>: Sequence, Sendable
     private var values: [Element] = []
     private var place = 0
 
-    /// The next value.
+    /// Returns the next value.
     package mutating func next() -> Element? {
       if place == values.count {
         guard piece <= list.pieces.count else { return nil }
@@ -99,8 +99,8 @@ package struct LongList<Element: BitwiseCopyable & Sendable>: Sequence, Sendable
     case .inMemory(let values): return values
     case .stored(let place):
       return [Element](unsafeUninitializedCapacity: Self.pieceCount) { buffer, count in
-        // SAFETY: what was kept there are so many values, whose bytes are all that they are made of; the store fills all of the
-        // buffer, or does not return.
+        // SAFETY: the stored data consists of `pieceCount` values, whose type is bitwise copyable. The store fills the
+        // whole buffer or does not return.
         store?.read(place, into: UnsafeMutableRawBufferPointer(buffer))
         count = Self.pieceCount
       }

@@ -1,9 +1,9 @@
-/// The record of what an address is called, which ``StallFileWriter`` makes and ``StallFile`` reads.
+/// The record of an address's symbolized frames, written by ``StallFileWriter`` and read by ``StallFile``.
 enum NameRecord {
-  /// The most frames of an address that are written: the outermost ones. Real chains of inlined calls have a few dozen.
+  /// Maximum number of frames per address. The outermost ones are kept. Real chains of inlined calls have a few dozen.
   private static let framesMax = 64
 
-  /// Longer texts are cut, so that a record stays within its bounds.
+  /// Maximum size of a text in bytes, which limits the size of a record. Longer texts are truncated.
   private static let textBytesMax = 2048
 
   private enum Flag {
@@ -24,7 +24,7 @@ enum NameRecord {
     static let swiftUnit: UInt8 = 3
   }
 
-  /// Writes that the address `address`, as it is looked up, is called `frames`.
+  /// Writes the symbolized `frames` of `address`, which is a lookup address.
   static func write(_ address: RuntimeAddress, _ frames: [ResolvedFrame], to writer: inout ByteWriter) {
     let kept = frames.suffix(framesMax)
     writer.append(address.value)
@@ -52,7 +52,7 @@ enum NameRecord {
       writer.append(cut(texts.0))
       writer.append(cut(texts.1))
     }
-    // Behind all frames: readers of version 1.2 pass over it.
+    // Follows all frames, so that readers of version 1.2 skip it.
     for frame in kept {
       switch frame.origin {
       case .unknown: writer.append(Origin.unknown)
@@ -74,7 +74,7 @@ enum NameRecord {
     }
   }
 
-  /// Reads a record, or gives `nil` when it is too short.
+  /// Reads a record. Returns `nil` if it is too short.
   static func read(_ reader: inout ByteReader) -> (address: RuntimeAddress, frames: [ResolvedFrame])? {
     guard let address = reader.number(UInt64.self), let count = reader.number(UInt8.self), count > 0 else { return nil }
     var frames: [ResolvedFrame] = []
@@ -82,7 +82,7 @@ enum NameRecord {
       guard let frame = readFrame(&reader) else { return nil }
       frames.append(frame)
     }
-    // Files before version 1.3 do not say it.
+    // Missing in files before version 1.3.
     for index in frames.indices {
       guard let origin = readOrigin(&reader) else { break }
       frames[index].origin = origin
@@ -133,7 +133,7 @@ enum NameRecord {
       isMerged: flags & Flag.merged != 0,
       module: module,
       start: flags & Flag.start != 0 ? FileAddress(start) : nil,
-      // Files before this flag had runtime addresses where there was no module.
+      // Files from before this flag contained runtime addresses for frames without a module.
       address: flags & Flag.runtime != 0 || module.isEmpty
         ? .runtime(RuntimeAddress(address)) : .file(FileAddress(address)),
       location: flags & Flag.location != 0 ? SourceLocation(file: file, line: Int(line), column: Int(column)) : nil,
@@ -183,7 +183,7 @@ enum NameRecord {
     case 4: .changedFile(expected: first, found: second)
     case 5: .unverifiable
     case 6: .noSymbols
-    // A newer version's reasons too: there is no name, whatever the reason.
+    // Also covers reasons of newer versions: there is no name in any case.
     default: .noSymbolHere
     }
   }

@@ -1,32 +1,32 @@
-/// What it cost to observe something: the service's threads in handlers, and the watchdog's own thread.
+/// The cost of an observation: time of the service's threads in signal handlers, and time of the watchdog's thread.
 package struct ObservationCost: Hashable, Sendable {
-  /// Stacks that were read from outside, which their threads cannot notice.
+  /// The number of stacks read from outside, unnoticed by their threads.
   package var fromOutside = 0
-  /// Stacks that a signal handler copied.
+  /// The number of stacks copied by a signal handler.
   package var bySignal = 0
-  /// Looks that gave no stack: threads that did not answer, above all.
+  /// The number of attempts without a stack, mostly because threads did not answer.
   package var withoutStack = 0
-  /// The longest time that a thread spent in the handler once.
+  /// The longest single time of a thread in the signal handler.
   package var longestHandlerTime = Duration.zero
-  /// The time that threads spent in the handler in all.
+  /// The total time of threads in the signal handler.
   package var handlerTime = Duration.zero
-  /// The time that unwinding took, on the watchdog's thread.
+  /// The time for unwinding, on the watchdog's thread.
   package var unwindTime = Duration.zero
 
-  /// No cost.
+  /// Creates a cost of zero.
   package init() {}
 
-  /// Adds what the look at a thread cost that `sample` came of.
+  /// Adds the cost of `sample`.
   package mutating func add(_ sample: Sample) {
     add(outcome: sample.outcome, handlerTime: sample.handlerTime, unwindTime: sample.unwindTime)
   }
 
-  /// Adds what one look at a thread cost.
+  /// Adds the cost of one attempt to capture a stack.
   ///
   /// - Parameters:
-  ///   - outcome: How it went.
-  ///   - handlerTime: The time that the thread spent in the handler; zero when it was read from outside.
-  ///   - unwindTime: The time that unwinding took.
+  ///   - outcome: The result of the capture.
+  ///   - handlerTime: The time that the thread spent in the signal handler; zero if it was read from outside.
+  ///   - unwindTime: The time for unwinding.
   package mutating func add(outcome: CaptureOutcome, handlerTime: Duration, unwindTime: Duration) {
     if outcome != .captured {
       withoutStack += 1

@@ -1,20 +1,20 @@
 extension ObservedThread {
-  /// The names of threads in libdispatch's pool, which run Swift's tasks too: the last 15 characters of a global queue's label,
-  /// as many as the kernel stores.
+  /// The names of threads in libdispatch's pool, which also run Swift's tasks. The kernel stores the last 15 characters
+  /// of a global queue's label.
   private static let poolNames = Set(
     ["maintenance", "background", "utility", "default", "user-initiated", "user-interactive"]
       .flatMap { ["com.apple.root.\($0)-qos", "com.apple.root.\($0)-qos.overcommit"] }
       .map { String($0.suffix(15)) }
   )
 
-  /// Whether the thread is one of libdispatch's pool: it is called `oot.default-qos`, and alike.
+  /// Whether the thread belongs to libdispatch's pool, with a name such as `oot.default-qos`.
   fileprivate var isOfPool: Bool { Self.poolNames.contains(name) }
 }
 
 extension Stall {
-  /// The stall with names for the threads of libdispatch's pool, `pool thread 1` for `oot.default-qos`.
+  /// The stall with readable names for threads of libdispatch's pool: `pool thread 1` instead of `oot.default-qos`.
   ///
-  /// The stalled thread has the number of its source, or is the first; the others are numbered by their ids.
+  /// The stalled thread has the number of its source, or the first one. The others are numbered by thread ID.
   package var namingPoolThreads: Stall {
     var ids = Set((others?.threads ?? []).lazy.map(\.thread).filter(\.isOfPool).map(\.id))
     for holder in holders where holder.thread.isOfPool { ids.insert(holder.thread.id) }
@@ -34,7 +34,7 @@ extension Stall {
 }
 
 extension AllThreads {
-  /// The threads with names for those of libdispatch's pool, numbered by their ids.
+  /// The threads with readable names for threads of libdispatch's pool, numbered by thread ID.
   package var namingPoolThreads: AllThreads {
     let ids = threads.map(\.thread).filter(\.isOfPool).map(\.id).sorted()
     return naming(Dictionary(zip(ids, (1...).lazy.map { "pool thread \($0)" })) { first, _ in first })

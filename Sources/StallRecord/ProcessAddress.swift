@@ -1,43 +1,39 @@
-/// An address in a running (or formerly running) process.
+/// An address in a running or former process.
 ///
-/// Not to be confused with a ``FileAddress``: the loader moves a module by a different distance in every process.
+/// In contrast to a ``FileAddress``, it depends on the place at which the loader mapped the module in this process.
 package struct RuntimeAddress: Hashable, Comparable, Sendable, CustomStringConvertible {
-  /// The address itself.
   package var value: UInt64
 
-  /// Wraps `value`.
+  /// Creates an address.
   package init(_ value: UInt64) { self.value = value }
 
-  /// Whether `left` is below `right`.
   package static func < (left: RuntimeAddress, right: RuntimeAddress) -> Bool { left.value < right.value }
 
   /// The address as `0x…`.
   package var description: String { "0x" + String(value, radix: 16) }
 }
 
-/// An address as a module's own file states it: what symbol tables and debug information speak of.
+/// An address in a module's file, as used in symbol tables and debug information.
 package struct FileAddress: Hashable, Comparable, Sendable, CustomStringConvertible {
-  /// The address itself.
   package var value: UInt64
 
-  /// Wraps `value`.
+  /// Creates an address.
   package init(_ value: UInt64) { self.value = value }
 
-  /// Whether `left` is below `right`.
   package static func < (left: FileAddress, right: FileAddress) -> Bool { left.value < right.value }
 
   /// The address as `0x…`.
   package var description: String { "0x" + String(value, radix: 16) }
 }
 
-/// An address of code, and what it is one of.
+/// A code address and its kind.
 package enum CodeAddress: Hashable, Sendable {
-  /// One of the module's file.
+  /// An address in the module's file.
   case file(FileAddress)
-  /// One of the process that ran: in no file, or where the file does not say.
+  /// An address in the process, outside of files or without a known file address.
   case runtime(RuntimeAddress)
 
-  /// The number.
+  /// The numeric value.
   package var value: UInt64 {
     switch self {
     case .file(let address): address.value
@@ -46,54 +42,54 @@ package enum CodeAddress: Hashable, Sendable {
   }
 }
 
-/// What an address of a stack is.
+/// The kind of an address on a stack.
 package enum FrameKind: UInt8, Hashable, Sendable, CaseIterable {
-  /// The instruction that was about to run when the thread was interrupted.
+  /// The next instruction of the interrupted thread.
   case programCounter = 0
-  /// The instruction after a call that has not returned.
+  /// The instruction after an unfinished call.
   case returnAddress = 1
-  /// Where an async function goes on that awaits what the task runs: the beginning of a part of it.
+  /// The resumption address of an async function that awaits the task: the start of a part of the function.
   case asyncCaller = 2
-  /// Where the first function of a task returns to; no caller.
+  /// The return address of a task's first function, which is not a caller.
   case taskStart = 3
-  /// The same of a child task: the callers of its parent follow, where they are known.
+  /// The return address of a child task's first function. The parent's callers follow if they are known.
   case childStart = 4
-  /// Instead of all of them: the address of a task whose callers could not be read.
+  /// The address of a task whose callers could not be read, in place of the callers.
   case taskLost = 5
 }
 
-/// One address of a stack, with what is known about it.
+/// An address on a stack.
 package struct StackFrame: Hashable, Sendable {
-  /// The address as it was captured.
+  /// The captured address.
   package var address: RuntimeAddress
-  /// What the address is.
+  /// The kind of the address.
   package var kind: FrameKind
-  /// The first address of the function, as the unwinder knew it; `nil` if it did not.
+  /// The start address of the function according to the unwinder; `nil` if unknown.
   package var functionStart: RuntimeAddress?
 
-  /// The address of a frame of this kind.
+  /// Creates a frame.
   package init(_ address: RuntimeAddress, _ kind: FrameKind, functionStart: RuntimeAddress? = nil) {
     self.address = address
     self.kind = kind
     self.functionStart = functionStart
   }
 
-  /// The instruction that was about to run when the thread was interrupted.
+  /// Creates a frame for the next instruction of the interrupted thread.
   package static func programCounter(_ address: RuntimeAddress, functionStart: RuntimeAddress? = nil) -> StackFrame {
     StackFrame(address, .programCounter, functionStart: functionStart)
   }
 
-  /// The instruction after a call that has not returned.
+  /// Creates a frame for the instruction after an unfinished call.
   package static func returnAddress(_ address: RuntimeAddress, functionStart: RuntimeAddress? = nil) -> StackFrame {
     StackFrame(address, .returnAddress, functionStart: functionStart)
   }
 
-  /// Whether it is the instruction after a call.
+  /// Whether the address is a return address.
   package var isReturnAddress: Bool { kind == .returnAddress }
 
-  /// The address to look up.
+  /// The address for symbol lookup.
   ///
-  /// A call may be the last instruction of its function (when the callee never returns), and the return address then
-  /// belongs to the next one: so a return address is looked up one byte before, inside the call.
+  /// A call can be the last instruction of its function, if the callee never returns. Its return address then belongs
+  /// to the next function. Return addresses are therefore looked up one byte earlier, inside the call.
   package var lookupAddress: RuntimeAddress { isReturnAddress ? RuntimeAddress(address.value &- 1) : address }
 }

@@ -1,15 +1,15 @@
-/// A file that was mapped into the process with code in it: the executable, a shared library, the vDSO.
+/// A file with code mapped into the process: the executable, a shared library, or the vDSO.
 package struct Module: Hashable, Sendable {
-  /// A piece of the module's file in memory.
+  /// A mapped part of the module's file.
   package struct Mapping: Hashable, Sendable {
     /// The first address.
     package var start: RuntimeAddress
     /// One past the last address.
     package var end: RuntimeAddress
-    /// What part of the file begins at `start`, in bytes from the file's beginning.
+    /// The offset in the file that corresponds to `start`, in bytes.
     package var fileOffset: UInt64
 
-    /// A mapping of `start..<end` onto the file from `fileOffset` on.
+    /// Creates a mapping of `start..<end` to the file from `fileOffset` on.
     package init(start: RuntimeAddress, end: RuntimeAddress, fileOffset: UInt64) {
       self.start = start
       self.end = end
@@ -17,19 +17,19 @@ package struct Module: Hashable, Sendable {
     }
   }
 
-  /// The path as the kernel gives it in `/proc/self/maps`; in brackets (`[vdso]`) when there is no file.
+  /// The path in `/proc/self/maps`; in brackets (`[vdso]`) if there is no file.
   package var path: String
-  /// The linker's build-id, empty when the module has none. It tells whether a file is still the one that ran.
+  /// The linker's build ID, by which the file can be identified later; empty if there is none.
   package var buildID: [UInt8]
   /// The executable mappings.
   package var mappings: [Mapping]
-  /// By how much the loader moved the module: an address in memory minus that in the file's own terms. `nil` if unknown.
+  /// The difference between addresses in memory and addresses in the file; `nil` if unknown.
   package var bias: UInt64?
-  /// The device and the inode of the file as `/proc/self/maps` has them, which are not always those of stat(2). They stay when the
-  /// file is renamed or deleted. Not recorded: `nil` in a recording that was read from a file.
+  /// The device and inode of the file in `/proc/self/maps`, which can differ from those of stat(2). They survive
+  /// renaming and deleting the file. Not recorded: `nil` after reading a file.
   package var identity: String?
 
-  /// A module of `path` with `buildID`, mapped at `mappings`.
+  /// Creates a module.
   package init(path: String, buildID: [UInt8], mappings: [Mapping], bias: UInt64? = nil) {
     self.path = path
     self.buildID = buildID
@@ -37,13 +37,13 @@ package struct Module: Hashable, Sendable {
     self.bias = bias
   }
 
-  /// Whether two modules have the same path, build-id and place.
+  /// Whether two modules have equal paths, build IDs, mappings and biases.
   package static func == (left: Module, right: Module) -> Bool {
     left.path == right.path && left.buildID == right.buildID && left.mappings == right.mappings
       && left.bias == right.bias
   }
 
-  /// Hashes what modules are compared by.
+  /// Hashes path, build ID and mappings.
   package func hash(into hasher: inout Hasher) {
     hasher.combine(path)
     hasher.combine(buildID)
@@ -56,7 +56,7 @@ package struct Module: Hashable, Sendable {
     return String(path[path.index(after: slash)...])
   }
 
-  /// Whether there is a file behind the module at all.
+  /// Whether the module is a file.
   package var isFile: Bool { path.hasPrefix("/") }
 
   /// Whether the module is mapped at `address`.
@@ -64,7 +64,7 @@ package struct Module: Hashable, Sendable {
     mappings.contains { $0.start <= address && address < $0.end }
   }
 
-  /// The file offset of the code at `address`, or `nil` when the module is not mapped there.
+  /// Returns the file offset of the code at `address`; `nil` if the module is not mapped there.
   package func fileOffset(of address: RuntimeAddress) -> UInt64? {
     for mapping in mappings where mapping.start <= address && address < mapping.end {
       let (offset, overflow) = (address.value - mapping.start.value).addingReportingOverflow(mapping.fileOffset)
@@ -75,15 +75,16 @@ package struct Module: Hashable, Sendable {
 }
 
 extension Module {
-  /// `address` in the terms of the module's file, without the file: what its symbol table and its debug information speak of.
-  /// Where ``bias`` is not known, the offset in the file, which often is the same; `nil` when the module is not mapped there.
+  /// Returns the address in the module's file, as used in its symbol table and debug information, without reading the
+  /// file. If ``bias`` is unknown, returns the file offset, which is often equal. `nil` if the module is not mapped at
+  /// `address`.
   package func fileAddress(of address: RuntimeAddress) -> FileAddress? {
     guard let offset = fileOffset(of: address) else { return nil }
     return FileAddress(bias.map { address.value &- $0 } ?? offset)
   }
 }
 
-/// Finds the module that an address is in.
+/// Finds the module of an address.
 package struct ModuleMap: Sendable {
   private struct Entry {
     var start: RuntimeAddress
@@ -91,13 +92,13 @@ package struct ModuleMap: Sendable {
     var module: Int
   }
 
-  /// The modules, in the order they were given.
+  /// The modules, in their original order.
   package let modules: [Module]
   private let entries: [Entry]
-  /// The highest end among the entries up to each place: tells when searching backwards can stop.
+  /// The highest end of all entries up to each index, which limits the backward search.
   private let highestEnd: [RuntimeAddress]
 
-  /// A map of `modules`. Where several claim the same address, the one given last wins.
+  /// Creates a map of `modules`. If several contain an address, the last one is used.
   package init(_ modules: [Module]) {
     self.modules = modules
     entries = modules.enumerated()
@@ -112,7 +113,7 @@ package struct ModuleMap: Sendable {
     }
   }
 
-  /// The index in ``modules`` of the module at `address`, or `nil`.
+  /// Returns the index in ``modules`` of the module at `address`; `nil` if there is none.
   package func index(at address: RuntimeAddress) -> Int? {
     var low = 0
     var high = entries.count

@@ -1,23 +1,23 @@
-/// The process that was observed.
+/// The observed process.
 package struct ObservedProcess: Hashable, Sendable {
-  /// Its process id.
+  /// The process ID.
   package var id: Int32
-  /// The path of its executable.
+  /// The path of the executable.
   package var executable: String
-  /// The processor architecture as `uname -m` has it.
+  /// The CPU architecture, as printed by `uname -m`.
   package var architecture: String
-  /// The version of Culprit that observed it.
+  /// The version of Culprit that observed the process.
   package var observerVersion: String
-  /// When the watchdog was started.
+  /// The start of the watchdog.
   package var watchedSince: WallTime
-  /// What the service counts as its own code beside the package that was built.
+  /// Code that the service declares as its own, in addition to the package that was built.
   package var ownModules: [String]
-  /// Its own functions that it has passed over.
+  /// The service's own functions that it declares as wrappers, which are passed over.
   package var wrappers: [String]
-  /// The name of the host, which is the container's where it has one; empty if unknown.
+  /// The name of the host; in a container, the container's host name. Empty if unknown.
   package var host: String
 
-  /// A process `id` running `executable`.
+  /// Creates a process.
   package init(
     id: Int32,
     executable: String,
@@ -38,7 +38,7 @@ package struct ObservedProcess: Hashable, Sendable {
     self.host = host
   }
 
-  /// The last component of ``executable``, whether it has been deleted since or not.
+  /// The last component of ``executable``, without the kernel's mark of a deleted file.
   package var name: String {
     let deleted = " (deleted)"
     let path = executable.hasSuffix(deleted) ? executable.dropLast(deleted.count) : executable[...]
@@ -48,12 +48,12 @@ package struct ObservedProcess: Hashable, Sendable {
 
 /// A thread of the observed process.
 package struct ObservedThread: Hashable, Sendable {
-  /// The kernel's id of the thread.
+  /// The kernel's thread ID.
   package var id: Int32
-  /// The thread's name, empty if unknown.
+  /// The name of the thread; empty if unknown.
   package var name: String
 
-  /// The thread `id` called `name`.
+  /// Creates a thread.
   package init(id: Int32, name: String) {
     self.id = id
     self.name = name

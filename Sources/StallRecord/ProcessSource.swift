@@ -1,27 +1,27 @@
-/// What kind of work was watched.
+/// A kind of watched work.
 package enum SourceKind: Hashable, Sendable {
   /// The turns of an event loop.
   case loop
   /// The iterations of a run loop.
   case runLoop
-  /// A critical section with a budget.
+  /// A critical section with a threshold.
   case section
-  /// A dispatch queue, by pings that wait in it for their turn.
+  /// A dispatch queue, watched by probes that wait in it.
   case queue
-  /// The threads of Swift concurrency, by pings that wait for one of them.
+  /// The threads of Swift concurrency, watched by probes that wait for one of them.
   case pool
-  /// An executor of Swift concurrency, an actor's for one, by pings that wait for their turn.
+  /// An executor of Swift concurrency, for example an actor's, watched by probes that wait for their turn.
   case executor
-  /// An event loop of any library, by pings that wait for their turn.
+  /// An event loop of any library, watched by probes that wait for their turn.
   case pinged
-  /// A phase of the process's life: its launch, or its shutdown.
+  /// A phase of the process: its launch or shutdown.
   case phase
-  /// The jobs of one of Swift concurrency's threads.
+  /// The jobs of a Swift concurrency thread.
   case job
-  /// A kind that a newer version wrote, by its number in the file.
+  /// A kind written by a newer version, with its number in the file.
   case unknown(UInt8)
 
-  /// The kind as reports and exports have it for programs.
+  /// The name of the kind for programs, in reports and exports.
   package var name: String {
     switch self {
     case .loop: "loop"
@@ -37,7 +37,7 @@ package enum SourceKind: Hashable, Sendable {
     }
   }
 
-  /// The kind in words.
+  /// The description of the kind.
   package var description: String {
     switch self {
     case .loop: "event loop"
@@ -54,14 +54,14 @@ package enum SourceKind: Hashable, Sendable {
   }
 }
 
-/// What was watched.
+/// A watched source.
 package struct WatchedSource: Hashable, Sendable {
-  /// What kind of work it is.
+  /// The kind of work.
   package var kind: SourceKind
-  /// The name that the application gave it.
+  /// The name given by the application.
   package var name: String
 
-  /// A source of `kind` called `name`.
+  /// Creates a source.
   package init(kind: SourceKind, name: String) {
     self.kind = kind
     self.name = name
@@ -85,7 +85,7 @@ extension SourceKind {
     }
   }
 
-  /// The kind with the number `code` in files.
+  /// Creates the kind with the number `code` in files.
   package init(code: UInt8) {
     switch code {
     case 1: self = .loop

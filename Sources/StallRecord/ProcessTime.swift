@@ -1,20 +1,19 @@
-/// A time of day in UTC, for people. Durations never come from it: it jumps.
+/// A UTC wall-clock time for display. Must not be used to compute durations, because the clock can jump.
 package struct WallTime: Hashable, Comparable, Sendable, CustomStringConvertible {
-  /// Nanoseconds since 1970-01-01T00:00:00Z, leap seconds left out as usual.
+  /// Nanoseconds since 1970-01-01T00:00:00Z, without leap seconds.
   package var nanosecondsSince1970: UInt64
 
-  /// The time `nanosecondsSince1970` after the beginning of 1970.
+  /// Creates a time.
   package init(nanosecondsSince1970: UInt64) { self.nanosecondsSince1970 = nanosecondsSince1970 }
 
-  /// Whether `left` is before `right`.
   package static func < (left: WallTime, right: WallTime) -> Bool {
     left.nanosecondsSince1970 < right.nanosecondsSince1970
   }
 
-  /// The time to the millisecond as ISO 8601 has it, `2026-11-20T10:23:51.204Z`.
+  /// The time in ISO 8601 format with milliseconds, as in `2026-11-20T10:23:51.204Z`.
   package var description: String { text(decimals: 3) }
 
-  /// The time with so many digits of the second behind the point, from 1 to 9, as RFC 3339 has it.
+  /// Returns the time in RFC 3339 format with `decimals` digits of the second, from 1 to 9.
   package func text(decimals: Int) -> String {
     let seconds = nanosecondsSince1970 / 1_000_000_000
     let (year, month, day) = Self.civil(daysSince1970: seconds / 86_400)
@@ -25,8 +24,8 @@ package struct WallTime: Hashable, Comparable, Sendable, CustomStringConvertible
       + ".\(fraction)Z"
   }
 
-  /// The time that `text` says in UTC, as RFC 3339 has it: `2026-11-20T10:23:51.204Z`, with a fraction or without. `nil` when
-  /// it has not the form, or is out of range (from 1970 to 2554).
+  /// Parses a UTC time in RFC 3339 format, with or without a fraction: `2026-11-20T10:23:51.204Z`. Returns `nil` if the
+  /// format is wrong or the year is out of range (1970 to 2553).
   package init?(text: String) {
     guard
       let match = text.wholeMatch(
@@ -36,7 +35,7 @@ package struct WallTime: Hashable, Comparable, Sendable, CustomStringConvertible
       let hour = UInt64(match.4), let minute = UInt64(match.5), let second = UInt64(match.6),
       (1970...2553).contains(year), (1...12).contains(month), day >= 1, hour < 24, minute < 60, second < 60
     else { return nil }
-    // Years that begin in March, so that the leap day is the last of its year.
+    // Years start in March, so that the leap day is the last day of its year.
     let shifted = month > 2 ? year : year - 1
     let ofYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
     let ofEra = shifted % 400
@@ -47,8 +46,8 @@ package struct WallTime: Hashable, Comparable, Sendable, CustomStringConvertible
       (days * 86_400 + hour * 3_600 + minute * 60 + second) * 1_000_000_000 + (UInt64(fraction) ?? 0)
   }
 
-  /// The date `days` after 1970-01-01 in the Gregorian calendar, counted in years that begin in March so that the leap
-  /// day is the last of its year.
+  /// Returns the Gregorian date `days` after 1970-01-01. Years start in March, so that the leap day is the last day of
+  /// its year.
   private static func civil(daysSince1970 days: UInt64) -> (year: UInt64, month: UInt64, day: UInt64) {
     let shifted = days + 719_468  // days from 0000-03-01 to 1970-01-01
     let era = shifted / 146_097
@@ -67,13 +66,13 @@ package struct WallTime: Hashable, Comparable, Sendable, CustomStringConvertible
 }
 
 extension FixedWidthInteger {
-  /// Returns the sum of this number and `other`, or the nearest number that the type has.
+  /// Returns the sum of this number and `other`, limited to the range of the type.
   package func saturatingSum(_ other: Self) -> Self {
     let (sum, overflow) = addingReportingOverflow(other)
     return overflow ? (other < 0 ? .min : .max) : sum
   }
 
-  /// Returns the difference between this number and `other`, or the nearest number that the type has.
+  /// Returns the difference between this number and `other`, limited to the range of the type.
   package func saturatingDifference(_ other: Self) -> Self {
     let (difference, overflow) = subtractingReportingOverflow(other)
     return overflow ? (self < other ? .min : .max) : difference
@@ -81,7 +80,7 @@ extension FixedWidthInteger {
 }
 
 extension Duration {
-  /// The duration in whole nanoseconds; 0 for a negative one, `UInt64.max` for one of more than 584 years.
+  /// The duration in whole nanoseconds; 0 if negative, `UInt64.max` if longer than 584 years.
   package var wholeNanoseconds: UInt64 {
     let (seconds, attoseconds) = components
     guard seconds >= 0, attoseconds >= 0 else { return 0 }
@@ -90,10 +89,10 @@ extension Duration {
     return overflow || carried ? .max : sum
   }
 
-  /// The duration in seconds, rounded to what a `Double` holds.
+  /// The duration in seconds, rounded to a `Double`.
   package var inSeconds: Double { Double(components.seconds) + Double(components.attoseconds) * 1e-18 }
 
-  /// The duration of `nanoseconds`, for figures that come from a clock or a file.
+  /// Creates a duration of `nanoseconds` from a clock or a file.
   package init(wholeNanoseconds nanoseconds: UInt64) {
     self.init(
       secondsComponent: Int64(nanoseconds / 1_000_000_000),

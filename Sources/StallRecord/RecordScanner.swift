@@ -1,4 +1,4 @@
-/// Finds the whole records of a file, of which no more is in memory than a piece.
+/// Finds the valid records of a file. At most one piece of the file is in memory.
 struct RecordScanner {
   struct Record {
     var offset: Int
@@ -7,35 +7,35 @@ struct RecordScanner {
     var payload: ArraySlice<UInt8>
   }
 
-  /// After damage the next whole record is searched byte by byte, and a hostile file could make every byte look like a
-  /// long record. So many bytes are checksummed in that search at most.
+  /// Maximum number of bytes checksummed while searching for the next valid record after damage. The search proceeds
+  /// byte by byte, and a malicious file could make every byte look like the start of a long record.
   private static let searchBytesMax = 64 << 20
 
   var problems: [StallFileProblem] = []
-  /// The bytes from the place `start` of the file on, as far as they have been read.
+  /// The bytes read so far, from the file offset `start` on.
   private var window: [UInt8]
   private var start = 0
-  /// What the file goes on with; nothing at its end.
+  /// Returns the next bytes of the file; empty at its end.
   private var more: (() -> [UInt8])?
   private var offset = StallFileFormat.headerBytes
   private var searched = 0
-  /// The number that records of this file have: that of its first one.
+  /// The tag of the file's records, taken from the first one.
   private var tag: UInt16?
 
   init(bytes: [UInt8]) { window = bytes }
 
-  /// Scans a file whose bytes come from `more`, in pieces; an empty one is its end.
+  /// Creates a scanner for a file whose bytes `more` returns in pieces. An empty piece is the end of the file.
   init(_ more: @escaping () -> [UInt8]) {
     window = []
     self.more = more
   }
 
-  /// The first bytes of the file, as many as its header has; fewer, where there are no more. Asked for before any record.
+  /// Returns the bytes of the file header, or fewer if the file is shorter. Must be called before reading records.
   mutating func header() -> ArraySlice<UInt8> {
     window[..<left(of: StallFileFormat.headerBytes, at: 0)]
   }
 
-  /// The next whole record. What is skipped before it is told once in ``problems``.
+  /// Returns the next valid record. Skipped bytes before it are added to ``problems`` once.
   mutating func next() -> Record? {
     guard left(of: 1, at: offset) > 0 else { return nil }
     switch record(at: offset) {
@@ -66,7 +66,7 @@ struct RecordScanner {
     record.offset + StallFileFormat.recordHeadBytes + record.payload.count + StallFileFormat.recordTailBytes
   }
 
-  /// The end of the file, whose rest is passed over.
+  /// Skips the rest of the file and returns the offset of its end.
   private mutating func end() -> Int {
     var end = start + window.count
     window = []
@@ -75,15 +75,15 @@ struct RecordScanner {
     return end
   }
 
-  /// Reads on until `count` bytes are there from `offset` on. Returns how many are, as a rule more; fewer, where the file ends. What
-  /// is before `offset` may be gone then.
+  /// Reads until `count` bytes are available from `offset` on. Returns the number of available bytes, which is usually
+  /// larger, or smaller at the end of the file. Can discard the bytes before `offset`.
   private mutating func left(of count: Int, at offset: Int) -> Int {
     while start + window.count - offset < count, let piece = more?() {
       guard !piece.isEmpty else {
         more = nil
         break
       }
-      // As seldom as it doubles, so that a byte is moved about once.
+      // Discards bytes only when they are half of the window, so that each byte is moved about once.
       let passed = min(offset - start, window.count)
       if passed >= window.count / 2 {
         window.removeSubrange(..<passed)

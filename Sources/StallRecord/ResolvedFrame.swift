@@ -1,41 +1,41 @@
-/// A place in source code.
+/// A location in source code.
 package struct SourceLocation: Hashable, Sendable, CustomStringConvertible {
-  /// The file's path as the compiler recorded it.
+  /// The path of the file as recorded by the compiler.
   package var file: String
   /// The line, from 1.
   package var line: Int
-  /// The column, from 1; 0 when it is not known.
+  /// The column, from 1; 0 if unknown.
   package var column: Int
 
-  /// The place `line`:`column` in `file`.
+  /// Creates a location.
   package init(file: String, line: Int, column: Int = 0) {
     self.file = file
     self.line = line
     self.column = column
   }
 
-  /// The place as compilers print it, without the column.
+  /// The location in the format of compiler messages, without the column.
   package var description: String { "\(file):\(line)" }
 }
 
-/// Why an address has no name.
+/// The reason why an address has no name.
 package enum MissingNameReason: Hashable, Sendable {
   /// No module was mapped at the address.
   case notMapped
-  /// The module is not a file (the vDSO, for one).
+  /// The module is not a file, for example the vDSO.
   case noFile
-  /// The file could not be opened or read; the text says why.
+  /// The file could not be opened or read, for the given reason.
   case unreadableFile(String)
-  /// The file is not the one that ran: its build-id differs.
+  /// The file is not the one that ran: its build ID differs.
   case changedFile(expected: String, found: String)
-  /// The file was deleted or replaced, and has no build-id by which what is there now could be known for it.
+  /// The file was deleted or replaced, and has no build ID by which its replacement could be verified.
   case unverifiable
   /// The file has no symbol table.
   case noSymbols
-  /// The file has symbols, but none that covers the address.
+  /// The file has symbols, but none contains the address.
   case noSymbolHere
 
-  /// Whether it is what the right file says, and not for want of that.
+  /// Whether the reason lies in the correct file, and not in its absence.
   package var isOfFile: Bool { self == .noSymbols || self == .noSymbolHere }
 
   /// The reason in words.
@@ -53,26 +53,26 @@ package enum MissingNameReason: Hashable, Sendable {
   }
 }
 
-/// What compilers noted about where code comes from.
+/// The origin of code according to the debug information.
 package enum CodeOrigin: Hashable, Sendable {
-  /// Not known: the module has no debug information, or there is no file to read it from.
+  /// Unknown: the module has no debug information or no readable file.
   case unknown
-  /// The module has debug information, but none about this code: it was compiled elsewhere, and came in an archive.
+  /// The module's debug information does not cover this code, which was compiled elsewhere and linked from an archive.
   case undescribed
-  /// It is part of this compilation unit.
+  /// The code is part of this compilation unit.
   case unit(CompilationUnit)
 }
 
-/// What was compiled at once: a source file, or a Swift module.
+/// A compilation unit: a source file or a Swift module.
 package struct CompilationUnit: Hashable, Sendable {
-  /// The directory that the compiler ran in (DW_AT_comp_dir), empty if it is not known.
+  /// The working directory of the compiler (DW_AT_comp_dir); empty if unknown.
   package var directory: String
-  /// The source file (DW_AT_name), relative to ``directory`` or absolute.
+  /// The source file (DW_AT_name), absolute or relative to ``directory``.
   package var file: String
-  /// The Swift module that it is part of; `nil` where that is not known, or it is not Swift.
+  /// The Swift module of the unit; `nil` if unknown or not Swift.
   package var swiftModule: String?
 
-  /// What was compiled from `file` in `directory`, as part of `swiftModule`.
+  /// Creates a compilation unit.
   package init(directory: String, file: String, swiftModule: String? = nil) {
     self.directory = directory
     self.file = file
@@ -83,33 +83,33 @@ package struct CompilationUnit: Hashable, Sendable {
   package var path: String { file.hasPrefix("/") || directory.isEmpty ? file : directory + "/" + file }
 }
 
-/// What the code at an address is.
+/// The kind of code at an address.
 package enum FunctionKind: Hashable, Sendable {
-  /// What somebody has written, or a copy or part of it.
+  /// Code from source, or a copy or part of it.
   case function
-  /// Leads to a function that somebody has written, and does little else: a witness of a protocol, what a closure is
-  /// called through. The function's own code is often inlined into it.
+  /// A thunk that leads to a function from source, such as a protocol witness or a closure's entry. The function's code
+  /// is often inlined into it.
   case thunk
-  /// What the compiler has made for a type: copying and destroying its values, its metadata.
+  /// Code generated for a type: copying and destroying its values, its metadata.
   case glue
 }
 
-/// Which function a call means whose code is that of several.
+/// The function meant by a call whose code is shared by several functions.
 package struct CalledFunction: Hashable, Sendable {
-  /// The name for readers.
+  /// The readable name.
   package var function: String
-  /// The name with everything the demangler knows about it.
+  /// The full demangled name.
   package var fullName: String
-  /// The name in the symbol table.
+  /// The symbol name.
   package var rawName: String
   /// The Swift module that defines the function.
   package var swiftModule: String?
-  /// What the function that somebody has written is called in full.
+  /// The full name of the source function.
   package var sourceFunction: String?
   /// The first address of the code.
   package var start: FileAddress
 
-  /// The function whose code begins at `start`.
+  /// Creates the function whose code starts at `start`.
   package init(
     function: String,
     fullName: String,
@@ -128,15 +128,14 @@ package struct CalledFunction: Hashable, Sendable {
 }
 
 extension [ResolvedFrame] {
-  /// The frames of a stack, the innermost first, in which functions that the compiler has merged have the names that their
-  /// callers know.
+  /// Returns the frames of a stack, innermost first, in which merged functions have the names implied by their callers.
   package func namingMergedFunctions() -> [ResolvedFrame] {
     guard contains(where: \.isMerged) else { return self }
     var frames = self
     for place in indices.dropLast() where frames[place].isMerged && !frames[place].isInlined {
       let isCallerHere = frames[place + 1].module == frames[place].module
       guard let called = frames[place + 1].called, called.start == frames[place].start, isCallerHere else {
-        // What only leads to several functions has the same code for each.
+        // A thunk that leads to merged functions is itself shared by several functions.
         if isCallerHere, frames[place + 1].kind == .thunk, frames[place + 1].location == nil {
           frames[place + 1].isMerged = true
         }
@@ -153,46 +152,45 @@ extension [ResolvedFrame] {
   }
 }
 
-/// What an address of a stack is called.
+/// The symbolized form of an address on a stack.
 package struct ResolvedFrame: Hashable, Sendable {
-  /// The function's name for readers: demangled and shortened. `nil` when it has none.
+  /// The readable name: demangled and shortened. `nil` if there is none.
   package var function: String?
-  /// The name with everything the demangler knows about it.
+  /// The full demangled name.
   package var fullName: String?
-  /// The name in the symbol table.
+  /// The symbol name.
   package var rawName: String?
-  /// The Swift module that defines the function, for a Swift function. Generic code of one module is often compiled into
-  /// another one's file.
+  /// The Swift module that defines the function. Generic code of a module is often compiled into another module's file.
   package var swiftModule: String?
-  /// What the function that somebody has written is called in full, of which this is a variant or a part that has no name
-  /// in the source: a specialisation, a piece of an async function, an implicit closure. The same for all of them; `nil`
-  /// where that is not known.
+  /// The full name of the source function of which this is a variant or part without its own source name: a
+  /// specialization, a part of an async function, an implicit closure. Equal for all of them; `nil` if unknown.
   package var sourceFunction: String?
-  /// What the code is.
+  /// The kind of the code.
   package var kind: FunctionKind
-  /// Whether the compiler has made one function of several that are alike: the name is that of one, and any of them may
-  /// have been called.
+  /// Whether the compiler merged several similar functions. The name belongs to one of them, but any might have been
+  /// called.
   package var isMerged: Bool
-  /// Which function is called here whose code is that of several; `nil` when none is, or it is not known which.
+  /// The function called here, if its code is shared by several functions; `nil` if this does not apply or the function
+  /// is unknown.
   package var called: CalledFunction?
-  /// The path of the module, empty when the address is in none.
+  /// The path of the module; empty if no module contains the address.
   package var module: String
-  /// The first address of the function in the module's file, or the address itself where no function is known.
+  /// The first address of the function in the module's file; the address itself if the function is unknown.
   package var start: FileAddress?
   /// The address, in the module's file or in the process.
   package var address: CodeAddress
-  /// Where in the source, if known.
+  /// The source location; `nil` if unknown.
   package var location: SourceLocation?
-  /// Which compilation the code comes from. Generic and inlined code of one module is compiled into another one's unit.
+  /// The origin of the code. Generic and inlined code of a module is compiled into another module's unit.
   package var origin: CodeOrigin
-  /// Whether the function has no frame of its own because the compiler put its code into its caller, the next one.
+  /// Whether the compiler inlined the function into its caller, the next frame.
   package var isInlined: Bool
-  /// Why there is no name; `nil` when there is one.
+  /// The reason for a missing name; `nil` if there is a name.
   package var missing: MissingNameReason?
-  /// Whether the function is not on the thread's stack, and goes on here when what it awaits is done.
+  /// Whether the function is not on the thread's stack and resumes here after an `await`.
   package var isAwaiting = false
 
-  /// A frame at `address` of `module`.
+  /// Creates a frame at `address` of `module`.
   package init(
     function: String?,
     fullName: String? = nil,
@@ -231,8 +229,8 @@ package struct ResolvedFrame: Hashable, Sendable {
     return String(module[module.index(after: slash)...])
   }
 
-  /// The name to print, in at most 100 characters: the function, else the module and the function's start or the address in
-  /// it, else the address. That several functions have this code is said.
+  /// The name to print, at most 100 characters: the function; or else the module and an offset or address; or else the
+  /// address. Merged functions are marked.
   package var displayName: String {
     if let function {
       let suffix = isMerged ? FunctionName.mergedSuffix : ""

@@ -1,19 +1,19 @@
-/// Every sample of a stall, thread by thread: as much of each as profiles need, and no more of them in memory than a piece.
+/// All samples of a stall, thread by thread, with the data that profiles need. At most one piece is in memory.
 package struct SampleLog: Sendable {
-  /// What is kept of a sample.
+  /// The data of a sample.
   package struct Entry: BitwiseCopyable, Sendable {
-    /// How old the work item was.
+    /// The age of the work item.
     package var age: Duration
-    /// The stack, as an index into ``Recording/stacks``; -1 where there is none.
+    /// The index in ``Recording/stacks``; -1 if there is no stack.
     private var stackNumber: Int32
-    /// What the application had said of the work, as a place in ``SampleLog/labels``.
+    /// The index of the label in ``SampleLog/labels``.
     package var label: Int32
-    /// What the thread was doing.
+    /// The thread's activity.
     package var activity: ThreadActivity
-    /// How the capture went.
+    /// The result of the capture.
     package var outcome: CaptureOutcome
 
-    /// The stack, as an index into ``Recording/stacks``.
+    /// The index in ``Recording/stacks``; `nil` if there is no stack.
     package var stack: Int? { stackNumber < 0 ? nil : Int(stackNumber) }
 
     fileprivate init(_ sample: Sample, label: Int32) {
@@ -27,35 +27,35 @@ package struct SampleLog: Sendable {
 
   /// The samples of one thread.
   package struct Thread: Sendable {
-    /// The kernel's id, where several threads work on what is watched.
+    /// The kernel's thread ID if several threads work on the source.
     package let id: Int32?
     /// The samples, in order of time.
     package fileprivate(set) var entries: LongList<Entry>
     fileprivate var isInOrder = true
   }
 
-  /// What the application had said; the first is that it had said nothing.
+  /// The application's labels. The first one is empty.
   package private(set) var labels = [""]
   private var numbersOfLabels = ["": Int32(0)]
   private var all: [Thread] = []
   private var places: [Int32?: Int] = [:]
   private let store: (any OverflowStore)?
 
-  /// No samples.
+  /// Creates an empty log.
   ///
-  /// - Parameter store: Where those go that are too many to be kept in memory.
+  /// - Parameter store: The storage for samples that do not fit into memory.
   package init(store: (any OverflowStore)? = nil) { self.store = store }
 
-  /// The samples of a stall that are all there.
+  /// Creates a log of `samples`, which must be all samples of a stall.
   package init(_ samples: [Sample]) {
     store = nil
     for sample in samples { append(sample) }
   }
 
-  /// How many samples there are.
+  /// The number of samples.
   package var count: Int { all.reduce(0) { $0 + $1.entries.count } }
 
-  /// Whether they are of several threads, or of others than the stall's.
+  /// Whether the samples belong to several threads, or to another thread than the stall's.
   package var namesThreads: Bool { all.contains { $0.id != nil } }
 
   /// Adds `sample`.
@@ -78,7 +78,8 @@ package struct SampleLog: Sendable {
     return number
   }
 
-  /// The threads, by their ids, with those of their samples that `isWanted`; those without one are left out.
+  /// Returns the threads by ID, with those of their samples that satisfy `isWanted`. Threads without such samples are
+  /// omitted.
   package func threads(where isWanted: ((Entry) -> Bool)? = nil) -> [Thread] {
     all.sorted { ($0.id ?? 0) < ($1.id ?? 0) }
       .map { thread in
@@ -87,7 +88,8 @@ package struct SampleLog: Sendable {
         if thread.isInOrder {
           for entry in thread.entries where isWanted?(entry) ?? true { chosen.entries.append(entry) }
         } else {
-          // The observer writes them in order: only damaged files have others, which have to fit into memory.
+          // The observer writes samples in order. Only damaged files can be out of order; their samples must fit into
+          // memory.
           let wanted = thread.entries.filter { isWanted?($0) ?? true }
           let sorted = wanted.enumerated().sorted { ($0.element.age, $0.offset) < ($1.element.age, $1.offset) }
           for (_, entry) in sorted { chosen.entries.append(entry) }

@@ -1,27 +1,27 @@
-/// Chooses some samples of many that stand for all: one at random of each block of equally many.
+/// Selects representative samples from many: a random one of each block of equally many.
 ///
-/// What a report says of a stall is as good with tens of thousands of samples as with millions, and they need not fit into
-/// memory. A sample that is due at every so many others would always be of the same thread where several take turns. The same
-/// samples are chosen each time.
+/// Tens of thousands of samples are as good for a report as millions, and fit into memory. Selecting at a fixed
+/// interval could always hit one of several threads that alternate. The selection is deterministic.
 struct SampleSelection {
-  /// Chosen are at least so many, where there are as many, and less than twice as many.
+  /// Minimum number of selected samples if there are enough. The maximum is less than twice as large.
   private let count: Int
   private var blockSize = 1
-  /// Where the next sample is in its block, and which one of the block is chosen; -1 where that one is chosen already.
+  /// The position of the next sample in its block, and the position of the block's selected sample; -1 if that sample
+  /// has already been selected.
   private var position = 0
   private var chosen = 0
   private var random: UInt64 = 0x9e37_79b9_7f4a_7c15
-  /// The last sample and the last one with counts of the kernel's, unless they are chosen: differences are taken from the first
-  /// one to them.
+  /// The last sample, and the last sample with kernel counters, unless they are selected. They are kept because
+  /// differences are computed from the first to the last one.
   private var last: Sample?
   private var lastCounted: Sample?
-  /// How many there were.
+  /// The total number of samples.
   private(set) var total = 0
 
-  /// Chooses `count` samples or more; all, if there are less than twice as many.
+  /// Selects at least `count` samples; all if there are less than twice as many.
   init(atLeast count: Int) { self.count = Swift.max(1, count) }
 
-  /// Puts `sample` to the `chosen` ones, or not.
+  /// Adds `sample` to `samples` if it is selected.
   mutating func add(_ sample: Sample, to samples: inout [Sample]) {
     total += 1
     let isChosen = position == chosen
@@ -30,11 +30,11 @@ struct SampleSelection {
     if sample.evidence.counters != nil { lastCounted = isChosen ? nil : sample }
     guard isChosen else { return }
     samples.append(sample)
-    // The bound is one that doubling cannot overflow.
+    // This form of the comparison cannot overflow.
     if samples.count / 2 >= count, samples.count.isMultiple(of: 2) { halve(&samples) }
   }
 
-  /// Puts to the chosen ones what must not be missing at the end.
+  /// Adds the samples that must not be missing at the end.
   mutating func finish(_ samples: inout [Sample]) {
     let missing = [lastCounted, last].compactMap { $0 }
     samples += lastCounted == last ? missing.suffix(1) : missing
@@ -48,7 +48,7 @@ struct SampleSelection {
     chosen = blockSize == 1 ? 0 : Int(next() % UInt64(blockSize))
   }
 
-  /// Leaves one of each two blocks. The last block is complete, or its sample is chosen.
+  /// Keeps one of each two blocks. The last block is complete, or its sample has been selected.
   private mutating func halve(_ samples: inout [Sample]) {
     for pair in 0..<samples.count / 2 { samples[pair] = samples[2 * pair + (pair > 0 && next() & 1 != 0 ? 1 : 0)] }
     samples.removeLast(samples.count / 2)
@@ -60,7 +60,8 @@ struct SampleSelection {
     if position == 0 { chosen = Int(next() % UInt64(blockSize)) }
   }
 
-  /// The next number of xorshift64* (Vigna, "An experimental exploration of Marsaglia's xorshift generators", 2016).
+  /// Returns the next number of xorshift64* (Vigna, "An experimental exploration of Marsaglia's xorshift generators",
+  /// 2016).
   private mutating func next() -> UInt64 {
     random ^= random >> 12
     random ^= random << 25
@@ -70,10 +71,10 @@ struct SampleSelection {
 }
 
 extension Stall {
-  /// So many samples tell who is to blame to a fifth of a percent.
+  /// Number of samples with which shares are accurate to a fifth of a percent.
   package static let samplesForReport = 50_000
 
-  /// The stall with `count` samples or more, but less than twice as many, which are chosen from all evenly.
+  /// Returns the stall with an even selection of at least `count` and less than twice as many samples.
   package func withSamples(_ count: Int) -> Stall {
     guard samples.count / 2 >= count else { return self }
     var result = self

@@ -1,31 +1,31 @@
-/// Why a stack has no more frames. Everything but ``outermost`` means that callers are missing.
+/// The reason why a stack ends. All values except ``outermost`` mean that callers are missing.
 package enum StackEnd: UInt8, Hashable, Sendable, CaseIterable {
   /// The thread's first function was reached: the stack is complete.
   case outermost = 0
   /// The copy was shorter than the stack.
   case copyLimit = 1
-  /// There were more frames than are kept.
+  /// The stack has more frames than are kept.
   case frameLimit = 2
-  /// A function says nothing about its caller and keeps no frame pointer.
+  /// A function has neither unwind information nor a frame pointer.
   case noUnwindInformation = 3
   /// A return address is in no module.
   case noModule = 4
-  /// Memory that was needed could not be read.
+  /// Required memory could not be read.
   case unreadable = 5
   /// A frame led to itself.
   case noProgress = 6
-  /// The unwinder gave up for another reason.
+  /// The unwinder failed for another reason.
   case failed = 7
-  /// There was nothing to unwind.
+  /// No stack was available for unwinding.
   case notCaptured = 8
-  /// A register is needed that a thread which was read from outside does not give.
+  /// A required register is unavailable for threads read from outside.
   case noRegister = 9
-  /// It is of a child task, and the callers of its parent are not known.
+  /// The stack is a child task's, and the callers of the parent are unknown.
   case childTask = 10
-  /// It is of a task, and who awaited it was not known any more when that was to be read.
+  /// The stack is a task's whose awaiting functions could no longer be read.
   case taskLost = 11
 
-  /// What a reader is told about the missing callers, or `nil` when none are missing.
+  /// The description of the reason for readers; `nil` if no callers are missing.
   package var explanation: String? {
     switch self {
     case .outermost: nil
@@ -48,32 +48,32 @@ package enum StackEnd: UInt8, Hashable, Sendable, CaseIterable {
 package struct Stack: Hashable, Sendable {
   /// The frames, innermost first.
   package var frames: [StackFrame]
-  /// Why there are no more.
+  /// The reason why the stack ends.
   package var end: StackEnd
-  /// The first frame that was not found by unwinding but taken from an earlier stack of the same work, whose return addresses
-  /// still lay at the same places; `nil` when all were unwound.
+  /// The first frame that was taken from an earlier stack of the same work, whose return addresses were still at the
+  /// same stack addresses; `nil` if all frames were unwound.
   package var joinedFrom: Int?
-  /// What is left out in the midst of a stack that has more frames than are kept; `nil` when nothing is.
+  /// The omitted middle of a stack with more frames than are kept; `nil` if there is none.
   package var omission: Omission?
 
-  /// Frames that are left out.
+  /// Omitted frames.
   package struct Omission: Hashable, Sendable {
-    /// How many frames of the stack come before them, innermost first.
+    /// The number of frames before the omission, innermost first.
     package var index: Int
-    /// How many are left out.
+    /// The number of omitted frames.
     package var count: Int
 
-    /// `count` frames that are left out behind the first `index`.
+    /// Creates an omission of `count` frames after the first `index` ones.
     package init(index: Int, count: Int) {
       self.index = index
       self.count = count
     }
   }
 
-  /// Whether callers are missing at its end.
+  /// Whether outermost callers are missing.
   package var isTruncated: Bool { end != .outermost }
 
-  /// A stack of `frames`, innermost first, that ends for the reason `end`.
+  /// Creates a stack.
   package init(frames: [StackFrame], end: StackEnd, joinedFrom: Int? = nil, omission: Omission? = nil) {
     self.frames = frames
     self.end = end
@@ -82,36 +82,36 @@ package struct Stack: Hashable, Sendable {
   }
 }
 
-/// How the attempt to capture a stack went.
+/// The result of capturing a stack.
 package enum CaptureOutcome: UInt8, Hashable, Sendable, CaseIterable, BitwiseCopyable {
-  /// There is a stack.
+  /// The stack was captured.
   case captured = 0
-  /// The work item ended before its thread could be looked at.
+  /// The work item ended before its thread could be sampled.
   case unitOver = 1
-  /// The thread had exited, or was never known.
+  /// The thread had exited, or had never been known.
   case threadGone = 2
   /// The thread did not answer in time.
   case noAnswer = 3
-  /// The kernel refused to send the signal, or the thread could not have run its handler: no room on its stack, or no
-  /// thread-local storage.
+  /// The kernel refused to send the signal, or the thread could not have run the handler, because it had no space on
+  /// its stack or no thread-local storage.
   case notSignalled = 4
-  /// Too many earlier requests are held by threads that were stopped while they answered.
+  /// Too many earlier requests are held by threads that were stopped while answering.
   case requestsStuck = 5
-  /// The kernel does not tell what the thread does, and the thread did not run: it was blocked, as far as can be known.
+  /// The kernel does not provide the thread's state, and the thread did not run: it was presumably blocked.
   case noLook = 7
-  /// The thread was blocked and its stack could not be read from outside. Blocked threads are sent no signal, because
-  /// what they wait in would return early.
+  /// The thread was blocked and its stack could not be read from outside. Blocked threads get no signal, which would
+  /// interrupt their wait.
   case untouchable = 8
   /// Another handler has been installed for the signal.
   case handlerReplaced = 9
-  /// No thread was working on it: it waited for one.
+  /// The work was waiting for a thread.
   case noWorker = 10
-  /// Nobody took stacks: the kernel held up the thread that does.
+  /// The kernel delayed the sampling thread.
   case samplerStopped = 11
-  /// The task that had begun it had ended.
+  /// The task that began the work had ended.
   case taskGone = 12
 
-  /// What a reader is told when there is no stack.
+  /// The description of the result for readers.
   package var explanation: String {
     switch self {
     case .captured: "captured"
@@ -130,26 +130,26 @@ package enum CaptureOutcome: UInt8, Hashable, Sendable, CaseIterable, BitwiseCop
   }
 }
 
-/// What a thread was doing when it was looked at.
+/// The activity of a sampled thread.
 package enum ThreadActivity: Hashable, Sendable, BitwiseCopyable {
-  /// The kernel did not tell.
+  /// Unknown, because the kernel did not provide the state.
   case unknown
-  /// It was on a processor, or waiting for one.
+  /// On a CPU, or ready to run.
   case running
-  /// It was blocked in the system call with this number, on the process's architecture.
+  /// Blocked in the system call with this number on the process's architecture.
   case inSystemCall(Int32)
-  /// It was blocked in a system call that the kernel had begun anew after the process had been stopped: the one with this
-  /// number, `nil` where that is not known.
+  /// Blocked in a system call that the kernel restarted after the process had been stopped. The number is `nil` if
+  /// unknown.
   case inRestartedCall(Int32?)
-  /// It was blocked outside a system call: in a page fault, for one.
+  /// Blocked outside a system call, for example in a page fault.
   case blocked
 
-  /// No thread ran its task, which waited at an `await`.
+  /// Without a thread: the task was suspended at an `await`.
   case suspended
-  /// No thread ran its task, which was ready to run.
+  /// Without a thread: the task was ready to run.
   case enqueued
 
-  /// Whether it was waiting for something other than a processor.
+  /// Whether the thread waited for anything other than a CPU.
   package var isWaiting: Bool {
     switch self {
     case .inSystemCall, .inRestartedCall, .blocked, .suspended, .enqueued: true
@@ -157,7 +157,7 @@ package enum ThreadActivity: Hashable, Sendable, BitwiseCopyable {
     }
   }
 
-  /// The activity's number in files, and in the events of the observer.
+  /// The activity's number in files and in the observer's events.
   package var code: UInt8 {
     switch self {
     case .unknown: 0
@@ -170,7 +170,7 @@ package enum ThreadActivity: Hashable, Sendable, BitwiseCopyable {
     }
   }
 
-  /// The number of the system call in files; −1 if there is none, or it is not known.
+  /// The number of the system call in files; -1 if there is none or it is unknown.
   var call: Int32 {
     switch self {
     case .inSystemCall(let call): call
@@ -179,7 +179,7 @@ package enum ThreadActivity: Hashable, Sendable, BitwiseCopyable {
     }
   }
 
-  /// The activity with the number `code`; `call` is the system call's number.
+  /// Creates the activity with the number `code` and the system call `call`.
   package init(code: UInt8, call: Int32) {
     switch code {
     case 1: self = .running

@@ -1,59 +1,58 @@
-/// One look at a stalled thread.
+/// A sample of a stalled thread.
 package struct Sample: Hashable, Sendable {
-  /// How old the work item was.
+  /// The age of the work item.
   package var age: Duration
-  /// The stack, as an index into ``Recording/stacks``; `nil` when none was captured or it was lost with a damaged file.
+  /// The index in ``Recording/stacks``; `nil` if no stack was captured or a damaged file lost it.
   package var stack: Int?
-  /// How the capture went.
+  /// The result of the capture.
   package var outcome: CaptureOutcome
-  /// The processor time that the thread had used so far, `nil` if unknown.
+  /// The thread's CPU time so far; `nil` if unknown.
   package var cpuTime: Duration?
-  /// What the thread was doing. A thread that was waiting was read from outside, without a signal, unless it had spent
-  /// time in the handler.
+  /// The thread's activity. A waiting thread was read from outside, without a signal, unless it spent time in the
+  /// handler.
   package var activity: ThreadActivity
-  /// The time that the observed thread spent being observed.
+  /// The time that the thread spent in the signal handler.
   package var handlerTime: Duration
-  /// The time that unwinding took, on another thread.
+  /// The time for unwinding, on another thread.
   package var unwindTime: Duration
-  /// What the application had said of the work by then: which request, which job. Empty where it had said nothing.
+  /// The application's label of the work, such as a request or job; empty if there is none.
   package var label: String
-  /// Two samples with different numbers tell that waiting work was taken up in between, where the source is a queue; 0 where
-  /// that is not known, or nothing waits.
+  /// A number that changes when a queue takes up waiting work; 0 if unknown or no work waits.
   package var progress: UInt32
-  /// How long the thread had been ready to run so far, and had no processor; `nil` if unknown.
+  /// The thread's total time ready to run without a CPU; `nil` if unknown.
   package var runDelay: Duration?
-  /// The kernel's id of the thread, where several threads work on what is watched; `nil`: the stall's thread.
+  /// The kernel's thread ID if several threads work on the source; `nil` for the stall's thread.
   package var threadID: Int32?
-  /// What stood in the way of the work, whose task was ready: the stack is that one's then. `nil` where the stack is the work's own.
+  /// The thread that delayed the ready task. The stack is then that thread's. `nil` if the stack belongs to the work.
   package var obstacle: Obstacle?
-  /// How much waited in the queue, the probe included; 0 where that was not counted. At most ``waitingCountMax``: there may be
+  /// The number of items in the queue, including the probe; 0 if not counted. ``waitingCountMax`` means this many or
   /// more.
   package var waitingCount: UInt32
-  /// The descriptor that the system call was on, where the thread was blocked in one that is on any.
+  /// The descriptor of the system call in which the thread was blocked, if it has one.
   package var descriptor: Descriptor?
-  /// What the thread waited for that another one held, where it was blocked in such a thing.
+  /// The object for which the thread waited, if another thread held it.
   package var lock: HeldLock?
-  /// What the kernel had counted by then, and what the system call was given.
+  /// The kernel's counters and the arguments of the system call.
   package var evidence = SampleEvidence()
 
-  /// The arguments of the system call that the thread was blocked in; `nil` where it was in none, or they are not known.
+  /// The arguments of the system call in which the thread was blocked; `nil` if there was none or they are unknown.
   package var arguments: [UInt64]? { evidence.arguments.isEmpty ? nil : evidence.arguments }
 
-  /// A thread that a task waits for which is ready to run.
+  /// A thread for which a ready task waits.
   package enum Obstacle: UInt8, Hashable, Sendable {
-    /// One that the task could run on.
+    /// A thread on which the task could run.
     case thread = 1
-    /// One that runs something on the task's actor.
+    /// A thread that runs work on the task's actor.
     case actor = 2
   }
 
-  /// Whether the stack is of another thread, which the work waited for.
+  /// Whether the stack belongs to another thread, for which the work waited.
   package var isInTheWay: Bool { obstacle != nil }
 
-  /// So much is counted.
+  /// Maximum number of items counted.
   package static let waitingCountMax: UInt32 = 1000
 
-  /// A look at a thread whose work item was `age` old.
+  /// Creates a sample of a thread whose work item had the age `age`.
   package init(
     age: Duration,
     stack: Int?,
@@ -91,42 +90,43 @@ package struct Sample: Hashable, Sendable {
   }
 }
 
-/// A work item that took longer than its threshold.
+/// A work item that exceeded its threshold.
 package struct Stall: Hashable, Sendable, Identifiable {
-  /// Tells the stalls of one process apart.
+  /// The number of the stall, unique in its process.
   package var id: UInt64
-  /// What was watched.
+  /// The watched source.
   package var source: WatchedSource
-  /// The thread that was stuck.
+  /// The stalled thread.
   package var thread: ObservedThread
-  /// What the work was allowed to take.
+  /// The threshold of the work.
   package var threshold: Duration
-  /// When the work began.
+  /// The start of the work.
   package var began: WallTime
-  /// What was seen, in order of time.
+  /// The samples, in order of time.
   package var samples: [Sample]
-  /// What was seen of threads that held what those of the samples waited for, and so on, in order of time.
+  /// The samples of threads that held objects for which the sampled threads, or other holders, waited; in order of
+  /// time.
   package var holders: [HolderSample]
-  /// How long the work took; as long as it was known to run, when it has not ended.
+  /// The duration of the work. If it has not ended, the time for which it was known to run.
   package var duration: Duration
-  /// Whether the end was seen. `false` for a stall that its process did not survive, or that still lasts.
+  /// Whether the end was observed; `false` for an ongoing stall, or if the process did not survive the stall.
   package var hasEnded: Bool
-  /// Samples that were taken and lost, because what records them could not keep up.
+  /// The number of samples that were taken and lost because the recorder could not keep up.
   package var lostSamples: UInt64
-  /// Samples that are there and were left out of ``samples``, evenly, because there are very many.
+  /// The number of samples omitted from ``samples``, evenly distributed, because there are very many.
   package var leftOutSamples = 0
-  /// Whether the file that it was read from was cut off or damaged: there may have been more samples.
+  /// Whether the file was truncated or damaged, so that samples might be missing.
   package var isDamaged = false
-  /// Time that passed while the process could not run (stopped, frozen, suspended): not part of `duration`.
+  /// The time in which the process could not run (stopped, frozen, suspended). Not part of `duration`.
   package var gap: Duration
-  /// The other threads when the stall was declared; `nil` when they were not captured.
+  /// The other threads when the stall was declared; `nil` if they were not captured.
   package var others: AllThreads?
-  /// What it cost to observe the stall, the other threads included.
+  /// The cost of observing the stall, including the other threads.
   package var cost: ObservationCost
-  /// What was noted about it, in order of time.
+  /// Notes about the stall, in order of time.
   package var notes: [StallNote]
 
-  /// A stall of `source` on `thread`.
+  /// Creates a stall.
   package init(
     id: UInt64,
     source: WatchedSource,
@@ -161,7 +161,7 @@ package struct Stall: Hashable, Sendable, Identifiable {
 }
 
 extension Stall {
-  /// The notes; of several about the same other stall the last one.
+  /// The notes without outdated ones: only the last of several notes about one other stall is kept.
   package var latestNotes: [StallNote] {
     var last: [String: Int] = [:]
     for (place, note) in notes.enumerated() where note.kind.isOfAnotherStall { last[note.text] = place }
@@ -169,28 +169,28 @@ extension Stall {
       .filter { !$0.element.kind.isOfAnotherStall || last[$0.element.text] == $0.offset }.map(\.element)
   }
 
-  /// What tells it from the stalls of all other processes of the host.
+  /// Returns the identifier of the stall, unique on its host.
   package func reportID(in process: ObservedProcess?) -> String {
     guard let process else { return "\(began.nanosecondsSince1970)-\(id)" }
     return "\(process.id)-\(process.watchedSince.nanosecondsSince1970)-\(id)"
   }
 }
 
-/// Everything that was recorded about some stalls of one process: what a `.stall` file holds.
+/// The recorded data of stalls of one process: the content of a `.stall` file.
 package struct Recording: Hashable, Sendable {
-  /// The process, `nil` when a damaged file has lost it.
+  /// The process; `nil` if a damaged file lost its record.
   package var process: ObservedProcess?
-  /// What was mapped into it.
+  /// The modules mapped into the process.
   package var modules: [Module]
-  /// The distinct stacks that samples and threads refer to.
+  /// The distinct stacks to which samples and threads refer.
   package var stacks: [Stack]
   /// The stalls, in the order in which they were declared.
   package var stalls: [Stall]
-  /// What addresses are called, by the address that is looked up (``StackFrame/lookupAddress``), the innermost function
-  /// first. Empty unless the recording was resolved to travel without the files that its names are from.
+  /// The symbolized frames by lookup address (``StackFrame/lookupAddress``), innermost function first. Empty unless the
+  /// recording was symbolized for use without its modules' files.
   package var names: [RuntimeAddress: [ResolvedFrame]]
 
-  /// A recording of `process`.
+  /// Creates a recording.
   package init(
     process: ObservedProcess?,
     modules: [Module] = [],

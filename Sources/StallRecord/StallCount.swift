@@ -1,18 +1,18 @@
-/// The number of stalls that one record stands for: stalls of the same source that began to be late while it was
-/// recorded, most of which have no record of their own.
+/// The number of stalls that a record represents: stalls of the same source that exceeded the threshold during the
+/// recorded stall. Most have no record.
 package struct StallCount: Hashable, Sendable {
-  /// When the first of them began.
+  /// The start of the first stall.
   package var since: WallTime
-  /// The stalls of the source since then.
+  /// The number of stalls of the source since then.
   package var all: Int
-  /// Of these, the stalls that were suspended or blocked at the same place as the recorded stall.
+  /// The number of these stalls that were suspended or blocked at the same place as the recorded stall.
   package var atSamePlace: Int
-  /// The stalls that only this record counts.
+  /// The number of stalls without a record, which only this record counts.
   package var unrecorded: Int
-  /// The time that those took together.
+  /// The total time of the stalls without a record.
   package var unrecordedTime: Duration
 
-  /// A count of stalls since `since`.
+  /// Creates a count of stalls since `since`.
   package init(since: WallTime, all: Int, atSamePlace: Int, unrecorded: Int, unrecordedTime: Duration) {
     self.since = since
     self.all = all
@@ -21,7 +21,7 @@ package struct StallCount: Hashable, Sendable {
     self.unrecordedTime = unrecordedTime
   }
 
-  /// The count that `note` has; `nil` if it has none, or none that can be true.
+  /// Parses the count in `note`; `nil` if there is none or it is inconsistent.
   package init?(_ note: StallNote) {
     let numbers = note.text.split(separator: " ").compactMap { UInt64($0) }
     guard note.kind == .count, numbers.count == 4,
@@ -37,7 +37,7 @@ package struct StallCount: Hashable, Sendable {
     )
   }
 
-  /// The count as a note of its record.
+  /// The count as a note.
   package var note: StallNote {
     StallNote(
       .count,
@@ -48,6 +48,7 @@ package struct StallCount: Hashable, Sendable {
 }
 
 extension Stall {
-  /// The number of stalls that the record stands for; `nil` if it stands for itself only. A later note replaces an earlier one.
+  /// The number of stalls that the record represents; `nil` if it represents only one. A later note replaces an earlier
+  /// one.
   package var count: StallCount? { notes.last { $0.kind == .count }.flatMap { StallCount($0) } }
 }

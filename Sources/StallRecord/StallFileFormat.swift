@@ -1,31 +1,33 @@
-/// What `.stall` files are made of. `docs/stall-format.md` describes them for somebody who writes a reader.
+/// Constants of `.stall` files. `docs/internals/stall-format.md` describes the format for authors of readers.
 enum StallFileFormat {
   /// The first bytes of every file.
   static let magic = Array("CULPRIT\n".utf8)
 
-  /// Readers refuse a file with a higher major version.
+  /// The major version. Readers reject a file with a higher one.
   static let majorVersion: UInt16 = 1
 
-  /// Readers skip what a higher minor version added: records of unknown kinds, and bytes at the end of known ones.
+  /// The minor version. Readers skip the additions of a higher one: records of unknown kinds, and bytes at the end of
+  /// known ones.
   static let minorVersion: UInt16 = 10
 
-  /// The magic, two version numbers and the checksum of those.
+  /// The size of the header: the magic bytes, two version numbers and their checksum.
   static let headerBytes = 16
 
-  /// A record's length, kind and reserved field, before its payload.
+  /// The size of a record's length, kind and tag, which precede the payload.
   static let recordHeadBytes = 8
 
-  /// The checksum after a record's payload.
+  /// The size of the checksum after a record's payload.
   static let recordTailBytes = 4
 
-  /// The longest payload that is believed: a corrupt length must not make a reader allocate gigabytes.
+  /// Maximum payload size, so that a corrupt length cannot cause a huge allocation.
   static let payloadBytesMax = 1 << 20
 
-  /// Longer lists of names, and longer names in them, are cut, so that a record stays within its bounds.
+  /// Maximum lengths of a list of names and of the names in it, which limit the size of a record. Longer ones are
+  /// truncated.
   static let listMax = 128
   static let listedCharactersMax = 512
 
-  /// What a record is about.
+  /// The kind of a record.
   enum RecordKind: UInt16 {
     case process = 1
     case module = 2

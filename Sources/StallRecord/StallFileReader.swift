@@ -1,19 +1,19 @@
-/// Why a file cannot be read as a `.stall` file at all.
+/// The reason why a file is not readable as a `.stall` file.
 package enum StallFileError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// There is nothing in it.
+  /// The file is empty.
   case empty
-  /// It ends before its header does.
+  /// The file ends inside its header.
   case cutInHeader(bytes: Int)
-  /// It begins with something else.
+  /// The file does not start with the magic bytes.
   case notAStallFile(begins: [UInt8])
-  /// Its header is damaged.
+  /// The header is damaged.
   case damagedHeader(expected: UInt32, found: UInt32)
-  /// A newer Culprit wrote it, in a way that this one cannot read.
+  /// A newer version of Culprit wrote the file in an incompatible format.
   case newerVersion(major: UInt16, minor: UInt16)
-  /// It has so much beside samples that it cannot be one.
+  /// The file has too much data other than samples.
   case tooLarge(bytes: Int)
 
-  /// The error as a sentence without its end, to follow a file's name.
+  /// A message without a final period, to follow the file's name.
   package var description: String {
     switch self {
     case .empty: "is empty; a .stall file has at least \(StallFileFormat.headerBytes) bytes"
@@ -30,73 +30,74 @@ package enum StallFileError: Error, Hashable, Sendable, CustomStringConvertible 
   }
 }
 
-/// What was wrong with a part of a file of which the rest could be read.
+/// A problem with a part of a file. The rest could be read.
 package struct StallFileProblem: Hashable, Sendable, CustomStringConvertible {
-  /// Where the part begins, in bytes from the file's beginning.
+  /// The file offset of the part, in bytes.
   package var offset: Int
-  /// What is wrong, as a sentence without its end.
+  /// A message without a final period.
   package var text: String
 
-  /// The problem with its place.
+  /// The message with the offset.
   package var description: String { "at byte \(offset): \(text)" }
 }
 
-/// A `.stall` file as far as it could be read.
+/// The readable content of a `.stall` file.
 package struct StallFile: Sendable {
-  /// What it holds.
+  /// The recording.
   package var recording: Recording
-  /// The format version it was written in.
+  /// The format version of the file.
   package var version: (major: UInt16, minor: UInt16)
-  /// How many whole records it has.
+  /// The number of valid records.
   package var recordCount = 0
-  /// The number that all its records have, 0 before version 1.2.
+  /// The tag of all records of the file; 0 before version 1.2.
   package var tag: UInt16 = 0
-  /// What could not be read.
+  /// The unreadable parts.
   package var problems: [StallFileProblem]
 
-  /// Every sample of each stall, where that was wanted.
+  /// All samples of each stall, if requested.
   package private(set) var logs: [SampleLog] = []
 
-  /// What is kept of a file.
+  /// The data to keep of a file.
   package struct Extent: Sendable {
-    /// So many samples of each stall, and less than twice as many, are enough: of more, some are left out evenly.
+    /// Minimum number of samples to keep of each stall; less than twice as many are kept, evenly selected.
     package var samples: Int
-    /// Whether ``StallFile/logs`` are wanted.
+    /// Whether to fill ``StallFile/logs``.
     package var logsSamples: Bool
-    /// Where what is logged goes when there is much of it.
+    /// The storage for large logs.
     package var store: (any OverflowStore)?
 
-    /// So much of a file; all, where nothing else is said.
+    /// Creates an extent; by default, all samples without logs.
     package init(samples: Int = .max, logsSamples: Bool = false, store: (any OverflowStore)? = nil) {
       (self.samples, self.logsSamples, self.store) = (samples, logsSamples, store)
     }
   }
 
-  /// What every file begins with, whatever its version.
+  /// The first bytes of every file, in all versions.
   package static let beginning = StallFileFormat.magic
 
-  /// A file has so many bytes beside samples at most: what is kept of it has to fit into memory.
+  /// Maximum number of bytes other than samples, which must fit into memory.
   private static let keptBytesMax = 256 << 20
 
-  /// Reads a file from its `bytes`.
+  /// Reads a file from `bytes`.
   ///
-  /// Damage costs the records it touches: a file that was cut off loses its last record only, and after a corrupt record
-  /// reading goes on at the next one that is whole.
+  /// Damage affects only the damaged records: a truncated file loses its last record, and after a corrupt record,
+  /// reading continues at the next valid one.
   ///
   /// - Parameters:
-  ///   - bytes: What the file holds.
-  ///   - samples: So many samples of each stall, and less than twice as many, are enough: of more, some are left out evenly.
-  /// - Throws: ``StallFileError`` when there is no header that this version understands.
+  ///   - bytes: The content of the file.
+  ///   - samples: Minimum number of samples to keep of each stall; less than twice as many are kept, evenly selected.
+  /// - Throws: ``StallFileError`` if there is no header that this version understands.
   package init(bytes: [UInt8], samples: Int = .max) throws(StallFileError) {
     try self.init(RecordScanner(bytes: bytes), Extent(samples: samples))
   }
 
-  /// Reads a file whose bytes come in pieces, of which it keeps no more than it needs.
+  /// Reads a file in pieces. Only the requested data is kept.
   ///
   /// - Parameters:
-  ///   - extent: What is kept.
-  ///   - piece: Gives the next bytes, any number of them; none at the end. Not asked beyond the header of what is no such file.
-  /// - Throws: ``StallFileError`` when there is no header that this version understands.
+  ///   - extent: The data to keep.
+  ///   - piece: Returns the next bytes, any number of them; empty at the end. If the file is no `.stall` file, it is
+  ///     not called beyond the header.
+  /// - Throws: ``StallFileError`` if there is no header that this version understands.
   package init(_ extent: Extent, _ piece: @escaping () -> [UInt8]) throws(StallFileError) {
     try self.init(RecordScanner(piece), extent)
   }
@@ -126,20 +127,20 @@ package struct StallFile: Sendable {
     logs = builder.logs
     problems = scanner.problems + builder.problems
     for index in recording.stalls.indices {
-      // What follows a stall's end is none of its samples.
+      // Damage after the end of a stall cannot affect its samples.
       let damage = builder.damageAtEnd[index] ?? scanner.problems.count
       recording.stalls[index].isDamaged = damage > 0 || !builder.problems.isEmpty
     }
   }
 
-  /// Whether the bytes `part` of a file with one stall, from its beginning on or from anywhere, say that the stall has ended.
+  /// Whether `part` of a file with one stall contains the end of the stall. The part can start anywhere in the file.
   package static func hasEnd(_ part: [UInt8]) -> Bool {
     var scanner = RecordScanner(bytes: part)
     while let record = scanner.next() {
       switch StallFileFormat.RecordKind(rawValue: record.kind) {
       case .stallEnded: return true
       case .stallGoesOn:
-        // The last byte that version 1.2 has.
+        // The last byte of the record in version 1.2: whether the stall has ended.
         let place = record.payload.startIndex + 32
         if place < record.payload.endIndex, record.payload[place] != 0 { return true }
       default: break
@@ -148,7 +149,7 @@ package struct StallFile: Sendable {
     return false
   }
 
-  /// Whether a file that begins with `bytes` may be a `.stall` file.
+  /// Whether a file that starts with `bytes` can be a `.stall` file.
   package static func canBegin(with bytes: [UInt8]) -> Bool {
     bytes.starts(with: StallFileFormat.magic.prefix(bytes.count))
   }
@@ -171,10 +172,10 @@ package struct StallFile: Sendable {
   }
 }
 
-/// Puts records together.
+/// Assembles a recording from records.
 private struct RecordingBuilder {
   var problems: [StallFileProblem] = []
-  /// How much damage there was before the record that is added, and before the end of each stall that has one, by its place.
+  /// The number of damaged parts so far, and the number before the end of each ended stall, by the stall's index.
   var damageSoFar = 0
   private(set) var damageAtEnd: [Int: Int] = [:]
   private var recording = Recording(process: nil)
@@ -182,17 +183,17 @@ private struct RecordingBuilder {
   private var stackPlaces: [UInt32: Int] = [:]
   private var stallPlaces: [UInt64: Int] = [:]
   private var samplesWithoutStall = 0
-  /// Which samples of each stall are kept, by its place, and the age of the last of all.
+  /// The sample selection and the age of the last sample of each stall, by the stall's index.
   private var selections: [SampleSelection] = []
   private var lastSeen: [Duration] = []
-  /// All samples of each stall, where they are wanted.
+  /// All samples of each stall, if requested.
   private(set) var logs: [SampleLog] = []
   private let extent: StallFile.Extent
 
   init(_ extent: StallFile.Extent) { self.extent = extent }
 
-  /// Adds a record. Returns `false` when its payload is shorter than its kind requires; a kind that is not known, and
-  /// bytes after what is known, are a newer minor version's and are passed over.
+  /// Adds a record. Returns `false` if its payload is too short for its kind. Unknown kinds, and bytes after the known
+  /// ones, come from newer minor versions and are ignored.
   mutating func add(kind: UInt16, payload: ArraySlice<UInt8>) -> Bool {
     var reader = ByteReader(payload)
     switch StallFileFormat.RecordKind(rawValue: kind) {
@@ -209,7 +210,7 @@ private struct RecordingBuilder {
     case .othersCaptured: return addOthersEnd(&reader)
     case .name: return addName(&reader)
     case .note: return addNote(&reader)
-    // For who adds names.
+    // Only used by programs that add names.
     case .namesLookedUp: return true
     case nil: return true
     }
@@ -242,10 +243,10 @@ private struct RecordingBuilder {
       architecture: architecture,
       observerVersion: version,
       watchedSince: WallTime(nanosecondsSince1970: since),
-      // Files before version 1.3 do not say it.
+      // Missing in files before version 1.3.
       ownModules: reader.texts() ?? [],
       wrappers: reader.texts() ?? [],
-      // Nor do files before version 1.9 this.
+      // Missing in files before version 1.9.
       host: reader.text() ?? ""
     )
     return true
@@ -264,7 +265,7 @@ private struct RecordingBuilder {
         Module.Mapping(start: RuntimeAddress(start), end: RuntimeAddress(end), fileOffset: offset)
       )
     }
-    // Files before version 1.3 do not say it.
+    // Missing in files before version 1.3.
     let bias = reader.number(UInt64.self) ?? .max
     recording.modules.append(
       Module(path: path, buildID: buildID, mappings: mappings, bias: bias == .max ? nil : bias)
@@ -289,7 +290,7 @@ private struct RecordingBuilder {
       frames.append(StackFrame(RuntimeAddress(address), FrameKind(rawValue: kind) ?? .programCounter))
     }
     var stack = Stack(frames: frames, end: StackEnd(rawValue: end) ?? .failed)
-    // Files before version 1.3 have nothing more.
+    // Files before version 1.3 end here.
     if let joined = reader.number(UInt16.self), let place = reader.number(UInt16.self),
       let omitted = reader.number(UInt32.self)
     {
@@ -357,27 +358,27 @@ private struct RecordingBuilder {
     return true
   }
 
-  /// The sample that follows; `nil` where it is shorter than the first version had it.
+  /// Reads the next sample; `nil` if it is shorter than in the first version.
   private func sample(_ reader: inout ByteReader) -> Sample? {
     guard let age = reader.duration(), let stack = reader.number(UInt32.self), let outcome = reader.number(UInt8.self),
       let cpu = reader.number(UInt64.self), let handler = reader.duration(), let unwind = reader.duration(),
       let activity = reader.number(UInt8.self), let call = reader.signed()
     else { return nil }
-    // Files before version 1.2 say neither.
+    // Missing in files before version 1.2.
     let progress = reader.number(UInt32.self) ?? 0
     let label = reader.text() ?? ""
-    // Files before version 1.3 do not say it.
+    // Missing in files before version 1.3.
     let runDelay = reader.number(UInt64.self) ?? .max
-    // Files before version 1.4 do not.
+    // Missing in files before version 1.4.
     let threadID = reader.signed() ?? 0
-    // Files before version 1.5 do not.
+    // Missing in files before version 1.5.
     let obstacle = reader.number(UInt8.self).flatMap(Sample.Obstacle.init)
-    // Files before version 1.6 do not.
+    // Missing in files before version 1.6.
     let waitingCount = reader.number(UInt32.self) ?? 0
     let descriptor = Self.descriptor(&reader)
-    // Files before version 1.7 do not.
+    // Missing in files before version 1.7.
     let lock = Self.lock(&reader)
-    // Files before version 1.8 do not.
+    // Missing in files before version 1.8.
     let evidence = SampleEvidence(&reader)
     return Sample(
       age: age,
@@ -399,7 +400,7 @@ private struct RecordingBuilder {
     )
   }
 
-  /// The lock at the end of a sample; `nil` where there is none.
+  /// Reads the lock at the end of a sample; `nil` if there is none.
   private static func lock(_ reader: inout ByteReader) -> HeldLock? {
     guard let kind = reader.number(UInt8.self), kind != 0, let address = reader.number(UInt64.self),
       let holder = reader.signed(), let waiter = reader.signed(), let flags = reader.number(UInt8.self)
@@ -414,7 +415,7 @@ private struct RecordingBuilder {
     )
   }
 
-  /// The descriptor at the end of a sample; `nil` where there is none.
+  /// Reads the descriptor at the end of a sample; `nil` if there is none.
   private static func descriptor(_ reader: inout ByteReader) -> Descriptor? {
     guard let flags = reader.number(UInt8.self), flags & 1 != 0, let number = reader.signed(),
       let target = reader.text(),
@@ -466,7 +467,7 @@ private struct RecordingBuilder {
     return true
   }
 
-  /// What the observation cost; files of version 1.0 do not say it, and what their samples say is kept.
+  /// Reads the observation cost. Files of version 1.0 do not contain it; the sum of their samples is kept.
   private mutating func addCost(_ reader: inout ByteReader, _ place: Int) {
     guard let outside = reader.number(UInt32.self), let signal = reader.number(UInt32.self),
       let without = reader.number(UInt32.self), let longest = reader.duration(), let handler = reader.duration(),
@@ -520,7 +521,7 @@ private struct RecordingBuilder {
   }
 }
 
-/// `bytes` in hexadecimal, two digits each.
+/// Returns `bytes` in hexadecimal, two digits each.
 package func hexadecimal(_ bytes: [UInt8]) -> String {
   bytes.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
 }
@@ -528,7 +529,7 @@ package func hexadecimal(_ bytes: [UInt8]) -> String {
 func hexadecimal(_ number: UInt32) -> String { "0x" + String(number, radix: 16) }
 
 extension SampleEvidence {
-  /// That at the end of a sample.
+  /// Reads the evidence at the end of a sample.
   fileprivate init(_ reader: inout ByteReader) {
     self.init()
     guard let parts = reader.number(UInt8.self) else { return }

@@ -1,9 +1,9 @@
-/// Makes the bytes of a `.stall` file, piece by piece, so that a file can grow while the stall lasts.
+/// Creates the bytes of a `.stall` file record by record, so that a file can grow while the stall lasts.
 ///
-/// The pieces belong in this order: the header; the process; modules, threads and stacks before the first record that
-/// refers to them; the beginning of a stall before its samples; its end.
+/// The order must be: the header; the process; modules, threads and stacks before the first record that refers to them;
+/// the start of a stall before its samples; the end of the stall.
 package enum StallFileWriter {
-  /// The beginning of a file.
+  /// Returns the file header.
   package static func header() -> [UInt8] {
     var writer = ByteWriter()
     for byte in StallFileFormat.magic { writer.append(byte) }
@@ -13,7 +13,7 @@ package enum StallFileWriter {
     return writer.bytes
   }
 
-  /// The record of `process`.
+  /// Returns the record of `process`.
   package static func record(of process: ObservedProcess) -> [UInt8] {
     record(.process) {
       $0.append(process.id)
@@ -30,7 +30,7 @@ package enum StallFileWriter {
     }
   }
 
-  /// The record of `module`.
+  /// Returns the record of `module`.
   package static func record(of module: Module) -> [UInt8] {
     record(.module) {
       $0.append(module.path)
@@ -46,7 +46,7 @@ package enum StallFileWriter {
     }
   }
 
-  /// The record of `thread`.
+  /// Returns the record of `thread`.
   package static func record(of thread: ObservedThread) -> [UInt8] {
     record(.thread) {
       $0.append(thread.id)
@@ -54,7 +54,7 @@ package enum StallFileWriter {
     }
   }
 
-  /// The record of `stack`, the one to which samples refer as `index`.
+  /// Returns the record of `stack`, to which samples refer as `index`.
   package static func record(of stack: Stack, index: Int) -> [UInt8] {
     record(.stack) {
       $0.append(UInt32(index))
@@ -72,7 +72,7 @@ package enum StallFileWriter {
     }
   }
 
-  /// The record that `stall` has been declared: everything about it but its samples and its end.
+  /// Returns the record of the declaration of `stall`, with all data except its samples and its end.
   package static func record(ofBeginOf stall: Stall) -> [UInt8] {
     record(.stallBegan) {
       $0.append(stall.id)
@@ -84,7 +84,7 @@ package enum StallFileWriter {
     }
   }
 
-  /// The record of `sample`, which belongs to the stall `stallID`.
+  /// Returns the record of `sample`, which belongs to the stall `stallID`.
   package static func record(of sample: Sample, stallID: UInt64) -> [UInt8] {
     record(.sample) {
       $0.append(stallID)
@@ -92,7 +92,8 @@ package enum StallFileWriter {
     }
   }
 
-  /// The record of `holder`, which belongs to the stall `stallID`. The record of its ``HolderSample/thread`` goes before it.
+  /// Returns the record of `holder`, which belongs to the stall `stallID`. The record of its ``HolderSample/thread``
+  /// must precede it.
   package static func record(of holder: HolderSample, stallID: UInt64) -> [UInt8] {
     record(.holder) {
       $0.append(stallID)
@@ -123,7 +124,7 @@ package enum StallFileWriter {
     append(sample.evidence, to: &writer)
   }
 
-  /// Which parts there are, and each of them.
+  /// Appends a bit set of the present parts, and the parts.
   private static func append(_ evidence: SampleEvidence, to writer: inout ByteWriter) {
     let parts: [(UInt8, Bool)] = [
       (1, !evidence.arguments.isEmpty), (2, !evidence.words.isEmpty), (4, !evidence.kernelFunction.isEmpty),
@@ -176,7 +177,7 @@ package enum StallFileWriter {
     writer.append(descriptor.unsentBytes ?? .max)
   }
 
-  /// The record of `note`, which is about the stall `stallID`.
+  /// Returns the record of `note`, which belongs to the stall `stallID`.
   package static func record(of note: StallNote, stallID: UInt64) -> [UInt8] {
     record(.note) {
       $0.append(stallID)
@@ -187,8 +188,8 @@ package enum StallFileWriter {
     }
   }
 
-  /// The record of how far `stall` has come, and whether it has ended: where there is no room for the record of its end, this
-  /// one says it. It has the same length every time.
+  /// Returns the record of the progress of `stall` and whether it has ended, which replaces the end record if there is
+  /// no space for that. The record has a constant length.
   package static func record(ofStateOf stall: Stall) -> [UInt8] {
     record(.stallGoesOn) {
       $0.append(stall.id)
@@ -199,7 +200,7 @@ package enum StallFileWriter {
     }
   }
 
-  /// The record that `stall` is over.
+  /// Returns the record of the end of `stall`.
   package static func record(ofEndOf stall: Stall) -> [UInt8] {
     record(.stallEnded) {
       $0.append(stall.id)
@@ -215,8 +216,8 @@ package enum StallFileWriter {
     }
   }
 
-  /// The record of another thread, captured when the stall `stallID` was declared. The record of its
-  /// ``ThreadSample/thread`` goes before it.
+  /// Returns the record of another thread, captured when the stall `stallID` was declared. The record of its
+  /// ``ThreadSample/thread`` must precede it.
   package static func record(of other: ThreadSample, stallID: UInt64) -> [UInt8] {
     record(.otherThread) {
       $0.append(stallID)
@@ -230,7 +231,8 @@ package enum StallFileWriter {
     }
   }
 
-  /// The record that all other threads have been captured for the stall `stallID`, but for so many.
+  /// Returns the record of the completed capture of all other threads for the stall `stallID`. `leftOut` is the number
+  /// of threads not captured.
   package static func record(ofOthersLeftOut leftOut: Int, stallID: UInt64) -> [UInt8] {
     record(.othersCaptured) {
       $0.append(stallID)
@@ -238,13 +240,14 @@ package enum StallFileWriter {
     }
   }
 
-  /// The record that the address `address`, as it is looked up (``StackFrame/lookupAddress``), is called `frames`.
+  /// Returns the record of the symbolized `frames` of the lookup address `address` (``StackFrame/lookupAddress``).
   package static func record(ofNameOf address: RuntimeAddress, _ frames: [ResolvedFrame]) -> [UInt8] {
     record(.name) { NameRecord.write(address, frames, to: &$0) }
   }
 
-  /// The record that the address `address`, as it is looked up, is called `frames`; nothing where the file that it is in could
-  /// not be read, which may be there later. Without full names, which follow from those in the symbol table.
+  /// Returns the record of the symbolized `frames` of the lookup address `address`, without full names, which follow
+  /// from the symbol names. Returns an empty array if the module's file could not be read, because it might be
+  /// available later.
   package static func record(ofLearnedNameOf address: RuntimeAddress, _ frames: [ResolvedFrame]) -> [UInt8] {
     guard !frames.isEmpty, frames.allSatisfy({ $0.missing?.isOfFile ?? true }) else { return [] }
     let kept = frames.map { frame in
@@ -255,21 +258,21 @@ package enum StallFileWriter {
     return record(ofNameOf: address, kept)
   }
 
-  /// The record that everything in the file has been looked up that can be, the last one of a file.
+  /// Returns the record that all possible lookups are done. It must be the last record of a file.
   package static func recordOfNamesLookedUp() -> [UInt8] { record(.namesLookedUp) { _ in } }
 
-  /// The length of that record, in bytes.
+  /// The size of the record of ``recordOfNamesLookedUp()``, in bytes.
   package static let namesLookedUpBytes = recordOfNamesLookedUp().count
 
-  /// Whether `bytes`, the last ``namesLookedUpBytes`` of a file, are that record.
+  /// Whether `bytes`, the last ``namesLookedUpBytes`` of a file, are the record of ``recordOfNamesLookedUp()``.
   package static func areNamesLookedUp(_ bytes: [UInt8]) -> Bool {
     var reader = ByteReader(bytes[...])
     guard let length = reader.number(UInt32.self), let kind = reader.number(UInt16.self) else { return false }
     return length == 0 && kind == StallFileFormat.RecordKind.namesLookedUp.rawValue && bytes.count == namesLookedUpBytes
   }
 
-  /// Puts the number `tag` of their file into `records`: a disk that went down may leave whole records of another file, that was
-  /// removed long ago, in a new one.
+  /// Writes the file's number `tag` into `records`. After a disk failure, a new file can contain complete records of a
+  /// deleted one.
   package static func tag(_ records: inout [UInt8], _ tag: UInt16) {
     var begin = 0
     while true {
@@ -287,7 +290,7 @@ package enum StallFileWriter {
     }
   }
 
-  /// A whole file with all of `recording`.
+  /// Returns a complete file with `recording`.
   package static func file(of recording: Recording) -> [UInt8] {
     var bytes = header()
     if let process = recording.process { bytes += record(of: process) }
@@ -333,7 +336,7 @@ package enum StallFileWriter {
 }
 
 extension ByteWriter {
-  /// Appends what a thread was doing: its code, and the number of the system call, −1 if there is none.
+  /// Appends the activity: its code and the system call number, -1 if there is none.
   fileprivate mutating func append(_ activity: ThreadActivity) {
     append(activity.code)
     append(activity.call)

@@ -1,44 +1,45 @@
-/// Something that was noted about a stall beside its samples.
+/// A note about a stall.
 package struct StallNote: Hashable, Sendable {
-  /// What it is about.
+  /// The kind of a note.
   package enum Kind: Hashable, Sendable {
-    /// What the application says of itself; the title is who says it.
+    /// The application's context; the title is its source.
     case context
-    /// Work that was going on, by its name; the time is how long it had been.
+    /// A concurrent activity by its name; the time is its duration so far.
     case activity
     /// A debugger was attached to the process.
     case debugger
-    /// The stall became a hang; the time is how long the work had taken.
+    /// The stall became a hang; the time is the age of the work.
     case hang
-    /// How much processor time was used.
+    /// The CPU time used.
     case processorTime
-    /// The beginning of the work was not watched; the time is how long.
+    /// The start of the work was not watched; the time is the duration of the unwatched part.
     case unwatched
-    /// Other work of the same thread or task was stuck at the same time; the title is its source, the text the id of its report, the time how
-    /// long both were.
+    /// Other work of the same thread or task stalled simultaneously. The title is its source, the text its report ID,
+    /// the time the duration of the overlap.
     case overlap
-    /// Who had the lock of a file that was waited for; the title is who, the text the file.
+    /// The work waited for a file lock. The title is the lock's owner, the text the file.
     case fileLock
-    /// How many stalls the record stands for (``StallCount``); the time is that of the stalls without a record.
+    /// The number of stalls that the record represents (``StallCount``); the time is that of the stalls without a
+    /// record.
     case count
-    /// Samples were not taken for want of processor time; the text is their number.
+    /// Samples were skipped for lack of CPU time; the text is their number.
     case spared
-    /// Other work with the same label was stuck at the same time; title, text and time as of an overlap.
+    /// Other work with the same label stalled simultaneously. Title, text and time are those of ``overlap``.
     case sharedLabel
-    /// A kind that a newer version wrote, by its number in the file.
+    /// A kind written by a newer version, with its number in the file.
     case unknown(UInt8)
   }
 
-  /// What it is about.
+  /// The kind of the note.
   package var kind: Kind
-  /// What or who it is about, in a few words; may be empty.
+  /// The subject in a few words; can be empty.
   package var title: String
-  /// What is noted; may be empty.
+  /// The text of the note; can be empty.
   package var text: String
-  /// A time that belongs to it; zero where none does.
+  /// The time of the note; zero if it has none.
   package var time: Duration
 
-  /// A note of `kind`.
+  /// Creates a note of `kind`.
   package init(_ kind: Kind, title: String = "", text: String = "", time: Duration = .zero) {
     self.kind = kind
     self.title = title
@@ -48,7 +49,7 @@ package struct StallNote: Hashable, Sendable {
 }
 
 extension StallNote.Kind {
-  /// Whether the note's text is the id of another stall's report.
+  /// Whether the note's text is the report ID of another stall.
   var isOfAnotherStall: Bool { self == .overlap || self == .sharedLabel }
 
   /// The kind's number in files.
@@ -69,7 +70,7 @@ extension StallNote.Kind {
     }
   }
 
-  /// The kind with the number `code` in files.
+  /// Creates the kind with the number `code` in files.
   init(code: UInt8) {
     switch code {
     case 1: self = .context
@@ -89,6 +90,6 @@ extension StallNote.Kind {
 }
 
 extension Stall {
-  /// The samples that were not taken for want of processor time.
+  /// The number of samples that were skipped for lack of CPU time.
   package var sparedSamples: Int { notes.last { $0.kind == .spared }.flatMap { Int($0.text) }.map { max(0, $0) } ?? 0 }
 }

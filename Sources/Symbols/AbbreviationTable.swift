@@ -1,29 +1,29 @@
-/// The abbreviations of a unit: the form of its debugging entries (DWARF 5, 7.5.3).
+/// The abbreviations of a unit: the layouts of its debugging entries (DWARF 5, 7.5.3).
 ///
-/// Shapes are kept for one encoding, because whether the size of an entry is fixed depends on it.
+/// A table is valid for one encoding, because the fixed size of an entry depends on it.
 final class AbbreviationTable {
   /// One attribute of an abbreviation.
   struct Specification {
     var name: UInt16
     var form: UInt16
-    /// The place in ``AbbreviationTable/constants`` of the value of an implicit constant.
+    /// The index in ``AbbreviationTable/constants`` of the value of an implicit constant.
     var constant: UInt32
   }
 
-  /// The form of an entry.
+  /// The layout of an entry.
   struct Abbreviation {
     var tag: UInt16
     var hasChildren: Bool
     /// Whether the attribute that leads past the children comes first.
     var hasSibling: Bool
-    /// Where the attributes are in ``AbbreviationTable/specifications``.
+    /// The index of the first attribute in ``AbbreviationTable/specifications``.
     var first: UInt32
     var count: UInt32
-    /// How many bytes such an entry has after its code, −1 when it depends on the entry.
+    /// The number of bytes of such an entry after its code, −1 if it varies.
     var size: Int32
-    /// Whether the entry may be code: a function or an inlined call.
+    /// Whether the entry can be code: a function or an inlined call.
     var isCode: Bool
-    /// Whether the abbreviation was defined at all.
+    /// Whether the abbreviation is defined.
     var isDefined: Bool
 
     static let undefined = Abbreviation(
@@ -38,19 +38,19 @@ final class AbbreviationTable {
     )
   }
 
-  /// Codes are numbered from 1 by every producer; higher ones than these go to a dictionary.
+  /// Producers number codes from 1; codes from this number on are stored in a dictionary.
   private static let denseMax = 4096
 
   let specifications: [Specification]
   let constants: [Int64]
   private let dense: [Abbreviation]
   private let sparse: [UInt64: Abbreviation]
-  /// How many bytes of the section were read.
+  /// The number of bytes read from the section.
   let byteCount: Int
-  /// How much memory the abbreviations take, about.
+  /// The approximate memory size of the abbreviations, in bytes.
   var memory: Int { specifications.capacity * 8 + constants.capacity * 8 + dense.capacity * 24 + sparse.capacity * 40 }
 
-  /// Reads the abbreviations at `offset` of `section`; as many as are whole.
+  /// Reads the complete abbreviations at `offset` of `section`.
   init(_ section: Bytes, at offset: Int, _ encoding: UnitEncoding) {
     var cursor = section.cursor(at: offset)
     var reader = AbbreviationReader(encoding: encoding)
@@ -69,14 +69,14 @@ final class AbbreviationTable {
       }
     }
     byteCount = max(0, section.count - offset - cursor.remaining)
-    // There is a table for each unit, and thousands of units: none takes more than it needs.
+    // Each unit has a table, and there can be thousands of units, so unused capacity is removed.
     specifications = reader.specifications.trimmed
     constants = reader.constants.trimmed
     self.dense = dense.trimmed
     self.sparse = sparse
   }
 
-  /// The abbreviation with the number `code`.
+  /// Returns the abbreviation with the number `code`.
   @inline(__always) func abbreviation(_ code: UInt64) -> Abbreviation {
     if code < UInt64(dense.count) { return dense[Int(code)] }
     return sparse[code] ?? .undefined
@@ -84,7 +84,7 @@ final class AbbreviationTable {
 
 }
 
-/// Reads the abbreviations of a table one after the other.
+/// Reads the abbreviations of a table in sequence.
 private struct AbbreviationReader {
   let encoding: UnitEncoding
   var specifications: [AbbreviationTable.Specification] = []
@@ -105,7 +105,7 @@ private struct AbbreviationReader {
       }
       if cursor.hasFailed { return nil }
       if name == 0, form == 0 { break }
-      // A form past 16 bits is none; 0 is not one either, and ends the reading of the entry.
+      // A form that exceeds 16 bits is invalid. It becomes 0, which is also invalid and ends the reading of the entry.
       let known = UInt16(exactly: form) ?? 0
       specifications.append(
         AbbreviationTable.Specification(name: UInt16(exactly: name) ?? 0, form: known, constant: constant)

@@ -1,24 +1,24 @@
 import CulpritStallRecord
 
-/// A call in which the code at an address is.
+/// A call that contains the code at an address.
 package struct AddressCall: Hashable, Sendable {
-  /// The function's name as linkers know it, else as it is written, `nil` when debug information has none.
+  /// The function's linkage name, otherwise its source name; `nil` if debug information has none.
   package var rawName: String?
-  /// Whether ``rawName`` is one for linkers.
+  /// Whether ``rawName`` is a linkage name.
   package var isLinkageName: Bool
   /// Whether the function was inlined into the next one.
   package var isInlined: Bool
-  /// The path of the source file as the compiler recorded it, `nil` when it is not known.
+  /// The path of the source file as recorded by the compiler, `nil` if unknown.
   package var file: String?
-  /// The line, from 1; 0 for code that comes from no line.
+  /// The line, from 1; 0 for code without a line.
   package var line: Int
-  /// The column, from 1; 0 when it is not known.
+  /// The column, from 1; 0 if unknown.
   package var column: Int
-  /// Which of several blocks on the line (DWARF 5, 6.2.2), 0 for the first.
+  /// The number of the block on the line (DWARF 5, 6.2.2), 0 for the first.
   package var discriminator: Int
 }
 
-/// What is known of an address in a file.
+/// The symbol and calls of an address in a file.
 package struct AddressDescription: Hashable, Sendable {
   /// A symbol.
   package struct Symbol: Hashable, Sendable {
@@ -28,7 +28,7 @@ package struct AddressDescription: Hashable, Sendable {
     package var start: FileAddress
     /// One past the last address.
     package var end: FileAddress
-    /// The name of the source file that a local symbol is from, where the table says it.
+    /// The name of the source file of a local symbol, if the table has it.
     package var file: String?
   }
 
@@ -36,41 +36,41 @@ package struct AddressDescription: Hashable, Sendable {
   package var address: FileAddress
   /// The symbol that covers the address.
   package var symbol: Symbol?
-  /// The calls that the code is in, the innermost first, from debug information; none without it.
+  /// The calls that contain the code, innermost first, from debug information; empty without it.
   package var calls: [AddressCall]
-  /// The PLT stub that the address is in, `poll@plt`, or `PLT stub` without a known target.
+  /// The PLT stub that contains the address: `poll@plt`, or `PLT stub` without a known target.
   package var stub: String?
-  /// Why there is no name; `nil` when there is one.
+  /// The reason for a missing name; `nil` if there is a name.
   package var missing: MissingNameReason?
 
-  /// The raw name of the function at the address that has code of its own: from the symbol table, else from debug
-  /// information, else that of a stub.
+  /// The raw name of the function that owns the code: from the symbol table, otherwise from debug information,
+  /// otherwise the stub's.
   package var functionName: String? { symbol?.name ?? calls.last?.rawName ?? stub }
 }
 
-/// Symbol and calls of an address. Names are references into the file, valid only as long as the symbolizer.
+/// The symbol and calls of an address. Names are references into the file, valid only as long as the symbolizer.
 package struct FoundAddress {
   /// The address.
   package var address: FileAddress
   /// The symbol that covers the address.
   package var symbol: SymbolMatch?
-  /// The calls that the code is in, the innermost first, from debug information; none without it.
+  /// The calls that contain the code, innermost first, from debug information; empty without it.
   package var calls: [SourceCall]
-  /// The PLT stub that the address is in.
+  /// The PLT stub that contains the address.
   package var stub: String?
-  /// Why there is no name; `nil` when there is one.
+  /// The reason for a missing name; `nil` if there is a name.
   package var missing: MissingNameReason?
 }
 
-/// Describes addresses of one file, as the file states them.
+/// Describes addresses of one file as linked, without a process.
 ///
-/// Not safe for use from several threads at once.
+/// Not safe for concurrent use.
 package final class AddressSymbolizer {
   private let file: SymbolFile
 
   /// Opens the file at `path`.
   ///
-  /// - Throws: ``SymbolFileError`` when it cannot be read, is no ELF file, or is an object file or a core dump.
+  /// - Throws: ``SymbolFileError`` if it cannot be read, is not an ELF file, or is an object file or a core dump.
   package init(path: String, search: DebugSearch = DebugSearch()) throws(SymbolFileError) {
     let image: ElfImage
     do { image = try ElfImage(path: path) } catch { throw SymbolFileError(description: error.text) }
@@ -89,19 +89,19 @@ package final class AddressSymbolizer {
     }
   }
 
-  /// The linker's build-id, empty when there is none.
+  /// The linker's build ID, empty if there is none.
   package var buildID: [UInt8] { file.image.buildID }
 
-  /// How many bytes an address of the file has: 4 or 8.
+  /// The size of an address of the file, in bytes: 4 or 8.
   package var addressBytes: Int { file.image.is64 ? 8 : 4 }
 
-  /// Whether all files can still be read. One that was cut short must not be looked into any more.
+  /// Whether all files are still complete. A truncated file must not be read any more.
   package var isIntact: Bool { file.isIntact() }
 
-  /// Why debug information that is there was not used, in sentences without their end.
+  /// The reasons why existing debug information was not used, as sentences without a final period.
   package var problems: [String] { file.problems }
 
-  /// Finds symbol and calls of `address` without copying names, for printing many addresses.
+  /// Finds the symbol and calls of `address` without copying names, for printing many addresses.
   package func find(_ address: FileAddress) -> FoundAddress {
     let calls = file.calls(at: address)
     var found = FoundAddress(
@@ -115,7 +115,7 @@ package final class AddressSymbolizer {
     return found
   }
 
-  /// What is known of `address`.
+  /// Returns the symbol and calls of `address`.
   package func describe(_ address: FileAddress) -> AddressDescription {
     let found = find(address)
     let symbol = found.symbol.map {
@@ -136,9 +136,9 @@ package final class AddressSymbolizer {
   }
 }
 
-/// Why a file cannot be used for names.
+/// The reason why a file cannot be used for symbolization.
 package struct SymbolFileError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// A sentence without its end.
+  /// A sentence without a final period.
   package var description: String
 }
 
@@ -154,6 +154,5 @@ extension AddressCall {
   }
 }
 
-/// What a raw name means in its language: a Swift, C++ or Rust name with everything that the demangler knows about it, or
-/// `rawName` itself.
+/// Returns the demangled form of a Swift, C++ or Rust `rawName` with all details, or `rawName` itself.
 package func demangledName(_ rawName: String) -> String { demangledInFull(rawName) }

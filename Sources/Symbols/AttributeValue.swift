@@ -1,4 +1,4 @@
-/// How a unit writes numbers.
+/// The encoding of a unit's numbers.
 struct UnitEncoding {
   /// The version of DWARF, 2 to 5.
   var version: UInt16
@@ -11,14 +11,14 @@ struct UnitEncoding {
   var offsetBytes: Int { isWide ? 8 : 4 }
 }
 
-/// What an attribute says, before anything is looked up in other sections.
+/// An attribute's value, before lookups in other sections.
 struct AttributeValue {
-  /// How it is written, a number of ``Form``.
+  /// The encoding of the value, a number of ``Form``.
   var form: UInt16
-  /// The number, offset, index or length. For text in the entry itself, where the text is in the section.
+  /// The number, offset, index or length. For text in the entry itself, the text's offset in the section.
   var number: UInt64
 
-  /// Reads the value that `cursor` is at, in a section that begins at `base` in memory. A form without bytes has the value
+  /// Reads the value at `cursor`, in a section that begins at `base` in memory. A form without bytes has the value
   /// `implicit`, from the abbreviation.
   @inline(__always) init(
     _ form: UInt16,
@@ -57,7 +57,7 @@ struct AttributeValue {
     case Form.implicitConstant: return UInt64(bitPattern: implicit)
     case Form.flagPresent: return 1
     case Form.referenceAddress:
-      // In DWARF 2 as wide as an address (DWARF 2.0.0, 7.5.4).
+      // As wide as an address in DWARF 2 (DWARF 2.0.0, 7.5.4).
       return encoding.version == 2
         ? cursor.number(bytes: Int(encoding.addressBytes)) : cursor.offset(isWide: encoding.isWide)
     case Form.string:
@@ -66,7 +66,7 @@ struct AttributeValue {
       return UInt64(start)
     case Form.indirect:
       let inner = UInt16(truncatingIfNeeded: cursor.uleb())
-      // One that leads to another, or to a constant that only an abbreviation can hold, is damage.
+      // An indirect form that leads to another indirect form, or to an implicit constant, is invalid.
       guard inner != Form.indirect, inner != Form.implicitConstant else {
         cursor.skip(Int.max)
         return 0
@@ -79,7 +79,7 @@ struct AttributeValue {
     }
   }
 
-  /// Passes over a value.
+  /// Skips a value.
   @inline(__always) static func skip(_ form: UInt16, _ cursor: inout ByteCursor, _ encoding: UnitEncoding) {
     if let size = fixedSize(form, encoding) { cursor.skip(size) } else { skipVariable(form, &cursor, encoding) }
   }
@@ -98,7 +98,7 @@ struct AttributeValue {
     }
   }
 
-  /// Passes over a block, whose length comes first. A form that is not known ends all reading: its length cannot be known.
+  /// Skips a block, which is preceded by its length. An unknown form ends all reading, because its length is unknown.
   private static func skipBlock(_ form: UInt16, _ cursor: inout ByteCursor) {
     switch form {
     case Form.expression, Form.block: cursor.skip(cursor.uleb())
@@ -110,7 +110,7 @@ struct AttributeValue {
     }
   }
 
-  /// How many bytes a value takes, where that does not depend on the value.
+  /// Returns the number of bytes of a value, or `nil` if it varies.
   @inline(__always) static func fixedSize(_ form: UInt16, _ encoding: UnitEncoding) -> Int? {
     switch form {
     case Form.flagPresent, Form.implicitConstant: return 0

@@ -1,58 +1,58 @@
 import Glibc
 
-/// Bytes of a file as they lie in memory. Whoever hands them out keeps them there.
+/// The bytes of a file in memory. The provider keeps them valid.
 struct Bytes {
   let base: UnsafeRawPointer
   let count: Int
-  /// Whether numbers in them begin with their highest byte.
+  /// Whether numbers in them are big-endian.
   var isBigEndian = false
 
-  /// No bytes at all.
+  /// An empty range of bytes.
   static var none: Bytes {
-    // SAFETY: the address is not zero, and nothing is ever read there.
+    // SAFETY: the address is not zero, and no byte is ever read from it because the count is 0.
     Bytes(base: UnsafeRawPointer(bitPattern: 8).unsafelyUnwrapped, count: 0)
   }
 
-  /// The part of `size` bytes from `offset` on, or `nil` when it does not lie inside.
+  /// Returns the part of `size` bytes from `offset` on, or `nil` if it is not inside.
   func part(_ offset: UInt64, _ size: UInt64) -> Bytes? {
     guard let offset = Int(exactly: offset), let size = Int(exactly: size), offset <= count, size <= count - offset
     else { return nil }
     return Bytes(base: base + offset, count: size, isBigEndian: isBigEndian)
   }
 
-  /// The part from `offset` on; none when that is past the end.
+  /// Returns the part from `offset` on; empty past the end.
   func from(_ offset: Int) -> Bytes {
     guard offset >= 0, offset <= count else { return .none }
     return Bytes(base: base + offset, count: count - offset, isBigEndian: isBigEndian)
   }
 
-  /// A cursor at `offset`; one that has failed already when that is not inside.
+  /// Returns a cursor at `offset`; a failed one if that is not inside.
   @inline(__always) func cursor(at offset: Int = 0, end: Int? = nil) -> ByteCursor {
     let last = min(end ?? count, count)
     guard offset >= 0, offset <= last else { return ByteCursor(base, count: 0, hasFailed: true) }
     return ByteCursor(base + offset, count: last - offset, isBigEndian: isBigEndian)
   }
 
-  /// The text that begins at `offset` and ends with a NUL; `nil` when there is no NUL.
+  /// Returns the NUL-terminated text at `offset`; `nil` if there is no NUL.
   func text(at offset: Int) -> TextReference? {
     guard offset >= 0, offset < count else { return nil }
-    // SAFETY: memchr looks at the bytes from `offset` to the end, which are all inside.
+    // SAFETY: memchr reads the bytes from `offset` to the end, which are all inside.
     guard let end = memchr(base + offset, 0, count - offset) else { return nil }
     return TextReference(base: base + offset, count: UnsafeRawPointer(end) - (base + offset))
   }
 
-  /// The same bytes with numbers in the order that `isBigEndian` states.
+  /// Returns the same bytes with the byte order `isBigEndian`.
   func ordered(isBigEndian: Bool) -> Bytes { Bytes(base: base, count: count, isBigEndian: isBigEndian) }
 
   /// A copy.
   var array: [UInt8] { Array(UnsafeRawBufferPointer(start: base, count: count)) }
 }
 
-/// Text inside a file, not copied: valid only as long as the file is open.
+/// Text inside a file, not copied: valid only while the file is open.
 package struct TextReference: Equatable {
-  /// Where the text is.
+  /// The address of the text.
   package let base: UnsafeRawPointer
-  /// How many bytes it has.
+  /// The number of bytes.
   package let count: Int
 
   init(base: UnsafeRawPointer, count: Int) {
@@ -63,32 +63,31 @@ package struct TextReference: Equatable {
   /// The bytes of the text.
   package var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: base, count: count) }
 
-  /// A copy; what is not UTF-8 is repaired.
+  /// A copy; invalid UTF-8 is repaired.
   package var string: String {
-    // SAFETY: `Bytes.text(at:)` has found the end of the text inside its section.
+    // SAFETY: `Bytes.text(at:)` found the end of the text inside its section.
     String(decoding: bytes, as: UTF8.self)
   }
 
-  /// Whether both are the same text.
+  /// Whether both have the same text.
   package static func == (left: TextReference, right: TextReference) -> Bool {
     // SAFETY: both have `count` bytes.
     left.count == right.count && memcmp(left.base, right.base, left.count) == 0
   }
 
-  /// Whether the text is `other`.
+  /// Whether the text equals `other`.
   func equals(_ other: StaticString) -> Bool {
     // SAFETY: both have `count` bytes.
     count == other.utf8CodeUnitCount && memcmp(base, other.utf8Start, count) == 0
   }
 }
 
-/// Reads numbers one after the other. Whatever would pass the end gives 0 and sets ``hasFailed``, so that a loop needs to
-/// look only once.
+/// Reads numbers in sequence. Reading past the end returns 0 and sets ``hasFailed``, so a loop needs only one check.
 struct ByteCursor {
-  /// Where the next number is.
+  /// The address of the next number.
   private(set) var position: UnsafeRawPointer
   private let end: UnsafeRawPointer
-  /// Whether something would have passed the end.
+  /// Whether a read has passed the end.
   private(set) var hasFailed: Bool
   private let isBigEndian: Bool
 
@@ -99,10 +98,10 @@ struct ByteCursor {
     self.hasFailed = hasFailed
   }
 
-  /// How many bytes are left.
+  /// The number of remaining bytes.
   var remaining: Int { end - position }
 
-  /// Whether nothing can be read any more.
+  /// Whether no more bytes can be read.
   var isAtEnd: Bool { position >= end || hasFailed }
 
   @inline(__always) private mutating func load<Number: FixedWidthInteger>(_: Number.Type) -> Number {
@@ -124,16 +123,16 @@ struct ByteCursor {
   @inline(__always) mutating func u32() -> UInt32 { load(UInt32.self) }
   @inline(__always) mutating func u64() -> UInt64 { load(UInt64.self) }
 
-  /// Three bytes.
+  /// Reads a number of three bytes.
   mutating func u24() -> UInt64 {
     let (first, second, third) = (UInt64(u8()), UInt64(u8()), UInt64(u8()))
     return second << 8 | (isBigEndian ? first << 16 | third : third << 16 | first)
   }
 
-  /// An offset or length: eight bytes in the 64-bit format of DWARF and in ELF files of 64 bits, else four.
+  /// Reads an offset or length: eight bytes in DWARF's 64-bit format and in 64-bit ELF files, otherwise four.
   @inline(__always) mutating func offset(isWide: Bool) -> UInt64 { isWide ? u64() : UInt64(u32()) }
 
-  /// A number in so many bytes; the cursor fails for a width that there is not.
+  /// Reads a number of `bytes` bytes; fails for an unsupported width.
   mutating func number(bytes: Int) -> UInt64 {
     switch bytes {
     case 1: return UInt64(u8())
@@ -147,14 +146,14 @@ struct ByteCursor {
     }
   }
 
-  /// An address in so many bytes. The highest one stands for code that the linker dropped, whatever its width: what is
-  /// added to it passes the end of 64 bits.
+  /// Reads an address of `bytes` bytes. The highest address marks code that the linker dropped. It is widened to 64
+  /// bits, so that adding to it overflows.
   @inline(__always) mutating func address(bytes: Int) -> UInt64 {
     let address = number(bytes: bytes)
     return bytes == 4 && address == UInt64(UInt32.max) ? .max : address
   }
 
-  /// An unsigned number in LEB128 (DWARF 5, 7.6). Bits past the 64th are dropped.
+  /// Reads an unsigned LEB128 number (DWARF 5, 7.6). Bits past the 64th are dropped.
   @inline(__always) mutating func uleb() -> UInt64 {
     if position < end {
       // SAFETY: a byte is left.
@@ -179,7 +178,7 @@ struct ByteCursor {
     }
   }
 
-  /// A signed number in LEB128.
+  /// Reads a signed LEB128 number.
   @inline(__always) mutating func sleb() -> Int64 {
     var value: UInt64 = 0
     var shift: UInt64 = 0
@@ -195,7 +194,7 @@ struct ByteCursor {
     }
   }
 
-  /// Passes over `count` bytes.
+  /// Skips `count` bytes.
   @inline(__always) mutating func skip(_ count: Int) {
     guard count >= 0, count <= end - position else {
       hasFailed = true
@@ -205,15 +204,15 @@ struct ByteCursor {
     position += count
   }
 
-  /// Passes over as many bytes as `count` says, which may be more than there are.
+  /// Skips `count` bytes, a number that can exceed the remaining bytes.
   @inline(__always) mutating func skip(_ count: UInt64) { skip(Int(exactly: count) ?? .max) }
 
-  /// Passes over text and the NUL at its end.
+  /// Skips text and its NUL.
   mutating func skipText() { _ = text() }
 
-  /// The text up to the next NUL.
+  /// Reads the text up to the next NUL.
   mutating func text() -> TextReference? {
-    // SAFETY: memchr looks at the bytes that are left.
+    // SAFETY: memchr reads only the remaining bytes.
     guard position < end, let found = memchr(position, 0, end - position) else {
       hasFailed = true
       position = end
@@ -226,6 +225,6 @@ struct ByteCursor {
 }
 
 extension Array {
-  /// The same elements in memory that is not larger than they need.
+  /// The same elements without unused capacity.
   var trimmed: [Element] { capacity > count + count / 8 + 2 ? withUnsafeBufferPointer { Array($0) } : self }
 }

@@ -5,10 +5,10 @@ enum Compression {
   private static let zlibType: UInt32 = 1
   private static let zstdType: UInt32 = 2
 
-  /// The largest section that is believed: debug information of a few gigabytes exists, and what claims more is corrupt.
+  /// The maximum size of a section: debug information of a few gigabytes exists, and larger claims are corrupt.
   private static let sectionBytesMax: UInt64 = 64 << 30
 
-  /// The content of a section that begins with a compression header (System V ABI, "Section Compression").
+  /// Returns the content of a section that begins with a compression header (System V ABI, "Section Compression").
   static func content(
     of raw: Bytes,
     is64: Bool,
@@ -30,7 +30,7 @@ enum Compression {
     }
   }
 
-  /// The content of a section of GNU's older way: "ZLIB" and the size, big-endian.
+  /// Returns the content of a section in GNU's older format: "ZLIB" and the size, big-endian.
   static func oldContent(of raw: Bytes, _ name: String, _ file: MappedFile?) throws(ElfError) -> SectionContent {
     var cursor = raw.ordered(isBigEndian: true).cursor()
     let (magic, size) = (cursor.u32(), cursor.u64())
@@ -41,7 +41,7 @@ enum Compression {
   }
 }
 
-/// Zstandard, through the system's library where there is one.
+/// Zstandard, through the system's library if installed.
 private enum Zstandard {
   private typealias Decompress = @convention(c) (UnsafeMutableRawPointer, Int, UnsafeRawPointer, Int) -> Int
   private typealias IsError = @convention(c) (Int) -> UInt32
@@ -57,7 +57,7 @@ private enum Zstandard {
       throw ElfError(text: "the section \(name) of \(compressed.count) bytes claims to become \(size)")
     }
     return try SectionContent(size: count, isBigEndian: compressed.isBigEndian) { region throws(ElfError) in
-      // SAFETY: the region has `count` bytes, the input as many as it says.
+      // SAFETY: the region has `count` bytes, and the input has as many as its count.
       let written = decompress(region, count, compressed.base, compressed.count)
       guard isError(written) == 0, written == count else {
         throw ElfError(text: "the section \(name) is damaged: Zstandard cannot undo it")
@@ -66,7 +66,7 @@ private enum Zstandard {
   }
 }
 
-/// An image in xz's format, which `.gnu_debugdata` holds, through the system's library where there is one.
+/// An image in xz format, as in `.gnu_debugdata`, through the system's library if installed.
 enum XZ {
   private typealias Decode =
     @convention(c) (
@@ -74,7 +74,7 @@ enum XZ {
       UnsafeMutableRawPointer, UnsafeMutablePointer<Int>, Int
     ) -> UInt32
 
-  /// What the library may take, and what an image of symbols may become.
+  /// The memory limit of the library, and the maximum size of an image of symbols.
   private static let memoryMax: UInt64 = 256 << 20
   private static let imageBytesMax = 512 << 20
   private static let bufferError: UInt32 = 10
@@ -89,7 +89,7 @@ enum XZ {
       let content = try SectionContent(size: room) { region throws(ElfError) in
         var memory = memoryMax
         var (input, output) = (0, 0)
-        // SAFETY: the region has `room` bytes, the input as many as it says.
+        // SAFETY: the region has `room` bytes, and the input has as many as its count.
         status = decode(&memory, 0, nil, compressed.base, &input, compressed.count, region, &output, room)
       }
       if status == 0 { return content }
@@ -100,7 +100,7 @@ enum XZ {
   }
 }
 
-/// A library that is used where it happens to be installed. It stays loaded.
+/// A library that is used if it is installed. It stays loaded.
 struct SharedLibrary {
   private let handle: UnsafeMutableRawPointer
 
@@ -109,9 +109,9 @@ struct SharedLibrary {
     self.handle = handle
   }
 
-  /// The function called `name`; `Function` must be its C type.
+  /// Returns the function `name`; `Function` must be its C type.
   func function<Function>(_ name: String, as type: Function.Type) -> Function? {
-    // SAFETY: whoever asks states the type that the library's header has for this name.
+    // SAFETY: callers pass the type that the library's header declares for this name.
     dlsym(handle, name).map { unsafeBitCast($0, to: type) }
   }
 }

@@ -1,20 +1,20 @@
-/// What compilers put behind the name of a function for the copies and parts that they make of it: `find.cold`,
-/// `find.part.0.constprop.1`, `$s…M.resume.0`, `find.llvm.1234`. A reader knows the function.
+/// The endings that compilers add to a function's name for its copies and parts: `find.cold`,
+/// `find.part.0.constprop.1`, `$s…M.resume.0`, `find.llvm.1234`. Readers know the function without them.
 enum CopySuffix {
-  /// GCC's: cold and hot parts, split heads, specialised copies. LLVM's: names that were made unique for link-time
-  /// optimisation, parts of coroutines, parts of functions by a profile.
+  /// GCC's: cold and hot parts, split heads, specialized copies. LLVM's: names made unique for link-time optimization,
+  /// parts of coroutines, parts of functions by a profile.
   private static let words: Set<Substring> = [
     "cold", "hot", "unlikely", "part", "isra", "constprop", "lto_priv", "localalias", "llvm", "resume", "cleanup",
     "destroy", "warm", "split", "specialized", "__uniq", "__part",
   ]
 
-  /// `name` without such endings.
+  /// Returns `name` without such endings.
   static func removed(from name: String) -> Substring {
     var rest = Substring(name)
     while let dot = rest.lastIndex(of: "."), dot != rest.startIndex {
       var word = rest[rest.index(after: dot)...]
       var head = rest[..<dot]
-      // The word may be followed by a number: ".part.0".
+      // A number can follow the word: ".part.0".
       if !word.isEmpty, word.allSatisfy(\.isHexDigit), word.contains(where: \.isNumber),
         let earlier = head.lastIndex(of: "."), earlier != head.startIndex
       {

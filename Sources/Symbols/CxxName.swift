@@ -3,16 +3,16 @@
 ///     int shop::sum<int, std::vector<int> >(std::vector<int> const&)         shop::sum
 ///     shop::Index::find(int)::{lambda(char)#1}::operator()(char) const      lambda #1 in shop::Index::find
 struct CxxName {
-  /// The name for readers.
+  /// The shortened name.
   private(set) var short: String
 
-  /// What precedes the name of a function that the compiler made another function for.
+  /// Prefixes of functions that the compiler generates for another function.
   private static let thunks = [
     "non-virtual thunk to ", "virtual thunk to ", "covariant return thunk to ", "transaction clone for ",
     "TLS wrapper function for ",
   ]
 
-  /// What precedes the name of something that code is made for.
+  /// Prefixes of objects and of code generated for them.
   private static let heads = [
     ("TLS init function for ", "initialization of thread-local "), ("guard variable for ", "guard variable of "),
     ("vtable for ", "vtable for "), ("VTT for ", "VTT for "), ("typeinfo name for ", "typeinfo name for "),
@@ -32,8 +32,8 @@ struct CxxName {
     short = name.isEmpty ? demangled : words + name
   }
 
-  /// The function's name in `mangled`, where a demangler does not know what follows it; `nil` when it does not begin with
-  /// one (Itanium C++ ABI, 5.1.2: names are preceded by their lengths).
+  /// Creates the function's name from `mangled` if the demangler does not support the rest; `nil` if `mangled` does not
+  /// begin with a name (Itanium C++ ABI, 5.1.2: names are preceded by their lengths).
   init?(mangled: String) {
     var bytes = mangled.utf8.dropFirst(2)
     while let first = bytes.first, [UInt8(ascii: "L"), UInt8(ascii: "N"), UInt8(ascii: "K")].contains(first) {
@@ -52,11 +52,11 @@ struct CxxName {
   }
 }
 
-/// Reads what `__cxa_demangle` has printed.
+/// Reads the output of `__cxa_demangle`.
 private struct CxxNameReader {
   private enum Component {
     case name(String)
-    /// A function that something is local to, or the function itself.
+    /// A function that contains a local entity, or the function itself.
     case function(String)
     case lambda(String)
   }
@@ -76,7 +76,7 @@ private struct CxxNameReader {
         place += 2
       case UInt8(ascii: " "):
         if has(" [clone") { return finished() }
-        // What stood here was a part of the return type.
+        // The preceding text was part of the return type.
         components = []
         current = []
         place += 1
@@ -86,7 +86,7 @@ private struct CxxNameReader {
       case UInt8(ascii: "'"): readQuoted()
       case UInt8(ascii: "("):
         if current.isEmpty {
-          // A namespace without a name; else a function that returns a pointer to one, or a type in brackets.
+          // An unnamed namespace; otherwise a function that returns a function pointer, or a type in brackets.
           if has("(*") || has("(&") {
             place += 2
             continue
@@ -114,12 +114,12 @@ private struct CxxNameReader {
   private mutating func endComponent() {
     let name = String(decoding: current, as: UTF8.self)
     current = []
-    // Namespaces that stand for a version of a library, and that nobody writes.
+    // Namespaces that only version a library and do not appear in source code.
     guard !name.isEmpty, !["__cxx11", "__1", "__ndk1", "_V2"].contains(name) else { return }
     components.append(.name(name))
   }
 
-  /// The components, the innermost function first where one is local to another.
+  /// Returns the components, starting with the innermost function if it is local to another.
   private mutating func finished() -> String {
     endComponent()
     var parts: [String] = []
@@ -132,7 +132,7 @@ private struct CxxNameReader {
       switch component {
       case .name(let name): path.append(name)
       case .function(let name):
-        // The code of a lambda is its operator, or the function that calls that.
+        // A lambda's code is its operator, or the function that calls it.
         if path.isEmpty, number > 0, case .lambda = components[number - 1], name == "operator()" || name == "_FUN" {
           continue
         }
@@ -206,7 +206,7 @@ private struct CxxNameReader {
       }
       return
     }
-    // new, delete[], co_await, ""_suffix, or the type that is converted to, up to the arguments.
+    // new, delete[], co_await, ""_suffix, or the target type of a conversion, up to the arguments.
     while place < bytes.count, bytes[place] != UInt8(ascii: "(") {
       if bytes[place] == UInt8(ascii: "<") {
         place = endOfGroup(place)
@@ -222,7 +222,7 @@ private struct CxxNameReader {
 
   private func has(_ word: String) -> Bool { bytes[place...].starts(with: word.utf8) }
 
-  /// Steps over what follows the arguments of a function; no when the name is over.
+  /// Skips the text after a function's arguments. Returns false at the end of the name.
   private mutating func skipQualifiers() -> Bool {
     while place < bytes.count {
       if has("::") {
@@ -239,7 +239,7 @@ private struct CxxNameReader {
     return false
   }
 
-  /// One past the end of the group in brackets that begins at `start`.
+  /// Returns the position after the bracketed group that begins at `start`.
   private func endOfGroup(_ start: Int) -> Int {
     var open: [UInt8] = []
     var next = start
@@ -248,11 +248,11 @@ private struct CxxNameReader {
       switch byte {
       case UInt8(ascii: "("), UInt8(ascii: "["), UInt8(ascii: "{"): open.append(byte)
       case UInt8(ascii: "<"):
-        // "operator<", "operator<<": a name.
+        // "operator<", "operator<<": part of a name.
         if isNameOfOperator(before: next) { break }
         open.append(byte)
       case UInt8(ascii: ">"):
-        // In round brackets it compares; behind a hyphen it is an arrow.
+        // Inside round brackets it is a comparison; after a hyphen it is an arrow.
         if open.last == UInt8(ascii: "<"), bytes[next - 1] != UInt8(ascii: "-"), !isNameOfOperator(before: next) {
           open.removeLast()
         }

@@ -3,26 +3,26 @@ import CCulpritZlib
 import CulpritStallRecord
 import Glibc
 
-/// Where debug information that is not in a program's own file is looked for.
+/// The places where separate debug information is searched.
 package struct DebugSearch: Sendable {
-  /// Directories that hold files by build-id (`.build-id/ab/cdef.debug`) and by the path of the program's file.
+  /// Directories that contain files by build ID (`.build-id/ab/cdef.debug`) and by the path of the program's file.
   package var directories: [String]
-  /// The servers that are asked where nothing is found; nobody is when `nil`.
+  /// The servers that are queried if no file is found; `nil`: none.
   package var servers: DebugInfoServers?
 
-  /// The system's directory, with `directories` before it and `servers` behind it.
+  /// Creates a search in `directories`, the system's directory, and `servers`, in that order.
   package init(directories: [String] = [], servers: DebugInfoServers? = nil) {
     self.directories = directories + ["/usr/lib/debug"]
     self.servers = servers
   }
 
-  /// A file with `buildID` in one of ``directories``, or from ``servers``: the program's own file, else that with its debug
-  /// information.
+  /// Finds a file with `buildID` in one of ``directories``, or from ``servers``: the program's own file, otherwise its
+  /// debug information.
   ///
   /// - Parameters:
-  ///   - buildID: The build-id.
-  ///   - path: Where the program's file was, if that is known: a file of its name in one of the directories may be it.
-  /// - Returns: The file's path; `nil` when there is none.
+  ///   - buildID: The build ID.
+  ///   - path: The former path of the program's file, if known: a file with its name in a directory can be it.
+  /// - Returns: The file's path; `nil` if there is none.
   package func file(withBuildID buildID: [UInt8], formerlyAt path: String? = nil) -> String? {
     guard buildID.count > 1 else { return nil }
     let digits = hexadecimal(buildID)
@@ -36,25 +36,25 @@ package struct DebugSearch: Sendable {
     return servers?.path(of: buildID)
   }
 
-  /// Where a file that was at `path` may be in `directory`: by its name, or by its path.
+  /// Returns the possible places in `directory` of a file that was at `path`: by its name, or by its path.
   static func paths(in directory: String, of path: String) -> [String] {
     let name = path.split(separator: "/").last.map(String.init) ?? path
     return ["\(directory)/\(name)", directory + path]
   }
 }
 
-/// Finds files with debug information, and refuses those that belong to another build.
+/// Finds files with debug information, and refuses those of another build.
 struct DebugFiles {
   let search: DebugSearch
 
-  /// What was found, or why a file that was there is not used.
+  /// The result of a search, or the reason why an existing file is not used.
   enum Finding {
     case found(ElfImage)
     case refused(String)
     case none
   }
 
-  /// The separate file with the debug information of `image` (GDB manual, "Separate Debug Files").
+  /// Finds the separate file with the debug information of `image` (GDB manual, "Separate Debug Files").
   func separate(for image: ElfImage) -> Finding {
     var refusal: String?
     for path in pathsByBuildID(image.buildID) + pathsByLink(image) + pathsByName(image) {
@@ -70,14 +70,14 @@ struct DebugFiles {
     return refusal.map { .refused($0) } ?? .none
   }
 
-  /// The file that is shared by several, which the one in `image` refers to (dwz).
+  /// Finds the file shared by several debug files that `image` refers to (dwz).
   func alternate(for image: ElfImage) -> Finding {
     guard let content = try? image.content(of: ".gnu_debugaltlink"), let name = content.bytes.text(at: 0) else {
       return .none
     }
     let expected = content.bytes.from(name.count + 1).array
     let path = name.string
-    // Relative to where the file really is, past all symbolic links.
+    // Relative to the file's real directory, with all symbolic links resolved.
     let near = path.hasPrefix("/") ? path : Self.directory(of: realPath(image.path)) + path
     var refusal: String?
     for path in [near] + pathsByBuildID(expected) {
@@ -98,7 +98,8 @@ struct DebugFiles {
     return search.directories.map { $0 + name }
   }
 
-  /// Files of the program's name: what it was before it was stripped. Nothing but a build-id tells that it is.
+  /// Returns the paths of files with the program's name, which can be its unstripped original. Only a build ID proves
+  /// that.
   private func pathsByName(_ image: ElfImage) -> [String] {
     guard image.path.hasPrefix("/"), !image.buildID.isEmpty else { return [] }
     return search.directories.flatMap { DebugSearch.paths(in: $0, of: image.path) }
@@ -134,7 +135,7 @@ struct DebugFiles {
     return "its build-id is \(text(found)), not \(text(expected))"
   }
 
-  /// What `.gnu_debuglink` says: a file's name, padded to four bytes, and its checksum.
+  /// Reads `.gnu_debuglink`: a file's name, padded to four bytes, and its checksum.
   private static func link(in image: ElfImage) -> (name: String, checksum: UInt32)? {
     guard let content = try? image.content(of: ".gnu_debuglink"), let name = content.bytes.text(at: 0) else {
       return nil
@@ -150,21 +151,21 @@ struct DebugFiles {
     while position < bytes.count {
       clinux_fork_yield()
       let count = min(bytes.count - position, 1 << 20)
-      // SAFETY: `count` bytes lie from `position` on.
+      // SAFETY: `count` bytes are available from `position` on.
       sum = crc32(sum, (bytes.base + position).assumingMemoryBound(to: UInt8.self), UInt32(count))
       position += count
     }
     return UInt32(truncatingIfNeeded: sum)
   }
 
-  /// The directory of `path` with the slash at its end; empty for a path without one.
+  /// Returns the directory of `path` with its final slash; empty for a path without one.
   static func directory(of path: String) -> String {
     guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return "" }
     return String(path[...slash])
   }
 }
 
-/// `path` past all symbolic links, or as it is when that cannot be found out.
+/// Returns `path` with all symbolic links resolved, or unchanged if that fails.
 func realPath(_ path: String) -> String {
   guard let real = realpath(path, nil) else { return path }
   // SAFETY: realpath returns a NUL-terminated string from malloc.

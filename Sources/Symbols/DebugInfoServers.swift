@@ -2,28 +2,28 @@ import CCulpritLinux
 import CulpritStallRecord
 import Glibc
 
-/// Debug information from the servers in `DEBUGINFOD_URLS` (debuginfod(8)), through elfutils' client library where that is
-/// installed. To be asked for by whoever wants it: it takes long, and tells somebody what runs here.
+/// Debug information from the servers in `DEBUGINFOD_URLS` (debuginfod(8)), through elfutils' client library if
+/// installed. Must be requested explicitly, because it takes long and reveals to the servers what runs here.
 ///
-/// The library waits for servers for minutes and cannot be stopped at once; so a thread of its own calls it, and who asks
-/// waits for that thread only so long. What has come by then is used, what comes later is there when it is asked for again.
+/// The library waits for servers for minutes and cannot be stopped at once, so it is called on a separate thread. The
+/// caller waits for that thread only for a limited time. Files that arrive later are available at the next request.
 package final class DebugInfoServers: @unchecked Sendable {
   // SAFETY: everything mutable is guarded by `lock`.
 
-  /// How long who asks waits.
+  /// The maximum wait of a caller.
   package enum Patience: Sendable {
-    /// So long for everything that is asked between one ``renew()`` and the next.
+    /// The total time for all requests between two calls of ``renew()``.
     case total(Duration)
-    /// For as long as something comes, and so long while nothing does.
+    /// The time without progress; there is no limit while data arrives.
     case silence(Duration)
   }
 
   private struct Request {
     var buildID: [UInt8]
     var began: UInt64
-    /// When something came last.
+    /// The time of the last progress.
     var heard: UInt64
-    /// How much of the file had come then.
+    /// The number of bytes received at that time.
     var bytes = 0
   }
 
@@ -33,34 +33,35 @@ package final class DebugInfoServers: @unchecked Sendable {
   private let lock: UnsafeMutablePointer<pthread_mutex_t>
   private let changed: UnsafeMutablePointer<pthread_cond_t>
   private var request: Request?
-  /// Paths of what was found, and `nil` for what no server has.
+  /// Paths of files found, and `nil` for files that no server has.
   private var answers: [[UInt8]: String?] = [:]
   private var deadline: UInt64 = 0
-  /// Whether nobody asks any more: it was cancelled, or servers were silent for too long.
+  /// Whether requests have ended: they were cancelled, or servers were silent for too long.
   private var isOver = false
-  /// Whether the request that is under way is to be given up by the client.
+  /// Whether the client must give up the current request.
   private var isAborted = false
 
-  /// What there is to say meanwhile.
+  /// A progress message.
   package enum Message: Sendable {
-    /// The file with this build-id is being fetched, and that takes a while.
+    /// The file with this build ID is being fetched, and that takes a while.
     case isFetching(buildID: String)
-    /// The file with this build-id did not come in time.
+    /// The file with this build ID did not arrive in time.
     case gaveUp(buildID: String)
   }
 
-  /// The servers in the environment; `nil` when there are none, or the program has more privileges than whoever started it.
+  /// Uses the servers in the environment; `nil` if there are none, or the program has more privileges than the user
+  /// that started it.
   ///
   /// - Parameters:
-  ///   - patience: How long who asks waits.
-  ///   - start: Starts a thread that runs what it is given; returns whether it could.
-  ///   - say: Is told what there is to say, by whoever asks.
+  ///   - patience: The maximum wait of a caller.
+  ///   - start: Starts a thread that runs its argument; returns whether it succeeded.
+  ///   - say: Receives progress messages, on the caller's thread.
   package init?(
     patience: Patience,
     start: @escaping @Sendable (@escaping @Sendable () -> Void) -> Bool,
     say: @escaping @Sendable (Message) -> Void = { _ in }
   ) {
-    // SAFETY: the variable belongs to the environment, and is looked at right away.
+    // SAFETY: the string belongs to the environment, and is read immediately.
     guard let servers = clinux_environment("DEBUGINFOD_URLS"), servers[0] != 0 else { return nil }
     self.patience = patience
     self.start = start
@@ -79,20 +80,20 @@ package final class DebugInfoServers: @unchecked Sendable {
   }
 
   deinit {
-    // SAFETY: made by the initializer; a thread that fetches refers to this object, so there is none.
+    // SAFETY: created by the initializer; a fetching thread retains this object, so none is running.
     pthread_cond_destroy(changed)
     pthread_mutex_destroy(lock)
     changed.deallocate()
     lock.deallocate()
   }
 
-  /// Begins the time of ``Patience/total(_:)`` anew.
+  /// Restarts the time of ``Patience/total(_:)``.
   package func renew() {
     guard case .total(let time) = patience else { return }
     withLock { deadline = Self.now() &+ Self.nanoseconds(time) }
   }
 
-  /// Lets nobody wait any more, now or later, and has the client give up what it is about.
+  /// Ends all waits, now and later, and makes the client give up its request.
   package func cancel() {
     withLock {
       isOver = true
@@ -101,20 +102,20 @@ package final class DebugInfoServers: @unchecked Sendable {
     }
   }
 
-  /// Waits until the client has given up what it was about, but not for longer than `time`: it looks once a second whether
-  /// it is to, while it waits for servers.
+  /// Waits until the client has given up its request, up to `time`. While it waits for servers the client checks once a
+  /// second whether it must give up.
   package func finish(within time: Duration) {
     let end = Self.now() &+ Self.nanoseconds(time)
     withLock { while request != nil, waitForChange(until: end) {} }
   }
 
-  /// The path of the file with debug information for `buildID` in the client's cache; `nil` when no server has it, or none has
-  /// said so in time.
+  /// Returns the path of the file with debug information for `buildID` in the client's cache; `nil` if no server has
+  /// it, or none has answered in time.
   func path(of buildID: [UInt8]) -> String? {
     guard !buildID.isEmpty else { return nil }
     return withLock {
       if let answer = answers[buildID] { return answer }
-      // Somebody has given up waiting for the one that is under way: servers that do not answer are waited for once.
+      // The caller of the current request has given up: unresponsive servers are waited for only once.
       guard request == nil, !isOver, Self.now() < end else { return nil }
       let began = Self.now()
       request = Request(buildID: buildID, began: began, heard: began)
@@ -127,7 +128,7 @@ package final class DebugInfoServers: @unchecked Sendable {
     }
   }
 
-  /// Waits for the answer, as long as the patience lasts.
+  /// Waits for the answer within the patience.
   private func wait(for buildID: [UInt8]) -> String? {
     var hasTold = false
     while true {
@@ -151,7 +152,7 @@ package final class DebugInfoServers: @unchecked Sendable {
     }
   }
 
-  /// When the patience is over, as it looks now.
+  /// The current end of the patience.
   private var end: UInt64 {
     switch patience {
     case .total: deadline
@@ -175,20 +176,20 @@ package final class DebugInfoServers: @unchecked Sendable {
   private func fetch(_ buildID: [UInt8]) {
     let path = ask(buildID)
     withLock {
-      // What was given up is no answer.
+      // A request that was given up has no answer.
       if path != nil || !isAborted { answers[buildID] = .some(path) }
       request = nil
       pthread_cond_broadcast(changed)
     }
   }
 
-  /// The functions of the library, which is loaded when it is needed first; `nil` where it is not installed.
+  /// The functions of the library, loaded on first use; `nil` if it is not installed.
   private struct Client: @unchecked Sendable {
     // SAFETY: functions of a library that is never unloaded.
     let begin: Begin
     let find: Find
     let end: End
-    /// Those that versions before 0.180 lack.
+    /// Functions that versions before 0.180 lack.
     let progress: (set: SetProgress, setUserData: SetUserData, getUserData: GetUserData)?
 
     static let installed = Client()
@@ -215,19 +216,19 @@ package final class DebugInfoServers: @unchecked Sendable {
     guard let installed = Client.installed, let client = installed.begin() else { return nil }
     defer { installed.end(client) }
     if let progress = installed.progress {
-      // SAFETY: this object outlives the client, which its own method ends.
+      // SAFETY: this object outlives the client, which this method ends.
       progress.setUserData(client, Unmanaged.passUnretained(self).toOpaque())
       progress.set(client) { client, part, whole in
         guard let data = Client.installed?.progress?.getUserData(client) else { return 0 }
-        // SAFETY: what was set above.
+        // SAFETY: the pointer that was set above.
         return Unmanaged<DebugInfoServers>.fromOpaque(data).takeUnretainedValue().heard(part, of: whole) ? 1 : 0
       }
     }
     var path: UnsafeMutablePointer<CChar>?
-    // Whoever forks does not wait for a server.
+    // Forking threads do not wait for a server.
     let worked = clinux_fork_rest()
     let descriptor = installed.find(client, buildID, Int32(buildID.count), &path)
-    // At once: going on with the work may wait for a process that forks.
+    // Closed before working again, which might wait for a fork.
     if descriptor >= 0 { close(descriptor) }
     if worked { _ = clinux_fork_work() }
     guard descriptor >= 0, let path else { return nil }
@@ -236,8 +237,8 @@ package final class DebugInfoServers: @unchecked Sendable {
     return String(cString: path)
   }
 
-  /// The client tells how much has come, or how often it has looked while nothing has: then it does not know the size. Returns
-  /// whether it is to give up.
+  /// Called by the client with the number of bytes received, or, while the size is unknown, the number of polls.
+  /// Returns whether the client must give up.
   private func heard(_ part: Int, of whole: Int) -> Bool {
     withLock {
       if whole > 0, let last = request?.bytes, part > last {
@@ -263,7 +264,7 @@ package final class DebugInfoServers: @unchecked Sendable {
     pthread_mutex_lock(lock)
   }
 
-  /// Waits for a change, with the lock held. Returns whether it is not too late yet.
+  /// Waits for a change, with the lock held. Returns false at `deadline`.
   private func waitForChange(until deadline: UInt64) -> Bool {
     var time = timespec(tv_sec: Int(deadline / 1_000_000_000), tv_nsec: Int(deadline % 1_000_000_000))
     let worked = clinux_fork_rest()
@@ -277,7 +278,7 @@ package final class DebugInfoServers: @unchecked Sendable {
     return clinux_clock_nanoseconds(time)
   }
 
-  /// `time`, a hundred years at most.
+  /// Returns `time` in nanoseconds, limited to about a hundred years.
   private static func nanoseconds(_ time: Duration) -> UInt64 {
     let seconds = min(max(time.components.seconds, 0), 3_000_000_000)
     return UInt64(seconds) * 1_000_000_000 + UInt64(max(time.components.attoseconds, 0) / 1_000_000_000)

@@ -1,26 +1,26 @@
 import CulpritStallRecord
 
-/// A call, as debug information tells it: the function, and where in it the code is.
+/// A call in debug information: the function, and the position in it.
 package struct SourceCall {
-  /// The function's name as linkers know it, or as it is written where that is all there is; `nil` when there is none.
+  /// The function's linkage name, or its source name if there is no other; `nil` if there is none.
   package var name: TextReference?
-  /// Whether ``name`` is one for linkers.
+  /// Whether ``name`` is a linkage name.
   package var isLinkageName = false
   /// Whether the function was inlined into the next one.
   package var isInlined = false
-  /// The path of the file, `nil` when it is not known.
+  /// The path of the file, `nil` if unknown.
   package var file: String?
-  /// The line, from 1; 0 for code that comes from no line.
+  /// The line, from 1; 0 for code without a line.
   package var line: UInt32 = 0
-  /// The column, from 1; 0 when it is not known.
+  /// The column, from 1; 0 if unknown.
   package var column: UInt16 = 0
-  /// Which of several blocks on the line, 0 for the first.
+  /// The number of the block on the line, 0 for the first.
   package var discriminator: UInt32 = 0
-  /// Where the function begins that has this code, when it is in several pieces: the hot one. Not for inlined functions.
+  /// The start of the function's hot part if the code is in another part. Not for inlined functions.
   package var entry: UInt64?
 }
 
-/// What debug information says of code: functions, lines, inlined calls.
+/// Functions, lines and inlined calls from debug information.
 final class DebugInformation {
   private let main: DwarfFile
   private let findSplit: (DwarfUnit) -> DwarfUnit?
@@ -29,7 +29,7 @@ final class DebugInformation {
   private var code: [Int: UnitCode] = [:]
   private var lineTables: [Int: LineTable] = [:]
   private var names: [NamePlace: FunctionName] = [:]
-  /// The last address's unit: neighbours come together.
+  /// The unit of the last address, because neighboring addresses are often requested together.
   private var last: UnitCode?
 
   private struct NamePlace: Hashable {
@@ -37,16 +37,16 @@ final class DebugInformation {
     var offset: Int
   }
 
-  /// A unit with what was read of it.
+  /// A unit with its cached contents.
   private final class UnitCode {
     /// The unit in the program's file.
     let unit: DwarfUnit
-    /// The unit with the entries: the same, or the one that was split off.
+    /// The unit with the entries: ``unit`` itself, or its split unit.
     let entries: DwarfUnit
     let functions: FunctionTable
     let lines: LineTable?
     let ranges: [AddressRange]
-    /// The names of the scopes of ``functions`` that were looked up before, by their numbers.
+    /// Cached names of the scopes of ``functions``, by number.
     var names: [FunctionName?]
     private(set) lazy var compilation = readCompilation()
 
@@ -68,8 +68,8 @@ final class DebugInformation {
       return compilation
     }
 
-    /// The Swift module that the unit of the source file at `path` is part of. There is an entry for each module that it imports, too:
-    /// with the path of what describes that one, where the unit's own has the directory of the file.
+    /// Returns the Swift module that contains the source file at `path`. Imported modules have entries too, with the
+    /// path of their description; the unit's own module has the directory of the file.
     private func swiftModule(of path: String) -> String? {
       for entry in functions.modules {
         var name: String?
@@ -86,29 +86,29 @@ final class DebugInformation {
       return nil
     }
 
-    /// How much memory the unit takes, about.
+    /// The approximate memory size of the unit, in bytes.
     var byteCount: Int { functions.byteCount + names.capacity * MemoryLayout<FunctionName?>.stride + 200 }
   }
 
-  /// A function's name, and whether it is one for linkers.
+  /// A function's name, and whether it is a linkage name.
   private struct FunctionName {
     var text: TextReference
     var isLinkageName: Bool
   }
 
-  /// The debug information in `main`; `findSplit` finds what a unit was split off to.
+  /// Creates the debug information in `main`; `findSplit` finds the split unit of a unit.
   init(_ main: DwarfFile, findSplit: @escaping (DwarfUnit) -> DwarfUnit?) {
     self.main = main
     self.findSplit = findSplit
   }
 
-  /// How much memory the units read so far take, about.
+  /// The approximate memory size of the units read so far, in bytes.
   var byteCount: Int {
     main.byteCount + names.capacity * 64 + code.values.reduce(0) { $0 + $1.byteCount }
       + lineTables.values.reduce(0) { $0 + $1.byteCount }
   }
 
-  /// Forgets all units; they are read again when they are needed.
+  /// Drops all units; they are read again on demand.
   func forgetUnits() {
     last = nil
     code = [:]
@@ -118,7 +118,7 @@ final class DebugInformation {
     main.alternate?.forgetUnits()
   }
 
-  /// The calls that the code at `address` is in, the innermost first; none when nothing is known of it.
+  /// Returns the calls that contain the code at `address`, innermost first; empty if unknown.
   func calls(at address: UInt64) -> [SourceCall] {
     guard let code = unitCode(at: address) else { return [] }
     let lines = code.lines
@@ -152,22 +152,22 @@ final class DebugInformation {
     return calls
   }
 
-  /// Where the code from `address` on, and before `end`, first comes from a column of a line.
+  /// Returns the first address from `address` on, before `end`, whose code has a line and a column.
   func firstColumn(from address: UInt64, before end: UInt64) -> UInt64? {
     unitCode(at: address)?.lines?.firstColumn(from: address, before: end)
   }
 
-  /// What the code at `address` was compiled from; `nil` when no unit claims it.
+  /// Returns the compilation unit of the code at `address`; `nil` if no unit claims it.
   func compilation(at address: UInt64) -> CompilationUnit? { unitCode(at: address)?.compilation }
 
-  /// What the code next to `address` was compiled from, before it and behind it.
+  /// Returns the compilation units of the code next to `address`, before and behind it.
   func compilations(beside address: UInt64) -> [CompilationUnit] {
     (quickIndex.index.units(beside: address) + fullIndex.units(beside: address))
       .compactMap { unitCode($0)?.compilation }
   }
 
   private func unitCode(at address: UInt64) -> UnitCode? {
-    // The index is faster than a search of many pieces.
+    // The index is faster than a search of many ranges.
     if let last, last.ranges.count <= 8, last.ranges.contains(where: { $0.contains(address) }) { return last }
     guard let found = unit(at: address) else { return nil }
     last = found
@@ -203,11 +203,11 @@ final class DebugInformation {
 
   // MARK: Names
 
-  /// Entries lead to others for their names: an inlined call to its function, a definition to its declaration. A chain that
-  /// is longer than this is a loop.
+  /// Entries refer to others for their names: an inlined call to its function, a definition to its declaration. A
+  /// longer chain is a loop.
   private static let chainMax = 16
 
-  /// The name of the function that a scope of `code` is, or is a copy of.
+  /// Returns the name of the function of a scope of `code`.
   private func name(of number: Int, _ scope: FunctionTable.Scope, in code: UnitCode) -> FunctionName? {
     if let known = code.names[number] { return known }
     let offset = code.entries.header.offset + Int(scope.entry)
@@ -231,7 +231,7 @@ final class DebugInformation {
       }
     }
     if let linkage { return FunctionName(text: linkage, isLinkageName: true) }
-    // A declaration may have the linkage name that its definition lacks.
+    // A declaration can have the linkage name that its definition lacks.
     if let next, let found = referredName(next.offset, next.file, unit, depth + 1), found.isLinkageName || plain == nil
     {
       return found
@@ -239,7 +239,8 @@ final class DebugInformation {
     return plain.map { FunctionName(text: $0, isLinkageName: false) }
   }
 
-  /// The name of the entry at `offset` of `file`, to which one in `unit` refers. Many refer to the same.
+  /// Returns the name of the entry at `offset` of `file`, to which an entry of `unit` refers. Cached, because many
+  /// entries refer to the same one.
   private func referredName(_ offset: Int, _ file: DwarfFile, _ unit: DwarfUnit, _ depth: Int) -> FunctionName? {
     let place = NamePlace(file: ObjectIdentifier(file), offset: offset)
     if let known = names[place] { return known }

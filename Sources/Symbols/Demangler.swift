@@ -22,22 +22,22 @@ private func cxaDemangle(
 
 /// A symbol's name in source terms.
 struct DemangledName: Equatable {
-  /// For readers: without types, modules and compiler's additions.
+  /// The shortened name, without types, modules and the compiler's additions.
   var short: String
-  /// Everything the demangler knows.
+  /// The name with all details.
   var full: String
   /// The module that defines the function, for Swift.
   var swiftModule: String?
-  /// What the Swift function that somebody has written is called in full: the same for all variants and parts of it.
+  /// The full name of the Swift function in source code: the same for all its variants and parts.
   var sourceFunction: String?
-  /// What the code is.
+  /// The kind of code.
   var kind = FunctionKind.function
-  /// Whether the code is that of several functions.
+  /// Whether the code is shared by several functions.
   var isMerged = false
 }
 
-/// What `rawName`, as it stands in a symbol table, means: a Swift, a C++, a Rust or a plain name. Copies and parts that a
-/// compiler has made of a function have that function's short name.
+/// Returns the Swift, C++, Rust or plain name for `rawName` from a symbol table. Copies and parts that a compiler has
+/// made of a function have that function's short name.
 ///
 /// The short name has at most 100 characters, and four more for a stub: `shop::pay@plt`.
 func demangle(_ rawName: String) -> DemangledName {
@@ -58,7 +58,7 @@ func demangle(_ rawName: String) -> DemangledName {
 /// The ending of a PLT stub's name, behind the name of its target.
 private let stubEnding = "@plt"
 
-/// Returns the full name that ``demangle(_:)`` finds for `rawName`, in a part of the time.
+/// Returns the full name of ``demangle(_:)`` for `rawName`, in less time.
 func demangledInFull(_ rawName: String) -> String {
   let name = VersionSuffix.removed(from: rawName)
   if name.hasSuffix(stubEnding) { return demangledInFull(String(name.dropLast(stubEnding.count))) + stubEnding }
@@ -66,7 +66,7 @@ func demangledInFull(_ rawName: String) -> String {
   return swiftName(name) ?? OlderRustName(name)?.path ?? cxxName(name) ?? RustName.full(name) ?? name
 }
 
-/// The longest name that is demangled. Longer ones are unreadable.
+/// The maximum length of a demangled name. Longer ones are unreadable.
 private let lengthMax = 8192
 
 private func demangleWhole(_ rawName: String) -> DemangledName {
@@ -78,12 +78,12 @@ private func demangleWhole(_ rawName: String) -> DemangledName {
   if let full = cxxName(rawName) {
     return DemangledName(short: CxxName(demangled: full).short, full: full, swiftModule: nil)
   }
-  // A compiler that is newer than the library.
+  // The compiler is newer than the library.
   if rawName.hasPrefix("_Z"), let name = CxxName(mangled: rawName) {
     return DemangledName(short: name.short, full: rawName, swiftModule: nil)
   }
   if let name = RustName(rawName) { return DemangledName(short: name.short, full: name.full, swiftModule: nil) }
-  // Swift's compiler names what a main file does at its top level after the C function, where that awaits.
+  // Swift's compiler derives the name of asynchronous top-level code from the C function.
   if rawName == asyncMain || isPart(rawName, of: asyncMain) {
     return DemangledName(short: "top-level code", full: rawName, swiftModule: nil, sourceFunction: asyncMain)
   }
@@ -91,7 +91,7 @@ private func demangleWhole(_ rawName: String) -> DemangledName {
   return DemangledName(short: rawName, full: rawName, swiftModule: nil)
 }
 
-/// `rawName` as Swift's demangler prints it; `nil` for anything but a name of Swift.
+/// Returns `rawName` as printed by Swift's demangler; `nil` if it is not a Swift name.
 private func swiftName(_ rawName: String) -> String? {
   guard isMangledSwift(rawName), let full = takeString(swiftDemangle(rawName, UInt(rawName.utf8.count), nil, nil, 0)),
     full != rawName
@@ -99,7 +99,7 @@ private func swiftName(_ rawName: String) -> String? {
   return full
 }
 
-/// `rawName` as the demangler of C++ prints it; `nil` for anything but a name of C++.
+/// Returns `rawName` as printed by the C++ demangler; `nil` if it is not a C++ name.
 private func cxxName(_ rawName: String) -> String? {
   var status: Int32 = 0
   guard rawName.hasPrefix("_Z"), let full = takeString(cxaDemangle(rawName, nil, nil, &status)), status == 0 else {
@@ -108,8 +108,9 @@ private func cxxName(_ rawName: String) -> String? {
   return full
 }
 
-/// Whether `rawName` may be given to Swift's demangler, which ends the process for some names that no compiler makes. Mangled names
-/// are letters, digits, underscores and dollar signs (docs/ABI/Mangling.rst of Swift's), and have a dot before what LLVM has added.
+/// Whether `rawName` can be passed to Swift's demangler, which ends the process for some names that no compiler
+/// generates. Mangled names consist of letters, digits, underscores and dollar signs (docs/ABI/Mangling.rst of Swift),
+/// and have a dot before LLVM's additions.
 private func isMangledSwift(_ rawName: String) -> Bool {
   guard rawName.hasPrefix("$s") || rawName.hasPrefix("$S") || rawName.hasPrefix("_T0") else { return false }
   return rawName.utf8.allSatisfy { byte in
@@ -125,7 +126,7 @@ private func isMangledSwift(_ rawName: String) -> Bool {
 
 private let asyncMain = "async_Main"
 
-/// Whether `rawName` is that of a part of the async function `whole`: `TQ0_`, `TY1_` behind its name.
+/// Whether `rawName` names a part of the async function `whole`: its name with `TQ0_` or `TY1_`.
 private func isPart(_ rawName: String, of whole: String) -> Bool {
   let part = rawName.dropFirst(whole.count)
   guard rawName.hasPrefix(whole), part.hasPrefix("TQ") || part.hasPrefix("TY"), part.hasSuffix("_") else {
@@ -152,16 +153,16 @@ extension DemangledName {
   }
 }
 
-/// The global or static variable that `rawName` initialises, as the demangler prints it: of the initialisation itself it
-/// prints the last part of the name only. `nil` for any other name.
+/// Returns the global or static variable that `rawName` initializes, as printed by the demangler, which prints only the
+/// last part of the initialization's name. `nil` for other names.
 private func globalOwner(of rawName: String) -> String? {
   var rest = rawName.hasSuffix("Tm") ? rawName.dropLast(2) : rawName[...]
   guard rest.hasSuffix("_WZ") else { return nil }
-  // Several variables that have one pattern follow each other, "4left_5right_": the first one stands for them.
+  // The variables of one pattern follow each other, "4left_5right_": the first one stands for all.
   for _ in 0..<16 {
     guard let mark = rest.lastIndex(of: "_") else { return nil }
     rest = rest[..<mark]
-    // The variable with a type that has no parts of its own.
+    // The variable with a type that has no parts.
     let variable = String(rest) + "Sivp"
     if let owner = takeString(swiftDemangle(variable, UInt(variable.utf8.count), nil, nil, 0)), owner != variable,
       owner.hasSuffix(" : Swift.Int")

@@ -4,11 +4,11 @@ final class DwarfFile {
   let image: ElfImage
   /// Whether the sections are those of split DWARF, whose names end in `.dwo`.
   let isSplit: Bool
-  /// The file whose `.debug_types` this stands for, where the units are those of that section.
+  /// The file whose `.debug_types` this object represents.
   private unowned let owner: DwarfFile?
-  /// What several files share, where this one refers to such a file (dwz).
+  /// The file with shared entries to which this one refers (dwz).
   var alternate: DwarfFile?
-  /// Finds a unit of a package by the signature of its type; `nil` outside packages.
+  /// Finds a type unit of a package by its signature; `nil` outside packages.
   var packagedType: ((UInt64) -> (offset: Int, contribution: Contribution)?)?
 
   let info: SectionContent
@@ -22,7 +22,7 @@ final class DwarfFile {
   private(set) lazy var rangeLists = content(".debug_rnglists")
   private(set) lazy var addressRanges = content(".debug_aranges")
 
-  /// The units of `.debug_types`, where DWARF 4 has those of types; later versions have them among the others.
+  /// The units of `.debug_types`, DWARF 4's section of type units; later versions store them among the others.
   private(set) var types: DwarfFile?
   private lazy var typeEntries = readTypeEntries()
 
@@ -33,9 +33,9 @@ final class DwarfFile {
   private var abbreviationBytes = 0
   private var rangeBudget = 1 << 16
 
-  /// The debug information in `image`, or `nil` when it has none.
+  /// Opens the debug information in `image`; `nil` if there is none.
   ///
-  /// - Throws: ``ElfError`` when it is there, but compressed in a way that cannot be undone.
+  /// - Throws: ``ElfError`` if it is compressed in an unsupported way or damaged.
   init?(_ image: ElfImage, isSplit: Bool = false) throws(ElfError) {
     let suffix = isSplit ? ".dwo" : ""
     guard let info = try image.content(of: ".debug_info" + suffix),
@@ -50,7 +50,7 @@ final class DwarfFile {
     if types.bytes.count > 0 { self.types = DwarfFile(types: types, of: self) }
   }
 
-  /// What `owner` has in `.debug_types`, which is `types`.
+  /// Creates a file for the section `types`, the `.debug_types` of `owner`.
   private init(types: SectionContent, of owner: DwarfFile) {
     image = owner.image
     isSplit = owner.isSplit
@@ -62,13 +62,13 @@ final class DwarfFile {
   /// The file with `.debug_info`.
   var main: DwarfFile { owner ?? self }
 
-  /// How much memory units and abbreviations take, about.
+  /// The approximate memory size of units and abbreviations, in bytes.
   var byteCount: Int {
     headers.capacity * MemoryLayout<UnitHeader>.stride + roots.count * 400
       + abbreviationTables.values.reduce(0) { $0 + $1.memory } + (types?.byteCount ?? 0)
   }
 
-  /// Forgets what was read of units. Nobody may use one of them after that.
+  /// Drops cached units. They must not be used afterwards.
   func forgetUnits() {
     roots = [:]
     abbreviationTables = [:]
@@ -81,7 +81,7 @@ final class DwarfFile {
     return found ?? .empty
   }
 
-  /// The header of the unit that the entry at `offset` is in.
+  /// Returns the header of the unit that contains the entry at `offset`.
   func header(containing offset: Int) -> UnitHeader? {
     guard offset >= 0, offset < info.bytes.count else { return nil }
     while scanned <= offset, let next = readHeader(at: scanned) {
@@ -93,7 +93,8 @@ final class DwarfFile {
     return headers[place - 1]
   }
 
-  /// The header of the unit that begins at `offset`. Unlike ``header(containing:)`` it looks at nothing before that.
+  /// Returns the header of the unit that begins at `offset`. Unlike ``header(containing:)`` it reads nothing before
+  /// that.
   func header(at offset: Int) -> UnitHeader? { offset >= 0 ? readHeader(at: offset) : nil }
 
   /// The headers of all units, in order.
@@ -111,7 +112,8 @@ final class DwarfFile {
     return UnitHeader(info.bytes, at: offset, isType: owner != nil)
   }
 
-  /// The unit with `header`. Where it lies in a package, `contribution` says where its parts of the other sections are.
+  /// Returns the unit with `header`. For a unit in a package, `contribution` gives the offsets of its parts in the
+  /// other sections.
   func unit(_ header: UnitHeader, _ contribution: Contribution? = nil, skeleton: DwarfUnit? = nil) -> DwarfUnit {
     if let known = roots[header.offset] { return known }
     let unit = DwarfUnit(self, header, contribution, skeleton)
@@ -119,14 +121,14 @@ final class DwarfFile {
     return unit
   }
 
-  /// The abbreviations at `offset` of `.debug_abbrev`, for units of `encoding`.
+  /// Returns the abbreviations at `offset` of `.debug_abbrev`, for units of `encoding`.
   func abbreviationTable(at offset: Int, _ encoding: UnitEncoding) -> AbbreviationTable {
     let key =
       offset << 6 ^ Int(encoding.addressBytes) << 2 ^ (encoding.isWide ? 2 : 0) ^ (encoding.version == 2 ? 1 : 0)
     if let known = abbreviationTables[key] { return known }
     abbreviations.requireAll()
-    // Real tables do not overlap: together they are read once for each way of writing numbers. Hostile ones would be read
-    // over and over.
+    // Real tables do not overlap: in total they are read once for each encoding. Malicious ones would be read
+    // repeatedly.
     let isExhausted = abbreviationBytes > abbreviations.bytes.count * 4
     let read = AbbreviationTable(isExhausted ? .none : abbreviations.bytes, at: offset, encoding)
     abbreviationBytes += read.byteCount
@@ -134,7 +136,7 @@ final class DwarfFile {
     return read
   }
 
-  /// The entry of the type with the signature `signature`, which other units refer to by it.
+  /// Returns the entry of the type with `signature`, by which other units refer to it.
   func typeEntry(_ signature: UInt64) -> (file: DwarfFile, offset: Int)? {
     if let packagedType {
       guard let (offset, contribution) = packagedType(signature) else { return nil }
@@ -142,7 +144,7 @@ final class DwarfFile {
       guard let header = file.header(at: offset), let type = header.type, type.signature == signature else {
         return nil
       }
-      // From now on it is known by its place.
+      // From now on it is found by its offset.
       _ = file.unit(header, contribution)
       return (file, type.entry)
     }
@@ -151,23 +153,23 @@ final class DwarfFile {
     return (types, offset)
   }
 
-  /// Where the entries of types are, by their signatures.
+  /// Returns the offsets of the entries of types, by their signatures.
   private func readTypeEntries() -> [UInt64: Int] {
     Dictionary(allHeaders.compactMap { $0.type.map { ($0.signature, $0.entry) } }) { first, _ in first }
   }
 
-  /// Begins a new range budget: how many pieces of code may be read from lists. Real lists are read once; hostile entries
-  /// by the thousand refer to the same long one.
+  /// Begins a new range budget: the number of code ranges that can be read from lists. Real lists are read once;
+  /// thousands of malicious entries refer to one long list.
   func renewRangeBudget() { rangeBudget = 1 << 16 + ranges.bytes.count + rangeLists.bytes.count }
 
-  /// Spends `count` pieces of the range budget. Returns `false` when it is used up.
+  /// Spends `count` ranges of the budget. Returns `false` if it is used up.
   func spendRangeBudget(_ count: Int) -> Bool {
     rangeBudget -= count
     return rangeBudget >= 0
   }
 }
 
-/// Where a unit's parts of a package's sections begin (DWARF 5, 7.3.5.3); all 0 outside packages.
+/// The offsets of a unit's parts in the sections of a package (DWARF 5, 7.3.5.3); all 0 outside packages.
 struct Contribution {
   var abbreviations = 0
   var line = 0
@@ -175,27 +177,27 @@ struct Contribution {
   var rangeLists = 0
 }
 
-/// The beginning of a unit (DWARF 5, 7.5.1).
+/// The header of a unit (DWARF 5, 7.5.1).
 struct UnitHeader {
-  /// The most bytes that a header has.
+  /// The maximum size of a header, in bytes.
   static let bytesMax = 64
 
-  /// Where the unit begins in its section.
+  /// The offset of the unit in its section.
   var offset: Int
-  /// One past its end.
+  /// One past the unit's end.
   var end: Int
-  /// Where its first entry is.
+  /// The offset of its first entry.
   var firstEntry: Int
   var encoding: UnitEncoding
-  /// Where its abbreviations are.
+  /// The offset of its abbreviations.
   var abbreviations: Int
-  /// What a skeleton and its split unit have in common, from DWARF 5 on.
+  /// The number shared by a skeleton and its split unit, from DWARF 5 on.
   var splitID: UInt64?
-  /// For the unit of a type: what others refer to it by, and where its entry is.
+  /// For a type unit: the signature by which others refer to it, and the offset of its entry.
   var type: (signature: UInt64, entry: Int)?
 
-  /// Reads the header at `offset`, or gives `nil` when there is none that makes sense. In `.debug_types` all units are of
-  /// types: `isType`.
+  /// Reads the header at `offset`; `nil` if it is invalid. `isType`: the section is `.debug_types`, which contains only
+  /// type units.
   init?(_ section: Bytes, at offset: Int, isType: Bool = false) {
     var cursor = section.cursor(at: offset)
     var length = UInt64(cursor.u32())
@@ -227,7 +229,7 @@ struct UnitHeader {
     }
     firstEntry = section.count - cursor.remaining
     guard !cursor.hasFailed, firstEntry <= end else { return nil }
-    // Of a version that is not known only the length means something: no entry is read.
+    // For an unknown version only the length is valid, so no entry is read.
     if !(2...5).contains(version) || ![4, 8].contains(encoding.addressBytes) { firstEntry = end }
   }
 }

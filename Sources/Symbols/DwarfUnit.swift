@@ -1,10 +1,10 @@
-/// A unit of debug information: what its first entry says, and how its values are looked up.
+/// A unit of debug information: its first entry's attributes, and lookups of its values.
 final class DwarfUnit {
   let header: UnitHeader
-  /// The file that the unit is in. It keeps its units.
+  /// The file that contains the unit and retains it.
   unowned let file: DwarfFile
   let contribution: Contribution
-  /// For a split unit, what the program's own file has of it.
+  /// For a split unit, its skeleton in the program's file.
   let skeleton: DwarfUnit?
   let abbreviations: AbbreviationTable
 
@@ -23,7 +23,7 @@ final class DwarfUnit {
   private var rangeListsBase: Int?
   private var gnuRangesBase = 0
 
-  /// The unit with `header`; a split one belongs to `skeleton`.
+  /// Creates the unit with `header`; a split one belongs to `skeleton`.
   init(_ file: DwarfFile, _ header: UnitHeader, _ contribution: Contribution?, _ skeleton: DwarfUnit?) {
     self.file = file
     self.header = header
@@ -35,7 +35,7 @@ final class DwarfUnit {
     readRoot()
   }
 
-  /// Where entries of the unit are read from.
+  /// Returns a cursor for reading the unit's entries.
   func cursor(at offset: Int) -> ByteCursor {
     guard offset >= header.firstEntry, offset < header.end else { return Bytes.none.cursor(at: 1) }
     file.info.require(header.end)
@@ -79,25 +79,25 @@ final class DwarfUnit {
       }
     }
     self.tag = tag ?? 0
-    // The bases may come after what is relative to them.
+    // The bases can follow the values that are relative to them.
     lowPC = lowValue.flatMap(address) ?? skeleton?.lowPC ?? 0
   }
 
-  /// The code that the unit claims.
+  /// The code ranges of the unit.
   var codeRanges: [AddressRange] { ranges(low: lowValue, high: highValue, list: rangesValue) }
 
-  /// The file that was compiled.
+  /// The compiled source file.
   var name: TextReference? { nameValue.flatMap(text) }
 
-  /// Where it was compiled.
+  /// The directory of the compilation.
   var directory: TextReference? { directoryValue.flatMap(text) ?? skeleton?.directory }
 
-  /// The file that the rest of the unit has been split off to.
+  /// The file with the rest of a split unit.
   var splitName: TextReference? { splitNameValue.flatMap(text) }
 
   // MARK: Values
 
-  /// The text that `value` stands for.
+  /// Returns the text of `value`.
   func text(_ value: AttributeValue) -> TextReference? {
     guard let number = Int(exactly: value.number) else { return nil }
     switch value.form {
@@ -130,14 +130,14 @@ final class DwarfUnit {
     return section.bytes.text(at: offset)
   }
 
-  /// The place of the element `index` of a table that begins at `base`.
+  /// Returns the position of the element `index` of a table that begins at `base`.
   private func table(_ base: Int, _ index: Int, _ width: Int) -> Int? {
     let (offset, overflow) = index.multipliedReportingOverflow(by: width)
     let (place, overflow2) = offset.addingReportingOverflow(base)
     return overflow || overflow2 || place < 0 ? nil : place
   }
 
-  /// The address that `value` stands for.
+  /// Returns the address of `value`.
   func address(_ value: AttributeValue) -> UInt64? {
     switch value.form {
     case Form.address: return value.number
@@ -158,9 +158,9 @@ final class DwarfUnit {
     return cursor.hasFailed ? nil : address
   }
 
-  /// The entry that `value` refers to: the file that it is in, and its place there.
+  /// Returns the entry to which `value` refers: its file and its offset in the file.
   func reference(_ value: AttributeValue) -> (file: DwarfFile, offset: Int)? {
-    // A signature is a number of 64 bits, and no offset.
+    // A signature is a 64-bit number, not an offset.
     if value.form == Form.referenceSignature { return file.main.typeEntry(value.number) }
     guard let number = Int(exactly: value.number) else { return nil }
     switch value.form {
@@ -174,7 +174,7 @@ final class DwarfUnit {
     }
   }
 
-  /// The code that an entry claims by these attributes.
+  /// Returns the code ranges of an entry with these attributes.
   func ranges(low: AttributeValue?, high: AttributeValue?, list: AttributeValue?) -> [AddressRange] {
     if let list {
       let ranges = file.spendRangeBudget(0) ? rangeList(list) : []

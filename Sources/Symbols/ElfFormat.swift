@@ -1,4 +1,4 @@
-/// The tables of an ELF file, of 32 or 64 bits, in the byte order that its bytes have.
+/// The tables of an ELF file, of 32 or 64 bits, in the byte order of its bytes.
 enum ElfFormat {
   /// 0x7f, "ELF".
   static let magic: UInt32 = 0x464c_457f
@@ -17,7 +17,7 @@ enum ElfFormat {
   static let executableFlag: UInt64 = 4
   static let compressedFlag: UInt64 = 0x800
 
-  /// The processors of which something is known here (`e_machine`).
+  /// The supported processors (`e_machine`).
   enum Machine {
     static let i386: UInt16 = 3
     static let mips: UInt16 = 8
@@ -59,7 +59,7 @@ enum ElfFormat {
     }
   }
 
-  /// The section headers, their names still numbers: the second part of each.
+  /// Returns the section headers; the second part of each is the unresolved name.
   static func sections(_ bytes: Bytes, _ header: Header) -> [(section: ElfImage.Section, name: UInt32)] {
     let (entry, is64) = (sectionBytes(header), header.is64)
     guard header.sectionOffset != 0, Int(header.sectionEntry) == entry,
@@ -68,7 +68,7 @@ enum ElfFormat {
     var count = Int(header.sectionCount)
     let room = (bytes.count - offset) / entry
     if count == 0, room > 0 {
-      // More than the header has room for: the first section's size says how many.
+      // The header's field is too small: the first section's size is the count.
       var first = bytes.cursor(at: offset + (is64 ? 32 : 20))
       count = Int(exactly: first.offset(isWide: is64)) ?? 0
     }
@@ -95,7 +95,7 @@ enum ElfFormat {
       }
   }
 
-  /// `raw` with their names.
+  /// Returns `raw` with resolved names.
   static func named(
     _ raw: [(section: ElfImage.Section, name: UInt32)],
     _ bytes: Bytes,
@@ -124,7 +124,7 @@ enum ElfFormat {
       .map { index in
         var cursor = bytes.cursor(at: offset + index * entry)
         let type = cursor.u32()
-        // In files of 32 bits the flags come behind the sizes.
+        // In 32-bit files the flags come after the sizes.
         var flags = is64 ? cursor.u32() : 0
         let place = cursor.offset(isWide: is64)
         let (address, _, fileSize) = (
@@ -144,7 +144,8 @@ enum ElfFormat {
       }
   }
 
-  /// The descriptor of the note NT_GNU_BUILD_ID, in a segment of notes or, in files without segments, in a section.
+  /// Returns the descriptor of the note NT_GNU_BUILD_ID, in a segment of notes or, in files without segments, in a
+  /// section.
   static func buildID(_ bytes: Bytes, _ segments: [ElfImage.Segment], _ sections: [ElfImage.Section]) -> [UInt8] {
     for segment in segments where segment.type == noteSegment {
       guard let notes = bytes.part(segment.offset, segment.fileSize) else { continue }
@@ -162,22 +163,22 @@ enum ElfFormat {
   }
 }
 
-/// A note: something that a tool has put into a file for others (System V ABI, chapter 5, "Note Section").
+/// A note: data that a tool has stored in a file for others (System V ABI, chapter 5, "Note Section").
 struct ElfNote {
   var type: UInt32
-  /// Whose note it is, with the NUL at its end.
+  /// The owner of the note, with its NUL.
   var name: Bytes
   var descriptor: Bytes
 }
 
-/// The notes of a segment or section, up to the first one that is not whole.
+/// The notes of a segment or section, up to the first incomplete one.
 struct ElfNotes: Sequence, IteratorProtocol {
   private let bytes: Bytes
   private let alignment: Int
   private var position = 0
 
-  /// The notes in `bytes`, which a header says to be aligned to `alignment`: names and descriptors are padded to 8 bytes or
-  /// to 4, whatever else it says.
+  /// Reads the notes in `bytes` with the header's `alignment`: names and descriptors are padded to 8 bytes if it is 8,
+  /// otherwise to 4.
   init(_ bytes: Bytes, alignment: UInt64) {
     self.bytes = bytes
     self.alignment = alignment == 8 ? 8 : 4
@@ -200,7 +201,7 @@ struct ElfNotes: Sequence, IteratorProtocol {
 
 /// An entry of a symbol table (System V ABI, chapter 4, "Symbol Table").
 struct ElfSymbol {
-  /// Where the name is in the string table.
+  /// The offset of the name in the string table.
   var name: UInt32
   var info: UInt8
   var other: UInt8
@@ -208,10 +209,10 @@ struct ElfSymbol {
   var value: UInt64
   var size: UInt64
 
-  /// How many bytes an entry has.
+  /// Returns the size of an entry, in bytes.
   static func byteCount(is64: Bool) -> Int { is64 ? 24 : 16 }
 
-  /// The entry that `cursor` is at.
+  /// Reads the entry at `cursor`.
   @inline(__always) init(_ cursor: inout ByteCursor, is64: Bool) {
     name = cursor.u32()
     if is64 {

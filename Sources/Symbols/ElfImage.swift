@@ -1,10 +1,10 @@
 import CulpritStallRecord
 import Glibc
 
-/// An ELF file: its segments, sections and build-id (System V ABI, chapters 4 and 5).
+/// An ELF file: its segments, sections and build ID (System V ABI, chapters 4 and 5).
 ///
-/// Everything in it is checked where it is used: offsets past the end, counts that no file could hold, tables that lie on
-/// top of each other give less, never a crash.
+/// All contents are checked where they are used: offsets past the end, excessive counts and overlapping tables give
+/// fewer results, never a crash.
 final class ElfImage {
   /// A section's header.
   struct Section {
@@ -19,9 +19,9 @@ final class ElfImage {
     var alignment: UInt64
     var entrySize: UInt64
 
-    /// Whether the section holds instructions that are loaded.
+    /// Whether the section contains loaded instructions.
     var isCode: Bool { flags & ElfFormat.executableFlag != 0 && flags & ElfFormat.allocatedFlag != 0 }
-    /// One past the last address; `nil` when there is no such number.
+    /// One past the last address; `nil` on overflow.
     var end: UInt64? {
       let (end, overflow) = address.addingReportingOverflow(size)
       return overflow ? nil : end
@@ -41,18 +41,18 @@ final class ElfImage {
 
   /// The whole file.
   let bytes: Bytes
-  /// The path that the file was opened by; what it is where it is no file.
+  /// The path that was opened, or a description of an image that is not a file.
   let path: String
   /// Whether addresses have eight bytes.
   let is64: Bool
-  /// Whether the file is a program, a library, an object file or a core dump (`e_type`).
+  /// The type of the file: program, library, object file or core dump (`e_type`).
   let type: UInt16
   let machine: UInt16
   let sections: [Section]
   let segments: [Segment]
-  /// The linker's build-id, empty when there is none.
+  /// The linker's build ID, empty if there is none.
   let buildID: [UInt8]
-  /// The mapped file, unless the bytes are from somewhere else.
+  /// The mapped file, unless the bytes have another source.
   let file: MappedFile?
   private let keeper: AnyObject
   private var contents: [Int: SectionContent] = [:]
@@ -60,15 +60,15 @@ final class ElfImage {
 
   /// Opens the file at `path`.
   ///
-  /// - Throws: ``ElfError`` when it cannot be opened or is not an ELF file.
+  /// - Throws: ``ElfError`` if it cannot be opened or is not an ELF file.
   convenience init(path: String) throws(ElfError) {
     let file = try MappedFile(path: path)
     try self.init(bytes: file.bytes, path: path, file: file, keeper: file)
   }
 
-  /// Reads an image that lies in memory already, where `keeper` keeps it.
+  /// Reads an image in memory, which `keeper` keeps valid.
   ///
-  /// - Throws: ``ElfError`` when it is not an ELF file.
+  /// - Throws: ``ElfError`` if it is not an ELF file.
   init(bytes: Bytes, path: String, file: MappedFile? = nil, keeper: AnyObject) throws(ElfError) {
     var cursor = bytes.ordered(isBigEndian: false).cursor()
     guard cursor.u32() == ElfFormat.magic else { throw ElfError(text: "\(path) is not an ELF file") }
@@ -96,25 +96,25 @@ final class ElfImage {
     buildID = ElfFormat.buildID(bytes, segments, sections)
   }
 
-  /// The place in ``sections`` of the first section called `name` that has content, or `nil`.
+  /// Returns the index in ``sections`` of the first section `name` with content, or `nil`.
   func index(of name: String) -> Int? { sections.firstIndex { Self.hasContent($0, name) } }
 
   private static func hasContent(_ section: Section, _ name: String) -> Bool {
     section.name == name && section.type != ElfFormat.noBits && section.type != 0
   }
 
-  /// The bytes of a section as they are in the file; `nil` when they are not there.
+  /// Returns the bytes of a section in the file; `nil` if they are not there.
   func raw(_ section: Section) -> Bytes? {
     section.type == ElfFormat.noBits ? nil : bytes.part(section.offset, section.size)
   }
 
-  /// The content of the section called `name`, inflated as needed. Sections of split units with the same name are joined:
-  /// compilers write one for each type, and linkers do not process these files.
+  /// Returns the content of the section `name`, inflated on demand. Sections of split units with the same name are
+  /// joined: compilers write one for each type, and linkers do not process these files.
   ///
-  /// - Throws: ``ElfError`` when it is compressed in a way that cannot be undone.
+  /// - Throws: ``ElfError`` if it is compressed in an unsupported way or damaged.
   func content(of name: String) throws(ElfError) -> SectionContent? {
     if let index = index(of: name) { return try name.hasSuffix(".dwo") ? joined(name, index) : content(index) }
-    // GNU tools' older way: the name begins with ".z", and the content with "ZLIB" and the size.
+    // GNU's older format: the name begins with ".z", and the content with "ZLIB" and the size.
     if name.hasPrefix(".debug"), let index = index(of: ".z" + name.dropFirst()) { return try content(index) }
     return nil
   }
@@ -137,12 +137,12 @@ final class ElfImage {
     return content
   }
 
-  /// The contents of all sections called `name`, one behind the other, of which the first is at `first` of ``sections``.
+  /// Returns the joined contents of all sections `name`; the first has the index `first` in ``sections``.
   private func joined(_ name: String, _ first: Int) throws(ElfError) -> SectionContent {
     let all = sections.indices.filter { Self.hasContent(sections[$0], name) && sections[$0].size > 0 }
     guard all.count > 1 else { return try content(first) }
     if let known = joinedContents[name] { return known }
-    // Sections of a hostile file lie on top of each other.
+    // Sections of a malicious file overlap.
     guard all.reduce(0, { $0 + Double(sections[$1].size) }) <= Double(bytes.count) else {
       throw ElfError(text: "the sections \(name) of \(path) are larger than the file")
     }
@@ -156,7 +156,7 @@ final class ElfImage {
     let content = try SectionContent(size: count, isBigEndian: bytes.isBigEndian) { region throws(ElfError) in
       var place = region
       for part in parts {
-        // SAFETY: the region has room for the bytes of all parts.
+        // SAFETY: the region has room for the bytes of all parts, because its size is their sum.
         place.copyMemory(from: part.bytes.base, byteCount: part.bytes.count)
         place += part.bytes.count
       }
@@ -166,12 +166,12 @@ final class ElfImage {
     return content
   }
 
-  /// How much memory inflated sections take.
+  /// The memory size of inflated sections, in bytes.
   var inflatedBytes: Int {
     contents.values.reduce(0) { $0 + $1.inflatedBytes } + joinedContents.values.reduce(0) { $0 + $1.inflatedBytes }
   }
 
-  /// The address that the byte at `offset` of the file is linked at, or `nil` when no segment loads it.
+  /// Returns the linked address of the byte at `offset` of the file, or `nil` if no segment loads it.
   func fileAddress(ofOffset offset: UInt64) -> FileAddress? {
     for segment in segments where segment.type == ElfFormat.loadSegment {
       if offset >= segment.offset, offset - segment.offset < segment.fileSize {
@@ -181,13 +181,13 @@ final class ElfImage {
     return nil
   }
 
-  /// The section that `address` is in, among those with code.
+  /// Returns the code section that contains `address`.
   func codeSection(at address: UInt64) -> Section? {
     sections.first { $0.isCode && $0.address <= address && address < ($0.end ?? 0) }
   }
 
-  /// The end of the code that contains `address`: of its section, or where there are none of its segment; `address` itself
-  /// when it is in no code.
+  /// Returns the end of the code that contains `address`: of its section, or without sections of its segment; `address`
+  /// itself if it is not in code.
   func endOfCode(at address: UInt64) -> UInt64 {
     if sections.contains(where: \.isCode) { return codeSection(at: address)?.end ?? address }
     for segment in segments where segment.type == ElfFormat.loadSegment && segment.flags & 1 != 0 {

@@ -1,6 +1,6 @@
 import CulpritStallRecord
 
-/// The starts of functions as the unwind table has them: they delimit functions where symbols were stripped.
+/// The starts of functions in the unwind table. They delimit functions in stripped files.
 struct FunctionStarts {
   /// The starts, sorted.
   let starts: [UInt64]
@@ -34,7 +34,7 @@ struct FunctionStarts {
       .sorted()
   }
 
-  /// The start of the function that covers `address`.
+  /// Returns the start of the function that covers `address`.
   func start(at address: FileAddress) -> FileAddress? {
     let place = starts.partitioningIndex { $0 > address.value }
     guard place > 0, address.value < bounds.end(at: starts[place - 1]) else { return nil }
@@ -43,7 +43,7 @@ struct FunctionStarts {
 }
 
 extension RandomAccessCollection where Index == Int {
-  /// The first place whose element fulfils `condition`; every element after one that does must do so too.
+  /// Returns the first index whose element satisfies `condition`. All later elements must satisfy it too.
   @inline(__always) func partitioningIndex(where condition: (Element) -> Bool) -> Int {
     var low = startIndex
     var high = endIndex

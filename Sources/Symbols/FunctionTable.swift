@@ -1,21 +1,21 @@
 import CCulpritLinux
 
-/// The functions of a unit and the calls that were inlined into them.
+/// The functions of a unit and the calls inlined into them.
 struct FunctionTable {
-  /// A function, or an inlined call inside the one before it.
+  /// A function, or an inlined call inside the preceding one.
   struct Scope {
-    /// The first and one past the last address, with gaps where ``pieceCount`` is not 0.
+    /// The first and one past the last address, with gaps if ``pieceCount`` is not 0.
     var bounds: AddressRange
-    /// Where the entry is, from the unit's beginning.
+    /// The offset of the entry from the unit's beginning.
     var entry: UInt32
     /// One past the last scope inside this one.
     var next: UInt32
-    /// The pieces of code in ``FunctionTable/pieces``.
+    /// The range of code pieces in ``FunctionTable/pieces``.
     var firstPiece: UInt32
     var pieceCount: UInt16
-    /// Whether this is a function, not an inlined call.
+    /// Whether this is a function instead of an inlined call.
     var isFunction: Bool
-    /// Where the inlined function was called.
+    /// The position of the call of an inlined function.
     var callColumn: UInt16
     var callFile: UInt32
     var callLine: UInt32
@@ -29,9 +29,9 @@ struct FunctionTable {
   private var scopes: [Scope] = []
   private var pieces: [AddressRange] = []
   private var functions: [Function] = []
-  /// Where the entries of modules are that the unit has directly inside of it, from the unit's beginning.
+  /// The offsets of the unit's direct module entries from the unit's beginning.
   private(set) var modules: [UInt32] = []
-  /// The highest end among the functions up to each place: tells when searching backwards can stop.
+  /// The highest end among the functions up to each index, at which a backward search can stop.
   private var highestEnd: [UInt64] = []
 
   /// Reads all entries of `unit`.
@@ -57,19 +57,19 @@ struct FunctionTable {
     }
   }
 
-  /// How much memory the table takes, about.
+  /// The approximate memory size of the table, in bytes.
   var byteCount: Int {
     scopes.capacity * MemoryLayout<Scope>.stride + pieces.capacity * 16 + functions.capacity * 24 + highestEnd.capacity
       * 8
   }
 
-  /// How many scopes there are.
+  /// The number of scopes.
   var count: Int { scopes.count }
 
-  /// The scope with the number `number`.
+  /// Returns the scope `number`.
   subscript(number: Int) -> Scope { scopes[number] }
 
-  /// The numbers of the function at `address` and of the calls inlined there, each inside the one before it.
+  /// Returns the numbers of the function at `address` and of the calls inlined there, each inside the preceding one.
   func chain(at address: UInt64) -> [Int] {
     guard let function = function(at: address) else { return [] }
     var chain = [function]
@@ -117,7 +117,7 @@ struct FunctionTable {
     let base = unit.file.info.bytes.base
     let start = base + unit.header.offset
     var cursor = unit.cursor(at: unit.header.firstEntry)
-    /// The scopes that the current entry is in, with the depth of their children.
+    /// The enclosing scopes of the current entry, with the depth of their children.
     var open: [(scope: Int, depth: Int)] = []
     var depth = 0
     var steps = 0
@@ -133,15 +133,15 @@ struct FunctionTable {
             scopes[last.scope].next = UInt32(truncatingIfNeeded: scopes.count)
             open.removeLast()
           }
-          // The last entry's children are over; what follows is padding.
+          // The last entry's children have ended; the rest is padding.
           if depth <= 0 { break }
           continue
         }
         let abbreviation = abbreviations.abbreviation(code)
-        // Without an abbreviation nothing can be known of what follows.
+        // Without an abbreviation the rest cannot be interpreted.
         guard abbreviation.isDefined else { break }
         if abbreviation.tag == Tag.module, depth == 1 { modules.append(UInt32(truncatingIfNeeded: entry)) }
-        // SAFETY: an abbreviation's attributes are in the table that it was read with.
+        // SAFETY: an abbreviation's attributes are in the table from which it was read.
         let attributes = UnsafeBufferPointer(
           rebasing: specifications[Int(abbreviation.first)..<Int(abbreviation.first) + Int(abbreviation.count)]
         )
@@ -156,7 +156,7 @@ struct FunctionTable {
         if abbreviation.hasChildren, abbreviation.hasSibling, Self.hasNoCode(abbreviation.tag) {
           let value = AttributeValue(attributes[0].form, &cursor, encoding, base: base, implicit: 0)
           let target = unit.reference(value)?.offset ?? 0
-          // Only ever forward: a loop would never end.
+          // Only forward, because a loop would never end.
           let distance = target - (cursor.position - base)
           if distance >= 0 {
             cursor.skip(distance)
@@ -174,12 +174,12 @@ struct FunctionTable {
     for last in open { scopes[last.scope].next = UInt32(truncatingIfNeeded: scopes.count) }
   }
 
-  /// Whether entries of this kind contain no functions.
+  /// Whether entries with `tag` contain no functions.
   private static func hasNoCode(_ tag: UInt16) -> Bool {
     tag == Tag.enumerationType || tag == Tag.arrayType || tag == Tag.subroutineType
   }
 
-  /// Reads a function or an inlined call. Returns its place in ``scopes``, or `nil` when it has no code.
+  /// Reads a function or an inlined call. Returns its index in ``scopes``, or `nil` if it has no code.
   private mutating func readScope(
     _ unit: DwarfUnit,
     _ abbreviation: AbbreviationTable.Abbreviation,

@@ -1,14 +1,14 @@
-/// The header of a line table: its files, and how its program is written (DWARF 5, 6.2.4).
+/// The header of a line table: its files, and the encoding of its program (DWARF 5, 6.2.4).
 struct LineHeader {
   private struct File {
     var name: TextReference
     var directory: UInt64
   }
 
-  /// Tables with more files are not believed: each entry of a header takes at least a byte, but may claim to take none.
+  /// The maximum number of entries: each takes at least a byte, but can claim to take none.
   private static let entriesMax: UInt64 = 1 << 20
 
-  /// Where the program is in the section, and one past its end.
+  /// The offset of the program in the section, and one past its end.
   let program: Int
   let end: Int
   let minimumInstruction: UInt8
@@ -21,7 +21,7 @@ struct LineHeader {
   private var files: [File] = []
   private let compilationDirectory: TextReference?
 
-  /// Reads the header at `offset`, or gives `nil` when there is none that makes sense.
+  /// Reads the header at `offset`; `nil` if it is invalid.
   init?(_ file: DwarfFile, at offset: Int, directory: TextReference?, addressBytes: UInt8) {
     compilationDirectory = directory
     file.line.require(offset &+ 16)
@@ -66,7 +66,7 @@ struct LineHeader {
     }
   }
 
-  /// How many operands the opcode has, which this version does not know.
+  /// Returns the number of operands of an opcode that is unknown to this reader.
   func arguments(of opcode: UInt8) -> UInt8 {
     let place = Int(opcode) - 1
     return argumentCounts.indices.contains(place) ? argumentCounts[place] : 0
@@ -75,10 +75,10 @@ struct LineHeader {
   /// One past the highest number of a file.
   var fileNumbersEnd: Int { version >= 5 ? files.count : files.count + 1 }
 
-  /// How much memory the header takes, about.
+  /// The approximate memory size of the header, in bytes.
   var byteCount: Int { directories.capacity * 16 + files.capacity * 24 }
 
-  /// The path of the file with the number `number`.
+  /// Returns the path of the file `number`.
   func path(_ number: UInt32) -> String? {
     let place = version >= 5 ? Int(number) : Int(number) - 1
     guard files.indices.contains(place) else { return nil }
@@ -103,7 +103,7 @@ struct LineHeader {
     parent.isEmpty ? name : parent.hasSuffix("/") ? parent + name : parent + "/" + name
   }
 
-  /// A list of directories or files as DWARF 5 has it: what each entry consists of comes first.
+  /// Reads a list of directories or files in DWARF 5's format, which begins with the format of each entry.
   private static func entries(_ cursor: inout ByteCursor, _ file: DwarfFile, _ encoding: UnitEncoding) -> [File] {
     let formats = (0..<cursor.u8()).map { _ in (content: cursor.uleb(), form: UInt16(exactly: cursor.uleb()) ?? 0) }
     let count = cursor.uleb()
@@ -122,7 +122,7 @@ struct LineHeader {
         }
       }
       if cursor.hasFailed { break }
-      // An entry without a name keeps its place.
+      // An entry without a name keeps its index.
       entries.append(File(name: name ?? TextReference(base: base, count: 0), directory: directory))
     }
     return entries

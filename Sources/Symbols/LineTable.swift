@@ -1,39 +1,39 @@
 import CCulpritLinux
 
-/// The lines that the code of a unit comes from (DWARF 5, 6.2).
+/// The line table of a unit (DWARF 5, 6.2).
 final class LineTable {
-  /// From an address on, code comes from this place.
+  /// The source position of the code from an address on.
   struct Row {
-    /// The address, from the sequence's beginning.
+    /// The offset of the address from the sequence's beginning.
     var offset: UInt32
     var line: UInt32
     var file: UInt32
     var column: UInt16
-    /// Which of several blocks on the same line; larger numbers are in ``LineTable/largeDiscriminators``.
+    /// The number of the block on the line; larger numbers are in ``LineTable/largeDiscriminators``.
     var discriminator: UInt16
   }
 
-  /// A run of code without gaps.
+  /// A contiguous run of code.
   struct Sequence {
     var range: AddressRange
     var first: Int
     var count: Int
   }
 
-  /// The number that stands for a larger discriminator.
+  /// The value that marks a larger discriminator.
   private static let isLarge: UInt16 = .max
 
-  private let file: DwarfFile  // keeps the names in `header`
+  private let file: DwarfFile  // keeps the names in `header` valid
   private let header: LineHeader
   private(set) var rows: [Row] = []
   private(set) var sequences: [Sequence] = []
   private var largeDiscriminators: [Int: UInt32] = [:]
   private var highestEnd: [UInt64] = []
-  /// Paths that were put together before, by the number of the file.
+  /// Cached paths, by the number of the file.
   private var paths: [String?] = []
 
-  /// Reads the table at `offset` of the sections of `file`; as much of it as is whole. Paths are relative to `directory`,
-  /// where the unit was compiled; an address has `addressBytes` where the table does not say it (before DWARF 5).
+  /// Reads the complete part of the table at `offset` of the sections of `file`. Paths are relative to `directory`, the
+  /// directory of the compilation. An address has `addressBytes` if the table does not state it (before DWARF 5).
   init?(_ file: DwarfFile, at offset: Int, directory: TextReference?, addressBytes: UInt8) {
     guard let header = LineHeader(file, at: offset, directory: directory, addressBytes: addressBytes) else {
       return nil
@@ -56,12 +56,12 @@ final class LineTable {
     }
   }
 
-  /// How much memory the table takes, about.
+  /// The approximate memory size of the table, in bytes.
   var byteCount: Int {
     rows.capacity * MemoryLayout<Row>.stride + sequences.capacity * MemoryLayout<Sequence>.stride + header.byteCount
   }
 
-  /// The row for the code at `address`.
+  /// Returns the row for the code at `address`.
   func row(at address: UInt64) -> (row: Row, discriminator: UInt32)? {
     guard let sequence = sequence(at: address) else { return nil }
     let offset = address - sequence.range.start
@@ -80,8 +80,8 @@ final class LineTable {
     return (row, discriminator)
   }
 
-  /// Where the code from `address` on, and before `end`, first comes from a column of a line; `nil` when none does, or the table
-  /// does not have `address`. Compilers give what a function begins with the line alone.
+  /// Returns the first address from `address` on, before `end`, whose code has a line and a column; `nil` if there is
+  /// none, or the table does not cover `address`. Compilers give the beginning of a function a line only.
   func firstColumn(from address: UInt64, before end: UInt64) -> UInt64? {
     guard let sequence = sequence(at: address) else { return nil }
     let all = rows[sequence.first..<sequence.first + sequence.count]
@@ -103,8 +103,8 @@ final class LineTable {
     return nil
   }
 
-  /// The path of the file with the number `file`, as the compiler recorded it: absolute, or relative to what the compiler
-  /// was told to put in the place of its directory.
+  /// Returns the path of the file `file` as recorded by the compiler: absolute, or relative to the replacement that the
+  /// compiler was given for its directory.
   func path(_ file: UInt32) -> String? {
     guard file < header.fileNumbersEnd else { return nil }
     if paths.isEmpty { paths = [String?](repeating: nil, count: header.fileNumbersEnd) }
@@ -193,7 +193,7 @@ final class LineTable {
       column: UInt16(clamping: state.column),
       discriminator: isLarge ? Self.isLarge : UInt16(truncatingIfNeeded: state.discriminator)
     )
-    // Of several rows for one address the last one holds; one that says what the last one said adds nothing.
+    // The last of several rows for one address is valid; a row equal to the previous one is redundant.
     if rows.count > builder.first, let last = rows.last, !isLarge {
       if last.offset == offset {
         rows[rows.count - 1] = row
@@ -213,12 +213,12 @@ final class LineTable {
 
 /// Collects the rows of one sequence.
 private struct SequenceBuilder {
-  /// Where the sequence's rows begin.
+  /// The index of the sequence's first row.
   var first = 0
   var isUnsorted = false
   private var start: UInt64?
 
-  /// `address` from the sequence's beginning; `nil` when it is before that or too far away.
+  /// Returns the offset of `address` from the sequence's beginning; `nil` if it is before that or too far away.
   @inline(__always) mutating func offset(of address: UInt64, _ count: Int) -> UInt32? {
     guard let start else {
       start = address
@@ -228,8 +228,8 @@ private struct SequenceBuilder {
     return address >= start ? UInt32(exactly: address - start) : nil
   }
 
-  /// The sequence, which ends before `end`; `nil` when there is none, or it is of code that the linker dropped.
-  /// Rows that went backwards are sorted, and what `large` has of each moves with it.
+  /// Ends the sequence at `end` and returns it; `nil` if it is empty, or its code was dropped by the linker. Rows that
+  /// went backwards are sorted, and their discriminators in `large` move with them.
   mutating func finished(
     at end: UInt64,
     _ rows: inout [LineTable.Row],
@@ -242,7 +242,7 @@ private struct SequenceBuilder {
       return nil
     }
     if isUnsorted {
-      // Of rows for one address the last one holds.
+      // The last of several rows for one address is valid.
       let sorted = rows[first...].enumerated()
         .sorted {
           $0.element.offset != $1.element.offset ? $0.element.offset < $1.element.offset : $0.offset < $1.offset

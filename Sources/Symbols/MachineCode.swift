@@ -1,12 +1,12 @@
-/// What is known of the registers of arguments where code calls or jumps, from following it straight ahead.
+/// The constant values of registers at calls and jumps, found by following code straight ahead.
 ///
-/// Nothing is guessed: what is not understood gives nothing, and where other code may jump to nothing is known.
+/// Nothing is guessed: code that is not understood gives no result, and at jump targets all registers are unknown.
 struct MachineCode {
-  /// What a register has been given.
+  /// A constant value of a register.
   enum Constant: Hashable {
     case number(UInt64)
     case address(UInt64)
-    /// What the memory at an address has, a slot of the global offset table.
+    /// The contents of memory at an address, a slot of the global offset table.
     case content(UInt64)
 
     fileprivate func adding(_ addend: UInt64) -> Constant? {
@@ -18,32 +18,32 @@ struct MachineCode {
     }
   }
 
-  /// A jump or call at a fixed place.
+  /// A jump or call with a fixed target.
   struct Transfer {
-    /// Where the instruction is, and where the next one.
+    /// The addresses of the instruction and of the next one.
     var place: UInt64
     var next: UInt64
     var target: UInt64
     var isCall: Bool
-    /// Whether nothing comes after it.
+    /// Whether execution does not continue after it.
     var isLast: Bool
-    /// What the registers have then, by their numbers.
+    /// The known registers at that point, by number.
     var registers: [Int: Constant]
   }
 
-  /// An instruction, as far as it matters.
+  /// The relevant effects of an instruction.
   struct Instruction {
     var length: Int
-    /// The registers that it changes, a bit for each.
+    /// The registers that it changes, one bit each.
     var writes: UInt32 = 0
     var constant: (register: Int, value: Constant)?
-    /// The register that gets what another has, and how much is added to it.
+    /// A copy of a register to another, and the number added to it.
     var copy: (from: Int, to: Int, addend: UInt64)?
     var target: UInt64?
     var isCall = false
-    /// Whether nothing comes after it but what is jumped to.
+    /// Whether execution does not continue after it.
     var isEnd = false
-    /// Whether it jumps to a place that is computed.
+    /// Whether it jumps to a computed address.
     var isComputed = false
   }
 
@@ -51,21 +51,20 @@ struct MachineCode {
   private let start: UInt64
   private let isArm: Bool
 
-  /// The code `bytes`, which begin at `start`.
+  /// Creates the code `bytes`, which begin at `start`.
   init(_ bytes: [UInt8], start: UInt64, isArm: Bool) {
     self.bytes = bytes
     self.start = start
     self.isArm = isArm
   }
 
-  /// The registers that pass arguments: those of the System V ABI and of the procedure call standard for the Arm
-  /// architecture.
+  /// The registers that pass arguments in the System V ABI and in the procedure call standard for the Arm architecture.
   var argumentRegisters: [Int] { isArm ? Array(0..<8) : [7, 6, 2, 1, 8, 9] }
 
-  /// Registers that a call leaves as they are. Swift's own conventions use others of the saved ones for itself and errors.
+  /// Registers that a call preserves. Swift's calling conventions use the other callee-saved ones for self and errors.
   private var savedRegisters: UInt32 { isArm ? 0x0f18_0000 : 1 << 3 | 1 << 5 | 1 << 14 | 1 << 15 }
 
-  /// Every jump and call at a fixed place; `nil` when not all of the code is understood, or it jumps to computed places.
+  /// Returns every jump and call with a fixed target; `nil` if not all code is understood, or it has computed jumps.
   func transfers() -> [Transfer]? {
     var instructions: [(place: UInt64, what: Instruction)] = []
     var targets: Set<UInt64> = []
@@ -105,7 +104,7 @@ struct MachineCode {
     return found
   }
 
-  /// The instruction at `offset`; `nil` when it is not known.
+  /// Returns the instruction at `offset`; `nil` if it is unknown.
   func instruction(at offset: Int) -> Instruction? { isArm ? arm(offset) : x86(offset) }
 
   private func number(_ offset: Int, _ count: Int) -> UInt64? {
@@ -125,7 +124,7 @@ struct MachineCode {
 
   private static let everything: UInt32 = 0xffff_ffff
 
-  /// The instruction at `offset` (Intel 64 manual, volume 2, appendix A); `nil` when it is not known.
+  /// Returns the instruction at `offset` (Intel 64 manual, volume 2, appendix A); `nil` if it is unknown.
   private func x86(_ offset: Int) -> Instruction? {
     var place = offset
     var isShort = false
@@ -212,7 +211,7 @@ struct MachineCode {
     return result
   }
 
-  /// An instruction without an operand in memory.
+  /// Returns an instruction without a memory operand.
   private func x86Plain(
     _ offset: Int,
     _ immediateAt: Int,
@@ -275,7 +274,7 @@ struct MachineCode {
     case 0..<0x40 where code & 7 == 5:
       result.length += isShort ? 2 : 4
       result.writes = code == 0x3d ? 0 : 1
-    // What moves whole blocks of memory.
+    // Instructions that move blocks of memory.
     case 0xa4, 0xa5, 0xaa, 0xab: result.writes = 1 << 1 | 1 << 6 | 1 << 7
     default: return nil
     }
@@ -315,7 +314,7 @@ struct MachineCode {
     }
   }
 
-  /// The registers that an instruction with an operand changes; all of them where that is not known.
+  /// Returns the registers that an instruction with an operand changes; all if unknown.
   private static func written(_ map: Int, _ code: Int, _ field: Int, _ register: Int, _ operand: Int?) -> UInt32 {
     let first = UInt32(1) << UInt32(register)
     let second = operand.map { UInt32(1) << UInt32($0) } ?? 0
@@ -323,7 +322,7 @@ struct MachineCode {
       switch code {
       case 0x38...0x3b, 0x84, 0x85: return 0
       case 0..<0x38:
-        // The lower half of a register may be called by another's number.
+        // The low half of a register can be encoded with another register's number.
         return code & 2 != 0
           ? first | (code & 1 == 0 ? 1 << UInt32(register & 3) : 0)
           : second | (code & 1 == 0 ? operand.map { 1 << UInt32($0 & 3) } ?? 0 : 0)
@@ -347,7 +346,7 @@ struct MachineCode {
 
   // MARK: aarch64
 
-  /// The instruction at `offset` (Arm Architecture Reference Manual, C4.1).
+  /// Returns the instruction at `offset` (Arm Architecture Reference Manual, C4.1).
   private func arm(_ offset: Int) -> Instruction? {
     guard let word = number(offset, 4) else { return nil }
     let here = start &+ UInt64(offset)
@@ -366,7 +365,7 @@ struct MachineCode {
     } else if word & 0x7e00_0000 == 0x3600_0000 {
       result.target = here &+ distance(5, 14)
     } else if word & 0xfe00_0000 == 0xd600_0000 {
-      // br, blr, ret and those that authenticate.
+      // br, blr, ret and their authenticated forms.
       let kind = word >> 21 & 7
       (result.isCall, result.isEnd, result.isComputed) = (kind == 1, kind != 1, kind == 0)
     } else if word & 0x9f00_0000 == 0x9000_0000 {
@@ -384,7 +383,8 @@ struct MachineCode {
       result.copy = (Int(word >> 5 & 31), low, word >> 10 & 0xfff)
       result.writes = 1 << UInt32(low)
     } else {
-      // Everything else may change what it names; pairs and addresses that are moved on, too.
+      // Other instructions can change the registers in their operand fields, including pairs and updated base
+      // registers.
       result.writes = 1 << UInt32(low) | 1 << UInt32(word >> 10 & 31) | 1 << UInt32(word >> 5 & 31)
     }
     return result

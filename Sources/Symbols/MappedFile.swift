@@ -1,19 +1,19 @@
 import CCulpritLinux
 import Glibc
 
-/// A sentence about a file that could not be used.
+/// The reason why a file cannot be used, as a sentence.
 struct ElfError: Error {
   var text: String
 }
 
-/// A file in memory, page by page as it is looked at.
+/// A memory-mapped file.
 ///
-/// A page of a file that has been cut since ends the process with SIGBUS; so whoever reads asks ``isIntact`` first.
-/// Package managers and linkers put a new file in the place of an old one, which does not touch this mapping.
+/// Reading a page beyond the end of a file that was truncated since ends the process with SIGBUS, so readers check
+/// ``isIntact`` first. Package managers and linkers replace files by new ones, which does not affect this mapping.
 final class MappedFile {
   /// The content.
   let bytes: Bytes
-  /// The path that it was opened by.
+  /// The path that was opened.
   let path: String
   private let device: dev_t
   private let inode: ino_t
@@ -21,7 +21,7 @@ final class MappedFile {
 
   /// Maps the file at `path`.
   ///
-  /// - Throws: ``ElfError`` when it cannot be opened or is not a regular file.
+  /// - Throws: ``ElfError`` if it cannot be opened or is not a regular file.
   init(path: String) throws(ElfError) {
     guard !path.utf8.contains(0) else { throw ElfError(text: "the path has a NUL in it") }
     let descriptor = clinux_open_regular(path)
@@ -30,7 +30,7 @@ final class MappedFile {
       let name = path.isEmpty ? "\"\"" : path
       throw ElfError(text: "cannot open \(name): \(String(cString: strerror(-descriptor)))")
     }
-    // Not kept for longer: the service may close it, and have a file of its own under the number.
+    // Closed soon, because the service might close it and open its own file under the number.
     var file = clinux_descriptor_keep(descriptor)
     defer { clinux_descriptor_close(&file) }
     var information = stat()
@@ -52,21 +52,21 @@ final class MappedFile {
     munmap(UnsafeMutableRawPointer(mutating: bytes.base), bytes.count)
   }
 
-  /// Whether the file still has all the bytes that were mapped.
+  /// Whether the file still has all the mapped bytes.
   var isIntact: Bool {
     var information = stat()
-    // A file that was put in its place has another inode: the one that is mapped stays what it is.
+    // A replacement has another inode, and the mapped file is unchanged.
     guard stat(path, &information) == 0, information.st_dev == device, information.st_ino == inode else { return true }
     return information.st_size >= size
   }
 
-  /// Tells the kernel that `part` is not needed in memory for now.
+  /// Informs the kernel that `part` is currently not needed in memory.
   func release(_ part: Bytes) {
     let page = 4096
     let first = (Int(bitPattern: part.base) + page - 1) / page * page
     let last = (Int(bitPattern: part.base) + part.count) / page * page
     guard first < last, let start = UnsafeMutableRawPointer(bitPattern: first) else { return }
-    // SAFETY: whole pages inside a private mapping of a file that nobody writes to: they come back when looked at.
+    // SAFETY: whole pages inside a private, unmodified mapping of a file: they are read again on access.
     madvise(start, last - first, MADV_DONTNEED)
   }
 }

@@ -1,12 +1,13 @@
 import CulpritStallRecord
 
-/// The functions of a file that the optimiser has made of several, and which of those a call means.
+/// The merged functions of a file, and the function that a call of one means.
 ///
-/// Swift's optimiser makes one function (`…Tm`) of functions that differ in constants only, and passes it these. In the place
-/// of each function a short one remains that does nothing else; direct calls do the same themselves. Who calls the short one
-/// has called that function. Who passes the constants that only one of them passes means that one.
+/// Swift's optimizer merges functions that differ only in constants into one (`…Tm`), which receives the constants as
+/// arguments. Each original function is replaced by a short forwarder; direct calls pass the constants themselves. A
+/// call of a forwarder means its function. A call that passes the constants of exactly one forwarder means that
+/// function.
 final class MergedFunctions {
-  /// A function that remains, and what it passes.
+  /// A forwarder and the constants that it passes.
   private struct Forwarder {
     var name: TextReference
     var constants: [Int: MachineCode.Constant]
@@ -14,21 +15,21 @@ final class MergedFunctions {
 
   private let image: ElfImage
   private let table: SymbolTable
-  /// Whether the function that begins at an address has been written by somebody, as debug information knows.
+  /// Whether the function that begins at an address is in source code, according to debug information.
   private let isWritten: (UInt64) -> Bool
-  /// By the first address of the merged function.
+  /// Forwarders by the first address of the merged function.
   private var forwarders: [UInt64: [Forwarder]] = [:]
-  /// By the first address of the function that remains.
+  /// Merged functions by the first address of the forwarder.
   private var forwarded: [UInt64: UInt64] = [:]
-  /// Whether debug information tells functions that somebody wrote from others.
+  /// Whether debug information distinguishes functions in source code from others.
   private let hasDebugInformation: Bool
 
-  /// Longer functions do more than to pass something on.
+  /// The maximum size of a forwarder; longer functions do other work.
   private static let forwarderBytesMax: UInt64 = 160
-  /// Following the code of longer functions takes too long.
+  /// The maximum size of a caller; following the code of longer functions takes too long.
   private static let callerBytesMax: UInt64 = 1 << 18
 
-  /// The merged functions of `image`, whose symbols are in `table`; `nil` when there are none.
+  /// Finds the merged functions of `image`, whose symbols are in `table`; `nil` if there are none.
   init?(
     _ image: ElfImage,
     _ table: SymbolTable,
@@ -50,7 +51,7 @@ final class MergedFunctions {
       else { return }
       jumps.append((range.start, name, jump.target, jump.registers))
     }
-    // One that remains may pass on to another one.
+    // A forwarder can lead to another one.
     var targets = Dictionary(uniqueKeysWithValues: merged.map { ($0, $0) })
     for _ in 0..<4 {
       for jump in jumps where targets[jump.start] == nil {
@@ -58,7 +59,7 @@ final class MergedFunctions {
       }
     }
     for jump in jumps {
-      // Debug information is read for what leads to merged functions only: there are thousands of others.
+      // Debug information is read only for forwarders to merged functions, because there are thousands of others.
       guard let target = targets[jump.start], !isWritten(jump.start) else { continue }
       forwarded[jump.start] = target
       if merged.contains(jump.target) {
@@ -67,8 +68,8 @@ final class MergedFunctions {
     }
   }
 
-  /// The name of the function that the call before `next` means, and the first address of the merged function that has its
-  /// code; `nil` when no merged function is called there, or it is not known which.
+  /// Returns the name of the function that the call before `next` means, and the first address of the merged function
+  /// with its code; `nil` if no merged function is called there, or the function is ambiguous.
   func function(calledBefore next: UInt64) -> (name: TextReference, merged: UInt64)? {
     guard let caller = table.symbol(at: FileAddress(next - 1)),
       caller.range.end - caller.range.start <= Self.callerBytesMax,
@@ -85,7 +86,7 @@ final class MergedFunctions {
     return (only.name, target)
   }
 
-  /// The target of the call that ends at `next`.
+  /// Returns the target of the call that ends at `next`.
   private func callTarget(before next: UInt64) -> UInt64? {
     let length: UInt64 = image.machine == ElfFormat.Machine.aarch64 ? 4 : 5
     guard next > length, let code = code(AddressRange(start: next - length, end: next)),
@@ -94,8 +95,8 @@ final class MergedFunctions {
     return transfer.target
   }
 
-  /// The jump with which the function in `range` ends, and does nothing before; `nil` for other functions. A function that
-  /// somebody wrote, and that ends with a call of a merged one, looks the same but has debug information.
+  /// Returns the final jump of the forwarder in `range`; `nil` for other functions. A function in source code that ends
+  /// with a call of a merged one looks the same but has debug information.
   private func forwardingJump(_ range: AddressRange) -> MachineCode.Transfer? {
     guard let code = code(range), let transfers = code.transfers() else { return nil }
     let leaving = transfers.filter { !range.contains($0.target) }
@@ -116,7 +117,7 @@ final class MergedFunctions {
 
   private static func isMerged(_ name: TextReference) -> Bool {
     guard name.count > 4 else { return false }
-    // SAFETY: the name has `count` bytes.
+    // SAFETY: the name has `count` bytes, and the indices are below that.
     let bytes = UnsafeRawBufferPointer(start: name.base, count: name.count)
     return bytes[0] == UInt8(ascii: "$") && bytes[1] == UInt8(ascii: "s") && bytes[name.count - 2] == UInt8(ascii: "T")
       && bytes[name.count - 1] == UInt8(ascii: "m")

@@ -1,17 +1,17 @@
-/// What names of a file mean; each is demangled once.
+/// The demangled names of a file; each is demangled once.
 final class NameCache {
-  /// A name as it is in the file, and what it means.
+  /// A name in the file, and its demangled form.
   struct Name {
     var raw: String
     var meaning: DemangledName
   }
 
-  /// By the place of the name in the file, which stays where it is.
+  /// Names by their address in the mapped file, which is constant.
   private var names: [UnsafeRawPointer: Name] = [:]
-  /// How much memory the names take, about.
+  /// The approximate memory size of the names, in bytes.
   private(set) var byteCount = 0
 
-  /// The name at `text` and its meaning.
+  /// Returns the name at `text` and its demangled form.
   func name(_ text: TextReference) -> Name {
     if let known = names[text.base] { return known }
     let raw = text.string
@@ -21,7 +21,7 @@ final class NameCache {
     return name
   }
 
-  /// Forgets all names.
+  /// Drops all names.
   func forget() {
     names = [:]
     byteCount = 0

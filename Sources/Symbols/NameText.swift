@@ -1,29 +1,29 @@
-/// A demangled name as bytes, searched outside its brackets.
+/// A demangled name as bytes, with searches outside of brackets.
 ///
-/// Brackets in names are not always balanced: an operator is called `<`, an arrow is `->`. Both are stepped over.
+/// Brackets in names are not always balanced: operators are named `<`, and arrows are `->`. Both are skipped.
 struct NameText {
   /// The bytes of the name.
   let bytes: [UInt8]
 
   init(_ text: String) { bytes = Array(text.utf8) }
 
-  /// All of it.
+  /// The range of the whole name.
   var all: Range<Int> { 0..<bytes.count }
 
   /// The text in `range`.
   subscript(range: Range<Int>) -> String { String(decoding: bytes[range], as: UTF8.self) }
 
-  /// Whether `needle` stands at `place`, inside `range`.
+  /// Whether `needle` is at `place`, inside `range`.
   func has(_ needle: StaticString, at place: Int, in range: Range<Int>) -> Bool {
     let count = needle.utf8CodeUnitCount
     guard place >= range.lowerBound, count <= range.upperBound - place else { return false }
-    // SAFETY: the literals that are passed are of so many code units.
+    // SAFETY: the buffer has the literal's number of code units.
     let letters = UnsafeBufferPointer(start: needle.utf8Start, count: count)
     for offset in 0..<count where bytes[place + offset] != letters[offset] { return false }
     return true
   }
 
-  /// `range` without `head`; `nil` when it does not begin with it.
+  /// Returns `range` without `head`; `nil` if it does not begin with it.
   func dropping(_ head: StaticString, from range: Range<Int>) -> Range<Int>? {
     guard has(head, at: range.lowerBound, in: range) else { return nil }
     return range.lowerBound + head.utf8CodeUnitCount..<range.upperBound
@@ -34,7 +34,7 @@ struct NameText {
     has(tail, at: range.upperBound - tail.utf8CodeUnitCount, in: range)
   }
 
-  /// `range` without blanks at its ends.
+  /// Returns `range` without blanks at its ends.
   func trimmed(_ range: Range<Int>) -> Range<Int> {
     var range = range
     while let first = range.first, bytes[first] == UInt8(ascii: " ") { range = first + 1..<range.upperBound }
@@ -42,7 +42,7 @@ struct NameText {
     return range
   }
 
-  /// The first place of `needle` in `range`, in brackets or not.
+  /// Returns the first occurrence of `needle` in `range`, in brackets or not.
   func anywhere(_ needle: StaticString, in range: Range<Int>) -> Range<Int>? {
     let count = needle.utf8CodeUnitCount
     guard range.count >= count else { return nil }
@@ -52,7 +52,7 @@ struct NameText {
     return nil
   }
 
-  /// The first place of `needle` in `range` that is in no bracket.
+  /// Returns the first occurrence of `needle` in `range` outside of brackets.
   func first(_ needle: StaticString, in range: Range<Int>) -> Range<Int>? {
     var found: Range<Int>?
     outside(range) { place in
@@ -63,7 +63,7 @@ struct NameText {
     return found
   }
 
-  /// The last place of `needle` in `range` that is in no bracket.
+  /// Returns the last occurrence of `needle` in `range` outside of brackets.
   func last(_ needle: StaticString, in range: Range<Int>) -> Range<Int>? {
     var found: Range<Int>?
     outside(range) { place in
@@ -73,7 +73,7 @@ struct NameText {
     return found
   }
 
-  /// `range` cut at every `separator` that is in no bracket.
+  /// Returns the parts of `range` between the occurrences of `separator` outside of brackets.
   func split(_ range: Range<Int>, at separator: StaticString) -> [Range<Int>] {
     var parts: [Range<Int>] = []
     var begin = range.lowerBound
@@ -88,12 +88,12 @@ struct NameText {
     return parts
   }
 
-  /// The group in brackets that begins at `place` of `range`; up to the end when it is not closed.
+  /// Returns the bracketed group that begins at `place` of `range`; it extends to the end if it is not closed.
   func group(at place: Int, in range: Range<Int>) -> Range<Int> {
     var end = range.upperBound
     var isInside = false
     outside(place..<range.upperBound) { next in
-      // The opening bracket itself is outside, and what follows the closing one.
+      // The opening bracket itself counts as outside, and so does the position after the closing one.
       if !isInside {
         isInside = true
         return true
@@ -104,7 +104,7 @@ struct NameText {
     return place..<end
   }
 
-  /// The group of round brackets that `range` ends with.
+  /// Returns the group of round brackets at the end of `range`.
   func lastGroup(of range: Range<Int>) -> Range<Int>? {
     guard range.last.map({ bytes[$0] == UInt8(ascii: ")") }) ?? false else { return nil }
     var found: Range<Int>?
@@ -117,8 +117,8 @@ struct NameText {
     return found
   }
 
-  /// Calls `visit` with each place in `range` that is in no bracket and no operator, opening brackets among them, until
-  /// it says no.
+  /// Calls `visit` with each position in `range` that is outside of brackets and operators, including opening brackets,
+  /// until it returns false.
   func outside(_ range: Range<Int>, _ visit: (Int) -> Bool) {
     var depth = 0
     var place = range.lowerBound
@@ -138,7 +138,7 @@ struct NameText {
         if byte == UInt8(ascii: "-"), place + 1 < range.upperBound, bytes[place + 1] == UInt8(ascii: ">") {
           place += 1
         } else if byte == UInt8(ascii: "`") {
-          // A name that may contain anything.
+          // A quoted name can contain any character.
           repeat { place += 1 } while place < range.upperBound && bytes[place] != UInt8(ascii: "`")
         }
       }
@@ -146,7 +146,8 @@ struct NameText {
     }
   }
 
-  /// One past the end of the operator's name that begins at `place`: "< infix", "... postfix". `nil` when there is none.
+  /// Returns the position after the operator name that begins at `place`: "< infix", "... postfix". `nil` if there is
+  /// none.
   private func endOfOperator(at place: Int, in range: Range<Int>) -> Int? {
     guard Self.isOperator(bytes[place]) else { return nil }
     if place > range.lowerBound {

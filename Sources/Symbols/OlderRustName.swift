@@ -1,11 +1,11 @@
-/// A name of Rust's older scheme: one of C++ whose last component is a hash.
+/// A name of Rust's older scheme: a C++ name whose last component is a hash.
 ///
 ///     _ZN4shop5Index4find17h05af221e174051e9E.llvm.A5310EB9     shop::Index::find
 struct OlderRustName {
   /// The path without the hash, as rustc-demangle and the binutils print it.
   let path: String
 
-  /// The meaning of `rawName`; `nil` when it is no such name.
+  /// Demangles `rawName`; `nil` if it is not such a name.
   init?(_ rawName: String) {
     guard rawName.hasPrefix("_ZN"), rawName.utf8.allSatisfy({ $0 < 0x80 }) else { return nil }
     var rest = rawName.utf8.dropFirst(3)
@@ -25,7 +25,7 @@ struct OlderRustName {
     path = components.map(Self.decoded).joined(separator: "::")
   }
 
-  /// Whether `component` is an h and 16 digits, five different ones at least: a name in C++ can look alike.
+  /// Whether `component` is an h and 16 digits, at least five of them different: a C++ name can look similar.
   private static func isHash(_ component: Substring.UTF8View) -> Bool {
     let digits = component.dropFirst()
     let areDigits = digits.allSatisfy {
@@ -38,9 +38,9 @@ struct OlderRustName {
     "SP": "@", "BP": "*", "RF": "&", "LT": "<", "GT": ">", "LP": "(", "RP": ")", "C": ",",
   ]
 
-  /// `component` with its escapes decoded: `$LT$`, `$u20$`, and two dots for `::`.
+  /// Returns `component` with its escapes decoded: `$LT$`, `$u20$`, and two dots for `::`.
   private static func decoded(_ component: Substring.UTF8View) -> String {
-    // A component that would begin with an escape has an underscore before it.
+    // A component that would begin with an escape is preceded by an underscore.
     var rest = Substring(component)
     if rest.hasPrefix("_$") { rest = rest.dropFirst() }
     var text = ""
@@ -63,7 +63,7 @@ struct OlderRustName {
     return text
   }
 
-  /// The character that the escape `$name$` stands for.
+  /// Returns the character that the escape `$name$` represents.
   private static func meaning(_ name: Substring) -> String? {
     if let known = escapes[name] { return known }
     guard name.first == "u", let scalar = UInt32(name.dropFirst(), radix: 16).flatMap(UnicodeScalar.init),

@@ -1,13 +1,13 @@
-/// The stubs of the procedure linkage table (PLT), for calls into other modules, with the names of what they lead to.
+/// The stubs of the procedure linkage table (PLT), for calls into other modules, with the names of their targets.
 ///
-/// The relocations of the table (`.rela.plt`, `.rel.plt`) name a function for each entry of the global offset table (GOT);
-/// what a stub jumps through is read from its instructions, where the processor is known.
+/// The relocations of the table (`.rela.plt`, `.rel.plt`) name a function for each entry of the global offset table
+/// (GOT). The entry that a stub jumps through is read from its instructions, on supported processors.
 struct PLTStubs {
   /// The destination of a stub.
   enum Target {
     /// The function of this name.
     case function(TextReference)
-    /// One of several implementations (IFUNC): the function at this address chooses it when the program starts.
+    /// One of several implementations (IFUNC), selected at program start by the function at this address.
     case resolver(UInt64)
     case unknown
   }
@@ -21,10 +21,10 @@ struct PLTStubs {
   private typealias Machine = ElfFormat.Machine
 
   private var sections: [Section] = []
-  /// By the entries of the global offset table.
+  /// Targets by the address of the entry in the global offset table.
   private var targets: [UInt64: Target] = [:]
   private let machine: UInt16
-  /// What the stubs of position-independent code for x86 count from: the address that they expect in a register.
+  /// The address that position-independent stubs for x86 expect in a register, and to which they are relative.
   private let gotBase: UInt64?
 
   init(_ image: ElfImage) {
@@ -33,11 +33,11 @@ struct PLTStubs {
     gotBase = got?.address
     for section in image.sections where section.isCode && section.name.hasPrefix(".plt") {
       guard let end = section.end, end > section.address else { continue }
-      // Instructions are little-endian, in big-endian files for aarch64 too.
+      // Instructions are little-endian, even in big-endian files for aarch64.
       let bytes = (image.raw(section) ?? .none).ordered(isBigEndian: false)
-      // Stubs for aarch64 have 16 bytes or 24: they are found by instructions.
+      // Stubs for aarch64 have 16 or 24 bytes, so they are found by their instructions.
       let isArm = machine == Machine.aarch64
-      // The entries of .plt are as short as those of .plt.got in a program that loads no libraries.
+      // In a program that loads no libraries the entries of .plt are as short as those of .plt.got.
       let isShort = section.name == ".plt.got" || machine == Machine.amd64 && section.alignment == 8
       let entryBytes: UInt64 = isArm ? 4 : isShort ? 8 : 16
       sections.append(
@@ -52,7 +52,7 @@ struct PLTStubs {
     readRelocations(image)
   }
 
-  /// The target of the stub at `address`; `nil` when there is no stub.
+  /// Returns the target of the stub at `address`; `nil` if there is no stub.
   func target(at address: UInt64) -> Target? {
     guard let section = sections.first(where: { $0.range.contains(address) }) else { return nil }
     let start = (address - section.range.start) / section.entryBytes * section.entryBytes
@@ -84,7 +84,7 @@ struct PLTStubs {
     }
   }
 
-  /// The dynamic symbols in section `number`, and their names.
+  /// Returns the dynamic symbols in section `number`, and their names.
   private func symbols(_ image: ElfImage, _ number: UInt32) -> (table: Bytes, texts: Bytes)? {
     guard image.sections.indices.contains(Int(number)) else { return nil }
     let section = image.sections[Int(number)]

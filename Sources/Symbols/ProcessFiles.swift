@@ -2,11 +2,11 @@ import CCulpritLinux
 import CulpritStallRecord
 import Glibc
 
-/// Where code can be read that is in no file any more: in the process that runs it.
+/// Reads code that is no longer in a file from the process that runs it.
 enum ProcessFiles {
-  /// Other names of the file of `module`, as long as the process `id` runs: that of its executable, and those of its
-  /// mappings (proc(5): `map_files`, which takes privileges). They lead to the very file that was mapped, also when it was
-  /// deleted or replaced. The last one is the path that it has by now, where it was renamed.
+  /// Returns other names of the file of `module` while the process `id` runs: its executable, and its mappings
+  /// (proc(5): `map_files`, which needs privileges). They lead to the mapped file even if it was deleted or replaced.
+  /// The last one is its current path, if it was renamed.
   static func paths(of module: Module, in id: Int32) -> [String] {
     let mappings = module.mappings.prefix(4)
       .map {
@@ -16,7 +16,7 @@ enum ProcessFiles {
     return ["/proc/\(id)/exe"] + mappings + [present].compactMap { $0 }
   }
 
-  /// The path that the kernel shows for `module` now; `nil` where that is not known.
+  /// Returns the path that the kernel currently shows for `module`; `nil` if unknown.
   static func presentPath(of module: Module, in id: Int32) -> String? {
     guard let start = module.mappings.first?.start.value,
       let maps = readWhole("/proc/\(id)/maps", limit: 64 << 20)
@@ -28,15 +28,15 @@ enum ProcessFiles {
     return String(decoding: line[slash...], as: UTF8.self)
   }
 
-  /// Whether `module` is the executable of this process, by the path that the kernel shows for both.
+  /// Whether `module` is the executable of this process, according to the kernel's paths of both.
   static func isOwnExecutable(_ module: Module) -> Bool {
     var path = [CChar](repeating: 0, count: Int(PATH_MAX))
     let count = readlink("/proc/thread-self/exe", &path, path.count)
     return count > 0 && path[..<count].elementsEqual(module.path.utf8.map(CChar.init(bitPattern:)))
   }
 
-  /// The vDSO of this process: the functions that the kernel maps into every process. That of another one is the same as
-  /// long as its kernel is.
+  /// Returns the vDSO of this process: the functions that the kernel maps into every process. Another process has an
+  /// identical one if its kernel is identical.
   static func ownVDSO() -> ElfImage? {
     guard let maps = readWhole("/proc/thread-self/maps", limit: 64 << 20) else { return nil }
     for line in maps.split(separator: UInt8(ascii: "\n")) {
@@ -47,7 +47,7 @@ enum ProcessFiles {
         return nil
       }
       let bytes = Bytes(base: start, count: Int(range[1] - range[0]))
-      // SAFETY: the kernel keeps these pages mapped and readable for as long as the process lives.
+      // SAFETY: the kernel keeps these pages mapped and readable for the life of the process.
       return try? ElfImage(bytes: bytes, path: "[vdso]", keeper: Forever())
     }
     return nil
@@ -55,8 +55,8 @@ enum ProcessFiles {
 
   private final class Forever {}
 
-  /// The content of a file of at most `limit` bytes that is a regular one, and not a symbolic link that somebody put in its
-  /// place; `nil` when it cannot be read.
+  /// Returns the content of a regular file of at most `limit` bytes, not following a symbolic link at `path`; `nil` if
+  /// it cannot be read.
   static func readWhole(_ path: String, limit: Int) -> [UInt8]? {
     var file = clinux_descriptor_keep(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW))
     defer { clinux_descriptor_close(&file) }

@@ -1,20 +1,20 @@
-/// A piece of code.
+/// A contiguous range of code.
 package struct AddressRange: Equatable {
   /// The first address.
   package var start: UInt64
   /// One past the last address.
   package var end: UInt64
 
-  /// Whether `address` is in it.
+  /// Whether the range contains `address`.
   @inline(__always) func contains(_ address: UInt64) -> Bool { start <= address && address < end }
 }
 
-/// Lists of pieces of code.
+/// Reads lists of code ranges.
 enum RangeList {
-  /// No function has more pieces; a list that claims more is corrupt.
+  /// The maximum number of ranges of a function; larger lists are corrupt.
   private static let countMax = 1 << 16
 
-  /// A list in `.debug_ranges` (DWARF 4, 2.17.3).
+  /// Reads a list in `.debug_ranges` (DWARF 4, 2.17.3).
   static func old(_ section: Bytes, at offset: Int, base: UInt64, _ encoding: UnitEncoding) -> [AddressRange] {
     var cursor = section.cursor(at: offset)
     var base = base
@@ -32,7 +32,8 @@ enum RangeList {
     return ranges
   }
 
-  /// A list in `.debug_rnglists` (DWARF 5, 7.25); `indexed` gives the address with a number in the unit's table.
+  /// Reads a list in `.debug_rnglists` (DWARF 5, 7.25); `indexed` returns the address with a number in the unit's
+  /// table.
   static func new(
     _ section: Bytes,
     at offset: Int,
@@ -55,7 +56,7 @@ enum RangeList {
         add(start, start &+ length, &ranges)
       case 4:
         let (start, end) = (cursor.uleb(), cursor.uleb())
-        // What the linker dropped has its base at 0.
+        // Code that the linker dropped has its base at 0.
         if base != 0 || start != 0 { add(start &+ base, end &+ base, &ranges) }
       case 5: base = cursor.address(bytes: width)
       case 6:

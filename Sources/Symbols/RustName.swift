@@ -2,12 +2,12 @@
 ///
 ///     _RNvMs_NtCs1234_4shop5indexNtB4_5Index4find     <shop::index::Index>::find
 struct RustName {
-  /// The name for readers: without generic arguments, lifetimes and hashes.
+  /// The shortened name, without generic arguments, lifetimes and hashes.
   let short: String
-  /// The name with everything but hashes, as rustc-demangle and the binutils print it.
+  /// The name with all details except hashes, as rustc-demangle and the binutils print it.
   let full: String
 
-  /// The meaning of `rawName`; `nil` when it is no such name.
+  /// Demangles `rawName`; `nil` if it is not such a name.
   init?(_ rawName: String) {
     guard let bytes = Self.bytes(rawName) else { return nil }
     var reader = RustNameReader(bytes, isFull: false)
@@ -17,7 +17,7 @@ struct RustName {
     full = fullReader.path(0, isValue: true) ?? short
   }
 
-  /// ``full`` of `rawName` alone; `nil` when it is no such name.
+  /// Returns only ``full`` of `rawName`; `nil` if it is not such a name.
   static func full(_ rawName: String) -> String? {
     guard let bytes = bytes(rawName) else { return nil }
     var reader = RustNameReader(bytes, isFull: true)
@@ -30,8 +30,8 @@ struct RustName {
   }
 }
 
-/// Reads a name from left to right. Places that are referred to lie before the reference, so that there are no loops; that
-/// many references cannot take for ever is seen to by budgets.
+/// Reads a name from left to right. References lead backwards, so there are no loops; budgets bound the work for many
+/// references.
 private struct RustNameReader {
   private let bytes: [UInt8]
   /// Whether generic arguments, lifetimes and signatures are part of the result.
@@ -39,7 +39,7 @@ private struct RustNameReader {
   private var place = 0
   private var budget = 2000
   private var textBudget = 1 << 16
-  /// How many lifetimes are bound where the reader is.
+  /// The number of lifetimes bound at the current position.
   private var lifetimes = 0
 
   init(_ bytes: [UInt8], isFull: Bool) {
@@ -61,7 +61,7 @@ private struct RustNameReader {
     return true
   }
 
-  /// What `read` reads over and over up to the end of a list.
+  /// Applies `read` repeatedly up to the end of a list.
   private mutating func list(_ read: (inout RustNameReader) -> String?) -> [String]? {
     var elements: [String] = []
     while !takes("E") {
@@ -73,7 +73,7 @@ private struct RustNameReader {
 
   // MARK: Paths
 
-  /// A path; one of a value has "::" before its generic arguments.
+  /// Reads a path. The path of a value has "::" before its generic arguments.
   mutating func path(_ depth: Int, isValue: Bool = false) -> String? {
     budget -= 1
     guard depth < Self.depthMax, budget > 0, let kind = take() else { return nil }
@@ -109,7 +109,7 @@ private struct RustNameReader {
     }
     switch space {
     case UInt8(ascii: "A")...UInt8(ascii: "Z"):
-      // What the compiler makes: closures, shims, and kinds that are not known yet.
+      // Compiler-generated items: closures, shims, and unknown kinds.
       var kind = String(UnicodeScalar(space))
       if space == UInt8(ascii: "C") { kind = "closure" }
       if space == UInt8(ascii: "S") { kind = "shim" }
@@ -119,7 +119,7 @@ private struct RustNameReader {
     }
   }
 
-  /// Where an implementation stands does not matter for what it is of.
+  /// Skips the location of an implementation, which is not part of the name.
   private mutating func skipImplementation(_ depth: Int) -> Bool {
     if takes("s"), base62() == nil { return false }
     return path(depth + 1) != nil
@@ -133,7 +133,7 @@ private struct RustNameReader {
 
   // MARK: Identifiers and numbers
 
-  /// An identifier and its number among those of the same name, from 0.
+  /// Reads an identifier and its number among identifiers with the same name, from 0.
   private mutating func identifier() -> (name: String, number: Int)? {
     var number = 0
     if takes("s") {
@@ -196,7 +196,7 @@ private struct RustNameReader {
 
   // MARK: Lifetimes
 
-  /// A lifetime by its distance from the innermost one that is bound: `'a`; `'_` for one that is erased.
+  /// Reads a lifetime by its distance from the innermost bound one: `'a`; `'_` if it is erased.
   private mutating func lifetime() -> String? {
     guard let distance = base62() else { return nil }
     return lifetimeName(distance)
@@ -209,7 +209,7 @@ private struct RustNameReader {
     return number < 26 ? "'" + String(UnicodeScalar(UInt8(ascii: "a") + UInt8(number))) : "'_\(number)"
   }
 
-  /// What `read` reads while lifetimes are bound, and "for<'a> " before it when there are some.
+  /// Applies `read` with bound lifetimes, and prefixes "for<'a> " if there are any.
   private mutating func bound(_ read: (inout RustNameReader) -> String?) -> String? {
     let outer = lifetimes
     defer { lifetimes = outer }
@@ -269,7 +269,7 @@ private struct RustNameReader {
     }
   }
 
-  /// The elements of a tuple; one alone has a comma behind it.
+  /// Returns a tuple with `elements`; a single element is followed by a comma.
   private static func tuple(_ elements: [String]) -> String {
     "(" + elements.joined(separator: ", ") + (elements.count == 1 ? ",)" : ")")
   }
@@ -285,7 +285,7 @@ private struct RustNameReader {
     return type(depth + 1).map { text + (isShared ? "" : "mut ") + $0 }
   }
 
-  /// "unsafe extern "C" fn(u8) -> bool"; in short "fn".
+  /// "unsafe extern "C" fn(u8) -> bool"; "fn" in the short name.
   private mutating func function(_ depth: Int) -> String? {
     var text = takes("U") ? "unsafe " : ""
     if takes("K") {
@@ -312,7 +312,7 @@ private struct RustNameReader {
     return "dyn " + traits + (isFull && distance != 0 ? " + \(name)" : "")
   }
 
-  /// A trait of an object, with the types that are associated with it among its arguments.
+  /// A trait of an object, with its associated types among the arguments.
   private mutating func trait(_ depth: Int) -> String? {
     guard var trait = path(depth + 1) else { return nil }
     var types: [String] = []
@@ -322,7 +322,7 @@ private struct RustNameReader {
     }
     guard isFull, !types.isEmpty else { return trait }
     let text = types.joined(separator: ", ")
-    // What has arguments already ends with the bracket behind them; a path like "<Type as Trait>" is no trait.
+    // A trait with arguments ends with the bracket behind them; a path like "<Type as Trait>" is not a trait.
     if trait.hasSuffix(">") {
       trait.removeLast()
       return "\(trait), \(text)>"
@@ -332,7 +332,7 @@ private struct RustNameReader {
 
   // MARK: Constants
 
-  /// The value of a generic argument. What is not a literal is in braces there.
+  /// The value of a generic argument. Values other than literals are in braces.
   private mutating func constantArgument(_ depth: Int) -> String? {
     guard place < bytes.count else { return nil }
     let isText = bytes[place...].starts(with: "Re".utf8)
@@ -340,7 +340,7 @@ private struct RustNameReader {
     return constant(depth).map { isExpression ? "{\($0)}" : $0 }
   }
 
-  /// A value.
+  /// Reads a value.
   private mutating func constant(_ depth: Int) -> String? {
     budget -= 1
     guard depth < Self.depthMax, budget > 0, let kind = take() else { return nil }
@@ -384,7 +384,7 @@ private struct RustNameReader {
     return fields.map { "\(path) { \($0.joined(separator: ", ")) }" }
   }
 
-  /// Hexadecimal digits without zeros before them, and the "_" behind them.
+  /// Reads hexadecimal digits without leading zeros, and the "_" behind them.
   private mutating func hexadecimal() -> Substring? {
     guard let end = bytes[place...].firstIndex(of: UInt8(ascii: "_")) else { return nil }
     let digits = bytes[place..<end]
@@ -396,7 +396,7 @@ private struct RustNameReader {
     return number.isEmpty ? "0" : number
   }
 
-  /// Text in hexadecimal digits, two for each byte.
+  /// Reads text in hexadecimal digits, two for each byte.
   private mutating func text() -> String? {
     guard let end = bytes[place...].firstIndex(of: UInt8(ascii: "_")), (end - place) % 2 == 0 else { return nil }
     var text: [UInt8] = []
@@ -410,7 +410,7 @@ private struct RustNameReader {
     return Self.escaped(String(decoding: text, as: UTF8.self).unicodeScalars, quote: "\"")
   }
 
-  /// A number that has more than 64 bits stays hexadecimal.
+  /// Returns a decimal number; numbers of more than 64 bits stay hexadecimal.
   private static func number(_ digits: Substring) -> String {
     UInt64(digits, radix: 16).map { String($0) } ?? "0x\(digits)"
   }
@@ -431,9 +431,10 @@ private struct RustNameReader {
   }
 }
 
-/// Identifiers with letters past ASCII, written in it (RFC 3492): the letters of ASCII, "_", and where the others belong.
+/// Identifiers with non-ASCII letters in ASCII encoding (RFC 3492): the ASCII letters, "_", and the positions of the
+/// others.
 private enum Punycode {
-  /// What `text` stands for; `nil` when it stands for nothing.
+  /// Decodes `text`; `nil` if it is invalid.
   static func decoded(_ text: ArraySlice<UInt8>) -> String? {
     let mark = text.lastIndex(of: UInt8(ascii: "_"))
     var scalars = text[..<(mark ?? text.startIndex)].map { UnicodeScalar($0) }
@@ -473,7 +474,7 @@ private enum Punycode {
     }
   }
 
-  /// How far the next number is likely to be away (RFC 3492, 6.1).
+  /// Returns the bias for the next number (RFC 3492, 6.1).
   private static func adapted(_ delta: Int, _ count: Int, isFirst: Bool) -> Int {
     var delta = isFirst ? delta / 700 : delta / 2
     delta += delta / count

@@ -2,11 +2,11 @@ import CCulpritLinux
 import CCulpritZlib
 import Glibc
 
-/// The content of a section, inflated as far as somebody needs it when it is compressed.
+/// The content of a section. Compressed sections are inflated on demand.
 ///
-/// Debug information is often compressed, and a single address needs the beginning of it: what lies behind stays as it is.
+/// Debug information is often compressed, and a single address needs only its beginning; the rest stays compressed.
 final class SectionContent {
-  /// The bytes, of which those up to ``ready`` can be read.
+  /// The bytes; those before ``ready`` are readable.
   let bytes: Bytes
   private(set) var ready: Int
   private var inflation: Inflation?
@@ -22,18 +22,18 @@ final class SectionContent {
     region = nil
   }
 
-  /// The content that `compressed` inflates to.
+  /// Creates the content to which `compressed` inflates.
   ///
   /// - Parameters:
   ///   - compressed: A stream as in RFC 1950.
-  ///   - size: How many bytes it claims to become.
-  ///   - file: Whom the compressed bytes belong to.
-  /// - Throws: ``ElfError`` for sizes that no stream can become.
+  ///   - size: The claimed size of the content, in bytes.
+  ///   - file: The owner of the compressed bytes.
+  /// - Throws: ``ElfError`` for impossible sizes.
   init(inflating compressed: Bytes, to size: UInt64, of file: MappedFile?) throws(ElfError) {
     guard let count = Int(exactly: size), count > 0 else {
       throw ElfError(text: "a compressed section has \(size) bytes")
     }
-    // Debug information shrinks to a third or a tenth. What claims far more would fill the memory with nothing.
+    // Debug information shrinks to a third or a tenth. Much larger claims would exhaust memory.
     guard (count - (1 << 20)) >> 6 <= compressed.count else {
       throw ElfError(text: "a compressed section of \(compressed.count) bytes claims to become \(size)")
     }
@@ -44,9 +44,9 @@ final class SectionContent {
     inflation = Inflation(compressed, file)
   }
 
-  /// Content of `size` bytes that `fill` writes at once.
+  /// Creates content of `size` bytes that `fill` writes at once.
   ///
-  /// - Throws: ``ElfError`` when there is no memory, or what `fill` throws.
+  /// - Throws: ``ElfError`` if there is no memory, or the error of `fill`.
   init(
     size: Int,
     isBigEndian: Bool = false,
@@ -66,10 +66,10 @@ final class SectionContent {
     if let region { munmap(region, bytes.count) }
   }
 
-  /// Makes the bytes before `end` readable, as far as there are so many.
+  /// Makes the bytes before `end` readable, as far as they exist.
   @inline(__always) func require(_ end: Int) { if end > ready { inflate(to: end) } }
 
-  /// How much memory the content takes, where it is not that of the mapped file.
+  /// The memory size of the content in bytes; 0 if it is part of the mapped file.
   var inflatedBytes: Int { region == nil ? 0 : ready }
 
   /// Makes all bytes readable.
@@ -77,16 +77,16 @@ final class SectionContent {
 
   private func inflate(to end: Int) {
     guard let inflation, let region else { return }
-    // In pieces of some size, that grow with what has been needed so far: calls have a price.
+    // In larger pieces that grow with the size inflated so far, to amortize the calls.
     let target = min(bytes.count, max(end, ready + max(64 << 10, ready / 4)))
     let isComplete = inflation.fill(region, from: ready, to: target)
     ready = target
-    // What cannot be inflated stays zero, which readers take for an end.
+    // Bytes that cannot be inflated stay zero, which readers take for an end.
     if !isComplete { ready = bytes.count }
     self.inflation = ready < bytes.count ? inflation : nil
   }
 
-  /// Address space that becomes memory where it is written to.
+  /// Returns address space that becomes memory when it is written to.
   private static func reserve(_ count: Int) -> UnsafeMutableRawPointer? {
     let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE
     let region = mmap(nil, count, PROT_READ | PROT_WRITE, flags, -1, 0)
@@ -94,7 +94,7 @@ final class SectionContent {
   }
 }
 
-/// A stream of zlib that is being inflated.
+/// A zlib stream that is being inflated.
 private final class Inflation {
   private var stream = z_stream()
   private let input: Bytes
@@ -105,7 +105,7 @@ private final class Inflation {
   init(_ input: Bytes, _ file: MappedFile?) {
     self.input = input
     self.file = file
-    // The checksum behind the stream would be known when all of it has been read, and is not waited for.
+    // The checksum after the stream is not verified, because that would require reading all of it.
     let content = input.from(Self.headerBytes)
     let size = Int32(MemoryLayout<z_stream>.size)
     isUsable =
@@ -118,17 +118,17 @@ private final class Inflation {
   deinit { inflateEnd(&stream) }
 
   private static let headerBytes = 2
-  /// What tells zlib that the stream has no header, and that its window has 32 KiB.
+  /// The value for a stream without a header and with a window of 32 KiB.
   private static let withoutHeader: Int32 = -15
 
-  /// Whether `input` begins as a stream without a preset dictionary does (RFC 1950, 2.2).
+  /// Whether `input` begins like a stream without a preset dictionary (RFC 1950, 2.2).
   private static func hasHeader(_ input: Bytes) -> Bool {
     var cursor = input.cursor()
     let (method, flags) = (Int(cursor.u8()), Int(cursor.u8()))
     return !cursor.hasFailed && method & 0xf == 8 && (method << 8 | flags) % 31 == 0 && flags & 0x20 == 0
   }
 
-  /// Writes the next bytes of the stream to `region`. Returns `false` when it has no such bytes.
+  /// Writes the next bytes of the stream to `region`. Returns `false` if the stream ends before `end`.
   func fill(_ region: UnsafeMutableRawPointer, from start: Int, to end: Int) -> Bool {
     guard isUsable else { return false }
     var position = start
@@ -149,7 +149,7 @@ private final class Inflation {
     return true
   }
 
-  /// What has been inflated need not stay in memory in both forms.
+  /// Inflated data need not stay in memory in compressed form.
   private func releaseInput() {
     let consumed = input.count - Int(stream.avail_in)
     guard consumed - released >= 256 << 10, let done = input.part(UInt64(released), UInt64(consumed - released)) else {

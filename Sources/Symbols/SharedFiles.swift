@@ -1,10 +1,10 @@
 import CulpritStallRecord
 
-/// The files of modules that several symbolizers look addresses up in, each opened and read once: recordings of one service have
-/// the same modules, and reading a program's symbols takes a hundred times as long as naming a stack. Not safe for use from several
-/// threads at once.
+/// The files of modules, shared by several symbolizers, each opened and read once: recordings of one service have the
+/// same modules, and reading a program's symbols takes a hundred times as long as symbolizing a stack. Not safe for
+/// concurrent use.
 package final class SharedFiles {
-  /// What became of a module's file.
+  /// The state of a module's file.
   enum State {
     case opened(SymbolFile)
     case unusable(MissingNameReason)
@@ -15,34 +15,34 @@ package final class SharedFiles {
     var buildID: [UInt8]
   }
 
-  /// What became of the file of a place, whose path is left out where it does not matter: with a build-id a copy at another path has
-  /// the same code. Why a file is not to be had depends on where it should be.
+  /// The state of each file. The path is empty if it does not matter: with a build ID a copy at another path has the
+  /// same code. The reason why a file is unusable depends on its path.
   private var states: [Place: State] = [:]
-  /// The places of the files that are open, the one that was used last at the end.
+  /// The open files, in order of last use.
   private var order: [Place] = []
   private let filesMax: Int
   private let memoryMax: Int
 
-  /// No files so far.
+  /// Creates an empty set of files.
   ///
   /// - Parameters:
-  ///   - filesMax: How many files are kept open.
-  ///   - memoryMax: How much memory what was read of them may take, in bytes, about. Beyond either those that were not used for the
-  ///     longest time are forgotten, and read again when they are needed.
+  ///   - filesMax: The maximum number of open files.
+  ///   - memoryMax: The approximate memory limit for data read from them, in bytes. Beyond either limit the least
+  ///     recently used files are dropped, and read again on demand.
   package init(filesMax: Int = 256, memoryMax: Int = 1 << 30) {
     self.filesMax = filesMax
     self.memoryMax = memoryMax
   }
 
-  /// How many files are kept open.
+  /// The number of open files.
   var openCount: Int { order.count }
 
-  /// How much memory what was read of them takes, in bytes, about.
+  /// The approximate memory size of data read from them, in bytes.
   package var byteCount: Int { sizes.reduce(0, +) }
 
   private var sizes: [Int] { order.map { if case .opened(let file) = states[$0] { file.byteCount } else { 0 } } }
 
-  /// What became of the file of `module`; `open` is asked where that is not known.
+  /// Returns the state of the file of `module`; calls `open` if it is unknown.
   func state(of module: Module, open: (Module) -> State) -> State {
     let (anywhere, here) = (Place(path: "", buildID: module.buildID), Place(path: module.path, buildID: module.buildID))
     if !module.buildID.isEmpty, let known = states[anywhere] {

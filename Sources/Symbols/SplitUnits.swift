@@ -1,15 +1,15 @@
 import Glibc
 
-/// Finds units that were split off to `.dwo` files, or to the package (`.dwp`) that such files were put into.
+/// Finds units that were split off to `.dwo` files, or to a package (`.dwp`) of such files.
 final class SplitUnits {
   private let program: ElfImage
   private lazy var package = SplitPackage(beside: program)
   private var opened: [String: Result<DwarfFile, ElfError>] = [:]
 
-  /// Looks for what belongs to the file `program`.
+  /// Creates a search for the split units of the file `program`.
   init(program: ElfImage) { self.program = program }
 
-  /// What `skeleton` was split off from.
+  /// Finds the split unit of `skeleton`.
   func unit(for skeleton: DwarfUnit) -> Result<DwarfUnit, ElfError> {
     guard let id = skeleton.splitID, let name = skeleton.splitName?.string else {
       return .failure(ElfError(text: "a unit was split off, but does not say where to"))
@@ -50,13 +50,13 @@ final class SplitUnits {
   }
 }
 
-/// A package of split units (DWARF 5, 7.3.5; before that GNU's version 2 of the index).
+/// A package of split units (DWARF 5, 7.3.5; before that version 2 of GNU's index).
 struct SplitPackage {
   /// The package itself.
   let file: DwarfFile
   private let units: PackageIndex
 
-  /// The package of the file `program`; `nil` when there is none.
+  /// Opens the package of the file `program`; `nil` if there is none.
   init?(beside program: ElfImage) {
     let path = program.path + ".dwp"
     guard access(path, R_OK) == 0, let image = try? ElfImage(path: path),
@@ -69,15 +69,15 @@ struct SplitPackage {
     file.packagedType = { types?.place(of: $0) }
   }
 
-  /// The unit with the number `id`.
+  /// Returns the unit with the number `id`.
   func unit(_ id: UInt64, _ skeleton: DwarfUnit) -> DwarfUnit? {
     guard let (offset, contribution) = units.place(of: id), let header = file.header(at: offset) else { return nil }
     return file.unit(header, contribution, skeleton: skeleton)
   }
 }
 
-/// Where the units of a package are: those with code by the number that they share with their skeletons, those of types by
-/// their signatures.
+/// The offsets of a package's units: units with code by the number shared with their skeletons, type units by their
+/// signatures.
 private struct PackageIndex {
   private enum Kind {
     static let info: UInt32 = 1
@@ -97,7 +97,7 @@ private struct PackageIndex {
   init?(_ content: SectionContent) {
     content.requireAll()
     var cursor = content.bytes.cursor()
-    // From DWARF 5 on the version has two bytes, and two follow that are 0.
+    // From DWARF 5 on the version has two bytes, followed by two zero bytes.
     let short = cursor.u16()
     cursor = content.bytes.cursor()
     let long = cursor.u32()
@@ -113,7 +113,8 @@ private struct PackageIndex {
     slotCount = slots
   }
 
-  /// Where the unit with the number `id` begins in its section, and where its parts of the others do.
+  /// Returns the offset of the unit with the number `id` in its section, and the offsets of its parts in the other
+  /// sections.
   func place(of id: UInt64) -> (offset: Int, contribution: Contribution)? {
     guard slotCount > 0, slotCount & (slotCount - 1) == 0 else { return nil }
     // Open addressing by the low bits, with a step from the high ones (DWARF 5, 7.3.5.3).

@@ -1,8 +1,9 @@
-/// What Swift's compiler has made without a mangled name: it counts or merges such functions, and none belongs to anybody.
+/// Compiler-generated Swift functions without mangled names. The compiler numbers or merges them, so they belong to no
+/// source function.
 ///
 ///     objectdestroy.5Tm         destroying a closure's context
 struct SwiftGlue {
-  /// What the function does.
+  /// A description of the function.
   let short: String
 
   private static let words: [(head: String, words: String)] = [
@@ -27,10 +28,10 @@ struct SwiftGlue {
     ("__swift_noop_void_return", "__swift_noop_void_return"),
   ]
 
-  /// What the function called `rawName` is; `nil` when it is not of these.
+  /// Describes the function `rawName`; `nil` if it is not glue.
   init?(_ rawName: String) {
     guard let found = Self.words.first(where: { rawName.hasPrefix($0.head) }) else { return nil }
-    // "objectdestroy", "objectdestroy.5", "keypath_getTm", "get_type_metadata 3Si_tm": a number or a mark may follow.
+    // "objectdestroy", "objectdestroy.5", "keypath_getTm", "get_type_metadata 3Si_tm": a number or a mark can follow.
     let rest = rawName.dropFirst(found.head.count)
     guard rest.allSatisfy({ !$0.isLowercase || $0 == "m" }) || rest.first == " " || found.head.hasPrefix("__swift_")
     else {
@@ -40,9 +41,9 @@ struct SwiftGlue {
   }
 }
 
-/// What the linker puts behind the name of a function that comes in several versions: `poll@GLIBC_2.2.5`.
+/// The ending that the linker adds to the name of a function with several versions: `poll@GLIBC_2.2.5`.
 enum VersionSuffix {
-  /// `name` without such an ending. "poll@plt" is a stub, and keeps its own.
+  /// Returns `name` without such an ending. "poll@plt" is a stub, and keeps its ending.
   static func removed(from name: String) -> String {
     guard let sign = name.utf8.firstIndex(of: UInt8(ascii: "@")), sign != name.startIndex else { return name }
     var version = name[sign...]

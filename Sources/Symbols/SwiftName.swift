@@ -8,27 +8,27 @@ import CulpritStallRecord
 ///     closure #1 (Swift.Int) -> () in Shop.Catalog.rebuild(for: Swift.String) -> ()
 ///     closure #1 in Catalog.rebuild(for:)
 ///
-/// What the runtime's demangler prints is read by the rules that it prints by: an entity is preceded by its context and a
-/// point ("Shop.Catalog.rebuild(…)"), or followed by " in " and its context where either is more than a name: closures,
-/// local functions and types, and everything in them.
+/// The output of the runtime's demangler is parsed by its printing rules: an entity is preceded by its context and a
+/// dot ("Shop.Catalog.rebuild(…)"), or followed by " in " and its context if either is more than a name: closures,
+/// local functions and types, and everything inside them.
 struct SwiftName {
   /// The name without types, generic arguments and module.
   private(set) var short: String
-  /// The module that defines the function; `nil` for glue that belongs to none.
+  /// The module that defines the function; `nil` for glue without a module.
   private(set) var module: String?
-  /// Whether the code is that of several functions, of which the name is one's.
+  /// Whether the code is shared by several functions; the name belongs to one of them.
   private(set) var isMerged = false
-  /// What the code is.
+  /// The kind of code.
   private(set) var kind = FunctionKind.function
-  /// What the function that somebody has written is called in full, where the code is a variant or a part of it that has no
-  /// name in the source: a specialisation, a piece of an async function, an implicit closure.
+  /// The full name of the function in source code, if the code is an unnamed variant or part of it: a specialization, a
+  /// part of an async function, an implicit closure.
   private(set) var function: String
 
-  /// The meaning of `demangled`.
+  /// Shortens `demangled`.
   ///
   /// - Parameters:
-  ///   - demangled: What the demangler has printed.
-  ///   - owner: For the initialisation of a global or static variable that variable, as the demangler prints it.
+  ///   - demangled: The demangler's output.
+  ///   - owner: For the initialization of a global or static variable, the variable as printed by the demangler.
   init(demangled: String, owner: String? = nil) {
     let text = NameText(demangled)
     var reader = SwiftNameReader(text)

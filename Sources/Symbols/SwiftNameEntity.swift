@@ -1,25 +1,25 @@
-/// What somebody has written: functions, accessors, variables, closures and types, each in its context.
+/// Entities in source code: functions, accessors, variables, closures and types, each in its context.
 extension SwiftNameReader {
   /// A function, accessor, variable, closure, type or module.
   struct Entity {
-    /// The components of the name, from the outermost type on; none for a module.
+    /// The components of the name, from the outermost type on; empty for a module.
     var path: [String] = []
     /// The labels of a function's arguments in their brackets.
     var labels = ""
     var module: String?
-    /// What stands before the path: "closure #1 in ", "default of limit in ".
+    /// The text before the path: "closure #1 in ", "default of limit in ".
     var head = ""
-    /// The name of the function that it is local to.
+    /// The name of the enclosing function of a local entity.
     var context: String?
-    /// Whether it has been found that a context must follow, and none does.
+    /// Whether a required context is missing.
     var lacksContext = false
     var isType = false
     var isModule = false
     var isOperator = false
-    /// Where it begins in the text, without what is only a part of it.
+    /// The start of the entity in the text, without variant prefixes.
     var start: Int?
 
-    /// The part of the path that is the name of a member: the last component, two for accessors.
+    /// The member name in the path: the last component, or the last two for accessors.
     var member: ArraySlice<String> {
       let isAccessor = path.last.map { SwiftNameReader.accessors.contains($0) } ?? false
       return path.suffix(isAccessor ? 2 : 1)
@@ -39,14 +39,13 @@ extension SwiftNameReader {
     "nativeOwningMutableAddressor", "materializeForSet", "yielding_borrow", "yielding_mutate", "borrow", "mutate",
   ]
 
-  /// Reads the entity that begins `places`, which are the pieces between " in " and " in ", and takes as many of them as
-  /// belong to it.
+  /// Reads the entity that begins `places`, the pieces separated by " in ", and removes the pieces that belong to it.
   ///
   /// - Parameters:
   ///   - places: The pieces.
-  ///   - takesTypes: Whether types that are local to a function take its name from the pieces.
-  ///   - takesRest: Whether all pieces belong to the entity: "Key.init()" may be in something else, or in a module.
-  /// - Returns: The entity, in what it is declared in.
+  ///   - takesTypes: Whether types local to a function remove its name from the pieces.
+  ///   - takesRest: Whether all pieces belong to the entity: "Key.init()" can be in another entity, or in a module.
+  /// - Returns: The entity in its context.
   func entity(
     _ places: inout ArraySlice<Range<Int>>,
     takesTypes: Bool,
@@ -95,7 +94,7 @@ extension SwiftNameReader {
     return result
   }
 
-  /// Reads what stands behind "closure #".
+  /// Reads the text after "closure #".
   func closure(
     _ range: Range<Int>,
     _ places: inout ArraySlice<Range<Int>>,
@@ -110,7 +109,7 @@ extension SwiftNameReader {
     let number = text[range.lowerBound..<end]
     if takesTypes { takeContextOfType(end..<range.upperBound, &places) }
     var owner = entity(&places, takesTypes: takesTypes, takesRest: takesRest)
-    // What stands in an argument is the function's own code for a reader.
+    // Readers see an argument's implicit closure as the function's own code.
     if isImplicit { return owner }
     owner.head = "closure #\(number) in " + owner.head
     return owner
@@ -132,7 +131,7 @@ extension SwiftNameReader {
       range = group.upperBound..<range.upperBound
       range = text.dropping(":", from: range) ?? range
     }
-    // The type of the entity, from the first of these on.
+    // The type of the entity begins at the first of these.
     var name = range
     for joint: StaticString in [" : ", " -> ", " throws", " async", " where "] {
       if let found = text.first(joint, in: name) { name = name.lowerBound..<found.lowerBound }
@@ -160,7 +159,7 @@ extension SwiftNameReader {
     if !isLocal, result.path.count == 1, !isFunction, type.isEmpty, places.isEmpty, !first.hasPrefix("$") {
       return Entity(path: [], module: extensionModule ?? first, isModule: true)
     }
-    // Nothing but a local name, or one in something local, is without its module.
+    // Only a local name, or a name inside a local entity, lacks its module.
     if isLocal || result.path.count == 1 || takesRest && !places.isEmpty {
       guard !places.isEmpty else {
         result.lacksContext = true
@@ -169,7 +168,7 @@ extension SwiftNameReader {
       }
       return put(result, into: entity(&places, takesTypes: takesTypes, takesRest: takesRest))
     }
-    // A name that is rubbish may have none.
+    // An invalid name might be empty.
     guard !result.path.isEmpty else {
       result.module = extensionModule
       return result
@@ -180,7 +179,7 @@ extension SwiftNameReader {
     return result
   }
 
-  /// `inner` in what it is declared in.
+  /// Returns `inner` in its context `outer`.
   private func put(_ inner: Entity, into outer: Entity) -> Entity {
     var result = inner
     result.module = outer.module
@@ -212,14 +211,14 @@ extension SwiftNameReader {
       entity.labels = ""
     default: break
     }
-    // "== infix": the labels, "(_:_:)", say so.
+    // "== infix": the labels, "(_:_:)", already imply it.
     for (tail, word) in [(" infix", ""), (" prefix", "prefix "), (" postfix", "postfix ")] where last.hasSuffix(tail) {
       entity.path[entity.path.count - 1] = word + last.dropLast(tail.count)
       entity.isOperator = true
     }
   }
 
-  /// The code that makes a global variable when it is used first has no name that somebody wrote.
+  /// Names the code that initializes a global variable on first use, which has no name in source code.
   private func nameGlobals(_ entity: inout Entity) {
     guard let last = entity.path.last else { return }
     if last == "unsafeMutableAddressor" || last == "unsafeAddressor", entity.path.count > 1 {
@@ -233,14 +232,14 @@ extension SwiftNameReader {
     }
   }
 
-  /// A component of a name without its generic arguments; the name alone of a private declaration, "(name in _1234)", and
-  /// of a local one, "name #1".
+  /// Returns a component of a name without its generic arguments; only the name of a private declaration, "(name in
+  /// _1234)", and of a local one, "name #1".
   private func component(_ range: Range<Int>) -> (name: String, isLocal: Bool) {
     var range = text.trimmed(range)
     if text.has("(", at: range.lowerBound, in: range) {
       let group = text.group(at: range.lowerBound, in: range)
       let inner = group.lowerBound + 1..<max(group.lowerBound + 1, group.upperBound - 1)
-      // "(in _1234)": an initialiser has no name that it could state.
+      // "(in _1234)": an initializer has no name.
       if text.has("in _", at: inner.lowerBound, in: inner) { return ("", false) }
       if let end = text.last(" in _", in: inner) ?? text.last(" in ", in: inner) {
         range = inner.lowerBound..<end.lowerBound

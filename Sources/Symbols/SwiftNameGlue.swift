@@ -1,7 +1,7 @@
-/// What the compiler has written itself: value witnesses, metadata, outlined copies.
+/// Compiler-generated glue: value witnesses, metadata, outlined copies.
 extension SwiftNameReader {
-  /// What the compiler has written for the values of a type, in words; each is followed by that type. It is not named: of
-  /// functions with the same code for several types the compiler keeps one, which has the name of any of them.
+  /// Prefixes of glue for values of a type, with descriptions; the type follows. The description does not name the
+  /// type: if several types have identical glue, the compiler keeps one function under any of their names.
   private static let glueOfValues: [(StaticString, String)] = [
     ("initializeBufferWithCopyOfBuffer value witness for ", "copying a value"),
     ("initializeBufferWithCopy value witness for ", "copying a value"),
@@ -40,7 +40,7 @@ extension SwiftNameReader {
     ("outlined enum project data of ", "reading the payload of a value"),
   ]
 
-  /// What it has written for a type, in words; each is followed by the type.
+  /// Prefixes of glue for a type, with descriptions; the type follows.
   private static let glueOfTypes: [(StaticString, String)] = [
     ("value witness table for ", "value witnesses of "),
     ("type metadata accessor for ", "type metadata of "),
@@ -60,14 +60,14 @@ extension SwiftNameReader {
     ("opaque type descriptor for ", "type metadata of "),
   ]
 
-  /// Glue that is followed by a conformance, "Shop.Item : Swift.Hashable in Shop".
+  /// Prefixes of glue for a conformance, "Shop.Item : Swift.Hashable in Shop", which follows.
   private static let glueOfConformances: [StaticString] = [
     "protocol witness table accessor for ", "protocol witness table for ",
     "instantiation function for generic protocol witness table for ", "generic protocol witness table for ",
     "protocol conformance descriptor for ", "protocol conformance descriptor runtime record for ",
   ]
 
-  /// What glue without an author does, in words; `nil` for what somebody has written.
+  /// Returns the description of glue; `nil` for entities in source code.
   func glue(_ range: Range<Int>) -> String? {
     for (head, words) in Self.glueOfValues where text.has(head, at: range.lowerBound, in: range) { return words }
     for (head, words) in Self.glueOfTypes {

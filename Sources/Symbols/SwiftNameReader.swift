@@ -1,9 +1,9 @@
-/// Reads what the demangler has printed.
+/// Parses the demangler's output.
 struct SwiftNameReader {
   struct Name {
     var short: String
     var module: String?
-    /// Where the function begins in the text that somebody has written.
+    /// The start of the source function's name in the text.
     var start: Int?
     var isGlue = false
     var isThunk = false
@@ -17,13 +17,13 @@ struct SwiftNameReader {
 
   // MARK: Variants
 
-  /// What the compiler puts before the name of the function that it made a variant of. A reader knows the function.
+  /// Prefixes for compiler-generated variants of a function. Readers know the function without them.
   private static let variants: [StaticString] = [
     "@nonobjc ", "dynamic ", "override ", "super ", "suspend resume partial function for ",
     "await resume partial function for ", "coroutine continuation prototype for ", "back deployment fallback for ",
   ]
 
-  /// The same, of what does nothing but call that function.
+  /// Prefixes for thunks, which only call the function.
   private static let thunks: [StaticString] = [
     "partial apply forwarder for ", "partial apply ObjC forwarder for ", "partial apply for ", "@objc ",
     "dispatch thunk of ", "async function pointer to ", "coro function pointer to ", "method lookup function for ",
@@ -31,7 +31,7 @@ struct SwiftNameReader {
     "protocol self-conformance witness for ",
   ]
 
-  /// `range` without what says that this is a variant of a function.
+  /// Returns `range` without the prefixes and suffixes of variants.
   mutating func withoutVariants(_ range: Range<Int>) -> Range<Int> {
     var range = range
     if let suffix = text.first(" with unmangled suffix ", in: range) { range = range.lowerBound..<suffix.lowerBound }
@@ -42,7 +42,7 @@ struct SwiftNameReader {
         isMerged = true
         (range, changed) = (rest, true)
       }
-      // "(1) suspend resume partial function for": the number of the piece.
+      // "(1) suspend resume partial function for": the number of the part.
       if let number = piece(at: range) { (range, changed) = (number.upperBound..<range.upperBound, true) }
       for variant in Self.variants {
         guard let rest = text.dropping(variant, from: range) else { continue }
@@ -72,8 +72,8 @@ struct SwiftNameReader {
     return range.lowerBound..<end + 2
   }
 
-  /// What stands behind "generic specialization <…> of"; `nil` for anything else. What is between the angles has other
-  /// brackets that are not closed.
+  /// Returns the text after "generic specialization <…> of"; `nil` for other text. The text in the angle brackets
+  /// contains other brackets that are not balanced.
   private func unspecialized(_ range: Range<Int>) -> Range<Int>? {
     guard
       let head = text.anywhere("pecialization <", in: range.lowerBound..<min(range.upperBound, range.lowerBound + 80))
@@ -94,7 +94,7 @@ struct SwiftNameReader {
       }
       place += 1
     }
-    // A propagated operator has angles of its own in its name.
+    // A propagated operator has angle brackets in its name.
     return text.anywhere("> of ", in: head.upperBound..<range.upperBound).map { $0.upperBound..<range.upperBound }
   }
 
@@ -110,16 +110,16 @@ struct SwiftNameReader {
     let count = places.count
     var entity = self.entity(&places, takesTypes: true)
     if entity.lacksContext, count > 1 {
-      // What was taken for the context of a type is that of the function.
+      // The context taken for a type's is the function's.
       places = text.split(range, at: " in ")[...]
       entity = self.entity(&places, takesTypes: false)
     }
-    // A function that has been given its symbol's name.
+    // A function whose symbol name was set explicitly.
     if entity.isModule, count == 1 { return Name(short: text[range]) }
     return Name(short: entity.name, module: entity.module, start: entity.start)
   }
 
-  /// The name of what initialises the variable in `range` when it is used first.
+  /// Returns the name of the initialization of the variable in `range` on first use.
   func initialization(of range: Range<Int>) -> Name {
     var places = text.split(range, at: " in ")[...]
     let variable = entity(&places, takesTypes: true)
@@ -127,8 +127,8 @@ struct SwiftNameReader {
     return Name(short: "initialization of " + (isGlobal ? "global " : "") + variable.name, module: variable.module)
   }
 
-  /// The name of what a type does to conform to a protocol: "Swift.Hashable.hash(…) in conformance Shop.Item :
-  /// Swift.Hashable in Shop". The requirement is the protocol's; the code is that of the type.
+  /// Returns the name of a protocol witness: "Swift.Hashable.hash(…) in conformance Shop.Item : Swift.Hashable in
+  /// Shop". The requirement belongs to the protocol, the code to the type.
   func witness(_ range: Range<Int>) -> Name {
     guard let joint = text.first(" in conformance ", in: range) else {
       var places = text.split(range, at: " in ")[...]
@@ -145,17 +145,17 @@ struct SwiftNameReader {
     return Name(short: short, module: module ?? type.module, isThunk: true)
   }
 
-  /// The type in "<A where …> Shop.Box<A> : Swift.Hashable in Shop".
+  /// Returns the type in "<A where …> Shop.Box<A> : Swift.Hashable in Shop".
   func conformingType(_ conformance: Range<Int>) -> (path: String, context: String?, module: String?) {
     var end = conformance.upperBound
     if let colon = text.last(" : ", in: conformance) { end = colon.lowerBound }
     return typeName(conformance.lowerBound..<end)
   }
 
-  /// The name of the type in `range`, without its module; where it is local to a function, that.
+  /// Returns the name of the type in `range` without its module, and its enclosing function if it is local.
   func typeName(_ range: Range<Int>) -> (path: String, context: String?, module: String?) {
     var range = text.trimmed(range)
-    // Its generic signature.
+    // The generic signature.
     if text.has("<", at: range.lowerBound, in: range), !text.has("<<", at: range.lowerBound, in: range) {
       range = text.trimmed(text.group(at: range.lowerBound, in: range).upperBound..<range.upperBound)
     }
@@ -177,7 +177,7 @@ struct SwiftNameReader {
     }
     if text.has("(", at: range.lowerBound, in: range), text.lastGroup(of: range) == range {
       let inner = range.lowerBound + 1..<range.upperBound - 1
-      // "(Foo in _1234)" cannot stand alone: it has a module before it.
+      // "(Foo in _1234)" cannot stand alone, because its module precedes it.
       if text.first(" -> ", in: inner) != nil { return ("a closure", nil, nil) }
       return (inner.isEmpty ? "()" : "a tuple", nil, "Swift")
     }
@@ -190,8 +190,8 @@ struct SwiftNameReader {
 
   // MARK: Types
 
-  /// Takes the context of the type that `range` ends with, where it has one: of "-> Order #1" in "-> Order #1 in
-  /// Shop.decode() -> ()".
+  /// Removes the context of the type at the end of `range` from `places`, if it has one: for "-> Order #1" in "-> Order
+  /// #1 in Shop.decode() -> ()".
   func takeContextOfType(_ range: Range<Int>, _ places: inout ArraySlice<Range<Int>>) {
     guard !places.isEmpty, !range.isEmpty else { return }
     var type = text.trimmed(range)
@@ -205,7 +205,7 @@ struct SwiftNameReader {
     _ = entity(&places, takesTypes: true, takesRest: false)
   }
 
-  /// Whether `type` is a name alone, and not that of a generic parameter: a type inside of a local one.
+  /// Whether `type` is a single name other than a generic parameter's: a type inside a local one.
   private func isUnqualified(_ type: Range<Int>) -> Bool {
     guard let first = type.first else { return false }
     let isName = text.bytes[type].allSatisfy { byte in

@@ -2,20 +2,20 @@ import CCulpritLinux
 import CulpritStallRecord
 import Glibc
 
-/// What a symbol table says of an address.
+/// The symbol table's answer for an address.
 package struct SymbolMatch {
   /// The name in the table.
   package var name: TextReference
   /// The first address and one past the last.
   package var range: AddressRange
-  /// The source file that a local symbol is from, where the table says it.
+  /// The source file of a local symbol, if the table has it.
   package var file: TextReference?
-  /// A name for programmers, where `name` is one that the C library uses itself: `read`, which is `__GI___libc_read` as well.
+  /// A public name, if `name` is internal to the C library: `read`, which is also `__GI___libc_read`.
   package var publicName: TextReference?
 }
 
-/// A file with code, and everything that names its addresses: symbols, unwind table, debug information, from the file or
-/// from others that belong to it. Each is read when it is needed first.
+/// A file with code, and all sources of names for its addresses: symbols, unwind table and debug information, from the
+/// file or from related files. Each is read on first use.
 final class SymbolFile {
   /// The file with the code.
   let image: ElfImage
@@ -26,20 +26,19 @@ final class SymbolFile {
   private(set) lazy var debug = loadDebug()
   private lazy var pltStubs = PLTStubs(image)
   private lazy var merged = loadMerged()
-  /// What names of this file mean.
+  /// The demangled names of this file.
   let names = NameCache()
-  /// Why debug information that is there is not used.
+  /// The reasons why existing debug information is not used.
   private(set) var problems: [String] = []
   private var checkedAt: UInt64 = 0
 
-  /// The file `image`, whose debug information is looked for by `search`.
+  /// Creates the file `image`, whose separate debug information is found by `search`.
   init(_ image: ElfImage, search: DebugSearch) {
     self.image = image
     files = DebugFiles(search: search)
   }
 
-  /// Whether all files can still be read: none has become shorter since they were looked at, a few milliseconds ago at
-  /// most.
+  /// Whether all files are still complete: none was truncated, as of at most a few milliseconds ago.
   func isIntact() -> Bool {
     let now = coarseNanoseconds()
     guard now &- checkedAt > 4_000_000 else { return true }
@@ -48,14 +47,14 @@ final class SymbolFile {
       && (alternate?.image.file?.isIntact ?? true)
   }
 
-  /// How much memory everything that was read of the file takes, about. What is mapped does not count: the kernel takes it
-  /// back when it is short of memory.
+  /// The approximate memory size of all data read from the file, in bytes. Mapped pages do not count, because the
+  /// kernel can reclaim them.
   var byteCount: Int {
     image.inflatedBytes + (separate?.inflatedBytes ?? 0) + (alternate?.image.inflatedBytes ?? 0) + names.byteCount
       + (areTablesLoaded ? tables.reduce(0) { $0 + $1.byteCount } : 0) + (isDebugLoaded ? debug?.byteCount ?? 0 : 0)
   }
 
-  /// Forgets what can be read again soon: units and names, but not the tables that lead to them.
+  /// Drops data that can be read again quickly: units and names, but not the tables that lead to them.
   func forgetUnits() {
     if isDebugLoaded { debug?.forgetUnits() }
     names.forget()
@@ -67,7 +66,7 @@ final class SymbolFile {
   /// Whether there are symbols.
   var hasSymbols: Bool { tables.contains { $0.count > 0 } }
 
-  /// The symbol that covers `address`, with the name `preferred` if it is one of several for the same code.
+  /// Returns the symbol that covers `address`, with the name `preferred` if it is one of several for the same code.
   func symbol(at address: FileAddress, preferring preferred: TextReference? = nil) -> SymbolMatch? {
     var best: SymbolMatch?
     for table in tables {
@@ -78,35 +77,37 @@ final class SymbolFile {
     return best
   }
 
-  /// The other names of the code that `symbol` stands for, which are as good.
+  /// Returns the other, equally good names of the code of `symbol`.
   func otherNames(of symbol: SymbolMatch) -> [TextReference] {
     tables.flatMap { $0.otherNames(of: symbol) }
   }
 
-  /// The calls that the code at `address` is in, the innermost first; none when debug information does not cover it.
+  /// Returns the calls that contain the code at `address`, innermost first; empty if debug information does not cover
+  /// it.
   func calls(at address: FileAddress) -> [SourceCall] { debug?.calls(at: address.value) ?? [] }
 
-  /// Which compilation the code at `address` is from.
+  /// Returns the compilation of the code at `address`.
   func origin(at address: FileAddress) -> CodeOrigin {
     guard let debug else { return .unknown }
     if let unit = debug.compilation(at: address.value) { return .unit(unit) }
     return isDescribed ? .undescribed : .unknown
   }
 
-  /// The same for a function of `swiftModule` that begins at `start`, and of which debug information says nothing, because the
-  /// optimiser has made it of several: the functions of a unit lie beside each other.
+  /// Returns the origin of a merged function of `swiftModule` that begins at `start`, which debug information does not
+  /// describe. The functions of a unit are adjacent.
   func originOfMerged(at start: FileAddress, swiftModule: String) -> CodeOrigin? {
     debug?.compilations(beside: start.value).first { $0.swiftModule == swiftModule }.map { .unit($0) }
   }
 
-  /// Whether the program was compiled with debug information, and not merely something that was linked into it.
+  /// Whether the program itself was compiled with debug information, instead of only an object linked into it.
   private lazy var isDescribed =
     tables.lazy.compactMap(\.main).first.map { debug?.compilation(at: $0) != nil } ?? false
 
-  /// The start of the function that covers `address` according to the unwind table.
+  /// Returns the start of the function that covers `address` according to the unwind table.
   func functionStart(at address: FileAddress) -> FileAddress? { starts.start(at: address) }
 
-  /// The name of the PLT stub at `address`, `poll@plt`, or `PLT stub` without a known target; `nil` when there is none.
+  /// Returns the name of the PLT stub at `address`: `poll@plt`, or `PLT stub` without a known target; `nil` if there is
+  /// none.
   func pltStub(at address: FileAddress) -> String? {
     switch pltStubs.target(at: address.value) {
     case .function(let name): name.string + "@plt"
@@ -117,8 +118,8 @@ final class SymbolFile {
     }
   }
 
-  /// The name of the function that is called before `address`, and the first address of the function that has its code and
-  /// that of others; `nil` when no merged function is called there, or it is not known which.
+  /// Returns the name of the function called before `address`, and the first address of the merged function with its
+  /// code; `nil` if no merged function is called there, or the function is ambiguous.
   func mergedFunction(calledBefore address: FileAddress) -> (name: TextReference, merged: UInt64)? {
     merged?.function(calledBefore: address.value)
   }
@@ -140,14 +141,14 @@ final class SymbolFile {
     return nil
   }
 
-  /// The tables of symbols, the fullest first.
+  /// Returns the symbol tables, the most complete first.
   private func loadTables() -> [SymbolTable] {
     areTablesLoaded = true
     if image.sections.contains(where: { $0.type == ElfFormat.symbolTable }) { return [SymbolTable(image)] }
     if let separate, separate.sections.contains(where: { $0.type == ElfFormat.symbolTable }) {
       return [SymbolTable(separate, code: image)]
     }
-    // A file that was stripped for distribution keeps its exported symbols, and others in a file of their own, packed.
+    // A file stripped for distribution keeps its exported symbols, and the others in a compressed embedded file.
     var tables = [SymbolTable(image)]
     do {
       if let packed = try image.content(of: ".gnu_debugdata") {
@@ -188,7 +189,7 @@ final class SymbolFile {
   }
 }
 
-/// The coarse monotonic time in nanoseconds: cheap, and exact to a few milliseconds.
+/// Returns the coarse monotonic time in nanoseconds: fast, and exact to a few milliseconds.
 private func coarseNanoseconds() -> UInt64 {
   var time = timespec()
   clock_gettime(CLOCK_MONOTONIC_COARSE, &time)

@@ -3,9 +3,9 @@ import CulpritStallRecord
 
 /// Finds the symbol that covers an address, in a table sorted by address.
 struct SymbolIndex {
-  /// One symbol as it is found in a table.
+  /// A symbol of the table.
   struct Symbol {
-    /// What a symbol is for, the better names first.
+    /// The kind of a symbol, better names first.
     enum Rank: UInt8, Comparable {
       case globalFunction, weakFunction, localFunction, label
 
@@ -13,17 +13,17 @@ struct SymbolIndex {
     }
 
     var start: UInt64
-    /// One past the end; `start` itself when the table does not say how long the symbol is.
+    /// One past the end; equal to `start` if the table has no size.
     var end: UInt64
     var rank: Rank
-    /// Where the name is, for whoever holds the string table.
+    /// The offset of the name in the owner's string table.
     var name: UInt32
-    /// Where the name of the source file is that a local symbol is from; 0 when that is not known.
+    /// The offset of the name of a local symbol's source file; 0 if unknown.
     var file: UInt32 = 0
-    /// Whether there are other names for the same start that are as good.
+    /// Whether there are other, equally good names for the same start.
     var hasOtherNames = false
 
-    /// Whether this name should stand for an address that `other` covers from the same start.
+    /// Whether this name is preferred for an address that `other` covers from the same start.
     func isBetter(than other: Symbol) -> Bool {
       let (sized, otherSized) = (end > start, other.end > other.start)
       if sized != otherSized { return sized }
@@ -34,30 +34,31 @@ struct SymbolIndex {
   }
 
   private let symbols: [Symbol]
-  /// The starts of ``symbols``, close together for fast searches.
+  /// The starts of ``symbols``, stored contiguously for fast searches.
   private let starts: [UInt64]
-  /// Other names for the same starts that are as good, sorted by start.
+  /// Other, equally good names for the same starts, sorted by start.
   private let aliases: [(start: UInt64, name: UInt32)]
-  /// For starts whose best name is reserved for the implementation of C, one that is not; sorted by start.
+  /// Public names for starts whose best name is reserved for the C implementation, sorted by start.
   private let publicNames: [(start: UInt64, name: UInt32)]
-  /// The highest end among the symbols up to each place, where a backward search can stop. Empty if no symbol lies in another.
+  /// The highest end among the symbols up to each index, at which a backward search can stop. Empty if no symbols
+  /// overlap.
   private let highestEnd: [UInt64]
 
   var count: Int { symbols.count }
 
-  /// How much memory the index takes, about.
+  /// The approximate memory size of the index, in bytes.
   var byteCount: Int {
     symbols.capacity * 40 + (starts.capacity + highestEnd.capacity) * 8 + (aliases.capacity + publicNames.capacity) * 16
   }
 
-  /// An index of `symbols`.
+  /// Creates an index of `symbols`.
   ///
   /// - Parameters:
   ///   - symbols: The symbols, in any order.
-  ///   - limit: The end of the code that contains an address, which bounds symbols of unknown length; such a symbol also
-  ///     ends where the next one starts.
-  ///   - isReserved: Whether the name at a place is one that begins with two underscores: those of the C library that it exports
-  ///     have others beside.
+  ///   - limit: The end of the code that contains an address, which bounds symbols of unknown length; such a symbol
+  ///     also ends where the next one starts.
+  ///   - isReserved: Whether the name at an offset begins with two underscores: exported functions of the C library
+  ///     that have such a name also have another one.
   init(_ symbols: [Symbol], limit: (UInt64) -> UInt64, isReserved: (UInt32) -> Bool = { _ in false }) {
     var kept: [Symbol] = []
     var aliases: [(start: UInt64, name: UInt32)] = []
@@ -67,7 +68,7 @@ struct SymbolIndex {
     for place in Self.order(symbols) {
       clinux_fork_yield()
       let symbol = symbols[place]
-      // A label inside a function is a place in it, not another one.
+      // A label inside a function is a position in it instead of another function.
       if symbol.rank == .label, symbol.end <= symbol.start, symbol.start < functionEnd { continue }
       if symbol.rank != .label { functionEnd = max(functionEnd, symbol.end) }
       if kept.last?.start == symbol.start, symbol.rank < .localFunction, publicNames.last?.start != symbol.start,
@@ -99,9 +100,9 @@ struct SymbolIndex {
     self.highestEnd = isNested ? highestEnd : []
   }
 
-  /// The places of `symbols` in the order of their starts; of several with one start the best is the first.
+  /// Returns the indices of `symbols` in the order of their starts; for equal starts the best symbol is first.
   ///
-  /// A radix sort, by 11 bits at a time: comparing takes longer than to read the table.
+  /// A radix sort with 11 bits per pass: comparing would take longer than reading the table.
   private static func order(_ symbols: [Symbol]) -> [Int] {
     guard let lowest = symbols.lazy.map(\.start).min(), let highest = symbols.lazy.map(\.start).max() else { return [] }
     var keys = symbols.enumerated().map { (distance: $1.start - lowest, place: $0) }
@@ -134,7 +135,7 @@ struct SymbolIndex {
     return keys.map(\.place)
   }
 
-  /// The symbol that covers `address`; the one that starts last when several do.
+  /// Returns the symbol that covers `address`; the one with the highest start if there are several.
   func symbol(at address: FileAddress) -> Symbol? {
     var place = starts.withUnsafeBufferPointer { $0.partitioningIndex { $0 > address.value } } - 1
     if highestEnd.isEmpty {
@@ -147,7 +148,7 @@ struct SymbolIndex {
     return nil
   }
 
-  /// The start of the first exported function with a name for which `isWanted` is true.
+  /// Returns the start of the first exported function with a name for which `isWanted` is true.
   func globalFunction(_ isWanted: (UInt32) -> Bool) -> UInt64? {
     symbols.first { $0.rank == .globalFunction && isWanted($0.name) }?.start
       ?? aliases.first { isWanted($0.name) }?.start
@@ -156,14 +157,15 @@ struct SymbolIndex {
   /// Calls `visit` with each symbol.
   func forEach(_ visit: (Symbol) -> Void) { symbols.forEach(visit) }
 
-  /// Where a name of what begins at `start` is that is not reserved, where the best one is; `nil` when there is none.
+  /// Returns the offset of a name for the code at `start` that is not reserved, if the best one is; `nil` if there is
+  /// none.
   func publicName(at start: UInt64) -> UInt32? {
     let first = publicNames.partitioningIndex { $0.start >= start }
     return first < publicNames.count && publicNames[first].start == start ? publicNames[first].name : nil
   }
 
-  /// Where the other names of what begins at `start` are that are as good as the one that stands for it: of constructors
-  /// for complete objects and for parts, of exported functions.
+  /// Returns the offsets of the other, equally good names for the code at `start`: for example of constructors for
+  /// complete objects and for subobjects, or of exported functions.
   func otherNames(at start: UInt64) -> [UInt32] {
     let first = aliases.partitioningIndex { $0.start >= start }
     return aliases[first...].prefix { $0.start == start }.map(\.name)

@@ -5,26 +5,26 @@ import CulpritStallRecord
 final class SymbolTable {
   private let index: SymbolIndex
   private let names: Bytes
-  private let image: ElfImage  // keeps `names`
-  /// Where `main` begins, if the table has it.
+  private let image: ElfImage  // keeps `names` valid
+  /// The start of `main`, if the table has it.
   private(set) lazy var main = index.globalFunction { Self.isMain(names, $0) }
 
-  /// How many addresses have a symbol of their own.
+  /// The number of addresses with a symbol.
   var count: Int { index.count }
 
-  /// How much memory the table takes, about.
+  /// The approximate memory size of the table, in bytes.
   var byteCount: Int { index.byteCount }
 
-  /// The symbols of `image`; none when it has no table.
+  /// Reads the symbols of `image`; the table is empty if it has none.
   ///
   /// - Parameters:
   ///   - image: The file with the table.
-  ///   - code: The file with the code, where that is another one: it knows where code ends.
+  ///   - code: The file with the code, if it is another one; it determines where code ends.
   init(_ image: ElfImage, code: ElfImage? = nil) {
     self.image = image
     var chosen: ElfImage.Section?
     for section in image.sections where section.type != ElfFormat.noBits {
-      // .symtab holds all that .dynsym does, and the local functions.
+      // .symtab contains all of .dynsym, and the local functions.
       if section.type == ElfFormat.symbolTable { chosen = section }
       if section.type == ElfFormat.dynamicSymbolTable, chosen == nil { chosen = section }
     }
@@ -68,7 +68,7 @@ final class SymbolTable {
     index = SymbolIndex(symbols, limit: bounds.end, isReserved: { Self.isReserved(names, $0) })
   }
 
-  /// The symbol that covers `address`; the name `preferred` is taken where it is one of several for the same code.
+  /// Returns the symbol that covers `address`, with the name `preferred` if it is one of several for the same code.
   func symbol(at address: FileAddress, preferring preferred: TextReference? = nil) -> SymbolMatch? {
     guard let symbol = index.symbol(at: address), let name = names.text(at: Int(symbol.name)) else { return nil }
     var match = SymbolMatch(name: name, range: AddressRange(start: symbol.start, end: symbol.end))
@@ -91,7 +91,7 @@ final class SymbolTable {
     return match
   }
 
-  /// The other names of the code that `symbol` stands for, which are as good.
+  /// Returns the other, equally good names of the code of `symbol`.
   func otherNames(of symbol: SymbolMatch) -> [TextReference] {
     guard let known = index.symbol(at: FileAddress(symbol.range.start)), known.start == symbol.range.start,
       known.hasOtherNames
@@ -108,7 +108,7 @@ final class SymbolTable {
     }
   }
 
-  /// What the type and binding of a symbol make of it; `nil` for what is not code.
+  /// Returns the rank of a symbol by its type and binding; `nil` if it is not code.
   private static func rank(_ symbol: ElfSymbol) -> SymbolIndex.Symbol.Rank? {
     switch symbol.type {
     case 2, 10:
@@ -122,7 +122,7 @@ final class SymbolTable {
     }
   }
 
-  /// Whether the name begins with two underscores, as those that C reserves for its implementation (C11, 7.1.3).
+  /// Whether the name begins with two underscores, like names that C reserves for its implementation (C11, 7.1.3).
   private static func isReserved(_ names: Bytes, _ name: UInt32) -> Bool {
     var cursor = names.cursor(at: Int(name))
     return cursor.u8() == UInt8(ascii: "_") && cursor.u8() == UInt8(ascii: "_") && !cursor.hasFailed
@@ -134,8 +134,8 @@ final class SymbolTable {
       && cursor.u8() == UInt8(ascii: "n") && cursor.u8() == 0 && !cursor.hasFailed
   }
 
-  /// Whether the name is one that only assemblers and disassemblers use: `.L2`, `.LASF12` and, for MIPS, `$L2`; `$x`, `$d`,
-  /// `$a`, `$t` and `$m`, with any ending behind a dot, which mark kinds of code and data (ELF for the Arm Architecture,
+  /// Whether the name is used only by assemblers and disassemblers: `.L2`, `.LASF12` and, for MIPS, `$L2`; `$x`, `$d`,
+  /// `$a`, `$t` and `$m`, with any ending after a dot, which mark kinds of code and data (ELF for the Arm Architecture,
   /// 5.5.5).
   private static func isMark(_ names: Bytes, _ name: UInt32) -> Bool {
     var cursor = names.cursor(at: Int(name))
@@ -146,10 +146,10 @@ final class SymbolTable {
   }
 }
 
-/// Where the code of a function is whose symbol has another value.
+/// The code addresses of symbols whose value is not the address of the code.
 private struct SymbolAddresses {
   private let machine: UInt16
-  /// The function descriptors of the first ABI for PowerPC of 64 bits, and where they are.
+  /// The function descriptors of the first ABI for 64-bit PowerPC, and their address range.
   private var descriptors: (range: AddressRange, bytes: Bytes)?
 
   init(_ image: ElfImage) {
@@ -161,17 +161,17 @@ private struct SymbolAddresses {
     descriptors = (AddressRange(start: section.address, end: end), bytes)
   }
 
-  /// Where the code of `symbol` begins.
+  /// Returns the address of the code of `symbol`.
   @inline(__always) func code(of symbol: ElfSymbol) -> UInt64 {
     switch machine {
-    // The lowest bit of a function's address says which instruction set it is in.
+    // The lowest bit of a function's address selects the instruction set.
     case ElfFormat.Machine.arm, ElfFormat.Machine.mips: return symbol.type == 2 ? symbol.value & ~1 : symbol.value
     case ElfFormat.Machine.powerPC64: return described(symbol.value)
     default: return symbol.value
     }
   }
 
-  /// The address that the descriptor at `address` begins with; `address` itself when there is none.
+  /// Returns the address stored in the descriptor at `address`; `address` itself if there is none.
   private func described(_ address: UInt64) -> UInt64 {
     guard let descriptors, descriptors.range.contains(address) else { return address }
     var cursor = descriptors.bytes.cursor(at: Int(address - descriptors.range.start))
@@ -180,7 +180,7 @@ private struct SymbolAddresses {
   }
 }
 
-/// Where code ends, answered quickly for many addresses.
+/// The ends of code, for fast repeated lookups.
 struct CodeBounds {
   private let ranges: [(start: UInt64, end: UInt64)]
 
@@ -198,7 +198,7 @@ struct CodeBounds {
     self.ranges = ranges.sorted { $0.end - $0.start > $1.end - $1.start }
   }
 
-  /// The end of the code that contains `address`; `address` itself when it is in no code.
+  /// Returns the end of the code that contains `address`; `address` itself if it is not in code.
   func end(at address: UInt64) -> UInt64 {
     for range in ranges where range.start <= address && address < range.end { return range.end }
     return address

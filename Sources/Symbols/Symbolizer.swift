@@ -1,10 +1,10 @@
 import CulpritStallRecord
 import Glibc
 
-/// Names the addresses of a recording.
+/// Symbolizes the addresses of a recording.
 ///
-/// Opens each module's file when an address falls into it and keeps it open. Not safe for use from several threads at
-/// once; never used on the observing path.
+/// Opens a module's file when the first address in it is resolved, and keeps it open. Not safe for concurrent use.
+/// Never used on the observing path.
 package final class Symbolizer {
   private typealias ModuleState = SharedFiles.State
 
@@ -12,29 +12,30 @@ package final class Symbolizer {
   private let search: DebugSearch
   private let process: Int32?
   private lazy var perfMap = process.flatMap(PerfMap.init(process:))
-  /// What became of the files of the modules, `nil` for those that were not needed yet.
+  /// The states of the modules' files, `nil` for those not needed yet.
   private var states: [ModuleState?]
   private let recorded: [RuntimeAddress: [ResolvedFrame]]
   private var known: [RuntimeAddress: [ResolvedFrame]] = [:]
   private let memoryMax: Int
   private let unread: [String: String]
   private let shared: SharedFiles?
-  /// The modules whose files are open, the one that was used last at the end.
+  /// The modules with open files, in order of last use.
   private var order: [Int] = []
 
-  /// A symbolizer for a process into which `modules` were mapped.
+  /// Creates a symbolizer for a process with the mapped `modules`.
   ///
   /// - Parameters:
   ///   - modules: The modules.
-  ///   - names: What is known already and need not be looked up: ``Recording/names``.
-  ///   - process: The process, as long as it runs: files that were deleted or replaced since are read through it, and
-  ///     what a just-in-time compiler has written down about its code is read.
-  ///   - search: Where debug information is looked for that is not in the modules' own files.
-  ///   - memoryMax: How much memory what was read may take, in bytes, about. Beyond that the files that were not used for
-  ///     the longest time are forgotten, and read again when they are needed.
-  ///   - unread: The paths of modules whose files are not to be opened, with the reason in a sentence without its end.
-  ///   - shared: The files that other symbolizers with the same `search` have opened, of the same process or of processes that need
-  ///     not run.
+  ///   - names: Known names, which need no lookup: ``Recording/names``.
+  ///   - process: The process, while it runs: files that were deleted or replaced since are read through it, and the
+  ///     map of its just-in-time compiler is read.
+  ///   - search: The places to search for debug information that is not in the modules' own files.
+  ///   - memoryMax: The approximate memory limit for data read from files, in bytes. Beyond it the least recently used
+  ///     files are dropped, and read again on demand.
+  ///   - unread: The paths of modules whose files must not be opened, with the reason as a sentence without a final
+  ///     period.
+  ///   - shared: Files opened by other symbolizers with the same `search`, for the same process or for processes that
+  ///     need not be running.
   package init(
     modules: [Module],
     names: [RuntimeAddress: [ResolvedFrame]] = [:],
@@ -54,22 +55,22 @@ package final class Symbolizer {
     self.search = search
   }
 
-  /// What `frame` is called: the innermost function first where calls were inlined.
+  /// Returns the functions of `frame`, innermost first if calls were inlined.
   ///
-  /// There is always an answer; a frame without a name says why it has none.
+  /// The result is never empty; a frame without a name has the reason for that.
   package func resolve(_ frame: StackFrame) -> [ResolvedFrame] {
     let address = frame.lookupAddress
     if let resolved = known[address] { return resolved }
     let noted = recorded[address]
     if let noted, noted.allSatisfy({ $0.function != nil }) { return noted }
     var resolved = lookUp(address, functionStart: frame.functionStart, frame.kind)
-    // Whoever noted it knew no name; what there is now may know one.
+    // The recording has no name; the files available now might have one.
     if let noted, !resolved.contains(where: { $0.function != nil }) { resolved = noted }
-    // A call from inlined code that comes from no line is glue of the compiler: an inlined thunk that calls a specialised
-    // copy of the function that it has its name from.
+    // A call from inlined code without a line is compiler glue: an inlined thunk that calls a specialized copy of the
+    // function after which it is named.
     if frame.isReturnAddress {
       let called = resolved.first?.called
-      // The outermost one has the code, whatever a damaged file calls it.
+      // The outermost frame owns the code, even if a damaged file marks it as inlined.
       resolved = resolved.dropLast().filter { !$0.isInlined || $0.location != nil } + resolved.suffix(1)
       resolved[0].called = called
     }
@@ -78,7 +79,7 @@ package final class Symbolizer {
     return resolved
   }
 
-  /// Why debug information that is there was not used, in sentences without their end.
+  /// The reasons why existing debug information was not used, as sentences without a final period.
   package var problems: [String] {
     states.flatMap { state -> [String] in
       if case .opened(let file) = state { file.problems } else { [] }
@@ -110,7 +111,7 @@ package final class Symbolizer {
     guard let offset = module.fileOffset(of: address), let estimate = module.fileAddress(of: address) else {
       return [ResolvedFrame(function: nil, module: path, address: .runtime(address), missing: .notMapped)]
     }
-    // Without names a function still has a beginning, and all addresses in it are one function.
+    // Without names a function still has a start, and all addresses in it belong to one function.
     func nameless(_ reason: MissingNameReason) -> [ResolvedFrame] {
       let start = functionStart.flatMap { map.index(at: $0) == index ? module.fileAddress(of: $0) : nil }
       return [
@@ -124,7 +125,7 @@ package final class Symbolizer {
         states[index] = .unusable(.unreadableFile("\(path) became shorter while it was read"))
         return lookUp(address, functionStart: functionStart, kind)
       }
-      // A file with nothing but debug information has no code at any offset.
+      // A file with only debug information has no code at any offset.
       guard let fileAddress = file.image.fileAddress(ofOffset: offset) ?? module.bias.map({ _ in estimate }) else {
         return nameless(.noSymbolHere)
       }
@@ -140,10 +141,10 @@ package final class Symbolizer {
     }
   }
 
-  /// The most addresses whose names are kept, each of which takes some hundred bytes.
+  /// The maximum number of addresses with cached names, each of which takes some hundred bytes.
   private var knownMax: Int { min(1 << 16, memoryMax >> 12) }
 
-  /// Puts the module at the end of ``order``, and forgets others when too much is remembered.
+  /// Moves the module to the end of ``order``, and drops others if too much memory is used.
   private func noteUse(of index: Int) {
     if order.last != index {
       order.removeAll { $0 == index }
@@ -151,7 +152,7 @@ package final class Symbolizer {
     }
     guard memoryMax < .max else { return }
     lookUpsSinceCheck += 1
-    // Adding up takes longer than a look-up.
+    // Summing up takes longer than a lookup.
     guard lookUpsSinceCheck >= 16 else { return }
     lookUpsSinceCheck = 0
     var total = byteCount
@@ -169,7 +170,7 @@ package final class Symbolizer {
 
   private var lookUpsSinceCheck = 0
 
-  /// How much memory everything that was read takes, about.
+  /// The approximate memory size of all data read, in bytes.
   var byteCount: Int {
     states.reduce(0) { if case .opened(let file) = $1 { $0 + file.byteCount } else { $0 } }
   }
@@ -203,7 +204,7 @@ package final class Symbolizer {
       } catch { reason = .unreadableFile(error.text) }
     }
     if let process {
-      // What this process has mapped is known to be the file, by its place; what another one has, by its build-id only.
+      // A file mapped by this process is verified by its location; a file mapped by another one only by its build ID.
       let isOwn = process == getpid()
       for other in ProcessFiles.paths(of: module, in: process) {
         let isKnown =
@@ -221,7 +222,7 @@ package final class Symbolizer {
     return .unusable(reason)
   }
 
-  /// The vDSO, when the one that ran is this process's too.
+  /// Opens this process's vDSO, if it is also the one that ran.
   private func openVDSO(_ module: Module) -> ModuleState {
     guard module.path == "[vdso]", let image = ProcessFiles.ownVDSO() else { return .unusable(.noFile) }
     guard !image.buildID.isEmpty, image.buildID == module.buildID else { return .unusable(.noFile) }

@@ -2,13 +2,13 @@ import CCulpritLinux
 
 /// Finds the unit of debug information that covers an address.
 ///
-/// `.debug_aranges` is asked first: it is short, and debug information before the unit need not even be inflated. Many
-/// compilers do not write it, and some write it for a part of the units, so that what it does not know is looked up in the
-/// ranges of the units themselves.
+/// `.debug_aranges` is read first: it is short, and avoids inflating the debug information before the unit. Many
+/// compilers do not write it, and some write it only for a part of the units, so other addresses are looked up in the
+/// units' own ranges.
 struct UnitIndex {
   private struct Entry {
     var range: AddressRange
-    /// Where the unit begins in `.debug_info`.
+    /// The offset of the unit in `.debug_info`.
     var unit: Int
   }
 
@@ -18,7 +18,7 @@ struct UnitIndex {
   private init(_ entries: [Entry]) {
     self.entries = entries.sorted {
       clinux_fork_yield()
-      // Where two units claim the same code, the one that comes first in the file has it.
+      // If two units claim the same code, the first one in the file takes precedence.
       return $0.range.start != $1.range.start ? $0.range.start < $1.range.start : $0.unit > $1.unit
     }
     var highest: UInt64 = 0
@@ -28,7 +28,7 @@ struct UnitIndex {
     }
   }
 
-  /// Where the unit begins that covers `address`; the one whose code starts last when several do.
+  /// Returns the offset of the unit that covers `address`; the one whose code starts last if there are several.
   func unit(at address: UInt64) -> Int? {
     var place = entries.partitioningIndex { $0.range.start > address } - 1
     while place >= 0, highestEnd[place] > address {
@@ -38,13 +38,13 @@ struct UnitIndex {
     return nil
   }
 
-  /// Where the units begin whose code is next to `address`, before it and behind it.
+  /// Returns the offsets of the units whose code is next to `address`, before and behind it.
   func units(beside address: UInt64) -> [Int] {
     let place = entries.partitioningIndex { $0.range.start > address }
     return [place - 1, place].filter(entries.indices.contains).map { entries[$0].unit }
   }
 
-  /// The index that `.debug_aranges` of `file` holds (DWARF 5, 6.1.2), and the units that it knows.
+  /// Reads the index in `.debug_aranges` of `file` (DWARF 5, 6.1.2), and the set of its units.
   static func fromAddressRanges(_ file: DwarfFile) -> (index: UnitIndex, units: Set<Int>) {
     file.addressRanges.requireAll()
     let section = file.addressRanges.bytes
@@ -57,7 +57,7 @@ struct UnitIndex {
       var length = UInt64(cursor.u32())
       let isWide = length == 0xffff_ffff
       if isWide { length = cursor.u64() }
-      // A set without anything in it is none.
+      // An empty set ends the section.
       guard let bytes = Int(exactly: length), bytes > 0, !cursor.hasFailed, bytes <= cursor.remaining else { break }
       let end = section.count - cursor.remaining + bytes
       let version = cursor.u16()
@@ -83,7 +83,7 @@ struct UnitIndex {
     return (UnitIndex(entries), units)
   }
 
-  /// The index of the ranges of all units of `file` but `known`.
+  /// Creates an index of the ranges of all units of `file` except `known`.
   static func fromUnits(_ file: DwarfFile, except known: Set<Int>) -> UnitIndex {
     var entries: [Entry] = []
     file.renewRangeBudget()

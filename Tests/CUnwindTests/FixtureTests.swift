@@ -3,7 +3,7 @@ import Testing
 
 /// Recorded stacks of every kind, of both architectures, on any machine.
 @Suite struct FixtureTests {
-  /// Frames of the kinds that docs/unwinding.md tells of. No file may be lost, or be left out by being misnamed.
+  /// Frames of the kinds that docs/internals/unwinding.md tells of. No file may be lost, or be left out by being misnamed.
   @Test(arguments: ["x86_64", "aarch64"]) func everyKindIsThere(architecture: String) throws {
     let names = Set(try RecordedStack.all(architecture).map(\.name))
     let kinds = """

@@ -66,7 +66,7 @@ import Testing
       }
   }
 
-  /// Excludes the differences that docs/symbols.md lists: addr2line's names of inlined functions without a linkage name
+  /// Excludes the differences that docs/internals/symbols.md lists: addr2line's names of inlined functions without a linkage name
   /// depend on its earlier queries, and it misreads DWARF 5.
   @Test func outputEqualsAddr2line() throws {
     try withProgram { directory in

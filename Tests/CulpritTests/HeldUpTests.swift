@@ -144,7 +144,7 @@ import Testing
     let began = service.fact("began", within: Self.limit)
     #expect(began == "above")
     let limitation = service.fact("limitation", within: Self.limit)
-    #expect(limitation == "the kernel holds up 1 of the 3 threads that can take stacks")
+    #expect(limitation == "the kernel holds up 1 of the 2 threads that can take stacks")
     service.tell("end")
     let rest = service.rest()
     #expect(rest.contains("began=other"))
@@ -163,12 +163,12 @@ import Testing
     let words = "stalls are noticed all the same"
     #expect(
       lines.filter { $0.hasPrefix("limitation=") } == [
-        "limitation=no stacks are taken: the kernel holds up every thread that can, 3 in all; \(words)",
+        "limitation=no stacks are taken: the kernel holds up every thread that can, 2 in all; \(words)",
         "limitation=no stacks are taken: the threads of an earlier watchdog that take them have not ended; \(words)",
       ],
       "\(lines)"
     )
-    for name in ["above 0", "above 1", "above 2", "other", "later"] {
+    for name in ["above 0", "above 1", "other", "later"] {
       #expect(lines.contains("began=\(name)"), "\(lines)")
       #expect(lines.contains("hang=\(name)"), "\(lines)")
     }

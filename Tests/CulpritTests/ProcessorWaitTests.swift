@@ -34,7 +34,9 @@ import Testing
     // CPU time, not time: enough for samples on a busy machine, too.
     let report = try reportInACrowd {
       let enough = clinux_clock_thread_cpu_ns(clinux_task_self()) + 300_000_000
-      while clinux_clock_thread_cpu_ns(clinux_task_self()) < enough { workload_spin(workload_now_ns() + 10_000_000, nil) }
+      while clinux_clock_thread_cpu_ns(clinux_task_self()) < enough {
+        workload_spin(workload_now_ns() + 10_000_000, nil)
+      }
     }
     let text = report.description.split(separator: "\n").map { $0.drop { $0 == " " } }.joined(separator: " ")
     #expect(text.contains("computing: on CPU "), "\(report)")

@@ -49,18 +49,18 @@ import Testing
   @Test func theFirstSpareOneIsPutToWork() throws {
     let samplers = try Samplers()
     #expect(samplers.isStopped && samplers.look(after: 1).wait == 100_000_000)
-    for number: UInt32 in [1, 2] { observer_sampler_ready(samplers.sampling, number) }
-    let words = (1...2).map { observer_sampler_word(samplers.sampling, UInt32($0)) }
+    for number: UInt32 in [0, 1] { observer_sampler_ready(samplers.sampling, number) }
+    let words = (0...1).map { observer_sampler_word(samplers.sampling, UInt32($0)) }
     #expect(samplers.look(after: 1).wait == .max && !samplers.isStopped)
-    #expect(samplers.state(1) == OBSERVER_SAMPLER_ACTIVE && samplers.state(2) == OBSERVER_SAMPLER_SPARE)
-    #expect(observer_sampler_word(samplers.sampling, 1) != words[0])
-    #expect(observer_sampler_word(samplers.sampling, 2) == words[1])
+    #expect(samplers.state(0) == OBSERVER_SAMPLER_ACTIVE && samplers.state(1) == OBSERVER_SAMPLER_SPARE)
+    #expect(observer_sampler_word(samplers.sampling, 0) != words[0])
+    #expect(observer_sampler_word(samplers.sampling, 1) == words[1])
     // It is woken when there is something to do, and else left alone.
-    let word = observer_sampler_word(samplers.sampling, 1)
+    let word = observer_sampler_word(samplers.sampling, 0)
     _ = samplers.look(after: 1)
-    #expect(observer_sampler_word(samplers.sampling, 1) == word)
+    #expect(observer_sampler_word(samplers.sampling, 0) == word)
     #expect(samplers.look(after: 1, isNeeded: true).wait == 100_000_000)
-    #expect(observer_sampler_word(samplers.sampling, 1) == word + 1)
+    #expect(observer_sampler_word(samplers.sampling, 0) == word + 1)
   }
 
   @Test func oneThatIsHeldUpForASecondIsReplaced() throws {

@@ -39,8 +39,8 @@ import Testing
       clock.block(for: .milliseconds(401))
       clock.wait { calls.count == Self.count }
       #expect(calls.times.allSatisfy { $0 - began >= .milliseconds(400) && $0 - began <= .milliseconds(450) })
-      #expect(calls.threads.count <= 2 && !calls.threads.contains(clinux_task_self()))
-      #expect(watchdog.core?.sectionHandlers.threads == 2)
+      #expect(calls.threads.count == 1 && !calls.threads.contains(clinux_task_self()))
+      #expect(watchdog.core?.workers.threads == 1)
       for section in sections { #expect(!section.end()) }
     }
   }
@@ -60,7 +60,7 @@ import Testing
       clock.block(for: .milliseconds(1_000))
       clock.wait { calls.count == Self.count }
       #expect(calls.times.allSatisfy { $0 - began <= .milliseconds(1_000) })
-      let threads = watchdog.core?.sectionHandlers.threads ?? 0
+      let threads = watchdog.core?.workers.threads ?? 0
       #expect((7...8).contains(threads), "\(threads)")
       for _ in blocked { gate.signal() }
       for section in sections + blocked { section.end() }

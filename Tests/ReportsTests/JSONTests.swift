@@ -59,7 +59,7 @@ import Testing
   /// The schema has each key of each type, with its type, and tells which are always there: as the types themselves tell a decoder.
   @Test func theSchemaHasTheFormOfTheTypes() throws {
     let url = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-      .appending(path: "../../docs/report-\(StallReport.formatVersion).schema.json")
+      .appending(path: "../../docs/internals/report-\(StallReport.formatVersion).schema.json")
     let schema = try #require(JSONSerialization.jsonObject(with: Data(contentsOf: url)) as? [String: Any])
     let definitions = try #require(schema["$defs"] as? [String: Any])
     var seen: Set<String> = []

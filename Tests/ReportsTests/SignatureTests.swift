@@ -32,7 +32,7 @@ import Testing
     Signature.of(StallReport.Source(kind: kind, name: name), service: service, verdict: verdict, function: function)
   }
 
-  /// The value is that of docs/many-stalls.md, computed by another program: it never changes.
+  /// The value is that of docs/internals/many-stalls.md, computed by another program: it never changes.
   @Test func theValueIsTheDocumentedOne() {
     #expect(signature(frame("Catalog.rebuildIndex(for:)", swiftModule: "Shop")) == "8ff5744ae22d")
     #expect(Signature.hash([]) == "cbf29ce48422")

@@ -39,7 +39,7 @@ import Testing
     #expect(again.hang == .seconds(9))
   }
 
-  /// The keys and forms that docs/report-json.md promises.
+  /// The keys and forms that docs/internals/report-json.md promises.
   @Test func jsonHasTheDocumentedForm() throws {
     let (stall, builder) = exampleStall()
     let data = try JSONEncoder().encode(builder.report(of: stall))
@@ -57,7 +57,7 @@ import Testing
     // Every key of the document is documented.
     let documented = try String(
       contentsOf: URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(
-        path: "../../docs/report-json.md"
+        path: "../../docs/internals/report-json.md"
       ),
       encoding: .utf8
     )

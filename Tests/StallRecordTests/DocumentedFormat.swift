@@ -1,6 +1,6 @@
 import Testing
 
-/// Reads files as docs/stall-format.md describes them, line for line.
+/// Reads files as docs/internals/stall-format.md describes them, line for line.
 struct DocumentedFormat {
   private let bytes: [UInt8]
   private var place = 0

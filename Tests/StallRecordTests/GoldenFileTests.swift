@@ -313,7 +313,7 @@ private func addWhatVersion3Has(to recording: inout Recording) {
     #expect(try Data(contentsOf: path) == Data(bytes), "files of a version that was released never change")
   }
 
-  /// The page docs/stall-format.md is enough to read the file: nothing of the reader is used here.
+  /// The page docs/internals/stall-format.md is enough to read the file: nothing of the reader is used here.
   @Test func everyByteIsWhatTheDocumentationSays() throws {
     let bytes = try [UInt8](Data(contentsOf: path("version-1.10.stall")))
     var page = DocumentedFormat(bytes)

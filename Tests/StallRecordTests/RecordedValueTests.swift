@@ -161,7 +161,7 @@ import Testing
     #expect(cost.unwindTime == .nanoseconds(1111))
   }
 
-  /// The numbers are those of docs/stall-format.md.
+  /// The numbers are those of docs/internals/stall-format.md.
   @Test func activitiesAreKnownByTheirNumbers() {
     let codes: [(activity: ThreadActivity, code: UInt8, call: Int32, isWaiting: Bool)] = [
       (.unknown, 0, -1, false), (.running, 1, -1, false), (.inSystemCall(0), 2, 0, true), (.blocked, 3, -1, true),

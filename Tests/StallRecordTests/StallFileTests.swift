@@ -234,7 +234,7 @@ private func cost(hasEnded: Bool) -> ObservationCost {
     #expect(file.recording == sampleRecording(hasEnded: false))
   }
 
-  /// The page docs/stall-format.md is written from these bytes: a reader that somebody else wrote depends on them.
+  /// The page docs/internals/stall-format.md is written from these bytes: a reader that somebody else wrote depends on them.
   @Test func bytesAreThoseOfTheDocumentation() {
     let header = ["43554c505249540a", "0100", "0a00", "ef6d799a"].joined()
     #expect(hexadecimal(StallFileWriter.header()) == header)

@@ -44,7 +44,8 @@ enum OrderedWork {
 }
 
 /// Finished results that have not been used yet.
-// SAFETY: everything that changes is used with the lock held; a result is handed from one thread to one other.
+// SAFETY: all mutable state is accessed only with the lock held. Each result is handed over from one thread to one
+// other.
 private final class Results<Output>: @unchecked Sendable {
   private let count: Int
   private let ahead: Int

@@ -11,7 +11,7 @@ let reportTable = OptionTable(
       "format",
       argument: "FORMAT",
       values: .words(["text", "json"]),
-      help: "what is printed: text, or json, a line for each stall, by docs/report-1.schema.json"
+      help: "what is printed: text, or json, a line for each stall, by docs/internals/report-1.schema.json"
     ),
     CommandOption("brief", letter: "b", help: "a line for each stall"),
     CommandOption("full", letter: "f", help: "all functions, the last stack, and what the evidence is worth"),

@@ -10,7 +10,7 @@
 
 /* Number of contexts. Context 0 belongs to all threads that have entered none, for setup and tools; samplers enter the
  * others. */
-#define CLINUX_CONTEXTS_MAX 4
+#define CLINUX_CONTEXTS_MAX 3
 
 /* The context of running signal handlers. It has only a window for reading memory (clinux_memory.h). */
 #define CLINUX_HANDLERS_CONTEXT CLINUX_CONTEXTS_MAX

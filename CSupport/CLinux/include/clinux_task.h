@@ -35,10 +35,10 @@ CLINUX_NO_LOCKS struct clinux_descriptor clinux_task_open_syscall(int32_t tid);
  * Returns the number of bytes, or 0 if the status is not available. Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS size_t clinux_task_read_status(int32_t tid, char *text, size_t size);
 
-/* Opens the file that reports the run delay of the calling thread. Async-signal-safe: yes. Threads: the monitor. */
+/* Opens the file that reports the calling thread's run delay. Async-signal-safe: yes. Threads: the monitor. */
 CLINUX_NO_LOCKS struct clinux_descriptor clinux_task_open_schedule(void);
 
-/* Closes what clinux_task_open_schedule returned. Async-signal-safe: yes. Threads: the monitor. */
+/* Closes SCHEDULE, which clinux_task_open_schedule returned. Async-signal-safe: yes. Threads: the monitor. */
 CLINUX_NO_LOCKS void clinux_task_close_schedule(struct clinux_descriptor schedule);
 
 /* Returns the time in nanoseconds that the calling thread, which opened SCHEDULE, has waited for a CPU while runnable

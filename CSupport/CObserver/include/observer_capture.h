@@ -2,8 +2,8 @@
  *
  * The handler does not unwind, allocate or lock. It runs for about a microsecond for a usual stack. A sampler sends a
  * request, continues, and collects the answer in a later pass or withdraws the request: a thread that answers late
- * finds that its request is gone. Only observer_capture, for a thread that may be disturbed, waits for the handler,
- * with a deadline. The monitor neither requests nor waits.
+ * finds that its request is gone. Only observer_capture, for a thread whose system calls are allowed to return early,
+ * waits for the handler, with a deadline. The monitor neither requests nor waits.
  *
  * The signal is SIGPROF. Dispatch workers and Swift Concurrency threads block every signal except ILL, TRAP, BUS, FPE,
  * SEGV, SYS and PROF (swift-corelibs-libdispatch, src/init.c), so no other usable signal reaches them. */
@@ -43,7 +43,7 @@ enum observer_capture_status {
 /* When to send the signal to a thread. */
 enum observer_send_when {
   OBSERVER_SEND_WHEN_RUNNING = 0, /* when it next computes (observer_signal.h); never if timers are refused */
-  OBSERVER_SEND_SEEN_RUNNING = 1, /* the same, but immediately if timers are refused: it has just been seen running */
+  OBSERVER_SEND_SEEN_RUNNING = 1, /* when it computes, or immediately if timers are refused: it was just seen running */
   OBSERVER_SEND_NOW = 2,          /* immediately: a system call might return early */
 };
 
@@ -79,8 +79,8 @@ bool observer_capture_is_pending(void);
  * sampler, in its own context. */
 CLINUX_NO_LOCKS enum observer_capture_status observer_capture_collect(uint32_t index, const struct stack_copy **copy);
 
-/* Sends a request with OBSERVER_SEND_NOW, waits up to TIMEOUT_NS, and collects the answer. For a thread that may be
- * disturbed. Async-signal-safe: yes. Threads: a sampler, in its own context. */
+/* Sends a request with OBSERVER_SEND_NOW, waits up to TIMEOUT_NS, and collects the answer. For a thread whose system
+ * calls are allowed to return early. Async-signal-safe: yes. Threads: a sampler, in its own context. */
 CLINUX_NO_LOCKS enum observer_capture_status observer_capture(struct observer_thread *thread,
                                                               const struct observer_slot *slot, uint64_t item,
                                                               uint64_t timeout_ns, const struct stack_copy **copy);

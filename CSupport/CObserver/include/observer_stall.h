@@ -15,8 +15,8 @@ struct observer_stall {
   _Atomic uint64_t item; /* the stalled work item, 0 if none; written last */
   _Atomic uint64_t age_ns;
   _Atomic uint64_t threshold_ns;
-  _Atomic uint64_t suspected_ns;  /* time of the monitor's first sample request for the work item, CLOCK_MONOTONIC */
-  _Atomic uint64_t suspected_cpu; /* CPU time of the sampled thread then; 0 if unknown */
+  _Atomic uint64_t suspected_ns;  /* time at which the work item was suspected, CLOCK_MONOTONIC */
+  _Atomic uint64_t suspected_cpu; /* CPU time of its thread then; 0 if unknown */
   _Atomic int32_t tid;            /* the thread seen last; 0 if unknown */
 
   /* Written by the disk thread, read by the one that notes hangs. */
@@ -61,8 +61,8 @@ void observer_stall_reset(struct observer_stall *entry);
  * truncated between two characters. Async-signal-safe: yes. Threads: the slot's owner. */
 void observer_stall_set_name(struct observer_stall *entry, uint32_t kind, const char *text, size_t bytes);
 
-/* Records the first sample of thread TID for a work item that might become a stall. Async-signal-safe: yes. Threads:
- * the monitor, a sampler. */
+/* Records that a work item on thread TID is suspected, with the time and the thread's CPU time. Async-signal-safe: yes.
+ * Threads: the monitor, a sampler. */
 CLINUX_NO_LOCKS void observer_stall_suspect(struct observer_stall *entry, int32_t tid);
 
 /* Records that ITEM is stalled on thread TID, and its age. Returns whether ITEM is new in the entry. Async-signal-safe:

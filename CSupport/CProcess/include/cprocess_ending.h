@@ -7,6 +7,7 @@
 #define CPROCESS_ENDING_H
 
 #include "clinux_base.h"
+#include "clinux_wait.h"
 
 #include <pthread.h>
 
@@ -16,17 +17,13 @@ static const uint64_t cprocess_ending_reports_ns = UINT64_C(1500000000);
 static const uint64_t cprocess_ending_stop_ns = UINT64_C(1800000000);
 static const uint64_t cprocess_ending_ns = UINT64_C(2000000000);
 
-/* Makes an exit of this process wait for cprocess_ending_done. A thread must wait in cprocess_ending_wait.
+/* Makes an exit of this process wake cprocess_ending_wakeup and wait for cprocess_ending_done.
  * Async-signal-safe: no. Threads: any, one at a time. */
 void cprocess_ending_arm(void);
 
-/* Returns the word that the thread waits on, to be read before checking; waits while it is SEEN, until DEADLINE_NS.
- * Async-signal-safe: yes. Threads: the one that stops the watchdog at an exit. */
-uint32_t cprocess_ending_word(void);
-void cprocess_ending_wait(uint32_t seen, uint64_t deadline_ns);
-
-/* Wakes the thread that waits in cprocess_ending_wait. Async-signal-safe: yes. Threads: any. */
-void cprocess_ending_wake(void);
+/* Wakes the thread that starts the stop at an exit; it may have other uses. Never freed.
+ * Async-signal-safe: yes. Threads: any. */
+struct clinux_wakeup *cprocess_ending_wakeup(void);
 
 /* Whether THREAD has called exit. No thread must wait for it. Async-signal-safe: yes. Threads: any. */
 bool cprocess_ending_is_exiting_thread(pthread_t thread);

@@ -35,7 +35,7 @@ enum unwind_frame_kind {
   /* Added from the language runtime's data, behind the frames of a task's synchronous code: */
   UNWIND_ASYNC_CALLER = 2, /* where a caller resumes: symbolize the address itself */
   UNWIND_TASK_START = 3,   /* the return address of the outermost async frame, not a caller */
-  UNWIND_CHILD_START = 4,  /* the same for a child task; its parent's callers follow if known */
+  UNWIND_CHILD_START = 4,  /* outermost return address of a child task; its parent's callers follow if known */
   UNWIND_TASK_LOST = 5,    /* in place of all async frames: the task's callers could not be read */
 };
 

@@ -17,9 +17,9 @@
 struct unwinder;
 
 /* Loads a private copy of libunwind. A copy shared with the service would also share its locks. Without the library,
- * unwinders work in plain mode (docs/unwinding.md). Repeated calls have no effect, except in a child process. Returns
- * NULL, or a sentence that explains why no stack can be unwound (static storage, never freed). Async-signal-safe: no.
- * Threads: any, one at a time. */
+ * unwinders work in plain mode (docs/internals/unwinding.md). Repeated calls have no effect, except in a child process.
+ * Returns NULL, or a sentence that explains why no stack can be unwound (static storage, never freed).
+ * Async-signal-safe: no. Threads: any, one at a time. */
 const char *cunwind_load(void);
 
 /* Returns NULL if libunwind was loaded, or a sentence that explains why not (static storage, never freed). Without
@@ -74,7 +74,7 @@ void cunwind_forget(struct unwinder *unwinder);
  * yes. Threads: as cunwind_unwind. */
 void cunwind_wipe(struct unwinder *unwinder);
 
-/* Selects whether UNWINDER steps by cached rules (docs/unwinding.md), the default, or by libunwind alone, for
+/* Selects whether UNWINDER steps by cached rules (docs/internals/unwinding.md), the default, or by libunwind alone, for
  * comparisons. No effect in plain mode. Async-signal-safe: yes. Threads: as cunwind_unwind. */
 void cunwind_use_rules(struct unwinder *unwinder, bool use);
 

@@ -3,8 +3,8 @@ import CulpritReports
 extension Watchdog {
   /// Calls `handler` with a report after every stall.
   ///
-  /// Each handler has a thread of its own and gets one report at a time: a handler that blocks holds up nobody else.
-  /// While 64 reports wait for it, further ones are dropped, and ``Status/reportsDropped`` counts them. Without a
+  /// It is called on a thread of the watchdog's own, with one report at a time. A handler that blocks delays the others
+  /// by 20 ms. While 64 reports wait for it, further ones are dropped, and ``Status/reportsDropped`` counts them. Without a
   /// handler, reports go to standard error.
   ///
   /// - Parameter handler: Called with the report.
@@ -14,8 +14,8 @@ extension Watchdog {
     register(activeCore?.reporter.ended, handler)
   }
 
-  /// Calls `handler` when a stall begins: when a work item has passed its threshold and goes on. On a thread of its
-  /// own, as with ``onStall(_:)``.
+  /// Calls `handler` when a stall begins: when a work item has passed its threshold and goes on. Called as
+  /// by ``onStall(_:)``.
   ///
   /// - Parameter handler: Called with the event.
   /// - Returns: The registration.
@@ -24,8 +24,8 @@ extension Watchdog {
     register(activeCore?.reporter.begun, handler)
   }
 
-  /// Calls `handler` when a stall becomes a hang (``Configuration/Sampling/hangThreshold``). On a thread of its own, as
-  /// with ``onStall(_:)``.
+  /// Calls `handler` when a stall becomes a hang (``Configuration/Sampling/hangThreshold``). Called as by
+  /// ``onStall(_:)``.
   ///
   /// - Parameter handler: Called with the event.
   /// - Returns: The registration.

@@ -114,8 +114,9 @@ final class StallFileQueue: Sendable {
   /// Adds the names of what the stacks of `recording` have, as far as the file does not have them. Works on the calling
   /// thread.
   ///
-  /// What needs a file that cannot be read is left out: it may be there when the file is looked at.
-  func addNames(of recording: Recording, _ symbolizer: Symbolizer) {
+  /// What needs a file that cannot be read is left out: it may be there when the file is looked at. Calls `pause` before
+  /// each name, which takes long.
+  func addNames(of recording: Recording, _ symbolizer: Symbolizer, pause: () -> Void = { clinux_fork_yield() }) {
     var records: [UInt8] = []
     var waiting: Set<RuntimeAddress> = []
     func settle() {
@@ -132,8 +133,7 @@ final class StallFileQueue: Sendable {
     for frame in recording.stacks.lazy.flatMap(\.frames) {
       let address = frame.lookupAddress
       guard !known.contains(address), waiting.insert(address).inserted else { continue }
-      // Naming takes long: whoever forks goes ahead in between.
-      clinux_fork_yield()
+      pause()
       records += StallFileWriter.record(ofLearnedNameOf: address, symbolizer.resolve(frame))
       if records.count >= Self.nameBytes { settle() }
     }

@@ -13,6 +13,7 @@ final class Core: Sendable {
   let control: ControlBlock
   let recorder: Recorder
   let reporter: Reporter
+  let workers: Workers
   let sectionHandlers: SectionHandlers
   let policies: Policies
   let pinger: Pinger
@@ -24,7 +25,6 @@ final class Core: Sendable {
   let box: BlackBoxWriter?
   let previousRuns: PreviousRuns?
   let samplers: SamplerPool
-  private let remoteModules: RemoteModules
   private let monitorThread: PosixThread
   private let recorderThread: PosixThread
   private let reporterThread: PosixThread
@@ -32,7 +32,7 @@ final class Core: Sendable {
   private let fileWatcher: ConfigurationFileWatcher?
   /// Where metrics are to be written.
   let metricsFile: MetricsFile?
-  private let ending = Ending()
+  let ending = Ending()
   private let isOver = Atomic<Bool>(false)
   /// When it was started.
   let startTime: WallTime
@@ -69,9 +69,7 @@ final class Core: Sendable {
     do throws(WatchdogError) {
       let core = try Core(live, file, environment, process, box, problems)
       core.startMetricsFile(executable: process.executable)
-      do throws(PosixThreadError) { try core.ending.start(core) } catch {
-        problems.note("an exit loses reports: \(WatchdogError.threadNotStarted(error).message)")
-      }
+      core.ending.start(core)
       return core
     } catch {
       box?.stop(until: 0)
@@ -118,20 +116,28 @@ final class Core: Sendable {
       perCulprit: configuration.reporting.perCulprit
     )
     let settings = ReportSettings(configuration)
+    let reporterWake = WakeUp(static: cprocess_ending_wakeup())
+    let workers = Workers(control, supervisor: reporterWake)
     let reporter = Reporter(
       settings,
       limits: limits,
       servers: configuration.reporting.fetchesDebugInformation
         ? Self.servers(configuration.reporting.fetchPatience, problems) : nil,
-      problems: problems
+      problems: problems,
+      workers: workers,
+      wake: reporterWake
     )
     let activities = Activities(
       limit: configuration.activities.countMax,
       expirationThreshold: configuration.activities.expirationThreshold,
-      reports: limits
+      reports: limits,
+      workers
     )
-    let contexts = ContextQueries()
-    let remoteModules = RemoteModules()
+    let contexts = ContextQueries(workers)
+    let remoteModules = RemoteModules(reader: reporterWake)
+    remoteModules.start()
+    reporter.attend { workers.supervise() }
+    reporter.attend { remoteModules.attend() }
     let phaseNotes = PhaseNotes()
     let recorder = Recorder(
       rings: rings,
@@ -148,7 +154,7 @@ final class Core: Sendable {
       name: { reporter.name($0, in: $1) },
       deliver: { reporter.report($0, file: $1, isOver: true) }
     )
-    let sectionHandlers = SectionHandlers(control, recorder, process, settings)
+    let sectionHandlers = SectionHandlers(control, workers, recorder, process, settings)
     let table = SlotTable(pointer: slots, stalls: stalls)
     let policies = Policies(
       control: control,
@@ -167,7 +173,6 @@ final class Core: Sendable {
         _ = clinux_keep_root()
         recorder.run()
       }
-      try remoteModules.start()
       box?.run.add(remoteModules.known)
       observer_last_stacks_start()
       try samplers.start(control, slots: table.pointer, stalls: table.stalls)
@@ -204,14 +209,14 @@ final class Core: Sendable {
         }
         return []
       }
-      let previousRuns = box.map { PreviousRuns(directory: $0.directory, own: $0.run.name, settings) }
+      let previousRuns = box.map { PreviousRuns(directory: $0.directory, own: $0.run.name, settings, workers) }
       previousRuns?.addNames()
       (self.live, self.control, self.recorder, self.reporter, self.policies) = (
         live, control, recorder, reporter, policies
       )
       (self.activities, self.contexts, self.problems, self.box) = (activities, contexts, problems, box)
-      (self.previousRuns, self.samplers, self.remoteModules) = (previousRuns, samplers, remoteModules)
-      self.sectionHandlers = sectionHandlers
+      (self.previousRuns, self.samplers) = (previousRuns, samplers)
+      (self.workers, self.sectionHandlers) = (workers, sectionHandlers)
       (self.monitorThread, self.recorderThread, self.reporterThread) = (monitorThread, recorderThread, reporterThread)
       pinger = Pinger()
       startTime = process.watchedSince
@@ -223,9 +228,8 @@ final class Core: Sendable {
       // Those that were started end by themselves.
       policies.stop(until: 0)
       samplers.stop(until: 0)
-      remoteModules.stop()
       observer_control_stop(control.pointer)
-      sectionHandlers.stop()
+      workers.stop()
       recorder.stop()
       reporter.stop()
       throw .threadNotStarted(error)
@@ -309,17 +313,16 @@ final class Core: Sendable {
     hasEnded = activities.stop(until: early) && hasEnded
     observer_control_stop(control.pointer)
     hasEnded = monitorThread.join(until: deadline) && hasEnded
-    sectionHandlers.stop()
     _ = samplers.stop(until: early)
     recorder.stop()
     hasEnded = recorderThread.join(until: deadline) && hasEnded
-    remoteModules.stop()
     SlotRegistry.shared.deactivate()
     reporter.stop()
     hasEnded = reporterThread.join(until: deadline) && hasEnded
     hasEnded = reporter.finish(until: deadline) && hasEnded
     contexts.stop()
     hasEnded = previousRuns?.finish(until: deadline) ?? true && hasEnded
+    workers.stop()
     hasEnded = box?.stop(until: savingDeadline ?? deadline) ?? true && hasEnded
     // It has all that was counted.
     hasEnded = metricsFile?.stop(until: deadline) ?? true && hasEnded
@@ -333,8 +336,7 @@ final class Core: Sendable {
     cprocess_ending_done()
     hasEnded = pinger.stop(until: deadline) && hasEnded
     hasEnded = poolWatcher.stop(until: deadline) && hasEnded
-    hasEnded = samplers.stop(until: deadline) && hasEnded
-    return ending.stop(until: deadline) && hasEnded
+    return samplers.stop(until: deadline) && hasEnded
   }
 
   /// Carries the slot table into the monitor's thread.

@@ -3,54 +3,63 @@ import CCulpritProcess
 import Glibc
 import Synchronization
 
-/// The thread that stops the watchdog when the process exits, and that reports a watchdog which watches nothing.
+/// Stops the watchdog when the process exits, and reports a watchdog which watches nothing.
 ///
-/// The exit handler (`ending.c`) neither allocates nor locks: it wakes this thread and waits for it, with a bound.
+/// The exit handler (`ending.c`) neither allocates nor locks: it wakes the reporter's thread and waits, with a bound. That
+/// thread starts another one, which stops the watchdog.
 final class Ending: Sendable {
   /// How long the application has to register something that is watched.
   static let idleTime = Duration.seconds(10)
 
-  private let stopping = StopFlag()
-  private let thread = Mutex<PosixThread?>(nil)
+  private struct State {
+    /// When it is checked whether something is watched.
+    var idle: UInt64
+    var hasBegun = false
+  }
 
-  /// Starts the thread for `core`.
-  ///
-  /// - Throws: ``PosixThreadError`` when it cannot be started.
-  func start(_ core: Core) throws(PosixThreadError) {
-    let started = try PosixThread(name: "culprit-end") { [self] in run(core) }
-    thread.withLock { $0 = started }
+  private let state = Mutex(State(idle: .max))
+
+  /// Has the reporter's thread attend to the end of the process.
+  func start(_ core: Core) {
+    state.withLock { $0.idle = clinux_clock_ns() &+ Self.idleTime.wholeNanoseconds }
+    core.reporter.attend { [weak core] in core?.attendToEnding() ?? .max }
     cprocess_ending_arm()
   }
 
-  /// Ends the thread, and waits for that until `deadline`. Returns whether it has ended.
-  func stop(until deadline: UInt64) -> Bool {
-    stopping.set()
-    cprocess_ending_wake()
-    return thread.withLock { $0 }?.join(until: deadline) ?? true
+  /// Returns when to call it again.
+  fileprivate func attend(_ core: Core) -> UInt64 {
+    let exit = cprocess_ending_began_ns()
+    let now = clinux_clock_ns()
+    let (isExit, isIdle, next) = state.withLock { state in
+      defer {
+        state.hasBegun = exit != 0
+        if now >= state.idle { state.idle = .max }
+      }
+      return (exit != 0 && !state.hasBegun, exit == 0 && now >= state.idle, now >= state.idle ? .max : state.idle)
+    }
+    if isExit { stop(core, exit) }
+    if isIdle { core.reportIdleness() }
+    return next
   }
 
-  private func run(_ core: Core) {
-    var idle = clinux_clock_ns() &+ Self.idleTime.wholeNanoseconds
-    while true {
-      let seen = cprocess_ending_word()
-      let exit = cprocess_ending_began_ns()
-      if exit != 0 {
+  private func stop(_ core: Core, _ exit: UInt64) {
+    do throws(PosixThreadError) {
+      try PosixThread(name: "culprit-end") {
         Starts.end(core, until: exit &+ cprocess_ending_stop_ns) {
           core.stop(until: exit &+ cprocess_ending_reports_ns, saving: exit &+ cprocess_ending_stop_ns)
         }
-        return
       }
-      if stopping.isSet { return }
-      if clinux_clock_ns() >= idle {
-        idle = .max
-        core.reportIdleness()
-      }
-      resting { cprocess_ending_wait(seen, idle) }
+      .detach()
+    } catch {
+      // The exit prints the lines of pending reports itself.
+      cprocess_ending_done()
     }
   }
 }
 
 extension Core {
+  fileprivate func attendToEnding() -> UInt64 { ending.attend(self) }
+
   /// Whether something has been watched.
   private var hasBeenUsed: Bool { control.hasSources.load(ordering: .relaxed) || activities.haveBegun }
 

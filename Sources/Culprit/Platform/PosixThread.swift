@@ -105,7 +105,7 @@ final class PosixThread: Sendable {
     let id = clinux_task_self()
     PosixThread.running.withLock { _ = $0.ids.insert(id) }
     // What handlers of the application use is the application's.
-    let place = start.name == HandlerThread.name ? -1 : observer_own_use_enter()
+    let place = start.name == Workers.threadName ? -1 : observer_own_use_enter()
     start.body()
     observer_own_use_leave(place)
     let used = ThreadUse.ofCallingThread()

@@ -9,8 +9,8 @@ import Synchronization
 /// Those on the file system of the service's own executable are not meant: when that does not answer, the service does
 /// not run either.
 ///
-/// The same thread reads which modules there are for the recorder: that takes a lock of the kernel's, which a stall may
-/// hold.
+/// The reporter's thread reads which modules there are, also for the recorder: that takes a lock of the kernel's, which a
+/// stall may hold.
 final class RemoteModules: Sendable {
   /// How often it is looked whether modules have come or gone.
   private static let interval: UInt64 = 5_000_000_000
@@ -29,8 +29,18 @@ final class RemoteModules: Sendable {
   /// How long who asks for the modules waits.
   private static let patience: UInt64 = 200_000_000
 
-  private let wake = WakeUp()
+  private let reader: WakeUp
   private let reading = Mutex(Reading())
+  private let lastLook = Mutex(Look())
+
+  /// Modules that the thread reads which `reader` wakes, and which calls ``attend()``.
+  init(reader: WakeUp) { self.reader = reader }
+
+  private struct Look {
+    /// Changes with the modules.
+    var signature: UInt64 = 0
+    var next: UInt64 = 0
+  }
 
   /// What has been read of the modules of the process.
   private struct Reading {
@@ -54,24 +64,11 @@ final class RemoteModules: Sendable {
   /// Why files must not be opened in process, by their paths.
   static var unread: [String: String] { found.withLock { $0.unread } }
 
-  /// Starts the thread that looks for them.
-  ///
-  /// - Throws: ``PosixThreadError`` when it cannot be started.
-  func start() throws(PosixThreadError) {
-    reading.withLock { $0.modules = ProcessMap.modules() }
-    // Nobody waits for it: a file system may be what holds it up.
-    try PosixThread(name: "culprit-modules") { [self] in
-      _ = clinux_keep_root()
-      run()
-    }
-    .detach()
-  }
+  /// Reads them for the first time.
+  func start() { reading.withLock { $0.modules = ProcessMap.modules() } }
 
   /// The modules as they were read last.
   var known: [Module] { reading.withLock { $0.modules } }
-
-  /// Makes the thread end, soon.
-  func stop() { wake.stop() }
 
   /// The modules of this process. Those that were there when they were read last, when the kernel does not tell in
   /// time.
@@ -85,7 +82,7 @@ final class RemoteModules: Sendable {
     }
     // Who comes while an earlier one has not been answered does not wait as well.
     if isNew, let request {
-      wake.notify()
+      reader.notify()
       _ = request.wait(until: clinux_clock_ns() &+ Self.patience)
     }
     return reading.withLock { $0.modules }
@@ -106,29 +103,31 @@ final class RemoteModules: Sendable {
     request.fulfill(true)
   }
 
-  private func run() {
-    var signature: UInt64 = 0
-    var next: UInt64 = 0
-    while true {
-      let seen = wake.seen
-      if wake.isStopping { return }
-      answer()
+  /// Reads them for a thread that waits, and looks for new ones when that is due. Returns when to call again.
+  func attend() -> UInt64 {
+    answer()
+    return lastLook.withLock { look in
       let began = clinux_clock_ns()
-      if began >= next {
-        var lines: UInt32 = 0
-        let now = resting { clinux_remote_signature(&lines) }
-        if now != signature { update() }
-        signature = now
-        let end = clinux_clock_ns()
-        next = end &+ max(Self.interval, clinux_clock_between_ns(began, end) &* Self.timePart)
-      }
-      wake.wait(after: seen, until: next)
+      guard began >= look.next else { return look.next }
+      var lines: UInt32 = 0
+      let signature = resting { clinux_remote_signature(&lines) }
+      if signature != look.signature { update() }
+      look.signature = signature
+      let end = clinux_clock_ns()
+      look.next = end &+ max(Self.interval, clinux_clock_between_ns(began, end) &* Self.timePart)
+      return look.next
     }
   }
 
-  /// Finds those that have come, copies what is needed of them, and forgets those that have gone. Leaves that to an
-  /// earlier watchdog's thread while that is at it.
-  private func update() { Self.updating.withLockIfAvailable { _ in updateAlone() } }
+  /// Starts a thread that copies tables of new remote modules and forgets unloaded ones. A file system might block it. Does
+  /// nothing while an earlier thread is at work.
+  private func update() {
+    try? PosixThread(name: "culprit-modules") { [self] in
+      _ = clinux_keep_root()
+      Self.updating.withLockIfAvailable { _ in updateAlone() }
+    }
+    .detach()
+  }
 
   private static let updating = Mutex(())
 

@@ -1,17 +1,17 @@
 import CCulpritLinux
 import Glibc
 
-/// Writes `text` to standard error, without the C library's buffer and its lock.
-///
-/// Text is dropped if standard error has no reader, and the rest of it after `deadline`, on the observer's clock.
-func printToStandardError(_ text: String, until deadline: UInt64 = .max) {
+/// Writes `text` to standard error, past the C library's buffer and its lock. Gives up at `deadline`, on the observer's
+/// clock, and when standard error has no reader. Calls `pause` every 20 ms while standard error takes nothing.
+func printToStandardError(_ text: String, until deadline: UInt64 = .max, pause: (() -> Void)? = nil) {
   var rest = Array(text.utf8)[...]
   while !rest.isEmpty {
     var piece = rest
-    if deadline != .max {
-      guard takesSome(STDERR_FILENO, until: deadline) else { return }
-      // A pipe that is ready takes this much at once (pipe(7)).
+    if deadline != .max || pause != nil {
+      guard takesSome(STDERR_FILENO, until: deadline, pause: pause) else { return }
+      // A pipe that is ready takes this much at once (pipe(7)). Whole lines, where others write there, too.
       piece = rest.prefix(Int(PIPE_BUF))
+      if piece.count < rest.count, let end = piece.lastIndex(of: UInt8(ascii: "\n")) { piece = piece[...end] }
     }
     let count = piece.withUnsafeBytes { bytes in
       resting { clinux_write(STDERR_FILENO, bytes.baseAddress, bytes.count) }
@@ -22,14 +22,19 @@ func printToStandardError(_ text: String, until deadline: UInt64 = .max) {
   }
 }
 
+/// The time between two pauses of a thread that waits for standard error.
+private let pauseInterval: UInt64 = 20_000_000
+
 /// Waits until a write to `descriptor` would not block, at most until `deadline`. Returns whether that is the case.
-private func takesSome(_ descriptor: Int32, until deadline: UInt64) -> Bool {
+private func takesSome(_ descriptor: Int32, until deadline: UInt64, pause: (() -> Void)?) -> Bool {
   while true {
     let now = clinux_clock_ns()
     guard now < deadline else { return false }
+    let wait = pause == nil ? deadline - now : min(deadline - now, pauseInterval)
     var place = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-    let ready = resting { poll(&place, 1, Int32(clamping: (deadline - now) / 1_000_000 + 1)) }
+    let ready = resting { poll(&place, 1, Int32(clamping: wait / 1_000_000 + 1)) }
     if ready > 0 { return place.revents & Int16(POLLOUT) != 0 }
     if ready < 0, errno != EINTR { return false }
+    pause?()
   }
 }

@@ -10,15 +10,23 @@ import CCulpritLinux
 ///
 /// What is put down before ``notify()`` is seen by who is woken: it reads ``seen`` before it looks for work.
 final class WakeUp: @unchecked Sendable {
-  // SAFETY: both words behind the pointer are atomic; the memory is freed when the last reference goes.
+  // SAFETY: both words behind the pointer are atomic; the memory is static, or freed when the last reference goes.
   private let pointer: UnsafeMutablePointer<clinux_wakeup>
+  private let isOwned: Bool
 
   init() {
     pointer = .allocate(capacity: 1)
     pointer.initialize(to: clinux_wakeup())
+    isOwned = true
   }
 
-  deinit { pointer.deallocate() }
+  /// Waits on `pointer`, which is never freed.
+  init(static pointer: UnsafeMutablePointer<clinux_wakeup>) {
+    self.pointer = pointer
+    isOwned = false
+  }
+
+  deinit { if isOwned { pointer.deallocate() } }
 
   /// How often it has been woken so far, for ``wait(after:until:)``.
   var seen: UInt32 { clinux_wakeup_seen(pointer) }

@@ -13,7 +13,7 @@ final class PreviousRuns: Sendable {
   let directory: BlackBoxDirectory
   let own: String
   let settings: ReportSettings
-  private let thread = HandlerThread()
+  private let queue: HandlerQueue
   /// Whether the application is being told, which may take as long as it likes; the disk may not. From the renaming on:
   /// naming what many stalls have may take long, and nobody else will tell of them.
   private let isTelling = Atomic<Bool>(false)
@@ -29,15 +29,16 @@ final class PreviousRuns: Sendable {
   private static let patience: UInt64 = 5_000_000_000
 
   /// The runs in `directory`, but for that of the file `own`.
-  init(directory: String, own: String, _ settings: ReportSettings) {
+  init(directory: String, own: String, _ settings: ReportSettings, _ workers: Workers = Workers()) {
+    queue = HandlerQueue(workers)
     self.directory = BlackBoxDirectory(path: directory, owner: geteuid(), ownFile: own)
     self.own = own
     self.settings = settings
   }
 
-  /// Calls `handler` with every run that is over and has not been told of, on a thread of its own.
+  /// Has the workers call `handler` with every run that is over and has not been reported.
   func tell(_ handler: @escaping @Sendable (Watchdog.PreviousRun) -> Void) {
-    thread.put { [self] in
+    queue.put { [self] in
       guard let names = working({ OwnDescriptors.run { try? self.directory.names([".run"]) } }) else { return }
       var left = names[...]
       while let run = working({ nextRun(of: &left) }) {
@@ -92,8 +93,7 @@ final class PreviousRuns: Sendable {
   /// does not answer. Returns whether it has been.
   func finish(until deadline: UInt64) -> Bool {
     isStopping.store(true, ordering: .relaxed)
-    thread.stop()
-    while !thread.join(until: min(deadline, clinux_clock_ns() &+ Self.patience)) {
+    while !queue.join(until: min(deadline, clinux_clock_ns() &+ Self.patience)) {
       guard isTelling.load(ordering: .relaxed), clinux_clock_ns() < deadline else {
         isGivenUp.store(true, ordering: .relaxed)
         return false
@@ -145,7 +145,7 @@ extension Watchdog {
   /// Calls `handler` with each earlier run of the service in ``Configuration/Storage/directory`` that is over and has
   /// not been reported: how it ended and, when that was in mid-stall, who is to blame.
   ///
-  /// The handler is called soon, on a thread of its own, with one run after the other, the earliest first. Each run is
+  /// The handler is called soon, on a thread of the watchdog's own, with one run after the other, the earliest first. Each run is
   /// reported once, also when several processes start together. Runs that go on are left alone. Without a directory it
   /// does nothing. `stop()` waits for it.
   ///

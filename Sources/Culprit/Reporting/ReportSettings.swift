@@ -43,14 +43,18 @@ struct ReportSettings: Sendable {
   }
 
   /// What makes the reports of `recording`, whose addresses `symbolizer` names.
-  func builder(_ recording: Recording, _ symbolizer: Symbolizer) -> ReportBuilder {
+  /// Calls `pause` before each name: a report takes long.
+  func builder(
+    _ recording: Recording,
+    _ symbolizer: Symbolizer,
+    pause: @escaping () -> Void = { clinux_fork_yield() }
+  ) -> ReportBuilder {
     ReportBuilder(
       recording,
       rules: OwnershipRules(own: ownModules, wrappers: wrappers),
       architecture: String(cString: observer_machine_name()),
       resolve: { frame in
-        // A report takes long: whoever forks goes ahead in between.
-        clinux_fork_yield()
+        pause()
         return symbolizer.resolve(frame)
       }
     )

@@ -6,8 +6,10 @@ import CulpritSymbols
 import Glibc
 import Synchronization
 
-/// The thread that names what was recorded, finds who is to blame and tells the application's handlers, each of which
-/// is called on a thread of its own.
+/// The thread that symbolizes recordings, finds the culprit and has the application's handlers called.
+///
+/// Between reports and between symbols the thread also runs short work of other parts (``attend(_:)``), which need no
+/// threads for it: it supervises the ``Workers``, reads the modules, and starts the stop at an exit.
 final class Reporter: Sendable {
   /// The most stalls that wait to be named; more are dropped and counted. What was saved stays saved.
   private static let waitingMax = 64
@@ -35,9 +37,9 @@ final class Reporter: Sendable {
   }
 
   /// The handlers: of the beginning of a stall, of its becoming a hang, and of its end.
-  let begun = Handlers<StallEvent>()
-  let hung = Handlers<StallEvent>()
-  let ended = Handlers<StallReport>()
+  let begun: Handlers<StallEvent>
+  let hung: Handlers<StallEvent>
+  let ended: Handlers<StallReport>
 
   /// Test seam: files that stay open from report to report, as reading symbols takes most of a report's time.
   // SAFETY: a test sets it before the first watchdog starts, and only the reporter's thread uses the files.
@@ -45,18 +47,45 @@ final class Reporter: Sendable {
 
   private let state = Mutex(State())
   private let pending = PendingReports()
-  private let wake = WakeUp()
+  private let wake: WakeUp
+  private let attendants = Mutex<[@Sendable () -> UInt64]>([])
   private let settings: ReportSettings
   private let servers: DebugInfoServers?
   private let limiter: Mutex<ReportLimiter>
   private let problems: ProblemList
 
-  /// Reports as `settings` say, as often as `limits` allow, with debug information from `servers`, if there are any.
-  init(_ settings: ReportSettings, limits: ReportLimiter, servers: DebugInfoServers?, problems: ProblemList) {
+  /// Reports as `settings` say, as often as `limits` allow, with debug information from `servers`, if there are any. The
+  /// thread waits on `wake`, and `workers` call the handlers.
+  init(
+    _ settings: ReportSettings,
+    limits: ReportLimiter,
+    servers: DebugInfoServers?,
+    problems: ProblemList,
+    workers: Workers,
+    wake: WakeUp
+  ) {
+    self.wake = wake
+    (begun, hung, ended) = (Handlers(workers), Handlers(workers), Handlers(workers))
     self.problems = problems
     self.servers = servers
     self.settings = settings
     limiter = Mutex(limits)
+  }
+
+  /// Has the thread call `body` when it is woken, and at the time that `body` has returned last, `.max` for none. It must
+  /// be short.
+  func attend(_ body: @escaping @Sendable () -> UInt64) {
+    attendants.withLock { $0.append(body) }
+    wake.notify()
+  }
+
+  /// Returns when to call it again.
+  @discardableResult
+  private func attend() -> UInt64 { attendants.withLock { $0 }.reduce(.max) { min($0, $1()) } }
+
+  private func pause() {
+    clinux_fork_yield()
+    attend()
   }
 
   /// Stalls that nobody was told of, because naming them or handlers could not keep up.
@@ -167,6 +196,7 @@ final class Reporter: Sendable {
     var symbolizer: (modules: [Module], value: Symbolizer)?
     while true {
       let seen = wake.seen
+      let due = attend()
       let (next, isStopping) = state.withLock { state -> (Work?, Bool) in
         state.isBusy = !state.waiting.isEmpty
         return (state.waiting.isEmpty ? nil : state.waiting.removeFirst(), state.isStopping)
@@ -181,7 +211,7 @@ final class Reporter: Sendable {
         symbolizer = (modules, current)
         servers?.renew()
         if next.isReported { deliver(next.recording, current, isOver: next.isOver) }
-        next.file?.addNames(of: next.recording, current)
+        next.file?.addNames(of: next.recording, current, pause: pause)
         if next.isOver {
           next.file?.endNames()
           next.file?.close(keepsFile: true)
@@ -190,7 +220,7 @@ final class Reporter: Sendable {
         return
       } else {
         symbolizer = nil
-        wake.wait(after: seen, until: .max)
+        wake.wait(after: seen, until: due)
       }
     }
   }
@@ -198,25 +228,30 @@ final class Reporter: Sendable {
   /// Tells in a sentence of what there is no memory to report; it is saved as far as it is in its file already.
   private func doWithout(_ work: Work, _ obstacle: String) {
     if work.isReported {
-      sayWithout(work.recording, obstacle)
+      sayWithout(work.recording, obstacle, pause: { [self] in attend() })
       for stall in work.recording.stalls { pending.remove(stall.id) }
     }
     if work.isOver { work.file?.close(keepsFile: true) }
   }
 
-  private func sayWithout(_ recording: Recording, _ obstacle: String, until deadline: UInt64 = .max) {
+  private func sayWithout(
+    _ recording: Recording,
+    _ obstacle: String,
+    until deadline: UInt64 = .max,
+    pause: (() -> Void)? = nil
+  ) {
     state.withLock { $0.dropped += 1 }
     problems.note("a stall is not reported for want of memory: \(obstacle)")
     for stall in recording.stalls {
       let source = "\(stall.source.kind.description) \"\(printable(stall.source.name))\""
       let text = "culprit: \(source) was stuck for \(stall.duration); there is no memory for a report\n"
-      printToStandardError(text, until: deadline)
+      printToStandardError(text, until: deadline, pause: pause)
     }
   }
 
   private func deliver(_ recording: Recording, _ symbolizer: Symbolizer, isOver: Bool) {
     for stall in recording.stalls {
-      let blame = settings.builder(recording, symbolizer).blame(for: stall)
+      let blame = settings.builder(recording, symbolizer, pause: { [self] in pause() }).blame(for: stall)
       let culprit = blame.culprit?.frame.function ?? ""
       let decision = limiter.withLock {
         $0.decide(
@@ -236,7 +271,7 @@ final class Reporter: Sendable {
       let isDelivered = { @Sendable [pending] in if isOver { pending.remove(stall.id) } }
       // Also when no handler can be called: a report is not lost for want of a thread.
       guard !ended.call(report, after: { [pending] in pending.deliver(stall.id) }, then: isDelivered) else { continue }
-      printToStandardError(report.description)
+      printToStandardError(report.description, pause: { [self] in attend() })
       isDelivered()
     }
   }

@@ -24,7 +24,7 @@ final class Activities: Sendable {
   }
 
   /// Told of every activity that has not ended as it should.
-  let leaked = Handlers<Watchdog.LeakedActivity>()
+  let leaked: Handlers<Watchdog.LeakedActivity>
   private let limit: Int
   /// How many leaked ones are told.
   private let limiter: Mutex<ReportLimiter>
@@ -35,7 +35,7 @@ final class Activities: Sendable {
   private let wake = WakeUp()
   private let thread = Mutex<PosixThread?>(nil)
   /// Tells on standard error, where there is no handler: names take their time, and who reads there may take longer.
-  private let teller = HandlerThread()
+  private let teller: HandlerQueue
 
   /// How long ``stop()`` waits for whoever reads standard error.
   private static let tellingPatience: UInt64 = 2_000_000_000
@@ -50,7 +50,9 @@ final class Activities: Sendable {
   /// At most `limit` activities at a time. All expiration handlers that are called together may take `expirationThreshold`. Of
   /// leaked ones so many are told as `reports` allow, those of one source being all, and those of one culprit those that began in
   /// the same place.
-  init(limit: Int, expirationThreshold: Duration, reports: ReportLimiter) {
+  init(limit: Int, expirationThreshold: Duration, reports: ReportLimiter, _ workers: Workers = Workers()) {
+    leaked = Handlers(workers)
+    teller = HandlerQueue(workers)
     self.limit = limit
     limiter = Mutex(reports)
     self.expirationThreshold = expirationThreshold
@@ -155,7 +157,6 @@ final class Activities: Sendable {
     wake.notify()
     let hasEnded = thread.withLock { $0 }?.join(until: deadline) ?? true
     let isTold = leaked.finish(until: deadline)
-    teller.stop()
     _ = teller.join(until: min(deadline, clinux_clock_ns() &+ Self.tellingPatience))
     return hasEnded && isTold
   }

@@ -26,13 +26,14 @@ final class ContextQueries: Sendable {
   private final class Query: Sendable {
     let title: String
     let describe: @Sendable () -> String
-    let thread = HandlerThread()
+    let queue: HandlerQueue
     /// The number of the last question that was asked, and of the last that was answered.
     let asked = Mutex<UInt64>(0)
     let answer = Mutex<(number: UInt64, text: String)>((0, ""))
 
-    init(_ title: String, _ describe: @escaping @Sendable () -> String) {
+    init(_ title: String, _ workers: Workers, _ describe: @escaping @Sendable () -> String) {
       self.title = title
+      queue = HandlerQueue(workers)
       self.describe = describe
     }
   }
@@ -53,18 +54,22 @@ final class ContextQueries: Sendable {
     return "\(text[..<end])… (\(text.utf8[..<end].count) of \(count) bytes)"
   }
 
+  private let workers: Workers
   private let queries = Mutex<[Query]>([])
   private let wake = WakeUp()
 
+  /// Texts that `workers` ask for.
+  init(_ workers: Workers) { self.workers = workers }
+
   /// Asks `describe` from now on. Returns what takes it away again.
   func add(_ title: String, _ describe: @escaping @Sendable () -> String) -> @Sendable () -> Void {
-    let query = Query(title, describe)
+    let query = Query(title, workers, describe)
+    workers.start()
     queries.withLock { $0.append(query) }
     // Whoever may take it away does not keep it.
     return { [weak self, weak query] in
       guard let query else { return }
       self?.queries.withLock { $0.removeAll { $0 === query } }
-      query.thread.stop()
     }
   }
 
@@ -81,7 +86,7 @@ final class ContextQueries: Sendable {
       }
       guard let number else { continue }
       open.append((query, number))
-      query.thread.put { [self] in
+      query.queue.put { [self] in
         let described = query.describe()
         working {
           let text = Self.kept(described)
@@ -112,6 +117,6 @@ final class ContextQueries: Sendable {
       defer { queries = [] }
       return queries
     }
-    for query in ended { query.thread.stop() }
+    withExtendedLifetime(ended) {}
   }
 }

@@ -443,18 +443,3 @@ final class SlotRegistry: Sendable {
     observer_slot_table().map { $0 + index }
   }
 }
-
-/// The words that the monitor and the rest of the watchdog share, alive as long as anybody refers to them.
-final class ControlBlock: @unchecked Sendable {
-  // SAFETY: every field behind the pointer is atomic; the memory is freed when the last reference goes.
-  let pointer: UnsafeMutablePointer<observer_control>
-  /// Whether a source has been registered with the monitor.
-  let hasSources = Atomic<Bool>(false)
-
-  init() {
-    pointer = .allocate(capacity: 1)
-    pointer.initialize(to: observer_control())
-  }
-
-  deinit { pointer.deallocate() }
-}

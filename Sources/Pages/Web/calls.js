@@ -3,8 +3,10 @@
 /** Maximum number of a node's children in its linked list. Further children are in the hash table. */
 const LISTED = 8;
 
-/** A hash table from pairs of numbers to numbers, with open addressing. A Map takes five times as long for millions
-   of pairs. */
+/**
+ * A hash table from pairs of numbers to numbers, with open addressing. A Map takes five times as long for millions
+ * of pairs.
+ */
 class Pairs {
   constructor() {
     this.size = 0;
@@ -270,8 +272,10 @@ function ordered(tree) {
   return { ...tree, total, depth, depthMax, children: (at) => list.subarray(starts[at], starts[at + 1]) };
 }
 
-/** Sorts `list` from `begin` to `end` by descending total. Most nodes have few children, for which insertion sort is
-   fastest. */
+/**
+ * Sorts `list` from `begin` to `end` by descending total. Most nodes have few children, for which insertion sort is
+ * fastest.
+ */
 function sortByTotal(list, begin, end, total) {
   if (end - begin > 24) {
     list.subarray(begin, end).sort((one, other) => total[other] - total[one] || one - other);
@@ -314,8 +318,10 @@ function functionTimes(profile, chosen) {
   return { self, total };
 }
 
-/** Returns an array of 0 and 1 with the functions whose name, module or file contains `text`; null if `text` is
-   empty. */
+/**
+ * Returns an array of 0 and 1 with the functions whose name, module or file contains `text`; null if `text` is
+ * empty.
+ */
 function foundFunctions(profile, text) {
   const wanted = text.trim().toLowerCase();
   if (wanted === "") return null;

@@ -26,8 +26,10 @@ function amount(value, unit) {
   return unit === "time" ? duration(value) : counted(Math.round(value), "thread");
 }
 
-/** Returns the location of `frame`, as in "Catalog.swift:24". Without a file, returns the module unless the
-   function's name contains it. */
+/**
+ * Returns the location of `frame`, as in "Catalog.swift:24". Without a file, returns the module unless the
+ * function's name contains it.
+ */
 function placeOf(profile, frame) {
   const { frames } = profile;
   if (frame < 0) return "";

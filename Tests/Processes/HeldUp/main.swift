@@ -17,7 +17,7 @@ import Synchronization
 //   held-up-process descriptors FILE        closes every descriptor, opens FILE under their numbers, and is stuck when its file system does
 //                                           not answer any more
 //   held-up-process page                    works above a page of its stack that does not come, while another loop is stuck, too
-//   held-up-process pages                   the same three times, so that all who take stacks are held up, and starts another watchdog
+//   held-up-process pages                   the same twice, so that all who take stacks are held up, and starts another watchdog
 //   held-up-process leave                   is stuck after the main thread has left
 //   held-up-process small                   computes on a thread with a signal stack that is too small
 //   held-up-process little                  computes with little stack left, on threads with and without work, and without a thread pointer
@@ -225,8 +225,8 @@ func stallAbovePages() throws {
   let first = try Watchdog(configuration)
   tell(first)
   let other = try first.watchLoop(named: "other")
-  markedLoops = try (0..<3).map { try first.watchLoop(named: "above \($0)") }
-  let end = startAbovePages(3)
+  markedLoops = try (0..<2).map { try first.watchLoop(named: "above \($0)") }
+  let end = startAbovePages(2)
   while first.status.limitations.first?.description.contains("every thread") != true { usleep(10_000) }
   for limitation in first.status.limitations { say("limitation=\(limitation)") }
   other.withTurn { _ = sleepForLong() }
@@ -240,7 +240,7 @@ func stallAbovePages() throws {
   let later = try second.watchLoop(named: "later")
   later.withTurn { _ = sleepForLong() }
   unanswered_pages_answer()
-  _ = write(end, "xxx", 3)
+  _ = write(end, "xx", 2)
   say("stopped=\(second.stop(patience: .seconds(60)))")
 }
 

@@ -38,7 +38,7 @@ let bounds: [(name: String, unit: String, bound: ClosedRange<Double>?)] = [
   ("compute.delay", "ms", 0...100), ("sleep.delay", "ms", 0...100), ("lock.delay", "ms", 0...100),
   ("processor", "% of a processor", 0...6), ("resident", "MiB", 0...100),
   ("handler.delay", "ms", 0...50), ("failures", "operations", 0...0), ("stall_files", "files", 0...16),
-  ("threads", "threads", 0...16), ("latency_ratio", "times", 0...1.1), ("latency", "ms", nil),
+  ("threads", "threads", 0...8), ("latency_ratio", "times", 0...1.1), ("latency", "ms", nil),
   ("operations", "operations", nil),
   ("compute.samples", "samples", nil), ("sleep.samples", "samples", nil), ("lock.samples", "samples", nil),
   ("taken", "samples", nil), ("dropped", "samples", nil), ("spared", "samples", nil),

@@ -1,4 +1,4 @@
-/* Waiting for a ring's completion: the one call of which it is known that it may return early (docs/observer.md). By
+/* Waiting for a ring's completion: the one call of which it is known that it may return early (docs/internals/capture.md). By
  * the bare calls (io_uring(7)). */
 #define _GNU_SOURCE
 #include "io_uring.h"

@@ -25,7 +25,7 @@ struct soak_counts {
 /* How many kinds of calls there are. Threads: any. */
 int soak_kinds(void);
 
-/* Whether the call of KIND, below soak_kinds(), is one that may return early for a sample (docs/observer.md). Threads:
+/* Whether the call of KIND, below soak_kinds(), is one that may return early for a sample (docs/internals/capture.md). Threads:
  * any. */
 bool soak_may_return_early(int kind);
 

@@ -1,0 +1,200 @@
+import CCulpritLinux
+import CCulpritObserver
+import Synchronization
+
+/// The threads that call the application's handlers: those of stalls, sections, activities, contexts and earlier runs.
+///
+/// A call waits until a thread is idle. When every thread has been in its call for ``patience``, another thread is started.
+/// So a handler that blocks delays other handlers once, by that time. A thread ends after ``idleTime`` without a call if
+/// another one is idle too.
+///
+/// No thread waits here to start others: ``supervise()`` is called by the reporter's thread, and by threads that wait for a
+/// handler to return.
+final class Workers: Sendable {
+  typealias Call = @Sendable () -> Void
+
+  /// The name of the threads.
+  static let threadName = "culprit-handler"
+  /// The limit of threads, for handlers that never return.
+  static let threadsMax = 64
+  /// The longest call that does not lead to another thread.
+  static let patience: UInt64 = 20_000_000
+  static let idleTime: UInt64 = 10_000_000_000
+
+  /// Calls in the order in which they were added.
+  private struct CallList {
+    private var calls: [Call] = []
+    private var next = 0
+
+    mutating func append(_ added: [Call]) { calls += added }
+
+    mutating func removeFirst() -> Call? {
+      guard next < calls.count else { return nil }
+      defer {
+        next += 1
+        if next == calls.count { (calls, next) = ([], 0) }
+      }
+      return calls[next]
+    }
+  }
+
+  private struct State {
+    /// One call of each queue that has calls.
+    var queues = CallList()
+    var sections = CallList()
+    /// Whether a section comes next: thousands of sections do not delay the handlers of stalls.
+    var isSectionNext = false
+    var threads = 0
+    /// The threads that wait for a call.
+    var idle = 0
+    /// The time at which a thread last took a call or stopped being idle.
+    var lastStep: UInt64 = 0
+    /// Whether the supervising thread calls ``Workers/supervise()`` again by itself.
+    var isSupervised = false
+    var isStopping = false
+
+    mutating func take() -> Call? {
+      defer { isSectionNext.toggle() }
+      return isSectionNext
+        ? sections.removeFirst() ?? queues.removeFirst() : queues.removeFirst() ?? sections.removeFirst()
+    }
+  }
+
+  private let control: ControlBlock
+  private let supervisor: WakeUp
+  private let state = Mutex(State())
+  private let findSections = Mutex<(@Sendable () -> [Call])?>(nil)
+
+  /// Threads that are woken by `control`'s monitor when work is late. None is started before ``start()``.
+  ///
+  /// - Parameters:
+  ///   - control: Has the word that the threads wait on.
+  ///   - supervisor: Wakes the thread that calls ``supervise()``.
+  init(_ control: ControlBlock = ControlBlock(), supervisor: WakeUp = WakeUp()) {
+    self.control = control
+    self.supervisor = supervisor
+  }
+
+  /// The number of threads.
+  var threads: Int { state.withLock { $0.threads } }
+
+  /// Starts a thread if there is none. Returns whether there is one, and calls are accepted.
+  ///
+  /// Called when a handler is installed, because no thread can be started in a stall that holds the address space's lock.
+  @discardableResult
+  func start() -> Bool {
+    let isRunning = state.withLock { state -> Bool? in
+      if state.isStopping { return false }
+      if state.threads > 0 { return true }
+      state.threads = 1
+      return nil
+    }
+    return isRunning ?? startThread()
+  }
+
+  /// Has `call` made by one of the threads.
+  func put(_ call: @escaping Call) {
+    state.withLock { $0.queues.append([call]) }
+    observer_control_tell_late(control.pointer)
+  }
+
+  /// Has the calls made that `find` returns, which each thread asks before it takes a call.
+  func setSections(_ find: @escaping @Sendable () -> [Call]) { findSections.withLock { $0 = find } }
+
+  /// Makes the threads end when all calls have been made.
+  func stop() {
+    state.withLock { $0.isStopping = true }
+    observer_control_tell_late(control.pointer)
+  }
+
+  /// Starts a thread if every thread has been in its call for ``patience``.
+  ///
+  /// - Parameter isSupervisor: Whether the supervisor calls, which is not woken again before the time that is returned.
+  /// - Returns: When to call again.
+  @discardableResult
+  func supervise(isSupervisor: Bool = true) -> UInt64 {
+    let now = clinux_clock_ns()
+    let (isDue, next) = state.withLock { state -> (Bool, UInt64) in
+      let isBusy = state.idle == 0 && (1..<Self.threadsMax).contains(state.threads)
+      if isSupervisor { state.isSupervised = isBusy }
+      guard isBusy else { return (false, .max) }
+      let due = state.lastStep &+ Self.patience
+      guard now >= due else { return (false, due) }
+      state.threads += 1
+      state.lastStep = now
+      return (true, now &+ Self.patience)
+    }
+    if isDue { startThread() }
+    return next
+  }
+
+  /// Starts a thread, which has been counted. Returns whether it runs.
+  @discardableResult
+  private func startThread() -> Bool {
+    do throws(PosixThreadError) {
+      try PosixThread(name: Self.threadName) { [self] in run() }.detach()
+      return true
+    } catch {
+      state.withLock { $0.threads -= 1 }
+      return false
+    }
+  }
+
+  private enum Step {
+    case call(Call, isSupervisorNeeded: Bool)
+    case wait(until: UInt64)
+    case end
+  }
+
+  private func run() {
+    while true {
+      let word = observer_control_late(control.pointer)
+      takeSections()
+      switch nextStep() {
+      case .call(let call, let isSupervisorNeeded):
+        if isSupervisorNeeded { supervisor.notify() }
+        call()
+      case .wait(let deadline):
+        resting { observer_control_wait_late(control.pointer, word, deadline) }
+        if hasEnded(isIdle: observer_control_late(control.pointer) == word && clinux_clock_ns() >= deadline) { return }
+      case .end: return
+      }
+    }
+  }
+
+  private func takeSections() {
+    guard let calls = findSections.withLock({ $0 })?(), !calls.isEmpty else { return }
+    state.withLock { $0.sections.append(calls) }
+    if calls.count > 1 { observer_control_tell_late(control.pointer) }
+  }
+
+  private func nextStep() -> Step {
+    let now = clinux_clock_ns()
+    return state.withLock { state in
+      if let call = state.take() {
+        state.lastStep = now
+        let isSupervisorNeeded = state.idle == 0 && !state.isSupervised
+        state.isSupervised = state.isSupervised || isSupervisorNeeded
+        return .call(call, isSupervisorNeeded: isSupervisorNeeded)
+      }
+      if state.isStopping {
+        state.threads -= 1
+        return .end
+      }
+      state.idle += 1
+      return .wait(until: state.idle > 1 ? now &+ Self.idleTime : .max)
+    }
+  }
+
+  /// Ends the idleness of the calling thread, and the thread itself if it was idle to the end and is not the only idle one.
+  private func hasEnded(isIdle: Bool) -> Bool {
+    let now = clinux_clock_ns()
+    return state.withLock { state in
+      state.idle -= 1
+      state.lastStep = now
+      guard isIdle, state.idle > 0 else { return false }
+      state.threads -= 1
+      return true
+    }
+  }
+}

@@ -1,0 +1,83 @@
+import CCulpritLinux
+import Foundation
+import SimulatedClock
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Culprit
+
+/// How many threads a watchdog has. README and docs/internals/architecture.md have the numbers.
+@Suite(.serialized, .usesSimulatedClock) struct ThreadCountTests {
+  private static let idle = [
+    "culprit-monitor", "culprit-record", "culprit-report", "culprit-sample", "culprit-sample",
+  ]
+
+  private final class Calls: Sendable {
+    private let number = Atomic<Int>(0)
+    var count: Int { number.load(ordering: .relaxed) }
+    func add() { number.add(1, ordering: .relaxed) }
+  }
+
+  /// The names of Culprit's threads, from A to Z.
+  private var threads: [String] {
+    let ids = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")) ?? []
+    let names = ids.compactMap { try? String(contentsOfFile: "/proc/self/task/\($0)/comm", encoding: .utf8) }
+    return names.map { $0.trimmingCharacters(in: .newlines) }.filter { $0.hasPrefix("culprit-") }.sorted()
+  }
+
+  @Test func idleWatchdogHasFive() throws {
+    let watchdog = try Watchdog(Watchdog.Configuration(threshold: .seconds(100)))
+    defer { watchdog.stopPatiently() }
+    clock.wait { threads == Self.idle }
+    #expect(threads == Self.idle)
+  }
+
+  @Test func directoryTakesTwoMore() throws {
+    try withDirectory { directory in
+      let watchdog = try Watchdog(Watchdog.Configuration(threshold: .seconds(100), directory: directory))
+      defer { watchdog.stopPatiently() }
+      let expected = (Self.idle + ["culprit-disk", "culprit-note"]).sorted()
+      clock.wait { threads == expected }
+      #expect(threads == expected)
+    }
+  }
+
+  /// Counted by the handlers themselves, while sections are late.
+  @Test func lateSectionsTakeOneMore() throws {
+    try withDirectory { directory in
+      let watchdog = try Watchdog(Watchdog.Configuration(threshold: .seconds(100), directory: directory))
+      let most = Mutex<[String]>([])
+      let (calls, begun, ended) = (Calls(), Calls(), Calls())
+      let count = { @Sendable in
+        let present = threads
+        most.withLock { if present.count > $0.count { $0 = present } }
+      }
+      watchdog.onStallBegan { _ in
+        count()
+        begun.add()
+      }
+      watchdog.onStall { _ in
+        count()
+        ended.add()
+      }
+      // Threads that a start needs have ended.
+      let expected = (Self.idle + ["culprit-disk", "culprit-handler", "culprit-note"]).sorted()
+      clock.wait { threads == expected }
+      let sections = (0..<500)
+        .map { number in
+          watchdog.beginSection("late \(number % 5)", threshold: .milliseconds(400)) { _ in
+            if number % 50 == 0 { count() }
+            calls.add()
+          }
+        }
+      clock.block(for: .milliseconds(900))
+      clock.wait { calls.count == 500 && begun.count > 0 }
+      for section in sections { section.end() }
+      clock.wait { ended.count > 0 }
+      watchdog.stopPatiently()
+      let found = most.withLock { $0 }
+      #expect(found == expected)
+    }
+  }
+}
