@@ -24,7 +24,7 @@ final class Core: Sendable {
   let box: BlackBoxWriter?
   let previousRuns: PreviousRuns?
   let samplers: SamplerPool
-  private let remoteModules: RemoteModules
+  private let moduleReader: ModuleReader
   private let monitorThread: PosixThread
   private let recorderThread: PosixThread
   private let reporterThread: PosixThread
@@ -131,14 +131,14 @@ final class Core: Sendable {
       reports: limits
     )
     let contexts = ContextQueries()
-    let remoteModules = RemoteModules()
+    let moduleReader = ModuleReader()
     let phaseNotes = PhaseNotes()
     let recorder = Recorder(
       rings: rings,
       process: process,
       box: box,
       problems: problems,
-      modules: { remoteModules.present() },
+      modules: { moduleReader.present() },
       keepsRecovered: configuration.storage.keepsRecoveredStalls,
       whileDebugged: configuration.sampling.whileDebugged,
       settings: settings,
@@ -167,8 +167,8 @@ final class Core: Sendable {
         _ = clinux_keep_root()
         recorder.run()
       }
-      try remoteModules.start()
-      box?.run.add(remoteModules.known)
+      try moduleReader.start()
+      box?.run.add(moduleReader.known)
       observer_last_stacks_start()
       try samplers.start(control, slots: table.pointer, stalls: table.stalls)
       Residency.keep(table.pointer, table.stalls)
@@ -210,7 +210,7 @@ final class Core: Sendable {
         live, control, recorder, reporter, policies
       )
       (self.activities, self.contexts, self.problems, self.box) = (activities, contexts, problems, box)
-      (self.previousRuns, self.samplers, self.remoteModules) = (previousRuns, samplers, remoteModules)
+      (self.previousRuns, self.samplers, self.moduleReader) = (previousRuns, samplers, moduleReader)
       self.sectionHandlers = sectionHandlers
       (self.monitorThread, self.recorderThread, self.reporterThread) = (monitorThread, recorderThread, reporterThread)
       pinger = Pinger()
@@ -223,7 +223,7 @@ final class Core: Sendable {
       // Those that were started end by themselves.
       policies.stop(until: 0)
       samplers.stop(until: 0)
-      remoteModules.stop()
+      moduleReader.stop()
       observer_control_stop(control.pointer)
       sectionHandlers.stop()
       recorder.stop()
@@ -313,7 +313,7 @@ final class Core: Sendable {
     _ = samplers.stop(until: early)
     recorder.stop()
     hasEnded = recorderThread.join(until: deadline) && hasEnded
-    remoteModules.stop()
+    moduleReader.stop()
     SlotRegistry.shared.deactivate()
     reporter.stop()
     hasEnded = reporterThread.join(until: deadline) && hasEnded
