@@ -282,7 +282,7 @@ func processes(_ folder: String) -> [Target] {
     // A service whose threads the kernel holds up.
     .executableTarget(
       name: "held-up-process",
-      dependencies: ["CCulpritLinux", "Culprit", "CulpritBlame", "CulpritStallRecord", "KernelWaits"],
+      dependencies: ["Culprit", "CulpritBlame", "CulpritStallRecord", "KernelWaits"],
       path: "\(folder)/HeldUp"
     ),
     // Stalls while locks are held.

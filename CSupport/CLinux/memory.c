@@ -186,26 +186,9 @@ static bool read_by_pipe(uint64_t address, void *destination, size_t length) {
   return false;
 }
 
-static clinux_memory_adviser *_Atomic adviser;
-
-void clinux_memory_set_adviser(clinux_memory_adviser *chosen) {
-  atomic_store_explicit(&adviser, chosen, memory_order_release);
-}
-
-static enum clinux_memory_advice advise(uint64_t address, size_t length, const uint8_t **copy) {
-  clinux_memory_adviser *asked = atomic_load_explicit(&adviser, memory_order_acquire);
-  return asked ? asked(address, length, copy) : CLINUX_MEMORY_READ;
-}
-
 bool clinux_memory_read(uint64_t address, void *destination, size_t length) {
   int saved_errno = errno;
   bool is_read = false;
-  const uint8_t *copy = NULL;
-  enum clinux_memory_advice advice = advise(address, length, &copy);
-  if (advice == CLINUX_MEMORY_COPIED)
-    memcpy(destination, copy, length);
-  if (advice != CLINUX_MEMORY_READ)
-    return advice == CLINUX_MEMORY_COPIED;
   int chosen = atomic_load_explicit(&way, memory_order_relaxed);
   if (chosen == CLINUX_MEMORY_BY_WINDOW) {
     long copied = copy_through_window(address, destination, length);
@@ -269,13 +252,6 @@ static size_t read_some_by_call(uint64_t address, void *destination, size_t leng
 }
 
 size_t clinux_memory_read_some(uint64_t address, void *destination, size_t length) {
-  const uint8_t *copy;
-  if (advise(address, length, &copy) == CLINUX_MEMORY_ABSENT)
-    return 0;
-  return clinux_memory_read_anyway(address, destination, length);
-}
-
-size_t clinux_memory_read_anyway(uint64_t address, void *destination, size_t length) {
   int saved_errno = errno;
   size_t copied = 0;
   int chosen = atomic_load_explicit(&way, memory_order_relaxed);

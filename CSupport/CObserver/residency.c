@@ -6,7 +6,6 @@
 #include "clinux_memory.h"
 #include "clinux_module.h"
 #include "clinux_process.h"
-#include "clinux_remote.h"
 #include "clinux_residency.h"
 #include "clinux_task.h"
 #include "clinux_wait.h"
@@ -88,7 +87,6 @@ bool observer_keep_own_code_resident(void) {
       OWN(observer_swift_task_note, 1 << 10),
       OWN(task_memory_layout, 1),
       OWN(observer_copy_own_stack, 1 << 10),
-      OWN(clinux_remote_count, 2 << 10),
       OWN(clinux_module_find, 1 << 10),
       OWN(clinux_write, 4 << 10),
       OWN(clinux_process_is_kernels, 1 << 10),

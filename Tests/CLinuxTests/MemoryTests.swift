@@ -65,7 +65,6 @@ import Testing
           let count = clinux_memory_read_some(start + UInt64(place), &bytes, 11 * page - place)
           #expect(count == end - place, "\(absent), \(place)")
           #expect(Array(bytes[..<count]) == expected(place, count))
-          #expect(clinux_memory_read_anyway(start + UInt64(place), &bytes, 11 * page - place) == end - place)
         }
         var byte: UInt8 = 0
         #expect(clinux_memory_read_some(start + UInt64(end), &byte, 1) == 0)
@@ -133,65 +132,6 @@ import Testing
     #expect(
       String(cString: executable).split(separator: "/").last == CommandLine.arguments[0].split(separator: "/").last
     )
-  }
-
-  /// Files that may not come: what was copied is read from the copy, what is in memory from there, the rest not at all.
-  @Test func whatMayNotComeIsReadFromItsCopy() throws {
-    try withPages(8) { start in
-      let size = UInt64(page)
-      let count = clinux_remote_count()
-      try #require(clinux_remote_add(start, start + 6 * size))
-      #expect(clinux_remote_count() == count + 1)
-      #expect(clinux_remote_copy(start + size, start + 3 * size) == 2 * page)
-      #expect(clinux_remote_copy(start + size, start + size) == 0)
-      let memory = try #require(UnsafeMutableRawPointer(bitPattern: UInt(start)))
-      // Changed since: what was copied stays.
-      memset(memory, 0xaa, 8 * page)
-      #expect(read(start + size, 2 * page) == expected(page, 2 * page))
-      #expect(
-        read(start + size + 5, 10) == expected(page + 5, 10)
-          && read(start + 3 * size - 1, 1) == expected(3 * page - 1, 1)
-      )
-      // Not in one copy: as it is now.
-      for (place, length) in [(size - 1, 2), (3 * size - 1, 2), (3 * size, 1), (0, 1), (6 * size, 8)] {
-        #expect(read(start + place, length) == [UInt8](repeating: 0xaa, count: length), "\(place)")
-      }
-      // A page that is not in memory is not waited for; outside of what was added it is.
-      madvise(memory + 4 * page, 4 * page, MADV_DONTNEED)
-      for (place, isRead) in [
-        (4 * size, false), (4 * size - 1, false), (5 * size + 7, false), (6 * size - 1, false), (6 * size, true),
-      ] {
-        #expect((read(start + place, 2) != nil) == isRead, "\(place)")
-      }
-      var byte: UInt8 = 1
-      #expect(clinux_memory_read_some(start + 4 * size, &byte, 1) == 0)
-      #expect(clinux_memory_read_anyway(start + 4 * size, &byte, 1) == 1 && byte == 0)
-      // Nor is what ends where one begins waited for, or what begins where one ends.
-      try #require(clinux_remote_add(start + 7 * size, start + 8 * size))
-      madvise(memory + 6 * page, 2 * page, MADV_DONTNEED)
-      #expect(read(start + 7 * size - 1, 2) == nil && read(start + 7 * size - 2, 2) == [0, 0])
-      clinux_remote_remove(start + 7 * size)
-      clinux_remote_remove(start + size)
-      #expect(clinux_remote_count() == count + 1)
-      clinux_remote_remove(start)
-      #expect(clinux_remote_count() == count)
-      #expect(read(start + size, 1) == [0xaa] && read(start + 5 * size, 1) == [0])
-      clinux_remote_remove(start)
-      #expect(clinux_remote_count() == count)
-    }
-  }
-
-  /// Places are used again: as many may come and go as like.
-  @Test func placesAreUsedAgain() throws {
-    try withPages(2) { start in
-      let count = clinux_remote_count()
-      for _ in 0..<5000 {
-        try #require(clinux_remote_add(start, start + UInt64(page)))
-        try #require(clinux_remote_copy(start, start + 64) == 64)
-        clinux_remote_remove(start)
-      }
-      #expect(clinux_remote_count() == count)
-    }
   }
 }
 

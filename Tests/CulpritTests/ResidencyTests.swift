@@ -53,9 +53,8 @@ import Testing
       "observer_ring_write", "observer_stall_set", "observer_work_follow", "observer_slot_read", "on_signal",
       "clinux_descriptor_is_ours", "clinux_descriptor_is_same", "identify_at", "clinux_write", "clinux_mask_of_thread",
       "clinux_memory_read_some", "copy_through_window", "clinux_task_starved_ns", "cprocess_datagram_send",
-      "observer_swift_task_note", "task_memory_layout", "observer_copy_own_stack", "observer_deep_room_or", "advise",
-      "judge", "clinux_process_is_kernels",
-      "clinux_module_find", "observer_machine_registers", "cprocess_abort_expire",
+      "observer_swift_task_note", "task_memory_layout", "observer_copy_own_stack", "observer_deep_room_or",
+      "clinux_process_is_kernels", "clinux_module_find", "observer_machine_registers", "cprocess_abort_expire",
     ]
     let c = try functions { names.contains(String($0)) }
     #expect(swift.count > 50)

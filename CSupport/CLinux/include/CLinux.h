@@ -15,7 +15,6 @@
  *   clinux_context.h      the calling thread's set of working memory
  *   clinux_memory.h       reading memory that might be unmapped
  *   clinux_module.h       finding the module of an address, without the loader's lock
- *   clinux_remote.h       modules on file systems that might not answer
  *   clinux_residency.h    locking essential memory
  *   clinux_task.h         all threads of the process
  *   clinux_thread_pointer.h  thread pointers and thread-local storage
@@ -38,7 +37,6 @@
 #include "clinux_memory.h"
 #include "clinux_module.h"
 #include "clinux_process.h"
-#include "clinux_remote.h"
 #include "clinux_residency.h"
 #include "clinux_scheduling.h"
 #include "clinux_task.h"

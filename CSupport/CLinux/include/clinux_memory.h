@@ -33,32 +33,14 @@ void clinux_memory_start_context(void);
  * by other code since. Async-signal-safe: yes. Threads: any. */
 enum clinux_memory_way clinux_memory_way(void);
 
-/* How to read memory that might never become available. */
-enum clinux_memory_advice {
-  CLINUX_MEMORY_READ = 0,   /* read it */
-  CLINUX_MEMORY_COPIED = 1, /* use the copy */
-  CLINUX_MEMORY_ABSENT = 2, /* do not access it */
-};
-
-/* Returns how to read LENGTH bytes at ADDRESS. With CLINUX_MEMORY_COPIED, sets *COPY to a copy of them. */
-typedef enum clinux_memory_advice clinux_memory_adviser(uint64_t address, size_t length, const uint8_t **copy);
-
-/* Sets the callback that is asked before each read that must not wait: for clinux_remote.h, which reads memory itself.
- * Async-signal-safe: yes. Threads: any. */
-void clinux_memory_set_adviser(clinux_memory_adviser *adviser);
-
-/* Copies LENGTH bytes at ADDRESS of this process to DESTINATION. Pages of files that might never become available
- * (clinux_remote.h) count as unreadable. Returns false, with DESTINATION undefined, if any byte cannot be read. Threads
- * of one context take turns. Async-signal-safe: yes. Threads: any; signal handlers only in CLINUX_HANDLERS_CONTEXT. */
+/* Copies LENGTH bytes at ADDRESS of this process to DESTINATION. Waits for pages that must be read from a file. Returns
+ * false, with DESTINATION undefined, if any byte cannot be read. Threads of one context take turns. Async-signal-safe:
+ * yes. Threads: any; signal handlers only in CLINUX_HANDLERS_CONTEXT. */
 CLINUX_NO_LOCKS bool clinux_memory_read(uint64_t address, void *destination, size_t length);
 
 /* Copies the readable part of the LENGTH bytes at ADDRESS, up to the first unreadable page. Returns the number of bytes
  * copied; 0 with CLINUX_MEMORY_BY_PIPE, because handlers of several threads can be here at once. Async-signal-safe:
  * yes. Threads: as clinux_memory_read. */
 CLINUX_NO_LOCKS size_t clinux_memory_read_some(uint64_t address, void *destination, size_t length);
-
-/* Copies the readable part of the LENGTH bytes at ADDRESS, as clinux_memory_read_some does, but waits for pages that
- * must be read. Async-signal-safe: yes. Threads: any that can block without harm. */
-size_t clinux_memory_read_anyway(uint64_t address, void *destination, size_t length);
 
 #endif

@@ -134,17 +134,17 @@ final class Core: Sendable {
       workers
     )
     let contexts = ContextQueries(workers)
-    let remoteModules = RemoteModules(reader: reporterWake)
-    remoteModules.start()
+    let moduleReader = ModuleReader(reader: reporterWake)
+    moduleReader.start()
     reporter.attend { workers.supervise() }
-    reporter.attend { remoteModules.attend() }
+    reporter.attend { moduleReader.attend() }
     let phaseNotes = PhaseNotes()
     let recorder = Recorder(
       rings: rings,
       process: process,
       box: box,
       problems: problems,
-      modules: { remoteModules.present() },
+      modules: { moduleReader.present() },
       keepsRecovered: configuration.storage.keepsRecoveredStalls,
       whileDebugged: configuration.sampling.whileDebugged,
       settings: settings,
@@ -173,7 +173,7 @@ final class Core: Sendable {
         _ = clinux_keep_root()
         recorder.run()
       }
-      box?.run.add(remoteModules.known)
+      box?.run.add(moduleReader.known)
       observer_last_stacks_start()
       try samplers.start(control, slots: table.pointer, stalls: table.stalls)
       Residency.keep(table.pointer, table.stalls)

@@ -37,7 +37,7 @@ struct ReportSettings: Sendable {
       process: process,
       search: DebugSearch(servers: servers),
       memoryMax: symbolMemory,
-      unread: RemoteModules.unread,
+      unread: RemoteMounts().reasons(for: recording.modules.map(\.path)),
       shared: files
     )
   }

@@ -35,7 +35,7 @@ extension Watchdog.LeakedActivity {
   private static func symbolizer() -> Symbolizer {
     var modules = ModuleList()
     modules.load()
-    return Symbolizer(modules: modules.all, unread: RemoteModules.unread)
+    return Symbolizer(modules: modules.all, unread: RemoteMounts().reasons(for: modules.all.map(\.path)))
   }
 }
 

@@ -1,4 +1,3 @@
-import CCulpritLinux
 import Culprit
 import CulpritBlame
 import CulpritStallRecord
@@ -150,7 +149,6 @@ func stallInPlugin(_ path: String) throws {
   let wait = unsafeBitCast(symbol, to: Wait.self)
   let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(300)))
   tell(watchdog)
-  while clinux_remote_count() == 0 { usleep(10_000) }
   // Its code is in memory from now on.
   wait(1)
   say("ready")

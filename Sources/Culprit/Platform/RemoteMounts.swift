@@ -1,0 +1,77 @@
+/// Mounts that a process (FUSE) or another machine (NFS) answers for. A read from such a file system can wait forever, and can
+/// then neither be interrupted nor killed.
+struct RemoteMounts {
+  private struct Mount {
+    /// The mount point, with a slash at its end.
+    var folder: String
+    var type: String
+  }
+
+  private let mounts: [Mount]
+  private let executable: String
+
+  /// The mounts of this process.
+  init() {
+    self.init(
+      mountinfo: ProcessMap.readAll("/proc/thread-self/mountinfo") ?? "",
+      executable: ProcessMap.executablePath()
+    )
+  }
+
+  /// The mounts in `mountinfo` (proc_pid_mountinfo(5)), of a process with the executable at the path `executable`.
+  init(mountinfo: String, executable: String) {
+    // "36 35 0:53 / /mnt rw,relatime shared:1 - fuse.sshfs host:/ rw"
+    mounts = mountinfo.split(separator: "\n").compactMap { line in
+      let fields = line.split(separator: " ")
+      guard fields.count > 6, let separator = fields.firstIndex(of: "-"), separator + 1 < fields.count else {
+        return nil
+      }
+      let folder = Self.path(fields[4])
+      return Mount(folder: folder == "/" ? folder : folder + "/", type: String(fields[separator + 1]))
+    }
+    self.executable = executable
+  }
+
+  /// The reasons not to open files of `paths` in process, by their paths. Files on the mount of the executable are opened:
+  /// without that mount the service does not run either.
+  func reasons(for paths: some Sequence<String>) -> [String: String] {
+    let own = mount(of: executable)
+    var reasons: [String: String] = [:]
+    for path in paths {
+      guard let index = mount(of: path), index != own, Self.isRemote(mounts[index].type) else { continue }
+      reasons[path] = "it is on a \(mounts[index].type) file system, which may not answer"
+    }
+    return reasons
+  }
+
+  /// The innermost mount that has `path`; the last one where several have the same mount point.
+  private func mount(of path: String) -> Int? {
+    mounts.indices.filter { path.hasPrefix(mounts[$0].folder) }
+      .max { (mounts[$0].folder.utf8.count, $0) < (mounts[$1].folder.utf8.count, $1) }
+  }
+
+  /// Spaces, tabs, line feeds and backslashes are octal numbers: "/mnt/two\040words".
+  private static func path(_ field: Substring) -> String {
+    var path: [UInt8] = []
+    var rest = field.utf8[...]
+    while let byte = rest.popFirst() {
+      if byte == UInt8(ascii: "\\"), let code = UInt8(Substring(rest.prefix(3)), radix: 8) {
+        path.append(code)
+        rest = rest.dropFirst(3)
+      } else {
+        path.append(byte)
+      }
+    }
+    return String(decoding: path, as: UTF8.self)
+  }
+
+  /// Whether a process or another machine answers for file systems of this type.
+  static func isRemote(_ type: String) -> Bool {
+    type.hasPrefix("fuse") || type.hasPrefix("nfs")
+      || [
+        "virtiofs", "cifs", "smb3", "smbfs", "9p", "ceph", "afs", "lustre", "gpfs", "ocfs2", "gfs2", "coda", "vboxsf",
+        "orangefs", "beegfs", "pvfs2", "prl_fs",
+      ]
+      .contains(type)
+  }
+}
