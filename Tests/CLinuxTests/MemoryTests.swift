@@ -3,7 +3,6 @@ import Glibc
 import TestWorkloads
 import Testing
 
-/// Reading memory that may not be there.
 @Suite(.serialized) struct MemoryTests {
   /// `count` pages with a byte of their own number in each place, of which `absent` is not mapped.
   private func withPages(_ count: Int, absent: Int? = nil, _ body: (UInt64) throws -> Void) throws {
@@ -181,7 +180,6 @@ import Testing
     }
   }
 
-  /// Places are used again: as many may come and go as like.
   @Test func placesAreUsedAgain() throws {
     try withPages(2) { start in
       let count = clinux_remote_count()

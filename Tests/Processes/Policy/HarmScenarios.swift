@@ -287,7 +287,6 @@ func readProfilingSignals() throws {
   watchdog.stop(patience: .seconds(10))
 }
 
-/// How many descriptors there are more when so many threads have marked something.
 func countThreadDescriptors() throws {
   let watchdog = try Watchdog(quick())
   let loop = try watchdog.watchLoop(named: "main")
