@@ -134,23 +134,30 @@ let tests: [Target] =
         "TestSupport", "TestWorkloads",
       ]
     ),
-    .testTarget(name: "StallRecordTests", dependencies: ["CulpritStallRecord"], exclude: ["Golden"]),
+    .testTarget(
+      name: "StallRecordTests",
+      dependencies: ["CulpritStallRecord", "SampleRecordings"],
+      exclude: ["Golden"]
+    ),
     // Another reader of ELF and DWARF, which tests compare ours with.
     .systemLibrary(name: "CCulpritElf", path: "CSupport/CElf", providers: [.apt(["libelf-dev", "libdw-dev"])]),
     .testTarget(
       name: "SymbolsTests",
       dependencies: ["CCulpritElf", "CulpritBlame", "CulpritStallRecord", "CulpritSymbols", "SplitMix", "TestSupport"],
-      exclude: ["Findings", "Names"]
+      exclude: ["Findings", "Generated", "Names"]
     ),
-    .testTarget(name: "BlameTests", dependencies: ["CulpritBlame", "CulpritStallRecord", "SplitMix"]),
+    .testTarget(
+      name: "BlameTests",
+      dependencies: ["CulpritBlame", "CulpritStallRecord", "SampleRecordings", "SplitMix"]
+    ),
     .testTarget(
       name: "ReportsTests",
-      dependencies: ["CulpritBlame", "CulpritReports", "CulpritStallRecord", "SplitMix"],
+      dependencies: ["CulpritBlame", "CulpritReports", "CulpritStallRecord", "SampleRecordings", "SplitMix"],
       exclude: ["Snapshots"]
     ),
     .testTarget(
       name: "CountingTests",
-      dependencies: ["CulpritCounting", "CulpritReports", "CulpritStallRecord", "SplitMix"]
+      dependencies: ["CulpritCounting", "CulpritReports", "CulpritStallRecord", "SampleRecordings", "SplitMix"]
     ),
     .testTarget(
       name: "ExportTests",
@@ -166,21 +173,20 @@ let tests: [Target] =
     ),
     .testTarget(
       name: "BlackBoxTests",
-      dependencies: ["CulpritBlackBox", "CulpritStallRecord", "FaultyDisks", "TestSupport"]
+      dependencies: ["CulpritBlackBox", "CulpritStallRecord", "FaultyDisks", "SampleRecordings", "TestSupport"]
     ),
     .testTarget(
       name: "CulpritTests",
       dependencies: [
         "CCulpritLinux", "CCulpritObserver", "CCulpritProcess", "Culprit", "CulpritBlackBox", "CulpritStallRecord",
-        "CulpritSymbols", "FaultyDisks", "SourceLoads", "SplitMix", "TestSupport", "TestWorkloads",
+        "CulpritSymbols", "FaultyDisks", "SampleRecordings", "SourceLoads", "SplitMix", "TestSupport", "TestWorkloads",
       ],
       exclude: ["Golden"]
     ),
     .testTarget(
       name: "JudgeTests",
       dependencies: [
-        "CCulpritUnwind", "Culprit", "CulpritBlackBox", "CulpritBlame", "CulpritReports", "CulpritStallRecord",
-        "Judges",
+        "CCulpritUnwind", "Culprit", "CulpritReports", "CulpritStallRecord", "Judges", "SampleRecordings",
         "StackComparison",
       ]
     ),
@@ -208,7 +214,7 @@ func support(_ folder: String) -> [Target] {
       dependencies: ["CCulpritObserver", "CSimulatedClock"],
       path: "\(folder)/SimulatedClock/swift"
     ),
-    // Stalls for exports.
+    // Stalls for exports, and builders of made-up stalls.
     .target(
       name: "SampleRecordings",
       dependencies: ["CulpritStallRecord"],
@@ -222,10 +228,7 @@ func support(_ folder: String) -> [Target] {
     // Decides whether reports and stacks are right: used by proofs, and tested with made-up reports.
     .target(
       name: "Judges",
-      dependencies: [
-        "Culprit", "CulpritBlackBox", "CulpritBlame", "CulpritOptions", "CulpritReports", "CulpritStallRecord",
-        "CulpritSymbols",
-      ],
+      dependencies: ["Culprit", "CulpritOptions"],
       path: "\(folder)/Judges"
     ),
     .target(name: "StackComparison", dependencies: ["CCulpritUnwind"], path: "\(folder)/StackComparison"),

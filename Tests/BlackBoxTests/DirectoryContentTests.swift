@@ -1,12 +1,12 @@
 import CulpritStallRecord
 import Foundation
+import SampleRecordings
 import Testing
 
 @testable import CulpritBlackBox
 
 /// What is in a directory, made up: runs that go on, are over, were replaced, and stalls of theirs and of others.
 @Suite struct DirectoryContentTests {
-  /// A directory, and what is put into it.
   private final class Directory {
     let path = NSTemporaryDirectory() + "culprit-content-\(UUID().uuidString)"
 
@@ -44,7 +44,6 @@ import Testing
     )
   }
 
-  /// The run of this process's parent, which goes on.
   private func parentRun(since seconds: UInt64) throws -> RunRecord {
     run(getppid(), since: seconds, start: try #require(ProcessIdentity.state(of: getppid())).start)
   }
@@ -55,23 +54,14 @@ import Testing
 
   private func stall(of record: RunRecord?, ended: Bool, lasting seconds: Int = 2) -> [UInt8] {
     let stall = Stall(
-      id: 1,
-      source: WatchedSource(kind: .loop, name: "main"),
-      thread: ObservedThread(id: 1, name: ""),
-      threshold: .seconds(1),
+      "main",
       began: time(0),
       samples: [Sample(age: .seconds(1), stack: nil, outcome: .noAnswer, cpuTime: nil)],
       duration: .seconds(seconds),
       hasEnded: ended
     )
     let process = record.map {
-      ObservedProcess(
-        id: $0.identity.process,
-        executable: $0.executable,
-        architecture: "x86_64",
-        observerVersion: "1",
-        watchedSince: $0.since
-      )
+      ObservedProcess($0.identity.process, $0.executable, since: $0.since)
     }
     return StallFileWriter.file(of: Recording(process: process, stalls: [stall]))
   }

@@ -8,7 +8,6 @@ import Testing
 /// What a disk that breaks in mid-stall costs: samples in the file, nothing else.
 @Suite(.ownThread, .enabled(if: FaultyDisk.obstacle == nil, "needs root, loop devices and mkfs.ext4"))
 struct DiskTests {
-  /// A service that is in mid-stall, and whose stall is on the disk.
   private struct StalledService {
     let process: ServiceProcess
     let disk: FaultyDisk
@@ -32,14 +31,12 @@ struct DiskTests {
       samplesBefore = atFirst.samples.count
     }
 
-    /// A service that has not begun.
     static func start(on disk: FaultyDisk) throws -> ServiceProcess {
       try ServiceProcess(besideThis: "blackbox-process", [disk.pathInside + "/stalls", "latency"], on: disk)
     }
 
     private var directory: String { disk.path + "/stalls" }
 
-    /// The stall `number` of `process` as its file has it.
     private static func saved(_ process: ServiceProcess, _ directory: String, _ number: Int) -> Stall? {
       let box = BlackBoxDirectory(path: directory)
       let name = (try? box.names(["-\(process.process)-\(number).stall"]))?.first
@@ -59,10 +56,8 @@ struct DiskTests {
       }
     }
 
-    /// The stall `number` as its file has it.
     func saved(_ number: Int = 1) -> Stall? { Self.saved(process, directory, number) }
 
-    /// Waits until the file has a stall that `isThere`.
     func wait(_ isThere: (Stall) -> Bool) throws { _ = try Self.wait(for: process, directory, isThere) }
 
     /// Makes turns of another loop for so long, while the stall goes on.
@@ -86,7 +81,6 @@ struct DiskTests {
       return String(try #require(process.fact("problems")).drop { $0 != " " }.dropFirst())
     }
 
-    /// Waits for a problem that contains `text`.
     func waitForProblem(_ text: String = "") throws {
       while true {
         let problems = try problems()
@@ -172,7 +166,6 @@ struct DiskTests {
     #expect(process.end() == -SIGSYS)
   }
 
-  /// What a disk did not take while it was stuck it gets when it is not any more.
   @Test func aDiskThatComesBackGetsEverything() throws {
     let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 300)
     let service = try StalledService(on: disk)
@@ -188,7 +181,6 @@ struct DiskTests {
     #expect(try tell(disk).fact("run") == "\(service.process.process) clean exit")
   }
 
-  /// A stop that may wait for long waits for what the disk takes late.
   @Test func aStopWaitsForTheDiskAsLongAsItMay() throws {
     let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 300)
     let service = try StalledService(on: disk)

@@ -1,5 +1,6 @@
 import CulpritStallRecord
 import Foundation
+import SampleRecordings
 import TestSupport
 import Testing
 
@@ -37,7 +38,6 @@ import Testing
 
   private func tell(_ directory: String) throws -> ChildProcess { try run("tell", directory) }
 
-  /// Whether a stall is on the disk, with all other threads and so many samples.
   private func hasStall(_ directory: String, samples: Int) -> Bool {
     let box = BlackBoxDirectory(path: directory)
     guard let stall = names(directory, ".stall").first.flatMap({ box.stall($0) })?.recording.stalls.first else {
@@ -77,7 +77,6 @@ import Testing
     return StallFileWriter.areNamesLookedUp([UInt8](bytes.suffix(StallFileWriter.namesLookedUpBytes)))
   }
 
-  /// A hang may be what the process does not survive: its file has names by then.
   @Test func aHangNamesItself() throws {
     try withDirectory { directory in
       let hang = ["CULPRIT_HANG_THRESHOLD": "300ms"]
@@ -173,27 +172,12 @@ import Testing
     }
   }
 
-  /// A file of `run`, a stall whose samples have stacks of their own.
   private func file(of run: RunRecord, samples count: UInt64, hasEnded: Bool) -> [UInt8] {
-    let process = ObservedProcess(
-      id: run.identity.process,
-      executable: run.executable,
-      architecture: "x86_64",
-      observerVersion: "1",
-      watchedSince: run.since
-    )
+    let process = ObservedProcess(run.identity.process, run.executable, since: run.since)
     let stacks = (0..<count).map { number in
       Stack(frames: (1...500).map { .returnAddress(RuntimeAddress($0 << 40 | number << 20)) }, end: .outermost)
     }
-    let stall = Stall(
-      id: 1,
-      source: WatchedSource(kind: .loop, name: "main"),
-      thread: ObservedThread(id: 1, name: ""),
-      threshold: .seconds(1),
-      began: run.since,
-      duration: .seconds(200),
-      hasEnded: hasEnded
-    )
+    let stall = Stall("main", began: run.since, duration: .seconds(200), hasEnded: hasEnded)
     let parts =
       [
         StallFileWriter.record(of: process), StallFileWriter.record(of: stall.thread),
@@ -451,7 +435,6 @@ import Testing
     }
   }
 
-  /// The program that a service becomes in its own process tells how the service ended, although the process goes on.
   @Test func aServiceThatBecomesAnotherProgramHasEnded() throws {
     for (scenario, verdict) in [("exec", RunVerdict.cleanExit), ("exec-stalled", .fatalHang)] {
       try withDirectory { directory in
@@ -556,7 +539,6 @@ import Testing
   }
 }
 
-/// A control group with a limit of memory.
 private final class MemoryGroup {
   private static let parent = "/sys/fs/cgroup/memory"
   private let path: String
@@ -577,7 +559,6 @@ private final class MemoryGroup {
   /// Removes it. Returns whether it is gone.
   func remove() -> Bool { rmdir(path) == 0 }
 
-  /// The arguments for a shell that becomes `program` in the group.
   func running(_ program: String, _ arguments: [String]) -> [String] {
     ["-c", "echo $$ > \(path)/cgroup.procs && exec \"$@\"", "sh", program] + arguments
   }

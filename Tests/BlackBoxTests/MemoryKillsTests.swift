@@ -136,7 +136,6 @@ import Testing
     #expect(tree.counts(version: 1).map(\.count) == [21])
   }
 
-  /// A process in a group without the memory controller belongs to the one above, and is counted there.
   @Test func aGroupWithoutTheControllerCountsInTheOneAbove() throws {
     let tree = try Tree()
     try tree.events("shop.slice", 9)

@@ -26,7 +26,6 @@ import Testing
     return RunVerdict(of: record, hasOpenStall: open, boot: boot, memoryKills: kills, wasReplaced: wasReplaced)
   }
 
-  /// `lines` with their checksums.
   private func checked(_ lines: String) -> String {
     lines.split(separator: "\n").map { run.checked(String($0)) }.joined()
   }
@@ -214,7 +213,6 @@ import Testing
     )
   }
 
-  /// Lines that are not of the documented form are passed over.
   @Test func strangeGroupsAndMountsArePassedOver() {
     let mounts = "short - cgroup2\n35 31 0:32 / /g rw - cgroup2\n36 31 0:32 / /good rw - cgroup2 none rw"
     #expect(ControlGroups.directories(of: "memory", groups: "0:/a\n0:x:/b\n1::/c\n", mounts: mounts) == [])

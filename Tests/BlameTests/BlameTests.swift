@@ -4,7 +4,6 @@ import Testing
 
 @testable import CulpritBlame
 
-/// So many times the same stack.
 private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeating: stack, count: count) }
 
 @Suite struct BlameTests {
@@ -126,7 +125,6 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(made.blame(stall).culpritName == "A")
   }
 
-  /// A framework that does nothing but call the service leads to it.
   @Test func aFrameworkThatOnlyCallsBackLeadsOn() {
     var made = Synthetic()
     let stall = made.stall(
@@ -291,7 +289,6 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(name == "div" || name == "closure")
   }
 
-  /// What a function does itself, beside calling the culprit, is told too.
   @Test func whoCalledTheCulpritIsToldForItsOwnTime() {
     var made = Synthetic()
     let upload = times(6, ["main", "upload", "log"]) + times(8, ["main", "upload", "c.find"])
@@ -302,7 +299,6 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(abs((blame.contenders.first?.share.fraction ?? 0) - 0.4) < 0.001)
   }
 
-  /// Who is called back by a library for the culprit is told.
   @Test func callbacksAreToldBesideWhoCalledTheLibrary() {
     var made = Synthetic()
     let kinds = [["c.sort", "compare"], ["c.sort"], ["c.sort", "compare"]]
@@ -334,7 +330,6 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(culprit(true) == "now")
   }
 
-  /// Unless somebody says otherwise, exactly half is enough.
   @Test func exactlyHalfOfAStallIsEnough() {
     #expect(Suspects(halves, total: .seconds(2)).culprit()?.function.name == "now")
   }

@@ -1,4 +1,5 @@
 import CulpritStallRecord
+import SampleRecordings
 import SplitMix
 import Testing
 
@@ -99,7 +100,6 @@ import Testing
     #expect(blame.tree.first?.repetitions == 1)
   }
 
-  /// The first eight contenders are worked out, and all are counted.
   @Test func contendersAreCounted() {
     var made = Synthetic()
     let stall = made.stall((0..<10).map { ["main", "F\($0)"] })
@@ -126,11 +126,7 @@ import Testing
 
   private func stall(_ stacks: [Int], activities: [ThreadActivity]) -> Stall {
     Stall(
-      id: 1,
-      source: WatchedSource(kind: .loop, name: "test"),
-      thread: ObservedThread(id: 1, name: ""),
-      threshold: .seconds(1),
-      began: WallTime(nanosecondsSince1970: 0),
+      "test",
       samples: zip(stacks, activities).enumerated()
         .map { number, sample in
           Sample(

@@ -77,7 +77,6 @@ import Testing
     #expect(causes(stall).map(\.kind) == [.interProcess])
   }
 
-  /// Of what is not known it is told why: each part has its own reason.
   @Test mutating func whyNothingIsKnownIsTold() {
     func subjects(_ functions: [String], _ activity: ThreadActivity) -> [Cause.Subject] {
       let stall = stall(functions, activity)
@@ -223,7 +222,6 @@ import Testing
     #expect(causes(stall).map(\.kind) == [kind] && causes(stall).first?.isLikely == (kind == .memory))
   }
 
-  /// Where the kernel does not say what the thread did, its clock does.
   @Test mutating func clocksTellWhereTheKernelDoesNot() {
     let stall = stall(["c.start", "handle", "c.sem_wait"], .unknown) { place, sample in
       sample.cpuTime = sample.age * 0.4

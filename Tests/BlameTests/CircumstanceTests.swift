@@ -1,4 +1,5 @@
 import CulpritStallRecord
+import SampleRecordings
 import Testing
 
 @testable import CulpritBlame
@@ -24,11 +25,8 @@ import Testing
 
   private func stall(_ kind: SourceKind, _ samples: [(progress: UInt32, label: String)]) -> Stall {
     Stall(
-      id: 1,
-      source: WatchedSource(kind: kind, name: "test"),
-      thread: ObservedThread(id: 1, name: ""),
-      threshold: .seconds(1),
-      began: WallTime(nanosecondsSince1970: 0),
+      "test",
+      kind: kind,
       samples: samples.enumerated()
         .map { index, sample in
           Sample(

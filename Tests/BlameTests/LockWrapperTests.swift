@@ -42,7 +42,6 @@ import Testing
     #expect(culprit(two) == "Queue.wait()")
   }
 
-  /// The body of `withLock` is the culprit while it runs.
   @Test func bodyOfWithLockIsBlamed() {
     let body = Array(repeating: ["c.start", "handle", "Lock.withLock(_:)", "rebuild", "c.read"], count: 30)
     #expect(culprit(body + times(["c.start", "handle", "Lock.withLock(_:)", "c.pthread_mutex_lock"])) == "rebuild")

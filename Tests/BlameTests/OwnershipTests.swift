@@ -62,7 +62,6 @@ import Testing
     #expect(owner("/.build/checkouts/swift-nio/Sources/NIOCore/EventLoop.swift") == .dependency)
   }
 
-  /// Code that comes from no line is where its unit is.
   @Test func theUnitTellsWhereThereIsNoLine() {
     #expect(CodeOwner.owner(of: frame(unit: "/src/shop/.build/checkouts/swift-nio/Sources/A.swift")) == .dependency)
     #expect(CodeOwner.owner(of: frame(at: "<compiler-generated>", unit: "/src/shop/Sources/Shop/A.swift")) == .own)
@@ -141,7 +140,6 @@ import Testing
     #expect(CodeOwner.owner(of: frame(name, at: file, unit: file)) == owner)
   }
 
-  /// The module of the unit tells more than what its directory is called.
   @Test func theUnitsModuleTellsWhoseGlueIs() {
     func owner(_ module: String, unitOf own: String) -> CodeOwner {
       let unit = CompilationUnit(directory: "/src/shop", file: "/src/shop/Sources/Server/main.swift", swiftModule: own)

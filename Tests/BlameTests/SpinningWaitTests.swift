@@ -54,7 +54,6 @@ import Testing
     #expect(chain.links[0].stack.contains { $0.function == "loadTax" })
   }
 
-  /// The thread that was there first sleeps, and the other one is refused.
   @Test mutating func reportsRingWhoseOtherThreadIsRefused() throws {
     var stall = stall(first)
     let seen = self.stall(second)
@@ -83,7 +82,6 @@ import Testing
     #expect(blame(stall(Array(itself.prefix(4)) + ["c.syscall"])).waitChains.isEmpty)
   }
 
-  /// A deadlock has not ended, and is in two samples at least.
   @Test mutating func ringsThatEndAreNoDeadlocks() {
     #expect(blame(stall(itself, hasEnded: true)).waitChains.first?.isDeadlock == false)
     var once = stall(itself)

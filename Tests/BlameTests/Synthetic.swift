@@ -1,4 +1,5 @@
 import CulpritStallRecord
+import SampleRecordings
 
 @testable import CulpritBlame
 
@@ -44,11 +45,8 @@ struct Synthetic {
       )
     }
     return Stall(
-      id: 1,
-      source: WatchedSource(kind: .loop, name: "test"),
-      thread: ObservedThread(id: 1, name: "main"),
-      threshold: .seconds(1),
-      began: WallTime(nanosecondsSince1970: 0),
+      "test",
+      thread: (1, "main"),
       samples: samples,
       duration: duration ?? interval * timeline.count,
       hasEnded: true
@@ -62,7 +60,6 @@ struct Synthetic {
     ]
   }
 
-  /// Has stack number `number` end before its outermost function.
   mutating func cut(_ number: Int) { stacks[number].end = .noUnwindInformation }
 
   func resolve(_ frame: StackFrame) -> [ResolvedFrame] {

@@ -1,11 +1,10 @@
 import CulpritStallRecord
+import SampleRecordings
 import Testing
 
 @testable import CulpritBlame
 
-/// What is read from stacks of tasks.
 @Suite struct TaskStackTests {
-  /// A frame of this kind, whose address is also what it is called by.
   private func frame(_ address: UInt64, _ kind: FrameKind) -> StackFrame { StackFrame(RuntimeAddress(address), kind) }
 
   private func stack(_ frames: [(UInt64, FrameKind)], end: StackEnd = .outermost) -> Stack {
@@ -80,7 +79,6 @@ import Testing
     #expect(frames.map(\.address.value) == [2, 5] && unknown == 1)
   }
 
-  /// A thread without a task has the stack that was found.
   @Test(arguments: [(StackEnd.outermost, TaskStack.Kind.thread), (.copyLimit, .unknown)])
   func aThreadsStackIsItsOwn(end: StackEnd, kind: TaskStack.Kind) {
     let found = TaskStack(stack(inner + outer, end: end))
@@ -94,13 +92,7 @@ import Testing
       stack(inner + [(2, .asyncCaller), (9, .taskStart)] + outer), stack(outer), stack(outer, end: .copyLimit),
     ]
     func observations(_ kind: SourceKind) -> Observations {
-      var stall = Stall(
-        id: 1,
-        source: WatchedSource(kind: kind, name: "pool thread 1"),
-        thread: ObservedThread(id: 7, name: "worker"),
-        threshold: .seconds(1),
-        began: WallTime(nanosecondsSince1970: 0)
-      )
+      var stall = Stall("pool thread 1", kind: kind, thread: (7, "worker"))
       stall.duration = .seconds(4)
       stall.samples = [0, 0, 1, 2].enumerated().map { place, stack in
         Sample(age: .seconds(place), stack: stack, outcome: .captured, cpuTime: nil)

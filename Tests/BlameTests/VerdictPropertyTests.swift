@@ -138,7 +138,6 @@ private struct CallingProgram {
     }
   }
 
-  /// What is cut off a few stacks takes nothing from who spent the time.
   @Test func cutStacksTakeNothingAway() {
     var made = Synthetic()
     let whole = (0..<100)

@@ -48,7 +48,6 @@ import Testing
     #expect(synthetic.blame(stall).culpritName == "handle")
   }
 
-  /// Each lock leads to the thread that holds it, and from there on to what that one waits for.
   @Test mutating func whoWaitsItselfLeadsOn() throws {
     let stall = stall(
       waitingFor: mutex(100, 2),
@@ -118,7 +117,6 @@ import Testing
     #expect(chain.links.map(\.holder.id) == [2] && chain.links[0].culprit == nil && !chain.isCycle)
   }
 
-  /// A task may let go on another thread of what it has locked on this one.
   @Test mutating func whatTasksHaveLockedIsNotStuckForSure() throws {
     var stall = stall(waitingFor: mutex(100, 1), [], cpu: still)
     for place in synthetic.stacks.indices {
@@ -140,7 +138,6 @@ import Testing
     #expect(chains.count == 1 && chains[0].share.fraction > 0.99 && chains[0].sampleCount == 10)
   }
 
-  /// A thread that has handed the work over to the one that waits is not that one.
   @Test mutating func workThatChangesThreadsWaitsWhereItIs() throws {
     // Declared on thread 1, it waits on thread 5 for what thread 1 holds.
     var stall = stall(

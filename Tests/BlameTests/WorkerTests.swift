@@ -1,4 +1,5 @@
 import CulpritStallRecord
+import SampleRecordings
 import SplitMix
 import Testing
 
@@ -12,11 +13,10 @@ import Testing
   /// A stall of 1 s of a pool whose threads did `work`, each with an id from 101 on.
   private func blame(_ work: [Work], from first: [Int] = [], to last: [Int] = []) -> Blame {
     var stall = Stall(
-      id: 1,
-      source: WatchedSource(kind: .pool, name: "Swift concurrency"),
-      thread: ObservedThread(id: 0, name: ""),
+      "Swift concurrency",
+      kind: .pool,
+      thread: (0, ""),
       threshold: .milliseconds(800),
-      began: WallTime(nanosecondsSince1970: 0),
       duration: .milliseconds(1000),
       hasEnded: true
     )
@@ -72,7 +72,6 @@ import Testing
     #expect(blame([[(1, 0)], [(2, 0)]]).verdict == .noSingleCulprit)
   }
 
-  /// Who came in the midst, or left, stands for the time in which it was there.
   @Test func aThreadStandsForTheTimeInWhichItWasThere() {
     let blame = blame([[(1, 0)], [(2, 0)]], from: [0, 500], to: [1000, 1000])
     #expect(blame.culprit?.frame.function == "f1" && percent(blame.culprit) == 67)
@@ -94,13 +93,7 @@ import Testing
 
   /// Of a stall that one thread worked on there are no workers.
   @Test func oneThreadIsNoneOfSeveral() {
-    var stall = Stall(
-      id: 1,
-      source: WatchedSource(kind: .loop, name: "main"),
-      thread: ObservedThread(id: 1, name: ""),
-      threshold: .seconds(1),
-      began: WallTime(nanosecondsSince1970: 0)
-    )
+    var stall = Stall("main")
     stall.samples = [Sample(age: .seconds(1), stack: 0, outcome: .captured, cpuTime: nil)]
     let stack = Stack(frames: [.programCounter(RuntimeAddress(1))], end: .outermost)
     #expect(Blame(stall: stall, stacks: [stack], resolve: { _ in [] }).workers == [])

@@ -74,7 +74,6 @@ import Testing
   }
 }
 
-/// Regular files, and what is none.
 @Suite struct RegularFileTests {
   @Test func onlyRegularFilesAreOpened() throws {
     var name = Array((NSTemporaryDirectory() + "culprit-test-XXXXXX").utf8CString)
@@ -101,7 +100,6 @@ import Testing
     #expect(clinux_open_regular("\(directory)/loop") == -ELOOP)
   }
 
-  /// What is no file leaves nothing open.
   @Test func nothingStaysOpen() throws {
     var name = Array((NSTemporaryDirectory() + "culprit-test-XXXXXX").utf8CString)
     let directory = try #require(mkdtemp(&name).map { String(cString: $0) })

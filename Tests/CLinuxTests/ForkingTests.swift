@@ -123,7 +123,6 @@ import Testing
     #expect(clinux_wakeup_seen(steps.pointer) == 50_000)
   }
 
-  /// A thread that takes part may fork itself; its child takes part anew.
   @Test func whoTakesPartMayFork() {
     let outcome = Outcome()
     RunningThread {

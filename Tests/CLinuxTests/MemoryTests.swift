@@ -3,7 +3,6 @@ import Glibc
 import TestWorkloads
 import Testing
 
-/// Reading memory that may not be there.
 @Suite(.serialized) struct MemoryTests {
   /// `count` pages with a byte of their own number in each place, of which `absent` is not mapped.
   private func withPages(_ count: Int, absent: Int? = nil, _ body: (UInt64) throws -> Void) throws {

@@ -2,7 +2,6 @@ import CCulpritLinux
 import Foundation
 import Glibc
 
-/// The size of a page.
 let page = 4096
 
 /// A thread that runs `body`. The caller joins it.

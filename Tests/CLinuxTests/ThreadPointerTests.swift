@@ -22,7 +22,6 @@ import Testing
     return Dictionary(found.prefix(count).map { ($0.tid, $0.pointer) }) { first, _ in first }
   }
 
-  /// What `count` threads say of themselves, which stay until `body` is over.
   private func withThreads(_ count: Int, _ body: ([Int32: UInt64]) throws -> Void) rethrows {
     let own = UnsafeMutablePointer<clinux_thread_pointer>.allocate(capacity: count)
     let wakeup = Shared(clinux_wakeup())

@@ -3,7 +3,6 @@ import Glibc
 import Synchronization
 import Testing
 
-/// Whether the kernel counts writes here at all.
 private let countsWrites: Bool = {
   let word = Shared(UInt64(0))
   var watchpoint = clinux_watchpoint()
@@ -23,7 +22,6 @@ private final class Writer: Sendable {
 
   private let state = Mutex(State())
 
-  /// Has `body` use one, which writes to `word`.
   static func with(_ word: Shared<UInt64>, _ body: (Writer) -> Void) {
     let writer = Writer()
     let thread = RunningThread { writer.run(word) }

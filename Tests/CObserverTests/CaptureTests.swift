@@ -20,7 +20,6 @@ struct NamedStack {
   func contains(_ name: String) -> Bool { names.contains(name) }
 }
 
-/// What a capture came to.
 enum Captured {
   case stack(NamedStack, copy: stack_copy)
   case failed(observer_capture_status)

@@ -60,7 +60,6 @@ import Testing
     ]
   #endif
 
-  /// Which argument of which call is a descriptor.
   @Test func callsAreOnTheirDescriptor() {
     func number(_ name: String, _ arguments: [UInt64]) -> Int32 {
       let call = Self.calls[name] ?? -1

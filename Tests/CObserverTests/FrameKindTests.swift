@@ -325,7 +325,6 @@ import Testing
     #expect(complete >= 20)
   }
 
-  /// A library that `dlclose` has unmapped while a thread is in it.
   @Test(.ownThread) func aLibraryThatIsGone() throws {
     let directory = try temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: directory) }

@@ -33,7 +33,6 @@ import Testing
     #expect(read(slot: 5, item: 101) == nil && read(slot: 5 + UInt32(OBSERVER_LAST_STALLS), item: 100) == nil)
   }
 
-  /// A stall that goes on keeps its place from one in a slot that has the same place.
   @Test func stallsThatGoOnKeepTheirPlaces() throws {
     observer_last_stacks_start()
     let table = try #require(observer_stall_table())

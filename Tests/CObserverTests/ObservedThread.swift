@@ -21,15 +21,12 @@ struct Sighting {
   var threadStatus = observer_thread_status()
   /// The addresses in the stack, innermost first, and what they are.
   var frames: [unwind_frame] = []
-  /// Where the stack ended.
   var end = UNWIND_END_NOT_CAPTURED
   /// The functions' raw names; "?" where there is none.
   var names: [String] = []
   /// The number of the first frame that is an earlier stack's; 0 when none is.
   var joinedFrom = 0
-  /// How many frames were left out.
   var leftOut = 0
-  /// What the copy of the stack was.
   var copy = stack_copy()
 
   /// Whether the functions `expected` are on the stack in this order, innermost first.
@@ -51,7 +48,6 @@ nonisolated(unsafe) let ownFiles = SharedFiles()
 
 /// A thread that has marked a slot and runs a workload.
 struct ObservedThread {
-  /// The slot.
   let slot: UnsafeMutablePointer<observer_slot>
   private let symbols = Symbols()
   private let room = Room()
@@ -66,7 +62,6 @@ struct ObservedThread {
     return other
   }
 
-  /// The raw name of the function around `address`.
   func name(ofCodeAt address: UInt64) -> String {
     symbols.name(unwind_frame(address: address, kind: UNWIND_PROGRAM_COUNTER.rawValue, offset: UNWIND_NO_OFFSET))
   }

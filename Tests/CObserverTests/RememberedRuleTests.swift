@@ -104,7 +104,6 @@ import Testing
   }
 }
 
-/// What the blocked workload, which captures nothing, is blocked in.
 nonisolated(unsafe) private var blockedIn = WORKLOAD_READ
 
 /// An unwinder for this process that a test has to itself.

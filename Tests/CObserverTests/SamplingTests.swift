@@ -66,7 +66,6 @@ import Testing
     }
   }
 
-  /// Lost samples are counted for the work item that they are of; the next one of the slot begins at nothing.
   @Test func lostSamplesAreCountedByWorkItem() throws {
     try withSampling { sampling in
       for count: UInt64 in 1...3 {
@@ -230,7 +229,6 @@ import Testing
     #expect(observer_ring_has_room(ring, 6) && !observer_ring_has_room(ring, 8))
   }
 
-  /// A ring takes events until it is full to the last byte.
   @Test func aRingIsUsedToItsLastByte() throws {
     let ring = try #require(observer_ring_create(64 << 10))
     defer { observer_ring_destroy(ring) }

@@ -20,7 +20,6 @@ private func label(_ slot: UnsafeMutablePointer<observer_slot>) -> String {
 
 private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
 
-/// What a slot says of its owner, and what one owner leaves to the next.
 @Suite struct SlotOwnerTests {
   init() throws { try #require(canReadMemory) }
 

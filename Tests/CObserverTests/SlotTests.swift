@@ -354,7 +354,6 @@ func withSlot<Result>(
     #expect(observer_ring_create((64 << 10) + 8) == nil)
   }
 
-  /// One thread writes while another reads, as in a watchdog.
   @Test func writerAndReaderMayBeDifferentThreads() throws {
     let ring = try #require(observer_ring_create(64 << 10))
     defer { observer_ring_destroy(ring) }

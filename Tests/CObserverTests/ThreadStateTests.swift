@@ -110,7 +110,6 @@ import Testing
     }
   }
 
-  /// Reading from outside takes no signal.
   @Test func aThreadThatBlocksTheSignalIsReadWhileItWaits() throws {
     try observing(slot: 3022, { workload_wait_deaf($0) }) { thread in
       for _ in 0..<20 {
@@ -209,7 +208,6 @@ import Testing
   }
 }
 
-/// Collects reports.
 final class Reported: @unchecked Sendable {
   // SAFETY: the list is used under the lock only.
   private let lock = NSLock()

@@ -6,7 +6,6 @@ import Testing
 
 /// Datagrams, as systemd gets them.
 @Suite struct DatagramTests {
-  /// A socket that receives at `name`, a path or `@` and an abstract name.
   private func receiver(_ name: String) throws -> Int32 {
     let descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0)
     var address = sockaddr_un()
@@ -80,7 +79,6 @@ import Testing
     }
   }
 
-  /// A receiver that does not read is not waited for.
   @Test func aFullReceiverIsNotWaitedFor() throws {
     let name = "@c-full-\(getpid())"
     let descriptor = try receiver(name)

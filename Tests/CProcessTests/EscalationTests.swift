@@ -180,7 +180,6 @@ import Testing
   }
 }
 
-/// Processor time.
 @Suite struct ProcessorTimeTests {
   /// User and system time of every process, by this machine's /proc/stat; in nanoseconds.
   private func machine() throws -> (user: UInt64, system: UInt64) {

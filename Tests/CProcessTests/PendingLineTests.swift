@@ -1,7 +1,6 @@
 import CCulpritProcess
 import Testing
 
-/// The lines of pending reports.
 @Suite(.serialized) struct PendingLineTests {
   init() { cprocess_pending_start() }
 

@@ -156,7 +156,6 @@ final class FixtureUnwinder {
     memory.pointee = Memory(pieces: copied(pieces), bytes: copied(bytes), modules: copied(stack.modules))
   }
 
-  /// The work item that stacks are of.
   static let item = unwind_work_item(slot: 1, generation: 1, began_ns: 1, tid: 1)
 
   /// Unwinds `stack`; with `joins`, keeps it or joins it with what was kept of `item`. What was learnt about code is

@@ -20,7 +20,6 @@ import Testing
     var expected: [String]
   }
 
-  /// The code that the assembler makes of `lines`.
   private func assembled(_ lines: [String], for target: String) throws -> [UInt8] {
     try withTemporaryDirectory { directory in
       let source = ".text\n.globl _start\n_start:\n" + lines.joined(separator: "\n") + "\n"

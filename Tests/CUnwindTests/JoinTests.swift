@@ -144,7 +144,6 @@ import Testing
     }
   }
 
-  /// Neither is what lies inside of a frame that is gone.
   @Test(arguments: pairs.indices) func aFrameThatIsGoneIsNotJoined(index: Int) throws {
     let pair = Self.pairs[index]
     let places = try FixtureUnwinder(pair.first.architecture).unwind(pair.first).places

@@ -35,11 +35,9 @@ enum MadeUpInstruction {
   case address(MadeUpRegister, of: String)
   /// A call; an exception goes on at `pad`.
   case call(String, pad: String? = nil)
-  /// A call through a word of the program.
   case callWord(String)
   case callRegister(MadeUpRegister)
   case jump(String)
-  /// A jump through a word of the program.
   case jumpWord(String)
   /// jmp *%rax, to one of these.
   case jumpByTable([String])
@@ -133,7 +131,6 @@ struct MadeUpProgram {
     )
   }
 
-  /// The instruction at `address`, and where the next one is.
   fileprivate func instruction(at address: UInt64) -> (instruction: MadeUpInstruction, next: UInt64)? {
     guard let index = indices[address], index < instructions.count else { return nil }
     let (_, instruction) = instructions[index]
@@ -150,7 +147,6 @@ struct MadeUpProgram {
     return result
   }
 
-  /// The word at `address` that is in no stack.
   fileprivate func word(at address: UInt64) -> UInt64? {
     words.first { self[$0.name] == address }.map { self[$0.value] }
   }
@@ -356,7 +352,6 @@ struct MadeUpThread {
 
   struct Call {
     var returnAddress: UInt64
-    /// The registers when it returns.
     var registers: [UInt64]
     var pad: String?
   }
@@ -455,7 +450,6 @@ struct MadeUpThread {
       + calls.reversed().map { .init(address: $0.returnAddress, isReturnAddress: true) }
   }
 
-  /// The stack as it is now, with all registers; those that are not `known` are left out.
   func recorded(known: Set<MadeUpRegister> = Set(MadeUpRegister.allCases)) -> RecordedStack {
     var result = RecordedStack(kind: "made up", architecture: "x86_64")
     result.registers[16] = pc

@@ -138,7 +138,6 @@ struct RecordedStack: Sendable, CustomTestStringConvertible {
     address >= stackStart && address - stackStart < UInt64(bytes.count) ? bytes[Int(address - stackStart)] : nil
   }
 
-  /// Every recorded stack of `architecture`.
   static func all(_ architecture: String) throws -> [RecordedStack] {
     try FileManager.default.contentsOfDirectory(atPath: directory.appendingPathComponent(architecture).path)
       .filter { $0.hasSuffix(".stack") }.sorted()

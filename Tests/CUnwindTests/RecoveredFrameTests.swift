@@ -7,7 +7,6 @@ struct RecoveredFrameTests {
   /// A stub for a system call, in which a thread is blocked at "back".
   private static let stub: [MadeUpInstruction] = [.bytes([0x0f, 0x05]), .label("back"), .exit]
 
-  /// A thread of `program` that is blocked; `change` is done before it begins.
   private func blocked(_ program: MadeUpProgram, _ change: (inout MadeUpThread) -> Void = { _ in }) -> MadeUpThread {
     var thread = MadeUpThread(program, at: "start")
     change(&thread)

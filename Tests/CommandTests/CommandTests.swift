@@ -1,6 +1,7 @@
 import CulpritOptions
 import CulpritStallRecord
 import Foundation
+import SampleRecordings
 import TestSupport
 import Testing
 
@@ -109,13 +110,7 @@ func builtProgram(_ name: String) -> URL { URL(fileURLWithPath: ChildProcess.bui
 
   private func recording(_ name: String) -> Recording {
     Recording(
-      process: ObservedProcess(
-        id: 1,
-        executable: "/opt/shop",
-        architecture: "x86_64",
-        observerVersion: "0.1.0",
-        watchedSince: WallTime(nanosecondsSince1970: 0)
-      ),
+      process: ObservedProcess(1, "/opt/shop"),
       modules: [
         Module(
           path: "/opt/shop/shop",
@@ -126,11 +121,8 @@ func builtProgram(_ name: String) -> URL { URL(fileURLWithPath: ChildProcess.bui
       stacks: [Stack(frames: [.programCounter(RuntimeAddress(0x1234))], end: .outermost)],
       stalls: [
         Stall(
-          id: 1,
-          source: WatchedSource(kind: .loop, name: name),
-          thread: ObservedThread(id: 1, name: "t"),
-          threshold: .seconds(1),
-          began: WallTime(nanosecondsSince1970: 0),
+          name,
+          thread: (1, "t"),
           samples: [Sample(age: .seconds(1), stack: 0, outcome: .captured, cpuTime: nil)],
           duration: .seconds(2),
           hasEnded: true

@@ -1,5 +1,6 @@
 import CulpritStallRecord
 import Foundation
+import SampleRecordings
 import Synchronization
 import TestSupport
 import Testing
@@ -70,23 +71,14 @@ import Testing
         mappings: [.init(start: RuntimeAddress(address), end: RuntimeAddress(address + 4096), fileOffset: 0)]
       )
       let stall = Stall(
-        id: 1,
-        source: WatchedSource(kind: .loop, name: "main"),
-        thread: ObservedThread(id: 1, name: ""),
-        threshold: .seconds(1),
-        began: WallTime(nanosecondsSince1970: 5),
+        "main",
+        began: 5,
         samples: [Sample(age: .seconds(1), stack: 0, outcome: .captured, cpuTime: nil)],
         duration: .seconds(2),
         hasEnded: true
       )
       let stack = Stack(frames: [.programCounter(RuntimeAddress(address))], end: .outermost)
-      let process = ObservedProcess(
-        id: 7,
-        executable: "/a",
-        architecture: "x86_64",
-        observerVersion: "0",
-        watchedSince: WallTime(nanosecondsSince1970: 5)
-      )
+      let process = ObservedProcess(7, "/a", since: 5)
       let recording = Recording(process: process, modules: [module], stacks: [stack], stalls: [stall])
       let path = "\(directory)/forged.stall"
       try Data(StallFileWriter.file(of: recording)).write(to: URL(fileURLWithPath: path))

@@ -1,6 +1,7 @@
 import CulpritBlackBox
 import CulpritStallRecord
 import Foundation
+import SampleRecordings
 import TestSupport
 import Testing
 
@@ -47,10 +48,9 @@ import Testing
       location: place
     )
     let stall = Stall(
+      "http",
       id: UInt64(number),
-      source: WatchedSource(kind: .loop, name: "http"),
-      thread: ObservedThread(id: 4242, name: "shop"),
-      threshold: .seconds(1),
+      thread: (4242, "shop"),
       began: began,
       samples: [Sample(age: .seconds(1), stack: 0, outcome: .captured, cpuTime: nil, activity: .running)],
       duration: .milliseconds(milliseconds),
@@ -71,14 +71,7 @@ import Testing
   }
 
   private func process() throws -> ObservedProcess {
-    ObservedProcess(
-      id: 4242,
-      executable: "/usr/bin/shop",
-      architecture: "x86_64",
-      observerVersion: "0.1.0",
-      watchedSince: try time("2026-11-20T10:23:40Z"),
-      host: "web-1"
-    )
+    ObservedProcess(4242, "/usr/bin/shop", since: try time("2026-11-20T10:23:40Z"), host: "web-1")
   }
 
   private func module(_ number: UInt64) -> Module {
@@ -155,9 +148,8 @@ import Testing
           stacks: addresses.map { Stack(frames: [.programCounter($0)], end: .outermost) },
           stalls: [
             Stall(
-              id: 1,
-              source: WatchedSource(kind: .loop, name: "http"),
-              thread: ObservedThread(id: 4242, name: "shop"),
+              "http",
+              thread: (4242, "shop"),
               threshold: .milliseconds(4500),
               began: try time("2026-11-20T10:23:51.204Z"),
               samples: (0..<25).map {

@@ -1,5 +1,6 @@
 import CulpritStallRecord
 import Foundation
+import SampleRecordings
 import TestSupport
 import Testing
 
@@ -27,14 +28,7 @@ import Testing
   ) throws -> String {
     let address = RuntimeAddress(0x1000 + UInt64(build))
     let recording = Recording(
-      process: ObservedProcess(
-        id: 7,
-        executable: "/opt/shop",
-        architecture: "x86_64",
-        observerVersion: "0.1.0",
-        watchedSince: WallTime(nanosecondsSince1970: 0),
-        host: host
-      ),
+      process: ObservedProcess(7, "/opt/shop", host: host),
       modules: [
         Module(
           path: "/opt/shop",
@@ -45,10 +39,9 @@ import Testing
       stacks: [Stack(frames: [.programCounter(address)], end: .outermost)],
       stalls: [
         Stall(
+          host == "web-1" ? "http" : "admin",
           id: UInt64(number),
-          source: WatchedSource(kind: .loop, name: host == "web-1" ? "http" : "admin"),
-          thread: ObservedThread(id: 7, name: "shop"),
-          threshold: .seconds(1),
+          thread: (7, "shop"),
           began: WallTime(nanosecondsSince1970: 1_795_168_800_000_000_000 + UInt64(hours) * 3_600_000_000_000),
           samples: [
             Sample(age: .seconds(1), stack: 0, outcome: .captured, cpuTime: nil, activity: .running),

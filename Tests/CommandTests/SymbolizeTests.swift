@@ -1,5 +1,6 @@
 import CulpritStallRecord
 import Foundation
+import SampleRecordings
 import TestSupport
 import Testing
 
@@ -264,11 +265,8 @@ import Testing
         stacks: [Stack(frames: [.programCounter(RuntimeAddress(main + 4))], end: .outermost)],
         stalls: [
           Stall(
-            id: 1,
-            source: WatchedSource(kind: .loop, name: "http"),
-            thread: ObservedThread(id: 1, name: "shop"),
-            threshold: .seconds(1),
-            began: WallTime(nanosecondsSince1970: 0),
+            "http",
+            thread: (1, "shop"),
             samples: [Sample(age: .milliseconds(500), stack: 0, outcome: .captured, cpuTime: nil)],
             duration: .seconds(2),
             hasEnded: true

@@ -1,25 +1,13 @@
 import CulpritStallRecord
+import SampleRecordings
 import Testing
 
 @testable import CulpritCounting
 
 @Suite struct StallOfferTests {
   private func offer(_ name: String, host: String = "web-1", began: UInt64 = 0) -> StallOffer {
-    let stall = Stall(
-      id: 1,
-      source: WatchedSource(kind: .loop, name: name),
-      thread: ObservedThread(id: 1, name: ""),
-      threshold: .zero,
-      began: WallTime(nanosecondsSince1970: began * 1_000_000_000)
-    )
-    let process = ObservedProcess(
-      id: 1,
-      executable: "/opt/shop",
-      architecture: "",
-      observerVersion: "",
-      watchedSince: WallTime(nanosecondsSince1970: 0),
-      host: host
-    )
+    let stall = Stall(name, threshold: .zero, began: WallTime(nanosecondsSince1970: began * 1_000_000_000))
+    let process = ObservedProcess(1, "/opt/shop", host: host)
     var offer = StallOffer()
     offer.add(stall, from: StallOrigin(Recording(process: process)))
     return offer

@@ -22,7 +22,6 @@ import Testing
     }
   }
 
-  /// Whatever a name is, it comes out of JSON as it was, and is a line.
   @Test func namesComeBackAsTheyWere() throws {
     var stall = counted("7", seconds: 5.25, at: 86_399, host: hostile, labels: [hostile])
     stall.source.name = hostile

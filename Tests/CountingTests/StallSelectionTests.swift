@@ -1,4 +1,5 @@
 import CulpritStallRecord
+import SampleRecordings
 import Testing
 
 @testable import CulpritCounting
@@ -36,21 +37,8 @@ import Testing
   ) -> Bool {
     var selection = StallSelection()
     set(&selection)
-    let stall = Stall(
-      id: 1,
-      source: WatchedSource(kind: .pinged, name: "http"),
-      thread: ObservedThread(id: 1, name: ""),
-      threshold: .zero,
-      began: now
-    )
-    let process = ObservedProcess(
-      id: 1,
-      executable: executable,
-      architecture: "",
-      observerVersion: "",
-      watchedSince: now,
-      host: host
-    )
+    let stall = Stall("http", kind: .pinged, threshold: .zero, began: now)
+    let process = ObservedProcess(1, executable, since: now, host: host)
     return selection.includes(stall, from: StallOrigin(Recording(process: process)))
   }
 

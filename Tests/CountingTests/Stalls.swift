@@ -1,5 +1,6 @@
 import CulpritReports
 import CulpritStallRecord
+import SampleRecordings
 
 @testable import CulpritCounting
 
@@ -18,23 +19,14 @@ func counted(
   hasEnded: Bool = true
 ) -> CountedStall {
   let stall = Stall(
-    id: 1,
-    source: WatchedSource(kind: .loop, name: "http"),
-    thread: ObservedThread(id: 1, name: ""),
+    "http",
     threshold: .milliseconds(500),
     began: WallTime(nanosecondsSince1970: began * 1_000_000_000),
     samples: [Sample(age: .seconds(seconds), stack: 0, outcome: .captured, cpuTime: nil)],
     duration: .seconds(seconds),
     hasEnded: hasEnded
   )
-  let process = ObservedProcess(
-    id: 7,
-    executable: "/opt/shop",
-    architecture: "x86_64",
-    observerVersion: "0.1.0",
-    watchedSince: WallTime(nanosecondsSince1970: 0),
-    host: host
-  )
+  let process = ObservedProcess(7, "/opt/shop", host: host)
   let stack = Stack(frames: [.programCounter(RuntimeAddress(1))], end: .outermost)
   let builder = ReportBuilder(Recording(process: process, stacks: [stack])) { _ in
     [

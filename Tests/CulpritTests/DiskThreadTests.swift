@@ -1,6 +1,7 @@
 import CCulpritLinux
 import CulpritStallRecord
 import Foundation
+import SampleRecordings
 import Synchronization
 import Testing
 
@@ -8,13 +9,7 @@ import Testing
 
 /// The queue in front of the disk: bounded, and what finds no room in it is counted.
 @Suite struct DiskThreadTests {
-  private let process = ObservedProcess(
-    id: 7,
-    executable: "/bin/shop",
-    architecture: "x86_64",
-    observerVersion: Watchdog.version,
-    watchedSince: WallTime(nanosecondsSince1970: 1_790_000_000_000_000_000)
-  )
+  private let process = ObservedProcess(7, "/bin/shop", version: Watchdog.version, since: 1_790_000_000_000_000_000)
 
   /// A disk that answers when it is told to.
   private final class Gate: Sendable {
@@ -30,14 +25,7 @@ import Testing
   }
 
   private func stall(_ id: UInt64) -> Stall {
-    Stall(
-      id: id,
-      source: WatchedSource(kind: .loop, name: "main"),
-      thread: ObservedThread(id: 7, name: "shop"),
-      threshold: .seconds(1),
-      began: WallTime(nanosecondsSince1970: 1_790_000_001_000_000_000),
-      duration: .seconds(2)
-    )
+    Stall("main", id: id, thread: (7, "shop"), began: 1_790_000_001_000_000_000, duration: .seconds(2))
   }
 
   /// A sample with a stack of its own, of many frames.

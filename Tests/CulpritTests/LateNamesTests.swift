@@ -1,5 +1,6 @@
 import CulpritStallRecord
 import Foundation
+import SampleRecordings
 import TestSupport
 import Testing
 
@@ -20,13 +21,7 @@ import Testing
       memoryKills: []
     )
     try Data(record.text.utf8).write(to: URL(fileURLWithPath: stem + ".run"))
-    let process = ObservedProcess(
-      id: 7,
-      executable: "/opt/shop/shop",
-      architecture: "x86_64",
-      observerVersion: Watchdog.version,
-      watchedSince: since
-    )
+    let process = ObservedProcess(7, "/opt/shop/shop", version: Watchdog.version, since: since)
     return try (1...count).map { number in
       let content =
         StallFileWriter.file(of: Recording(process: process))

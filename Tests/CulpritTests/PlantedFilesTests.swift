@@ -1,5 +1,6 @@
 import CulpritStallRecord
 import Foundation
+import SampleRecordings
 import TestSupport
 import Testing
 
@@ -50,15 +51,7 @@ import Testing
     ObservedProcess(id: id, executable: "/a", architecture: "x86_64", observerVersion: "0", watchedSince: since)
   }
 
-  private static let stall = Stall(
-    id: 1,
-    source: WatchedSource(kind: .loop, name: "main"),
-    thread: ObservedThread(id: 1, name: ""),
-    threshold: .seconds(1),
-    began: since,
-    duration: .seconds(2),
-    hasEnded: false
-  )
+  private static let stall = Stall("main", began: since, duration: .seconds(2), hasEnded: false)
 
   private static let stallFile = Data(StallFileWriter.file(of: Recording(process: process(), stalls: [stall])))
 

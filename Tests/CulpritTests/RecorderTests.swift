@@ -4,6 +4,7 @@ import CCulpritProcess
 import CCulpritUnwind
 import CulpritStallRecord
 import Foundation
+import SampleRecordings
 import TestSupport
 import Testing
 
@@ -37,13 +38,7 @@ private final class Recorded {
     lease = try SlotRegistry.shared.lease(WatchedSource(kind: .section, name: "recorded"), for: control, polled: false)
     recorder = Recorder(
       rings: rings,
-      process: ObservedProcess(
-        id: getpid(),
-        executable: "/bin/shop",
-        architecture: "x86_64",
-        observerVersion: "0",
-        watchedSince: WallTime(nanosecondsSince1970: 5)
-      ),
+      process: ObservedProcess(getpid(), "/bin/shop", since: 5),
       box: nil,
       problems: problems,
       modules: { [] },

@@ -2,6 +2,7 @@ import CCulpritLinux
 @testable import CulpritBlackBox
 import CulpritStallRecord
 import Foundation
+import SampleRecordings
 import Testing
 
 @testable import Culprit
@@ -44,15 +45,7 @@ import Testing
 /// What is removed of what earlier runs left, and what stays.
 @Suite struct RetentionPolicyTests {
   private func stall(ended: Bool) -> Data {
-    let stall = Stall(
-      id: 1,
-      source: WatchedSource(kind: .loop, name: "main"),
-      thread: ObservedThread(id: 1, name: ""),
-      threshold: .seconds(1),
-      began: WallTime(nanosecondsSince1970: 0),
-      duration: .seconds(2),
-      hasEnded: ended
-    )
+    let stall = Stall("main", duration: .seconds(2), hasEnded: ended)
     return Data(StallFileWriter.file(of: Recording(process: nil, stalls: [stall])))
   }
 
@@ -112,13 +105,7 @@ import Testing
   /// What was not removed because that had just been done is when the watchdog is stopped.
   @Test func thereIsOrderAtTheEnd() throws {
     try withDirectory { directory in
-      let process = ObservedProcess(
-        id: getpid(),
-        executable: "/bin/shop",
-        architecture: "x86_64",
-        observerVersion: Watchdog.version,
-        watchedSince: WallTime(nanosecondsSince1970: 1_790_000_000_000_000_000)
-      )
+      let process = ObservedProcess(getpid(), "/bin/shop", version: Watchdog.version, since: 1_790_000_000_000_000_000)
       var configuration = Watchdog.Configuration()
       configuration.storage.notesCrashes = false
       configuration.storage.filesMax = 1

@@ -1,5 +1,6 @@
 import CulpritStallRecord
 import Foundation
+import SampleRecordings
 import TestSupport
 import Testing
 
@@ -9,22 +10,9 @@ import Testing
 @Suite struct StallFileAppenderTests {
   private static let began = WallTime(nanosecondsSince1970: 1_790_000_000_000_000_000)
 
-  private static let process = ObservedProcess(
-    id: 7,
-    executable: "/a",
-    architecture: "x86_64",
-    observerVersion: "0",
-    watchedSince: began
-  )
+  private static let process = ObservedProcess(7, "/a", since: began)
 
-  private static let stall = Stall(
-    id: 1,
-    source: WatchedSource(kind: .loop, name: "main"),
-    thread: ObservedThread(id: 1, name: "main"),
-    threshold: .seconds(1),
-    began: began,
-    duration: .seconds(1)
-  )
+  private static let stall = Stall("main", thread: (1, "main"), began: began, duration: .seconds(1))
 
   /// A file in a directory of its own, which `body` fills, and what a reader finds in it then.
   private func file(_ stall: Stall = stall, _ body: (inout StallFileAppender) throws -> Void) throws -> StallFile {

@@ -5,7 +5,6 @@ import Testing
 
 @testable import CulpritExports
 
-/// The export of `recordings`, whose names are in them.
 func export(_ recordings: [Recording], _ format: ExportFormat, isRaw: Bool = false) throws -> [UInt8] {
   var bytes: [UInt8] = []
   var exporter = Exporter(format, isRaw: isRaw, version: "0.1.0") { bytes += $0 }
@@ -14,7 +13,6 @@ func export(_ recordings: [Recording], _ format: ExportFormat, isRaw: Bool = fal
   return bytes
 }
 
-/// What `frame` is called in `recording`.
 func names(_ frame: StackFrame, in recording: Recording) -> [ResolvedFrame] {
   recording.names[frame.lookupAddress]
     ?? [ResolvedFrame(function: nil, module: "", address: .runtime(frame.lookupAddress), missing: .notMapped)]
@@ -22,7 +20,6 @@ func names(_ frame: StackFrame, in recording: Recording) -> [ResolvedFrame] {
 
 func text(_ bytes: [UInt8]) throws -> String { try #require(String(validating: bytes, as: UTF8.self)) }
 
-/// An export that is JSON.
 struct JSON {
   let value: Any?
 

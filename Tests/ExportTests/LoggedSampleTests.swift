@@ -6,7 +6,6 @@ import Testing
 @testable import CulpritBlame
 @testable import CulpritExports
 
-/// A store in memory.
 private final class StoreInMemory: OverflowStore {
   private let pieces = Mutex<[[UInt8]]>([])
 

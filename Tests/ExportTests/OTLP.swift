@@ -27,14 +27,12 @@ struct OTLP {
   }
 
   var profiles: [Profile] = []
-  /// Each mapping that is one.
   var mappings: [String] = []
 
   /// What a dictionary has, whose pieces a reader merges.
   private struct Dictionary {
     var tables: [UInt64: [ArraySlice<UInt8>]] = [:]
 
-    /// The fields of an entry, which must be there; the first of a table is empty.
     func entry(_ table: UInt64, _ number: UInt64) throws -> [Wire.Field] {
       let entries = tables[table] ?? []
       try #require(entries.first?.isEmpty == true && entries.indices.contains(Int(number)), "\(table): \(number)")
@@ -141,7 +139,6 @@ struct OTLP {
     return found
   }
 
-  /// What an `AnyValue` has.
   private static func value(_ bytes: ArraySlice<UInt8>) throws -> String {
     let fields = try Wire.fields(bytes)
     try #require(fields.count == 1)
@@ -156,7 +153,6 @@ struct OTLP {
     try fields.filter { $0.number == number }.flatMap { try Wire.packed($0.bytes) }
   }
 
-  /// Everything, as text.
   var text: String {
     func line(_ pairs: [String: String]) -> String {
       pairs.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }.joined(separator: ", ")

@@ -140,7 +140,6 @@ struct Pprof {
     }
   }
 
-  /// Everything, as text.
   var text: String {
     var lines = ["types \(sampleTypes) default \(defaultType)", "time \(timeNanos) duration \(durationNanos)"]
     lines += comments.map { "comment \($0)" }

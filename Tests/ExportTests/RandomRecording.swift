@@ -1,4 +1,5 @@
 import CulpritStallRecord
+import SampleRecordings
 import SplitMix
 
 /// A stall that follows from a seed: of one thread or several, with stacks that are cut, samples without any, and samples that are
@@ -49,9 +50,9 @@ struct RandomRecording {
       }
     }
     var stall = Stall(
+      "random",
       id: seed,
-      source: WatchedSource(kind: .loop, name: "random"),
-      thread: ObservedThread(id: 100, name: "random"),
+      thread: (100, "random"),
       threshold: .milliseconds(500),
       began: WallTime(nanosecondsSince1970: 1_763_637_800_000_000_000 + UInt64(number(1_000_000_000))),
       samples: samples,
@@ -61,13 +62,7 @@ struct RandomRecording {
     )
     if unwatched > .zero { stall.notes.append(StallNote(.unwatched, time: unwatched)) }
     recording = Recording(
-      process: ObservedProcess(
-        id: 100,
-        executable: "/opt/a",
-        architecture: "x86_64",
-        observerVersion: "0.1.0",
-        watchedSince: WallTime(nanosecondsSince1970: 0)
-      ),
+      process: ObservedProcess(100, "/opt/a"),
       modules: [
         Module(
           path: "/opt/a",

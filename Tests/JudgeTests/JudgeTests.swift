@@ -1,5 +1,4 @@
 import CCulpritUnwind
-import CulpritBlackBox
 import CulpritReports
 import CulpritStallRecord
 import Judges

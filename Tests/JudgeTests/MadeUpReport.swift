@@ -1,5 +1,6 @@
 import CulpritReports
 import CulpritStallRecord
+import SampleRecordings
 
 /// The report of a stall of one second, with a sample every 20 ms.
 ///
@@ -35,19 +36,12 @@ func madeUpReport(
       )
     }
   }
-  let process = ObservedProcess(
-    id: 1,
-    executable: "/opt/shop/shop",
-    architecture: "x86_64",
-    observerVersion: "1",
-    watchedSince: WallTime(nanosecondsSince1970: 1)
-  )
+  let process = ObservedProcess(1, "/opt/shop/shop", since: 1)
   let stall = Stall(
-    id: 1,
-    source: WatchedSource(kind: .loop, name: "trial 1"),
-    thread: ObservedThread(id: 1, name: "shop"),
+    "trial 1",
+    thread: (1, "shop"),
     threshold: .milliseconds(20),
-    began: WallTime(nanosecondsSince1970: 1_795_170_231_204_000_000),
+    began: 1_795_170_231_204_000_000,
     samples: samples,
     duration: .seconds(1),
     hasEnded: hasEnded

@@ -11,7 +11,6 @@ extension Recording: CustomTestStringConvertible {
   public var testDescription: String { "recording with \(stalls.map(\.samples.count)) samples" }
 }
 
-/// The page of `recordings`, whose names are in them.
 private func page(_ recordings: [Recording], samplesPerReport: Int = Stall.samplesForReport) throws -> String {
   var writer = PageWriter(version: "0.1.0", samplesPerReport: samplesPerReport)
   for recording in recordings {
@@ -25,7 +24,6 @@ private func page(_ recordings: [Recording], samplesPerReport: Int = Stall.sampl
   return try #require(String(validating: bytes, as: UTF8.self))
 }
 
-/// The data of the stall with the number `number` in `page`, decompressed.
 private func profile(_ number: Int, of page: String) throws -> Profile {
   let begin = try #require(page.range(of: "id=\"profile-\(number)\">"))
   let end = try #require(page.range(of: "</script>", range: begin.upperBound..<page.endIndex))

@@ -5,7 +5,6 @@ import Testing
 @testable import CulpritBlame
 @testable import CulpritReports
 
-/// Causes in words.
 @Suite struct CauseTextTests {
   private func cause(
     _ kind: Cause.Kind,

@@ -194,38 +194,18 @@ private final class FormDecoder: Decoder {
       note(key, type, isRequired: true)
       return try FormDecoder.some(type)
     }
-    func decodeIfPresent<T: Decodable>(_ type: T.Type, forKey key: Key) -> T? {
+    private func absent<T: Decodable>(_ type: T.Type, _ key: Key) -> T? {
       note(key, type, isRequired: false)
       return nil
     }
-    func decodeIfPresent(_ type: String.Type, forKey key: Key) -> String? {
-      note(key, type, isRequired: false)
-      return nil
-    }
-    func decodeIfPresent(_ type: Bool.Type, forKey key: Key) -> Bool? {
-      note(key, type, isRequired: false)
-      return nil
-    }
-    func decodeIfPresent(_ type: Double.Type, forKey key: Key) -> Double? {
-      note(key, type, isRequired: false)
-      return nil
-    }
-    func decodeIfPresent(_ type: Int.Type, forKey key: Key) -> Int? {
-      note(key, type, isRequired: false)
-      return nil
-    }
-    func decodeIfPresent(_ type: Int32.Type, forKey key: Key) -> Int32? {
-      note(key, type, isRequired: false)
-      return nil
-    }
-    func decodeIfPresent(_ type: UInt32.Type, forKey key: Key) -> UInt32? {
-      note(key, type, isRequired: false)
-      return nil
-    }
-    func decodeIfPresent(_ type: UInt64.Type, forKey key: Key) -> UInt64? {
-      note(key, type, isRequired: false)
-      return nil
-    }
+    func decodeIfPresent<T: Decodable>(_ type: T.Type, forKey key: Key) -> T? { absent(type, key) }
+    func decodeIfPresent(_ type: String.Type, forKey key: Key) -> String? { absent(type, key) }
+    func decodeIfPresent(_ type: Bool.Type, forKey key: Key) -> Bool? { absent(type, key) }
+    func decodeIfPresent(_ type: Double.Type, forKey key: Key) -> Double? { absent(type, key) }
+    func decodeIfPresent(_ type: Int.Type, forKey key: Key) -> Int? { absent(type, key) }
+    func decodeIfPresent(_ type: Int32.Type, forKey key: Key) -> Int32? { absent(type, key) }
+    func decodeIfPresent(_ type: UInt32.Type, forKey key: Key) -> UInt32? { absent(type, key) }
+    func decodeIfPresent(_ type: UInt64.Type, forKey key: Key) -> UInt64? { absent(type, key) }
     func nestedContainer<Nested: CodingKey>(keyedBy type: Nested.Type, forKey key: Key) throws
       -> KeyedDecodingContainer<Nested>
     { throw Unsupported() }

@@ -1,5 +1,6 @@
 import CulpritStallRecord
 import Foundation
+import SampleRecordings
 import SplitMix
 import Testing
 
@@ -163,7 +164,6 @@ private func fullNotes() -> [StallReport.Note] {
   ]
 }
 
-/// Threads in every state that a report tells apart.
 private func threadsReport() -> ThreadsReport {
   func threads(_ ids: ClosedRange<Int32>, _ name: String = "") -> [StallReport.Thread] {
     ids.map { StallReport.Thread(id: $0, name: name) }
@@ -203,7 +203,6 @@ private func threadsReport() -> ThreadsReport {
     expectSnapshot(fullReport().text(width: width), "full-\(width)")
   }
 
-  /// The same parts with nothing to say, or with the other thing.
   @Test func partsThatHaveNothingToSayAreLeftOut() {
     var report = fullReport()
     report.process = nil
@@ -248,21 +247,9 @@ private func threadsReport() -> ThreadsReport {
 
   /// While a stall lasts there is no report yet.
   @Test(arguments: [false, true]) func whatLastsIsToldInTheStyleOfTheReport(_ isHang: Bool) {
-    var stall = Stall(
-      id: 1,
-      source: WatchedSource(kind: .loop, name: "ht\u{1b}[31mtp"),
-      thread: ObservedThread(id: 43, name: "eve\nnts"),
-      threshold: .seconds(1),
-      began: WallTime(nanosecondsSince1970: 1_700_000_000_000_000_000)
-    )
+    var stall = Stall("ht\u{1b}[31mtp", thread: (43, "eve\nnts"), began: 1_700_000_000_000_000_000)
     stall.duration = .milliseconds(1200)
-    let process = ObservedProcess(
-      id: 42,
-      executable: "/opt/shop/bin/shop",
-      architecture: "x86_64",
-      observerVersion: "1",
-      watchedSince: WallTime(nanosecondsSince1970: 1_600_000_000_000_000_000)
-    )
+    let process = ObservedProcess(42, "/opt/shop/bin/shop", since: 1_600_000_000_000_000_000)
     let text = EventText(stall, of: process, isHang: isHang)
     expectSnapshot(text.text(width: 100) + text.text(width: 40) + text.summary + "\n", isHang ? "hang" : "began")
     #expect(EventText(stall, of: nil, isHang: isHang).summary.contains("Z event loop"))
@@ -278,7 +265,6 @@ private func threadsReport() -> ThreadsReport {
     expectSnapshot(report.text(width: 100), "pool-100")
   }
 
-  /// Of threads that were followed there is the time, and who is to blame on each.
   @Test func theThreadsOfAPoolAreToldByWhoIsToBlame() {
     var report = fullReport()
     report.source.kind = .pool

@@ -88,7 +88,6 @@ import Testing
     #expect(report.text(width: 100).contains("load() (plugin2.so)"))
   }
 
-  /// A word that a newer version has is kept.
   @Test func unknownWordsAreKept() throws {
     let (stall, builder) = exampleStall()
     var report = builder.report(of: stall)

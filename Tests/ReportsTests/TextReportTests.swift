@@ -1,6 +1,7 @@
 import CulpritBlame
 import CulpritStallRecord
 import Glibc
+import SampleRecordings
 import Testing
 
 @testable import CulpritReports
@@ -59,11 +60,10 @@ func exampleStall() -> (Stall, ReportBuilder) {
     )
   }
   let stall = Stall(
-    id: 1,
-    source: WatchedSource(kind: .loop, name: "http"),
-    thread: ObservedThread(id: 4242, name: "shop"),
+    "http",
+    thread: (4242, "shop"),
     threshold: .milliseconds(4500),
-    began: WallTime(nanosecondsSince1970: 1_795_170_231_204_000_000),
+    began: 1_795_170_231_204_000_000,
     samples: samples,
     duration: .milliseconds(5010),
     hasEnded: true,
@@ -89,13 +89,7 @@ func exampleStall() -> (Stall, ReportBuilder) {
   return (stall, builder)
 }
 
-let exampleProcess = ObservedProcess(
-  id: 4242,
-  executable: "/opt/shop/bin/shop",
-  architecture: "x86_64",
-  observerVersion: "0.1.0",
-  watchedSince: WallTime(nanosecondsSince1970: 1_795_170_000_000_000_000)
-)
+let exampleProcess = ObservedProcess(4242, "/opt/shop/bin/shop", since: 1_795_170_000_000_000_000)
 
 @Suite struct TextReportTests {
   @Test(arguments: [80, 120])

@@ -1,6 +1,7 @@
 import CulpritBlame
 import CulpritStallRecord
 import Foundation
+import SampleRecordings
 import Testing
 
 @testable import CulpritReports
@@ -40,11 +41,9 @@ import Testing
       )
     }
     let stall = Stall(
-      id: 1,
-      source: WatchedSource(kind: .loop, name: "loop-é"),
-      thread: ObservedThread(id: 4242, name: "NIO-ELT-0-#0"),
-      threshold: .seconds(1),
-      began: WallTime(nanosecondsSince1970: 1_795_170_231_204_000_000),
+      "loop-é",
+      thread: (4242, "NIO-ELT-0-#0"),
+      began: 1_795_170_231_204_000_000,
       samples: samples,
       duration: .milliseconds(5010),
       hasEnded: true
@@ -106,7 +105,6 @@ import Testing
     #expect(shown == (isFolded ? own.prefix(2) + own.suffix(4) : own), "\(text)")
   }
 
-  /// The last stack is told where it would have blamed somebody else.
   @Test func theLastStackIsToldWhereItDiffers() {
     #expect(!report().text(width: 100).contains("LAST SEEN"))
     #expect(report().text(StallReport.TextStyle(isFull: true)).contains("LAST SEEN"))

@@ -1,6 +1,7 @@
 import CulpritBlame
 import CulpritStallRecord
 import Foundation
+import SampleRecordings
 import Testing
 
 @testable import CulpritReports
@@ -54,11 +55,9 @@ import Testing
       }
     }
     var stall = Stall(
-      id: 1,
-      source: WatchedSource(kind: .loop, name: "http"),
-      thread: ObservedThread(id: 1, name: "main"),
-      threshold: .seconds(1),
-      began: WallTime(nanosecondsSince1970: 1_795_170_231_204_000_000),
+      "http",
+      thread: (1, "main"),
+      began: 1_795_170_231_204_000_000,
       samples: samples,
       duration: .seconds(5),
       hasEnded: false
@@ -202,7 +201,6 @@ import Testing
     )
   }
 
-  /// In a ring it is clear what leads back, and how many threads are in it.
   @Test func ringsLeadBackToWhatIsTold() {
     #expect(
       lines([link(.mutex, of: 2), link(.queue, of: 1)], isCycle: true, isDeadlock: true)

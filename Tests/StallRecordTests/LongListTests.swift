@@ -3,7 +3,6 @@ import Testing
 
 @testable import CulpritStallRecord
 
-/// A store in memory, with room for so many pieces.
 final class StoreInMemory: OverflowStore {
   private let pieces = Mutex<[[UInt8]]>([])
   private let piecesMax: Int

@@ -1,3 +1,4 @@
+import SampleRecordings
 import Testing
 
 @testable import CulpritStallRecord
@@ -5,13 +6,7 @@ import Testing
 /// A file that comes in pieces is read as one that is there as a whole.
 @Suite struct PiecewiseReadingTests {
   private static let recording = {
-    var stall = Stall(
-      id: 1,
-      source: WatchedSource(kind: .loop, name: "http"),
-      thread: ObservedThread(id: 7, name: "shop"),
-      threshold: .seconds(1),
-      began: WallTime(nanosecondsSince1970: 1_700_000_000_000_000_000)
-    )
+    var stall = Stall("http", thread: (7, "shop"), began: 1_700_000_000_000_000_000)
     stall.samples = (0..<60).map { number in
       Sample(
         age: .milliseconds(number),

@@ -1,17 +1,11 @@
+import SampleRecordings
 import Testing
 
 @testable import CulpritStallRecord
 
 @Suite struct PoolThreadNameTests {
-  /// The stalled thread has the number of its job, and no other thread has it.
   @Test func otherThreadsHaveOtherNumbers() {
-    var stall = Stall(
-      id: 1,
-      source: WatchedSource(kind: .job, name: "pool thread 2"),
-      thread: ObservedThread(id: 30, name: "oot.default-qos"),
-      threshold: .seconds(1),
-      began: WallTime(nanosecondsSince1970: 0)
-    )
+    var stall = Stall("pool thread 2", kind: .job, thread: (30, "oot.default-qos"))
     let names = ["-qos.overcommit", "oot.utility-qos", "shop", "qos", "oot.default-qos"]
     let threads = zip([50, 10, 1, 2, 30] as [Int32], names)
     stall.others = AllThreads(
@@ -361,7 +355,6 @@ import Testing
     #expect(seen.count >= 10)
   }
 
-  /// What is skipped, and how much of it, is told with its place.
   @Test func damageIsToldWithItsPlace() throws {
     let record = StallFileWriter.record(of: ObservedThread(id: 1, name: "io"))
     let header = StallFileWriter.header()

@@ -1,16 +1,11 @@
 import CulpritStallRecord
+import SampleRecordings
 import Testing
 
 @Suite struct SampleSelectionTests {
   /// A stall with a sample each millisecond, of two threads in turn. The kernel's counts are read at every hundredth.
   private static func stall(_ count: Int) -> Stall {
-    var stall = Stall(
-      id: 1,
-      source: WatchedSource(kind: .pool, name: "pool"),
-      thread: ObservedThread(id: 7, name: ""),
-      threshold: .seconds(1),
-      began: WallTime(nanosecondsSince1970: 1_700_000_000_000_000_000)
-    )
+    var stall = Stall("pool", kind: .pool, thread: (7, ""), began: 1_700_000_000_000_000_000)
     stall.duration = .milliseconds(count)
     stall.hasEnded = true
     stall.samples = (0..<count).map { number in

@@ -1,3 +1,4 @@
+import SampleRecordings
 import Testing
 
 @testable import CulpritStallRecord
@@ -58,11 +59,12 @@ func sampleRecording(hasEnded: Bool = true) -> Recording {
   )
   let cut = Stack(frames: [.programCounter(RuntimeAddress(0x1014))], end: .copyLimit)
   let stall = Stall(
+    "rebuild – index",
+    kind: .section,
     id: 7,
-    source: WatchedSource(kind: .section, name: "rebuild – index"),
-    thread: ObservedThread(id: 4243, name: "worker"),
+    thread: (4243, "worker"),
     threshold: .seconds(4),
-    began: WallTime(nanosecondsSince1970: 1_795_170_231_204_000_000),
+    began: 1_795_170_231_204_000_000,
     samples: [
       Sample(
         age: .milliseconds(500),
@@ -118,11 +120,9 @@ func sampleRecording(hasEnded: Bool = true) -> Recording {
   )
   return Recording(
     process: ObservedProcess(
-      id: 4242,
-      executable: "/usr/bin/shop",
-      architecture: "x86_64",
-      observerVersion: "0.1.0",
-      watchedSince: WallTime(nanosecondsSince1970: 1_795_170_000_000_000_000),
+      4242,
+      "/usr/bin/shop",
+      since: 1_795_170_000_000_000_000,
       ownModules: ["ShopCore", "/srv/shop"],
       wrappers: ["Lock.lock()"],
       host: "web-1"
@@ -340,7 +340,6 @@ private func cost(hasEnded: Bool) -> ObservationCost {
     #expect(file.problems.map(\.text) == ["a record of kind 1 with 2 bytes does not hold what it should"])
   }
 
-  /// Samples of a stall whose beginning is lost belong to no stall; it is told how many there were.
   @Test func samplesWithoutTheirStallAreCounted() throws {
     let stall = sampleRecording().stalls[0]
     for count in 2...stall.samples.count {

@@ -142,7 +142,6 @@ import Testing
   }
 }
 
-/// Attributes of every form, and the abbreviations that say which form they have.
 @Suite struct AttributeFormTests {
   private static let encodings = [(2, 4), (2, 8), (3, 8), (4, 4), (5, 8)].flatMap { version, address in
     [false, true].map { UnitEncoding(version: UInt16(version), addressBytes: UInt8(address), isWide: $0) }
@@ -265,7 +264,6 @@ import Testing
     }
   }
 
-  /// More than are kept in an array, and implicit constants, each of which has its place.
   @Test func manyAbbreviationsAndTheirConstantsAreKept() {
     let encoding = Self.encodings[9]
     let count: UInt64 = 4200

@@ -35,7 +35,6 @@ import Testing
     try expectNestedCalls(fixture, "nested")
   }
 
-  /// The calls at the marker of `file` are those of the source.
   func expectNestedCalls(_ fixture: Fixture, _ file: String, addressFrom: String? = nil) throws {
     let found = try fixture.describe("marker", in: file, addressFrom: addressFrom)
     #expect(found.calls.compactMap(\.rawName) == nestedNames)
@@ -162,15 +161,7 @@ import Testing
     let image = try ElfImage(path: fixture.path("nested.so"))
     let marker = try fixture.address(of: "marker", in: "nested.so")
     let base: UInt64 = 0x7f00_0000_0000
-    let mappings = image.segments.filter { $0.type == ElfFormat.loadSegment }
-      .map {
-        Module.Mapping(
-          start: RuntimeAddress(base + $0.address),
-          end: RuntimeAddress(base + $0.address + $0.fileSize),
-          fileOffset: $0.offset
-        )
-      }
-    let module = Module(path: fixture.path("nested.so"), buildID: image.buildID, mappings: mappings)
+    let module = image.mapped(at: base)
     let frames = Symbolizer(modules: [module]).resolve(.programCounter(RuntimeAddress(base + marker.value)))
     #expect(frames.map(\.function) == ["shop::inner", "shop::Index::middle", "shop::Index::find"])
     #expect(frames.map(\.isInlined) == [true, true, false])
@@ -181,7 +172,6 @@ import Testing
   }
 }
 
-/// Debug information that is not in the file itself.
 @Suite(.ownThread) struct DebugFileTests {
   private func stripped(_ fixture: Fixture, _ options: String = "") throws {
     try fixture.write(nestedCalls, "nested.cpp")
@@ -298,15 +288,7 @@ import Testing
     try fixture.run("gcc -O0 -g -shared -fPIC -Wl,--build-id -o many.so unit*.c")
     let image = try ElfImage(path: fixture.path("many.so"))
     let base: UInt64 = 0x7f00_0000_0000
-    let mappings = image.segments.filter { $0.type == ElfFormat.loadSegment }
-      .map {
-        Module.Mapping(
-          start: RuntimeAddress(base + $0.address),
-          end: RuntimeAddress(base + $0.address + $0.fileSize),
-          fileOffset: $0.offset
-        )
-      }
-    let module = Module(path: fixture.path("many.so"), buildID: image.buildID, mappings: mappings)
+    let module = image.mapped(at: base)
     let roomy = Symbolizer(modules: [module])
     let narrow = Symbolizer(modules: [module], memoryMax: 64 << 10)
     let text = try #require(image.sections.first { $0.name == ".text" })
@@ -319,5 +301,18 @@ import Testing
     #expect(roomy.byteCount > 64 << 10)
     // What comes between two looks at the sum may exceed it a little.
     #expect(highest < 128 << 10, "\(roomy.byteCount)")
+  }
+}
+
+extension ElfImage {
+  /// The module that a process has which maps the file at `base`.
+  fileprivate func mapped(at base: UInt64) -> Module {
+    let mappings = segments.filter { $0.type == ElfFormat.loadSegment }
+      .map { segment in
+        let start = RuntimeAddress(base + segment.address)
+        let end = RuntimeAddress(base + segment.address + segment.fileSize)
+        return Module.Mapping(start: start, end: end, fileOffset: segment.offset)
+      }
+    return Module(path: path, buildID: buildID, mappings: mappings)
   }
 }

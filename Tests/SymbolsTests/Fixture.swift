@@ -16,10 +16,8 @@ final class Fixture {
 
   deinit { try? FileManager.default.removeItem(atPath: directory) }
 
-  /// The path of `name` in the directory.
   func path(_ name: String) -> String { directory + "/" + name }
 
-  /// Writes `text` to the file `name`.
   func write(_ text: String, _ name: String) throws {
     try text.write(toFile: path(name), atomically: true, encoding: .utf8)
   }
@@ -32,7 +30,6 @@ final class Fixture {
     return child.output
   }
 
-  /// The address of the symbol `name` in the file `file`.
   func address(of name: String, in file: String) throws -> FileAddress {
     // That of the binutils knows the machine that it runs on.
     let line = try run("\"\(toolchain())/llvm-nm\" \(file)").split(separator: "\n")

@@ -159,7 +159,6 @@ import Testing
     }
   }
 
-  /// Units of a package are found by their numbers, with their parts of the other sections.
   @Test(arguments: [2, 5] as [UInt64]) func unitsOfAPackageAreFoundByTheirNumbers(version: UInt64) throws {
     let seed = UInt64.random(in: 0...(.max))
     var random = SplitMix(seed)

@@ -185,7 +185,6 @@ import Testing
     #expect(try names([MadeUpSection(name: ".symtab", type: 8, size: 48, link: 3, entrySize: 24)]) == [])
   }
 
-  /// A file without sections has its code in the segments that can be executed.
   @Test func codeWithoutSectionsEndsWithItsSegment() throws {
     // Code, data, what is not loaded, and code that would pass the end of all addresses.
     let image = try madeUpImage(segments: [

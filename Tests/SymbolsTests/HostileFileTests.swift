@@ -135,7 +135,6 @@ import Testing
     #expect(found.calls.map(\.rawName) == [nil])
   }
 
-  /// A section that claims to be far larger when it is inflated.
   @Test func aCompressedSectionThatClaimsGigabytesIsRefused() throws {
     let fixture = try Fixture()
     try fixture.write(nestedCalls, "nested.cpp")

@@ -6,7 +6,6 @@ import Testing
 
 /// What is known of instructions, beside what llvm-objdump prints of them.
 @Suite(.ownThread) struct MachineCodeTests {
-  /// A line of a disassembly.
   private struct Line {
     var place: UInt64
     var bytes: [UInt8]

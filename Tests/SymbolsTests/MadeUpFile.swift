@@ -1,3 +1,5 @@
+import Foundation
+
 @testable import CulpritSymbols
 
 /// Writes numbers and texts as sections have them.
@@ -9,7 +11,6 @@ struct ByteWriter {
 
   mutating func u8(_ value: some BinaryInteger) { bytes.append(UInt8(truncatingIfNeeded: value)) }
 
-  /// The lowest `width` bytes of `value`.
   mutating func number(_ value: UInt64, _ width: Int) {
     let order = isBigEndian ? Array((0..<width).reversed()) : Array(0..<width)
     for place in order { u8(value >> UInt64(8 * place)) }
@@ -42,7 +43,6 @@ struct ByteWriter {
     }
   }
 
-  /// Writes `width` bytes over those at `place`.
   mutating func put(_ value: UInt64, _ width: Int, at place: Int) {
     var other = ByteWriter(isBigEndian: isBigEndian)
     other.number(value, width)
@@ -51,7 +51,6 @@ struct ByteWriter {
 
   init(isBigEndian: Bool = false) { self.isBigEndian = isBigEndian }
 
-  /// What `write` writes.
   static func made(_ write: (inout ByteWriter) -> Void) -> [UInt8] {
     var writer = ByteWriter()
     write(&writer)
@@ -77,7 +76,6 @@ final class MadeUpBytes {
   deinit { region.deallocate() }
 }
 
-/// A section of a file that no compiler made.
 struct MadeUpSection {
   var name: String
   var type: UInt32 = 1
@@ -89,7 +87,6 @@ struct MadeUpSection {
   var entrySize: UInt64 = 0
   var content: [UInt8] = []
 
-  /// Code at `address`, of so many bytes that no file has.
   static func code(at address: UInt64, size: UInt64) -> MadeUpSection {
     MadeUpSection(name: ".text", type: 8, flags: 6, address: address, size: size)
   }
@@ -136,7 +133,6 @@ func madeUpImage(_ sections: [MadeUpSection]) throws -> ElfImage {
   return try ElfImage(bytes: memory.bytes, path: "made up", keeper: memory)
 }
 
-/// A segment of a file that no linker made.
 struct MadeUpSegment {
   var type: UInt32 = 1
   var flags: UInt32
@@ -199,9 +195,20 @@ func unit(_ content: [UInt8]) -> [UInt8] {
   }
 }
 
-/// A file with debug information in memory, in the sections that are given by their names.
 func madeUpDebugInformation(_ sections: [String: [UInt8]]) throws -> DwarfFile? {
   var all = [".debug_info": [0], ".debug_abbrev": [0]] as [String: [UInt8]]
   for (name, content) in sections { all[name] = content }
   return try DwarfFile(madeUpImage(all.map { MadeUpSection(name: $0.key, content: $0.value) }))
+}
+
+/// The lines of a file in `Generated`, in fields.
+func generatedLines(_ name: String, separator: Character = " ") throws -> [[Substring]] {
+  let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(path: "Generated/\(name)")
+  return try String(contentsOf: file, encoding: .utf8).split(separator: "\n").map { $0.split(separator: separator) }
+}
+
+/// The bytes that `digits` state in hexadecimal.
+func bytes(_ digits: Substring) -> [UInt8] {
+  let values = digits.utf8.map { $0 - ($0 < 0x3a ? 0x30 : 0x57) }
+  return stride(from: 0, to: values.count, by: 2).map { values[$0] << 4 | values[$0 + 1] }
 }

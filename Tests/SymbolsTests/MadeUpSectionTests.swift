@@ -69,7 +69,6 @@ import Testing
     )
   }
 
-  /// A list without an end has one all the same.
   @Test func listsThatClaimTooMuchEnd() {
     let entries = (1 << 16) + 10
     #expect(new((0..<entries).flatMap { _ in [4, 1, 5] as [UInt8] }).count == 1 << 16)
@@ -131,7 +130,6 @@ import Testing
   }
 }
 
-/// Files that may not be those that ran.
 @Suite(.ownThread) struct WhichFileRanTests {
   private let code = "int answer(void) { return 42; }\n"
 

@@ -3,7 +3,6 @@ import Testing
 
 @testable import CulpritSymbols
 
-/// Files in memory.
 @Suite struct MappedFileTests {
   /// How much of the mapping that begins at `address` is in this process's memory, in KiB (proc(5), smaps).
   private func resident(_ address: UnsafeRawPointer) throws -> Int {

@@ -58,19 +58,16 @@ final class OracleFile {
       }
   }
 
-  /// The text at `offset` of the string table that is section `table`.
   func text(_ table: UInt32, _ offset: UInt32) -> UnsafePointer<CChar>? {
     UnsafePointer(elf_strptr(elf, Int(table), Int(offset)))
   }
 
-  /// The name of the section with `header`.
   func name(of header: GElf_Shdr) -> String {
     var table = 0
     guard elf_getshdrstrndx(elf, &table) == 0, let name = text(UInt32(table), header.sh_name) else { return "" }
     return String(cString: name)
   }
 
-  /// The notes in `data`.
   static func notes(_ data: UnsafeMutablePointer<Elf_Data>?) -> [OracleNote] {
     guard let data, let base = data.pointee.d_buf else { return [] }
     let bytes = UnsafeRawBufferPointer(start: base, count: data.pointee.d_size)
@@ -90,13 +87,11 @@ final class OracleFile {
     }
   }
 
-  /// The notes of a segment.
   func notes(_ segment: GElf_Phdr) -> [OracleNote] {
     let type = segment.p_align == 8 ? ELF_T_NHDR8 : ELF_T_NHDR
     return Self.notes(elf_getdata_rawchunk(elf, Int64(segment.p_offset), Int(segment.p_filesz), type))
   }
 
-  /// The linker's build-id.
   var buildID: [UInt8] {
     var id: UnsafeRawPointer?
     let count = dwelf_elf_gnu_build_id(elf, &id)
@@ -104,7 +99,6 @@ final class OracleFile {
   }
 }
 
-/// A note as libelf has it.
 struct OracleNote: Equatable {
   var type: UInt32
   var name: [UInt8]
@@ -149,39 +143,16 @@ final class OracleDwarf {
     var type: UInt64?
   }
 
-  /// The units of `.debug_info`, or of `.debug_types`.
   func units(ofTypes: Bool) -> [Unit] {
     var units: [Unit] = []
-    var (offset, next, abbreviations, type): (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
-    var (size, version, addressBytes, offsetBytes): (Int, UInt16, UInt8, UInt8) = (0, 0, 0, 0)
+    var (offset, next, table, type): (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
+    var (size, version, address, width): (Int, UInt16, UInt8, UInt8) = (0, 0, 0, 0)
     var signature: UInt64 = 0
+    func read(_ signature: UnsafeMutablePointer<UInt64>?, _ type: UnsafeMutablePointer<UInt64>?) -> Int32 {
+      dwarf_next_unit(dwarf, offset, &next, &size, &version, &table, &address, &width, signature, type)
+    }
     while true {
-      let status =
-        ofTypes
-        ? dwarf_next_unit(
-          dwarf,
-          offset,
-          &next,
-          &size,
-          &version,
-          &abbreviations,
-          &addressBytes,
-          &offsetBytes,
-          &signature,
-          &type
-        )
-        : dwarf_next_unit(
-          dwarf,
-          offset,
-          &next,
-          &size,
-          &version,
-          &abbreviations,
-          &addressBytes,
-          &offsetBytes,
-          nil,
-          nil
-        )
+      let status = ofTypes ? read(&signature, &type) : read(nil, nil)
       guard status == 0 else { return units }
       units.append(
         Unit(
@@ -203,7 +174,6 @@ final class OracleDwarf {
     return directory + (directory.hasSuffix("/") ? "" : "/") + path
   }
 
-  /// The rows of the line table of `unit`, by address.
   func rows(of unit: Unit) -> [Row] {
     var entry = Dwarf_Die()
     var lines: OpaquePointer?

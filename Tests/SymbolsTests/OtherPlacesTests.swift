@@ -170,7 +170,6 @@ import Testing
     #expect(PerfMap(process: id) == nil)
   }
 
-  /// An executable that was replaced while it runs is read through the process.
   @Test func aReplacedExecutableIsReadThroughItsProcess() throws {
     let fixture = try Fixture()
     try fixture.write("#include <unistd.h>\nint main(void) { alarm(3600); for (;;) pause(); }\n", "sleeper.c")

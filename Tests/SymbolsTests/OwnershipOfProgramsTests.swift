@@ -69,7 +69,6 @@ import Testing
     return fixture
   }
 
-  /// What each symbol of `file` with code is called, and whose it is.
   private func owners(of file: String, in fixture: Fixture) throws -> [String: CodeOwner] {
     let image = try ElfImage(path: fixture.path(file))
     let base: UInt64 = 0x7000_0000_0000

@@ -60,7 +60,6 @@ import Testing
     }
   }
 
-  /// Assembly has labels inside functions: a place in one is not another function.
   @Test func labelsInsideFunctionsAreNoFunctions() {
     let index = SymbolIndex([symbol(0x10, 0x40, 1), symbol(0x20, 0x20, 2, .label)], limit: { _ in 0x100 })
     #expect(name(index, 0x28) == 1)

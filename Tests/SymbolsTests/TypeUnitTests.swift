@@ -106,7 +106,6 @@ import Testing
     }
   }
 
-  /// In a package each unit of a type has its part of the other sections.
   @Test func unitsOfTypesAreFoundInPackages() throws {
     let fixture = try Fixture()
     try fixture.write(nestedCalls, "nested.cpp")

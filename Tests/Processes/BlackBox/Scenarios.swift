@@ -161,7 +161,6 @@ private func peakOfMemory() -> Int {
   withExtendedLifetime(watchdog) { pthread_exit(nil) }
 }
 
-/// Dies of a fault.
 private func fault() {
   // SAFETY: none: nothing is mapped there, and that is what is wanted.
   UnsafeMutablePointer<Int>(bitPattern: 8)?.pointee = 1

@@ -37,7 +37,6 @@ func fail(_ text: String) -> Never {
   exit(1)
 }
 
-/// What the watchdog tells, a line each.
 func tell(_ watchdog: Watchdog) {
   watchdog.onStallBegan { say("began=\($0.source.name)") }
   watchdog.onHang { say("hang=\($0.source.name)") }
@@ -194,7 +193,6 @@ func startAbovePages(_ count: Int32) -> Int32 {
   return ends[1]
 }
 
-/// Turns of ``markedLoops`` that have ended.
 let endedTurns = Atomic<Int>(0)
 
 func stallAbovePage() throws {

@@ -23,7 +23,6 @@ private let isStuck = Atomic(false)
 /// A service keeps its watchdog until it ends.
 nonisolated(unsafe) private var kept: Watchdog?
 
-/// Whether the record of the stall in the directory has its end.
 private func isEndSaved(_ directory: String?) -> Bool {
   guard let directory, let listing = opendir(directory) else { return false }
   defer { closedir(listing) }

@@ -136,6 +136,8 @@ func lookAtDescriptorsInChild(_ arguments: [String]) throws {
 /// Forks; the child gives a thread of its own the number that a thread of the parent's watchdog had, and captures its threads.
 func takeNumberOfThreadInChild() throws {
   let watchdog = try Watchdog(quick())
+  // A new thread names itself.
+  _ = waitUntil { !threads(named: "culprit-monitor").isEmpty }
   guard let number = threads(named: "culprit-monitor").first else { return say("seen=no monitor") }
   var ends: [Int32] = [0, 0]
   pipe(&ends)
@@ -287,7 +289,6 @@ func readProfilingSignals() throws {
   watchdog.stop(patience: .seconds(10))
 }
 
-/// How many descriptors there are more when so many threads have marked something.
 func countThreadDescriptors() throws {
   let watchdog = try Watchdog(quick())
   let loop = try watchdog.watchLoop(named: "main")

@@ -45,8 +45,8 @@ final class BusyThreads: Sendable {
   }
 }
 
-/// Runs `body` on a thread of its own.
-func startThread(_ body: @escaping @Sendable () -> Void) {
+@discardableResult
+func startThread(_ body: @escaping @Sendable () -> Void) -> pthread_t {
   final class Box {
     let body: @Sendable () -> Void
     init(_ body: @escaping @Sendable () -> Void) { self.body = body }
@@ -62,7 +62,7 @@ func startThread(_ body: @escaping @Sendable () -> Void) {
     },
     Unmanaged.passRetained(Box(body)).toOpaque()
   )
-  pthread_detach(thread)
+  return thread
 }
 
 /// Works for too long.
@@ -78,12 +78,10 @@ func waitUntil(_ isSo: () -> Bool) -> Bool {
   return isSo()
 }
 
-/// How children ended.
 struct Ends {
   private(set) var exited = 0
   private(set) var others: [String] = []
 
-  /// Waits for `child`.
   mutating func wait(for child: pid_t) {
     var status: Int32 = 0
     while waitpid(child, &status, 0) < 0, errno == EINTR {}
@@ -116,10 +114,8 @@ func descriptors() -> [Int32: String] {
   return found
 }
 
-/// The threads of this process that are called `name`.
 func threads(named name: String) -> [Int32] { allThreads().filter { $0.name == name }.map(\.id) }
 
-/// The threads of this process.
 func allThreads() -> [(id: Int32, name: String)] {
   guard let listing = opendir("/proc/self/task") else { return [] }
   defer { closedir(listing) }

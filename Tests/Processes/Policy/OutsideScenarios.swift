@@ -26,7 +26,6 @@ func computeInTheWay(_ milliseconds: Int) {
   }
 }
 
-/// Stalls once, with a handler, and stops.
 @Sendable func stallOnce(_ arguments: [String]) throws {
   let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(200), interval: .milliseconds(50)))
   let isReported = Atomic<Bool>(false)

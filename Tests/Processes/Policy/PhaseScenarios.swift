@@ -37,7 +37,6 @@ private func printReports(of watchdog: Watchdog) {
   }
 }
 
-/// A configuration with the thresholds that `change` sets.
 private func configuration(_ change: (inout Watchdog.Configuration.Lifecycle) -> Void) -> Watchdog.Configuration {
   var configuration = Watchdog.Configuration(interval: .milliseconds(50))
   change(&configuration.lifecycle)

@@ -12,7 +12,7 @@ private let isStuck = Atomic<Bool>(false)
   )
   watchdog.onStall { report in say("report=\(report.source.name)") }
   let loop = try watchdog.watchLoop(named: "http")
-  onOwnThread {
+  startThread {
     while true {
       if watchdog.status.hanging.isEmpty {
         // An empty file sets the time.
@@ -25,7 +25,7 @@ private let isStuck = Atomic<Bool>(false)
       usleep(100_000)
     }
   }
-  onOwnThread {
+  startThread {
     while true {
       loop.withTurn { while isStuck.load(ordering: .acquiring) { usleep(1000) } }
       usleep(10_000)
@@ -36,25 +36,4 @@ private let isStuck = Atomic<Bool>(false)
   }
   watchdog.stop(patience: .seconds(10))
   exit(0)
-}
-
-/// Runs `body` on a thread of its own.
-private func onOwnThread(_ body: @escaping @Sendable () -> Void) {
-  final class Box: Sendable {
-    let body: @Sendable () -> Void
-    init(_ body: @escaping @Sendable () -> Void) { self.body = body }
-  }
-  var thread = pthread_t()
-  let pointer = Unmanaged.passRetained(Box(body)).toOpaque()
-  let error = pthread_create(
-    &thread,
-    nil,
-    { pointer in
-      // SAFETY: the pointer is the box, which was retained for this thread.
-      if let pointer { Unmanaged<Box>.fromOpaque(pointer).takeRetainedValue().body() }
-      return nil
-    },
-    pointer
-  )
-  if error != 0 { say("error=\(String(cString: strerror(error)))") }
 }

@@ -6,7 +6,6 @@ import SimulatedClock
 /// The clock of the watchdog: simulated in scenarios that begin a simulation, the kernel's in others.
 let clock = SimulatedClock()
 
-/// The scenarios, by name.
 let scenarios: [String: @Sendable ([String]) throws -> Void] = [
   "settings": { _ in try saySettings() },
   "hang-under-systemd": hangUnderSystemd,

@@ -23,7 +23,6 @@ private func wait(for condition: () -> Bool) -> Bool {
 
 private func hexadecimal(_ mask: UInt64) -> String { String(mask, radix: 16) }
 
-/// The threads of the watchdog.
 private func ownThreads() -> [(id: Int32, name: String)] {
   allThreads().filter { $0.name.hasPrefix("culprit-") }.sorted { $0.name < $1.name }
 }
@@ -65,7 +64,6 @@ private func sayMask(_ place: String) {
   places.withLock { _ = $0.insert(place) }
 }
 
-/// Waits until each of `expected` has been recorded.
 @inline(never)
 private func waitFor(_ expected: Set<String>) -> Bool { clock.wait { places.withLock { $0.isSuperset(of: expected) } } }
 
@@ -267,7 +265,6 @@ private func waitFor(_ expected: Set<String>) -> Bool { clock.wait { places.with
 
 private func isAsleep(_ thread: Int32) -> Bool { content("/proc/self/task/\(thread)/stat").contains(") S ") }
 
-/// Waits until crashes are noted.
 private func waitForNotes() {
   while !allThreads().contains(where: { $0.name == "culprit-note" }) { usleep(10_000) }
 }
@@ -322,50 +319,32 @@ private func waitForNotes() {
     return String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
   }
   say("main=\(described(getpid()))")
-  let thread = Unmanaged.passRetained(
-    Job {
-      say("real-time=\(workload_become_unusual())")
-      say("creator=\(described(stuck_disk_own_thread()))")
-      do {
-        var configuration = Watchdog.Configuration(
-          threshold: .milliseconds(200),
-          interval: .milliseconds(50),
-          directory: arguments.first
-        )
-        configuration.lifecycle.terminateAfter = .seconds(1000)
-        let watchdog = try Watchdog(configuration)
-        watchdog.onStallBegan { _ in
-          say("handler=\(described(stuck_disk_own_thread()))")
-          told.add(1, ordering: .sequentiallyConsistent)
-        }
-        let queue = DispatchQueue(label: "pinged")
-        let pinged = try watchdog.watchLoop(named: "pinged") { ping in queue.async { ping() } }
-        let activity = try watchdog.beginActivity("upload", threshold: .seconds(50)) {}
-        let loop = try watchdog.watchLoop(named: "http")
-        loop.withTurn { _ = wait { told.load(ordering: .sequentiallyConsistent) > 0 } }
-        for (id, name) in ownThreads() { say("thread.\(name)=\(described(id))") }
-        activity.end()
-        _ = withExtendedLifetime(pinged) { watchdog.stop(patience: .seconds(10)) }
-      } catch {
-        say("error=\(error)")
+  let thread = startThread {
+    say("real-time=\(workload_become_unusual())")
+    say("creator=\(described(stuck_disk_own_thread()))")
+    do {
+      var configuration = Watchdog.Configuration(
+        threshold: .milliseconds(200),
+        interval: .milliseconds(50),
+        directory: arguments.first
+      )
+      configuration.lifecycle.terminateAfter = .seconds(1000)
+      let watchdog = try Watchdog(configuration)
+      watchdog.onStallBegan { _ in
+        say("handler=\(described(stuck_disk_own_thread()))")
+        told.add(1, ordering: .sequentiallyConsistent)
       }
+      let queue = DispatchQueue(label: "pinged")
+      let pinged = try watchdog.watchLoop(named: "pinged") { ping in queue.async { ping() } }
+      let activity = try watchdog.beginActivity("upload", threshold: .seconds(50)) {}
+      let loop = try watchdog.watchLoop(named: "http")
+      loop.withTurn { _ = wait { told.load(ordering: .sequentiallyConsistent) > 0 } }
+      for (id, name) in ownThreads() { say("thread.\(name)=\(described(id))") }
+      activity.end()
+      _ = withExtendedLifetime(pinged) { watchdog.stop(patience: .seconds(10)) }
+    } catch {
+      say("error=\(error)")
     }
-  )
-  var created = pthread_t()
-  pthread_create(
-    &created,
-    nil,
-    { job in
-      // SAFETY: retained for this thread, which takes it once.
-      if let job { Unmanaged<Job>.fromOpaque(job).takeRetainedValue().body() }
-      return nil
-    },
-    thread.toOpaque()
-  )
-  pthread_join(created, nil)
-}
-
-private final class Job: Sendable {
-  let body: @Sendable () -> Void
-  init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+  }
+  pthread_join(thread, nil)
 }

@@ -148,7 +148,6 @@ func waitForGood() {
   say("ended=true")
 }
 
-/// Prepares the process for getting stuck in `way`.
 private func prepare(_ way: String, _ watchdog: Watchdog) {
   switch way {
   case "asked":

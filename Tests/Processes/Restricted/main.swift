@@ -65,8 +65,8 @@ func describeStalls() throws -> [String] {
     )
   }
   // Enough for the service, and not for a report.
-  if hasLittleMemory { _ = workload_leave_memory(40 << 20) }
-  if watchesTasks {
+  if given.contains("little-memory") { _ = workload_leave_memory(40 << 20) }
+  if given.contains("tasks") {
     _ = try watchdog.watchConcurrency()
     let isOver = DispatchSemaphore(value: 0)
     Task.detached {
@@ -77,49 +77,22 @@ func describeStalls() throws -> [String] {
   }
   watchdog.withSection("computing", threshold: .milliseconds(200)) { computeForLong() }
   watchdog.withSection("asleep", threshold: .milliseconds(200)) { sleepForLong() }
-  if watchesQueue {
+  if given.contains("queue") {
     let queue = DispatchQueue(label: "stuck")
     let watch = try watchdog.watchQueue(queue)
     queue.sync { sleepForLong() }
     queue.sync { sleepForLong() }
     withExtendedLifetime(watch) {}
   }
-  if losesTimers { _ = workload_use_up_pending_signals() }
+  if given.contains("no-pending-later") { _ = workload_use_up_pending_signals() }
   let limitations = watchdog.status.limitations.map { "limitation: \($0)" }
   watchdog.stop(patience: .seconds(60))
-  if watchesQueue { return lines + ["visits: \(observer_visits_under_way())"] }
+  if given.contains("queue") { return lines + ["visits: \(observer_visits_under_way())"] }
   return lines + limitations + watchdog.status.problems.map { "problem: \($0)" }
 }
 
 /// How many descriptors are open. `/proc` and the C library's stat(2) may be refused.
 func openDescriptors() -> Int { (0..<4096).count { fcntl(Int32($0), F_GETFD) >= 0 } }
-
-/// Somebody to be seen among the other threads.
-func startBystander() {
-  var thread = pthread_t()
-  pthread_create(
-    &thread,
-    nil,
-    { _ in
-      while true { pause() }
-    },
-    nil
-  )
-}
-
-/// Somebody in code of which no rule is remembered: about that libunwind is asked, whose locks the fork is about.
-func startUndescribed() {
-  var thread = pthread_t()
-  pthread_create(
-    &thread,
-    nil,
-    { _ in
-      workload_without_unwind_information(.max, nil)
-      return nil
-    },
-    nil
-  )
-}
 
 /// Computes until a preloaded library has stopped a thread that holds a lock of libunwind. Returns at once without such
 /// a library; the test ends the program otherwise.
@@ -171,62 +144,29 @@ func lockedByWatchdog() throws -> Int {
 // Where it may, the process gets its processor beside busy ones: what is tested here is what it lacks otherwise.
 setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, -10)
 
-nonisolated(unsafe) var watchesTasks = false
-nonisolated(unsafe) var watchesQueue = false
-var restarts = false
+let given = Set(CommandLine.arguments.dropFirst())
 var startsOnly = false
-nonisolated(unsafe) var hasLittleMemory = false
-nonisolated(unsafe) var losesTimers = false
-var countsDescriptors = false
-var isReplaced = false
-var usesCoroutine = false
-var forks = false
 for argument in CommandLine.arguments.dropFirst() {
   let isDone: Bool
   switch argument {
   case "system-service": isDone = workload_be_killed_for_calls()
-  case "tasks":
-    watchesTasks = true
-    isDone = true
-  case "queue":
-    watchesQueue = true
-    isDone = true
-  case "restarts":
-    restarts = true
-    isDone = true
-  case "little-memory":
-    hasLittleMemory = true
-    isDone = true
-  case "one-arena":
-    workload_use_arenas(1)
-    isDone = true
-  case "descriptors":
-    countsDescriptors = true
-    isDone = true
   case "undumpable": isDone = workload_become_undumpable()
   case "no-proc": isDone = workload_hide_proc()
   case "no-pending": isDone = workload_use_up_pending_signals()
-  case "no-pending-later":
-    losesTimers = true
+  case "one-arena":
+    workload_use_arenas(1)
     isDone = true
   case "profiler":
     workload_start_profiler()
     isDone = true
-  case "fork":
-    forks = true
-    isDone = true
-  case "replaced":
-    isReplaced = true
-    isDone = true
-  case "coroutine":
-    usesCoroutine = true
-    isDone = true
+  case let limit where limit.hasPrefix("address-space:"):
+    startsOnly = true
+    isDone = workload_leave_address_space(Int(limit.dropFirst(14)).map { $0 << 20 } ?? 0)
+  case let call where call.hasPrefix("refuse:"): isDone = workload_refuse_call(String(call.dropFirst(7)))
   default:
-    startsOnly = argument.hasPrefix("address-space:")
-    isDone =
-      startsOnly
-      ? workload_leave_address_space(Int(argument.dropFirst(14)).map { $0 << 20 } ?? 0)
-      : argument.hasPrefix("refuse:") && workload_refuse_call(String(argument.dropFirst(7)))
+    isDone = [
+      "tasks", "queue", "restarts", "little-memory", "descriptors", "no-pending-later", "fork", "replaced", "coroutine",
+    ].contains(argument)
   }
   if !isDone {
     print("not possible here: \(argument): \(String(cString: strerror(errno)))")
@@ -243,9 +183,10 @@ if startsOnly {
   }
   exit(0)
 }
-startBystander()
+// Another thread to capture.
+_ = workload_thread_start({ @Sendable _, _ in while true { pause() } }, nil)
 
-if restarts {
+if given.contains("restarts") {
   // As much as an ordinary service may lock, on machines of today.
   var limit = rlimit(rlim_cur: 8 << 20, rlim_max: 8 << 20)
   setrlimit(__rlimit_resource_t(8 /* RLIMIT_MEMLOCK: its macro is not imported */), &limit)
@@ -255,7 +196,7 @@ if restarts {
   print("first: \(first) KiB")
   print("last: \(last) KiB")
   print("child exited with \(workload_fork { (try? lockedByWatchdog()).map { Int32($0 / 32) } ?? 0 })")
-} else if usesCoroutine {
+} else if given.contains("coroutine") {
   let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(200)))
   watchdog.onStall { report in
     let captured = report.raw.stall.samples.count { $0.outcome == .captured }
@@ -267,8 +208,9 @@ if restarts {
   for _ in 0..<64 { withExtendedLifetime(malloc(64 << 10)) {} }
   loop.withTurn { workload_spin_on_coroutine(64 << 10, workload_now_ns() + 1_500_000_000, nil) }
   watchdog.stop(patience: .seconds(60))
-} else if forks {
-  startUndescribed()
+} else if given.contains("fork") {
+  // Code without a remembered rule: it is unwound by libunwind, whose locks the fork concerns.
+  _ = workload_thread_start({ @Sendable _, stop in workload_without_unwind_information(.max, stop) }, nil)
   let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(200)))
   parentsWatchdog = watchdog
   watchdog.onStall { print("parent: \($0.source.name): \($0.culprit?.function.name ?? "nobody")") }
@@ -280,7 +222,7 @@ if restarts {
   print("child exited with \(workload_fork(runChild))")
   loop.end()
   watchdog.stop(patience: .seconds(60))
-} else if isReplaced {
+} else if given.contains("replaced") {
   // Somebody takes SIGPROF over while a watchdog runs; the next watchdog takes it back, and passes on what is not its own.
   let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(200)))
   workload_start_profiler()
@@ -294,7 +236,7 @@ if restarts {
   for line in try describeStalls() { print(line) }
   // Some stay open after stop(), for signals that come late.
   let more = openDescriptors() - before
-  if countsDescriptors { print("descriptors: \(more < 16 ? "few" : "\(more)") more") }
+  if given.contains("descriptors") { print("descriptors: \(more < 16 ? "few" : "\(more)") more") }
   print("profiled: \(workload_profiled() > 5 ? "many" : "\(workload_profiled())")")
 }
 // After stop() a signal is harmless, whoever sends it.

@@ -55,7 +55,6 @@ enum Scenario: String {
   /// The time between samples.
   var interval: Duration { self == .exceptions ? .milliseconds(10) : .milliseconds(50) }
 
-  /// Stalls on `stage`.
   func run(on stage: Stage, library: String) throws {
     switch self {
     case .malloc: try stage.turn(against: workload_need_malloc) { say("inside=\(workload_hold_in_malloc())\n") }

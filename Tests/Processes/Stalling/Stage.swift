@@ -20,7 +20,6 @@ final class Stage: Sendable {
     watchdog.onStall { [weak self] report in self?.reports.withLock { $0.append(report) } }
   }
 
-  /// Whether a stall of this kind of source has been reported.
   func hasReport(of kind: StallReport.Source.Kind) -> Bool {
     reports.withLock { $0.contains { $0.source.kind == kind } }
   }

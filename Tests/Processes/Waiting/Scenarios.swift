@@ -80,7 +80,6 @@ private func isAsleep(_ thread: String) -> Bool {
   (try? String(contentsOfFile: "/proc/self/task/\(thread)/stat", encoding: .utf8))?.contains(") S ") == true
 }
 
-/// Runs `body` on a thread called `name`, and waits until it says that it has begun.
 private func onThread(_ name: String, _ body: @escaping @Sendable (_ begun: @Sendable () -> Void) -> Void) {
   let hasBegun = DispatchSemaphore(value: 0)
   let thread = Thread {

@@ -9,7 +9,6 @@ import Glibc
 /// A process of its own, the guard, takes it away when it is removed, when this process has ended in whatever way, or when its
 /// time is up: nothing that goes wrong here leaves a frozen file system, a mount or a loop device behind.
 package final class FaultyDisk {
-  /// What it is.
   package enum Kind: Sendable {
     /// ext4 on a file, by a loop device.
     case ext4
@@ -87,7 +86,6 @@ package final class FaultyDisk {
     _ = Spawn.end(guardProcess)
   }
 
-  /// Removes the directory `name` in it with all that it has, and makes a new one if that is asked for.
   package func removeDirectory(_ name: String, andMakesNew: Bool) throws(FaultyDiskError) {
     try run("cd '\(pathInside)' && rm -r '\(name)'\(andMakesNew ? " && mkdir -m 700 '\(name)'" : "")")
   }

@@ -3,7 +3,6 @@ import Glibc
 
 /// A service that has been started, what it is told, and what it says.
 package final class ServiceProcess {
-  /// Its process id.
   package let process: pid_t
   private let input: Int32
   private let output: Int32

@@ -3,7 +3,6 @@ import Glibc
 
 /// Commands of a shell, as root has them on its path.
 package enum Shell {
-  /// The words that run `command`, in the mount namespace of the process `namespace` where there is one.
   static func words(_ command: String, in namespace: pid_t? = nil) -> [String] {
     let shell = ["/bin/sh", "-c", "PATH=$PATH:/usr/sbin:/sbin; \(command)"]
     return namespace.map { entering($0) + shell } ?? shell
@@ -15,7 +14,6 @@ package enum Shell {
     ["/usr/bin/nsenter", "--mount=/proc/\(namespace)/ns/mnt", "--"]
   }
 
-  /// Runs `command` and returns what it says.
   @discardableResult
   package static func run(_ command: String, in namespace: pid_t? = nil) throws(FaultyDiskError) -> String {
     let words = words(command + " 2>&1", in: namespace)

@@ -55,7 +55,6 @@ package struct BlameTruth: Sendable {
     (self.absent, self.mergeable, self.dependency) = (absent, mergeable, dependency)
   }
 
-  /// The share of part `index` in the stall.
   func share(_ index: Int) -> Double {
     let length = (parts.last?.end ?? 0) - (parts.first?.begin ?? 0)
     return Double(parts[index].length) / Double(max(1, length))
@@ -137,7 +136,6 @@ package struct BlameJudgement {
     return isOurs(culprit) && !culprit.hasPrefix("std::") && !culprit.contains(" std::") ? "named" : "other"
   }
 
-  /// Whether `text` mentions the culprit.
   private func isOurs(_ text: String) -> Bool { mentions(text, first) }
 
   /// Whether `text` mentions `part`, or a function that the optimizer merged with it.
@@ -265,7 +263,6 @@ package struct BlameJudgement {
 
   private func percent(_ fraction: Double) -> String { String(format: "%.1f", fraction * 100) }
 
-  /// Words of `text` that can be identifiers.
   static func identifiers(in text: String) -> Set<String> {
     Set(text.split { !$0.isASCII || !($0.isLetter || $0.isNumber || $0 == "_") }.map(String.init))
   }

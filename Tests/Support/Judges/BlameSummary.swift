@@ -39,7 +39,6 @@ package struct BlameVerdict {
   /// Whether the report names the dependency's function that took the time; `nil` if there was none.
   package var isDependencyTold: Bool? { text("dependency").isEmpty ? nil : text("dependency") == "1" }
 
-  /// For each kind: the number of samples, and of those with an incomplete stack.
   var samples: [(kind: String, all: Int, cut: Double)] {
     let recorded = text("samples").split(separator: ",")
       .map { part in
@@ -71,7 +70,6 @@ package struct BlameVerdict {
 
   package var isRight: Bool { faults.isEmpty }
 
-  /// A description of the trial.
   package var description: String {
     let all = samples.reduce(0) { $0 + $1.all }
     return "\(place), trial \(number), \(all) samples: \(first) \(text("truth")) %, then \(text("then"))"

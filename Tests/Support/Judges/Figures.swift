@@ -18,7 +18,6 @@ package final class Figures {
 
   package convenience init(output: CommandOutput) { self.init(write: output.print, complain: output.error) }
 
-  /// Prints a figure without a bound: "name value unit".
   package func print(_ name: String, _ value: Double, _ unit: String) {
     write("\(name) \(Self.text(value)) \(unit)\n")
   }
@@ -74,7 +73,6 @@ package func readFile(_ path: String) -> String {
   }
 }
 
-/// Returns the median of `values`.
 package func median(_ values: [Double]) -> Double {
   let sorted = values.sorted()
   guard !sorted.isEmpty else { return .nan }

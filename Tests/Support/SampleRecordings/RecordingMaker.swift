@@ -1,8 +1,6 @@
 import CulpritStallRecord
 
-/// Makes a recording from functions: each has an address of its own, and its name in the recording.
 struct RecordingMaker {
-  /// A function of a stack.
   indirect enum Function {
     /// One of the application's, at a line of a file.
     case own(String, String, Int)
@@ -29,11 +27,9 @@ struct RecordingMaker {
   private var addresses: [String: UInt64] = [:]
   /// The modules that functions of the application are in, in turn.
   var ownModules = [1]
-  /// The samples so far.
   var samples: [Sample] = []
   /// The looks at holders of locks.
   var holders: [HolderSample] = []
-  /// The other threads.
   var others: [(thread: ObservedThread, functions: [Function], activity: ThreadActivity)] = []
 
   init(process: ObservedProcess, modules: [Module]) {
@@ -67,7 +63,6 @@ struct RecordingMaker {
     )
   }
 
-  /// Adds a look at a thread that holds what is at `address`.
   mutating func addHolder(
     _ age: Duration,
     _ thread: ObservedThread,
@@ -87,7 +82,6 @@ struct RecordingMaker {
     holders.append(HolderSample(address: address, thread: thread, isHeld: true, sample: sample))
   }
 
-  /// The number of the stack of `functions`, outermost first.
   mutating func stack(_ functions: [Function], end: StackEnd = .outermost) -> Int {
     let frames = functions.reversed().enumerated()
       .map { place, function -> StackFrame in
@@ -101,7 +95,6 @@ struct RecordingMaker {
     return stacks.count - 1
   }
 
-  /// The recording of `stall`, with the samples and the other threads.
   mutating func recording(_ stall: Stall) -> Recording {
     var stall = stall
     stall.samples = samples

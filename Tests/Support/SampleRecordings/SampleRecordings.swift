@@ -2,15 +2,8 @@ import CulpritStallRecord
 
 /// Recordings that exports are made of: names and addresses are in them, and no file is needed.
 package enum SampleRecordings {
-  /// A process of a shop's, with number `id`.
   static func process(_ id: Int32 = 4242) -> ObservedProcess {
-    ObservedProcess(
-      id: id,
-      executable: "/opt/shop/shop",
-      architecture: "x86_64",
-      observerVersion: "0.1.0",
-      watchedSince: WallTime(nanosecondsSince1970: 1_763_637_800_000_000_000)
-    )
+    ObservedProcess(id, "/opt/shop/shop", since: 1_763_637_800_000_000_000)
   }
 
   static let modules = [
@@ -68,9 +61,9 @@ package enum SampleRecordings {
     ]
     return maker.recording(
       Stall(
+        "http",
         id: number,
-        source: WatchedSource(kind: .loop, name: "http"),
-        thread: ObservedThread(id: id, name: "shop"),
+        thread: (id, "shop"),
         threshold: .milliseconds(2500),
         began: WallTime(nanosecondsSince1970: (1_763_637_800 + second) * 1_000_000_000 + 103_000_001),
         duration: .microseconds(5_012_345),
@@ -91,11 +84,11 @@ package enum SampleRecordings {
     }
     return maker.recording(
       Stall(
+        "workers",
+        kind: .pool,
         id: 7,
-        source: WatchedSource(kind: .pool, name: "workers"),
-        thread: ObservedThread(id: 0, name: ""),
-        threshold: .seconds(1),
-        began: WallTime(nanosecondsSince1970: 1_763_637_900_000_000_000),
+        thread: (0, ""),
+        began: 1_763_637_900_000_000_000,
         duration: .seconds(2),
         hasEnded: false
       )
@@ -140,11 +133,11 @@ package enum SampleRecordings {
     }
     return maker.recording(
       Stall(
+        "http",
         id: isDeadlock ? 12 : 11,
-        source: WatchedSource(kind: .loop, name: "http"),
-        thread: ObservedThread(id: 4242, name: "shop"),
+        thread: (4242, "shop"),
         threshold: .milliseconds(2500),
-        began: WallTime(nanosecondsSince1970: 1_763_637_950_000_000_000),
+        began: 1_763_637_950_000_000_000,
         duration: .seconds(5),
         hasEnded: !isDeadlock
       )
@@ -181,11 +174,10 @@ package enum SampleRecordings {
     ]
     return maker.recording(
       Stall(
-        id: 1,
-        source: WatchedSource(kind: .loop, name: hostileNames[0] + hostileNames[1] + hostileNames[5]),
-        thread: ObservedThread(id: 1, name: hostileNames[3] + hostileNames[4]),
+        hostileNames[0] + hostileNames[1] + hostileNames[5],
+        thread: (1, hostileNames[3] + hostileNames[4]),
         threshold: .milliseconds(500),
-        began: WallTime(nanosecondsSince1970: 1_763_637_900_000_000_000),
+        began: 1_763_637_900_000_000_000,
         duration: .milliseconds(100 * hostileNames.count),
         hasEnded: true
       )
@@ -216,7 +208,6 @@ package enum SampleRecordings {
     try write(bytes + end)
   }
 
-  /// The samples of such a stall.
   private static func largeSamples(_ count: Int, stacks: Int) -> some Sequence<Sample> {
     sequence(state: (number: 0, random: UInt64(1))) { state -> Sample? in
       guard state.number < count else { return nil }
@@ -253,11 +244,9 @@ package enum SampleRecordings {
     }
     return maker.recording(
       Stall(
-        id: 1,
-        source: WatchedSource(kind: .loop, name: "large"),
-        thread: ObservedThread(id: 4242, name: "shop"),
-        threshold: .seconds(1),
-        began: WallTime(nanosecondsSince1970: 1_763_637_900_000_000_000),
+        "large",
+        thread: (4242, "shop"),
+        began: 1_763_637_900_000_000_000,
         duration: .milliseconds(samples + 1),
         hasEnded: true
       )

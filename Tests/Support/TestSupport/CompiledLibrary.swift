@@ -2,7 +2,6 @@ import Foundation
 
 /// A compiler did not do what it was told to.
 package struct CompilationFailure: Error, CustomStringConvertible {
-  /// What it said.
   package var description: String
 }
 

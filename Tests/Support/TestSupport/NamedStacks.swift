@@ -2,9 +2,7 @@ import CulpritStallRecord
 import CulpritSymbols
 import Foundation
 
-/// A sample with the names of its stack's functions.
 package struct NamedSample: Equatable, Sendable {
-  /// The sample.
   package var sample: Sample
   /// The functions as reports call them, innermost first; "?" where there is no name.
   package var names: [String]
@@ -19,14 +17,10 @@ package struct NamedSample: Equatable, Sendable {
   }
 }
 
-/// A stall that was saved, with names.
 package struct NamedStall: Sendable {
-  /// The stall.
   package var stall: Stall
-  /// Its samples.
   package var samples: [NamedSample]
 
-  /// The stalls of `recording`, with names from the files that were mapped.
   package static func all(of recording: Recording) -> [NamedStall] {
     let symbolizer = Symbolizer(modules: recording.modules)
     return recording.stalls.map { stall in
@@ -50,7 +44,6 @@ package func withTemporaryDirectory<Result>(_ body: (String) throws -> Result) t
   return try body(path)
 }
 
-/// The stalls that are saved in `directory`, in order of time.
 package func namedStalls(in directory: String) throws -> [NamedStall] {
   try FileManager.default.contentsOfDirectory(atPath: directory).filter { $0.hasSuffix(".stall") }.sorted()
     .flatMap { name in

@@ -21,7 +21,6 @@ package struct ObserverLock: SuiteTrait, TestTrait, TestScoping {
 }
 
 extension Trait where Self == ObserverLock {
-  /// The test uses the observer.
   package static var usesObserver: ObserverLock { ObserverLock() }
 }
 

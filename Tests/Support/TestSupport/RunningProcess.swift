@@ -3,7 +3,6 @@ import Foundation
 
 /// A program that has been started, what it gets to read, and what it says.
 package final class RunningProcess {
-  /// Its process id.
   package let id: pid_t
   private var input: Int32
   private let output: Int32

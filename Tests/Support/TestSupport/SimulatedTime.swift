@@ -1,7 +1,6 @@
 import SimulatedClock
 import Testing
 
-/// Runs each test of a suite on the simulated clock, one at a time in its process.
 package struct SimulatedTime: SuiteTrait, TestTrait, TestScoping {
   package var isRecursive: Bool { true }
 
@@ -21,6 +20,5 @@ package struct SimulatedTime: SuiteTrait, TestTrait, TestScoping {
 }
 
 extension Trait where Self == SimulatedTime {
-  /// The test uses the observer, on the simulated clock.
   package static var usesSimulatedClock: SimulatedTime { SimulatedTime() }
 }

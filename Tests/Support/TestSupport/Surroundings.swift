@@ -4,13 +4,10 @@ import Testing
 /// Conditions for tests that need more than an ordinary user of a container has. A test whose condition is not met is skipped,
 /// with a reason.
 extension Trait where Self == ConditionTrait {
-  /// Needs root, for the given purpose.
   package static func needsRoot(to purpose: String) -> Self { .enabled(if: geteuid() == 0, "needs root to \(purpose)") }
 
-  /// Needs to mount file systems.
   package static var needsMounts: Self { .enabled(if: Surroundings.isAdministrator, "needs to mount file systems") }
 
-  /// Needs to create namespaces of processes or mounts.
   package static var needsNamespaces: Self { .enabled(if: Surroundings.isAdministrator, "needs namespaces") }
 
   /// Needs to mount file systems that a process serves.
@@ -21,7 +18,6 @@ extension Trait where Self == ConditionTrait {
   /// Needs page faults in the kernel to be handled by a process.
   package static var needsUserfaultfd: Self { .enabled(if: Surroundings.hasUserfaultfd, "needs userfaultfd") }
 
-  /// Needs to choose the IDs of new threads.
   package static var needsThreadIDs: Self {
     // Everyone can open the file, but writing needs CAP_SYS_ADMIN.
     .enabled(
@@ -30,7 +26,6 @@ extension Trait where Self == ConditionTrait {
     )
   }
 
-  /// Needs to lock memory without a limit.
   package static var needsUnlimitedLockedMemory: Self {
     .enabled(if: Surroundings.locksWithoutLimit, "needs to lock memory without a limit")
   }

@@ -194,7 +194,6 @@ struct BlameTrials {
     }
   }
 
-  /// What `program` says until its end.
   private func said(_ program: String, _ words: [String]) throws -> (text: String, status: Int32) {
     let pipe = try Spawn.pipe()
     defer { close(pipe.reading) }

@@ -32,7 +32,6 @@ func programFacts(
   return lines
 }
 
-/// The number that `facts` have for `name`.
 func factNumber(_ name: String, _ facts: [String]) throws -> Double {
   guard
     let value = facts.lazy.compactMap({ $0.hasPrefix(name + "=") ? Double($0.dropFirst(name.count + 1)) : nil }).last

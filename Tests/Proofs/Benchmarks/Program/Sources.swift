@@ -17,7 +17,6 @@ func benchSources(_ figures: Figures, isBrief: Bool) throws {
 private struct SourcesBench {
   /// How often each work is timed, watched and not, in turns.
   var rounds: Int
-  /// How many stalls are timed.
   var stalls: Int
   /// How long the monitor is observed.
   var seconds: UInt32

@@ -264,7 +264,6 @@ private struct SymbolsBench {
 
   // MARK: Files
 
-  /// Where this process has the library from.
   private func path(ofLibrary name: String) throws -> String {
     let line = readFile("/proc/self/maps").split(separator: "\n").first { $0.hasSuffix("/" + name) }
     if let line, let slash = line.firstIndex(of: "/") { return String(line[slash...]) }

@@ -4,7 +4,6 @@ import Judges
 
 // culprit-bench: the figures that Culprit claims, measured.
 
-/// A benchmark prints figures, and may have options.
 typealias Benchmark = (Figures, OptionTable.Arguments) throws -> Void
 
 let benchmarks: [String: Benchmark] = [
@@ -47,12 +46,6 @@ let table = OptionTable(
       symbols   names, files, lines and inlined calls beside those of llvm-symbolizer, and their cost
       tasks     Swift's pool: do reports name the work that holds its threads, and nothing else, and what does it cost?
       threads   the cost of capturing each of 2,000 threads
-
-    Example:
-      $ culprit-bench healthy
-      # x86_64, 2 processors, …
-      healthy.pair_ns 12.1 ns
-      …
 
     Exit status: 0 every figure is within its bound, 1 one is not, 2 wrong usage.
     """

@@ -4,7 +4,6 @@ import Foundation
 
 /// What can be priced.
 public protocol Priced {
-  /// The price in cents.
   var cents: Int { get }
 }
 

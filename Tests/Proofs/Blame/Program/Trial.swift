@@ -14,7 +14,6 @@ struct Trial: Sendable {
 
   var name: String { "trial \(number)" }
 
-  /// Stalls. Returns the measured times of each part.
   @inline(never)
   func stall() -> [BlameTruth.Part] {
     var course: [BlameTruth.Part] = []

@@ -90,15 +90,22 @@ NOT_INLINED void lock_spool_file(const char *path) {
   close(file);
 }
 
-pid_t hold_spool_file(const char *path, unsigned milliseconds) {
+static void lock_whole(int file) { flock(file, LOCK_EX); }
+
+static void lock_record(int file) {
+  struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+  fcntl(file, F_OFD_SETLKW, &all);
+}
+
+/* A child that holds the lock that LOCK takes of the file PATH. */
+static pid_t hold_in_child(const char *path, void (*lock)(int), unsigned milliseconds) {
   int ready[2];
   char byte;
   if (pipe(ready) != 0)
     return -1;
   pid_t child = cause_fork();
   if (child == 0) {
-    int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    flock(file, LOCK_EX);
+    lock(open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     cause_ignore(write(ready[1], "x", 1));
     usleep(milliseconds * 1000);
     _exit(0);
@@ -108,6 +115,8 @@ pid_t hold_spool_file(const char *path, unsigned milliseconds) {
   close(ready[0]);
   return child;
 }
+
+pid_t hold_spool_file(const char *path, unsigned milliseconds) { return hold_in_child(path, lock_whole, milliseconds); }
 
 NOT_INLINED void lock_invoice_number(const char *path) {
   struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -118,23 +127,7 @@ NOT_INLINED void lock_invoice_number(const char *path) {
 }
 
 pid_t hold_invoice_number(const char *path, unsigned milliseconds) {
-  int ready[2];
-  char byte;
-  if (pipe(ready) != 0)
-    return -1;
-  pid_t child = cause_fork();
-  if (child == 0) {
-    struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    fcntl(file, F_OFD_SETLKW, &all);
-    cause_ignore(write(ready[1], "x", 1));
-    usleep(milliseconds * 1000);
-    _exit(0);
-  }
-  close(ready[1]);
-  cause_ignore(read(ready[0], &byte, 1));
-  close(ready[0]);
-  return child;
+  return hold_in_child(path, lock_record, milliseconds);
 }
 
 /* Many that hold it for a moment each. */

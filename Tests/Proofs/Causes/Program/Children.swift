@@ -75,7 +75,6 @@ extension Scenario {
   ]
 }
 
-/// Starts a program with one argument.
 func started(_ path: String, _ argument: String) throws -> pid_t {
   var words = [strdup(path), strdup(argument), nil]
   defer { for word in words { free(word) } }
@@ -84,7 +83,6 @@ func started(_ path: String, _ argument: String) throws -> pid_t {
   return child
 }
 
-/// A pipe.
 func pipeEnds() throws -> (read: Int32, write: Int32) {
   var ends: [Int32] = [0, 0]
   guard pipe(&ends) == 0 else { throw Unavailable("there are no pipes") }

@@ -37,7 +37,6 @@ extension Scenario {
   ]
 }
 
-/// Memory whose pages come late.
 private func latePages(_ count: UInt32, each milliseconds: UInt32) throws -> UnsafeMutablePointer<CChar> {
   guard let pages = cause_late_pages(count, milliseconds) else {
     throw Unavailable("userfaultfd(2) is refused: \(String(cString: strerror(errno)))")

@@ -37,7 +37,6 @@ struct Player {
   }
 }
 
-/// Processes that keep CPUs busy until they are ended.
 struct BusyProcesses {
   private var all: [Process] = []
 

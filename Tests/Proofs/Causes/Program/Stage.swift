@@ -83,7 +83,6 @@ final class Stage: Sendable {
 /// The moment so many seconds from now, as `CauseWork` counts.
 func until(_ seconds: Double) -> UInt64 { cause_now() + UInt64(seconds * 1e9) }
 
-/// Runs `body` on a thread called `name`, and waits until it says that it has begun.
 func onThread(_ name: String, _ body: @escaping @Sendable (_ begun: @Sendable () -> Void) -> Void) {
   let hasBegun = DispatchSemaphore(value: 0)
   let thread = Thread {
@@ -94,7 +93,6 @@ func onThread(_ name: String, _ body: @escaping @Sendable (_ begun: @Sendable ()
   hasBegun.wait()
 }
 
-/// Runs `body` in a task, and waits until it has ended.
 func inTask(_ body: @escaping @Sendable () async -> Void) {
   let isOver = DispatchSemaphore(value: 0)
   Task.detached {

@@ -39,7 +39,6 @@ struct Fleet {
       }
   }
 
-  /// The stall `number` of the host `host`, and the name of its file.
   func stall(_ number: Int, ofHost host: Int) -> (Recording, String) {
     var random = generator.derived(UInt64(host)).derived(UInt64(number))
     var drawn = Int.random(in: 0..<problems.reduce(0) { $0 + $1.weight }, using: &random)

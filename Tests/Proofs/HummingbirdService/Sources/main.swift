@@ -27,7 +27,6 @@ watchdog.onStall { report in
 }
 let watch = try watchdog.watchConcurrency()
 
-/// The last answers.
 let answers = Mutex<[String]>([])
 
 let router = Router()

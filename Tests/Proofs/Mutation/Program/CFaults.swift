@@ -66,7 +66,6 @@ private struct CFinder {
     look(at: begin.start..<end.end, kind, node, children.map(range), isStatement)
   }
 
-  /// The range of a child that has no macro in its limits.
   private func range(_ child: [String: Any]) -> Range<Int>? {
     guard let limits = child["range"] as? [String: Any], let begin = limits["begin"] as? [String: Any],
       let end = limits["end"] as? [String: Any], let start = begin["offset"] as? Int, let last = end["offset"] as? Int,

@@ -1,6 +1,5 @@
 /// A fault that can be switched on: a place in a source file, and what the place does then.
 struct Fault: Sendable {
-  /// What kinds there are.
   enum Kind: String, Sendable {
     /// A comparison or range includes its bound, or no longer does.
     case bound
@@ -16,11 +15,9 @@ struct Fault: Sendable {
 
   /// How the text at the place is replaced.
   enum Form: Hashable, Sendable {
-    /// An expression: this one instead.
     case expression(String)
     /// A truth value: its opposite.
     case opposite
-    /// A statement: this one instead.
     case statement(String)
     /// A statement: nothing instead.
     case nothing
@@ -32,7 +29,6 @@ struct Fault: Sendable {
   var range: Range<Int>
   /// Its lines, from 1.
   var lines: ClosedRange<Int>
-  /// What kind it is.
   var kind: Kind
   /// What stands there when it is on.
   var form: Form
@@ -53,7 +49,6 @@ struct Fault: Sendable {
     }
   }
 
-  /// What it does with `text`, in a line.
   func description(_ text: String) -> String {
     let text = oneLine(text)
     return switch form {
@@ -64,7 +59,6 @@ struct Fault: Sendable {
   }
 }
 
-/// `text` without the breaks of its lines.
 func oneLine(_ text: String) -> String {
   text.split(whereSeparator: \.isNewline).map { $0.drop { $0 == " " } }.joined(separator: " ")
 }
@@ -74,14 +68,12 @@ struct SourceText {
   let bytes: [UInt8]
   private let lineStarts: [Int]
 
-  /// That of `text`.
   init(_ text: String) {
     let bytes = Array(text.utf8)
     self.bytes = bytes
     lineStarts = [0] + bytes.indices.filter { bytes[$0] == UInt8(ascii: "\n") }.map { $0 + 1 }
   }
 
-  /// What is at `range`.
   subscript(range: Range<Int>) -> String { String(decoding: bytes[range], as: UTF8.self) }
 
   /// The lines of `range`, from 1.

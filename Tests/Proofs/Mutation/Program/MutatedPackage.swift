@@ -2,9 +2,7 @@ import Foundation
 
 /// A copy of the package with faults in its sources, each with a switch.
 struct MutatedPackage {
-  /// The root of the package.
   let root: String
-  /// Where the copy is.
   let copy: String
   /// The file that the copy's processes share.
   var switchPath: String { copy + ".switch" }
@@ -50,7 +48,6 @@ struct MutatedPackage {
     }
   }
 
-  /// The text of a file of the package.
   func text(_ file: String) throws -> String { try String(contentsOfFile: "\(root)/\(file)", encoding: .utf8) }
 
   /// Writes the copy with `faults`, by number. What is there already stays as it is, so that builds are short.
@@ -177,7 +174,6 @@ struct MutatedPackage {
 struct FNV {
   private(set) var value: UInt64 = 0xcbf2_9ce4_8422_2325
 
-  /// Adds `bytes`.
   mutating func add(_ bytes: some Sequence<UInt8>) {
     for byte in bytes { value = (value ^ UInt64(byte)) &* 0x100_0000_01b3 }
   }

@@ -5,7 +5,6 @@ struct Options {
   var count = 300
   var seed: UInt64 = 1
   var patience = 120.0
-  /// The root of the package.
   var root = FileManager.default.currentDirectoryPath
   var folders = ["Sources", "CSupport/CUnwind"]
   var isList = false

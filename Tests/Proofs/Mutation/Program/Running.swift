@@ -70,10 +70,8 @@ struct TestCase: Codable {
   var seconds: Double
   /// The faults that it comes to.
   var reached: Set<Int>
-  /// Whether it passed.
   var passed: Bool
 
-  /// The target that it is in.
   var target: Substring { name.prefix { $0 != "." } }
 }
 
@@ -105,7 +103,6 @@ struct TestRunner {
 
   /// How a run of tests went.
   struct Outcome {
-    /// Whether every one passed.
     var passed: Bool
     /// What failed first: a test, or the whole process.
     var failure: String

@@ -90,7 +90,6 @@ func notice(
   return nil
 }
 
-/// What tells `faults` from those of other sources.
 func fingerprint(of faults: [Fault], in package: MutatedPackage) throws -> String {
   var hash = FNV()
   for fault in faults {

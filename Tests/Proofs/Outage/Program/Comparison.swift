@@ -32,7 +32,6 @@ struct ProofError: Error, CustomStringConvertible {
   init(_ description: String) { self.description = description }
 }
 
-/// The bounds of the figures.
 let bounds: [(name: String, unit: String, bound: ClosedRange<Double>?)] = [
   ("compute.named", "stalls", 2...2), ("sleep.named", "stalls", 2...2), ("lock.named", "stalls", 2...2),
   ("compute.delay", "ms", 0...100), ("sleep.delay", "ms", 0...100), ("lock.delay", "ms", 0...100),

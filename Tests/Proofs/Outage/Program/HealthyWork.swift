@@ -49,7 +49,6 @@ final class HealthyWork: Sendable {
     for socket in sockets { close(socket) }
   }
 
-  /// Prints the facts of the work.
   func printFacts() {
     let sorted = latencies.withLock { $0.sorted() }
     say("latency=\((sorted.isEmpty ? .infinity : sorted[sorted.count * 99 / 100]) * 1000)")

@@ -6,7 +6,6 @@ struct ProcessorUse {
   /// The processor time so far in seconds, by the names of the threads.
   var times: [String: Double] = [:]
   var threads = 0
-  /// Open stall files.
   var stallFiles = 0
 
   /// Reads the times of all threads whose names begin with `culprit-`.
@@ -25,7 +24,6 @@ struct ProcessorUse {
     }
   }
 
-  /// How many stall files the thread `id` has open.
   private static func stallFiles(_ id: String) -> Int {
     guard let directory = opendir("/proc/self/task/\(id)/fd") else { return 0 }
     defer { closedir(directory) }

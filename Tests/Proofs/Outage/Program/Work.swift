@@ -40,7 +40,6 @@ func writeLedger(from time: Double) {
 /// Keeps the work from being optimized away.
 private let result = Atomic<UInt64>(0)
 
-/// A thread with a name.
 final class NamedThread: @unchecked Sendable {
   // SAFETY: written by the initializer only.
   private var thread = pthread_t()

@@ -59,91 +59,68 @@ __attribute__((noinline)) void deeper(int depth, int (*function)(void *), void *
   sink += frame[0];
 }
 
-int block_read(void) {
-  if (dry)
-    return 1;
-  arrived = 1;
+/* A function NAME that blocks in the body that follows, unless the chain runs dry. */
+#define PLACE(name)                                                                                                    \
+  static inline __attribute__((always_inline)) void name##_now(void);                                                  \
+  int name(void) {                                                                                                     \
+    if (!dry) {                                                                                                        \
+      arrived = 1;                                                                                                     \
+      name##_now();                                                                                                    \
+    }                                                                                                                  \
+    return 1;                                                                                                          \
+  }                                                                                                                    \
+  void name##_now(void)
+
+PLACE(block_read) {
   char byte;
   while (!over && read(ends[0], &byte, 1) < 0)
     continue;
-  return 1;
 }
 
-int block_semaphore(void) {
-  if (dry)
-    return 1;
-  arrived = 1;
+PLACE(block_semaphore) {
   while (!over)
     sem_wait(&semaphore);
-  return 1;
 }
 
-int block_mutex(void) {
-  if (dry)
-    return 1;
-  arrived = 1;
+PLACE(block_mutex) {
   pthread_mutex_lock(&mutex);
   pthread_mutex_unlock(&mutex);
-  return 1;
 }
 
-int block_futex(void) {
-  if (dry)
-    return 1;
-  arrived = 1;
+PLACE(block_futex) {
   while (!over)
     syscall(SYS_futex, &word, FUTEX_WAIT, 0, NULL, NULL, 0);
-  return 1;
 }
 
-int block_condition(void) {
-  if (dry)
-    return 1;
-  arrived = 1;
+PLACE(block_condition) {
   pthread_mutex_lock(&condition_mutex);
   while (!over)
     pthread_cond_wait(&condition, &condition_mutex);
   pthread_mutex_unlock(&condition_mutex);
-  return 1;
 }
 
-int block_poll(void) {
-  if (dry)
-    return 1;
-  arrived = 1;
+PLACE(block_poll) {
   struct pollfd polled = {ends[0], POLLIN, 0};
   while (!over)
     poll(&polled, 1, 5000);
-  return 1;
 }
 
-int block_nanosleep(void) {
-  if (dry)
-    return 1;
-  arrived = 1;
+PLACE(block_nanosleep) {
   struct timespec time = {5, 0};
   while (!over)
     nanosleep(&time, NULL);
-  return 1;
 }
 
-int block_epoll(void) {
-  if (dry)
-    return 1;
-  arrived = 1;
+PLACE(block_epoll) {
   int set = epoll_create1(0);
   struct epoll_event event = {EPOLLIN, {0}};
   epoll_ctl(set, EPOLL_CTL_ADD, ends[0], &event);
   while (!over)
     epoll_wait(set, &event, 1, 5000);
   close(set);
-  return 1;
 }
 
-int block_select(void) {
-  if (dry)
-    return 1;
-  arrived = 1;
+PLACE(block_select) {
   while (!over) {
     fd_set set;
     FD_ZERO(&set);
@@ -151,34 +128,21 @@ int block_select(void) {
     struct timeval time = {5, 0};
     select(ends[0] + 1, &set, NULL, NULL, &time);
   }
-  return 1;
 }
 
-int block_usleep(void) {
-  if (dry)
-    return 1;
-  arrived = 1;
+PLACE(block_usleep) {
   while (!over)
     usleep(900000);
-  return 1;
 }
 
-int block_flock(void) {
-  if (dry)
-    return 1;
-  arrived = 1;
+PLACE(block_flock) {
   flock(wanted_lock, LOCK_EX);
   flock(wanted_lock, LOCK_UN);
-  return 1;
 }
 
-int block_wait(void) {
-  if (dry)
-    return 1;
-  arrived = 1;
+PLACE(block_wait) {
   int status;
   waitpid(child, &status, 0);
-  return 1;
 }
 
 void blocks_prepare(const char *file_to_lock) {

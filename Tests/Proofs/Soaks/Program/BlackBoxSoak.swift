@@ -5,7 +5,6 @@ import Glibc
 
 /// Kills a service at random moments, half of them in mid-stall, and asks its next launch what happened.
 struct BlackBoxSoak {
-  /// How many services are killed.
   var kills: Int
   /// The moments follow from it.
   var seed: UInt64

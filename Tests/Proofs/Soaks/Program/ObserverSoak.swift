@@ -11,12 +11,10 @@ import SoakCallers
 struct ObserverSoak {
   /// How many stacks are to be taken at least.
   var samplesMin: Int
-  /// How many threads make each kind of call.
   var threadsPerKind: Int
   /// What the threads do at random follows from it.
   var seed: UInt64
 
-  /// What was taken.
   private struct Taken {
     /// Stacks of threads that were read from outside, and of those that were sent the signal.
     var (passive, signalled) = (0, 0)

@@ -31,7 +31,6 @@ struct SourcesSoak {
     }
   }
 
-  /// Threads to be waited for.
   private final class Threads: @unchecked Sendable {
     // SAFETY: used by the thread that runs the soak test only.
     private var started: [Thread] = []

@@ -36,14 +36,6 @@ let table = OptionTable(
 
     With --signal=at-once the observer interrupts calls on purpose. This control fails unless the callers notice it.
 
-    Example:
-      $ culprit-soak observer
-      # x86_64, 2 processors, …
-      soak.samples 1000006 samples
-      …
-      soak.interrupted 0 calls
-      soak.early 0 calls
-
     Exit status: 0 nothing went wrong, 1 something did, 2 wrong usage.
     """
 )

@@ -64,7 +64,6 @@ struct Chains {
 
   init(seed: UInt64) { random = SplitMix(seed) }
 
-  /// Runs `count` chains, and tells how many are whole, and how many are wrong.
   mutating func run(_ count: Int) async throws {
     var reports = try await TaskReports()
     var (complete, wrong) = (0, 0)

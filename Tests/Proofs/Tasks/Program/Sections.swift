@@ -6,11 +6,9 @@ import Synchronization
 
 /// Stalls of sections that suspend: what took most of the time has returned when the time is up, or it is another task's work.
 struct Sections {
-  /// What takes most of the time.
   enum Taking: CaseIterable {
     case computing, lock, sleeping, child, continuation, value, stranger, bridge
 
-    /// The function that is to blame.
     var function: String {
       switch self {
       case .computing: "computeForLong(_:)"

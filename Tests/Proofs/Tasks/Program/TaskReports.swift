@@ -18,6 +18,5 @@ struct TaskReports {
     try await Task.sleep(for: .milliseconds(500))
   }
 
-  /// The next report, once there is one.
   mutating func next() async -> StallReport? { await reports.next() }
 }

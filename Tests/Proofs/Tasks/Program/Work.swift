@@ -6,7 +6,6 @@ import Synchronization
 enum Holding: String, CaseIterable {
   case computing, sleeping, locking, reading
 
-  /// The function that is to blame.
   var function: String {
     switch self {
     case .computing: "holdByComputing(_:)"
@@ -16,7 +15,6 @@ enum Holding: String, CaseIterable {
     }
   }
 
-  /// Holds the calling thread for so many milliseconds.
   func hold(_ milliseconds: Int) {
     switch self {
     case .computing: holdByComputing(milliseconds)
@@ -76,7 +74,6 @@ func finishByComputing(_ milliseconds: Int) {
   while DispatchTime.now() < end {}
 }
 
-/// The same, sleeping.
 @inline(never)
 func finishBySleeping(_ milliseconds: Int) {
   usleep(UInt32(milliseconds) * 1000)

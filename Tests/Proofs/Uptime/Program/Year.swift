@@ -5,7 +5,6 @@ import SimulatedClock
 import Synchronization
 import TestWorkloads
 
-/// The year of one service.
 struct Year {
   private let stalls: Int
   private let directory: String?
@@ -14,7 +13,6 @@ struct Year {
   private let loop: WatchedLoop
   private let reports: Reports
 
-  /// The reports of the watchdog.
   private final class Reports: Sendable {
     private let state = Mutex<(count: Int, named: Int, last: ContinuousClock.Instant)>((0, 0, .now))
 

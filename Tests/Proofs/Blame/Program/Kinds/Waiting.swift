@@ -59,7 +59,6 @@ final class Helper: @unchecked Sendable {
   }
 }
 
-/// Starts a plain thread.
 func startThread(_ body: @escaping @Sendable () -> Void) -> pthread_t {
   final class Box {
     let body: @Sendable () -> Void
