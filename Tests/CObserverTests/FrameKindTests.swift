@@ -30,8 +30,7 @@ import Testing
   ) throws -> [String] {
     var innermost: [String] = []
     try observing(slot: slot, body) { thread in
-      // On a busy machine it may take its time to get there.
-      for _ in 0..<1000 where !thread.signalled().shows(expected) { usleep(1000) }
+      while !thread.signalled().shows(expected) { usleep(1000) }
       // A thread that shares its core with this one is often met where the last signal left it.
       for _ in 0..<250 {
         try sightings(of: thread) { seen in

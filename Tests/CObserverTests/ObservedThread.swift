@@ -95,12 +95,11 @@ struct ObservedThread {
 
   /// Looks at it from outside until it is found blocked.
   func blocked() throws -> Sighting {
-    for _ in 0..<2000 {
+    while true {
       let seen = passively()
       if seen.status == OBSERVER_CAPTURED { return seen }
       usleep(1000)
     }
-    return try #require(nil as Sighting?, "never found blocked")
   }
 
   /// Unwinds `copy`, which must not have been released.
@@ -155,6 +154,17 @@ struct ObservedThread {
   }
 }
 
+/// Waits until the thread that has marked `slot` right before its body has computed there for a millisecond, or blocks.
+func waitForBody(_ slot: UnsafeMutablePointer<observer_slot>) {
+  guard let thread = observer_slot_read(slot).thread else { return }
+  let id = observer_thread_id(thread)
+  func isRunnable() -> Bool {
+    (try? String(contentsOfFile: "/proc/self/task/\(id)/stat", encoding: .utf8))?.contains(") R ") == true
+  }
+  let begin = clinux_clock_thread_cpu_ns(id)
+  while clinux_clock_thread_cpu_ns(id) < begin + 1_000_000, isRunnable() { usleep(100) }
+}
+
 /// Runs `body` on a thread that has marked slot `index`, and `reading` meanwhile.
 func observing(
   slot index: Int,
@@ -189,8 +199,7 @@ func observing(
       )
       defer { workload_thread_stop(thread) }
       while observer_slot_work_item(slot) == 0, !job.hasEnded.load(ordering: .acquiring) { sched_yield() }
-      // Into the body: the mark is set just before it.
-      usleep(20_000)
+      waitForBody(slot)
       try reading(ObservedThread(slot: slot))
     }
   }

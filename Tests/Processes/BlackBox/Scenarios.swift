@@ -16,7 +16,7 @@ let scenarios: [String: @Sendable (Watchdog) throws -> Void] = [
       let end = ContinuousClock.now + .milliseconds(600)
       holdUp { ContinuousClock.now >= end }
     }
-    watchdog.stop(patience: .seconds(10))
+    stopCompletely(watchdog)
   },
   "parts": { watchdog in
     try stall(watchdog) {
@@ -24,7 +24,7 @@ let scenarios: [String: @Sendable (Watchdog) throws -> Void] = [
       holdUp { ContinuousClock.now >= begin + .milliseconds(1600) }
       linger { ContinuousClock.now >= begin + .milliseconds(2000) }
     }
-    watchdog.stop(patience: .seconds(10))
+    stopCompletely(watchdog)
   },
   "tell": tell,
   "stop": { $0.stop() },
@@ -36,7 +36,7 @@ let scenarios: [String: @Sendable (Watchdog) throws -> Void] = [
       let end = ContinuousClock.now + .milliseconds(600)
       holdUp { ContinuousClock.now >= end }
     }
-    watchdog.stop(patience: .seconds(10))
+    stopCompletely(watchdog)
   },
   // The next argument is the change of the program's file, after the first sample and long before the stall is declared.
   "change-program": { watchdog in
@@ -47,7 +47,7 @@ let scenarios: [String: @Sendable (Watchdog) throws -> Void] = [
       changeProgram(CommandLine.arguments[3])
       holdUp { ContinuousClock.now >= begin + .milliseconds(2500) }
     }
-    watchdog.stop(patience: .seconds(10))
+    stopCompletely(watchdog)
   },
   "exit": { _ in exit(3) },
   "exit-stalled": { try stall($0) { exit(0) } },
@@ -65,11 +65,20 @@ let scenarios: [String: @Sendable (Watchdog) throws -> Void] = [
   "latency": measureLatency,
 ]
 
+/// Stops `watchdog`, however slow the disk is. SIGALRM bounds the wait.
+private func stopCompletely(_ watchdog: Watchdog) {
+  while !watchdog.stop(patience: .seconds(60)) {}
+}
+
 /// Turns a loop, healthily.
 private func turn(_ watchdog: Watchdog, until isOver: () -> Bool) throws {
   let loop = try watchdog.watchLoop(named: "main")
   say("turning=\(getpid())")
-  while !isOver() { loop.withTurn { _ = usleep(2000) } }
+  while !isOver() {
+    // A turn that slept would be late where threads wait for a CPU.
+    loop.withTurn {}
+    usleep(2000)
+  }
 }
 
 /// Turns a loop that works for a quarter of what it may, and says of every stall.
@@ -132,10 +141,10 @@ private func changeProgram(_ change: String) {
     }
     if CommandLine.arguments.contains("--text") { say(run.description) }
   }
-  // stop() gives up on a disk that takes too long, and leaves the rest to the next launch. SIGALRM bounds the wait.
+  // A stop() that gives up on a slow disk leaves the rest to the next launch.
   let runs = CommandLine.arguments.firstIndex(of: "--runs").flatMap { Int(CommandLine.arguments[$0 + 1]) } ?? 0
   for _ in 0..<runs { told.wait() }
-  while !watchdog.stop(patience: .seconds(60)) {}
+  stopCompletely(watchdog)
   for problem in watchdog.status.problems { say("problem=\(problem)") }
   if CommandLine.arguments.contains("--peak") { say("peak=\(peakOfMemory())") }
 }

@@ -35,7 +35,6 @@ struct workload_storm {
   void (*end)(void *, int);
   void *context;
   atomic_bool stop;
-  atomic_llong threads;
   pthread_t makers[STORM_PLACES_MAX];
   struct storm_place {
     struct workload_storm *storm;
@@ -69,10 +68,8 @@ static void *storm_maker(void *argument) {
   while (!place->storm->stop) {
     pthread_t thread;
     place->round++;
-    if (pthread_create(&thread, NULL, storm_thread, place) == 0) {
+    if (pthread_create(&thread, NULL, storm_thread, place) == 0)
       pthread_join(thread, NULL);
-      place->storm->threads++;
-    }
   }
   return NULL;
 }
@@ -91,13 +88,11 @@ struct workload_storm *workload_storm_start(int count, uint64_t (*begin)(void *,
   return storm;
 }
 
-int64_t workload_storm_stop(struct workload_storm *storm) {
+void workload_storm_stop(struct workload_storm *storm) {
   storm->stop = true;
   for (int place = 0; place < storm->count; place++)
     pthread_join(storm->makers[place], NULL);
-  int64_t threads = storm->threads;
   free(storm);
-  return threads;
 }
 
 enum workload_storm_sign workload_storm_shows(const uint8_t *stack, uint64_t bytes, int place, uint64_t number) {

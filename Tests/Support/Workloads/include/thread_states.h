@@ -16,8 +16,8 @@ struct workload_storm;
 struct workload_storm *workload_storm_start(int count, uint64_t (*begin)(void *context, int place),
                                             void (*end)(void *context, int place), void *context);
 
-/* Ends the storm, and returns how many threads there were. */
-int64_t workload_storm_stop(struct workload_storm *storm);
+/* Ends the storm. */
+void workload_storm_stop(struct workload_storm *storm);
 
 /* What the copy of a stack, BYTES long, shows of its thread. */
 enum workload_storm_sign {
