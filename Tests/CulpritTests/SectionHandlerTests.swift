@@ -39,8 +39,9 @@ import Testing
       clock.block(for: .milliseconds(401))
       clock.wait { calls.count == Self.count }
       #expect(calls.times.allSatisfy { $0 - began >= .milliseconds(400) && $0 - began <= .milliseconds(450) })
-      #expect(calls.threads.count == 1 && !calls.threads.contains(clinux_task_self()))
-      #expect(watchdog.core?.workers.threads == 1)
+      // A thread that gets no CPU for long counts as blocked.
+      #expect(calls.threads.count <= 2 && !calls.threads.contains(clinux_task_self()))
+      #expect(watchdog.core.map { (1...2).contains($0.workers.threads) } == true)
       for section in sections { #expect(!section.end()) }
     }
   }

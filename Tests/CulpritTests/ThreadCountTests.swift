@@ -77,7 +77,10 @@ import Testing
       clock.wait { ended.count > 0 }
       watchdog.stopPatiently()
       let found = most.withLock { $0 }
-      #expect(found == expected)
+      let isHandler = { (name: String) in name == "culprit-handler" }
+      #expect(found.filter { !isHandler($0) } == expected.filter { !isHandler($0) })
+      // A thread that gets no CPU for long counts as blocked.
+      #expect((1...2).contains(found.count(where: isHandler)))
     }
   }
 }

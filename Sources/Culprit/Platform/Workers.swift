@@ -87,6 +87,7 @@ final class Workers: Sendable {
       if state.isStopping { return false }
       if state.threads > 0 { return true }
       state.threads = 1
+      state.lastStep = clinux_clock_ns()
       return nil
     }
     return isRunning ?? startThread()
