@@ -30,6 +30,17 @@ enum ActivityText {
     return parts.joined(separator: "; ")
   }
 
+  /// How `finding`'s function spent its time in a deadlock that the kernel refuses to wait in: the thread repeats the wait, and computes
+  /// nothing.
+  static func ofRefused(_ finding: StallReport.Finding) -> String {
+    let isSpinning =
+      finding.processorUse.map { $0.share + ($0.delay ?? 0) >= nearlyAll }
+      ?? finding.waiting.map { $0.of > 0 && $0.samples == 0 } ?? false
+    guard isSpinning else { return of(finding) }
+    let use = finding.processorUse.map { ", and used a processor \(Formatting.percent($0.share)) of that time" } ?? ""
+    return "waiting: it repeated a wait that the kernel refuses\(use)"
+  }
+
   /// The same in a word or two.
   static func brief(_ finding: StallReport.Finding) -> String {
     let waiting = finding.waiting.flatMap { $0.of > 0 ? $0 : nil }

@@ -16,7 +16,8 @@ extension StallReport.Cause.Kind {
         + "thing at a time, as under a lock: keep long work out of it."
     case .deadlock:
       "Nobody will ever go on: the process has to be ended. Take locks in the same order everywhere, hold none while waiting for a queue "
-        + "or a thread, and let no task block a thread of the pool for what another task has to do: await it."
+        + "or a thread, and let no task block a thread of the pool for what another task has to do: await it. A thread "
+        + "that waits for itself must not take a lock that it holds, nor use a value while it initializes it."
     case .initialization:
       "Something that is initialized once (a global, a static let, dispatch_once) was being initialized by another thread, and whoever "
         + "uses it waits. Initialize it at launch, before the work that must not wait, or make what it does at first use less."
@@ -77,7 +78,7 @@ extension StallReport {
     case .lock where waitChains.isEmpty && !notes.contains { $0.kind == .fileLock }:
       "Find out who holds it, among the other threads first, and have it held for less."
     case .lock: "Look at who holds it, and have that done before or after the lock is taken."
-    case .deadlock: "End the process; then take these locks in the same order everywhere."
+    case .deadlock: "End the process; then \(deadlockRemedy)."
     case .initialization: "Initialize it at launch, before work that must not wait."
     case .loader: "Load libraries at launch."
     case .threadEnd: "Join the thread where waiting is allowed, or let it report its end by itself."
@@ -97,5 +98,19 @@ extension StallReport {
     case .sleep: "Do not sleep where others wait: go on by a timer, or try again later."
     default: "Look at the notes and the last stack."
     }
+  }
+
+  /// The change that prevents the deadlock of the report.
+  private var deadlockRemedy: String {
+    let ring = waitChains.first(where: \.isDeadlock)?.links ?? []
+    let isAlone = Set(ring.map(\.holder.id)).count == 1
+    if ring.contains(where: { $0.kind == .initialization }) {
+      return isAlone
+        ? "keep the initializer from using the value that it initializes"
+        : "keep each initializer from using a value whose initializer needs it in turn"
+    }
+    guard isAlone else { return "take these locks in the same order everywhere" }
+    return ring.contains { $0.kind == .queue }
+      ? "do not call sync on the queue that the thread runs on" : "do not take a lock that the thread holds already"
   }
 }

@@ -18,6 +18,9 @@ extension StallReport {
 
     /// How much of the stall that was.
     public var time: Duration { seconds.duration }
+
+    /// Whether it is a deadlock in which the kernel can refuse a wait (EDEADLK), so that a thread repeats it.
+    var canBeRefused: Bool { isDeadlock && links.contains { $0.kind == .initialization } }
   }
 
   /// A thread that held what another one waited for.
@@ -118,7 +121,7 @@ package enum WaitChainText {
   static func lines(_ chain: StallReport.WaitChain, of thread: StallReport.Thread) -> [String] {
     chain.links.enumerated()
       .map { number, link in
-        let doing = doing(link)
+        let doing = doing(link, isRefused: chain.canBeRefused)
         var text = (link.isLikely ? "likely " : "") + holder(number, chain, thread)
         if let next = waitsFor(number, chain) { text += ", itself waiting for \(next)" }
         return doing.isEmpty ? text : "\(text), \(doing)"
@@ -214,10 +217,10 @@ package enum WaitChainText {
   }
 
   /// Where the holder was.
-  package static func doing(_ link: StallReport.WaitLink) -> String {
+  private static func doing(_ link: StallReport.WaitLink, isRefused: Bool) -> String {
     if let culprit = link.culprit {
       let function = culprit.function
-      let how = ActivityText.of(culprit)
+      let how = isRefused ? ActivityText.ofRefused(culprit) : ActivityText.of(culprit)
       // It was seen once.
       if link.kind == .initialization {
         return "seen in \(Formatting.placed(function))"
