@@ -72,7 +72,8 @@ struct Initializers {
   mutating func ringHolder(of id: Int32, _ sample: Sample, work: (id: Int32, stack: Int?)) -> Int32? {
     guard let wait = wait(in: sample.stack) else { return nil }
     if wait.isForItself { return id }
-    guard wait.isOfSwift, !sample.activity.isWaiting else { return nil }
+    // Without the thread's state, nothing shows that the kernel refused the wait.
+    guard wait.isOfSwift, sample.activity == .running else { return nil }
     let others = threads.filter { $0.thread.id != work.id }.map { ($0.thread.id, $0.stack) } + [work]
     let members = others.filter { other in
       other.0 != id && self.wait(in: other.1).map { $0.isOfSwift && $0.isInitializing } ?? false
@@ -148,9 +149,15 @@ struct Initializers {
 
   /// Whether `frame` is a function that only makes a system call.
   private static func isSystemCall(_ frame: ResolvedFrame) -> Bool {
-    guard let symbol = frame.rawName else { return frame.function == nil }
+    // A function without a name elsewhere can wait for a group or a semaphore, or compute.
+    guard let symbol = frame.rawName else { return frame.function == nil && isInCLibrary(frame) }
     let name = symbol.drop { $0 == "_" }
     return ["syscall", "futex", "lll_"].contains(where: name.hasPrefix) || name.contains("ulock")
+  }
+
+  private static func isInCLibrary(_ frame: ResolvedFrame) -> Bool {
+    let file = frame.module.split(separator: "/").last ?? ""
+    return ["libc.so", "libpthread.so", "ld-musl"].contains(where: file.hasPrefix)
   }
 
   private static let names = ["thread_once", "call_once", "cxa_guard_acquire"]

@@ -269,7 +269,7 @@ struct WaitGraph {
       way.isNamed.append(true)
     }
     way.signature.isCycle = true
-    way.isRefused = !waiter.sample.activity.isWaiting
+    way.isRefused = waiter.sample.activity == .running
   }
 
   private func look(_ id: Int32, _ sample: Sample) -> Look {

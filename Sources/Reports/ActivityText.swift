@@ -31,6 +31,17 @@ enum ActivityText {
     return parts.joined(separator: "; ")
   }
 
+  /// Returns how the function of `finding` spent its time in a deadlock whose wait the kernel refuses: the thread repeats the wait
+  /// and computes nothing.
+  static func ofRefused(_ finding: StallReport.Finding) -> String {
+    let isSpinning =
+      finding.processorUse.map { $0.share + ($0.delay ?? 0) >= nearlyAll }
+      ?? finding.waiting.map { $0.of > 0 && $0.samples == 0 } ?? false
+    guard isSpinning else { return of(finding) }
+    let use = finding.processorUse.map { ", on CPU \(Formatting.percent($0.share))" } ?? ""
+    return "waiting: it repeated a wait that the kernel refuses\(use)"
+  }
+
   /// Returns how the function of `finding` spent its time, in a word or two; empty if nothing is known.
   static func brief(_ finding: StallReport.Finding) -> String {
     let waiting = finding.waiting.flatMap { $0.of > 0 ? $0 : nil }

@@ -16,7 +16,8 @@ extension StallReport.Cause.Kind {
         + "An actor runs one job at a time, like a lock: keep long work out of it."
     case .deadlock:
       "None of these threads can continue: the process must be ended. Take locks in one order everywhere, hold none "
-        + "while waiting for a queue or a thread, and never block a pool thread for work of another task: await it."
+        + "while waiting for a queue or a thread, and never block a pool thread for work of another task: await it. "
+        + "A thread that waits for itself must not take a lock that it holds, or use a value while initializing it."
     case .initialization:
       "Another thread initializes a value on its first use (a global, a static let, dispatch_once), and all users "
         + "wait. Initialize it at launch, or make its first use do less."
@@ -77,7 +78,7 @@ extension StallReport {
     case .lock where waitChains.isEmpty && !notes.contains { $0.kind == .fileLock }:
       "Find its owner, first among the other threads, and hold it for less time."
     case .lock: "Look at its owner, and move that work before or after the lock."
-    case .deadlock: "End the process; then take these locks in one order everywhere."
+    case .deadlock: "End the process; then \(deadlockRemedy)."
     case .initialization: "Initialize it at launch, before work that must not wait."
     case .loader: "Load libraries at launch."
     case .threadEnd: "Join the thread on a thread that can wait, or let it report its end."
@@ -97,5 +98,19 @@ extension StallReport {
     case .sleep: "Do not sleep on a thread that other work waits for: use a timer."
     default: "Check the notes and the last stack."
     }
+  }
+
+  /// The change that prevents the deadlock of the report.
+  private var deadlockRemedy: String {
+    let ring = waitChains.first(where: \.isDeadlock)?.links ?? []
+    let isAlone = Set(ring.map(\.holder.id)).count == 1
+    if ring.contains(where: { $0.kind == .initialization }) {
+      return isAlone
+        ? "keep the initializer from using the value that it initializes"
+        : "keep each initializer from using a value whose initializer needs it in turn"
+    }
+    guard isAlone else { return "take these locks in one order everywhere" }
+    return ring.contains { $0.kind == .queue }
+      ? "do not call sync on the queue that the thread runs on" : "do not take a lock that the thread holds already"
   }
 }

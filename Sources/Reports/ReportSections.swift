@@ -84,11 +84,18 @@ package struct ReportSections: Sendable {
       "CULPRIT",
       [
         "\(divided())\(culprit.function.displayName)  \(Formatting.percent(culprit.share)) of \(whole)\(time)",
-        place(culprit.function), ActivityText.of(culprit), callees(culprit), spentIn(culprit), callers(culprit),
+        place(culprit.function), activity(culprit), callees(culprit), spentIn(culprit), callers(culprit),
         "\(culprit.sampleCount) of \(Formatting.count(report.evidence.stackCount, isSweep ? "thread" : "sample")); "
           + "95 % interval \(Formatting.interval(culprit.shareLow, culprit.shareHigh))",
       ]
     )
+  }
+
+  /// The activity of the thread in the culprit, in words; never empty.
+  private func activity(_ culprit: StallReport.Finding) -> String {
+    let isRefused = report.causes.first?.kind == .deadlock && report.waitChains.contains(where: \.canBeRefused)
+    let text = isRefused ? ActivityText.ofRefused(culprit) : ActivityText.of(culprit)
+    return text.isEmpty ? "the thread's state is unknown: the kernel did not report it" : text
   }
 
   /// The causes of the stall.

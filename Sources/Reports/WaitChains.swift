@@ -18,6 +18,9 @@ extension StallReport {
 
     /// The time of the stall with this chain.
     public var time: Duration { seconds.duration }
+
+    /// Whether it is a deadlock in which the kernel can refuse a wait (EDEADLK), so that a thread repeats it.
+    var canBeRefused: Bool { isDeadlock && links.contains { $0.kind == .initialization } }
   }
 
   /// A thread that held an object for which another one waited.
@@ -119,7 +122,7 @@ package enum WaitChainText {
   static func lines(_ chain: StallReport.WaitChain, of thread: StallReport.Thread) -> [String] {
     chain.links.enumerated()
       .map { number, link in
-        let doing = doing(link)
+        let doing = doing(link, isRefused: chain.canBeRefused)
         var text = (link.isLikely ? "likely " : "") + holder(number, chain, thread)
         if let next = waitsFor(number, chain) { text += ", itself waiting for \(next)" }
         return doing.isEmpty ? text : "\(text), \(doing)"
@@ -215,10 +218,10 @@ package enum WaitChainText {
   }
 
   /// Returns the place and the activity of the holder.
-  package static func doing(_ link: StallReport.WaitLink) -> String {
+  private static func doing(_ link: StallReport.WaitLink, isRefused: Bool) -> String {
     if let culprit = link.culprit {
       let function = culprit.function
-      let how = ActivityText.of(culprit)
+      let how = isRefused ? ActivityText.ofRefused(culprit) : ActivityText.of(culprit)
       // The holder was captured once.
       if link.kind == .initialization {
         return "seen in \(Formatting.placed(function))"

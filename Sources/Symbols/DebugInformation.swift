@@ -152,6 +152,41 @@ final class DebugInformation {
     return calls
   }
 
+  /// The declaration of call `number` of ``calls(at:)``; `nil` if none is recorded.
+  func declaration(ofCall number: Int, at address: UInt64) -> SourceCall? {
+    guard let code = unitCode(at: address), let lines = code.lines, code.entries.file === main else { return nil }
+    let chain = Array(code.functions.chain(at: address).reversed())
+    guard chain.indices.contains(number) else { return nil }
+    let entries = code.entries
+    var offset = entries.header.offset + Int(code.functions[chain[number]].entry)
+    for _ in 0..<Self.chainMax {
+      var (file, line): (UInt64, UInt64) = (0, 0)
+      var next: Int?
+      entries.forEachAttribute(at: offset) { name, value in
+        switch name {
+        case Attribute.declarationFile: file = value.number
+        case Attribute.declarationLine: line = value.number
+        case Attribute.abstractOrigin, Attribute.specification:
+          // Another unit numbers its files differently.
+          guard let found = entries.reference(value), found.file === main,
+            (entries.header.offset..<entries.header.end).contains(found.offset)
+          else { return }
+          next = found.offset
+        default: break
+        }
+      }
+      if line > 0 {
+        var place = SourceCall()
+        place.file = lines.path(UInt32(clamping: file))
+        place.line = UInt32(clamping: line)
+        return place
+      }
+      guard let next else { return nil }
+      offset = next
+    }
+    return nil
+  }
+
   /// Returns the first address from `address` on, before `end`, whose code has a line and a column.
   func firstColumn(from address: UInt64, before end: UInt64) -> UInt64? {
     unitCode(at: address)?.lines?.firstColumn(from: address, before: end)

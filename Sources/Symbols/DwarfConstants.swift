@@ -19,6 +19,8 @@ enum Attribute {
   static let highPC: UInt16 = 0x12
   static let compilationDirectory: UInt16 = 0x1b
   static let abstractOrigin: UInt16 = 0x31
+  static let declarationFile: UInt16 = 0x3a
+  static let declarationLine: UInt16 = 0x3b
   static let specification: UInt16 = 0x47
   static let ranges: UInt16 = 0x55
   static let signature: UInt16 = 0x69

@@ -30,6 +30,7 @@ extension SymbolFile {
           nextLocation(of: calls.count - 1, calls, from: address, symbol)
           ?? self.calls(at: start).last.flatMap(Self.location)
       }
+      if outer.location == nil { outer.location = declaration(of: calls.count - 1, at: address) }
       let alike = foldedNames(symbol, origin)
       if !alike.isEmpty { outer.function = Self.joined([outer.function ?? ""] + alike) }
     } else if let stub = pltStub(at: address) {
@@ -51,7 +52,11 @@ extension SymbolFile {
           isInlined: true
         )
         if let name = call.name { frame.take(names.name(name)) }
-        frame.location = Self.location(call) ?? (isReturn ? nil : nextLocation(of: place, calls, from: address, symbol))
+        frame.location = Self.location(call)
+        if frame.location == nil, !isReturn {
+          frame.location =
+            nextLocation(of: place, calls, from: address, symbol) ?? declaration(of: place, at: address)
+        }
         if frame.function == nil { frame.missing = .noSymbolHere }
         return frame
       }
@@ -68,6 +73,11 @@ extension SymbolFile {
       )
     }
     return frames
+  }
+
+  /// The declaration of the function of call `number` at `address`.
+  private func declaration(of number: Int, at address: FileAddress) -> SourceLocation? {
+    debug?.declaration(ofCall: number, at: address.value).flatMap(Self.location)
   }
 
   /// Returns the location of call `number` of `calls`, the calls at `address`, from the next code with a line if that

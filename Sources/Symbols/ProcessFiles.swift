@@ -18,14 +18,25 @@ enum ProcessFiles {
 
   /// Returns the path that the kernel currently shows for `module`; `nil` if unknown.
   static func presentPath(of module: Module, in id: Int32) -> String? {
-    guard let start = module.mappings.first?.start.value,
-      let maps = readWhole("/proc/\(id)/maps", limit: 64 << 20)
+    guard let start = module.mappings.first?.start.value, let line = mapping(at: start, in: "\(id)"),
+      let slash = line.firstIndex(of: "/")
     else { return nil }
+    return String(line[slash...])
+  }
+
+  /// The device and the inode of the file that this process has mapped at `start`, as in ``Module/identity``; `nil` if unknown.
+  static func ownIdentity(at start: UInt64) -> String? {
+    guard let fields = mapping(at: start, in: "thread-self")?.split(separator: " "), fields.count >= 5 else {
+      return nil
+    }
+    return "\(fields[3]) \(fields[4])"
+  }
+
+  /// The line of `/proc/PROCESS/maps` for the mapping that begins at `start`.
+  private static func mapping(at start: UInt64, in process: String) -> String? {
     let beginning = Array((String(start, radix: 16) + "-").utf8)
-    guard let line = maps.split(separator: UInt8(ascii: "\n")).first(where: { $0.starts(with: beginning) }),
-      let slash = line.firstIndex(of: UInt8(ascii: "/"))
-    else { return nil }
-    return String(decoding: line[slash...], as: UTF8.self)
+    return readWhole("/proc/\(process)/maps", limit: 64 << 20)?.split(separator: UInt8(ascii: "\n"))
+      .first { $0.starts(with: beginning) }.map { String(decoding: $0, as: UTF8.self) }
   }
 
   /// Whether `module` is the executable of this process, according to the kernel's paths of both.

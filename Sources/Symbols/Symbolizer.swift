@@ -199,8 +199,10 @@ package final class Symbolizer {
     } else {
       do {
         let image = try ElfImage(path: path)
-        if image.buildID == module.buildID { return .opened(SymbolFile(image, search: search)) }
-        reason = .changedFile(expected: describe(module.buildID), found: describe(image.buildID))
+        if isFile(image, of: module) { return .opened(SymbolFile(image, search: search)) }
+        reason =
+          image.buildID == module.buildID
+          ? .unverifiable : .changedFile(expected: describe(module.buildID), found: describe(image.buildID))
       } catch { reason = .unreadableFile(error.text) }
     }
     if let process {
@@ -211,7 +213,7 @@ package final class Symbolizer {
           !module.buildID.isEmpty
           || isOwn && (other.contains("/map_files/") || other.hasSuffix("/exe") && ProcessFiles.isOwnExecutable(module))
         guard isKnown else { continue }
-        if let image = try? ElfImage(path: other), image.buildID == module.buildID {
+        if let image = try? ElfImage(path: other), isFile(image, of: module) {
           return .opened(SymbolFile(image, search: search))
         }
       }
@@ -220,6 +222,16 @@ package final class Symbolizer {
       return .opened(SymbolFile(image, search: search))
     }
     return .unusable(reason)
+  }
+
+  /// Whether `image` is the file of `module`: by its build-id. Without one, in this process, also by the device and the inode, which
+  /// another file at the path does not have.
+  private func isFile(_ image: ElfImage, of module: Module) -> Bool {
+    guard image.buildID == module.buildID else { return false }
+    guard module.buildID.isEmpty, process == getpid(), let mapped = module.identity,
+      let found = ProcessFiles.ownIdentity(at: UInt64(UInt(bitPattern: image.bytes.base)))
+    else { return true }
+    return found == mapped
   }
 
   /// Opens this process's vDSO, if it is also the one that ran.

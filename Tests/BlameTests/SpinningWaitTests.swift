@@ -100,4 +100,27 @@ import Testing
     }
     #expect(try #require(blame(stall).waitChains.first).isDeadlock && blame(stall).causes.map(\.kind) == [.deadlock])
   }
+
+  /// The other thread initializes what this one waits for, and waits for a group that may still be left.
+  @Test mutating func waitsOfUnknownStateAreNotRefused() {
+    let other = ["c.start", "serve", "c.taxAccessor", "c.swift_once", "loadTax", "c.dispatch_group_wait", "c.syscall"]
+    var stall = stall(first, [other])
+    for place in stall.samples.indices { stall.samples[place].activity = .unknown }
+    let blame = blame(stall)
+    #expect(!blame.waitChains.contains(where: \.isDeadlock) && !blame.causes.contains { $0.kind == .deadlock })
+  }
+
+  /// An initializer of a stripped program runs, or waits for a semaphore, inside another initializer.
+  @Test mutating func functionsWithoutNamesAreNoSystemCalls() {
+    let stall = stall(Array(itself.prefix(4)) + ["c.priceAccessor", "c.swift_once", "loadPrices"])
+    let synthetic = synthetic
+    let blame = Blame(stall: stall, stacks: synthetic.stacks, architecture: "x86_64") { frame in
+      synthetic.resolve(frame).map { named in
+        var frame = named
+        if frame.function == "loadPrices" { (frame.function, frame.rawName) = (nil, nil) }
+        return frame
+      }
+    }
+    #expect(blame.waitChains.isEmpty && blame.causes.map(\.kind) == [.computing])
+  }
 }

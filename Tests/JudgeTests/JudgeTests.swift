@@ -42,6 +42,26 @@ import Testing
     #expect(judgement.falseDeadlocks == 1 && judgement.wrongSums == 1)
   }
 
+  @Test func rejectsCulpritWithoutLineOrWords() {
+    let truth = CauseTruth(name: "a", cause: .computing, culprit: "packOrders")
+    var unplaced = report
+    unplaced.culprit?.function.location = nil
+    #expect(counts(truth, unplaced).judgement.unsound == 1)
+    var silent = report
+    (silent.culprit?.processorUse, silent.culprit?.waiting) = (nil, nil)
+    #expect(counts(truth, silent).judgement.unsound == 1)
+    #expect(counts(truth, report).judgement.unsound == 0)
+  }
+
+  @Test func rejectsContradictions() {
+    var idle = report
+    idle.culprit?.processorUse = StallReport.ProcessorUse(share: 0.1, delay: 0)
+    #expect(counts(CauseTruth(name: "a", cause: .computing, culprit: "packOrders"), idle).judgement.unsound == 1)
+    var waiting = report
+    waiting.causes[0].kind = .lock
+    #expect(counts(CauseTruth(name: "a", cause: .lock, culprit: "packOrders"), waiting).judgement.unsound == 1)
+  }
+
   @Test func expectsMissingCPUIfThreadMeasuredIt() {
     let truth = CauseTruth(name: "a", cause: .computing, culprit: "packOrders", loadSensitive: true)
     let delayed = CauseMeasures(wallSeconds: 1, cpuSeconds: 0.3, delaySeconds: 0.7)

@@ -47,6 +47,16 @@ import Testing
     #expect(ActivityText.of(finding) == "computing: running or runnable in 13 samples")
   }
 
+  @Test func unknownStateHasWords() {
+    var (stall, builder) = exampleStall()
+    for place in stall.samples.indices {
+      stall.samples[place].activity = .unknown
+      stall.samples[place].cpuTime = nil
+    }
+    let text = builder.report(of: stall).text(width: 200)
+    #expect(text.contains("CULPRIT") && text.contains("the thread's state is unknown"), "\(text)")
+  }
+
   /// The kernel may not tell how long a thread had no processor: then it is not said that it waited.
   @Test func whatIsNotKnownIsNotSaid() {
     #expect(text(0.1, nil) == "on CPU 10 %")

@@ -177,6 +177,43 @@ import Testing
       }
   }
 
+  /// The sections of a report whose work is in a deadlock of `links`, and used a processor meanwhile.
+  private func deadlocked(_ links: [StallReport.WaitLink]) throws -> String {
+    var report = Self.deadlock
+    report.culprit?.processorUse = StallReport.ProcessorUse(share: 0.98, delay: 0.01)
+    report.culprit?.waiting = StallReport.Waiting(samples: 0, of: 10)
+    let chain = try #require(report.waitChains.first)
+    report.waitChains = [chain]
+    report.waitChains[0].links = links.map { link in
+      var link = link
+      link.culprit = report.culprit
+      return link
+    }
+    return report.text(width: 200)
+  }
+
+  @Test func adviceFitsTheRing() throws {
+    func next(_ links: [StallReport.WaitLink]) throws -> String {
+      let text = try deadlocked(links)
+      return String(text.split(separator: "\n").first { $0.hasPrefix("NEXT") } ?? "")
+    }
+    let order = "take these locks in the same order"
+    #expect(try next([link(.mutex, of: 2), link(.mutex, of: 1)]).contains(order))
+    #expect(try next([link(.mutex, of: 1)]).contains("do not take a lock that the thread holds already"))
+    #expect(try next([link(.queue, of: 1)]).contains("do not call sync on the queue that the thread runs on"))
+    let own = "keep the initializer from using the value that it initializes"
+    #expect(try next([link(.initialization, of: 1)]).contains(own))
+    let others = "keep each initializer from using a value whose initializer needs it in turn"
+    #expect(try next([link(.lock, of: 2), link(.initialization, of: 1)]).contains(others))
+  }
+
+  /// The kernel refuses the wait that would close the ring, and the thread asks again.
+  @Test func refusedWaitsAreNoComputation() throws {
+    let text = try deadlocked([link(.lock, of: 2), link(.initialization, of: 1)])
+    #expect(!text.contains("computing"), "\(text)")
+    #expect(text.contains("waiting: it repeated a wait that the kernel refuses, and used a processor 98 %"), "\(text)")
+  }
+
   private let time = "5.00 s, 100 % of the stall (10 samples)"
 
   @Test(arguments: [

@@ -212,6 +212,31 @@ import Testing
     #expect(try name(gone, main, process: getpid()).missing == .unverifiable)
   }
 
+  /// Code without a line is placed at the declaration of its function.
+  @Test func placesCodeWithoutLinesAtDeclaration() throws {
+    let fixture = try Fixture()
+    try fixture.write("\n\nint answer(int a) {\n  return a * 42;\n}\n", "a.c")
+    try fixture.run("gcc -g -O0 -fPIC -S a.c && sed -i '/\\.loc/d' a.s && gcc -shared -o lineless.so a.s")
+    let address = try fixture.address(of: "answer", in: "lineless.so")
+    let path = fixture.path("lineless.so")
+    let found = try name(module(path, ElfImage(path: path).buildID), address)
+    #expect(found.location?.line == 3 && found.location?.file.hasSuffix("a.c") == true)
+  }
+
+  /// Another file is at the path of a module that this process has unloaded.
+  @Test func rejectsReplacedFileWithoutBuildID() throws {
+    let fixture = try fixture()
+    let plain = fixture.path("plain.so")
+    let address = try fixture.address(of: "answer", in: "plain.so")
+    let file = try ElfImage(path: plain)
+    let present = try #require(ProcessFiles.ownIdentity(at: UInt64(UInt(bitPattern: file.bytes.base))))
+    var unloaded = module(plain)
+    unloaded.identity = present
+    #expect(try name(unloaded, address, process: getpid()).function == "answer")
+    unloaded.identity = present + "0"
+    #expect(try name(unloaded, address, process: getpid()).missing == .unverifiable)
+  }
+
   @Test func placesInAProcessAreNamedByItsMappings() {
     var module = module("/a")
     #expect(ProcessFiles.paths(of: module, in: 7) == ["/proc/7/exe", "/proc/7/map_files/100000-200000"])

@@ -69,6 +69,8 @@ package struct CauseJudgement {
   package private(set) var holdersRight = 0
   package private(set) var falseDeadlocks = 0
   package private(set) var wrongSums = 0
+  /// Reports whose culprit has no line or no words, and those whose parts contradict each other.
+  package private(set) var unsound = 0
   package private(set) var unavailable = 0
 
   /// A kernel tick, in seconds.
@@ -124,12 +126,41 @@ package struct CauseJudgement {
       wrongSums += 1
       faults.append("causes of \(sum) in \(report.duration)")
     }
+    let unsoundness = Self.unsoundness(report)
+    if !unsoundness.isEmpty {
+      unsound += 1
+      faults += unsoundness
+    }
     guard !faults.isEmpty else { return nil }
     let causes = report.causes.map { cause in
       let subjects = cause.subjects.map(\.text).joined(separator: ", ")
       return "\(cause.kind.rawValue) \(Int((cause.share * 100).rounded())) %\(subjects.isEmpty ? "" : " (\(subjects))")"
     }
     return "\(faults.joined(separator: "; ")): \(causes.joined(separator: ", "))"
+  }
+
+  /// From this share on, a cause or a function has nearly all of a stall.
+  private static let nearlyAll = 0.8
+
+  /// Missing parts of the culprit, and contradictions between it and the primary cause.
+  private static func unsoundness(_ report: StallReport) -> [String] {
+    guard let culprit = report.culprit else { return [] }
+    var faults: [String] = []
+    if culprit.function.location == nil { faults.append("culprit without a line") }
+    if culprit.processorUse == nil, culprit.waiting == nil { faults.append("culprit without words") }
+    guard let cause = report.causes.first, cause.share >= nearlyAll, culprit.share >= nearlyAll,
+      let use = culprit.processorUse, let delay = use.delay
+    else { return faults }
+    let waits: Set<StallReport.Cause.Kind> = [
+      .lock, .initialization, .loader, .threadEnd, .signal, .awaiting, .childProcess, .interProcess, .sleep,
+    ]
+    let isComputing = cause.kind == .computing || cause.kind == .deallocation
+    let contradicts =
+      isComputing ? use.share + delay < nearlyAll / 2 : waits.contains(cause.kind) && use.share > nearlyAll
+    if contradicts {
+      faults.append("\(cause.kind.rawValue), but the culprit used a CPU for \(Int((use.share * 100).rounded())) %")
+    }
+    return faults
   }
 
   /// Primary causes that are right. A load-sensitive thread that lacked a CPU for most of the stall stalled for that reason;
@@ -162,6 +193,7 @@ package struct CauseJudgement {
     holders_right=\(holdersRight)
     false_deadlocks=\(falseDeadlocks)
     wrong_sums=\(wrongSums)
+    unsound=\(unsound)
     unavailable=\(unavailable)
     """
   }

@@ -22,5 +22,6 @@ private func tell(_ name: String, _ facts: [String], _ figures: Figures) throws 
   )
   figures.print("\(name).false_deadlocks", try factNumber("false_deadlocks", facts), "count", in: 0...0)
   figures.print("\(name).wrong_sums", try factNumber("wrong_sums", facts), "count", in: 0...0)
+  figures.print("\(name).unsound", try factNumber("unsound", facts), "count", in: 0...0)
   figures.print("\(name).unavailable", try factNumber("unavailable", facts), "count")
 }
