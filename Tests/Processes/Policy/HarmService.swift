@@ -134,7 +134,8 @@ func content(_ path: String) -> String {
   guard file >= 0 else { return "" }
   defer { close(file) }
   var text = [UInt8](repeating: 0, count: 4096)
-  return String(decoding: text.prefix(max(0, read(file, &text, text.count))), as: UTF8.self)
+  let count = read(file, &text, text.count)
+  return String(decoding: text.prefix(max(0, count)), as: UTF8.self)
 }
 
 /// The first line of the file at `path`; `nil` if the file cannot be read.
