@@ -15,6 +15,9 @@ package enum RunVerdict: Hashable, Sendable, CustomStringConvertible {
   case crash(signal: Int32)
   /// The kernel killed the run because memory was exhausted.
   case outOfMemory
+  /// The run ended without a trace while no work was stalled, and the kernel killed a process outside the run's group
+  /// because memory was exhausted. The victim might be another process.
+  case possiblyOutOfMemory
   /// The machine stopped or restarted before the run ended.
   case machineGone
 
@@ -51,9 +54,7 @@ package enum RunVerdict: Hashable, Sendable, CustomStringConvertible {
     } else if hasOpenStall {
       self = .fatalHang
     } else {
-      // The kernel killed a process in an ancestor of the service's group, which no longer exists. The victim might be
-      // another process, but this run was killed too.
-      self = memoryKills == .above ? .outOfMemory : .killed
+      self = memoryKills == .above ? .possiblyOutOfMemory : .killed
     }
   }
 
@@ -66,6 +67,7 @@ package enum RunVerdict: Hashable, Sendable, CustomStringConvertible {
     case .killed: "killed"
     case .crash(let signal): "crash-\(signal)"
     case .outOfMemory: "out-of-memory"
+    case .possiblyOutOfMemory: "possibly-out-of-memory"
     case .machineGone: "machine-gone"
     }
   }
@@ -78,6 +80,7 @@ package enum RunVerdict: Hashable, Sendable, CustomStringConvertible {
     case "fatal-hang": self = .fatalHang
     case "killed": self = .killed
     case "out-of-memory": self = .outOfMemory
+    case "possibly-out-of-memory": self = .possiblyOutOfMemory
     case "machine-gone": self = .machineGone
     default:
       guard name.hasPrefix("crash-"), let signal = Int32(name.dropFirst(6)) else { return nil }
@@ -94,6 +97,8 @@ package enum RunVerdict: Hashable, Sendable, CustomStringConvertible {
     case .killed: "killed, or ended by _exit, while nothing was stuck"
     case .crash(let signal): "crash: signal \(signal)"
     case .outOfMemory: "killed by the kernel for want of memory"
+    case .possiblyOutOfMemory:
+      "killed, possibly by the kernel for want of memory: it killed a process on this machine meanwhile"
     case .machineGone: "the machine went down before it had ended"
     }
   }

@@ -53,6 +53,42 @@ import Testing
     }
   }
 
+  /// The watcher might have no CPU for longer than the threshold while the job ends.
+  @Test func declaresConfirmedJobsOnly() throws {
+    try withSlots { slots, lease in
+      var leases: [SlotRegistry.Lease] = []
+      let began = (clinux_clock_ns() - 10_000_000_000) & ~1
+      func begin() {
+        _ = slots.begin(1, since: began) { name in
+          let new = lease(name)
+          if let new { leases.append(new) }
+          return new
+        }
+      }
+      begin()
+      let slot = try #require(leases.first).slot
+      func isStalled() -> Bool { observer_slot_read(slot).isStalled(at: clinux_clock_ns()) }
+      #expect(!isStalled())
+      #expect(slots.nextConfirmation(after: began) == began + 1_000_000_000)
+      func isNew(waitedFor: Set<Int32>) -> Bool { slots.deferStalls(of: waitedFor) }
+      slots.confirm(1, until: began + 999_999_999)
+      #expect(!isNew(waitedFor: []))
+      #expect(!isStalled())
+      slots.confirm(1, until: began + 1_000_000_000)
+      // A probe waits for the thread.
+      #expect(!isNew(waitedFor: [1]))
+      #expect(!isStalled())
+      #expect(isNew(waitedFor: []))
+      #expect(isStalled())
+      #expect(slots.nextConfirmation(after: began) == .max)
+      // A stall that was declared stays one.
+      #expect(!isNew(waitedFor: [1]))
+      #expect(isStalled())
+      begin()
+      #expect(!isStalled())
+    }
+  }
+
   /// While a probe waits, what is no stall yet is part of the pool's.
   @Test func onlyStallsStay() {
     withSlots { slots, lease in
@@ -60,6 +96,9 @@ import Testing
       _ = slots.begin(1, since: now - 10_000_000_000, lease)
       _ = slots.begin(2, since: now - 1_000_000, lease)
       _ = slots.begin(3, since: now - 1_000_000, lease)
+      for id: Int32 in 1...3 { slots.confirm(id, until: now) }
+      let isNew = slots.deferStalls(of: [])
+      #expect(isNew)
       #expect(slots.endAllButStalled(of: [1, 2]) == [1])
       #expect(slots.endAllButStalled(of: [1, 2]) == [1])
       slots.end(1)

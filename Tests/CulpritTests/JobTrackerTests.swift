@@ -162,6 +162,20 @@ import Testing
     #expect(tracker.since == nil && tracker.advance(thread.look(at: 900)) == JobTracker.Step())
   }
 
+  /// Jobs can change while a look is read: a begin counts from its end, and a confirmation up to its start.
+  @Test func separatesBeginOfJobFromEndOfFormerJob() {
+    var tracker = JobTracker(interval: 100)
+    func look(_ time: UInt64) -> JobTracker.Look { .init(time: time, readTime: time + 50, task: 8, used: 1) }
+    _ = tracker.advance(look(10))
+    let step = tracker.advance(look(110))
+    #expect(step.began == 60 && step.unbrokenUntil == 110)
+    let next = tracker.advance(look(210))
+    #expect(next.began == nil && next.unbrokenUntil == 210)
+    tracker.restart()
+    _ = tracker.advance(look(310))
+    #expect(tracker.watched(look(320)).began == 370)
+  }
+
   /// Where the processor time is not known, nobody is known to rest.
   @Test func anUnknownProcessorTimeTellsNothing() {
     var tracker = JobTracker(interval: 100)

@@ -292,6 +292,12 @@ static inline uint64_t observer_slot_suspicion_ns(const struct observer_slot *sl
   return atomic_load_explicit(&slot->suspicion_ns, memory_order_relaxed);
 }
 
+/* Returns the age at which a work item of SLOT is a stall, also while it is deferred. Async-signal-safe: yes.
+ * Threads: any. */
+static inline uint64_t observer_slot_threshold_ns(const struct observer_slot *slot) {
+  return atomic_load_explicit(&slot->threshold_ns, memory_order_relaxed);
+}
+
 /* Makes the monitor ignore SLOT until it is configured again; its generation stays. Async-signal-safe: yes. Threads: as
  * observer_slot_configure. */
 void observer_slot_disable(struct observer_slot *slot);

@@ -6,7 +6,7 @@ final class EndingCounts: Sendable {
 
   /// Those that are shown although there was none.
   private static let known: [Watchdog.PreviousRun.Ending] = [
-    .cleanExit, .terminated, .fatalHang, .killed, .crash, .outOfMemory, .machineGone,
+    .cleanExit, .terminated, .fatalHang, .killed, .crash, .outOfMemory, .possiblyOutOfMemory, .machineGone,
   ]
 
   private let counts = Mutex<[Watchdog.PreviousRun.Ending: Int]>([:])

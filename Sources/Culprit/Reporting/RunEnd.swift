@@ -64,6 +64,7 @@ extension Watchdog.PreviousRun.Ending {
     case .killed: self = .killed
     case .crash: self = .crash
     case .outOfMemory: self = .outOfMemory
+    case .possiblyOutOfMemory: self = .possiblyOutOfMemory
     case .machineGone: self = .machineGone
     }
   }

@@ -8,6 +8,10 @@ struct JobSlots: @unchecked Sendable {
     var lease: SlotRegistry.Lease
     /// Where the slot has its thread's id.
     var place: Int
+    /// Whether a look has shown that the job has lasted for the threshold.
+    var isConfirmed = false
+    /// Whether the monitor can declare the job a stall.
+    var isDeclarable = false
   }
 
   private var slots: [Int32: Slot] = [:]
@@ -16,7 +20,7 @@ struct JobSlots: @unchecked Sendable {
   /// The places that no slot has.
   private var free = Set(0..<Int(OBSERVER_OWNERS_MAX))
 
-  /// Marks that thread `id` has been in one job since `began`.
+  /// Marks that thread `id` has been in one job since `began`. The job is no stall before it is confirmed.
   ///
   /// - Parameters:
   ///   - id: The thread.
@@ -24,7 +28,10 @@ struct JobSlots: @unchecked Sendable {
   ///   - lease: Leases a slot for the jobs of one thread, which is called so.
   /// - Returns: After what time the job is suspected; `nil` when there is no slot for it.
   mutating func begin(_ id: Int32, since began: UInt64, _ lease: (String) -> SlotRegistry.Lease?) -> UInt64? {
-    guard let slot = slots[id] ?? make(id, lease) else { return nil }
+    guard var slot = slots[id] ?? make(id, lease) else { return nil }
+    (slot.isConfirmed, slot.isDeclarable) = (false, false)
+    slots[id] = slot
+    observer_slot_defer(slot.lease.slot, true)
     // That it is seen late does not make it younger.
     let now = clinux_clock_ns()
     observer_slot_begin_since(slot.lease.slot, began, now > began ? now &- began : 0)
@@ -50,13 +57,35 @@ struct JobSlots: @unchecked Sendable {
     if let slot = slots[id] { observer_slot_end(slot.lease.slot) }
   }
 
-  /// Jobs of the threads `ids` that are no stalls yet are none for now; all others may be.
-  func deferStalls(of ids: Set<Int32>) {
-    let now = clinux_clock_ns()
-    for (id, slot) in slots {
-      let isStalled = observer_slot_read(slot.lease.slot).isStalled(at: now)
-      observer_slot_defer(slot.lease.slot, ids.contains(id) && !isStalled)
+  /// Confirms that the job of thread `id` went on until `time`. A mark alone is no evidence: the job might have ended
+  /// while the watcher had no CPU.
+  mutating func confirm(_ id: Int32, until time: UInt64) {
+    guard let slot = slots[id] else { return }
+    let began = observer_slot_work_item(slot.lease.slot)
+    guard began != 0, time >= began, time - began >= observer_slot_threshold_ns(slot.lease.slot) else { return }
+    slots[id]?.isConfirmed = true
+  }
+
+  /// Returns the first time after `now` at which a look can confirm a job.
+  func nextConfirmation(after now: UInt64) -> UInt64 {
+    slots.values.filter { !$0.isConfirmed }.compactMap { slot -> UInt64? in
+      let began = observer_slot_work_item(slot.lease.slot)
+      let (time, overflow) = began.addingReportingOverflow(observer_slot_threshold_ns(slot.lease.slot))
+      return began != 0 && !overflow && time > now ? time : nil
+    }.min() ?? .max
+  }
+
+  /// Lets the monitor declare the confirmed jobs, except those of the threads `ids` that it could not declare before.
+  ///
+  /// - Returns: Whether it can declare a job that it could not declare before.
+  mutating func deferStalls(of ids: Set<Int32>) -> Bool {
+    var isNew = false
+    for (id, slot) in slots where slot.isConfirmed && !slot.isDeclarable && !ids.contains(id) {
+      slots[id]?.isDeclarable = true
+      observer_slot_defer(slot.lease.slot, false)
+      isNew = true
     }
+    return isNew
   }
 
   /// Ends those jobs of the threads `ids` that are no stalls yet. Returns whose the others are.

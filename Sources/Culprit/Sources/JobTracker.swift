@@ -9,8 +9,10 @@
 struct JobTracker {
   /// What a look shows.
   struct Look {
-    /// When, in nanoseconds.
+    /// The time before the first word was read, in nanoseconds.
     var time: UInt64
+    /// The time after the last word was read; 0: `time`.
+    var readTime: UInt64 = 0
     /// The task that the thread runs; 0: none.
     var task: UInt64
     /// Words of the task that are written when it is enqueued and when it is suspended, and not while it runs.
@@ -31,6 +33,8 @@ struct JobTracker {
     var hasEnded = false
     /// A job has been going on since this time.
     var began: UInt64?
+    /// The job had no pause up to this time.
+    var unbrokenUntil: UInt64?
     /// A watchpoint is to be set, then ``watched(_:)`` called.
     var wantsWatchpoint = false
   }
@@ -77,13 +81,17 @@ struct JobTracker {
     let isUnbroken = look.isHit.map { !$0 } ?? (isIdle(before, look) || isNotEnqueued(before, look))
     if look.isHit == true { punish() }
     switch state {
-    case .job where isUnbroken: penalty = 0
+    case .job where isUnbroken:
+      penalty = 0
+      step.unbrokenUntil = look.time
     case .job:
       step.hasEnded = true
       state = .unknown
     case .unknown where isUnbroken:
-      state = .job(since: before.time)
-      step.began = before.time
+      // One job might have ended and another begun while the first look was read.
+      let began = max(before.time, before.readTime)
+      state = .job(since: began)
+      (step.began, step.unbrokenUntil) = (began, look.time)
     case .unknown: break
     }
     step.wantsWatchpoint = look.isHit != false && wait == 0
@@ -102,8 +110,9 @@ struct JobTracker {
     }
     if since != nil, isIdle(before, look) { return step }
     step.hasEnded = since != nil
-    step.began = look.time
-    state = .job(since: look.time)
+    let began = max(look.time, look.readTime)
+    step.began = began
+    state = .job(since: began)
     return step
   }
 

@@ -134,8 +134,10 @@ final class PoolThreads: Sendable {
     let countsEnqueues = guarded.withLock { $0.state.countsEnqueues }
     let looks = workers.withLock { workers in
       working.map { thread in
+        let start = clinux_clock_ns()
         let enqueues = observer_enqueues_of(thread.task)
         var seen = TaskThreads.look(thread.threadID, thread.task, at: thread.place)
+        seen.time = start
         // At once: what is written later is for the next look.
         seen.isHit = workers.all[thread.threadID].flatMap { $0.watchpoints.areHit(seen.task) }
         // An actor has a queue of its own, in which nothing is counted.
@@ -147,7 +149,8 @@ final class PoolThreads: Sendable {
     let ids = looks.filter(isOfPings).map(\.thread.threadID)
     observer_owners_set(owners.pointer, ids, ids.count)
     followJobs(looks, interval, waitedFor: isWaiting ? Set(ids) : [])
-    return later(now, by: working.isEmpty && !isWaiting ? suspicion : interval)
+    let confirmation = guarded.withLock { $0.state.jobs.nextConfirmation(after: now) }
+    return later(now, by: working.isEmpty && !isWaiting ? suspicion : interval, atLatest: confirmation)
   }
 
   private static let intervalWhileOff: UInt64 = 1_000_000_000
@@ -160,10 +163,10 @@ final class PoolThreads: Sendable {
     return look.seen.priority == priority
   }
 
-  private func later(_ now: UInt64, by interval: UInt64) -> UInt64 {
+  private func later(_ now: UInt64, by interval: UInt64, atLatest latest: UInt64 = .max) -> UInt64 {
     guarded.withLock { guarded in
       // A ping that is late meanwhile wants a look at once.
-      if guarded.state.next <= now { guarded.state.next = now &+ interval }
+      if guarded.state.next <= now { guarded.state.next = min(now &+ interval, latest) }
       return guarded.state.next
     }
   }
@@ -192,10 +195,11 @@ final class PoolThreads: Sendable {
       }
       // Who waits for a thread waits for all of them: that is one stall, of the pool. Until it is one it may be a job's all the
       // same, which goes on when a thread is free again, or none where the machine has no processor for the ping.
-      let stalled: Set<Int32>? = guarded.withLock { guarded in
-        guarded.state.jobs.deferStalls(of: waitedFor)
-        return guarded.state.isPoolStalled ? guarded.state.jobs.endAllButStalled(of: waitedFor) : nil
+      let (isNew, stalled): (Bool, Set<Int32>?) = guarded.withLock { guarded in
+        let isNew = guarded.state.jobs.deferStalls(of: waitedFor)
+        return (isNew, guarded.state.isPoolStalled ? guarded.state.jobs.endAllButStalled(of: waitedFor) : nil)
       }
+      if isNew { SlotRegistry.shared.tick(after: .zero) }
       guard let stalled else { return }
       for id in waitedFor.subtracting(stalled) {
         workers.all[id]?.tracker.restart()
@@ -242,8 +246,10 @@ final class PoolThreads: Sendable {
     let id = look.thread.threadID
     let suspicion: UInt64? = guarded.withLock { guarded in
       if step.hasEnded { guarded.state.jobs.end(id) }
-      guard let began = step.began, !guarded.state.hasEnded else { return nil }
-      return guarded.state.jobs.begin(id, since: began, lease)
+      guard !guarded.state.hasEnded else { return nil }
+      let suspicion = step.began.flatMap { guarded.state.jobs.begin(id, since: $0, lease) }
+      if let time = step.unbrokenUntil { guarded.state.jobs.confirm(id, until: time) }
+      return suspicion
     }
     if let suspicion { SlotRegistry.shared.tick(after: Duration(wholeNanoseconds: suspicion)) }
   }

@@ -96,6 +96,7 @@ struct TaskThreads: ~Copyable {
     else {
       return look
     }
+    look.readTime = clinux_clock_ns()
     look.task = task
     look.words = [words[2], words[3], words[7], words[8]]
     look.priority = UInt8(truncatingIfNeeded: words[4] >> 8)

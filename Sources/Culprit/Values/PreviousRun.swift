@@ -53,6 +53,9 @@ extension Watchdog {
       public static let crash = Ending(rawValue: "crash")
       /// The kernel killed it for want of memory.
       public static let outOfMemory = Ending(rawValue: "outOfMemory")
+      /// By a signal that left no trace or by _exit(2), while nothing was stuck. The kernel killed a process outside the
+      /// run's control group meanwhile because memory was exhausted; the victim might be another process.
+      public static let possiblyOutOfMemory = Ending(rawValue: "possiblyOutOfMemory")
       /// The machine went down, or was started anew, before it had ended.
       public static let machineGone = Ending(rawValue: "machineGone")
     }
