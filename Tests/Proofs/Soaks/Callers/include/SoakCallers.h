@@ -25,8 +25,8 @@ struct soak_counts {
 /* How many kinds of calls there are. Threads: any. */
 int soak_kinds(void);
 
-/* Whether the call of KIND, below soak_kinds(), is one that may return early for a sample (docs/internals/capture.md). Threads:
- * any. */
+/* Whether the call of KIND, below soak_kinds(), is one that may return early for a sample (docs/internals/capture.md).
+ * Threads: any. */
 bool soak_may_return_early(int kind);
 
 /* The name of the call of KIND, below soak_kinds(). Threads: any. */
