@@ -48,14 +48,16 @@ import Testing
     unplaced.culprit?.function.location = nil
     #expect(counts(truth, unplaced).judgement.unsound == 1)
     var silent = report
-    (silent.culprit?.processorUse, silent.culprit?.waiting) = (nil, nil)
+    silent.culprit?.processorUse = nil
+    silent.culprit?.waiting = nil
     #expect(counts(truth, silent).judgement.unsound == 1)
     #expect(counts(truth, report).judgement.unsound == 0)
   }
 
   @Test func rejectsContradictions() {
     var idle = report
-    idle.culprit?.processorUse = StallReport.ProcessorUse(share: 0.1, delay: 0)
+    idle.culprit?.processorUse?.share = 0.1
+    idle.culprit?.processorUse?.delay = 0
     #expect(counts(CauseTruth(name: "a", cause: .computing, culprit: "packOrders"), idle).judgement.unsound == 1)
     var waiting = report
     waiting.causes[0].kind = .lock
