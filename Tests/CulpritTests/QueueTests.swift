@@ -115,7 +115,7 @@ import Testing
       return
     }
     #expect(between * 2 > of)
-    #expect(report.description.contains("QUEUE     moved on, but had more work than it could do"))
+    #expect(report.description.contains("QUEUE     moved on, with more work than it could do"))
   }
 
   /// The thread that blocks a concurrent queue is unknown.

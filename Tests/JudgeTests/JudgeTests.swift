@@ -61,6 +61,7 @@ import Testing
     #expect(counts(CauseTruth(name: "a", cause: .computing, culprit: "packOrders"), idle).judgement.unsound == 1)
     var waiting = report
     waiting.causes[0].kind = .lock
+    waiting.culprit?.processorUse?.delay = 0
     #expect(counts(CauseTruth(name: "a", cause: .lock, culprit: "packOrders"), waiting).judgement.unsound == 1)
   }
 
