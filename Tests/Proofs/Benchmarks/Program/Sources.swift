@@ -164,7 +164,7 @@ private struct SourcesBench {
       truth.append(Double(clinux_clock_ns() - began) / 1e6)
       while stated.withLock({ $0.count }) <= number { usleep(1000) }
     }
-    watchdog.stop()
+    watchdog.stop(patience: .seconds(60))
     let late = zip(told.withLock { $0 }, due).map { Double($0) / 1e6 - Double($1) / 1e6 }
     let wrong = zip(stated.withLock { $0 }, truth).map { abs($0 - $1) }
     // A tick is 222 ms at most.

@@ -34,7 +34,7 @@ final class Session: Sendable {
     watchdog.onStall { [self] report in reports.withLock { $0[report.source.name] = report } }
     let running = (0..<threads).map { _ in startThread { [self] in runTrials() } }
     for thread in running { pthread_join(thread, nil) }
-    watchdog.stop()
+    watchdog.stop(patience: .seconds(60))
     let found = reports.withLock { $0 }
     let courses = self.courses.withLock { $0 }
     for trial in trials {

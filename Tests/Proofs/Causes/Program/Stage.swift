@@ -57,7 +57,7 @@ final class Stage: Sendable {
   func finish() -> Never {
     // Who comes second waits for that.
     ending.lock()
-    watchdog.stop()
+    watchdog.stop(patience: .seconds(60))
     // A source may have stalled a second time, for a moment, after what counts.
     guard let report = reports.withLock({ $0.max { $0.duration < $1.duration } }) else {
       leave(with: 1, saying: "causes-process: there was no report")

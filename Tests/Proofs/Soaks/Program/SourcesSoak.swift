@@ -103,7 +103,7 @@ struct SourcesSoak {
     loop.stop()
     executor.stop()
     let nearFalse = near.tell(figures)
-    watchdog.stop()
+    watchdog.stop(patience: .seconds(60))
     let items = load.items.withLock { $0 }
     for (source, count) in items.sorted(by: { $0.key < $1.key }) { figures.note("\(source): \(count) work items") }
     let reports = load.reports.withLock { $0 }

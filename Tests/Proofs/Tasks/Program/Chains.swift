@@ -96,7 +96,7 @@ struct Chains {
       )
     }
     say("chains=\(count)\ncomplete=\(complete)\nwrong=\(wrong)")
-    await reports.watchdog.stop()
+    await reports.watchdog.stop(patience: .seconds(60))
   }
 
   /// The async callers of the last function.

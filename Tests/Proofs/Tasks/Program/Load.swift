@@ -74,7 +74,7 @@ struct HealthyLoad {
     }
     done.wait()
     watch.stop()
-    watchdog.stop()
+    watchdog.stop(patience: .seconds(60))
     say("reports=\(reports.sum)")
   }
 }
@@ -104,7 +104,7 @@ func measureCost(seconds: Int) throws {
   stop.set()
   all.wait()
   watch.stop()
-  watchdog.stop()
+  watchdog.stop(patience: .seconds(60))
   say("used=\(Double(used) / Double(seconds) / 1e9)")
 }
 

@@ -68,7 +68,7 @@ struct Sections {
       }
     }
     say("trials=\(done)\nnamed=\(named)\nlimitations=\(watchdog.status.limitations.map(\.code))")
-    await watchdog.stop()
+    await watchdog.stop(patience: .seconds(60))
   }
 }
 

@@ -51,7 +51,7 @@ struct Trials {
     var named = 0
     for number in 0..<count { named += try trial(number) ? 1 : 0 }
     say("trials=\(count)\nnamed=\(named)\nlimitations=\(watchdog.status.limitations.map(\.code))")
-    watchdog.stop()
+    watchdog.stop(patience: .seconds(60))
   }
 
   /// Whether what took most of the time is named, in one report.
