@@ -80,7 +80,7 @@ import Testing
       let name = (try? String(contentsOfFile: "/proc/self/task/\(thread)/comm", encoding: .utf8)) ?? ""
       guard ["culprit-monitor\n", "culprit-escalat\n"].contains(name) else { continue }
       // Of a thread that waits the kernel tells where its stack is (proc_pid_syscall(5)): the last number but one.
-      for _ in 0..<1000 {
+      while true {
         let call = try String(contentsOfFile: "/proc/self/task/\(thread)/syscall", encoding: .utf8)
         if let stack = call.split(separator: " ").dropLast().last, let address = UInt64(stack.dropFirst(2), radix: 16) {
           places.append((name, address))
@@ -141,11 +141,12 @@ import Testing
 
   /// Of what a stack has on it, whether it is read from outside, copied in the handler, or deeper than a usual copy, nothing is where a
   /// core file or a child would have it; and after a while nothing is left at all.
-  @Test(.usesObserver) func whatStacksHaveOnThemIsCopiedInSecret() throws {
+  @Test(.usesObserver, .ownThread) func whatStacksHaveOnThemIsCopiedInSecret() throws {
     let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(200)))
     defer { watchdog.stop() }
-    let reports = Mutex(0)
-    watchdog.onStall { _ in reports.withLock { $0 += 1 } }
+    let (began, reported) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+    watchdog.onStallBegan { _ in began.signal() }
+    watchdog.onStall { _ in reported.signal() }
     let loop = try watchdog.watchLoop(named: "secret")
     var seen = 0
     for way in [MARKED_ASLEEP, MARKED_COMPUTING, MARKED_DEEP] {
@@ -159,19 +160,13 @@ import Testing
         Unmanaged.passUnretained(loop).toOpaque()
       )
       let thread = try #require(started)
-      // It is stuck, and has been looked at.
-      usleep(600_000)
+      began.wait()
       seen += try copiesOfMark(besides: marked_stack_address(thread))
       marked_stack_end(thread)
+      reported.wait()
     }
     #expect(seen > 0)
-    for _ in 0..<100 where reports.withLock({ $0 }) < 3 { usleep(100_000) }
-    #expect(reports.withLock { $0 } == 3)
-    for _ in 0..<100 {
-      if try copiesOfMark() == 0 { break }
-      usleep(100_000)
-    }
-    #expect(try copiesOfMark() == 0)
+    while try copiesOfMark() != 0 { usleep(10_000) }
   }
 
   /// Nobody finds stacks in a core file, or in a child.

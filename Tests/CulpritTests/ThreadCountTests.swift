@@ -19,10 +19,18 @@ import Testing
     func add() { number.add(1, ordering: .relaxed) }
   }
 
-  /// The names of Culprit's threads, from A to Z.
+  /// Threads of earlier tests, which may not have ended yet.
+  private let earlier = ids
+
+  private static var ids: Set<String> {
+    Set((try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")) ?? [])
+  }
+
+  /// The names of Culprit's threads that this test started, sorted.
   private var threads: [String] {
-    let ids = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")) ?? []
-    let names = ids.compactMap { try? String(contentsOfFile: "/proc/self/task/\($0)/comm", encoding: .utf8) }
+    let names = Self.ids.subtracting(earlier).compactMap {
+      try? String(contentsOfFile: "/proc/self/task/\($0)/comm", encoding: .utf8)
+    }
     return names.map { $0.trimmingCharacters(in: .newlines) }.filter { $0.hasPrefix("culprit-") }.sorted()
   }
 
