@@ -121,7 +121,7 @@ public final class Watchdog: Sendable {
   /// Returns when every report has been delivered, after at most 2 s, or 3 s if the disk does not answer. Each stall
   /// whose report takes longer gets one line on standard error. A call from a handler does not wait for that handler. A
   /// second call returns immediately. If other watchdogs of this process continue, only the handlers of this one are
-  /// removed, and its watches are released.
+  /// removed, and it releases its watches.
   ///
   /// Loops and sections can continue to mark their work, without effect. In a child of fork(2), the call does nothing.
   public func stop() { stop(patience: Self.patience) }
@@ -202,7 +202,7 @@ public final class Watchdog: Sendable {
     return ReportSettings(configuration).report(of: all, stacks)
   }
 
-  /// Captures the stacks without symbolizing them, which takes far longer than the capture. For repeated captures.
+  /// Captures the stacks without symbol names, for repeated captures. Symbolizing takes far longer than the capture.
   package func captureStacks(timeout: Duration) throws(WatchdogError) -> (all: AllThreads, stacks: [Stack]) {
     let core = try running()
     let request = core.recorder.requestThreads(core.control)

@@ -193,7 +193,7 @@ struct Monitor: ~Copyable {
   @_noLocks private mutating func advance(_ index: Int, _ tick: WorkItemTracker.Tick, _ isSamplerNeeded: inout Bool)
     -> UInt64
   {
-    // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of `trackers`, which is never freed.
+    // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of `trackers`, which outlives the monitor.
     let tracker = trackers + index
     let (view, snapshot) = view(index, tick)
     var step = tracker.pointee.advance(snapshot, tick)
@@ -222,7 +222,7 @@ struct Monitor: ~Copyable {
 
   /// Publishes the work item in slot `index` to the samplers.
   @_noLocks private func follow(_ index: Int, _ tick: WorkItemTracker.Tick) {
-    // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of `trackers`, which is never freed.
+    // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of `trackers`, which outlives the monitor.
     let tracker = trackers + index
     let place = UInt32(truncatingIfNeeded: index)
     // While the end of the previous work item is pending, the recorder would take these samples for its end.
@@ -279,7 +279,8 @@ struct Monitor: ~Copyable {
 
   /// Publishes the state of a stall to the escalation thread.
   @_noLocks private mutating func note(_ index: Int, _ view: observer_slot_snapshot, _ step: WorkItemTracker.Step) {
-    // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of `stalls` and `trackers`, which are never freed.
+    // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of `stalls`, which is never freed, and of `trackers`, which
+    // outlives the monitor.
     let entry = stalls + index
     let tracker = trackers + index
     if step.suspect { observer_stall_suspect(entry, threadID(index, view)) }
@@ -295,7 +296,8 @@ struct Monitor: ~Copyable {
 
   /// Prepares the report to the recorder that the work item in slot `index` has ended.
   @_noLocks private mutating func end(_ index: Int, _ tick: WorkItemTracker.Tick) {
-    // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of `slots` and `trackers`, which are never freed.
+    // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of `slots`, which is never freed, and of `trackers`, which
+    // outlives the monitor.
     let tracker = trackers + index
     let endedAt = observer_slot_ended_ns(slots + index, tracker.pointee.item, tracker.pointee.generation)
     tracker.pointee.close(
@@ -343,7 +345,8 @@ struct Monitor: ~Copyable {
     trackers[index].endRecorded()
   }
 
-  /// Reports to the recorder that the work item in slot `index` is a stall. Returns whether there was room.
+  /// Reports to the recorder that the work item in slot `index` is a stall. Returns `false` if it must be reported
+  /// again.
   @_noLocks private mutating func declare(_ index: Int, _ view: observer_slot_snapshot, _ tick: WorkItemTracker.Tick)
     -> Bool
   {
@@ -376,8 +379,8 @@ struct Monitor: ~Copyable {
     return true
   }
 
-  /// Reports the age of the stall in slot `index` to the recorder. Skipped while the ring is half full, to leave room
-  /// for beginnings and ends; the next tick reports a later age.
+  /// Reports the age of the stall in slot `index` to the recorder. Skipped unless half of the ring is free, which
+  /// leaves room for beginnings and ends; the next tick reports a later age.
   @_noLocks private func goesOn(_ index: Int, _ tick: WorkItemTracker.Tick) {
     guard observer_ring_is_half_free(ring) else { return }
     var event = event(OBSERVER_EVENT_GOES_ON, index, tick.now)

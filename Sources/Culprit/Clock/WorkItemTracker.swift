@@ -102,8 +102,8 @@ struct WorkItemTracker {
     var hang = false
     /// The stall continues: report it to the recorder, if there is room.
     var goesOn = false
-    /// The time until the next action is possible. `UInt64.max` for a slot without work that ages; the code that lets it age
-    /// again must wake the monitor.
+    /// The time until the next action is possible. `UInt64.max` for a slot without work that ages; the code that lets
+    /// it age again must wake the monitor.
     var wait = UInt64.max
   }
 
