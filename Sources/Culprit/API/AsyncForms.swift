@@ -1,23 +1,23 @@
-// Async forms of methods that wait: they wait on a thread of their own, and the task's thread goes on with other work.
+// Async overloads of blocking methods. The blocking call runs on a dedicated thread, so no pool thread waits.
 
 extension Watchdog {
-  /// Ends the watch, as the form that blocks its thread does, without blocking a thread of the pool.
+  /// Ends the watch like the blocking overload, without blocking a thread of the pool.
   public func stop() async { await BlockingCall.run { self.stop() } }
 
-  /// Ends the watch, and waits for no longer than `patience`, as the form that blocks its thread does.
+  /// Ends the watch like the blocking overload and waits at most `patience`.
   ///
-  /// - Parameter patience: How long to wait at most.
+  /// - Parameter patience: The longest time to wait.
   /// - Returns: Whether everything has ended.
   @discardableResult
   public func stop(patience: Duration) async -> Bool {
     await BlockingCall.run { self.stop(patience: patience) }
   }
 
-  /// Captures the stack of every thread of the process, as the form that blocks its thread does.
+  /// Captures the stack of every thread of the process like the blocking overload.
   ///
-  /// - Parameter timeout: How long to wait at most; default: 10 s.
+  /// - Parameter timeout: The longest time to wait; default: 10 s.
   /// - Returns: The threads with their stacks, without the watchdog's own.
-  /// - Throws: As the form that blocks its thread.
+  /// - Throws: The errors of the blocking overload.
   public func captureThreads(timeout: Duration = .seconds(10)) async throws(WatchdogError) -> ThreadsReport {
     try await BlockingCall.run { () -> Result<ThreadsReport, WatchdogError> in
       do throws(WatchdogError) { return .success(try self.captureThreads(timeout: timeout)) } catch {

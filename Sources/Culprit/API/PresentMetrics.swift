@@ -4,8 +4,7 @@ import CulpritReports
 import CulpritStallRecord
 
 extension Watchdog.Metrics {
-  /// What has been counted in this process, and what is stalled of what `core` watches. The mode is what `core` has unless
-  /// another one is given.
+  /// The process-wide counts, and the present stalls of watched sources. `mode` overrides the mode of `core`.
   init(_ core: Core, mode: Watchdog.Mode? = nil) {
     self.init(mode ?? (core.live.current.isEnabled ? .watching : .switchedOff))
     startTime = StallReport.Timestamp(nanosecondsSince1970: core.startTime.nanosecondsSince1970)
@@ -24,7 +23,7 @@ extension Watchdog.Metrics {
     if core.previousRuns != nil { previousRuns = EndingCounts.shared.all }
   }
 
-  /// What is watched now, by source.
+  /// The watched sources at this moment: number and oldest stall by source.
   private struct Present {
     var counts: [StallReport.Source: Int] = [:]
     /// The age of the oldest stall, in nanoseconds.
@@ -36,7 +35,7 @@ extension Watchdog.Metrics {
         counts[source, default: 0] += 1
         guard let stalls, observer_stall_is_stalled(stalls + index) else { continue }
         var view = observer_stall_snapshot()
-        // SAFETY: `index` is that of a slot, and the table has as many entries and is never freed.
+        // SAFETY: `index` is the index of a slot; the table has one entry for each slot and is never freed.
         observer_stall_read(stalls + index, &view)
         if view.item != 0 { ages[source] = max(ages[source] ?? 0, view.age_ns) }
       }
@@ -72,7 +71,7 @@ extension Watchdog.Histogram {
       let bound = Duration(wholeNanoseconds: observer_histogram_bound(bucket))
       buckets.append(Bucket(upperBound: bound, count: count))
     }
-    // Once: a count that is read twice may have grown in between.
+    // Read once: the count might grow between two reads.
     count += observer_histogram_count(histogram, UInt32(OBSERVER_HISTOGRAM_BOUNDS))
     sum = Duration(wholeNanoseconds: observer_histogram_sum_ns(histogram))
   }

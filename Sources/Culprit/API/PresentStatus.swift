@@ -5,7 +5,7 @@ import CulpritStallRecord
 import Glibc
 
 extension Watchdog.Status {
-  /// That of `core`, where `problems` are told already.
+  /// The status of `core`. `problems` are the problems collected by the caller.
   init(_ core: Core, problems: [String]) {
     mode = core.live.current.isEnabled ? .watching : .switchedOff
     wakeups = observer_control_wakeups(core.control.pointer)
@@ -29,7 +29,7 @@ extension Watchdog.Status {
 }
 
 extension Watchdog.Hang {
-  /// What hangs of what `control`'s monitor watches.
+  /// The hanging work items in the slots of `control`.
   static func found(_ control: ControlBlock) -> [Self] {
     guard let stalls = observer_stall_table() else { return [] }
     let delay = observer_control_hang_delay_ns(control.pointer)
@@ -120,7 +120,7 @@ extension Watchdog.Limitation {
     "a stall in which a page fault is not answered may have no stacks, because no file in memory (memfd_create) can be used"
   )
 
-  /// What is lost here and now.
+  /// The limitations that exist at this moment in this process.
   static func found(_ samplers: SamplerPool) -> [Self] {
     var found: [Self] = []
     let (held, all) = samplers.heldUp

@@ -1,15 +1,15 @@
 import CulpritReports
 
 extension Watchdog {
-  /// The reports of stalls from now on, for tasks.
+  /// An asynchronous sequence of the stall reports made from now on.
   ///
   ///     for await report in watchdog.stalls { logger.error("\(report.headline)") }
   ///
-  /// Each iteration gets every report; of those that it has not taken the latest 64 are kept. It ends when the watchdog
-  /// stops. While a task iterates, reports do not go to standard error.
+  /// Each iteration receives every report. Up to 64 pending reports are buffered, and the oldest are dropped first. The
+  /// sequence ends when the watchdog stops. While a task iterates, reports are not printed to standard error.
   public var stalls: Stalls { Stalls(watchdog: self) }
 
-  /// The reports of stalls, as they are made.
+  /// An asynchronous sequence of stall reports.
   public struct Stalls: AsyncSequence, Sendable {
     let watchdog: Watchdog
 
@@ -22,17 +22,17 @@ extension Watchdog {
       /// The next report; `nil` when the watchdog has stopped or the task is cancelled.
       public mutating func next() async -> StallReport? { await reports.next() }
 
-      /// The same, called by an actor.
+      /// Returns the next report, isolated to `actor`; `nil` when the watchdog has stopped or the task is cancelled.
       ///
       /// - Parameter actor: The actor that iterates.
-      /// - Returns: As ``next()``.
+      /// - Returns: The report.
       @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
       public mutating func next(isolation actor: isolated (any Actor)?) async -> StallReport? {
         await reports.next(isolation: actor)
       }
     }
 
-    /// Begins an iteration: reports are kept for it from now on.
+    /// Creates an iterator, and starts to buffer reports for it.
     public func makeAsyncIterator() -> AsyncIterator {
       let (stream, continuation) = AsyncStream.makeStream(of: StallReport.self, bufferingPolicy: .bufferingNewest(64))
       let end = StreamEnd(continuation)
@@ -44,7 +44,7 @@ extension Watchdog {
   }
 }
 
-/// Ends a stream when the handler that feeds it is forgotten.
+/// Finishes a stream when the handler that feeds it is released.
 private final class StreamEnd: Sendable {
   let continuation: AsyncStream<StallReport>.Continuation
 

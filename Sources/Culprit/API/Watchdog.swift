@@ -5,72 +5,73 @@ import CulpritStallRecord
 import Glibc
 import Synchronization
 
-/// Watches the work of a service's threads and reports what makes it stall.
+/// Watches the work of a service's threads and reports the cause of stalls.
 ///
 ///     let watchdog = try Watchdog(threshold: .seconds(4))
 ///     watchdog.onStall { report in log.error("\(report)") }
 ///     let loop = try watchdog.watchLoop(named: "accept")
 ///
-/// A watchdog runs from its creation until `stop()`. The watchdog and its watches hold each other: neither needs a
-/// reference of the application's. A watchdog that watches nothing stops when its last reference is
-/// released, and reports that on standard error. A second one in the same process joins the first: it takes the
-/// configuration of the first, and the watch ends with the last of them. Every method may be called from any thread.
+/// A watchdog runs from its creation until `stop()`. A watchdog and its watches retain each other, so the application
+/// does not have to keep a reference to either. A watchdog without watches stops when its last reference is released,
+/// and reports that on standard error. A second watchdog in the same process joins the first: it uses the configuration
+/// of the first, and the watch ends when all have stopped. All methods are thread-safe.
 ///
-/// When the process exits, when it returns from `main` and when the watchdog is stopped or released, pending reports have two
-/// seconds to be delivered and saved. A stall whose report takes longer gets one line on standard error.
+/// At process exit, at return from `main`, and when the watchdog is stopped or released, Culprit takes up to two
+/// seconds to deliver and save pending reports. A stall whose report takes longer gets one line on standard error.
 ///
-/// With `CULPRIT_ENABLED=no` in the environment a watchdog starts nothing: every method can be called, and nothing is
-/// watched.
+/// With `CULPRIT_ENABLED=no` in the environment, a watchdog starts nothing and watches nothing. Every method can still
+/// be called.
 public final class Watchdog: Sendable {
-  /// The configuration that holds now: the code's, as the environment and the configuration file change it.
+  /// The effective configuration: the one given in code, with the changes by the environment and the configuration
+  /// file.
   ///
   /// In a child of the watched process (fork(2)), the configuration at the start.
   public var configuration: Configuration { clinux_process_is(process) ? live.current : live.initial }
 
   let live: LiveConfiguration
-  /// `nil` when it is disabled.
+  /// `nil` when the watchdog is disabled.
   private let startedCore: Core?
-  /// The same; `nil` in a child of the process, which must touch nothing of it: locks are held by threads that are not
-  /// there.
+  /// The running core; `nil` when the watchdog is disabled, and in a child of fork(2). A child must not use the core,
+  /// because the threads that held its locks do not exist there.
   var core: Core? { clinux_process_is(process) ? startedCore : nil }
-  /// Whose watchdog it is.
+  /// The process that created the watchdog.
   private let process = clinux_process_stamp()
   private let processID = getpid()
-  /// Its number among the starts in this process.
+  /// The serial number of this watchdog among the starts in this process.
   let number: UInt64
-  /// What was asked for at the start and is not done: why, in sentences.
+  /// Problems found at the start, as sentences.
   private let startProblems: [String]
-  /// What is to be forgotten when this watchdog stops and others go on.
+  /// Handler registrations, removed when this watchdog stops while others continue.
   private let registrations = Mutex<[Registration]>([])
   private let hasStopped = Atomic<Bool>(false)
   /// The watches that last until they are stopped.
   private let watches = Mutex<[ObjectIdentifier: any AnyObject & Sendable]>([:])
 
-  /// Starts a watchdog, or joins the one that runs.
+  /// Starts a watchdog, or joins the one that is running.
   ///
-  /// The environment beats `configuration`, and the file that CULPRIT_CONFIGURATION names beats the environment. An
-  /// invalid value there is reported on standard error and in ``status``, and left out. So are a directory that cannot
-  /// be used, and settings in which a second watchdog differs from the first.
+  /// The environment overrides `configuration`, and the file named by CULPRIT_CONFIGURATION overrides the environment.
+  /// Invalid values in either are ignored, and reported on standard error and in ``status``. An unusable directory, and
+  /// settings that differ from those of a watchdog already running, are handled the same way.
   ///
   /// - Throws: ``WatchdogError/Code/invalidConfiguration`` for an invalid `configuration`;
   ///   ``WatchdogError/Code/unsupported`` when threads, memory or libraries are missing;
-  ///   ``WatchdogError/Code/timedOut`` when an earlier watchdog of this process does not stop within 10 s. Nothing is
-  ///   watched then.
+  ///   ``WatchdogError/Code/timedOut`` when an earlier watchdog of this process does not stop within 10 s. After an
+  ///   error, nothing is watched.
   public convenience init(_ configuration: Configuration) throws(WatchdogError) {
     try self.init(configuration, environment: .ofProcess)
   }
 
-  /// Starts a watchdog with the default configuration, but for the given values.
+  /// Starts a watchdog with the default configuration, except for the given values.
   ///
   /// - Parameters:
   ///   - threshold: The age at which a work item is a stall; default: 4 s.
-  ///   - directory: The directory that stalls are saved in; default (`nil`): nothing is saved.
-  /// - Throws: As ``init(_:)``.
+  ///   - directory: The directory for saved stalls; default (`nil`): nothing is saved.
+  /// - Throws: The errors of ``init(_:)``.
   public convenience init(threshold: Duration = .seconds(4), directory: String? = nil) throws(WatchdogError) {
     try self.init(Configuration(threshold: threshold, directory: directory))
   }
 
-  /// The same in this environment.
+  /// Starts a watchdog with a given environment.
   init(_ configuration: Configuration, environment: Environment) throws(WatchdogError) {
     try configuration.validate()
     let (isOff, problem) = environment.switchesOff
@@ -105,41 +106,40 @@ public final class Watchdog: Sendable {
     stop()
   }
 
-  /// Reports once that a watchdog was released that had not been stopped.
+  /// Reports, once per process, the release of a watchdog without `stop()`.
   private static let reportRelease: Void = printToStandardError(
     "culprit: a watchdog was released without stop() and watches nothing any more: keep a reference to it, "
       + "for example in a global variable\n",
     until: clinux_clock_ns() &+ 500_000_000
   )
 
-  /// Whether it was not started, because the environment says so: nothing is to be watched.
+  /// Whether the environment disabled the watchdog at the start.
   var isDisabled: Bool { startedCore == nil }
 
-  /// Ends the watch. A stall that is under way is reported as far as it was seen.
+  /// Ends the watch. A stall in progress is reported with the samples taken so far.
   ///
-  /// Returns when every report has been delivered, after 2 s at the latest, or 3 on a disk that does not answer. Each
-  /// stall whose report takes longer gets one line on standard error. Called by a handler, it does not wait for that
-  /// handler. The second call does nothing and does not wait. Where other watchdogs of this process go on, only this one's
-  /// handlers are removed, and it no longer holds its watches.
+  /// Returns when every report has been delivered, after at most 2 s, or 3 s if the disk does not answer. Each stall
+  /// whose report takes longer gets one line on standard error. A call from a handler does not wait for that handler. A
+  /// second call returns immediately. If other watchdogs of this process continue, only the handlers of this one are
+  /// removed, and it releases its watches.
   ///
-  /// Loops and sections may go on marking their work, to no effect. In a child of the watched process (fork(2)) it does
-  /// nothing.
+  /// Loops and sections can continue to mark their work, without effect. In a child of fork(2), the call does nothing.
   public func stop() { stop(patience: Self.patience) }
 
-  /// How long an ending waits for pending reports.
+  /// The default time for pending reports at a stop.
   static let patience = Duration.seconds(2)
 
-  /// Ends the watch as `stop()` does, and waits for no longer than `patience`.
+  /// Ends the watch like `stop()`, but waits at most `patience`.
   ///
-  /// - Parameter patience: How long to wait at most. A handler that has not returned by then, or a thread that the
-  ///   kernel or the allocator holds up, ends later by itself. Where there is a directory, its disk has a second in any
-  ///   case: a run whose end is not known counts as one that was killed.
+  /// - Parameter patience: The longest time to wait. A handler that has not returned by then ends later by itself, and
+  ///   so does a thread blocked in the kernel or the allocator. If a directory is set, its disk has one second in any
+  ///   case, because a run without a recorded ending counts as killed.
   /// - Returns: Whether everything has ended.
   @discardableResult
   public func stop(patience: Duration) -> Bool {
     guard let core, !core.hasStopped else { return true }
     guard !hasStopped.exchange(true, ordering: .acquiringAndReleasing) else { return true }
-    // Released at the end: a watch that only the watchdog holds ends then.
+    // Released on return, which ends the watches that only the watchdog retains.
     let watches = watches.withLock { watches in
       defer { watches = [:] }
       return watches
@@ -150,7 +150,7 @@ public final class Watchdog: Sendable {
       defer { registrations = [] }
       return registrations
     }
-    // Where others go on, this one's handlers are told first what they are to be told.
+    // If other watchdogs continue, pending reports reach the handlers of this one before their removal.
     let (isLast, hasEnded) = Starts.leave(
       core,
       flush: { core.flush(until: deadline) },
@@ -163,16 +163,16 @@ public final class Watchdog: Sendable {
   /// Whether ``stop()`` has been called.
   var isStopped: Bool { hasStopped.load(ordering: .acquiring) }
 
-  /// What runs and is to be used; `nil` also after ``stop()``.
+  /// The core, if it is running and ``stop()`` has not been called; otherwise `nil`.
   var activeCore: Core? {
     guard let core, !isStopped else { return nil }
     return core
   }
 
-  /// What runs, for watching something.
+  /// Returns the running core, for a new watch.
   ///
-  /// - Throws: ``WatchdogError/Code/notInThisProcess`` in a child of the watched process, where nothing runs;
-  ///   ``WatchdogError/Code/disabled``; ``WatchdogError/Code/stopped`` after ``stop()``.
+  /// - Throws: ``WatchdogError/Code/notInThisProcess`` in a child of fork(2); ``WatchdogError/Code/disabled``;
+  ///   ``WatchdogError/Code/stopped`` after ``stop()``.
   func running() throws(WatchdogError) -> Core {
     guard startedCore != nil else { throw .disabled }
     guard let core else { throw .notInThisProcess(watched: processID) }
@@ -180,20 +180,20 @@ public final class Watchdog: Sendable {
     return core
   }
 
-  /// Stops the age of every work item until ``resume()``: for a time in which stalls are expected, such as a restore.
-  /// Pauses nest.
+  /// Freezes the age of every work item until ``resume()``, for periods of expected stalls such as a restore. Pauses
+  /// nest.
   public func pause() { if let core { observer_control_pause(core.control.pointer) } }
 
-  /// Ends the latest pause. Without one it does nothing.
+  /// Ends the latest pause. Without a pause, the call does nothing.
   public func resume() { if let core { observer_control_resume(core.control.pointer) } }
 
-  /// Captures the stack of every thread of the process, one after the other: no thread is stopped while another one is
-  /// captured.
+  /// Captures the stack of every thread of the process, one after the other. A thread is interrupted only during its
+  /// own capture.
   ///
-  /// Waits for the captures, some milliseconds for each hundred threads; then looks up names on the calling thread, in
-  /// the time that reading symbols takes. Handlers may call it. Never uses the network.
+  /// Waits for the captures, a few milliseconds per hundred threads, then symbolizes on the calling thread, which takes
+  /// the time of reading symbols. Can be called from handlers. Never uses the network.
   ///
-  /// - Parameter timeout: How long to wait at most; default: 10 s.
+  /// - Parameter timeout: The longest time to wait; default: 10 s.
   /// - Returns: The threads with their stacks, without the watchdog's own.
   /// - Throws: ``WatchdogError/Code/stopped`` after `stop()`; ``WatchdogError/Code/timedOut`` when the capture takes
   ///   longer than `timeout`; ``WatchdogError/Code/disabled``; ``WatchdogError/Code/notInThisProcess``.
@@ -202,7 +202,7 @@ public final class Watchdog: Sendable {
     return ReportSettings(configuration).report(of: all, stacks)
   }
 
-  /// The same without names, which take far longer than the capture: for whoever captures over and over.
+  /// Captures the stacks without symbol names, for repeated captures. Symbolizing takes far longer than the capture.
   package func captureStacks(timeout: Duration) throws(WatchdogError) -> (all: AllThreads, stacks: [Stack]) {
     let core = try running()
     let request = core.recorder.requestThreads(core.control)
@@ -213,7 +213,7 @@ public final class Watchdog: Sendable {
     return threads
   }
 
-  /// The state of the watchdog itself, and what it cannot observe in this process.
+  /// The state of the watchdog, and its limitations in this process.
   public var status: Status {
     let isOurs = clinux_process_is(process)
     let told = startProblems + (isOurs ? live.problems : [])
@@ -222,30 +222,30 @@ public final class Watchdog: Sendable {
     return Status(core, problems: told)
   }
 
-  /// What has been counted so far: stalls, hangs and latencies of each source, and the watchdog's own cost.
+  /// The counts so far: stalls, hangs and latencies of each source, and the watchdog's own cost.
   ///
-  /// Takes some hundred microseconds, and reads files of procfs: call it where work may wait, not in what is watched.
-  /// After ``stop()`` it has what was counted until then.
+  /// Reading the metrics takes some hundred microseconds and reads files of procfs, so avoid it in watched work. After
+  /// ``stop()``, the counts up to the stop are returned.
   public var metrics: Metrics {
     guard let core else { return Metrics(.disabled) }
     return Metrics(core, mode: isStopped ? .stopped : nil)
   }
 
-  /// Holds `watch` until it is stopped, unless it is `scoped`. Returns it.
+  /// Retains `watch` until it is stopped, unless it is `scoped`. Returns `watch`.
   func hold<Watch: AnyObject & Sendable>(_ watch: Watch, scoped: Bool) -> Watch {
     if !scoped, activeCore != nil { watches.withLock { $0[ObjectIdentifier(watch)] = watch } }
     return watch
   }
 
-  /// Releases `watch`, which has been stopped. In a child of the watched process it does nothing.
+  /// Releases `watch`, which has been stopped. Does nothing in a child of fork(2).
   func letGo(of watch: AnyObject) {
     guard core != nil else { return }
-    // Released outside of the lock, which the end of the watch takes.
+    // Released outside the lock, because the watch takes the lock when it ends.
     let held = watches.withLock { $0.removeValue(forKey: ObjectIdentifier(watch)) }
     withExtendedLifetime(held) {}
   }
 
-  /// Remembers what is to be forgotten when this watchdog stops and others go on.
+  /// Stores a registration, for removal when this watchdog stops while others continue.
   func keep(_ registration: Registration) -> Registration {
     registrations.withLock { registrations in
       registrations.removeAll { $0.isRemoved }

@@ -4,19 +4,20 @@ import Glibc
 import Synchronization
 
 extension Watchdog {
-  /// Begins an activity: work that is expected to end, such as an upload, a migration, a request to another service.
+  /// Begins an activity: work that is expected to end, such as an upload, a migration or a request to another service.
   ///
-  /// Every stall's report lists the activities that are going on. When the threshold is passed, `onExpiration` is
-  /// called on a thread of the watchdog's own, to make the work end. An activity that has not ended after that, or that
-  /// is released before it has ended, is leaked: handlers of ``onLeakedActivity(_:)`` get it.
+  /// The report of every stall lists the activities in progress. When an activity exceeds its threshold, `onExpiration`
+  /// is called on a thread of the watchdog to make the work end. An activity is leaked if it has not ended after that,
+  /// or if it is released before it has ended. Leaked activities are passed to the handlers of
+  /// ``onLeakedActivity(_:)``.
   ///
-  /// Costs a walk of the caller's stack, some microseconds.
+  /// The call walks the caller's stack, which takes some microseconds.
   ///
   /// - Parameters:
   ///   - name: The activity's name in reports.
-  ///   - threshold: How long it may take; default (`nil`): for ever.
-  ///   - onExpiration: Called when it has taken longer.
-  /// - Returns: The activity. Hold a strong reference, and end it.
+  ///   - threshold: The longest time the activity can take; default (`nil`): no limit.
+  ///   - onExpiration: Called when the activity has exceeded its threshold.
+  /// - Returns: The activity. Keep a strong reference and end the activity.
   /// - Throws: ``WatchdogError/Code/tooManyActivities``, ``WatchdogError/Code/stopped``,
   ///   ``WatchdogError/Code/notInThisProcess``, ``WatchdogError/Code/invalidConfiguration`` for a threshold that is not
   ///   positive.
@@ -31,11 +32,11 @@ extension Watchdog {
     return try activities.begin(name, threshold: threshold, onExpiration)
   }
 
-  /// Runs `body` as an activity that ends with it.
+  /// Runs `body` as an activity that ends when `body` returns or throws.
   ///
   /// - Parameters: As for ``beginActivity(_:threshold:onExpiration:)``.
-  /// - Returns: What `body` returns.
-  /// - Throws: What `body` throws. When no activity can begin, `body` runs without one.
+  /// - Returns: The result of `body`.
+  /// - Throws: The error thrown by `body`. If no activity can begin, `body` runs without one.
   public func withActivity<Result, Failure: Error>(
     _ name: String,
     threshold: Duration? = nil,
@@ -47,7 +48,7 @@ extension Watchdog {
     return try body()
   }
 
-  /// Runs `body`, which may suspend, as an activity that ends with it.
+  /// Runs `body`, which can suspend, as an activity that ends when `body` returns or throws.
   public func withActivity<Result, Failure: Error>(
     _ name: String,
     threshold: Duration? = nil,
@@ -60,11 +61,10 @@ extension Watchdog {
     return try await body()
   }
 
-  /// Calls `handler` with every leaked activity, on a thread of the watchdog's own. Without a handler, leaked
-  /// activities are printed to standard error, by a thread of the watchdog's own as well: releasing an activity waits
-  /// for nothing.
+  /// Calls `handler` with every leaked activity, on a thread of the watchdog. Without a handler, leaked activities are
+  /// printed to standard error, also by a thread of the watchdog, so releasing an activity never blocks.
   ///
-  /// - Parameter handler: Called with the activity.
+  /// - Parameter handler: Called with the leaked activity.
   /// - Returns: The registration, whose ``Registration/remove()`` removes the handler.
   @discardableResult
   public func onLeakedActivity(_ handler: @escaping @Sendable (LeakedActivity) -> Void) -> Registration {

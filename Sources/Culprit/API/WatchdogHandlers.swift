@@ -3,9 +3,9 @@ import CulpritReports
 extension Watchdog {
   /// Calls `handler` with a report after every stall.
   ///
-  /// It is called on a thread of the watchdog's own, with one report at a time. A handler that blocks delays the others
-  /// by 20 ms. While 64 reports wait for it, further ones are dropped, and ``Status/reportsDropped`` counts them. Without a
-  /// handler, reports go to standard error.
+  /// Calls are made on a thread of the watchdog, one at a time for each handler. A handler that blocks delays the
+  /// others by 20 ms. While 64 reports wait for a handler, further ones are dropped and counted in
+  /// ``Status/reportsDropped``. Without a handler, reports are printed to standard error.
   ///
   /// - Parameter handler: Called with the report.
   /// - Returns: The registration, whose ``Registration/remove()`` removes the handler.
@@ -14,8 +14,8 @@ extension Watchdog {
     register(activeCore?.reporter.ended, handler)
   }
 
-  /// Calls `handler` when a stall begins: when a work item has passed its threshold and goes on. Called as
-  /// by ``onStall(_:)``.
+  /// Calls `handler` when a stall begins: a work item has passed its threshold and is still in progress. Threads and
+  /// limits as for ``onStall(_:)``.
   ///
   /// - Parameter handler: Called with the event.
   /// - Returns: The registration.
@@ -24,7 +24,7 @@ extension Watchdog {
     register(activeCore?.reporter.begun, handler)
   }
 
-  /// Calls `handler` when a stall becomes a hang (``Configuration/Sampling/hangThreshold``). Called as by
+  /// Calls `handler` when a stall becomes a hang (``Configuration/Sampling/hangThreshold``). Threads and limits as for
   /// ``onStall(_:)``.
   ///
   /// - Parameter handler: Called with the event.

@@ -5,8 +5,8 @@ extension Watchdog {
   /// Watches an event loop whose turns are marked by ``WatchedLoop/begin()`` and ``WatchedLoop/end()``.
   ///
   /// - Parameters:
-  ///   - name: What reports call the loop. No two loops of the same name can be watched at a time.
-  ///   - threshold: How long a turn may take, at least 10 ms; default (`nil`): the configuration's.
+  ///   - name: The loop's name in reports. Two loops of the same name cannot be watched at the same time.
+  ///   - threshold: The longest time a turn can take, at least 10 ms; default (`nil`): the configuration's.
   ///   - scoped: Whether the watch ends when it is released; default: it lasts until it is stopped.
   /// - Returns: The watch.
   /// - Throws: ``WatchdogError``.
@@ -19,7 +19,7 @@ extension Watchdog {
     return hold(WatchedLoop(watchdog: self, lease: isDisabled ? nil : try lease(source, threshold)), scoped: scoped)
   }
 
-  /// Leases a slot for a source whose work items begin unannounced, unless it is not to be `polled`.
+  /// Leases a slot for a source. The monitor polls the slot if `polled`; otherwise beginnings are announced to it.
   func lease(
     _ source: WatchedSource,
     _ threshold: Duration?,
@@ -31,7 +31,7 @@ extension Watchdog {
   }
 }
 
-/// An event loop under watch.
+/// A watched event loop.
 ///
 ///     while let event = poll() {
 ///       loop.begin()
@@ -39,9 +39,10 @@ extension Watchdog {
 ///       loop.end()
 ///     }
 ///
-/// Marking a turn takes no lock and makes no system call: a read of a clock, the coarse one unless the threshold is
-/// short, and three stores. A thread's first mark registers the thread, which takes a lock and may allocate. The watch
-/// ends with ``stop()``, or with its release if it is scoped. Turns may move from thread to thread, one at a time.
+/// Marking a turn takes no lock and makes no system call. It reads a clock (the coarse one unless the threshold is
+/// short) and performs three stores. The first mark on a thread registers the thread, which takes a lock and can
+/// allocate. The watch ends with ``stop()``, or with its release if it is scoped. Turns can move between threads, one
+/// turn at a time.
 public final class WatchedLoop: Sendable {
   /// `nil` when the watchdog was not started.
   private let lease: SlotRegistry.Lease?
@@ -54,19 +55,19 @@ public final class WatchedLoop: Sendable {
 
   deinit { if let lease { SlotRegistry.shared.end(lease) } }
 
-  /// Marks the beginning of a turn on the calling thread. A turn that is under way ends, and a new one begins.
+  /// Marks the beginning of a turn on the calling thread. A turn in progress ends first.
   public func begin() { if let lease { observer_slot_begin(lease.slot) } }
 
-  /// Marks the end of the turn. Without a turn it does nothing. A turn also ends when its thread exits.
+  /// Marks the end of the turn. Without a turn, the call does nothing. A turn also ends when its thread exits.
   public func end() { if let lease { observer_slot_end(lease.slot) } }
 
   /// Runs `body` as one turn.
   ///
   /// - Parameters:
-  ///   - label: The turn's label in reports: which request, which job. See ``label(_:)``.
+  ///   - label: The turn's label in reports, for example a request or a job. See ``label(_:)``.
   ///   - body: The turn.
-  /// - Returns: What `body` returns.
-  /// - Throws: What `body` throws.
+  /// - Returns: The result of `body`.
+  /// - Throws: The error thrown by `body`.
   public func withTurn<Result: ~Copyable, Failure: Error>(
     label: String? = nil,
     _ body: () throws(Failure) -> Result
@@ -80,18 +81,18 @@ public final class WatchedLoop: Sendable {
     return try body()
   }
 
-  /// Labels the work: which request, which job. Every sample carries the label, and reports show for how much of a
-  /// stall each held. 56 bytes are kept. The label stays until it is changed; an empty one removes it. Call it on the
-  /// thread that marks the turns. Costs no system call and no lock.
+  /// Labels the work, for example with a request or a job. Every sample carries the label, and reports show the share
+  /// of each label in a stall. Labels are truncated to 56 bytes. A label stays until it is changed; an empty string
+  /// removes it. Must be called on the thread that marks the turns. Takes no lock and makes no system call.
   ///
   /// - Parameter text: The label.
   public func label(_ text: String) { if let lease { SlotRegistry.shared.label(lease, text) } }
 
-  /// Runs `body` in a turn; its time is not part of the turn's. May be nested.
+  /// Runs `body` inside a turn and excludes its time from the turn's. Can be nested.
   ///
-  /// - Parameter body: The work that may take its time.
-  /// - Returns: What `body` returns.
-  /// - Throws: What `body` throws.
+  /// - Parameter body: The work with no time limit.
+  /// - Returns: The result of `body`.
+  /// - Throws: The error thrown by `body`.
   public func withExemption<Result: ~Copyable, Failure: Error>(
     _ body: () throws(Failure) -> Result
   ) throws(Failure) -> Result {
@@ -100,7 +101,7 @@ public final class WatchedLoop: Sendable {
     return try body()
   }
 
-  /// Ends the watch; marks have no effect from then on. The second call does nothing.
+  /// Ends the watch; later marks have no effect. A second call does nothing.
   public func stop() {
     if let lease { SlotRegistry.shared.stop(lease) }
     watchdog.letGo(of: self)

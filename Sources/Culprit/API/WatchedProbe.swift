@@ -1,14 +1,14 @@
 import CulpritStallRecord
 import Dispatch
 
-/// A source that is watched by probes, until ``stop()``, or until the watch is released if it is scoped.
+/// A source watched by probes, until ``stop()``, or until the release of the watch if it is scoped.
 ///
-/// A probe is a small job that is enqueued again and again. Its wait is the work item.
+/// A probe is a small job that is enqueued repeatedly. Its waiting time is the age of the work item.
 public final class WatchedProbe: Sendable {
   private let sources: [PingedSource]
   private let watchdog: Watchdog
 
-  /// Watches `sources`, of which those are `nil` that a watchdog that was not started does not ping.
+  /// Watches `sources`. Elements are `nil` if the watchdog was not started.
   init(watchdog: Watchdog, sources: [PingedSource?]) {
     self.watchdog = watchdog
     self.sources = sources.compactMap { $0 }
@@ -16,7 +16,7 @@ public final class WatchedProbe: Sendable {
 
   deinit { stop() }
 
-  /// Ends the watch. The second call does nothing.
+  /// Ends the watch. A second call does nothing.
   public func stop() {
     for source in sources { source.stop() }
     watchdog.letGo(of: self)
@@ -24,17 +24,17 @@ public final class WatchedProbe: Sendable {
 }
 
 extension Watchdog {
-  /// Watches a dispatch queue, the main queue for one.
+  /// Watches a dispatch queue, for example the main queue.
   ///
-  /// A small block is enqueued again and again, one at a time, each an eighth of the threshold after the previous one
-  /// ran. A block that waits longer than the threshold is a stall of the queue: of the thread that works on it then,
-  /// where the queue is serial. The report says whether the queue stands still or only has more work than it can do.
+  /// A small block is enqueued repeatedly, one at a time, each an eighth of the threshold after the previous one ran. A
+  /// block that waits longer than the threshold is a stall of the queue. For a serial queue, the stall belongs to the
+  /// thread that is running the queue's work. The report shows whether the queue is blocked or overloaded.
   ///
   /// - Parameters:
   ///   - queue: The queue.
-  ///   - name: The queue's name in reports; default (`nil`): its label. No two queues of the same name can be watched
-  ///     at a time.
-  ///   - threshold: How long a block may wait, at least 10 ms; default (`nil`): the configuration's.
+  ///   - name: The queue's name in reports; default (`nil`): its label. Two queues of the same name cannot be watched
+  ///     at the same time.
+  ///   - threshold: The longest time a block can wait, at least 10 ms; default (`nil`): the configuration's.
   ///   - scoped: Whether the watch ends when it is released; default: it lasts until it is stopped.
   /// - Returns: The watch.
   /// - Throws: ``WatchdogError``.
@@ -52,14 +52,15 @@ extension Watchdog {
 
   /// Watches the threads on which Swift concurrency runs tasks that belong to no actor, and default actors.
   ///
-  /// A small task is started again and again. From an eighth of the threshold on that it waits for a thread, the threads that
-  /// run tasks are sampled; when it has waited for the threshold, the report says what took their time.
+  /// A small task is started repeatedly. Once it has waited an eighth of the threshold for a thread, the threads that
+  /// run tasks are sampled. After the full threshold, the report shows how those threads spent their time.
   ///
-  /// A job that one thread runs for longer than the threshold without a pause is a stall, too, whether or not other threads are
-  /// free.
+  /// A job that runs on one thread for longer than the threshold without suspending is also a stall, even if other
+  /// threads are free.
   ///
   /// - Parameters:
-  ///   - threshold: How long a task may wait for a thread, at least 10 ms; default (`nil`): the configuration's.
+  ///   - threshold: The longest time a task can wait for a thread, at least 10 ms; default (`nil`): the
+  ///     configuration's.
   ///   - scoped: Whether the watch ends when it is released; default: it lasts until it is stopped.
   /// - Returns: The watch.
   /// - Throws: ``WatchdogError``.
@@ -88,7 +89,7 @@ extension Watchdog {
   /// Watches the main actor: work that must run on the main thread.
   ///
   /// - Parameters:
-  ///   - threshold: How long such work may wait, at least 10 ms; default (`nil`): the configuration's.
+  ///   - threshold: The longest time main-actor work can wait, at least 10 ms; default (`nil`): the configuration's.
   ///   - scoped: Whether the watch ends when it is released; default: it lasts until it is stopped.
   /// - Returns: The watch.
   /// - Throws: ``WatchdogError``.
@@ -105,15 +106,15 @@ extension Watchdog {
     return hold(WatchedProbe(watchdog: self, sources: [pinged]), scoped: scoped)
   }
 
-  /// Watches a serial executor of Swift concurrency: an actor's own.
+  /// Watches a serial executor of Swift concurrency, such as an actor's custom executor.
   ///
-  /// The thread that ran the previous probe counts as the executor's thread. Watch an executor that moves from thread
-  /// to thread by what it runs on: a dispatch queue, for one.
+  /// The thread that ran the previous probe counts as the executor's thread. If an executor moves between threads,
+  /// watch its underlying mechanism instead, for example the dispatch queue.
   ///
   /// - Parameters:
   ///   - executor: The executor.
-  ///   - name: Its name in reports. No two executors of the same name can be watched at a time.
-  ///   - threshold: How long a job may wait, at least 10 ms; default (`nil`): the configuration's.
+  ///   - name: The executor's name in reports. Two executors of the same name cannot be watched at the same time.
+  ///   - threshold: The longest time a job can wait, at least 10 ms; default (`nil`): the configuration's.
   ///   - scoped: Whether the watch ends when it is released; default: it lasts until it is stopped.
   /// - Returns: The watch.
   /// - Throws: ``WatchdogError``.
@@ -134,17 +135,17 @@ extension Watchdog {
     return hold(WatchedProbe(watchdog: self, sources: [pinged]), scoped: scoped)
   }
 
-  /// Watches an event loop of any library, by closures that are put into it.
+  /// Watches an event loop of any library by closures submitted to the loop.
   ///
   ///     try watchdog.watchLoop(named: "http") { probe in eventLoop.execute { probe() } }
   ///
-  /// The loop must stay on its thread: the stack is that of the thread that ran the previous probe.
+  /// The loop must stay on its thread: reports show the stack of the thread that ran the previous probe.
   ///
   /// - Parameters:
-  ///   - name: What reports call the loop. No two of the same name can be watched at a time.
-  ///   - threshold: How long a closure may wait, at least 10 ms; default (`nil`): the configuration's.
+  ///   - name: The loop's name in reports. Two loops of the same name cannot be watched at the same time.
+  ///   - threshold: The longest time a closure can wait, at least 10 ms; default (`nil`): the configuration's.
   ///   - scoped: Whether the watch ends when it is released; default: it lasts until it is stopped.
-  ///   - execute: Puts the closure into the loop, and returns. Called on a thread of the watchdog's own.
+  ///   - execute: Submits the closure to the loop, and returns. Called on a thread of the watchdog.
   /// - Returns: The watch.
   /// - Throws: ``WatchdogError``.
   @discardableResult
@@ -157,16 +158,16 @@ extension Watchdog {
     hold(try watchLoops(named: name, threshold: threshold, execute: [execute], isGroup: false), scoped: scoped)
   }
 
-  /// Watches a group of event loops, each with a thread of its own. Reports call them by the group's name and their
-  /// number, from 1.
+  /// Watches a group of event loops, each with its own thread. In reports, a loop has the group's name and its number,
+  /// starting at 1.
   ///
   /// - Parameters:
   ///   - name: The group's name in reports.
-  ///   - threshold: How long a closure may wait, at least 10 ms; default (`nil`): the configuration's.
+  ///   - threshold: The longest time a closure can wait, at least 10 ms; default (`nil`): the configuration's.
   ///   - scoped: Whether the watch ends when it is released; default: it lasts until it is stopped.
-  ///   - execute: For each loop, a closure that puts its argument into the loop.
-  /// - Returns: The watch of all of them.
-  /// - Throws: ``WatchdogError``; no loop is watched then.
+  ///   - execute: For each loop, a closure that submits its argument to the loop.
+  /// - Returns: The watch of all loops.
+  /// - Throws: ``WatchdogError``. After an error, no loop is watched.
   @discardableResult
   public func watchLoops(
     named name: String,
@@ -196,7 +197,7 @@ extension Watchdog {
     return WatchedProbe(watchdog: self, sources: sources)
   }
 
-  /// Who works on `queue`.
+  /// The worker of `queue`: memory addresses that show its owner thread and its queue head.
   private func worker(of queue: DispatchQueue) -> PingedSource.Worker {
     guard !isDisabled, let layout = QueueLayout.current else { return .unknown }
     return .addresses(owner: layout.ownerTIDAddress(of: queue), queueHead: layout.queueHeadAddress(of: queue)) {
@@ -204,7 +205,8 @@ extension Watchdog {
     }
   }
 
-  /// A source that is pinged, by code of the application where it is handed over; `nil` when the watchdog was not started.
+  /// Creates a pinged source; `nil` when the watchdog was not started. With `isHandedOver`, `send` calls application
+  /// code.
   private func pinged(
     _ source: WatchedSource,
     _ threshold: Duration?,
@@ -213,7 +215,7 @@ extension Watchdog {
     _ send: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
   ) throws(WatchdogError) -> PingedSource? {
     guard !isDisabled else { return nil }
-    // What is found in the way may be a task.
+    // The work that delays a probe might be a task.
     if source.kind == .executor { TaskProbe.shared.start() }
     let lease = try lease(source, threshold, polled: false)
     guard let pinger = core?.pinger else { return nil }
@@ -228,13 +230,13 @@ extension Watchdog {
   }
 }
 
-/// Runs the part of a task that hands work over to an actor at once, where the task is made: not on a thread of the
-/// pool, which may be what is stuck.
+/// Runs the part of a task that enqueues work on an actor immediately, on the thread that creates the task. A pool
+/// thread would not do, because the pool itself might be stuck.
 private final class HandingOver: TaskExecutor {
   func enqueue(_ job: consuming ExecutorJob) { UnownedJob(job).runSynchronously(on: asUnownedTaskExecutor()) }
 }
 
-/// An actor on a given executor: what is called on it runs there.
+/// An actor on a given executor, which runs the actor's methods.
 private actor ExecutorVisitor {
   private let executor: any SerialExecutor
 

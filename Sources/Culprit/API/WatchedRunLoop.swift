@@ -7,7 +7,7 @@ extension Watchdog {
   /// Watches the iterations of the main thread's run loop.
   ///
   /// - Parameters:
-  ///   - threshold: How long an iteration may take, at least 10 ms; default (`nil`): the configuration's.
+  ///   - threshold: The longest time an iteration can take, at least 10 ms; default (`nil`): the configuration's.
   ///   - scoped: Whether the watch ends when it is released; default: it lasts until it is stopped.
   /// - Returns: The watch.
   /// - Throws: ``WatchdogError/Code/noRunLoops`` in a service that does not link Foundation; other ``WatchdogError``s.
@@ -22,8 +22,8 @@ extension Watchdog {
   /// Watches the iterations of the calling thread's run loop.
   ///
   /// - Parameters:
-  ///   - name: What reports call the run loop. No two run loops of the same name can be watched at a time.
-  ///   - threshold: How long an iteration may take, at least 10 ms; default (`nil`): the configuration's.
+  ///   - name: The run loop's name in reports. Two run loops of the same name cannot be watched at the same time.
+  ///   - threshold: The longest time an iteration can take, at least 10 ms; default (`nil`): the configuration's.
   ///   - scoped: Whether the watch ends when it is released; default: it lasts until it is stopped.
   /// - Returns: The watch.
   /// - Throws: ``WatchdogError/Code/noRunLoops`` in a service that does not link Foundation; other ``WatchdogError``s.
@@ -38,33 +38,34 @@ extension Watchdog {
   }
 }
 
-/// A run loop under watch, through run loop observers in the common modes.
+/// A run loop that is watched by run loop observers in the common modes.
 ///
-/// An iteration begins when the loop is entered, before it looks at its timers, and when it wakes up; it ends before
-/// the loop waits and when it is left. The observer of the beginnings comes before all others and that of the ends
-/// after all others, so that what other observers do counts. Waiting in a run that is nested in an iteration is
-/// waiting: the outer iteration begins anew when the nested run is left.
+/// An iteration begins when the loop is entered, before it processes timers, and when it wakes up. It ends before the
+/// loop waits and when the loop exits. The observer of beginnings runs before all other observers and the observer of
+/// ends after them, so the iteration includes the time of other observers. Waiting in a nested run ends the outer
+/// iteration; a new one begins when the nested run exits.
 public final class WatchedRunLoop: Sendable {
-  /// What the observers' callbacks know.
+  /// The state shared with the observer callbacks.
   private final class Context: Sendable {
     private let slot: Mutex<UnsafeMutablePointer<observer_slot>?>
-    /// How many runs of the loop are nested in each other; changed on the loop's thread only.
+    /// The nesting depth of runs of the loop. Changed only on the loop's thread.
     let depth = Atomic<Int>(0)
 
     init(_ slot: sending UnsafeMutablePointer<observer_slot>?) { self.slot = Mutex(slot) }
 
-    /// Marks the slot, as long as it is ours: the loop's thread may be late in noticing that its observers were
-    /// removed.
+    /// Calls `body` with the slot while it is leased. The loop's thread might run a callback after the removal of its
+    /// observers.
     func mark(_ body: (UnsafeMutablePointer<observer_slot>) -> Void) {
       slot.withLock { if let slot = $0 { body(slot) } }
     }
 
-    /// Nothing is marked after this has returned.
+    /// Drops the slot. After the return, no callback marks it.
     func leave() { slot.withLock { $0 = nil } }
   }
 
   private struct Observers: @unchecked Sendable {
-    // SAFETY: Core Foundation's observers may be invalidated on any thread; done once, under the mutex.
+    // SAFETY: Core Foundation permits invalidating observers on any thread. Each is invalidated once, by the thread
+    // that took the pointer under the mutex.
     var pointers: [UnsafeMutableRawPointer] = []
   }
 
@@ -90,7 +91,7 @@ public final class WatchedRunLoop: Sendable {
     let lease = try watchdog.lease(WatchedSource(kind: .runLoop, name: name), threshold)
     self.lease = lease
     context = Context(lease.slot)
-    // Never released: a callback may be under way when the observers are removed.
+    // Never released: a callback might be running while the observers are removed.
     let pointer = Unmanaged.passRetained(context).toOpaque()
     let begins = CRUNLOOP_ENTRY.rawValue | CRUNLOOP_BEFORE_TIMERS.rawValue | CRUNLOOP_AFTER_WAITING.rawValue
     let ends = CRUNLOOP_BEFORE_WAITING.rawValue | CRUNLOOP_EXIT.rawValue
@@ -107,9 +108,9 @@ public final class WatchedRunLoop: Sendable {
 
   deinit { stop() }
 
-  /// Ends the watch. The second call does nothing.
+  /// Ends the watch. A second call does nothing.
   public func stop() {
-    // A child of fork(2) leaves what is its parent's alone.
+    // In a child of fork(2), the observers and the slot belong to the parent.
     if lease?.isOurs == false { return }
     let removed = observers.withLock { observers in
       defer { observers.pointers = [] }
@@ -131,10 +132,10 @@ public final class WatchedRunLoop: Sendable {
 
   private static let iterationEnds: @convention(c) (UInt, UnsafeMutableRawPointer?) -> Void = { activity, pointer in
     guard let pointer else { return }
-    // SAFETY: as above.
+    // SAFETY: the pointer is the context, which is never released.
     let context = Unmanaged<Context>.fromOpaque(pointer).takeUnretainedValue()
     context.mark { observer_slot_end($0) }
-    // A watch that began inside a run sees an exit without an entry.
+    // A watch that began inside a run observes an exit without an entry.
     guard activity == UInt(CRUNLOOP_EXIT.rawValue), context.depth.load(ordering: .relaxed) > 0 else { return }
     let depth = context.depth.subtract(1, ordering: .relaxed).newValue
     if depth > 0 { context.mark { observer_slot_begin($0) } }

@@ -3,17 +3,17 @@ import CulpritStallRecord
 import Synchronization
 
 extension Watchdog {
-  /// Runs `body` as a critical section, which is a stall when it takes longer than `threshold`.
+  /// Runs `body` as a critical section, which stalls when it takes longer than `threshold`.
   ///
-  /// `body` is not interrupted. Sections may be nested and run on many threads at once. When 4,096 sources are watched
-  /// already, or the watchdog has been stopped, `body` runs unwatched.
+  /// `body` is not interrupted. Sections can be nested and can run on many threads at once. `body` runs unwatched if
+  /// 4,096 sources are already watched or the watchdog has been stopped.
   ///
   /// - Parameters:
   ///   - name: The section's name in reports.
-  ///   - threshold: How long it may take; less than 10 ms counts as 10 ms.
+  ///   - threshold: The longest time the section can take; less than 10 ms counts as 10 ms.
   ///   - body: The work.
-  /// - Returns: What `body` returns.
-  /// - Throws: What `body` throws.
+  /// - Returns: The result of `body`.
+  /// - Throws: The error thrown by `body`.
   public func withSection<Result: ~Copyable, Failure: Error>(
     _ name: String,
     threshold: Duration,
@@ -24,19 +24,20 @@ extension Watchdog {
     return try body()
   }
 
-  /// Runs `body`, which may suspend, as a critical section.
+  /// Runs `body`, which can suspend, as a critical section.
   ///
-  /// As the synchronous form. The task is followed from thread to thread, and so are its children and the tasks that inherit its
-  /// task-local values (`Task { … }`). While it is suspended, the report shows which of them runs, or else the place; while it waits
-  /// for a thread, the work that runs there instead.
+  /// Limits as for the synchronous overload. Culprit follows the task from thread to thread, together with its children
+  /// and the tasks that inherit its task-local values (`Task { … }`). While the task is suspended, the report shows
+  /// which of these tasks is running, or the suspension point if none is. While the task waits for a thread, the report
+  /// shows the work that occupies the thread.
   ///
   /// - Parameters:
   ///   - name: The section's name in reports.
-  ///   - threshold: How long it may take; less than 10 ms counts as 10 ms.
-  ///   - isolation: Where `body` runs; default: where the caller does.
+  ///   - threshold: The longest time the section can take; less than 10 ms counts as 10 ms.
+  ///   - isolation: The actor that `body` runs on; default: the caller's.
   ///   - body: The work.
-  /// - Returns: What `body` returns.
-  /// - Throws: What `body` throws.
+  /// - Returns: The result of `body`.
+  /// - Throws: The error thrown by `body`.
   public func withSection<Result, Failure: Error>(
     _ name: String,
     threshold: Duration,
@@ -57,24 +58,24 @@ extension Watchdog {
     return try outcome.get()
   }
 
-  /// Begins a critical section of the calling task, or else thread, which is a stall when it takes longer than `threshold`.
+  /// Begins a critical section of the calling task or thread, which stalls when it takes longer than `threshold`.
   ///
   ///     let section = watchdog.beginSection("import", threshold: .seconds(2))
   ///     defer { section.end() }
   ///
   /// - Parameters:
   ///   - name: The section's name in reports.
-  ///   - threshold: How long it may take; less than 10 ms counts as 10 ms.
-  ///   - onStall: Called once when the threshold is passed before the section ends, while the section may still be under
-  ///     way. A few threads call the handlers of all sections; while handlers block, others are called by up to 64
-  ///     threads. The stall is reported besides.
-  /// - Returns: The section, to be ended.
+  ///   - threshold: The longest time the section can take; less than 10 ms counts as 10 ms.
+  ///   - onStall: Called once if the section exceeds its threshold, possibly while it is still in progress. A few
+  ///     threads call the handlers of all sections; while handlers block, up to 64 threads are used. The stall is also
+  ///     reported.
+  /// - Returns: The section. The caller must end it.
   public func beginSection(
     _ name: String,
     threshold: Duration,
     onStall: (@Sendable (StallEvent) -> Void)? = nil
   ) -> WatchedSection {
-    // What awaits before the section ends may go on on another thread.
+    // A section of a task can continue on another thread after a suspension.
     let task = TaskProbe.shared.hasFailed ? 0 : TaskProbe.current
     return WatchedSection.begin(
       name,
@@ -90,8 +91,8 @@ extension Watchdog {
 
 /// A critical section of the task or thread that began it.
 ///
-/// It lasts until ``end()``, or until its last reference is released. When its threshold is passed before that, a stall
-/// is reported and the section's handler is called once.
+/// The section lasts until ``end()``, or until its last reference is released. If it exceeds its threshold, a stall is
+/// reported and the section's handler is called once.
 public final class WatchedSection: Sendable {
   private enum Phase: UInt8, AtomicRepresentable {
     case running
@@ -103,7 +104,7 @@ public final class WatchedSection: Sendable {
   private let isOver = Atomic<Bool>(false)
   private let phase = Atomic<Phase>(.running)
   private let handler: SectionHandler?
-  /// Keeps the watchdog alive, whose release would end the watch.
+  /// Retains the watchdog, because its release would end the watch.
   private let watchdog: Watchdog?
 
   private init(_ watchdog: Watchdog?, _ lease: SlotRegistry.Lease?, _ handler: SectionHandler?) {
@@ -112,7 +113,7 @@ public final class WatchedSection: Sendable {
     self.handler = handler
   }
 
-  /// Begins a section that `core` watches, for `watchdog`, which is `number`; for Culprit itself, if there is none.
+  /// Begins a section watched by `core`, for the watchdog with this `number`. Culprit's own sections have no watchdog.
   static func begin(
     _ name: String,
     _ threshold: Duration,
@@ -136,7 +137,7 @@ public final class WatchedSection: Sendable {
     else { return WatchedSection(nil, nil, nil) }
     TaskProbe.shared.startInTask()
     let section = WatchedSection(watchdog, lease, onStall.map { SectionHandler($0) })
-    // Before the work begins: from then on it can stall.
+    // Before the work begins, because the section can stall from then on.
     if onStall != nil {
       core.sectionHandlers.start()
       SlotRegistry.shared.onStall(of: lease) { [weak section] in section?.claim() }
@@ -150,7 +151,7 @@ public final class WatchedSection: Sendable {
     return section
   }
 
-  /// Runs `body` as a section that `core` watches for itself.
+  /// Runs `body` as one of Culprit's own sections.
   static func run(_ name: String, _ threshold: Duration, _ core: Core, _ body: () -> Void) {
     let section = begin(name, threshold, core, 0)
     defer { section.end() }
@@ -159,38 +160,39 @@ public final class WatchedSection: Sendable {
 
   deinit { end() }
 
-  /// Whether the section is watched: not when 4,096 sources were watched already, nor when the watchdog is disabled or has
-  /// been stopped.
+  /// Whether the section is watched. It is not if 4,096 sources were already watched, or the watchdog is disabled or
+  /// stopped.
   public var isWatched: Bool { lease?.isOurs ?? false }
 
-  /// Ends the section. May be called from any thread.
+  /// Ends the section. Can be called from any thread.
   ///
-  /// - Returns: Whether the section ended before its handler was called. After `true` the handler is not called.
-  ///   `false` means that it has been called or is about to be, or that the section had ended before. The stall of a
-  ///   section that took too long is reported in either case.
+  /// - Returns: Whether the section ended before its handler was called. After `true`, the handler is never called.
+  ///   `false` means that the handler has been or will be called, or that the section had already ended. The stall of a
+  ///   section that exceeded its threshold is reported in either case.
   @discardableResult
   public func end() -> Bool {
-    // First: in a child of fork(2) not even the Swift runtime may be asked for anything that it could have locked.
+    // Checked first: in a child of fork(2), even calls into the Swift runtime could block on a lock that was held at
+    // the fork.
     if lease?.isOurs == false { return false }
     let isUnclaimed = phase.compareExchange(expected: .running, desired: .ended, ordering: .acquiringAndReleasing)
       .exchanged
-    // Without a handler nothing claims the section.
+    // Without a handler, no other thread claims the section.
     let isFirst = isUnclaimed && (handler != nil || lease.map { !SlotRegistry.shared.isStalled($0) } ?? true)
     guard let lease, !isOver.exchange(true, ordering: .acquiringAndReleasing) else { return isFirst }
     SlotRegistry.shared.end(lease)
     return isFirst
   }
 
-  /// Labels the work, as ``WatchedLoop/label(_:)`` does.
+  /// Labels the work like ``WatchedLoop/label(_:)``.
   ///
   /// - Parameter text: The label.
   public func label(_ text: String) { if let lease { SlotRegistry.shared.label(lease, text) } }
 
-  /// Runs `body`; its time is not part of the section's. May be nested.
+  /// Runs `body` and excludes its time from the section's. Can be nested.
   ///
-  /// - Parameter body: The work that may take its time.
-  /// - Returns: What `body` returns.
-  /// - Throws: What `body` throws.
+  /// - Parameter body: The work with no time limit.
+  /// - Returns: The result of `body`.
+  /// - Throws: The error thrown by `body`.
   public func withExemption<Result: ~Copyable, Failure: Error>(
     _ body: () throws(Failure) -> Result
   ) throws(Failure) -> Result {
@@ -199,11 +201,12 @@ public final class WatchedSection: Sendable {
     return try body()
   }
 
-  /// Has the Swift runtime look up all that the end of a section takes, under locks of its own, which another thread
-  /// could hold when the process is forked in a section.
+  /// Makes the Swift runtime perform all lookups needed to end a section. Lookups take runtime locks, which another
+  /// thread could hold when the process forks in a section.
   static func prepare() { WatchedSection(nil, nil, nil).end() }
 
-  /// The handler, if the section has not ended and the handler has not been claimed. After that ``end()`` returns `false`.
+  /// Returns the handler, if the section is running and its handler is unclaimed. After that, ``end()`` returns
+  /// `false`.
   private func claim() -> SectionHandler? {
     let isFirst = phase.compareExchange(expected: .running, desired: .stalled, ordering: .acquiringAndReleasing)
       .exchanged

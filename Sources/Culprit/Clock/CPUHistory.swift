@@ -39,16 +39,16 @@ extension Watchdog.ProcessorTime {
   }
 }
 
-/// What had been used at some times, so that what was used since the begin of a unit can be told.
+/// Samples of CPU usage at recent times, to compute the usage since the beginning of a work item.
 struct CPUHistory: ~Copyable {
-  /// How many times are remembered.
+  /// The number of times kept.
   static let length = 64
 
   private var source = cprocess_cpu_source()
   private let times: UnsafeMutablePointer<cprocess_cpu>
   private var next = 0
 
-  /// Allocates.
+  /// Allocates memory.
   init() {
     cprocess_cpu_open(&source)
     times = .allocate(capacity: Self.length)
@@ -56,13 +56,13 @@ struct CPUHistory: ~Copyable {
   }
 
   deinit {
-    // SAFETY: allocated by the initializer, and nobody else has it.
+    // SAFETY: allocated by the initializer and never shared.
     times.deallocate()
   }
 
   var processors: UInt32 { @_noLocks get { source.processors } }
 
-  /// What has been used by now.
+  /// Returns the CPU usage up to now.
   @_noLocks func current() -> cprocess_cpu {
     var now = cprocess_cpu()
     var source = source
@@ -70,22 +70,22 @@ struct CPUHistory: ~Copyable {
     return now
   }
 
-  /// Remembers what has been used by now.
+  /// Records the CPU usage up to now.
   @_noLocks mutating func note() {
-    // SAFETY: `next` is below the length.
+    // SAFETY: `next` is below ``length``.
     cprocess_cpu_read(&source, times + next)
     next = (next &+ 1) % Self.length
   }
 
-  /// What has been used since `begin`, or since shortly before it, as far as that is remembered: `taken_ns` is then.
+  /// Returns the usage since `begin`, or since the closest recorded time. `taken_ns` is that time.
   @_noLocks func used(since begin: UInt64) -> cprocess_cpu {
     var base = cprocess_cpu()
     var index = 0
     while index < Self.length {
-      // SAFETY: `index` is below the length.
+      // SAFETY: `index` is below ``length``.
       let time = times[index]
       if time.taken_ns != 0 {
-        // The last one before the begin, or the first one at all.
+        // The last recorded time up to `begin`; without one, the first after it.
         let isBetter =
           base.taken_ns == 0
           || (time.taken_ns <= begin
@@ -104,7 +104,7 @@ struct CPUHistory: ~Copyable {
 }
 
 extension cprocess_cpu {
-  /// What has been used since `base`; of the machine nothing where its figures were not there at one of the times.
+  /// Returns the usage since `base`. The machine's figures are 0 if `base` lacks them.
   @_noLocks func since(_ base: cprocess_cpu) -> cprocess_cpu {
     var used = self
     if base.machine_user_ns == 0 { (used.machine_user_ns, used.machine_system_ns) = (0, 0) }
@@ -116,5 +116,5 @@ extension cprocess_cpu {
   }
 }
 
-/// Where this file's code lies (``Residency``).
+/// An address inside this file's code, used to lock it into memory (``Residency``).
 func cpuHistoryCodeAnchor() -> CodeAnchor { { 7 } }

@@ -3,20 +3,20 @@ import CCulpritObserver
 import CCulpritProcess
 import CCulpritUnwind
 
-/// The thread that looks at every target slot on its tick, and says from slots and clocks alone what has become a
-/// stall, for how long it has lasted and when it is over.
+/// The thread that checks every target slot on each tick. From slots and clocks alone, it determines which work items
+/// are stalls, how long they last and when they end.
 ///
-/// It must go on working when every pool, the allocator, the loader and a file system are stuck: it reads no memory but
-/// the watchdog's own and takes no stack. Who takes stacks is a sampler (``Sampler``); the monitor asks it for samples,
-/// and replaces one that is held up. Everything that the monitor needs is allocated before it starts, and `@_noLocks`
-/// makes the compiler reject whatever could take a lock of the runtime or allocate.
+/// The monitor must keep working while every pool, the allocator, the loader and a file system are stuck. It reads only
+/// the watchdog's own memory and captures no stacks. It requests samples from a sampler (``Sampler``), and replaces a
+/// sampler that is blocked. All its memory is allocated before the start. `@_noLocks` makes the compiler reject code
+/// that could allocate or take a lock of the runtime.
 struct Monitor: ~Copyable {
-  /// One tick adds no more than this to the age of a work item, however long the process was stopped, frozen or
-  /// suspended since the last one.
+  /// The longest time that one tick adds to the age of a work item, however long the process was stopped, frozen or
+  /// suspended.
   static let longestTick: UInt64 = 250_000_000
 
-  /// How long the monitor plans to sleep at most: so much less than a tick that an ordinary delay in waking up is still
-  /// counted in full.
+  /// The longest planned sleep. It is shorter than ``longestTick``, so that the whole time still counts after an
+  /// ordinary wake-up delay.
   static let longestSleep: UInt64 = longestTick / 9 * 8
 
   private let control: UnsafeMutablePointer<observer_control>
@@ -25,23 +25,23 @@ struct Monitor: ~Copyable {
   private let sampling: UnsafeMutablePointer<observer_sampling>
   private let ring: OpaquePointer
   private let trackers: UnsafeMutablePointer<WorkItemTracker>
-  /// So many of them have been made.
+  /// The number of initialized trackers.
   private var trackersMade = 0
   private var samplers: SamplerSupervisor
-  /// How much earlier than the truth a coarse begin can be.
+  /// The largest error of a coarse begin time, which can be too early.
   private let coarseDoubt = clinux_clock_coarse_doubt_ns()
   private var lastTick: UInt64 = 0
-  // Constants of another file are none to the check of @_noLocks.
+  // The check of @_noLocks does not treat constants of other files as constants.
   private let tellInterval = WorkItemTracker.tellInterval
   private let tellIntervalPerStall = WorkItemTracker.tellIntervalPerStall
   private var pauses = ExemptTime()
-  /// The most stalls of tasks that are declared in a tick, and those that are left in this one.
+  /// The limit of task stalls declared in a tick, and the number left in this one.
   private let taskDeclarationsMax = 48
   private var taskDeclarationsLeft = 0
-  /// The number of work items that were sampled, and of stalls, at the last tick.
+  /// The number of sampled work items and of stalls at the last tick.
   private var sampledCount: UInt64 = 0
   private var stalledCount: UInt64 = 0
-  /// The requests for a capture of all threads that samplers have been woken for.
+  /// The number of the last request for a capture of all threads for which samplers have been woken.
   private var threadsWanted: UInt32 = 0
   /// Whether a work item has passed its threshold in this tick.
   private var hasNewStalls = false
@@ -63,36 +63,36 @@ struct Monitor: ~Copyable {
     samplers = SamplerSupervisor(sampling)
   }
 
-  /// How much of its waiting for a processor counts in one go: where a virtual machine is held and its clock goes on,
-  /// all of that looks like waiting, if the monitor was about to run.
+  /// The longest runnable wait that counts at once. While a virtual machine is paused and its clock advances, the whole
+  /// pause looks like waiting for a CPU if the monitor was runnable.
   private static let longestStarved: UInt64 = 1_000_000_000
 
-  /// The least time between two ticks: each work item that is sampled adds to it, so that ticks take a percent of a
-  /// processor at most. Up to 25 work items need no more than the first.
+  /// The shortest time between two ticks. It grows with each sampled work item, so that ticks use at most one percent
+  /// of a CPU. Up to 25 work items need only the minimum.
   private static let shortestGap: UInt64 = 1_000_000
   private static let gapPerItem: UInt64 = 40_000
   private static let longestGap: UInt64 = 50_000_000
 
-  /// The least time until the next tick while `count` work items are sampled.
+  /// Returns the shortest time until the next tick while `count` work items are sampled.
   @_noLocks static func gap(sampled count: UInt64) -> UInt64 {
     max(shortestGap, min(longestGap, count &* gapPerItem))
   }
 
-  /// The most time that a tick may charge when `planned` was to pass until it: a ninth more, and 10 ms for the
-  /// scheduler.
+  /// Returns the longest time that a tick can charge after a planned sleep of `planned`: an eighth more, or 10 ms for
+  /// the scheduler if that is longer.
   @_noLocks static func allowance(planned: UInt64) -> UInt64 { planned &+ max(planned / 8, 10_000_000) }
 
-  /// Watches until the control says stop.
+  /// Watches until the control block requests a stop.
   @_noLocks mutating func run() {
     var allowed = Self.longestTick
-    // A monitor that waits for a processor is late, too; but the process runs, and its threads' time counts.
+    // A monitor that waits for a CPU is also late, but the process is running then, so the time counts.
     let schedule = clinux_task_open_schedule()
     defer { clinux_task_close_schedule(schedule) }
     var starved = clinux_task_starved_ns(schedule)
     lastTick = clinux_clock_ns()
     while true {
       let seen = observer_control_begin_tick(control)
-      // Asked for before looking: work that ended before the stop is still seen to have ended.
+      // Read before the slots, so that work that ended before the stop is still seen as ended.
       let isStopping = observer_control_stopping(control)
       let now = clinux_clock_ns()
       let starvedBefore = starved
@@ -106,12 +106,12 @@ struct Monitor: ~Copyable {
       let deadline = now &+ max(gap, min(Self.longestSleep, wait))
       allowed = Self.allowance(planned: deadline &- now)
       observer_control_end_tick(control, seen, deadline)
-      // Nor must sections that begin while many others are late.
+      // Sections that begin while many others are late must not make the monitor spin either.
       if gap > Self.shortestGap { observer_control_wait_out(control, now &+ gap) }
     }
   }
 
-  /// Looks at every slot, then at the samplers, for one tick. Returns how long until something may need it again.
+  /// Checks every slot, then the samplers, for one tick. Returns the time until the next check is needed.
   @_noLocks mutating func look(_ tick: WorkItemTracker.Tick) -> UInt64 {
     var tick = tick
     let paused = observer_control_paused_ns(control)
@@ -127,9 +127,9 @@ struct Monitor: ~Copyable {
     var wait = UInt64.max
     let used = Int(min(observer_control_slots_used(control), UInt32(OBSERVER_SLOTS_MAX)))
     var isSamplerNeeded = false
-    // Not before they are used: the table takes no memory until then.
+    // Initialized on first use, so that unused entries of the table take no memory.
     while trackersMade < used {
-      // SAFETY: the table has OBSERVER_SLOTS_MAX places.
+      // SAFETY: the table has OBSERVER_SLOTS_MAX entries, and `trackersMade` is below that.
       (trackers + trackersMade).initialize(to: WorkItemTracker(seed: clinux_clock_ns() &+ UInt64(trackersMade)))
       trackersMade &+= 1
     }
@@ -145,7 +145,7 @@ struct Monitor: ~Copyable {
     if hasNewStalls {
       hasNewStalls = false
       observer_control_tell_late(control)
-      // The thread that writes notes checks that the recorder records them.
+      // The thread that writes notes checks that the recorder records the stalls.
       cprocess_crash_wake()
     }
     let wanted = observer_control_threads_wanted(control)
@@ -154,18 +154,18 @@ struct Monitor: ~Copyable {
       isSamplerNeeded = true
     }
     let supervision = samplers.supervise(tick, isNeeded: isSamplerNeeded)
-    // The sample that it was taking will not come.
+    // The sample in progress will not arrive.
     if supervision.lostSlot >= 0 { tellUnsampled(Int(supervision.lostSlot), tick) }
     return min(wait, supervision.wait)
   }
 
-  /// How long ago the clock of `tick` was read: its reader may have lost its processor since.
+  /// Returns the time since the clock of `tick` was read; the monitor might have been descheduled since.
   @_noLocks private func lag(_ tick: WorkItemTracker.Tick) -> UInt64 {
     let now = clinux_clock_ns()
     return now &- min(now, tick.now)
   }
 
-  /// What slot `index` shows.
+  /// Returns the contents of slot `index`.
   @_noLocks private func view(
     _ index: Int,
     _ tick: WorkItemTracker.Tick
@@ -193,7 +193,7 @@ struct Monitor: ~Copyable {
   @_noLocks private mutating func advance(_ index: Int, _ tick: WorkItemTracker.Tick, _ isSamplerNeeded: inout Bool)
     -> UInt64
   {
-    // SAFETY: as in view(_:); `trackers` has as many entries.
+    // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of `trackers`, which outlives the monitor.
     let tracker = trackers + index
     let (view, snapshot) = view(index, tick)
     var step = tracker.pointee.advance(snapshot, tick)
@@ -201,11 +201,11 @@ struct Monitor: ~Copyable {
     if step.ended {
       end(index, tick)
       settle(index, tick)
-      // The work item that came after it has its age from this tick, not from the next.
+      // The age of the following work item counts from this tick, not from the next.
       step = tracker.pointee.advanceToNext(snapshot, tick)
     }
     var wait = step.wait
-    // The ring is full: there is no hurry to look again.
+    // The ring is full, so an early check would not help.
     if tracker.pointee.owed != nil { wait = min(wait, Self.longestSleep) }
     follow(index, tick)
     if step.sample { isSamplerNeeded = want(index, view, tick) || isSamplerNeeded }
@@ -215,17 +215,17 @@ struct Monitor: ~Copyable {
     }
     if step.hang, !hang(index, view, tick) { wait = Self.longestSleep }
     if step.goesOn { goesOn(index, tick) }
-    // A work item that begins right after this look must be seen when it becomes suspicious.
+    // A work item that begins right after this check must be seen when it becomes suspicious.
     if view.polled { wait = min(wait, view.suspicion_ns) }
     return wait
   }
 
-  /// Tells the samplers what is followed in slot `index`.
+  /// Publishes the work item in slot `index` to the samplers.
   @_noLocks private func follow(_ index: Int, _ tick: WorkItemTracker.Tick) {
-    // SAFETY: as in advance(_:_:_:).
+    // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of `trackers`, which outlives the monitor.
     let tracker = trackers + index
     let place = UInt32(truncatingIfNeeded: index)
-    // The recorder would take what is seen of it for the end of the one before.
+    // While the end of the previous work item is pending, the recorder would take these samples for its end.
     guard tracker.pointee.isSampled, tracker.pointee.owed == nil else {
       observer_work_leave(sampling, place)
       return
@@ -239,48 +239,48 @@ struct Monitor: ~Copyable {
     observer_work_follow(sampling, place, view)
   }
 
-  /// Asks for a sample of the work item in slot `index`. Returns whether a sampler is to be woken for it.
+  /// Requests a sample of the work item in slot `index`. Returns whether a sampler must be woken for it.
   @_noLocks private mutating func want(_ index: Int, _ view: observer_slot_snapshot, _ tick: WorkItemTracker.Tick)
     -> Bool
   {
     let item = trackers[index].item
     let place = UInt32(truncatingIfNeeded: index)
-    // SAFETY: as in advance(_:_:_:).
+    // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of `slots`, which is never freed.
     guard observer_slot_want_end_time(slots + index, item), trackers[index].owed == nil else { return false }
     if samplers.isStopped || observer_work_is_avoided(sampling, place, item) {
       tellUnsampled(index, tick)
       return false
     }
     let isSparing = observer_sampling_is_sparing(sampling)
-    // The sampler has left the last one.
+    // The sampler has skipped the previous request.
     if isSparing, observer_work_is_due(sampling, place) {
       trackers[index].sampleSpared()
       observer_sampling_spare(sampling)
     }
     observer_work_want(sampling, place)
-    // While it spares processor time, it comes to tasks by itself.
+    // While the sampler saves CPU time, it visits tasks without being woken.
     return !isSparing || view.owner_kind != OBSERVER_OWNER_TASK
   }
 
-  /// Tells the recorder that a sample of the work item in slot `index` could not be taken because the kernel holds up
-  /// who takes them.
+  /// Reports to the recorder that a sample of slot `index` could not be taken because the kernel blocks the samplers.
   @_noLocks private func tellUnsampled(_ index: Int, _ tick: WorkItemTracker.Tick) {
     guard trackers[index].item != 0, trackers[index].owed == nil, observer_ring_is_half_free(ring) else { return }
     var event = event(OBSERVER_EVENT_SAMPLE, index, tick.now)
     event.status = OBSERVER_SAMPLER_STOPPED.rawValue
     event.end = UNWIND_END_NOT_CAPTURED.rawValue
     event.call = -1
-    // SAFETY: as in advance(_:_:_:).
+    // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of `slots`, which is never freed.
     event.tid = threadID(index, observer_slot_read(slots + index))
     event.cpu_ns = event.tid == 0 ? 0 : clinux_clock_thread_cpu_ns(event.tid)
-    // The file that tells it may be held up, too.
+    // Unknown: reading the file with the delay could block as well.
     event.run_delay_ns = .max
     _ = observer_ring_write(ring, &event, nil, 0)
   }
 
-  /// Tells the escalation thread how far a stall has come.
+  /// Publishes the state of a stall to the escalation thread.
   @_noLocks private mutating func note(_ index: Int, _ view: observer_slot_snapshot, _ step: WorkItemTracker.Step) {
-    // SAFETY: as in advance(_:_:); `stalls` has as many entries.
+    // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of `stalls`, which is never freed, and of `trackers`, which
+    // outlives the monitor.
     let entry = stalls + index
     let tracker = trackers + index
     if step.suspect { observer_stall_suspect(entry, threadID(index, view)) }
@@ -294,9 +294,10 @@ struct Monitor: ~Copyable {
     }
   }
 
-  /// Has the recorder told that the work item in slot `index` is over.
+  /// Prepares the report to the recorder that the work item in slot `index` has ended.
   @_noLocks private mutating func end(_ index: Int, _ tick: WorkItemTracker.Tick) {
-    // SAFETY: as in advance(_:_:_:).
+    // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of `slots`, which is never freed, and of `trackers`, which
+    // outlives the monitor.
     let tracker = trackers + index
     let endedAt = observer_slot_ended_ns(slots + index, tracker.pointee.item, tracker.pointee.generation)
     tracker.pointee.close(
@@ -307,20 +308,21 @@ struct Monitor: ~Copyable {
       paused: tick.paused
     )
     var tid = lastThreadID(index)
-    // Nobody samples what comes after one that is owed.
+    // Work items are not sampled while an earlier end is pending, so their thread might be known only from the stall
+    // table.
     if tid == 0 {
       var stall = observer_stall_snapshot()
-      // SAFETY: as in note(_:_:_:).
+      // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of `stalls`, which is never freed.
       observer_stall_read(stalls + index, &stall)
       if stall.item == tracker.pointee.item { tid = stall.tid }
     }
     if tracker.pointee.owe(tid) { observer_control_lose_stall(control) }
   }
 
-  /// Tells the recorder of the work item that is over in slot `index`, if it is owed that and there is room.
+  /// Reports a pending end in slot `index` to the recorder, if there is room.
   @_noLocks private mutating func settle(_ index: Int, _ tick: WorkItemTracker.Tick) {
     guard let ended = trackers[index].owed else { return }
-    // Where many suspended tasks end at once, there is room left for threads.
+    // When many suspended tasks end at once, half of the ring stays free for threads.
     guard !ended.isTask || observer_ring_is_half_free(ring) else { return }
     var event = observer_event()
     event.slot = UInt32(truncatingIfNeeded: index)
@@ -343,15 +345,16 @@ struct Monitor: ~Copyable {
     trackers[index].endRecorded()
   }
 
-  /// Tells the recorder that the work item in slot `index` is a stall. Returns whether that was possible.
+  /// Reports to the recorder that the work item in slot `index` is a stall. Returns `false` if it must be reported
+  /// again.
   @_noLocks private mutating func declare(_ index: Int, _ view: observer_slot_snapshot, _ tick: WorkItemTracker.Tick)
     -> Bool
   {
-    // A work item that is declared at first sight was not asked for its end time yet.
+    // A work item declared at its first check has not been asked for its end time yet.
     guard observer_slot_want_end_time(slots + index, view.item) else { return true }
-    // The one before comes first.
+    // The pending end of the previous work item must be reported first.
     guard trackers[index].owed == nil else { return false }
-    // Where many tasks pass their thresholds at once, the stall of a thread does not wait behind all of them.
+    // When many tasks pass their thresholds at once, a stall of a thread must not wait for all of them.
     if view.owner_kind == OBSERVER_OWNER_TASK {
       guard taskDeclarationsLeft > 0, observer_ring_has_room(ring, 1) else { return false }
       taskDeclarationsLeft &-= 1
@@ -365,7 +368,7 @@ struct Monitor: ~Copyable {
     return true
   }
 
-  /// Tells the recorder that the stall in slot `index` has become a hang. Returns whether that was possible.
+  /// Reports to the recorder that the stall in slot `index` has become a hang. Returns whether there was room.
   @_noLocks private mutating func hang(_ index: Int, _ view: observer_slot_snapshot, _ tick: WorkItemTracker.Tick)
     -> Bool
   {
@@ -376,22 +379,22 @@ struct Monitor: ~Copyable {
     return true
   }
 
-  /// Tells the recorder how old the stall in slot `index` is by now. Where the recorder is held up, room is left for what begins and
-  /// ends meanwhile; the next tick says more.
+  /// Reports the age of the stall in slot `index` to the recorder. Skipped unless half of the ring is free, which
+  /// leaves room for beginnings and ends; the next tick reports a later age.
   @_noLocks private func goesOn(_ index: Int, _ tick: WorkItemTracker.Tick) {
     guard observer_ring_is_half_free(ring) else { return }
     var event = event(OBSERVER_EVENT_GOES_ON, index, tick.now)
     _ = observer_ring_write(ring, &event, nil, 0)
   }
 
-  /// Who works on the work item in slot `index`: who marked it, or who a sampler has seen, where the work item does not
-  /// say.
+  /// Returns the thread of the work item in slot `index`: the thread that marked it or, if the slot has no mark, the
+  /// thread seen by a sampler.
   @_noLocks private func threadID(_ index: Int, _ view: observer_slot_snapshot) -> Int32 {
     if view.owner_tid_address != 0 { return lastThreadID(index) }
     return view.thread.map { observer_thread_id($0) } ?? 0
   }
 
-  /// The thread that was sampled last for the work item that is followed in slot `index`, 0 if unknown.
+  /// Returns the thread that was last sampled for the work item in slot `index`, 0 if unknown.
   @_noLocks private func lastThreadID(_ index: Int) -> Int32 {
     observer_work_tid(sampling, UInt32(truncatingIfNeeded: index), trackers[index].item)
   }
@@ -411,5 +414,5 @@ struct Monitor: ~Copyable {
   }
 }
 
-/// Where this file's code lies (``Residency``).
+/// An address inside this file's code, used to lock it into memory (``Residency``).
 func monitorCodeAnchor() -> CodeAnchor { { 1 } }

@@ -1,19 +1,18 @@
-/// When a thread that has not answered is to be asked again: each time that happens the wait doubles, up to ten
-/// seconds.
+/// Delays requests to a thread that has not answered. The delay doubles with each failure, up to ten seconds.
 struct SampleBackoff: BitwiseCopyable {
   private var item: UInt64 = 0
   private var threadID: Int32 = 0
   private var wait: UInt64 = 0
   private var until: UInt64 = 0
-  /// When what waits in the slot's queue may be counted again: a long list takes its time.
+  /// The earliest time to count the entries of the slot's queue again, because counting a long list takes time.
   var nextCount: UInt64 = 0
 
-  /// Whether thread `threadID`, which works on `item`, may be asked at the time `now`; 0: whoever does.
+  /// Returns whether thread `threadID`, which works on `item`, can be asked at time `now`. 0 stands for any thread.
   @_noLocks func allows(_ item: UInt64, _ now: UInt64, _ threadID: Int32 = 0) -> Bool {
     item != self.item || now >= until || (threadID != 0 && threadID != self.threadID)
   }
 
-  /// Thread `threadID`, which works on `item`, has not answered by `now`.
+  /// Records that thread `threadID`, which works on `item`, has not answered by `now`.
   @_noLocks mutating func notAnswered(_ item: UInt64, _ now: UInt64, _ threadID: Int32 = 0) {
     let isAgain = item == self.item && threadID == self.threadID
     wait = isAgain ? min(max(wait &* 2, 100_000_000), 10_000_000_000) : 100_000_000
@@ -21,6 +20,6 @@ struct SampleBackoff: BitwiseCopyable {
     until = now &+ wait
   }
 
-  /// Thread `threadID` has answered.
+  /// Records that thread `threadID` has answered.
   @_noLocks mutating func answered(_ threadID: Int32 = 0) { if threadID == self.threadID { item = 0 } }
 }

@@ -1,18 +1,18 @@
 import CCulpritObserver
 
-/// The due samples of one pass of a sampler, the most important first.
+/// The due samples of one pass of a sampler, in order of importance.
 ///
-/// A pass takes at most ``limit`` samples, then the sampler looks for due samples again: a work item that becomes important
-/// during a pass waits for a part of it only. The ``protectedMax`` most important work items, due or not, are protected: they
-/// are sampled whatever that costs. Suspended tasks are never protected.
+/// A pass takes at most ``limit`` samples, then the sampler looks for due samples again. A work item that becomes
+/// important during a pass therefore waits for only a part of it. The ``protectedMax`` most important work items, due
+/// or not, are protected: they are sampled regardless of the CPU budget. Suspended tasks are never protected.
 struct SampleQueue: ~Copyable {
-  /// A work item's worker.
+  /// The worker of a work item.
   enum Worker {
     /// The source is bound to a thread, or to several.
     case thread
-    /// A task, which runs or has not been looked at.
+    /// A task that is running or has not been sampled.
     case task
-    /// A task that was suspended when it was looked at last.
+    /// A task that was suspended at its last sample.
     case suspended
   }
 
@@ -29,7 +29,7 @@ struct SampleQueue: ~Copyable {
   private let protected: UnsafeMutablePointer<UInt64>
   /// The number of samples in the queue.
   private(set) var count = 0
-  /// The number of due samples, also of those that the queue has no room for.
+  /// The number of due samples, including those for which the queue has no room.
   private(set) var dueCount = 0
   private(set) var protectedCount = 0
   /// The number of work items that are sampled.
@@ -50,7 +50,7 @@ struct SampleQueue: ~Copyable {
 
   /// The rank of a work item, below 256; the lowest is sampled first.
   ///
-  /// Sources that are bound to threads come before tasks, and these before suspended tasks. Among equals the work items
+  /// Sources bound to threads come before tasks, and running tasks before suspended ones. Within each group, work items
   /// closest to their thresholds come first, before or after it, by powers of two of the distance.
   @_noLocks static func rank(_ worker: Worker, age: UInt64, threshold: UInt64) -> UInt64 {
     let distance = age > threshold ? age &- threshold : threshold &- age
@@ -66,13 +66,13 @@ struct SampleQueue: ~Copyable {
   /// Empties the queue.
   @_noLocks mutating func removeAll() { (count, dueCount, protectedCount, followedCount) = (0, 0, 0, 0) }
 
-  /// Adds the work item of slot `index`, which has the given rank.
+  /// Adds the work item of slot `index`.
   ///
   /// - Parameters:
   ///   - index: The slot.
   ///   - rank: The rank.
-  ///   - lastLook: The time of the last look at it, 0 for none: among work items of a rank the earliest comes first.
-  ///   - isDue: Whether a sample of it is due.
+  ///   - lastLook: The time of its last sample, 0 for none. Within a rank, the earliest comes first.
+  ///   - isDue: Whether a sample is due.
   @_noLocks mutating func add(_ index: UInt32, rank: UInt64, lastLook: UInt64, isDue: Bool) {
     followedCount &+= 1
     if rank < suspendedRank { protect(rank << 32 | UInt64(index)) }
@@ -91,7 +91,7 @@ struct SampleQueue: ~Copyable {
     count = min(count &+ 1, limit)
   }
 
-  /// Counts a work item whose task is suspended, and of which no sample is due.
+  /// Counts a work item whose task is suspended and which is not due.
   @_noLocks mutating func addSuspended() { followedCount &+= 1 }
 
   @_noLocks private mutating func protect(_ rank: UInt64) {
@@ -105,43 +105,43 @@ struct SampleQueue: ~Copyable {
     protectedCount = min(protectedCount &+ 1, protectedMax)
   }
 
-  /// The slot of the sample at `place`, below ``count``.
+  /// Returns the slot of the sample at `place`, below ``count``.
   @_noLocks func index(_ place: Int) -> UInt32 { indices[place] }
 
-  /// The slot of the protected work item at `place`, below ``protectedCount``.
+  /// Returns the slot of the protected work item at `place`, below ``protectedCount``.
   @_noLocks func protectedIndex(_ place: Int) -> UInt32 { UInt32(truncatingIfNeeded: protected[place]) }
 }
 
-/// The last look at a slot's work item.
+/// The last sample of a slot's work item.
 struct LastLook: BitwiseCopyable {
-  /// The work item, and the time of the look.
+  /// The work item, and the time of the sample.
   private var item: UInt64 = 0
   private var time: UInt64 = 0
-  /// The place at which its task was suspended, as a hash; 0 where it was not.
+  /// A hash of the place at which the task was suspended; 0 if it was not.
   private var place: UInt64 = 0
 
-  /// The time of the last look at `item`, 0 for none.
+  /// Returns the time of the last sample of `item`, 0 for none.
   @_noLocks func time(_ item: UInt64) -> UInt64 { item == self.item ? time : 0 }
 
-  /// Whether the last look at `item` found its task suspended; at `place`, if one is given.
+  /// Returns whether the last sample of `item` found its task suspended; at `place`, if given.
   @_noLocks func isSuspended(_ item: UInt64, at place: UInt64? = nil) -> Bool {
     item == self.item && self.place != 0 && (place == nil || place == self.place)
   }
 
-  /// Notes a look at `item`.
+  /// Records the time of a sample of `item`.
   @_noLocks mutating func look(_ item: UInt64, _ time: UInt64) {
     if item != self.item { place = 0 }
     (self.item, self.time) = (item, time)
   }
 
-  /// Notes the place of the last sample of `item`; 0 where its task is not suspended.
+  /// Records the place found by the last sample of `item`; 0 if its task is not suspended.
   @_noLocks mutating func sample(_ item: UInt64, at place: UInt64 = 0) {
     guard item == self.item else { return }
     self.place = place
   }
 
-  /// The place at which the task `id` is suspended, from the hash of its whole stack: the contexts of two continuations, and the
-  /// functions in which they resume, can be the same. Another label counts as another place.
+  /// Returns a hash of the place at which task `id` is suspended. It covers the whole stack, because two continuations
+  /// can have the same context addresses and resume functions. A different label counts as a different place.
   @_noLocks static func place(_ id: UInt32, stack: UInt64, _ label: observer_label) -> UInt64 {
     var label = label
     let hash = (observer_label_hash(&label) ^ UInt64(id)) &* 0x9e37_79b9_7f4a_7c15

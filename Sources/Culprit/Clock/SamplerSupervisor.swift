@@ -1,21 +1,21 @@
 import CCulpritObserver
 
-/// Wakes the sampler that is at work, and replaces one that the kernel holds up.
+/// Wakes the active sampler, and replaces it if the kernel blocks it.
 ///
-/// A sampler is held up when it has been in one step for longer than ``patience`` and neither runs nor waits for a
-/// processor. When none is left, no stacks are taken until one comes back.
+/// A sampler is blocked if it has been in one step for longer than ``patience`` and is neither running nor runnable. If
+/// no spare sampler is left, no stacks are captured until one returns.
 struct SamplerSupervisor: ~Copyable {
-  /// How long one step of a sampler may take: reading one stack takes some milliseconds.
+  /// The longest time for one step of a sampler. Reading one stack takes some milliseconds.
   private static let patience: UInt64 = 1_000_000_000
 
-  /// How often it is looked whether one that takes too long is held up, or one has come back.
+  /// The time between checks for a blocked sampler, or for one that has returned.
   private static let interval: UInt64 = 100_000_000
 
-  /// What has come of looking at them.
+  /// The result of a check.
   struct Outcome {
-    /// How long until that is to be done again.
+    /// The time until the next check.
     var wait = UInt64.max
-    /// The slot that a sampler was reading when it was given up, -1 if none was.
+    /// The slot that an abandoned sampler was reading; -1 if none was abandoned.
     var lostSlot: Int32 = -1
 
     // Written out because the compiler checks @_noLocks file by file, and does not see into another file's implicit
@@ -24,23 +24,23 @@ struct SamplerSupervisor: ~Copyable {
   }
 
   private let sampling: UnsafeMutablePointer<observer_sampling>
-  /// The one at work, -1 for none.
+  /// The active sampler; -1 for none.
   private var active: Int32 = -1
-  /// The step that it was in when it was looked at last, and for how long it has been in it.
+  /// The active sampler's step at the last check, and the time spent in it so far.
   private var steps: UInt32 = 0
   private var overdue: UInt64 = 0
 
   init(_ sampling: UnsafeMutablePointer<observer_sampling>) { self.sampling = sampling }
 
-  /// Whether nobody takes stacks.
+  /// Whether no sampler is active.
   var isStopped: Bool { @_noLocks get { active < 0 } }
 
-  /// Looks at the samplers.
+  /// Checks the samplers.
   ///
   /// - Parameters:
   ///   - tick: The time.
-  ///   - isNeeded: Whether there is something for a sampler to do.
-  /// - Returns: What has come of it.
+  ///   - isNeeded: Whether there is work for a sampler.
+  /// - Returns: The result of the check.
   @_noLocks mutating func supervise(_ tick: WorkItemTracker.Tick, isNeeded: Bool) -> Outcome {
     var outcome = Outcome()
     if active >= 0 { outcome.lostSlot = giveUpIfHeldUp(tick) }
@@ -50,7 +50,7 @@ struct SamplerSupervisor: ~Copyable {
     return outcome
   }
 
-  /// Gives up the sampler that is at work, if it is held up. Returns the slot that it was reading, -1 for none.
+  /// Abandons the active sampler if it is blocked. Returns the slot that it was reading, -1 for none.
   @_noLocks private mutating func giveUpIfHeldUp(_ tick: WorkItemTracker.Tick) -> Int32 {
     let now = observer_sampler_steps(sampling, UInt32(active))
     guard now & 1 == 1, now == steps else {
@@ -66,7 +66,7 @@ struct SamplerSupervisor: ~Copyable {
     return slot
   }
 
-  /// Puts a spare sampler to work. Returns whether there was one.
+  /// Activates a spare sampler. Returns whether there was one.
   @_noLocks private mutating func activate() -> Bool {
     var number: UInt32 = 0
     while number < UInt32(OBSERVER_SAMPLERS_MAX) {
@@ -82,5 +82,5 @@ struct SamplerSupervisor: ~Copyable {
   }
 }
 
-/// Where this file's code lies (``Residency``).
+/// An address inside this file's code, used to lock it into memory (``Residency``).
 func supervisorCodeAnchor() -> CodeAnchor { { 3 } }

@@ -1,40 +1,41 @@
-/// Follows one target slot from tick to tick and decides what the monitor is to do about it.
+/// Follows one target slot from tick to tick and decides the monitor's actions.
 ///
-/// A pure state machine: what the slot shows and what time has passed come in, what to do comes out. It reads no clock,
-/// so that tests drive time. All times are nanoseconds.
+/// A pure state machine: slot contents and elapsed time are the input, actions are the output. It reads no clock, so
+/// tests control time. All times are nanoseconds.
 struct WorkItemTracker {
-  /// How often the recorder is told of a stall that it goes on, so that a process that is killed leaves its stall's
-  /// duration to within a tick of the monitor: less than half of that, so that a late wake-up is still in time.
+  /// The time between reports of a continuing stall to the recorder. After a kill, the recorded duration of the stall
+  /// must be accurate to one tick of the monitor. The interval is less than half a tick, so that a late wake-up does
+  /// not break this.
   static let tellInterval: UInt64 = 100_000_000
-  /// With many stalls at once the recorder is told of each of them more rarely: each adds so much to the interval beyond
+  /// With many stalls at once, each is reported less often: the interval grows by this time per stall if that exceeds
   /// ``tellInterval``.
   static let tellIntervalPerStall: UInt64 = 2_000_000
-  /// After the threshold a gap between samples is the age divided by this. At the threshold that is the early interval
-  /// (``WatchLimits``).
+  /// After the threshold, the gap between samples is the age divided by this number. At the threshold, the result
+  /// equals the early interval (``WatchLimits``).
   static let samplesInAnAge: UInt64 = 20
 
-  /// What the slot shows.
+  /// The contents of the slot.
   struct SlotSnapshot {
-    /// The work item under way, 0 when there is none.
+    /// The work item in progress, 0 for none.
     var item: UInt64
-    /// How much earlier than the truth `item` can be.
+    /// The largest error of `item`, which can be too early.
     var doubt: UInt64
     var generation: UInt32
     var suspicion: UInt64
     var threshold: UInt64
     var earlyInterval: UInt64
     var interval: UInt64
-    /// How long after the threshold the stall is a hang.
+    /// The time from the threshold to the hang.
     var hangDelay = UInt64.max
-    /// How old the work item was when its watch began.
+    /// The age of the work item when its watch began.
     var unwatched: UInt64 = 0
-    /// How much of the slot's time has been exempt (observer_exemption_sum).
+    /// The exempt time of the slot (observer_exemption_sum).
     var exempt: Int64 = 0
-    /// How long after the clock of the tick that was read, at most.
+    /// The longest possible delay between reading the tick's clock and reading `exempt`.
     var lag: UInt64 = 0
-    /// When a look for another work item of the same thread last served this one, too; 0: never.
+    /// The time of the last sample of another work item of the same thread that also served this one; 0 for none.
     var sharedAt: UInt64 = 0
-    /// Whether a task works on it.
+    /// Whether a task runs the work item.
     var isTask = false
 
     // Written out because the compiler checks @_noLocks file by file, and does not see into another file's implicit
@@ -58,19 +59,19 @@ struct WorkItemTracker {
     }
   }
 
-  /// When the monitor ticked.
+  /// A tick of the monitor.
   struct Tick {
-    /// Now, on the clock that work items are stamped with.
+    /// The time of the tick, on the clock that stamps work items.
     var now: UInt64
     /// The time since the last tick.
     var elapsed: UInt64
-    /// The most of it that a work item may be charged with: the rest passed while this process was not running.
+    /// The part of `elapsed` that can be charged to a work item. During the rest, the process was not running.
     var allowed: UInt64
-    /// How much of it the watchdog was paused.
+    /// The time since the last tick during which the watchdog was paused.
     var paused: UInt64 = 0
-    /// Whether it is paused still.
+    /// Whether the watchdog is still paused.
     var isPaused = false
-    /// The time after which the recorder is told again that a stall goes on.
+    /// The time between reports of a continuing stall to the recorder.
     var tellInterval = WorkItemTracker.tellInterval
 
     @_noLocks init(now: UInt64, elapsed: UInt64, allowed: UInt64) {
@@ -79,7 +80,7 @@ struct WorkItemTracker {
       self.allowed = allowed
     }
 
-    /// A tick at `now`, after one at `last`: no time has passed on a clock that was set back.
+    /// Creates a tick at `now` after one at `last`. On a clock that was set back, the elapsed time is 0.
     @_noLocks init(now: UInt64, last: UInt64, allowed: UInt64) {
       self.init(now: now, elapsed: now > last ? now &- last : 0, allowed: allowed)
     }
@@ -87,102 +88,102 @@ struct WorkItemTracker {
     var charged: UInt64 { @_noLocks get { min(elapsed, allowed) } }
   }
 
-  /// What is to be done.
+  /// The actions for one tick.
   struct Step {
-    /// The work item that was followed is over: call ``close(endedAt:exempt:lastTick:allowed:paused:)``, then ``owe()``.
+    /// The work item is over: call ``close(endedAt:exempt:lastTick:allowed:paused:)``, then ``owe()``.
     var ended = false
     /// Capture a stack.
     var sample = false
-    /// The work item's thread is looked at for the first time.
+    /// The work item is sampled for the first time.
     var suspect = false
-    /// The work item has become a stall: tell the recorder, then call ``stallRecorded()``.
+    /// The work item has become a stall: report it to the recorder, then call ``stallRecorded()``.
     var declare = false
-    /// The stall has become a hang: tell the recorder, then call ``hangRecorded()``.
+    /// The stall has become a hang: report it to the recorder, then call ``hangRecorded()``.
     var hang = false
-    /// The stall goes on: tell the recorder, if there is room.
+    /// The stall continues: report it to the recorder, if there is room.
     var goesOn = false
-    /// How long until there may be something to do; `UInt64.max` for a slot whose work, if any, does not grow older: who
-    /// lets it grow older again wakes the monitor.
+    /// The time until the next action is possible. `UInt64.max` for a slot without work that ages; the code that lets
+    /// it age again must wake the monitor.
     var wait = UInt64.max
   }
 
-  /// A work item that is over, and what the recorder has to be told of it.
+  /// A work item that is over, with the data for its report to the recorder.
   struct Ended: BitwiseCopyable {
     var item: UInt64
     var generation: UInt32
     var age: UInt64
     var gap: UInt64
     var threshold: UInt64
-    /// The samples that were not taken for want of processor time.
+    /// The number of samples skipped to save CPU time.
     var spared: UInt64
-    /// Who worked on it, 0 if unknown.
+    /// The thread that ran it, 0 if unknown.
     var tid: Int32
-    /// Whether a task worked on it.
+    /// Whether a task ran it.
     var isTask: Bool
-    /// Whether it took longer than it might.
+    /// Whether it exceeded its threshold.
     var isStall: Bool
-    /// Whether the recorder knows that.
+    /// Whether the stall has been reported to the recorder.
     var isDeclared: Bool
   }
 
   private enum Phase {
-    /// Nothing is followed.
+    /// No work item is followed.
     case idle
-    /// Too young to be looked at.
+    /// Too young to be sampled.
     case young
     /// Sampled, within its threshold.
     case suspected
     /// Past its threshold.
     case stalled
-    /// Over, and nothing has been done about that yet.
+    /// Over, and not yet processed.
     case over
   }
 
   private var phase = Phase.idle
-  /// The work item that is followed, and the slot's owner then.
+  /// The work item being followed, and the owner of the slot at that time.
   private(set) var item: UInt64 = 0
   private(set) var generation: UInt32 = 0
-  /// How old the work item is, not counting the times when the process was not running, and what was not counted.
+  /// The age of the work item, without the time when the process was not running and without exempt time.
   private(set) var age: UInt64 = 0
   private(set) var gap: UInt64 = 0
-  /// How much of its time was exempt: it is not in the age.
+  /// The exempt time of the work item, which is not part of ``age``.
   private(set) var exemptTime: UInt64 = 0
   private var exemptions = ExemptTime()
-  /// The same at the tick before this one.
+  /// The exemptions as of the previous tick.
   private var exemptionsBefore = ExemptTime()
-  /// The slot's owner whose exemptions these are.
+  /// The owner of the slot to which the exemptions belong.
   private var exemptGeneration: UInt32 = 0
-  /// How much of the time since the last tick was exempt.
+  /// The exempt part of the time since the last tick.
   private var exemptInTick: UInt64 = 0
   /// The age at which the next sample is due.
   private var nextSample: UInt64 = 0
-  /// When a look for another work item last served this one.
+  /// The time of the last sample of another work item that also served this one.
   private var sharedAt: UInt64 = 0
-  /// The age at which the recorder is told next that the stall goes on.
+  /// The age at which the recorder is next informed that the stall continues.
   private var nextTold: UInt64 = 0
   private var tellInterval = WorkItemTracker.tellInterval
-  /// The samples that were not taken for want of processor time.
+  /// The number of samples skipped to save CPU time.
   private(set) var spared: UInt64 = 0
   private var isTask = false
-  /// How much longer than its age the work item can have taken.
+  /// The largest difference between the duration of the work item and its age.
   private var doubt: UInt64 = 0
-  /// Whether the age is that of the work item's end.
+  /// Whether the age is final, computed from the end of the work item.
   private var isClosed = false
-  /// What the work item may take.
+  /// The threshold of the work item.
   private(set) var threshold: UInt64 = 0
-  /// Whether the recorder knows that the work item is a stall.
+  /// Whether the stall has been reported to the recorder.
   private var isDeclared = false
-  /// Whether it knows that the stall is a hang.
+  /// Whether the hang has been reported to the recorder.
   private var isHangTold = false
-  /// What the recorder has not been told of yet, for want of room.
+  /// The ended work item still to be reported to the recorder; pending because the ring was full.
   private(set) var owed: Ended?
 
   private var gaps: SampleGaps
 
-  /// A tracker whose samples are as far apart as follows from `seed`.
+  /// Creates a tracker with sample gaps determined by `seed`.
   @_noLocks init(seed: UInt64) { gaps = SampleGaps(seed: seed) }
 
-  /// Follows the slot for one tick.
+  /// Processes the slot for one tick.
   @_noLocks mutating func advance(_ snapshot: SlotSnapshot, _ tick: Tick) -> Step {
     exemptionsBefore = exemptions
     if snapshot.generation != exemptGeneration {
@@ -193,7 +194,7 @@ struct WorkItemTracker {
     return follow(snapshot, tick)
   }
 
-  /// The same for the work item that came after the one that ``advance(_:_:)`` has found to be over, in the same tick.
+  /// Processes the work item that follows the one that ``advance(_:_:)`` found to be over, in the same tick.
   @_noLocks mutating func advanceToNext(_ snapshot: SlotSnapshot, _ tick: Tick) -> Step { follow(snapshot, tick) }
 
   @_noLocks private mutating func follow(_ snapshot: SlotSnapshot, _ tick: Tick) -> Step {
@@ -217,9 +218,9 @@ struct WorkItemTracker {
     guard snapshot.item != 0 else { return step }
     threshold = snapshot.threshold
     if phase == .idle {
-      // It began since the time of this tick was read. Counted from here it would gain what lies between the two.
+      // The work item began after the tick's clock was read. Counting from the tick would add that time to its age.
       guard tick.now >= begun(snapshot) else {
-        // What was exempt from its begin on is its own.
+        // The exempt time since its beginning belongs to this work item.
         exemptions.giveBack(snapshot.lag &+ snapshot.doubt)
         step.wait = begun(snapshot) &- tick.now &+ snapshot.suspicion
         return step
@@ -248,14 +249,14 @@ struct WorkItemTracker {
     return step
   }
 
-  /// Settles the age of a work item that is over.
+  /// Computes the final age of a work item that is over.
   ///
   /// - Parameters:
-  ///   - endedAt: When it ended, 0 if that is not known: it is then taken to have ended when it was last seen.
-  ///   - exempt: What of the slot's time had been exempt by then.
-  ///   - lastTick: The time of the tick before this one.
-  ///   - allowed: The most that may be added since then.
-  ///   - paused: How much of the time since then the watchdog was paused.
+  ///   - endedAt: The time of its end, 0 if unknown. Without it, the last time it was seen counts as the end.
+  ///   - exempt: The exempt time of the slot up to the end.
+  ///   - lastTick: The time of the previous tick.
+  ///   - allowed: The longest time that can be added since then.
+  ///   - paused: The time since then during which the watchdog was paused.
   @_noLocks mutating func close(
     endedAt: UInt64,
     exempt: Int64 = 0,
@@ -270,42 +271,41 @@ struct WorkItemTracker {
     charge(tick.charged, exempt: exemptionsBefore.take(exempt, tick) &+ paused)
   }
 
-  /// Makes the work item older by `time`, of which `exempt` does not count. Where it began since the last tick, that may
-  /// have been the one's before: it is not charged with it either.
+  /// Adds `time` without its exempt part to the age. If the work item began since the last tick, the exempt time might
+  /// belong to the previous work item; it is subtracted nevertheless.
   @_noLocks private mutating func charge(_ time: UInt64, exempt: UInt64) {
     let exempt = min(time, exempt)
     exemptTime &+= exempt
     age &+= time &- exempt
   }
 
-  /// Whether the work item, which is over, took longer than it might and nobody has noticed: it passed its threshold
-  /// and ended between two ticks.
+  /// Whether the ended work item is an undetected stall, which passed its threshold and ended between two ticks.
   var isUndeclaredStall: Bool { @_noLocks get { phase == .over && !isDeclared && age >= threshold } }
 
   /// Whether the work item is being sampled.
   var isSampled: Bool { @_noLocks get { phase == .suspected || phase == .stalled } }
 
-  /// Whether the work item takes longer than it may, told or not.
+  /// Whether the work item is past its threshold, reported or not.
   var isStalled: Bool { @_noLocks get { (phase == .stalled || phase == .suspected) && age >= threshold } }
 
-  /// The recorder has been told that the work item is a stall.
+  /// Records that the stall has been reported to the recorder.
   @_noLocks mutating func stallRecorded() {
     isDeclared = true
     nextTold = age &+ tellInterval
     if phase != .over { phase = .stalled }
   }
 
-  /// A sample that was due has not been taken for want of processor time.
+  /// Counts a due sample that was skipped to save CPU time.
   @_noLocks mutating func sampleSpared() { spared &+= 1 }
 
-  /// The recorder has been told that the stall is a hang.
+  /// Records that the hang has been reported to the recorder.
   @_noLocks mutating func hangRecorded() { isHangTold = true }
 
-  /// The recorder is to be told that the work item is over, at once or when there is room: what comes after it is
-  /// followed meanwhile. It can be owed one end: a stall's, if there is one, and the earliest.
+  /// Stores the end of the work item until it is reported to the recorder, so that the next work item can be followed.
+  /// Only one end can be pending: a stall takes precedence, then the earliest.
   ///
-  /// - Parameter tid: Who worked on it, 0 if unknown.
-  /// - Returns: Whether a stall is given up for that.
+  /// - Parameter tid: The thread that ran the work item, 0 if unknown.
+  /// - Returns: Whether a stall was dropped.
   @_noLocks mutating func owe(_ tid: Int32 = 0) -> Bool {
     guard phase == .over else { return false }
     let isStall = isDeclared || isUndeclaredStall
@@ -314,7 +314,7 @@ struct WorkItemTracker {
       owed = Ended(
         item: item,
         generation: generation,
-        // The limit is checked against the age that is certain. The duration of a stall is the expected one.
+        // The threshold is checked against the certain age. The reported duration of a stall is the expected value.
         age: isStall ? age &+ doubt / 2 : age,
         gap: gap,
         threshold: threshold,
@@ -330,28 +330,28 @@ struct WorkItemTracker {
     return keepsEarlier && isStall
   }
 
-  /// The recorder has been told that what is owed was a stall.
+  /// Records that the pending work item has been reported as a stall.
   @_noLocks mutating func owedStallRecorded() { owed?.isDeclared = true }
 
-  /// The recorder has been told of what was owed.
+  /// Records that the end of the pending work item has been reported.
   @_noLocks mutating func endRecorded() { owed = nil }
 
-  /// When the work item began, at the latest: counted from an earlier time, work that kept to its limit would be called
-  /// a stall.
+  /// Returns the latest possible beginning of the work item. With an earlier one, work within its limit could be
+  /// reported as a stall.
   @_noLocks private func begun(_ snapshot: SlotSnapshot) -> UInt64 { snapshot.item &+ snapshot.doubt }
 
   @_noLocks private mutating func begin(_ snapshot: SlotSnapshot, _ tick: Tick) {
     phase = .young
     item = snapshot.item
     generation = snapshot.generation
-    // The work item is younger than the last tick, or that tick would have seen it.
+    // The work item is younger than the last tick, which would otherwise have seen it.
     let claimed = tick.now &- begun(snapshot)
     let charged = min(claimed, tick.allowed &+ snapshot.unwatched)
     gap = claimed &- charged
     age = 0
     exemptTime = 0
     charge(charged, exempt: exemptInTick &+ tick.paused)
-    // What was exempt after the clock was read is its own, too.
+    // Exempt time after the reading of the tick's clock also belongs to this work item.
     exemptions.giveBack(min(snapshot.lag, exemptInTick &- min(exemptInTick, exemptTime)))
     nextSample = 0
     isClosed = false
@@ -363,15 +363,15 @@ struct WorkItemTracker {
     doubt = snapshot.doubt
   }
 
-  /// Sets the time of the sample after the one that is due now.
+  /// Schedules the sample after the one that is due now.
   @_noLocks private mutating func schedule(_ snapshot: SlotSnapshot) {
     let gap = gaps.next(distance(snapshot))
-    // From the time that was planned, so that late wake-ups do not add up; unless too much was missed.
+    // Counted from the planned time, so that wake-up delays do not accumulate, unless too much was missed.
     let planned = nextSample &+ gap
     setNextSample(nextSample != 0 && planned > age ? planned : age &+ gap, snapshot)
   }
 
-  /// A look for another work item has served this one: the next sample is as far from it as from one of its own.
+  /// Schedules the next sample after a sample of another work item that also served this one.
   @_noLocks private mutating func share(_ snapshot: SlotSnapshot, _ tick: Tick) {
     sharedAt = snapshot.sharedAt
     let since = tick.now > sharedAt ? tick.now &- sharedAt : 0
@@ -379,20 +379,21 @@ struct WorkItemTracker {
     setNextSample(age &- min(age, since) &+ gap, snapshot)
   }
 
-  /// How far apart samples are at this age, on average. From the threshold on it grows with the age, until it is the
-  /// interval: whenever the work item ends, no sample stands for much of it, and little of it comes behind the last one.
+  /// Returns the average distance between samples at this age. From the threshold on, it grows with the age up to the
+  /// interval. Whenever the work item ends, no sample represents a large part of it, and little time follows the last
+  /// one.
   @_noLocks private func distance(_ snapshot: SlotSnapshot) -> UInt64 {
     guard age >= snapshot.threshold else { return snapshot.earlyInterval }
     return min(snapshot.interval, max(snapshot.earlyInterval, age / Self.samplesInAnAge))
   }
 
-  /// The last sample before the threshold is moved to it, so that the moment at which other watchdogs take their only
-  /// stack is on record.
+  /// Sets the time of the next sample. The last sample before the threshold is moved to the threshold, so that the
+  /// record contains the moment at which other watchdogs take their only stack.
   @_noLocks private mutating func setNextSample(_ planned: UInt64, _ snapshot: SlotSnapshot) {
     nextSample = age < snapshot.threshold ? min(planned, snapshot.threshold) : planned
   }
 
-  /// The age at which the stall is a hang.
+  /// Returns the age at which the stall is a hang.
   @_noLocks private func hangAge(_ snapshot: SlotSnapshot) -> UInt64 {
     let (age, overflow) = snapshot.threshold.addingReportingOverflow(snapshot.hangDelay)
     return overflow ? .max : age
@@ -409,24 +410,24 @@ struct WorkItemTracker {
   }
 }
 
-/// How much of the time between two ticks was exempt.
+/// The exempt part of the time between two ticks.
 struct ExemptTime: BitwiseCopyable {
-  /// What of the sum has been taken, and how much of that at the last tick.
+  /// The part of the sum already taken, and the part taken at the last tick.
   private var taken: UInt64 = 0
   private var takenLast: UInt64 = 0
 
   @_noLocks init() {}
 
-  /// Takes what `word` (observer_exemption_sum), which was read up to `lag` after the clock of the tick, has of the time
-  /// since the last tick.
+  /// Returns the exempt time since the last tick from `word` (observer_exemption_sum), which was read up to `lag` after
+  /// the tick's clock.
   ///
-  /// What is exempt of the time after the clock was read is taken at the next tick. No more is, whatever there is of it:
-  /// a process that was frozen in an exemption would have hours of them. Where the sum is not known, all of the time is
-  /// taken for exempt.
+  /// Exempt time after the reading of the clock is taken at the next tick, but at most `lag`, because a process that
+  /// was frozen in an exemption would otherwise carry over hours. If the sum is unknown, the whole time counts as
+  /// exempt.
   @_noLocks mutating func take(_ word: Int64, _ tick: WorkItemTracker.Tick, lag: UInt64 = 0) -> UInt64 {
     takenLast = 0
     guard word != .min else { return tick.elapsed }
-    // Opened after the clock of the tick was read: nothing yet, and no overflow.
+    // An exemption that began after the tick's clock was read counts as 0, and must not overflow.
     let sum = UInt64(word < 0 ? max(0, word &+ Int64(bitPattern: tick.now)) : word)
     let new = sum &- min(sum, taken)
     takenLast = min(new, tick.elapsed)
@@ -434,22 +435,22 @@ struct ExemptTime: BitwiseCopyable {
     return takenLast
   }
 
-  /// The next tick takes `time` once more, of what the last one has taken.
+  /// Returns `time` of the last taken exempt time to the next tick.
   @_noLocks mutating func giveBack(_ time: UInt64) { taken &-= min(time, takenLast) }
 }
 
-/// The times between samples: drawn at random from half to one and a half times the interval, which they are on
-/// average.
+/// The times between samples, drawn at random from half to one and a half times the interval, with the interval as
+/// their average.
 ///
-/// Work that cycles with the interval would be seen at one phase only, however many samples there are. A gap that is
-/// spread over one whole interval makes the phases of any two samples independent of each other.
+/// With fixed gaps, work that cycles with the interval would always be sampled at the same phase. Gaps spread over one
+/// whole interval make the phases of any two samples independent.
 struct SampleGaps: BitwiseCopyable {
   private var state: UInt64
 
-  /// The same gaps follow from the same `seed`.
+  /// Creates a generator. Equal seeds produce equal gaps.
   @_noLocks init(seed: UInt64) { state = seed }
 
-  /// The next gap, for this `interval`.
+  /// Returns the next gap for `interval`.
   @_noLocks mutating func next(_ interval: UInt64) -> UInt64 {
     // SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
     state &+= 0x9e37_79b9_7f4a_7c15
@@ -461,5 +462,5 @@ struct SampleGaps: BitwiseCopyable {
   }
 }
 
-/// Where this file's code lies (``Residency``).
+/// An address inside this file's code, used to lock it into memory (``Residency``).
 func trackerCodeAnchor() -> CodeAnchor { { 2 } }

@@ -4,22 +4,20 @@ import Glibc
 
 /// A file that grows by whole records.
 ///
-/// Used by the disk thread only: the disk may be what the service is stuck on, and nobody else may wait for it.
+/// Used only by the disk thread. The service might be stuck on the disk, so no other thread can wait for it.
 struct AppendOnlyFile: ~Copyable {
-  /// Where the file is.
+  /// The path of the file.
   let path: String
   private let file: OpenFiles.File
   private let openFiles: OpenFiles
   /// Whether the service has closed the file.
   private(set) var wasClosed = false
-  /// The first error. What comes after it is tried all the same: the disk may have room again.
+  /// The first error. Later writes are still attempted, because the disk might have room again.
   private(set) var failure: String?
-  /// How many bytes of whole records there are: the next one goes behind them, over what is left of one that was cut
-  /// short.
+  /// The length of the whole records in bytes. The next record is written here, over the rest of an incomplete one.
   private(set) var bytes: off_t = 0
 
-  /// Creates the file at `path`, open as one of `openFiles`. An existing file is not touched, and a link at the place
-  /// is not followed.
+  /// Creates the file at `path`, registered in `openFiles`. Fails if the file exists; does not follow a symbolic link.
   init(path: String, among openFiles: OpenFiles = OpenFiles()) throws(AppendOnlyFileError) {
     self.path = path
     self.openFiles = openFiles
@@ -30,7 +28,7 @@ struct AppendOnlyFile: ~Copyable {
 
   deinit { openFiles.close(file) }
 
-  /// The file's number, open for reading and writing; `nil` when the file is closed and has been removed.
+  /// Returns the file descriptor, open for reading and writing; `nil` if the file was closed and has been removed.
   private mutating func number() -> Int32? {
     if clinux_descriptor_is_ours(&file.descriptor) {
       openFiles.use(file)
@@ -48,11 +46,11 @@ struct AppendOnlyFile: ~Copyable {
     return opened.number
   }
 
-  /// Appends `records`. Returns whether the file has them; if not, it has nothing of them.
+  /// Appends `records` completely or not at all. Returns whether they were written.
   @discardableResult
   mutating func append(_ records: [UInt8]) -> Bool {
     guard write(records, at: bytes) else {
-      // What is left of it is no record, and a reader would say so.
+      // An incomplete record would make readers report an error.
       if let number = number() { ftruncate(number, bytes) }
       return false
     }
@@ -60,7 +58,7 @@ struct AppendOnlyFile: ~Copyable {
     return true
   }
 
-  /// Writes `record` over one of the same length at `place`: that takes no room.
+  /// Overwrites the record at `place` with one of the same length, which needs no disk space.
   @discardableResult
   mutating func replace(_ record: [UInt8], at place: off_t) -> Bool { write(record, at: place) }
 
@@ -69,7 +67,7 @@ struct AppendOnlyFile: ~Copyable {
     while written < record.count {
       guard let number = number() else { return false }
       let count = record.withUnsafeBytes { buffer in
-        // SAFETY: the rebased slice lies inside `record` and is used inside the closure only.
+        // SAFETY: the rebased slice lies inside `record` and does not leave the closure.
         let rest = UnsafeRawBufferPointer(rebasing: buffer[written...])
         return resting { pwrite(number, rest.baseAddress, rest.count, offset + off_t(written)) }
       }
@@ -85,7 +83,7 @@ struct AppendOnlyFile: ~Copyable {
 
   private mutating func fail(_ sentence: String) { if failure == nil { failure = sentence } }
 
-  /// Whether it is gone from its place: somebody has removed it, or its directory.
+  /// Whether the file has been unlinked, directly or with its directory.
   var isGone: Bool {
     mutating get {
       guard let number = number() else { return true }
@@ -97,17 +95,17 @@ struct AppendOnlyFile: ~Copyable {
     }
   }
 
-  /// Whether what it has can be read: not once it is closed and removed.
+  /// Whether the contents can be read. False once the file is closed and removed.
   var isReadable: Bool { mutating get { number() != nil } }
 
-  /// Copies everything that it has to `other`, which must be empty. Returns whether that was possible.
+  /// Copies the contents to `other`, which must be empty. Returns whether that succeeded.
   mutating func copy(to other: inout AppendOnlyFile) -> Bool {
     guard let number = number() else { return false }
     var content = [UInt8](repeating: 0, count: Int(bytes))
     var read = 0
     while read < content.count {
       let count = content.withUnsafeMutableBytes { buffer in
-        // SAFETY: as in write(_:at:).
+        // SAFETY: the rebased slice lies inside `content` and does not leave the closure.
         let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[read...])
         return pread(number, rest.baseAddress, rest.count, off_t(read))
       }
@@ -118,42 +116,40 @@ struct AppendOnlyFile: ~Copyable {
     return other.append(content)
   }
 
-  /// Removes the file; what is written from now on is written nowhere.
+  /// Unlinks the file. Later records are lost.
   mutating func remove() { unlink(path) }
 
-  /// Brings what was written to the disk.
+  /// Syncs the file to the disk.
   mutating func flush() {
-    // EINVAL: there is nothing behind this file that could be synced.
+    // EINVAL: the file does not support syncing.
     guard let number = number(), resting({ fsync(number) }) != 0, errno != EINVAL else { return }
     fail("cannot bring \(path) to the disk: \(String(cString: strerror(errno)))")
   }
 }
 
-/// A file could not be created.
+/// A failure to create a file.
 struct AppendOnlyFileError: Error {
   var text: String
 }
 
-/// What is done with directories as such.
+/// Operations on directories.
 enum DirectoryFiles {
-  /// Creates the file at `path` and opens it with `mode`. An existing one is not touched, and a link at the place not
-  /// followed.
+  /// Creates the file at `path` and opens it with `mode`. Fails if the file exists; does not follow a symbolic link.
   static func create(_ path: String, _ mode: Int32) throws(AppendOnlyFileError) -> clinux_descriptor {
     let number = open(path, mode | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
     var error = errno
     if number >= 0 {
       let created = clinux_descriptor_keep_file(number, path)
-      // The mode that is meant, whatever the process's mask takes away (umask(2)): the next launch has to read it.
+      // Sets the mode regardless of umask(2), because the next launch has to read the file.
       if created.number >= 0, fchmod(created.number, 0o600) == 0 { return created }
-      // The service has closed it already, and the number may be that of a file of its own.
+      // The service has already closed the file, and might have reused the number.
       error = created.number < 0 ? errno : EBADF
       unlink(path)
     }
     throw AppendOnlyFileError(text: "cannot create \(path): \(String(cString: strerror(error)))")
   }
 
-  /// Opens the file at `path` once more, if it is the one that `descriptor` stood for before the service closed it;
-  /// `nil` if not.
+  /// Opens the file at `path` again after the service closed it. Returns `nil` if it is not the file of `descriptor`.
   static func reopen(_ path: String, _ descriptor: clinux_descriptor, _ mode: Int32) -> clinux_descriptor? {
     var former = descriptor
     let number = open(path, mode | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
@@ -165,7 +161,7 @@ enum DirectoryFiles {
     return clinux_descriptor_keep(number)
   }
 
-  /// Brings the names of the files in `directory` to the disk.
+  /// Syncs the names of the files in `directory` to the disk.
   static func flush(_ directory: String) {
     var opened = clinux_descriptor_keep(open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC))
     guard opened.number >= 0 else { return }
@@ -173,9 +169,9 @@ enum DirectoryFiles {
     clinux_descriptor_close(&opened)
   }
 
-  /// Makes `directory`, with its parents, if it does not exist, and checks that files can be made in it.
+  /// Creates `directory` and its parents if needed, and checks that files can be created in it.
   static func prepare(_ directory: String) throws(DirectoryError) {
-    // Before any of it is made.
+    // Checked before any part of the path is created.
     guard directory.utf8.count < Int(PATH_MAX),
       directory.utf8.split(separator: UInt8(ascii: "/")).allSatisfy({ $0.count <= Int(NAME_MAX) })
     else { throw DirectoryError(path: directory, reason: String(cString: strerror(ENAMETOOLONG))) }
@@ -186,7 +182,7 @@ enum DirectoryFiles {
       if mkdir(path, 0o700) == 0 {
         chmod(path, 0o700)
       } else if errno != EEXIST, errno != EISDIR {
-        // A parent that exists but cannot be written to is no problem; whether it is one shows below.
+        // A parent that exists but is not writable might suffice. The checks below decide.
         guard errno == EACCES || errno == EROFS else {
           throw DirectoryError(path: directory, reason: String(cString: strerror(errno)))
         }
@@ -195,26 +191,26 @@ enum DirectoryFiles {
     }
     var information = stat()
     guard stat(directory, &information) == 0 else {
-      // It is not there because it could not be made.
+      // The directory is missing because it could not be created.
       let error = errno == ENOENT ? refusal ?? errno : errno
       throw DirectoryError(path: directory, reason: String(cString: strerror(error)))
     }
     guard information.st_mode & S_IFMT == S_IFDIR else {
       throw DirectoryError(path: directory, reason: "it is not a directory")
     }
-    // By the effective user, which is who makes files.
+    // Checked for the effective user, which creates the files.
     guard faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS) == 0 else {
       throw DirectoryError(path: directory, reason: String(cString: strerror(errno)))
     }
   }
 }
 
-/// Why stalls cannot be saved in a directory.
+/// The reason why stalls cannot be saved in a directory.
 struct DirectoryError: Error, CustomStringConvertible {
   let path: String
   let reason: String
 
-  /// The problem in one sentence, on one line.
+  /// The problem as one sentence on one line.
   var description: String {
     "stalls cannot be saved in \(printable(path, limit: sentencePartMax)): \(printable(reason))"
   }

@@ -2,10 +2,10 @@ import CCulpritLinux
 import CulpritStallRecord
 import Synchronization
 
-/// What a watchdog keeps in its directory: the file of this run, those of its stalls, and order. All of it is done by
-/// the disk thread.
+/// The contents of a watchdog's directory: the run file, the stall files, and their retention. The disk thread does all
+/// the work.
 final class BlackBoxWriter: Sendable {
-  /// Where it is.
+  /// The path of the directory.
   let directory: String
   let disk: DiskThread
   let fsyncs = FsyncScheduler()
@@ -15,23 +15,23 @@ final class BlackBoxWriter: Sendable {
   private let retention: RetentionPolicy
   private let tidying = Mutex(Tidying())
 
-  /// When order is made.
+  /// The state of the pending retention pass.
   private struct Tidying {
     var last: UInt64 = 0
     var isWanted = false
     var isWaiting = false
   }
 
-  /// How long the start waits for the disk, and the stop at least, whatever else has taken its time.
+  /// The longest time that the start waits for the disk, and the shortest time that the stop allows for it.
   private static let patience: UInt64 = 1_000_000_000
 
-  /// Listing a thousand files takes longer than many a stall.
+  /// The shortest time between retention passes. Listing a thousand files takes longer than many stalls.
   private static let tidyingInterval: UInt64 = 1_000_000_000
 
-  /// The disk may be slow; that it does not answer at all is worth a sentence.
+  /// The time without an answer after which a problem is reported. Shorter delays are normal on a slow disk.
   private static let silence = Duration.seconds(2)
 
-  /// What `configuration` has in `directory`, in `process`. Nothing is done before ``open()``.
+  /// Prepares to use `directory` with `configuration` for `process`. The directory is not touched before ``open()``.
   init(
     _ directory: String,
     _ configuration: Configuration,
@@ -52,9 +52,9 @@ final class BlackBoxWriter: Sendable {
     retention = RetentionPolicy(directory: directory, limits: configuration.storage, own: run.name)
   }
 
-  /// Starts the disk thread, makes the directory and the file of this run, and waits for that, but not for long.
+  /// Starts the disk thread, creates the directory and the run file, and waits at most ``patience`` for that.
   ///
-  /// - Throws: ``DirectoryError`` when the directory cannot be used.
+  /// - Throws: ``DirectoryError`` if the directory cannot be used.
   func open() throws(DirectoryError) {
     do throws(PosixThreadError) { try disk.start() } catch {
       let error = DirectoryError(path: directory, reason: WatchdogError.threadNotStarted(error).message)
@@ -63,7 +63,7 @@ final class BlackBoxWriter: Sendable {
     }
     let result = disk.result(until: clinux_clock_ns() &+ Self.patience) { [self] () -> DirectoryError? in
       do throws(DirectoryError) { try DirectoryFiles.prepare(directory) } catch {
-        // Who has waited too long does not hear of it.
+        // The caller might have stopped waiting, so the error is also recorded.
         problems.note(error.description)
         return error
       }
@@ -77,7 +77,7 @@ final class BlackBoxWriter: Sendable {
     }
   }
 
-  /// Removes what is too much, soon: at most once a second, and once more, if need be, when the watchdog is stopped.
+  /// Requests a retention pass. Passes run at most once a second, and once at the stop if one is pending.
   func enforceRetention() {
     tidying.withLock { $0.isWanted = true }
     enforceRetentionIfWanted(interval: Self.tidyingInterval)
@@ -101,10 +101,10 @@ final class BlackBoxWriter: Sendable {
     }
   }
 
-  /// Says that the run has ended, and waits until everything is written, until `deadline` at most; for a second also where that is
-  /// over, because a run whose end is not known counts as one that was killed.
+  /// Records the end of the run, and waits until everything is written or `deadline` has passed. The disk has one
+  /// second in any case, because a run without a recorded end counts as killed.
   ///
-  /// - Returns: Whether everything is written.
+  /// - Returns: Whether everything was written.
   @discardableResult
   func stop(until deadline: UInt64) -> Bool {
     let deadline = max(deadline, clinux_clock_ns() &+ Self.patience)
@@ -115,7 +115,7 @@ final class BlackBoxWriter: Sendable {
     return isWritten
   }
 
-  /// What is wrong at the moment; `nil` when nothing is.
+  /// The present problem with the disk; `nil` if there is none.
   var presentProblem: String? {
     guard let heldUp = disk.heldUp, heldUp >= Self.silence else { return nil }
     return "\(directory): the disk has not answered for \(heldUp.components.seconds) s"

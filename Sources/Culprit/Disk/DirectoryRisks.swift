@@ -1,20 +1,20 @@
 import Glibc
 
-/// What others can do to what is saved in a directory.
+/// The risks to saved files from other users.
 ///
-/// Whoever owns a directory, or may write to it, can put something else in the place of what is there: so each
-/// directory on the way counts, and each link that is followed.
+/// The owner of a directory, and every user with write permission, can replace its entries. Therefore each directory on
+/// the path counts, and each symbolic link on it.
 enum DirectoryRisks {
-  /// The most links that are followed, as by the kernel (path_resolution(7)).
+  /// The limit of symbolic links followed, the same as in the kernel (path_resolution(7)).
   private static let linksMax = 40
 
-  /// A sentence for each risk of `directory`.
+  /// Returns one sentence for each risk of `directory`.
   static func found(_ directory: String) -> [String] {
     var found: [String] = []
     func note(_ sentence: String) { if !found.contains(sentence) { found.append(sentence) } }
     var left = components(directory)
     if !directory.hasPrefix("/") { left = components(workingDirectory) + left }
-    // Without the slash at its end: the root is "".
+    // Without a trailing slash: the root is "".
     var place = ""
     var links = 0
     inspect(at: "/", isLast: left.isEmpty, note)
@@ -43,14 +43,14 @@ enum DirectoryRisks {
     return found
   }
 
-  /// Looks at the directory at `path`, which is what is asked about if it `isLast`.
+  /// Checks the directory at `path`. `isLast` marks the final directory of the path.
   private static func inspect(at path: String, isLast: Bool, _ note: (String) -> Void) {
     var place = stat()
     guard lstat(path, &place) == 0 else { return }
     let what =
       isLast ? "remove what is saved in \(path), or put something else there" : "put another directory below \(path)"
     if isForeign(place.st_uid) { note("user \(place.st_uid), who owns it, can \(what)") }
-    // In a directory with this bit nobody removes or renames what is another's.
+    // With the sticky bit, users can remove or rename only their own files.
     guard place.st_mode & S_ISVTX == 0 else { return }
     let mode = "its mode is " + String(place.st_mode & 0o7777, radix: 8)
     if place.st_mode & S_IWOTH != 0 {
@@ -60,7 +60,7 @@ enum DirectoryRisks {
     }
   }
 
-  /// Whether user `id` is neither this one nor root, who can do everything anyway.
+  /// Returns whether user `id` is neither the effective user nor root, which has all permissions anyway.
   private static func isForeign(_ id: uid_t) -> Bool { id != 0 && id != geteuid() }
 
   private static func components(_ path: String) -> [Substring] { path.split(separator: "/").filter { $0 != "." } }

@@ -2,12 +2,12 @@ import CCulpritLinux
 import CulpritStallRecord
 import Synchronization
 
-/// The one thread of the watchdog that touches its directory: it may wait for the disk for as long as that takes.
+/// The only thread of the watchdog that accesses its directory. It can wait for the disk indefinitely.
 ///
-/// What it is to do waits in a queue of bounded size. What finds no room there is refused, and who wanted it done
-/// counts it: neither the service, nor the monitor, nor the recorder ever waits for a disk.
+/// Work waits in a bounded queue. If the queue is full, work is refused, and the caller counts it. The service, the
+/// monitor and the recorder never wait for a disk.
 final class DiskThread: Sendable {
-  /// How many bytes what waits may take: some thousand samples.
+  /// The memory limit for waiting work, in bytes: some thousand samples.
   private static let bytesMax = 8 << 20
 
   private struct Work {
@@ -17,7 +17,7 @@ final class DiskThread: Sendable {
 
   private struct State {
     var waiting: [Work] = []
-    /// Of what waits and of what is being done.
+    /// The memory of waiting and running work.
     var bytes = 0
     var isStopping = false
   }
@@ -26,15 +26,15 @@ final class DiskThread: Sendable {
   private let state = Mutex(State())
   private let wake = WakeUp()
   private let hasEnded = Promise<Bool>()
-  /// When the piece of work that is being done was begun, on the observer's clock; 0 between two.
+  /// The time at which the current work began, on the observer's clock; 0 if none is running.
   private let began = Atomic<UInt64>(0)
 
-  /// A disk thread with its own descriptor table, if the kernel has such tables: its files then neither count against
-  /// the service's limit nor can the service close them. Paths lead where they did at the start, also after chroot(2).
-  /// Tests pass `false`.
+  /// Creates a disk thread. With `hasOwnTable`, it has its own descriptor table if the kernel supports that: its files
+  /// then do not count against the service's limit, and the service cannot close them. Paths resolve as at the start,
+  /// also after chroot(2). Tests pass `false`.
   init(hasOwnTable: Bool = true) { self.hasOwnTable = hasOwnTable }
 
-  /// For how long the disk has held up the piece of work that is being done; `nil` when there is none.
+  /// The time that the current work has been running; `nil` if none is running.
   var heldUp: Duration? {
     let began = began.load(ordering: .relaxed)
     guard began != 0 else { return nil }
@@ -44,9 +44,9 @@ final class DiskThread: Sendable {
 
   /// Starts the thread.
   ///
-  /// - Throws: ``PosixThreadError`` when it cannot be started.
+  /// - Throws: ``PosixThreadError`` if the thread cannot be started.
   func start() throws(PosixThreadError) {
-    // Nobody waits for it by its handle: it may never end.
+    // Detached, because the thread might never end.
     try PosixThread(name: "culprit-disk") { [self] in
       if hasOwnTable {
         _ = clinux_descriptor_take_own_table()
@@ -58,13 +58,13 @@ final class DiskThread: Sendable {
     .detach()
   }
 
-  /// Has `work` done after everything that was put in before.
+  /// Queues `work` behind all earlier work.
   ///
   /// - Parameters:
-  ///   - bytes: How much memory it holds until then, about.
-  ///   - isVital: Whether it is taken although there is no room: little, and not much of it.
-  ///   - work: What is done.
-  /// - Returns: Whether it will be done.
+  ///   - bytes: The approximate memory held until then.
+  ///   - isVital: Whether the work is accepted even if the queue is full. For small and infrequent work.
+  ///   - work: The work, called on the disk thread.
+  /// - Returns: Whether the work was accepted.
   @discardableResult
   func put(bytes: Int = 256, isVital: Bool = false, _ work: @escaping @Sendable () -> Void) -> Bool {
     let isTaken = state.withLock { state in
@@ -77,16 +77,16 @@ final class DiskThread: Sendable {
     return isTaken
   }
 
-  /// Has `work` done, and waits for its result until `deadline`; `nil` when there is none by then.
+  /// Queues `work` and waits for its result until `deadline`. Returns `nil` after the deadline.
   func result<Result: Sendable>(until deadline: UInt64, of work: @escaping @Sendable () -> Result) -> Result? {
     let promise = Promise<Result>()
     put(isVital: true) { promise.fulfill(work()) }
     return promise.wait(until: deadline)
   }
 
-  /// Makes the thread end when everything that was put in has been done, and waits for that until `deadline`.
+  /// Ends the thread after all queued work, and waits for that until `deadline`.
   ///
-  /// - Returns: Whether it has ended.
+  /// - Returns: Whether the thread has ended.
   func stop(until deadline: UInt64) -> Bool {
     state.withLock { $0.isStopping = true }
     wake.notify()

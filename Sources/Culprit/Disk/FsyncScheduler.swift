@@ -1,25 +1,26 @@
-/// How often files are synced: one soon, and not many times a second, however many stalls there are. On the disk thread
-/// only.
+/// Limits the rate of syncs: each file is synced soon, but with many stalls only a few files per second. Used only by
+/// the disk thread.
 ///
-/// Files ask in the same order over and over. They take turns in the order in which they have come to need it, or those
-/// behind would wait for as long as there are a few before them.
+/// Files ask in a fixed order. They take turns in the order of their first request; otherwise the first few would
+/// starve the rest.
 final class FsyncScheduler: @unchecked Sendable {
-  // SAFETY: the disk thread alone uses it.
+  // SAFETY: used only by the disk thread.
   private var last: UInt64 = 0
-  /// The numbers of those that wait for their turn, ascending.
+  /// The numbers of the waiting files, ascending.
   private var waiting: [UInt64] = []
   private var nextNumber: UInt64 = 0
 
-  /// How much a power cut may cost of a stall while there are few, but for the time that the disk itself takes.
+  /// The longest part of a stall that a power failure can lose while few stalls are in progress, apart from the disk's
+  /// own delay.
   private static let fileInterval: UInt64 = 1_000_000_000
   private static let interval: UInt64 = 200_000_000
 
-  /// A file's place among those that wait.
+  /// The position of a file in the waiting list.
   struct Place {
     fileprivate var number: UInt64?
   }
 
-  /// Whether it is the turn of the file at `place`, which was synced at `lastSync`, 0 for never.
+  /// Returns whether the file at `place` can be synced now. `lastSync` is the time of its last sync, 0 for none.
   func isTurn(_ place: inout Place, lastSync: UInt64, now: UInt64) -> Bool {
     guard now &- lastSync >= Self.fileInterval else { return false }
     if place.number == nil {
@@ -30,13 +31,13 @@ final class FsyncScheduler: @unchecked Sendable {
     return waiting.first == place.number && now &- last >= Self.interval
   }
 
-  /// The file at `place` was synced.
+  /// Records that the file at `place` was synced.
   func synced(_ place: inout Place, at now: UInt64) {
     last = now
     leave(place)
     place.number = nil
   }
 
-  /// The file at `place` waits no more.
+  /// Removes the file at `place` from the waiting list.
   func leave(_ place: Place) { waiting.removeAll { $0 == place.number } }
 }

@@ -3,18 +3,18 @@ import CulpritBlackBox
 import CulpritStallRecord
 import Glibc
 
-/// Keeps a directory within its limits, whether or not anything reads it. On the disk thread.
+/// Keeps a directory within its limits, whether or not the files are ever read. Used only by the disk thread.
 ///
-/// Files of runs that go on stay, and so does the last run that was killed in a stall and has not been reported.
+/// Files of live runs are kept, and so is the last unreported run that was killed during a stall.
 ///
-/// Links, files of other users and what is no plain file neither count nor go.
+/// Symbolic links, files of other users and special files are neither counted nor removed.
 struct RetentionPolicy: Sendable {
   let directory: String
   let limits: Configuration.Storage
-  /// The file of this run: it is not even opened, because closing it would take its lock away.
+  /// The name of this run's file. It is never opened here, because closing it would release its lock.
   let own: String?
-  /// The wall clock less the time since the machine was started. The clock as it was then: one that is set forward by mistake makes
-  /// no file older.
+  /// The wall clock minus the time since boot, as of the start. A clock that is set forward by mistake therefore does
+  /// not make files older.
   private let clockDistance = Int64(bitPattern: clinux_clock_wall_ns() &- clinux_clock_boot_ns())
 
   init(directory: String, limits: Configuration.Storage, own: String?) {
@@ -25,24 +25,24 @@ struct RetentionPolicy: Sendable {
     var name: String
     var bytes: Int
     var isTooOld: Bool
-    /// Whether it tells of something that did not end well.
+    /// Whether the run or stall did not end properly.
     var isFatal: Bool
   }
 
-  /// Files that are removed together.
+  /// A group of files that are removed together.
   private struct Unit {
-    /// The order in which units are removed.
+    /// The order of removal.
     enum Rank: Int {
-      /// A stall or a run that ended.
+      /// A stall or a run that ended properly.
       case ended
       /// A run that was killed, or a stall without an end whose run has been reported or removed.
       case fatal
-      /// A run that was killed in stalls and has not been reported, with these stalls.
+      /// An unreported run that was killed during stalls, with those stalls.
       case unreportedHang
     }
 
     var rank: Rank
-    /// Its place among the units of its rank.
+    /// The sort key within the rank.
     var name: String
     var entries: [Entry] = []
 
@@ -58,19 +58,19 @@ struct RetentionPolicy: Sendable {
     mutating func add(_ entry: Entry) { entries.append(entry) }
   }
 
-  /// How long a file may take until it has its name.
+  /// The longest time until a new file receives its final name, in seconds.
   private static let unnamedAge = 3600
 
-  /// Removes what is too much.
+  /// Removes files in excess of the limits.
   func enforce() {
     let box = BlackBoxDirectory(path: directory, owner: geteuid())
     guard let names = try? box.names([".run", ".told", ".stall", ".new"]) else { return }
-    // Runs that go on, and those that are over and have not been told of.
+    // Live runs, and ended runs that have not been reported.
     var live: [String] = []
     var untold: [Entry] = []
     var stalls: [Entry] = []
     var others: [Entry] = []
-    // Nothing is opened while there is not too much, whatever it is: this is done after every stall.
+    // This runs after every stall, so no file is opened while the directory is within its limits.
     let files = names.filter { $0 != own }.compactMap { entry($0, in: box) }
     guard
       files.contains(where: { $0.isTooOld }) || files.count > limits.filesMax
@@ -107,17 +107,17 @@ struct RetentionPolicy: Sendable {
         units.append(Unit(rank: entry.isFatal ? .fatal : .ended, name: entry.name, entry))
       }
     }
-    // A run goes with the stalls that it was killed in.
+    // Runs are grouped with the stalls during which they were killed.
     units.removeAll { unit in
       guard let entry = unit.entries.first else { return true }
       return hangs[entry.name]?.add(entry) != nil
     }
-    // The newest hang stays whatever the limits are: the next launch reports it.
+    // The newest hang is kept regardless of the limits, because the next launch reports it.
     if let newest = hangs.keys.max() { hangs[newest] = nil }
     enforce(units + hangs.values)
   }
 
-  /// Removes the units that are too old, then the first ones in order until the rest is within the limits.
+  /// Removes the units that are too old, then units in order of rank until the rest is within the limits.
   private func enforce(_ units: [Unit]) {
     for unit in units where unit.isTooOld { remove(unit) }
     let kept = units.filter { !$0.isTooOld }.sorted { ($0.rank.rawValue, $0.name) < ($1.rank.rawValue, $1.name) }
@@ -133,7 +133,7 @@ struct RetentionPolicy: Sendable {
 
   private func remove(_ unit: Unit) { for entry in unit.entries { remove(entry.name) } }
 
-  /// The file `name`, as far as it can be known without opening it. Removes one that has not got its name in time.
+  /// Returns the entry of file `name` without opening it. Removes a file that has not received its final name in time.
   private func entry(_ name: String, in box: BlackBoxDirectory) -> Entry? {
     guard let information = box.information(name) else { return nil }
     let now = Int64(bitPattern: clinux_clock_boot_ns()).saturatingSum(clockDistance) / 1_000_000_000
@@ -150,12 +150,12 @@ struct RetentionPolicy: Sendable {
     )
   }
 
-  /// What has become of a run.
+  /// The state of a run.
   private enum RunState {
     case live, over, ended
   }
 
-  /// What the file `name` of a run says of it; `nil` when it cannot be read.
+  /// Returns the state of the run from its file `name`; `nil` if the file cannot be read.
   private func state(_ name: String, in box: BlackBoxDirectory) -> RunState? {
     guard let descriptor = box.open(name, O_RDONLY) else { return nil }
     defer { close(descriptor) }
@@ -164,8 +164,8 @@ struct RetentionPolicy: Sendable {
     return name.hasSuffix(".run") && isRunning ? .live : .over
   }
 
-  /// Whether the stall that the file `name` has has no end. A file with one stall, as the recorder writes it, says it
-  /// in its beginning, and one of an older version at its end.
+  /// Returns whether the stall in file `name` has no end. The recorder writes the state near the beginning of a file;
+  /// older versions wrote it at the end.
   private func isOpen(_ name: String, in box: BlackBoxDirectory) -> Bool {
     guard let descriptor = box.open(name, O_RDONLY) else { return false }
     defer { close(descriptor) }
@@ -182,16 +182,16 @@ struct RetentionPolicy: Sendable {
   private func remove(_ name: String) { unlink("\(directory)/\(name)") }
 }
 
-/// What names of files tell.
+/// Parsing of file names.
 enum FileNames {
-  /// Whether the stall of the file `stall` may be of the run of the file `run`:
-  /// "culprit-20261120T102351.204Z-4242-1.stall" of "culprit-20261120T102340.000Z-4242.run".
+  /// Returns whether the stall in file `stall` can belong to the run in file `run`, for example
+  /// "culprit-20261120T102351.204Z-4242-1.stall" to "culprit-20261120T102340.000Z-4242.run".
   static func belongs(_ stall: String, to run: String) -> Bool {
     let (one, other) = (parts(stall), parts(run))
     return one.process == other.process && one.time >= other.time
   }
 
-  /// The process id and the time in a name.
+  /// Returns the process id and the time in a name.
   fileprivate static func parts(_ name: String) -> (process: String, time: String) {
     let parts = name.split(separator: "-")
     guard parts.count >= 3 else { return ("", "") }
@@ -199,9 +199,9 @@ enum FileNames {
   }
 }
 
-/// The names of runs, to find the one that a stall is of.
+/// The names of runs, for finding the run of a stall.
 private struct RunNames {
-  /// By process id, in order of time.
+  /// Runs by process id, in chronological order.
   private let runs: [String: [(time: String, name: String)]]
 
   init(_ names: [String]) {
@@ -213,7 +213,7 @@ private struct RunNames {
     self.runs = runs
   }
 
-  /// The run that the stall of the file `stall` may be of: the last one of its process id that began before the stall.
+  /// Returns the run of the stall in file `stall`: the last with its process id that began before the stall.
   func run(of stall: String) -> String? {
     let (process, time) = FileNames.parts(stall)
     return runs[process]?.last { $0.time <= time }?.name

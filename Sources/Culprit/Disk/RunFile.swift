@@ -8,9 +8,10 @@ import Synchronization
 
 /// The file in which this run of the service records its identity and its end. Used by the disk thread.
 ///
-/// It is locked (fcntl(2), which no child inherits) from before it has its name until the process is over.
+/// The file is locked by fcntl(2), which children do not inherit, from before its renaming to its final name until the
+/// process ends.
 final class RunFile: Sendable {
-  /// Its name in the directory.
+  /// The name of the file in its directory.
   let name: String
   private let directory: String
   private let stem: String
@@ -20,22 +21,22 @@ final class RunFile: Sendable {
   /// The open file.
   private let descriptor = Mutex<clinux_descriptor?>(nil)
   private let problems: ProblemList
-  /// Whose it is.
+  /// The process that created the file.
   private let owner = clinux_process_stamp()
-  /// The root that the directory's path begins at.
+  /// The root of the directory's path.
   private let root = clinux_root()
-  /// When the run ended, on the wall clock; 0 while it goes on.
+  /// The time at which the run ended, on the wall clock; 0 while it continues.
   private let endTime = Atomic<UInt64>(0)
   private let endIsWritten = Promise<Bool>()
 
-  /// What `process` will have in `directory`. Nothing is there before ``open()``.
+  /// Prepares the file of `process`. It is created by ``open()``.
   ///
   /// - Parameters:
-  ///   - directory: Where it will be.
+  ///   - directory: The directory of the file.
   ///   - process: This process.
-  ///   - notesCrashes: Whether the signal that ends the process is noted in it.
-  ///   - disk: What writes its end.
-  ///   - problems: Where it is noted that the service has closed it.
+  ///   - notesCrashes: Whether the signal that ends the process is recorded in the file.
+  ///   - disk: The thread that writes the end.
+  ///   - problems: The list for problems, for example a file closed by the service.
   init(
     directory: String,
     process: ObservedProcess,
@@ -64,14 +65,15 @@ final class RunFile: Sendable {
     }
   }
 
-  /// Creates the file. On the disk thread.
+  /// Creates the file. Called on the disk thread.
   ///
-  /// - Throws: Why there is none.
+  /// - Throws: The reason why the file could not be created.
   func open() throws(AppendOnlyFileError) {
     try create()
     guard let opened = descriptor.withLock({ $0 }), endTime.load(ordering: .acquiring) == 0 else { return }
     let run = cprocess_crash_start(opened, record.number, notesCrashes)
-    // Not the disk thread, which may wait for the disk or for who dies. It inherits the disk thread's descriptors.
+    // A separate thread, because the disk thread might be waiting for the disk, and notes wait for a dying thread. It
+    // shares the disk thread's descriptors.
     let table = clinux_descriptor_table()
     do throws(PosixThreadError) {
       try PosixThread(name: "culprit-note") {
@@ -86,11 +88,12 @@ final class RunFile: Sendable {
         "crashes, and hangs that are not recorded, are not noted: \(WatchdogError.threadNotStarted(error).message)"
       )
     }
-    // The disk may have answered only now: nothing must be noted in a file that is about to be closed.
+    // The run might have ended while the disk did not answer. Notes must not be written to a file that is about to be
+    // closed.
     if endTime.load(ordering: .acquiring) != 0 { cprocess_crash_stop() }
   }
 
-  /// Adds the modules of this process: with them the next launch finds names for a hang that was only noted.
+  /// Adds the modules of this process. The next launch needs them to symbolize a hang that was only noted.
   func add(_ modules: [Module]) {
     disk.put(bytes: 256 * modules.count) { [self] in
       guard let opened = descriptor.withLock({ $0 }), withUnsafePointer(to: opened, clinux_descriptor_is_ours) else {
@@ -100,12 +103,12 @@ final class RunFile: Sendable {
     }
   }
 
-  /// Whether the directory's path leads elsewhere: the process has another root (chroot(2)), and the disk thread could not keep its
-  /// former one. Open files stay in their place.
+  /// Whether the directory's path resolves to a different place, because the process has changed its root (chroot(2))
+  /// and the disk thread could not keep the former one. Open files remain usable.
   var isOutOfReach: Bool { clinux_root() != root }
 
-  /// Creates the file once more when somebody has removed it, or its directory, or when there was no room for it
-  /// before; opens it once more when the service has closed it. On the disk thread.
+  /// Creates the file again if it, or its directory, has been removed, or if there was no room earlier. Opens it again
+  /// if the service has closed it. Called on the disk thread.
   func ensure() {
     guard endTime.load(ordering: .acquiring) == 0, !isOutOfReach else { return }
     guard let opened = descriptor.withLock({ $0 }) else {
@@ -117,7 +120,7 @@ final class RunFile: Sendable {
     if !clinux_descriptor_is_ours(&former) {
       problems.note("\(directory): the service has closed files that are not its own; they have been opened again")
       if let again = DirectoryFiles.reopen("\(directory)/\(name)", opened, O_RDWR | O_APPEND) {
-        // It went with the number.
+        // Closing the descriptor released the lock.
         _ = Self.lock(again.number)
         replace(again)
         return
@@ -136,7 +139,7 @@ final class RunFile: Sendable {
     try? create()
   }
 
-  /// Takes `opened` for the open file, and has crashes noted there.
+  /// Makes `opened` the open file, and redirects crash notes to it.
   private func replace(_ opened: clinux_descriptor) {
     let former = descriptor.withLock { descriptor in
       defer { descriptor = opened }
@@ -147,7 +150,7 @@ final class RunFile: Sendable {
     clinux_descriptor_replace(&former, opened)
   }
 
-  /// Locks a file against who looks which runs are over.
+  /// Locks the file, which marks the run as live for readers of the directory.
   private static func lock(_ number: Int32) -> Bool {
     var lock = flock()
     lock.l_type = Int16(F_WRLCK)
@@ -155,9 +158,9 @@ final class RunFile: Sendable {
     return fcntl(number, F_SETLK, &lock) == 0
   }
 
-  /// Creates the file and takes it for the one that is open.
+  /// Creates the file and makes it the open one.
   private func create() throws(AppendOnlyFileError) {
-    // Nobody must find it without its lock.
+    // The file has its final name only once it is locked, so that readers never find it unlocked.
     let new = "\(directory)/\(stem).new"
     var created = try DirectoryFiles.create(new, O_RDWR | O_APPEND)
     let number = created.number
@@ -170,13 +173,13 @@ final class RunFile: Sendable {
       clinux_descriptor_close(&created)
       throw AppendOnlyFileError(text: "cannot write \(new): \(String(cString: strerror(error)))")
     }
-    // Another file than that of before: closing that one takes no lock away from this.
+    // A different inode than the previous file: closing that one does not release the lock on this one.
     replace(created)
     DirectoryFiles.flush(directory)
   }
 
-  /// Records that the run has ended in an orderly way, and waits until the file has it, until `deadline` at most; also
-  /// when another thread does that. Does nothing in a child of the process.
+  /// Records an orderly end of the run, and waits until it is written or `deadline` has passed, also when another
+  /// thread writes it. Does nothing in a child of fork(2).
   func end(until deadline: UInt64) {
     guard clinux_process_is(owner) else { return }
     let isFirst = endTime.compareExchange(
@@ -192,7 +195,7 @@ final class RunFile: Sendable {
     _ = endIsWritten.wait(until: deadline)
   }
 
-  /// Writes the end. On the disk thread.
+  /// Writes the end. Called on the disk thread.
   private func writeEnd() {
     let time = WallTime(nanosecondsSince1970: endTime.load(ordering: .acquiring))
     if let opened = descriptor.withLock({ $0 }) {

@@ -2,10 +2,10 @@ import CCulpritLinux
 import CulpritStallRecord
 import Glibc
 
-/// The `.stall` file of one stall, which grows while the stall lasts and can be read at every moment.
+/// The `.stall` file of one stall. It grows while the stall lasts and is readable at every moment.
 ///
-/// Used by the disk thread only. What cannot be written is counted, if it is a sample, or tried again before everything
-/// else.
+/// Used only by the disk thread. Samples that cannot be written are counted. Other records are retried before any later
+/// record.
 struct StallFileAppender: ~Copyable {
   private var file: AppendOnlyFile
   private let directory: String
@@ -14,43 +14,43 @@ struct StallFileAppender: ~Copyable {
   private let openFiles: OpenFiles
   private let fsyncs: FsyncScheduler
   private let problems: ProblemList
-  /// The stall as far as the file is to tell of it.
+  /// The state of the stall as known to the file.
   private var stall: Stall
-  /// What tells the file's records from those of other files.
+  /// A tag that identifies records of this file.
   private let tag: UInt16
-  /// Where the record is that is written over and over, once the file has its beginning.
+  /// The place of the state record, which is overwritten repeatedly; `nil` until the beginning is written.
   private var statePlace: off_t?
-  /// Records that must be there before anything else that follows.
+  /// Records that must be written before any later record.
   private var owed: [[UInt8]] = []
-  /// The modules that the file has or is owed.
+  /// The modules written to the file or pending.
   private var modules: [Module] = []
-  /// The stacks that the file has, by the number that samples refer to them with, as far as they are remembered.
+  /// Stacks already in the file, with their numbers in samples. Limited to ``stacksMax``.
   private var stacks: [Stack: Int] = [:]
   private var stackCount = 0
-  /// Most stacks remembered: as many as a stall has samples in memory.
+  /// The limit of remembered stacks, equal to the number of samples of a stall in memory.
   private static let stacksMax = 2048
-  /// The threads that the file has names of, with the last one.
+  /// The threads whose names are in the file, with the latest name.
   private var names: [Int32: String] = [:]
-  /// Samples and other threads that the file has.
+  /// The number of samples and of other threads in the file.
   private var saved: UInt64 = 0
   private var othersSaved = 0
-  /// Samples that the file does not have, and other threads.
+  /// The number of samples and of other threads that could not be written.
   private var unsaved: UInt64 = 0
   private var othersUnsaved = 0
   private var areNamesWhole = true
   private var lastSync: UInt64 = 0
-  /// Among the files that wait to be synced.
+  /// The position in the list of files waiting for a sync.
   private var place = FsyncScheduler.Place()
-  /// When it is looked at whether the file is still in its place.
+  /// The time of the next check whether the file has been removed.
   private var nextCheck: UInt64 = 0
 
-  /// How often it is looked at whether the file is still in its place.
+  /// The time between checks whether the file has been removed.
   private static let checkInterval: UInt64 = 1_000_000_000
 
-  /// Creates the file of `stall` in the directory of `box`. Its name sorts by time.
+  /// Creates the file of `stall` in the directory of `box`. File names sort by time.
   init(_ box: BlackBoxWriter, process: ObservedProcess, stall: Stall) throws(AppendOnlyFileError) {
-    // A launch begins before its watchdog does, and marks are as coarse as their clock; the name tells which run it
-    // belongs to.
+    // A launch begins before its watchdog starts, and begin marks have the resolution of their clock. The name must
+    // sort after that of the run.
     let time =
       stall.began.nanosecondsSince1970 > process.watchedSince.nanosecondsSince1970 ? stall.began : process.watchedSince
     let name = "culprit-\(time.fileNamePart)-\(process.id)-\(stall.id).stall"
@@ -67,21 +67,21 @@ struct StallFileAppender: ~Copyable {
 
   deinit { fsyncs.leave(place) }
 
-  /// Whether the file says what is stalled.
+  /// Whether the beginning of the stall is in the file.
   var hasBeginning: Bool { statePlace != nil }
 
   /// The first error.
   var failure: String? { file.failure }
 
-  /// Writes the beginning, with the modules that are known.
+  /// Writes the beginning with the known modules.
   mutating func begin(_ modules: [Module]) {
-    // Not a copy: many stalls have the same list.
+    // Shares the list instead of copying it: many stalls have equal lists.
     if self.modules.isEmpty { self.modules = modules } else { self.modules += modules }
     owed += modules.map { StallFileWriter.record(of: $0) }
     _ = settle()
   }
 
-  /// Adds a sample with its stack, and the modules that are new in it.
+  /// Adds a sample with its stack and newly seen modules.
   mutating func add(_ sample: Sample, _ stack: Stack?, _ modules: [Module]) {
     owe(modules)
     var saved = sample
@@ -90,7 +90,7 @@ struct StallFileAppender: ~Copyable {
     if append(StallFileWriter.record(of: saved, stallID: stall.id)), isWhole { self.saved += 1 } else { unsaved += 1 }
   }
 
-  /// Adds a sample of a thread that held something, with its stack, and the modules that are new in it.
+  /// Adds a sample of a resource owner with its stack and newly seen modules.
   mutating func add(_ holder: HolderSample, _ stack: Stack?, _ modules: [Module]) {
     owe(modules)
     var saved = holder
@@ -110,7 +110,7 @@ struct StallFileAppender: ~Copyable {
     if append(records) { othersSaved += 1 } else { othersUnsaved += 1 }
   }
 
-  /// All other threads have been captured, but for so many.
+  /// Marks the end of the other threads. `leftOut` is the number of threads that were not captured.
   mutating func endOthers(leftOut: Int) {
     owed.append(StallFileWriter.record(ofOthersLeftOut: leftOut + othersUnsaved, stallID: stall.id))
     _ = settle()
@@ -123,12 +123,12 @@ struct StallFileAppender: ~Copyable {
     _ = settle()
   }
 
-  /// The stall has come as far as `stall` says; `refused` of its samples never came here.
+  /// Updates the state of the stall. `refused` is the number of samples that the queue refused.
   mutating func goesOn(_ stall: Stall, refused: UInt64) {
     self.stall = stall
     self.stall.lostSamples += refused
     _ = settle()
-    // Also where there is no room for what is owed: it takes none, and only the beginning of the stall must be there.
+    // Needed even if pending records have no room: the state takes no extra space, and requires only the beginning.
     writeState()
     let now = clinux_clock_ns()
     if now >= nextCheck {
@@ -138,26 +138,26 @@ struct StallFileAppender: ~Copyable {
     syncIfDue()
   }
 
-  /// The stall has ended as `stall` says; `refused` of its samples never came here.
+  /// Writes the end of the stall. `refused` is the number of samples that the queue refused.
   mutating func end(_ stall: Stall, refused: UInt64) {
     self.stall = stall
     self.stall.lostSamples += refused
     returnIfGone()
     let isSettled = settle()
-    // Where there is no room for an end, this says it.
+    // If there is no room for an end record, the state record contains the end.
     writeState()
     if isSettled { put(StallFileWriter.record(ofEndOf: state)) }
   }
 
-  /// Adds `records` of what addresses are called.
+  /// Adds records with symbol names of addresses.
   mutating func add(names records: [UInt8]) { if !append(records) { areNamesWhole = false } }
 
-  /// Every name is there that can be.
+  /// Marks the names as complete.
   mutating func endNames() {
     if areNamesWhole, settle() { put(StallFileWriter.recordOfNamesLookedUp()) }
   }
 
-  /// Brings everything to the disk.
+  /// Syncs the file, and after its creation also the directory.
   mutating func sync() {
     file.flush()
     if lastSync == 0 { DirectoryFiles.flush(directory) }
@@ -165,13 +165,13 @@ struct StallFileAppender: ~Copyable {
     fsyncs.synced(&place, at: lastSync)
   }
 
-  /// Removes the file; it is closed when this value is let go.
+  /// Removes the file. It is closed when this value is destroyed.
   mutating func remove() { file.remove() }
 
-  /// Removes a file that nothing could be written to.
+  /// Removes the file if nothing could be written to it.
   mutating func removeIfEmpty() { if file.bytes == 0 { file.remove() } }
 
-  /// The stall with what the disk has cost it, too.
+  /// The state of the stall, including the samples lost on the way to the disk.
   private var state: Stall {
     var state = stall
     state.lostSamples += unsaved
@@ -191,10 +191,10 @@ struct StallFileAppender: ~Copyable {
     owed += modules.map { StallFileWriter.record(of: $0) }
   }
 
-  /// Writes what must be there before anything else. Returns whether it is there.
+  /// Writes the beginning and pending records. Returns whether all are written.
   private mutating func settle() -> Bool {
     if statePlace == nil {
-      // In one piece, or a reader would find samples of a stall that it knows nothing of.
+      // Written as one piece; otherwise readers could find samples of an unknown stall.
       let header = StallFileWriter.header()
       let head =
         StallFileWriter.record(of: process) + StallFileWriter.record(of: stall.thread)
@@ -220,28 +220,28 @@ struct StallFileAppender: ~Copyable {
     return file.append(tagged)
   }
 
-  /// Writes `stack`, if the file does not have it. Returns its number in the file, `nil` when it could not be written.
+  /// Writes `stack` if the file does not contain it. Returns its number in the file, `nil` if it could not be written.
   private mutating func save(_ stack: Stack) -> Int? {
     if let number = stacks[stack] { return number }
     guard append(StallFileWriter.record(of: stack, index: stackCount)) else { return nil }
     defer { stackCount += 1 }
-    // A forgotten stack is written once more: memory stays bounded however long the stall lasts.
+    // A forgotten stack is written again. The memory stays bounded however long the stall lasts.
     if stacks.count == Self.stacksMax { stacks = [:] }
     stacks[stack] = stackCount
     return stackCount
   }
 
-  /// Makes the file anew when it has been removed, directly or with its directory. A file that is open keeps what it
-  /// had; of one that is closed, the samples are lost and counted.
+  /// Creates the file again if it has been unlinked, directly or with its directory. The contents of an open file are
+  /// copied. For a closed file, the samples are lost and counted.
   private mutating func returnIfGone() {
     let isGone = file.isGone
     if file.wasClosed {
-      // With it the file of the run.
+      // The service might have closed the run file as well.
       run.ensure()
       problems.note("\(directory): the service has closed files that are not its own; they have been opened again")
     }
     guard isGone, !run.isOutOfReach else { return }
-    // What has removed the one may have removed the other, and without that of the run nobody is told of this one.
+    // The run file might have been removed as well. Without it, the next launch does not report this stall.
     run.ensure()
     do throws(DirectoryError) { try DirectoryFiles.prepare(directory) } catch { return }
     guard var anew = try? AppendOnlyFile(path: file.path, among: openFiles) else { return }
@@ -256,7 +256,7 @@ struct StallFileAppender: ~Copyable {
     if isLost { beginAnew() }
   }
 
-  /// Owes an empty file everything but the samples and the other threads, which are gone.
+  /// Queues everything for an empty file except samples and other threads, which are lost.
   private mutating func beginAnew() {
     statePlace = nil
     owed =

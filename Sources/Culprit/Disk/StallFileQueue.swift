@@ -3,37 +3,37 @@ import CulpritStallRecord
 import CulpritSymbols
 import Synchronization
 
-/// What the recorder has of the file of a stall: everything is put into the disk thread's queue.
+/// The recorder's access to the file of a stall. All work goes through the disk thread's queue.
 ///
-/// A sample that finds no room there is counted as lost by the file; the recorder still has it.
+/// If the queue has no room for a sample, the file counts it as lost. The recorder still has it.
 final class StallFileQueue: Sendable {
   private let box: BlackBoxWriter
   private var disk: DiskThread { box.disk }
   private let problems: ProblemList
-  /// The file, once it is there. Locked by the disk thread only, which may be held up for long meanwhile.
+  /// The file, once created. Locked only by the disk thread, which might hold the lock for a long time.
   private let file = Mutex<StallFileAppender?>(nil)
-  /// How far the stall has come, when the file is yet to be told.
+  /// The latest state of the stall, if it has not been written yet.
   private let pending = Mutex<Stall?>(nil)
   private let refused = Atomic<UInt64>(0)
-  /// The addresses that the file has the names of, as they are looked up.
+  /// The addresses whose symbol names are in the file, keyed by lookup address.
   private let named = Mutex<Set<RuntimeAddress>>([])
   private let areNamesWhole = Atomic<Bool>(true)
-  /// Whether there was no room for the beginning: then there is nothing to do for the rest.
+  /// Whether the queue had no room for the beginning. Then all later work is skipped.
   private let isMissing = Atomic<Bool>(false)
 
-  /// So many bytes of names are given to the disk at a time, about.
+  /// The approximate size of one batch of symbol names, in bytes.
   private static let nameBytes = 64 << 10
 
-  /// Has a file made for `stall` in the directory of `box`.
+  /// Requests a file for `stall` in the directory of `box`.
   ///
   /// - Parameters:
-  ///   - box: Where it is.
+  ///   - box: The directory.
   ///   - process: This process.
   ///   - stall: The stall, without samples.
-  ///   - modules: The modules that are known.
+  ///   - modules: The known modules.
   ///   - samples: The samples so far, with their stacks.
-  ///   - holders: Those of threads that held what these waited for, with their stacks.
-  ///   - isSaved: Called on the disk thread once the file tells of the stall.
+  ///   - holders: The samples of owners of the awaited resources, with their stacks.
+  ///   - isSaved: Called on the disk thread once the beginning of the stall is in the file.
   init(
     _ box: BlackBoxWriter,
     process: ObservedProcess,
@@ -66,36 +66,36 @@ final class StallFileQueue: Sendable {
     problems.note("the disk does not keep up: a stall of \"\(stall.source.name)\" is not saved")
   }
 
-  /// Adds a sample with its stack, and the modules that are new in it.
+  /// Adds a sample with its stack and newly seen modules.
   func add(_ sample: Sample, _ stack: Stack?, _ modules: [Module]) {
     let isTaken = put(bytes: Self.bytes(of: stack)) { $0.add(sample, stack, modules) }
     if !isTaken { refused.add(1, ordering: .relaxed) }
   }
 
-  /// Adds a sample of a thread that held something, with its stack, and the modules that are new in it. One that finds no room is
-  /// not counted: it is none of the work's.
+  /// Adds a sample of a resource owner with its stack and newly seen modules. If the queue has no room, the sample is
+  /// not counted as lost, because it is not a sample of the stalled work.
   func add(_ holder: HolderSample, _ stack: Stack?, _ modules: [Module]) {
     put(bytes: Self.bytes(of: stack)) { $0.add(holder, stack, modules) }
   }
 
-  /// Adds another thread.
+  /// Adds another thread. Returns whether the queue had room.
   func add(other: ThreadSample, _ stack: Stack?, _ modules: [Module]) -> Bool {
     put(bytes: Self.bytes(of: stack)) { $0.add(other: other, stack, modules) }
   }
 
-  /// All other threads have been captured, but for so many.
+  /// Marks the end of the other threads. `leftOut` is the number of threads that were not captured.
   func endOthers(leftOut: Int) { put { $0.endOthers(leftOut: leftOut) } }
 
   /// Adds a note about the stall.
   func add(_ note: StallNote) { put(bytes: 256 + note.text.utf8.count) { $0.add(note) } }
 
-  /// The stall has come as far as `stall` says.
+  /// Updates the state of the stall.
   func goesOn(_ stall: Stall) {
     let isWaiting = pending.withLock { pending in
       defer { pending = stall }
       return pending != nil
     }
-    // The file is told the latest.
+    // An update is already queued, and will write the latest state.
     guard !isWaiting else { return }
     put(isVital: true) { [self] file in
       let stall = pending.withLock { pending in
@@ -106,16 +106,15 @@ final class StallFileQueue: Sendable {
     }
   }
 
-  /// The stall has ended as `stall` says.
+  /// Writes the end of the stall.
   func end(_ stall: Stall) {
     put(isVital: true) { [self] in $0.end(stall, refused: refused.load(ordering: .relaxed)) }
   }
 
-  /// Adds the names of what the stacks of `recording` have, as far as the file does not have them. Works on the calling
-  /// thread.
+  /// Adds the symbol names of the stacks of `recording` that the file does not have. Symbolizes on the calling thread.
   ///
-  /// What needs a file that cannot be read is left out: it may be there when the file is looked at. Calls `pause` before
-  /// each name, which takes long.
+  /// Names that need an unreadable file are omitted; that file might be available when the recording is read. Calls
+  /// `pause` before each lookup, because lookups are slow.
   func addNames(of recording: Recording, _ symbolizer: Symbolizer, pause: () -> Void = { clinux_fork_yield() }) {
     var records: [UInt8] = []
     var waiting: Set<RuntimeAddress> = []
@@ -140,19 +139,19 @@ final class StallFileQueue: Sendable {
     settle()
   }
 
-  /// Every name is there that can be. Nothing is added after that.
+  /// Marks the names as complete. No names can be added later.
   func endNames() {
     guard areNamesWhole.load(ordering: .relaxed) else { return }
     put(isVital: true) { $0.endNames() }
   }
 
-  /// Waits until the disk has what was put in before, until `deadline` at most.
+  /// Waits until all queued work is done or `deadline` has passed.
   func settle(until deadline: UInt64) { _ = disk.result(until: deadline) { true } }
 
-  /// Brings the file to the disk.
+  /// Syncs the file to the disk.
   func sync() { put(isVital: true) { $0.sync() } }
 
-  /// The file is complete. Does nothing the second time.
+  /// Closes the file. A second call does nothing.
   func close(keepsFile: Bool) {
     guard !isMissing.load(ordering: .relaxed) else { return }
     disk.put(isVital: true) { [self] in
@@ -165,7 +164,7 @@ final class StallFileQueue: Sendable {
     box.enforceRetention()
   }
 
-  /// Whether everything so far could be written; on the disk thread.
+  /// Whether everything so far could be written. Called on the disk thread.
   var isWhole: Bool { file.withLock { $0 != nil && $0?.failure == nil } }
 
   @discardableResult
@@ -185,6 +184,6 @@ final class StallFileQueue: Sendable {
     }
   }
 
-  /// How much memory a sample with `stack` takes while it waits, about.
+  /// Returns the approximate memory of a queued sample with `stack`, in bytes.
   private static func bytes(of stack: Stack?) -> Int { 256 + 16 * (stack?.frames.count ?? 0) }
 }

@@ -3,19 +3,18 @@ import CulpritStallRecord
 import Glibc
 import Synchronization
 
-/// The file that metrics are written to for node_exporter's textfile collector, by a thread of its own: the disk may be
-/// what hangs.
+/// The metrics file for node_exporter's textfile collector. A dedicated thread writes it, because the disk might hang.
 ///
-/// Each file is written under another name and takes the place of the one before by rename(2): who reads it finds a
-/// whole file, always. A file that could not be written leaves the one before, whose time tells its age. It is not
-/// synced: after a power cut the next launch writes another one.
+/// Each version is written to a temporary file and replaces the previous one by rename(2), so readers always find a
+/// complete file. If a write fails, the previous version remains, and its timestamp shows its age. The file is not
+/// synced; after a power failure, the next launch writes it again.
 final class MetricsFile: Sendable {
   private struct State {
-    /// Why the last file was not written; `nil` when it was.
+    /// The reason why the last write failed; `nil` if it succeeded.
     var problem: String?
-    /// The file that was written last.
+    /// The identity of the file that was last written.
     var written: Identity?
-    /// Whether it has been told that somebody else writes the file.
+    /// Whether a conflict with another writer of the file has been reported.
     var isSharingTold = false
   }
 
@@ -32,10 +31,10 @@ final class MetricsFile: Sendable {
   private let hasStarted = Atomic<Bool>(false)
   private let state = Mutex(State())
 
-  /// Other processes may have the same number in another container.
+  /// The temporary path. It contains the time, because a process in another container might have an equal process id.
   private let temporary: String
 
-  /// The file at `path`, to be written every `interval`.
+  /// Prepares to write the file at `path` every `interval`.
   init(path: String, interval: Duration, _ problems: ProblemList) {
     self.path = path
     self.interval = interval.wholeNanoseconds
@@ -45,11 +44,11 @@ final class MetricsFile: Sendable {
 
   /// Starts the thread.
   ///
-  /// - Parameter text: What is to be in the file; `nil` ends the thread. It is told whether the watchdog is being
-  ///   stopped.
-  /// - Throws: ``PosixThreadError`` when it cannot be started.
+  /// - Parameter text: Returns the contents of the file, or `nil` to end the thread. `isLast` is true while the
+  ///   watchdog is being stopped.
+  /// - Throws: ``PosixThreadError`` if the thread cannot be started.
   func start(_ text: @escaping @Sendable (_ isLast: Bool) -> String?) throws(PosixThreadError) {
-    // Nobody waits for it by its handle: it may never end.
+    // Detached, because the thread might never end.
     try PosixThread(name: "culprit-metrics") { [self] in
       run(text)
       hasEnded.fulfill(true)
@@ -58,14 +57,14 @@ final class MetricsFile: Sendable {
     hasStarted.store(true, ordering: .releasing)
   }
 
-  /// Has the file written a last time, and waits for that until `deadline`. Returns whether the thread has ended.
+  /// Requests a last write of the file, and waits for it until `deadline`. Returns whether the thread has ended.
   func stop(until deadline: UInt64) -> Bool {
     guard hasStarted.load(ordering: .acquiring) else { return true }
     wake.stop()
     return hasEnded.wait(until: deadline) != nil
   }
 
-  /// Why the file is not what it should be; `nil` when it is.
+  /// The present problem with the file; `nil` if there is none.
   var presentProblem: String? { state.withLock { $0.problem } }
 
   private func run(_ text: (Bool) -> String?) {
@@ -79,8 +78,8 @@ final class MetricsFile: Sendable {
     }
   }
 
-  /// Replaces the file by one with `content`. The last one does not take the place of somebody else's: that of the
-  /// service's next run, which has begun already.
+  /// Replaces the file with `content`. The last write does not replace a file of another process, which might be the
+  /// next run of the service.
   func write(_ content: String, isLast: Bool = false) {
     let written = state.withLock { $0.written }
     if let written, let present = Self.identity(path), present != written {
@@ -97,7 +96,7 @@ final class MetricsFile: Sendable {
       defer { state.problem = sentence }
       return state.problem != sentence
     }
-    // Told when it begins, and not every time.
+    // Reported when the problem begins, not at each write.
     if let sentence, isNew { LiveConfiguration.say([sentence]) }
   }
 
@@ -106,16 +105,16 @@ final class MetricsFile: Sendable {
     LiveConfiguration.say([sentence])
   }
 
-  /// Returns what is wrong; `nil` when nothing is.
+  /// Replaces the file. Returns the error; `nil` on success.
   private func replace(_ bytes: [UInt8]) -> String? {
-    // Kept at once: going on with the work may wait for a process that forks.
+    // Registered at once: leaving `resting` might wait for a thread that is forking.
     let (openError, kept) = resting {
       let number = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o644)
       return (number < 0 ? errno : 0, clinux_descriptor_keep_file(number, temporary))
     }
     guard openError == 0 else { return String(cString: strerror(openError)) }
     var file = kept
-    // Another user reads it, whatever the process's mask takes away (umask(2)).
+    // Another user reads the file, so the mode is set regardless of umask(2).
     if file.number >= 0 { fchmod(file.number, 0o644) }
     let error = Self.write(bytes, to: &file)
     let written = Self.identity(temporary)
@@ -138,7 +137,7 @@ final class MetricsFile: Sendable {
     while written < bytes.count {
       guard clinux_descriptor_is_ours(&file) else { return "the service has closed the file" }
       let count = bytes.withUnsafeBytes { buffer in
-        // SAFETY: the rebased slice lies inside `bytes` and is used inside the closure only.
+        // SAFETY: the rebased slice lies inside `bytes` and does not leave the closure.
         let rest = UnsafeRawBufferPointer(rebasing: buffer[written...])
         return resting { clinux_write(file.number, rest.baseAddress, rest.count) }
       }

@@ -4,7 +4,8 @@ import Glibc
 import Synchronization
 
 extension Watchdog.OwnCost {
-  /// What Culprit has used in this process so far. Reads files of procfs: never on the observing path.
+  /// Returns the resources used by Culprit in this process so far. Reads files of procfs, so it must not be called on
+  /// the observing path.
   static func sinceStart() -> Self {
     let used = PosixThread.used()
     return Self(

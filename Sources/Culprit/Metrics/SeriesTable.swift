@@ -2,49 +2,49 @@ import CCulpritObserver
 import CulpritReports
 import CulpritStallRecord
 
-/// The numbers of a source, or of all that found no room in the table.
+/// The numbers of one source, or of all sources without a place in the table.
 struct Series: @unchecked Sendable {
-  // SAFETY: its memory is never freed, and every field is atomic.
+  // SAFETY: the memory is never freed, and every field is atomic.
   let counts: UnsafeMutablePointer<observer_series>
 }
 
-/// Which series of numbers belongs to which source: one for each kind and name, as long as there is room.
+/// Maps sources to their series of numbers, one series for each kind and name while there is room.
 ///
-/// Sources come and go by the thousand, and their numbers must never go down. What has counted something keeps its
-/// series for ever, and goes on with it when a source of that name comes back. What has counted nothing leaves its
-/// series to others, first if it came only once: sections may be named after what they are about. Sources that find none
-/// share one.
+/// Sources come and go in large numbers, and their numbers must never decrease. A series with counts is kept forever,
+/// and continues when a source with that name returns. An empty series can be reassigned to another source, first those
+/// that were used only once, because section names might contain request data. Sources without a place share one
+/// series.
 ///
-/// It takes no lock; ``SlotRegistry`` has it behind its own. In a child of fork(2) there is a new one.
+/// The table takes no lock; ``SlotRegistry`` guards it. A child of fork(2) has a new table.
 struct SeriesTable {
-  /// The most sources with a series of their own: what a page of a dashboard and a scrape can bear.
+  /// The limit of sources with their own series, suited to a dashboard page and a scrape.
   static let capacity = 256
-  /// How many bytes of a name tell sources apart.
+  /// The number of bytes of a name that distinguish sources.
   static let nameBytes = 200
-  /// What all others are called.
+  /// The source name of the shared series.
   static let others = StallReport.Source(kind: .others, name: "others")
 
-  /// A place in the table; `nil` stands for what all others share.
+  /// A place in the table; `nil` stands for the shared series.
   typealias Place = Int?
 
   private struct Entry {
-    /// The source by the name it has here.
+    /// The source with its abridged name.
     var source: WatchedSource
     var series: Series
-    /// How many watched sources count here.
+    /// The number of watched sources that use this place.
     var uses = 0
-    /// Whether a source has come here more than once.
+    /// Whether the place has been used more than once.
     var hasComeBack = false
-    /// Whether it has counted something, or may at any time.
+    /// Whether the place is kept forever, because it has counts or can get counts at any time.
     var isKept = false
-    /// How many sources have had the place before.
+    /// The number of earlier sources of the place.
     var turn: UInt64 = 0
-    /// Whether it waits in ``idle`` or ``idleOften``.
+    /// Whether the place is in ``idle`` or ``idleOften``.
     var isIdle = false
 
-    /// Whether it is to be seen. A section that is entered once and is never late is not: there may be a new name for each
-    /// request, and whoever keeps the numbers keeps every name. The others are seen before they count: of a number that is
-    /// not 0 when it is first seen nobody knows how much is new.
+    /// Whether the series is visible in the metrics. A section that is entered once and is never late is not visible,
+    /// because names can differ for each request, and metrics systems store every name. Other sources are visible
+    /// before their first count, because an increase from an unseen value cannot be computed.
     var isShown: Bool {
       isKept || hasComeBack || uses > 0 && source.kind != .section || !observer_series_is_empty(series.counts)
     }
@@ -52,16 +52,16 @@ struct SeriesTable {
 
   private var entries: [Entry] = []
   private var places: [WatchedSource: Int] = [:]
-  /// Places that nobody used when they came here, the oldest first; and those that have been used more than once.
+  /// Unused places that were used once, the oldest first; and those that have been used more than once.
   private var idle: [Int] = []
   private var idleOften: [Int] = []
-  /// What each slot has watched last, and its place then: sections are entered over and over, and looking for a name
-  /// takes longer than all the rest of their begin.
+  /// The last source of each slot and its place. Sections are entered frequently, and a lookup by name takes longer
+  /// than the rest of their beginning.
   private var last: [(source: WatchedSource, place: Int, turn: UInt64)?] = []
   private var rest: Series?
   private var hasOthers = false
 
-  /// The series of `source`, which slot `slot` watches until ``release(_:)``.
+  /// Returns the series of `source`, which slot `slot` watches until ``release(_:)``.
   mutating func acquire(_ source: WatchedSource, slot: Int = 0) -> (place: Place, series: Series) {
     if slot < last.count, let last = last[slot], last.source == source, entries[last.place].turn == last.turn {
       entries[last.place].uses += 1
@@ -78,7 +78,7 @@ struct SeriesTable {
     return (place, series(at: place))
   }
 
-  /// Nobody counts at `place` any more who has acquired it once.
+  /// Releases a place acquired by ``acquire(_:slot:)``.
   mutating func release(_ place: Place) {
     guard let place else { return }
     entries[place].uses -= 1
@@ -87,22 +87,22 @@ struct SeriesTable {
     if entries[place].hasComeBack { idleOften.append(place) } else { idle.append(place) }
   }
 
-  /// The series of `source`, which may have gone, for good.
+  /// Returns the series of `source`, and keeps it forever. The source might have been removed.
   mutating func keep(_ source: WatchedSource) -> Series {
     let (place, _) = place(of: source)
     if let place { entries[place].isKept = true }
     return series(at: place)
   }
 
-  /// The sources that are to be seen, and their series; what all others share comes last.
+  /// The visible sources and their series. The shared series is the last.
   var all: [(source: StallReport.Source, series: Series)] {
     let own = entries.filter(\.isShown).map { (StallReport.Source($0.source), $0.series) }
     guard hasOthers, let rest else { return own }
     return own + [(Self.others, rest)]
   }
 
-  /// What `source` is called here: without characters that would act on a terminal, and no longer than need be. Two
-  /// sources must not differ here and be alike where they are shown.
+  /// Returns `source` with a name for display: escaped and truncated. Names that differ here must also differ in the
+  /// output.
   static func abridged(_ source: WatchedSource) -> WatchedSource {
     var name = source.name
     if name.utf8.count > nameBytes {
@@ -118,7 +118,7 @@ struct SeriesTable {
     return WatchedSource(kind: source.kind, name: printable(name))
   }
 
-  /// Where `source` counts, and whether it does from now on only.
+  /// Returns the place of `source`, and whether it is newly assigned.
   private mutating func place(of source: WatchedSource) -> (place: Place, isNew: Bool) {
     let shown = Self.abridged(source)
     if let place = places[shown] { return (place, false) }
@@ -137,7 +137,7 @@ struct SeriesTable {
     return (place, true)
   }
 
-  /// A place that has counted nothing and that nobody uses.
+  /// Removes and returns an idle place that has no counts and no users.
   private mutating func takeIdle() -> Int? {
     while !idle.isEmpty {
       let place = idle.removeFirst()
@@ -154,7 +154,7 @@ struct SeriesTable {
     return nil
   }
 
-  /// Whether the place, which has just been taken from those that are idle, can be another source's.
+  /// Returns whether a place just removed from the idle lists can be reassigned.
   private mutating func isFree(_ place: Int) -> Bool {
     entries[place].isIdle = false
     guard entries[place].uses == 0, !entries[place].isKept else { return false }
@@ -180,6 +180,6 @@ struct SeriesTable {
 }
 
 extension StallReport.Source.Kind {
-  /// Sources of any kind, counted together.
+  /// All sources that share a series, of any kind.
   static let others = Self(rawValue: "others")
 }

@@ -1,26 +1,26 @@
 import CCulpritLinux
 import Glibc
 
-/// A file of `name = value` lines with settings, which may change while the watchdog runs.
+/// A file with settings as `name = value` lines, which can change while the watchdog runs.
 ///
-/// Empty lines are left out, and so is what follows a `#` at the beginning of a line.
+/// Empty lines and lines that begin with `#` are ignored.
 struct ConfigurationFile {
-  /// A line.
+  /// One setting in the file.
   struct Line: Equatable {
     var number: Int
     var name: String
     var value: String
   }
 
-  /// What is in the file.
+  /// The result of reading the file.
   enum Content: Equatable {
-    /// It cannot be read, for this reason.
+    /// The file cannot be read; the value is the reason.
     case unreadable(String)
-    /// Its lines, and the numbers of those that are none.
+    /// The settings, and the numbers of malformed lines.
     case lines([Line], malformed: [Int])
   }
 
-  /// What tells that the file has changed, or has been replaced.
+  /// The file attributes that show whether the file has changed or has been replaced.
   private struct Identity: Equatable {
     var device: UInt
     var inode: UInt
@@ -30,7 +30,7 @@ struct ConfigurationFile {
     var error: Int32
   }
 
-  /// Longer files are refused: no list of settings is that long.
+  /// The limit of the file size in bytes.
   private static let longest = 64 << 10
 
   let path: String
@@ -38,9 +38,9 @@ struct ConfigurationFile {
 
   init(path: String) { self.path = path }
 
-  /// What is in the file, if it has changed since the last time, or if this is the first.
+  /// Returns the contents of the file at the first call and after each change; otherwise `nil`.
   mutating func readIfChanged() -> Content? {
-    // Looked at first: a change after that is seen the next time.
+    // Read before the contents: a later change is found by the next call.
     let now = readIdentity()
     guard now != identity else { return nil }
     identity = now
@@ -63,7 +63,7 @@ struct ConfigurationFile {
   }
 
   private func read() -> Content {
-    // Kept at once: going on with the work may wait for a process that forks.
+    // Registered at once: leaving `resting` might wait for a thread that is forking.
     let (opened, kept) = resting {
       let opened = clinux_open_regular(path)
       return (opened, clinux_descriptor_keep(opened))
@@ -84,7 +84,7 @@ struct ConfigurationFile {
       guard clinux_descriptor_is_ours(&file) else { return .unreadable(String(cString: strerror(EBADF))) }
       let number = file.number
       let got = bytes.withUnsafeMutableBytes { buffer in
-        // SAFETY: the rebased slice lies inside `bytes` and is used inside the closure only.
+        // SAFETY: the rebased slice lies inside `bytes` and does not leave the closure.
         let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[count...])
         return resting { Glibc.read(number, rest.baseAddress, rest.count) }
       }
@@ -96,7 +96,7 @@ struct ConfigurationFile {
     return Self.parse(String(decoding: bytes[..<count], as: UTF8.self))
   }
 
-  /// The lines of `text`.
+  /// Parses the lines of `text`.
   static func parse(_ text: String) -> Content {
     var lines: [Line] = []
     var malformed: [Int] = []
@@ -121,14 +121,14 @@ struct ConfigurationFile {
   }
 }
 
-/// Looks at a configuration file once a second, on a thread of its own: the file system may be what hangs.
+/// Checks a configuration file once a second on a dedicated thread, because the file system might hang.
 final class ConfigurationFileWatcher: Sendable {
-  /// How often the file is looked at.
+  /// The time between checks of the file.
   private static let interval: UInt64 = 1_000_000_000
 
   private let wake = WakeUp()
 
-  /// Looks until it is stopped; `changed` gets what is in the file whenever it has changed.
+  /// Checks the file until ``stop()`` is called. `changed` is called with the contents after each change.
   func run(_ file: ConfigurationFile, changed: (ConfigurationFile.Content) -> Void) {
     var file = file
     while true {

@@ -1,57 +1,58 @@
 import CCulpritLinux
 import CulpritStallRecord
 
-/// What the environment and the file that it names say about the watchdog's configuration.
+/// The settings in the environment and in the configuration file named by it.
 ///
-/// The environment beats the code, and the file beats the environment. A value that makes no sense is left out, and a
-/// sentence says so.
+/// The environment overrides the code, and the file overrides the environment. Invalid values are ignored and reported.
 struct Environment: Sendable {
-  /// The variables that begin with `CULPRIT_`, systemd's, and those that say where the standard directory is.
+  /// The variables that begin with `CULPRIT_`, systemd's variables, and those that define the standard directory.
   private let variables: [String: String]
-  /// The path of the file, if there is one.
+  /// The path of the configuration file, if there is one.
   let file: String?
 
   static let prefix = "CULPRIT_"
   private static let enabledVariable = "CULPRIT_ENABLED"
   private static let fileVariable = "CULPRIT_CONFIGURATION"
 
-  /// What systemd says to a service: sd_notify(3), sd_watchdog_enabled(3).
+  /// The variables set by systemd: sd_notify(3), sd_watchdog_enabled(3).
   private static let systemdVariables = ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"]
 
-  /// The environment with these variables, of which only those of Culprit's matter.
+  /// Creates an environment from `variables`. Unrelated variables are ignored.
   init(_ variables: [String: String]) {
     let others = Self.systemdVariables + Configuration.standardDirectoryVariables
     self.variables = variables.filter { $0.key.hasPrefix(Self.prefix) || others.contains($0.key) }
     file = self.variables[Self.fileVariable].flatMap { $0.isEmpty ? nil : $0 }
   }
 
-  /// The environment of this process. Empty in a program that has more privileges than who started it (set-user-ID and
-  /// the like, secure_getenv(3)): with a directory of his choice he could have files written that he may not write.
+  /// The environment of this process. Empty in a program that has more privileges than the invoking user (for example
+  /// set-user-ID; secure_getenv(3)). Otherwise, that user could make the program write files in a directory of the
+  /// user's choice.
   static var ofProcess: Environment {
     var variables: [String: String] = [:]
     var index: Int32 = 0
     while let entry = clinux_environment_entry(index) {
-      // SAFETY: the string is copied at once; who changes the environment meanwhile breaks every reader (setenv(3)).
+      // SAFETY: the string is copied immediately. A concurrent change of the environment breaks every reader
+      // (setenv(3)).
       let text = String(cString: entry)
       index += 1
       guard let equals = text.utf8.firstIndex(of: UInt8(ascii: "=")) else { continue }
       let name = String(text[..<equals])
-      // Of two with the same name getenv(3) finds the first.
+      // As in getenv(3), the first of several variables with the same name counts.
       if variables[name] == nil { variables[name] = String(text[text.utf8.index(after: equals)...]) }
     }
     return Environment(variables)
   }
 
-  /// The names behind the prefix that mean something, and those that are there.
+  /// The variables that Culprit reads, and the variables that are set with its prefix.
   static let knownVariables = (Setting.all + [Setting.enabled]).map(\.variable) + [fileVariable]
   var names: [String] { variables.keys.filter { $0.hasPrefix(Self.prefix) } }
 
-  /// Where systemd listens, after how long without a ping it takes the service for dead, and which process that is about.
+  /// systemd's notification socket, its watchdog timeout, and the process that the timeout applies to.
   var notifySocket: String? { variables["NOTIFY_SOCKET"] }
   var watchdogMicroseconds: String? { variables["WATCHDOG_USEC"] }
   var watchdogProcess: String? { variables["WATCHDOG_PID"] }
 
-  /// Whether the watchdog is not to start at all, and what is wrong with the variable that says so.
+  /// Whether the environment disables the watchdog, and the problem with the variable's value, if any.
   var switchesOff: (Bool, problem: String?) {
     guard let text = variables[Self.enabledVariable] else { return (false, nil) }
     guard let isEnabled = Setting.truth(text) else {
@@ -61,13 +62,13 @@ struct Environment: Sendable {
     return (!isEnabled, nil)
   }
 
-  /// `base` with what the environment and `content`, the file's, say.
+  /// Applies the settings of the environment and the configuration file to `base`.
   ///
   /// - Parameters:
-  ///   - base: The configuration in the code, which makes sense.
-  ///   - content: The file's content, or why it could not be read; `nil` when there is no file.
-  ///   - running: The configuration of the watchdog that runs, whose fixed settings stay; `nil` at start.
-  /// - Returns: A configuration that makes sense, and a sentence for each value that does not.
+  ///   - base: The configuration in the code, which is valid.
+  ///   - content: The contents of the file, or the reason why it could not be read; `nil` without a file.
+  ///   - running: The configuration of the running watchdog, whose fixed settings are kept; `nil` at the start.
+  /// - Returns: A valid configuration, and one sentence for each invalid value.
   func applied(
     to base: Configuration,
     content: ConfigurationFile.Content?,
@@ -92,7 +93,7 @@ struct Environment: Sendable {
         problems.append("\(fileName), line \(line.number): \(sentence)")
       }
       for setting in known {
-        // The last line of a name counts.
+        // The last line with a name counts.
         guard let line = lines.last(where: { $0.name == setting.name }) else { continue }
         if let problem = apply(setting, line.value, &configuration) {
           problems.append("\(fileName), line \(line.number): \(setting.name) \(problem)")
@@ -108,7 +109,8 @@ struct Environment: Sendable {
     return (configuration, problems)
   }
 
-  /// Sets `setting` to what `text` says, if that makes sense. Returns what is wrong otherwise, to follow the name.
+  /// Sets `setting` to the value of `text`, if it is valid. Otherwise, returns the problem as a continuation of the
+  /// name.
   private func apply(_ setting: Setting, _ text: String, _ configuration: inout Configuration) -> String? {
     var changed = configuration
     let stays = "it stays \(setting.show(configuration))"

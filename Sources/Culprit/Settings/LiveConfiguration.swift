@@ -3,32 +3,32 @@ import CulpritStallRecord
 import Glibc
 import Synchronization
 
-/// The configuration that holds now: the code's, with what the environment and the configuration file change in it.
+/// The effective configuration: the one given in code, with the changes by the environment and the configuration file.
 final class LiveConfiguration: Sendable {
   private struct State {
-    /// What the code says.
+    /// The configuration given in code.
     var base: Configuration
     var content: ConfigurationFile.Content?
     var current: Configuration
-    /// What is wrong with the environment and the file now.
+    /// The present problems with the environment and the file.
     var problems: [String]
-    /// Carries a change to what is running, once it is. Returns what went wrong.
+    /// Applies a changed configuration to the running watchdog; `nil` while none is running. Returns the problems.
     var apply: (@Sendable (Configuration) -> [String])?
   }
 
   private let environment: Environment
-  /// Nothing is written while it is held, whoever reads standard error may be what hangs; and no code of the application
-  /// is called.
+  /// While the lock is held, nothing is printed, because the reader of standard error might hang, and no application
+  /// code is called.
   private let state: Mutex<State>
-  /// The thread that is just changing what the code says; 0 when there is none. Others wait for it.
+  /// The thread that is changing the configuration in code; 0 if there is none. Other threads wait for it.
   private let changer = Atomic<Int32>(0)
   private let change = Mutex(())
-  /// Whether changes have an effect on what is running.
+  /// Whether changes are applied to the running watchdog.
   private let isFollowed = Atomic<Bool>(true)
-  /// What was in force first.
+  /// The configuration at the start.
   let initial: Configuration
 
-  /// The configuration that `base` and `environment` make, the file read a first time into `content`.
+  /// Combines `base`, `environment` and `content`, the contents of the file at the start.
   init(_ base: Configuration, _ environment: Environment, content: ConfigurationFile.Content?) {
     self.environment = environment
     let (configuration, found) = environment.applied(to: base, content: content)
@@ -42,7 +42,7 @@ final class LiveConfiguration: Sendable {
 
   var problems: [String] { state.withLock { $0.problems } }
 
-  /// From now on `apply` gets the configuration whenever it has changed.
+  /// Calls `apply` with the present configuration, and after each change.
   func follow(_ apply: @escaping @Sendable (Configuration) -> [String]) {
     let problems = state.withLock { state in
       state.apply = apply
@@ -51,7 +51,7 @@ final class LiveConfiguration: Sendable {
     Self.say(problems)
   }
 
-  /// No change has an effect any more. Waits until `deadline` for one that is having it.
+  /// Stops applying changes. Waits until `deadline` for a change that is being applied.
   func unfollow(until deadline: UInt64) {
     isFollowed.store(false, ordering: .releasing)
     while state.withLockIfAvailable({ $0.apply = nil }) == nil, clinux_clock_ns() < deadline {
@@ -59,10 +59,10 @@ final class LiveConfiguration: Sendable {
     }
   }
 
-  /// Changes what the code says.
+  /// Changes the configuration given in code.
   func change(_ change: (inout Configuration) -> Void) throws(WatchdogError) {
     let own = clinux_task_self()
-    // It would wait for itself.
+    // The thread would wait for itself.
     guard changer.load(ordering: .relaxed) != own else { throw .changedWithin }
     let result = self.change.withLock { _ -> Result<[String], WatchdogError> in
       changer.store(own, ordering: .relaxed)
@@ -82,8 +82,8 @@ final class LiveConfiguration: Sendable {
     Self.say(try result.get())
   }
 
-  /// What `other`, which somebody else wants in the same process, has otherwise than this: a sentence for each setting
-  /// that it does not leave at its default.
+  /// Returns one sentence for each setting in which `other`, requested by a second watchdog, differs from the effective
+  /// configuration. Settings that `other` leaves at their defaults are skipped.
   func disagreements(with other: Configuration) -> [String] {
     let (current, defaults) = (current, Configuration())
     return Setting.all.filter { setting in
@@ -95,7 +95,7 @@ final class LiveConfiguration: Sendable {
     }
   }
 
-  /// The file has changed.
+  /// Takes over changed contents of the file.
   func fileChanged(_ content: ConfigurationFile.Content) {
     let problems = state.withLock { state -> [String] in
       guard content != state.content else { return [] }
@@ -105,7 +105,7 @@ final class LiveConfiguration: Sendable {
     Self.say(problems)
   }
 
-  /// Makes what holds now from what is said. Returns what is to be said of it.
+  /// Computes the effective configuration and applies it. Returns the new problems.
   private func update(_ state: inout State) -> [String] {
     let (configuration, found) = environment.applied(to: state.base, content: state.content, running: state.current)
     let problems = found.map { printable($0) }
@@ -116,24 +116,25 @@ final class LiveConfiguration: Sendable {
     return new + apply(configuration)
   }
 
-  /// Writes `problems` to standard error: waits for whoever reads it.
+  /// Prints `problems` to standard error. Blocks until the reader accepts them.
   static func say(_ problems: [String]) {
     for problem in problems { printToStandardError("culprit: \(printable(problem))\n") }
   }
 }
 
 extension Watchdog {
-  /// Changes the configuration while the watchdog runs: thresholds, intervals, and whether anything is watched at all.
+  /// Changes the configuration while the watchdog runs: thresholds, intervals, and whether the watchdog watches.
   ///
   ///     try watchdog.reconfigure { $0.sampling.threshold = .seconds(2) }
   ///
-  /// Loops with thresholds of their own and sections keep theirs. The environment and the configuration file still beat
-  /// the code. A stall that is under way goes on as one.
+  /// Sections, and loops with their own thresholds, keep them. The environment and the configuration file still
+  /// override the code. A stall in progress remains a stall.
   ///
-  /// - Parameter change: Changes the configuration of the code. Changes by other threads wait until it returns.
-  /// - Throws: ``WatchdogError/Code/fixedWhileRunning`` when `change` touches a setting that is fixed while the
-  ///   watchdog runs, ``WatchdogError/Code/invalidConfiguration`` when the result is invalid, or when it is called by
-  ///   `change` of another call, ``WatchdogError/Code/notInThisProcess``. Nothing is changed then.
+  /// - Parameter change: Changes the configuration given in code. Changes by other threads wait until it returns.
+  /// - Throws: ``WatchdogError/Code/fixedWhileRunning`` if `change` modifies a setting that is fixed while the watchdog
+  ///   runs; ``WatchdogError/Code/invalidConfiguration`` if the result is invalid, or the call is made inside the
+  ///   `change` of another call; ``WatchdogError/Code/notInThisProcess``; ``WatchdogError/Code/stopped`` after
+  ///   `stop()`. After an error, nothing is changed.
   public func reconfigure(_ change: (inout Configuration) -> Void) throws(WatchdogError) {
     if !isDisabled { _ = try running() }
     try live.change(change)

@@ -1,37 +1,37 @@
-/// Variables that look like settings and are none: an operator who mistypes a name must not believe that it has an effect.
+/// Detection of unknown variables with Culprit's prefix. A mistyped name must be reported, because it has no effect.
 extension Environment {
-  /// Longer names are not compared: their length alone tells that they are no slip, and comparing takes its square in time.
+  /// The longest name that is compared. Longer names cannot be typing errors, and the comparison takes quadratic time.
   private static let longest = 300
 
-  /// A sentence for each variable behind `CULPRIT_` that is no setting.
+  /// Returns one sentence for each variable with the prefix `CULPRIT_` that is not a setting.
   var unknownNames: [String] {
     let known = Self.knownVariables
     return names.filter { !known.contains($0) && !Self.isServiceLink($0) }.sorted().map { name in
       let all = "there is no setting \(quoted(name)); there are \(known.joined(separator: ", "))"
       guard name.utf8.count <= Self.longest else { return all }
-      // A name that is cut off is near, however short it is.
+      // A truncated name counts as close, however short it is.
       let distances = known.map { $0.hasPrefix(name) ? 1 : Self.distance(Array(name.utf8), Array($0.utf8)) }
       let least = distances.min() ?? .max
-      // A third of what follows the prefix: what has less in common is no slip of the finger.
+      // At most a third of the characters after the prefix can differ.
       guard let index = distances.firstIndex(of: least), least <= max(2, (name.utf8.count - Self.prefix.utf8.count) / 3)
       else { return all }
       return "there is no setting \(quoted(name)); the nearest is \(known[index])"
     }
   }
 
-  /// Whether Kubernetes puts such a variable into every container, for a service of its own that is called culprit or
-  /// culprit-something: `CULPRIT_SERVICE_HOST`, `CULPRIT_DB_PORT_5432_TCP_ADDR`.
+  /// Returns whether Kubernetes sets the variable in every container for a service named culprit or culprit-something:
+  /// `CULPRIT_SERVICE_HOST`, `CULPRIT_DB_PORT_5432_TCP_ADDR`.
   ///
-  /// Not inlined: the type of a regular expression takes 0.2 MiB of memory wherever it is made, and few services have such
-  /// variables.
+  /// Not inlined: the type of a regular expression takes 0.2 MiB of memory at each place of use, and few services have
+  /// such variables.
   @inline(never) private static func isServiceLink(_ name: String) -> Bool {
     name.utf8.count <= longest
       && name.wholeMatch(of: /CULPRIT_(?:\w+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT(?:_\w+)?)/) != nil
   }
 
-  /// How many slips lead from one name to the other: a letter too many, one too few, another one, or two that changed places.
+  /// Returns the number of typing errors between two names: insertions, deletions, substitutions and transpositions.
   private static func distance(_ one: [UInt8], _ other: [UInt8]) -> Int {
-    // The rows of the table for the last two letters of `one`, and the one that is being made.
+    // The rows of the table for the last two characters of `one`, and the row in progress.
     var before: [Int] = []
     var row = Array(0...other.count)
     for i in one.indices {

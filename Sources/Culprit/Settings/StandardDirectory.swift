@@ -1,26 +1,30 @@
 import CCulpritLinux
 
 extension Watchdog.Configuration {
-  /// The directory for such files by the conventions of systemd and the XDG base directory specification, for
-  /// ``Storage/directory``:
+  /// The standard directory for ``Storage/directory``, by the conventions of systemd and the XDG base directory
+  /// specification:
   ///
   ///     configuration.storage.directory = Watchdog.Configuration.standardDirectory
   ///
-  /// The first of these whose variable is set: `$STATE_DIRECTORY/culprit` (systemd.exec(5), StateDirectory=; of several
-  /// the first), `$RUNTIME_DIRECTORY/culprit` (which does not outlive a stop of the service unless
-  /// RuntimeDirectoryPreserve= says so), `$XDG_STATE_HOME/culprit/NAME`, `$HOME/.local/state/culprit/NAME`, where NAME
-  /// is that of the executable. `nil` when none is set, and in a program with more privileges than the user who started
-  /// it.
+  /// The result is the first of these whose variable is set to an absolute path:
+  ///
+  /// - `$STATE_DIRECTORY/culprit` (systemd.exec(5), StateDirectory=; the first of several);
+  /// - `$RUNTIME_DIRECTORY/culprit`, which is removed when the service stops unless RuntimeDirectoryPreserve= is set;
+  /// - `$XDG_STATE_HOME/culprit/NAME`;
+  /// - `$HOME/.local/state/culprit/NAME`.
+  ///
+  /// NAME is the name of the executable. `nil` if none of the variables is set, and in a program with more privileges
+  /// than the invoking user.
   public static var standardDirectory: String? {
-    // SAFETY: the string is copied at once; who changes the environment meanwhile breaks every reader (setenv(3)).
+    // SAFETY: the string is copied immediately. A concurrent change of the environment breaks every reader (setenv(3)).
     standardDirectory(executable: ProcessMap.executablePath()) { clinux_environment($0).map { String(cString: $0) } }
   }
 
-  /// The variables that say where it is, the first that counts first.
+  /// The variables that define the directory, in order of precedence.
   static let standardDirectoryVariables = ["STATE_DIRECTORY", "RUNTIME_DIRECTORY", "XDG_STATE_HOME", "HOME"]
 
-  /// The same for this executable and these variables. A path that is not absolute is none, as the specification has
-  /// it.
+  /// Returns the standard directory for `executable` and the values returned by `variable`. Relative paths are ignored,
+  /// as the specification requires.
   static func standardDirectory(executable: String, _ variable: (String) -> String?) -> String? {
     func path(_ name: String) -> String? {
       let first = variable(name)?.split(separator: ":").first.map(String.init) ?? ""

@@ -1,34 +1,34 @@
 extension Watchdog {
-  /// How a watchdog watches: what counts as a stall, how stalls are reported and saved, and what they lead to.
+  /// The settings of a watchdog: thresholds, reports, saved files, and reactions to stalls.
   ///
   ///     var configuration = Watchdog.Configuration(threshold: .seconds(4), directory: "/var/lib/shop/stalls")
   ///     configuration.lifecycle.notifiesSystemd = true
   ///     let watchdog = try Watchdog(configuration)
   public struct Configuration: Hashable, Sendable {
-    /// What counts as a stall, and how it is sampled.
+    /// Thresholds and sampling.
     public var sampling = Sampling()
-    /// How stalls are reported.
+    /// Contents and number of reports.
     public var reporting = Reporting()
-    /// What is saved, and where.
+    /// Saved files.
     public var storage = Storage()
-    /// Launch and shutdown, systemd, and the end of a process that is stuck.
+    /// Launch and shutdown, systemd, and termination of a stuck process.
     public var lifecycle = Lifecycle()
     /// Limits on activities.
     public var activities = Activities()
-    /// Where metrics are written.
+    /// The metrics file.
     public var metrics = Metrics()
-    /// Whether anything is watched; default: `true`. A watchdog that is switched off keeps its idle threads;
+    /// Whether the watchdog watches; default: `true`. A watchdog that is switched off keeps its idle threads, and
     /// ``Watchdog/reconfigure(_:)`` or the configuration file can switch it on. With `CULPRIT_ENABLED=no` in the
-    /// environment, nothing is started, and nothing can switch it on.
+    /// environment nothing is started, and the watchdog cannot be switched on.
     public var isEnabled = true
 
-    /// The default configuration, but for the given values.
+    /// Creates the default configuration, except for the given values.
     ///
     /// - Parameters:
-    ///   - threshold: As ``Sampling/threshold``.
-    ///   - hangThreshold: As ``Sampling/hangThreshold``.
-    ///   - interval: As ``Sampling/interval``.
-    ///   - directory: As ``Storage/directory``.
+    ///   - threshold: See ``Sampling/threshold``.
+    ///   - hangThreshold: See ``Sampling/hangThreshold``.
+    ///   - interval: See ``Sampling/interval``.
+    ///   - directory: See ``Storage/directory``.
     public init(
       threshold: Duration = .seconds(4),
       hangThreshold: Duration? = nil,
@@ -44,182 +44,185 @@ extension Watchdog {
 }
 
 extension Watchdog.Configuration {
-  /// What counts as a stall, and how it is sampled.
+  /// Thresholds and sampling.
   public struct Sampling: Hashable, Sendable {
-    /// The defaults.
+    /// Creates the defaults.
     public init() {}
 
     /// The age at which a work item is a stall; default: 4 s. At least 10 ms.
     ///
-    /// Loops and other sources can have thresholds of their own, and sections always have.
+    /// Loops and other sources can have their own thresholds. Sections always have one.
     public var threshold = Duration.seconds(4)
 
-    /// The age at which a stall is a hang, for work items with ``threshold``; at least the threshold. Default (`nil`):
-    /// 8 s, or twice the threshold where that is longer. Sources with thresholds of their own hang as long after those.
+    /// The age at which a stall is a hang, for work items with ``threshold``. At least the threshold. Default (`nil`):
+    /// 8 s, or twice the threshold if that is longer. The delay between threshold and hang is the same for sources with
+    /// their own thresholds.
     public var hangThreshold: Duration?
 
-    /// The most time between samples after the threshold, on average; from 10 ms to the threshold. Default (`nil`): 1 s,
-    /// or the threshold where that is shorter.
+    /// The longest average time between samples after the threshold; from 10 ms to the threshold. Default (`nil`): 1 s,
+    /// or the threshold if that is shorter.
     ///
-    /// Before the threshold a sample is taken every twentieth of it, from an eighth of it on: the record must also have
-    /// the code that finished before the threshold was passed. From the threshold on it is a twentieth of the age, until
-    /// that is this interval.
+    /// Before the threshold, samples are a twentieth of the threshold apart, starting at an eighth, so that the record
+    /// includes code that finished before the threshold was exceeded. After the threshold, the distance is a twentieth
+    /// of the age, up to this interval.
     public var interval: Duration?
 
-    /// The most bytes of a stack that are copied; default: 8 MiB. From 4 KiB to 8 MiB. Deeper callers are missing, and
-    /// the report says so. Of stacks deeper than 128 KiB one is copied whole at a time; the memory for it is used only
-    /// while there are such stacks.
+    /// The longest part of a stack that is copied, in bytes; default: 8 MiB. From 4 KiB to 8 MiB. The outer callers of
+    /// longer stacks are missing, which the report mentions. Stacks above 128 KiB are copied one at a time; the memory
+    /// for them is used only while such stacks exist.
     public var stackBytesMax = 8 << 20
 
-    /// The processor time that Culprit's threads may use, in percent of one processor, averaged over ten seconds; default: 5. From
+    /// The CPU time available to Culprit's threads, in percent of one CPU, averaged over ten seconds; default: 5. From
     /// 1 to 100.
     ///
-    /// It matters while much work is late at once. Samples are then taken less often, of the least important work first: of
-    /// suspended tasks, and of stalls that have lasted for long. The eight most important work items are sampled as often as
-    /// ever, unless they are suspended tasks. Declarations and reports count, and are not held back. Reports say how many samples were not taken, and ``Watchdog/Status/samplesSpared`` counts them.
+    /// The budget takes effect when much work is late at once. Sampling then slows down, first for suspended tasks and
+    /// for stalls that have lasted long. The eight most important work items, except suspended tasks, are sampled at
+    /// the full rate. Declaring and reporting stalls counts towards the budget but is never delayed. Reports show the
+    /// number of skipped samples, and ``Watchdog/Status/samplesSpared`` counts them.
     public var cpuBudget = 5
 
-    /// How stalls under a debugger are treated; default: marked.
+    /// The treatment of stalls under a debugger; default: marked.
     public var whileDebugged = Debugged.marked
 
-    /// How stalls are treated while a debugger is attached, which may be what stops the threads.
+    /// The treatment of stalls while a debugger is attached, because the debugger might be stopping the threads.
     public struct Debugged: Hashable, Sendable {
       private var isMarked: Bool
-      /// They are reported, and the report says so.
+      /// Stalls are reported with a note about the debugger.
       public static let marked = Debugged(isMarked: true)
-      /// They are neither reported nor saved.
+      /// Stalls are neither reported nor saved.
       public static let ignored = Debugged(isMarked: false)
     }
   }
 
-  /// How stalls are reported.
+  /// Contents and number of reports.
   public struct Reporting: Hashable, Sendable {
-    /// The defaults.
+    /// Creates the defaults.
     public init() {}
 
-    /// The most stalls that are reported in a minute, and the most leaked activities; default: 60. Further ones are counted, and
-    /// stalls are saved all the same.
+    /// The highest number of stalls reported in a minute, and of leaked activities; default: 60. Further ones are
+    /// counted. Stalls above the limit are still saved.
     public var perMinute = 60
 
-    /// The most of these with the same source and culprit, or of activities that began in the same place; default: 10.
+    /// The highest number of stalls reported in a minute with the same source and culprit, and of leaked activities
+    /// that began in the same place; default: 10.
     public var perCulprit = 10
 
     /// The length of a line in reports, in characters; default: 100. At least 40.
     public var width = 100
 
-    /// The memory for symbols and debug information while stalls are reported, in bytes, about; default: 64 MiB. At
-    /// least 1 MiB. Beyond it, tables are dropped and read again when needed. Mapped files do not count: the kernel
-    /// takes that memory back when it is short.
+    /// The approximate memory for symbols and debug information while stalls are reported, in bytes; default: 64 MiB.
+    /// At least 1 MiB. Above the limit, tables are dropped and read again when needed. Mapped files do not count,
+    /// because the kernel reclaims their memory under pressure.
     public var symbolBytesMax = 64 << 20
 
-    /// Code that counts as the application's own beside the package that is built; default: none. Names of Swift
-    /// modules (`NIOCore`), of packages that it depends on (`swift-nio`), of shared libraries (`libshop.so`), or paths
-    /// of sources or libraries, with everything below them (`/srv/build/shop`). Only own code can be the culprit.
+    /// Additional code that counts as the application's own, beside the package being built; default: none. Entries are
+    /// names of Swift modules (`NIOCore`), of packages that the service depends on (`swift-nio`) or of shared libraries
+    /// (`libshop.so`), or paths of sources or libraries, including everything below them (`/srv/build/shop`). Only own
+    /// code can be the culprit.
     public var ownModules: [String] = []
 
-    /// The application's own functions that are passed over, so that their callers are blamed; default: none.
-    /// `Lock.lock()`, without labels `Lock.lock`, with the module `Shop.Lock.lock()`, with everything behind it
-    /// `Lock.*`. Functions called `lock`, `withLock`, `acquire`, `wait` and the like are passed over without being
-    /// named, if they only wait in one blocking call. With an exclamation mark, `!Lock.wait`, they are not.
+    /// Functions of the application that are skipped, so that their callers are the culprit; default: none. Forms:
+    /// `Lock.lock()`, without labels `Lock.lock`, with the module `Shop.Lock.lock()`, with all members `Lock.*`.
+    /// Functions named `lock`, `withLock`, `acquire`, `wait` and similar are skipped by default if they only wait in
+    /// one blocking call. An exclamation mark prevents skipping: `!Lock.wait`.
     public var wrappers: [String] = []
 
-    /// Whether the debug information for reports is fetched from the servers in DEBUGINFOD_URLS (debuginfod(8)), where
-    /// elfutils' client library is installed; default: `false`. Those servers learn what runs here, and may be slow: a
-    /// thread of its own fetches, a report waits no longer than ``fetchPatience``, and `stop()` no longer than 1.5 s.
-    /// Otherwise no part of the watchdog uses the network.
+    /// Whether debug information for reports is fetched from the servers in DEBUGINFOD_URLS (debuginfod(8)); default:
+    /// `false`. Requires elfutils' client library. The servers learn which programs run here, and can be slow. A
+    /// dedicated thread fetches. A report waits at most ``fetchPatience``, and `stop()` at most 1.5 s. This is the only
+    /// use of the network by the watchdog.
     public var fetchesDebugInformation = false
 
-    /// How long a report waits for debug information from servers, all its files together; default: 5 s. A file that
-    /// comes later serves the next report.
+    /// The longest time a report waits for debug information from servers, for all its files together; default: 5 s. A
+    /// file that arrives later is used for the next report.
     public var fetchPatience = Duration.seconds(5)
   }
 
-  /// What is saved, and where.
+  /// Saved files.
   public struct Storage: Hashable, Sendable {
-    /// The defaults.
+    /// Creates the defaults.
     public init() {}
 
-    /// The directory that stalls are saved in, one `.stall` file each; default (`nil`): nothing is saved. It is made
-    /// when it does not exist. A directory that cannot be used is reported in ``Watchdog/Status/problems``.
+    /// The directory for saved stalls, one `.stall` file each; default (`nil`): nothing is saved. The directory is
+    /// created if needed. An unusable directory is reported in ``Watchdog/Status/problems``.
     public var directory: String?
 
-    /// The most bytes of all files of stalls together; default: 256 MiB. The oldest are removed first.
+    /// The size limit for all saved stalls together, in bytes; default: 256 MiB. The oldest are removed first.
     public var bytesMax = 256 << 20
 
-    /// The most stalls that are kept; default: 1,000. The oldest are removed first.
+    /// The highest number of saved stalls; default: 1,000. The oldest are removed first.
     public var filesMax = 1000
 
-    /// How long files are kept; default: 30 days.
+    /// The longest time files are kept; default: 30 days.
     public var ageMax = Duration.seconds(30 * 86_400)
 
-    /// Whether the files of stalls that ended are kept; default: `true`. Otherwise only stalls that the process did not
-    /// survive are.
+    /// Whether files of stalls that ended are kept; default: `true`. Otherwise, only stalls that the process did not
+    /// survive are kept.
     public var keepsRecoveredStalls = true
 
-    /// Whether the signal that ends the process is noted in ``directory``, for ``Watchdog/onPreviousRun(_:)``; default:
-    /// `true`. It takes a handler for the signals that report a fault, which passes the signal on to the handler that
-    /// was there before. Switch it off in a service that leaves faults by siglongjmp(3). Without a directory nothing is
-    /// installed.
+    /// Whether the signal that ends the process is recorded in ``directory``, for ``Watchdog/onPreviousRun(_:)``;
+    /// default: `true`. Culprit installs a handler for the signals that report a fault, which passes the signal on to
+    /// the previous handler. Disable this in a service that leaves fault handlers by siglongjmp(3). Without a
+    /// directory, no handler is installed.
     public var notesCrashes = true
   }
 
-  /// Launch and shutdown, systemd, and the end of a process that is stuck.
+  /// Launch and shutdown, systemd, and termination of a stuck process.
   public struct Lifecycle: Hashable, Sendable {
-    /// The defaults.
+    /// Creates the defaults.
     public init() {}
 
-    /// How long the launch may take, from the start of the program to ``Watchdog/launched()``; at least 10 ms. Default
-    /// (`nil`): no limit. A launch that takes longer is a stall of the main thread.
+    /// The longest time for the launch, from the start of the program to ``Watchdog/launched()``; at least 10 ms.
+    /// Default (`nil`): no limit. A longer launch is a stall of the main thread.
     public var launchThreshold: Duration?
 
-    /// How long the shutdown may take, from ``Watchdog/shuttingDown()`` or SIGTERM to the end of the process; at least
-    /// 10 ms. Default (`nil`): no limit. A shutdown that takes longer is a stall of the main thread.
+    /// The longest time for the shutdown, from ``Watchdog/shuttingDown()`` or SIGTERM to the end of the process; at
+    /// least 10 ms. Default (`nil`): no limit. A longer shutdown is a stall of the main thread.
     public var shutdownThreshold: Duration?
 
     /// The age at which a stall ends the process, at least ``Sampling/threshold``; default (`nil`): never. The record
-    /// is saved, the reason goes to standard error, and SIGABRT to the stuck thread. A work item must also have passed
-    /// its own threshold.
+    /// is saved, the reason is printed to standard error, and SIGABRT is sent to the stuck thread. The work item must
+    /// also have passed its own threshold.
     public var terminateAfter: Duration?
 
-    /// Whether SIGTERM begins the shutdown; default: `false`. It takes a handler of the service's own, which is called
-    /// as before. Where SIGTERM has its default action, or is ignored, blocked or read by signalfd(2), nothing changes
-    /// and nothing is noticed: call ``Watchdog/shuttingDown()``.
+    /// Whether SIGTERM begins the shutdown; default: `false`. This requires a SIGTERM handler in the service, which is
+    /// still called. If SIGTERM has its default action, is ignored, is blocked or is read by signalfd(2), Culprit
+    /// changes nothing and cannot detect it; call ``Watchdog/shuttingDown()`` instead.
     public var noticesTermination = false
 
-    /// Whether Culprit notifies systemd; default: `false`. ``Watchdog/launched()`` sends READY=1,
-    /// ``Watchdog/shuttingDown()`` sends STOPPING=1, and, where the unit has WatchdogSec, WATCHDOG=1 is sent while no
-    /// source hangs. Leave it off in a service that notifies systemd itself.
+    /// Whether Culprit notifies systemd; default: `false`. ``Watchdog/launched()`` sends READY=1, and
+    /// ``Watchdog/shuttingDown()`` sends STOPPING=1. If the unit has WatchdogSec, WATCHDOG=1 is sent while no source
+    /// hangs. Leave this off in a service that notifies systemd itself.
     public var notifiesSystemd = false
   }
 
   /// Limits on activities.
   public struct Activities: Hashable, Sendable {
-    /// The defaults.
+    /// Creates the defaults.
     public init() {}
 
-    /// The most activities that may go on at a time; default: 1,000.
+    /// The highest number of activities in progress at a time; default: 1,000.
     public var countMax = 1000
 
-    /// How long expiration handlers that are called together may take before that is a stall of its own; default: 1 s.
-    /// At least 10 ms.
+    /// The longest time for expiration handlers that are called together; exceeding it is a stall. Default: 1 s. At
+    /// least 10 ms.
     public var expirationThreshold = Duration.seconds(1)
   }
 
-  /// Where metrics are written. ``Watchdog/metrics`` has them at any time.
+  /// The metrics file. ``Watchdog/metrics`` is available without it.
   public struct Metrics: Hashable, Sendable {
-    /// The defaults.
+    /// Creates the defaults.
     public init() {}
 
-    /// The path of the file that metrics are written to for node_exporter's textfile collector, which reads files that
-    /// end in `.prom`; default (`nil`): none. The file is replaced as a whole. A file that cannot be written is reported
-    /// in ``Watchdog/Status/problems``.
+    /// The path of a file for node_exporter's textfile collector, which reads files that end in `.prom`; default
+    /// (`nil`): none. The file is replaced atomically. A failed write is reported in ``Watchdog/Status/problems``.
     public var file: String?
 
-    /// The time between two files; default: 15 s, which is also the least.
+    /// The time between two writes of the file; default and minimum: 15 s.
     public var interval = Duration.seconds(15)
 
-    /// Labels that tell the numbers in the file from those of other services with the same collector; default (none):
-    /// `service`, the name of the executable. Processes of the same service need labels that differ, and files as well.
+    /// Labels that distinguish this service from others with the same collector; default (none): `service`, with the
+    /// name of the executable. Several processes of one service need different labels and different files.
     public var labels: [String: String] = [:]
   }
 }

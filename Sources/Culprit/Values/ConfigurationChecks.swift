@@ -1,23 +1,23 @@
-/// How code inside of the watchdog calls it.
+/// The name used in internal code.
 typealias Configuration = Watchdog.Configuration
 
 extension Watchdog.Configuration {
-  /// The shortest threshold and interval. Shorter ones would be near the resolution of the clock that work items are stamped
-  /// with (4 ms on most kernels).
+  /// The shortest threshold and interval. Shorter values would be near the resolution of the clock that stamps work
+  /// items (4 ms on most kernels).
   static let shortestTime = Duration.milliseconds(10)
 
-  /// The shortest time between two files of metrics: each wakes a thread.
+  /// The shortest time between two writes of the metrics file. Each write wakes a thread.
   static let shortestMetricsInterval = Duration.seconds(15)
 
-  /// The time between samples after the threshold.
+  /// The effective time between samples after the threshold.
   var sampleInterval: Duration { sampling.interval ?? min(.seconds(1), sampling.threshold) }
 
-  /// How long after its threshold a stall is a hang.
+  /// The time from the threshold to the hang.
   var hangDelay: Duration {
     (sampling.hangThreshold ?? max(.seconds(8), sampling.threshold * 2)) - sampling.threshold
   }
 
-  /// Checks everything that can be checked without touching the system.
+  /// Checks every value that can be checked without system calls.
   func validate() throws(WatchdogError) {
     let (shortest, longest) = (Self.shortestTime, WatchLimits.longestTime)
     func check(_ name: String, _ value: Duration?, from least: Duration, to most: Duration, _ why: String = "")
@@ -113,7 +113,7 @@ extension Watchdog.Configuration {
     }
   }
 
-  /// The configuration after `change`, which a watchdog that runs can take over.
+  /// Returns the configuration after `change`. Throws if a changed setting is fixed while the watchdog runs.
   func changed(_ change: (inout Configuration) -> Void) throws(WatchdogError) -> Configuration {
     var changed = self
     change(&changed)
@@ -139,14 +139,14 @@ extension Watchdog.Configuration {
   }
 }
 
-/// When a source's work items are looked at: what a threshold and an interval mean for the monitor.
+/// The ages at which the monitor acts on a work item, derived from a threshold and an interval.
 struct WatchLimits: Equatable {
   var suspicion: Duration
   var threshold: Duration
   var earlyInterval: Duration
   var interval: Duration
 
-  /// Longer than any service runs, and far enough from the end of 64 bits for sums of two such times.
+  /// Longer than the uptime of any service, and small enough that the sum of two such times fits into 64 bits.
   static let longestTime = Duration.seconds(1 << 31)
 
   init(threshold: Duration, interval: Duration) {

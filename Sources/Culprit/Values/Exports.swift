@@ -1,3 +1,3 @@
-// `import Culprit` is enough for every type of a report, also with MemberImportVisibility, where the module of a member must
-// be imported.
+// Makes `import Culprit` sufficient for every type of a report, also with MemberImportVisibility, which requires the
+// import of a member's module.
 @_exported import CulpritReports

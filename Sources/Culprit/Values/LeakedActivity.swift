@@ -4,47 +4,47 @@ import CulpritStallRecord
 extension Watchdog {
   /// An activity that has not ended after its expiration, or was released before it had ended.
   public struct LeakedActivity: Sendable, CustomStringConvertible {
-    /// Why an activity counts as leaked.
+    /// The reason why an activity counts as leaked.
     public struct Reason: ReportCode {
       /// The value as a string, as in JSON.
       public var rawValue: String
       /// The value with this string, known or not.
       public init(rawValue: String) { self.rawValue = rawValue }
-      /// Its threshold was passed, its expiration handler has returned, and it has not ended.
+      /// The activity exceeded its threshold, and has not ended although its expiration handler has returned.
       public static let expired = Reason(rawValue: "expired")
-      /// Its last reference was released, and it has not ended.
+      /// The last reference was released before the activity ended.
       public static let dropped = Reason(rawValue: "dropped")
     }
 
     /// The activity's name.
     public let name: String
-    /// Why it counts as leaked.
+    /// The reason why the activity counts as leaked.
     public let reason: Reason
     /// The age of the activity.
     public let age: Duration
-    /// How many that began in the same place, and leaked for the same reason, were counted and not told since the last one: no more
-    /// are told in a minute than `reporting.perCulprit` and `reporting.perMinute`.
+    /// The number of unreported leaks since the last report with the same place and reason. `reporting.perCulprit` and
+    /// `reporting.perMinute` limit the reports in a minute.
     public let repeats: Int
-    /// What the task that began it does, in a few words; `nil` when no task did, or it is not known.
+    /// The state of the task that began the activity, in a few words; `nil` without a task, or if its state is unknown.
     public let taskState: String?
-    /// Names the functions that it began in, innermost first, without the watchdog's own.
+    /// Returns the names of the functions in which the activity began, innermost first, without the watchdog's own.
     let beginning: @Sendable () -> [String]
-    /// Names the functions that the task waits in.
+    /// Returns the names of the functions in which the task waits.
     let waiting: @Sendable () -> [String]
 
-    /// The functions that it began in, innermost first, without the watchdog's own. Looks them up on the calling
-    /// thread, in the time that reading symbols takes: for handlers. Never uses the network.
+    /// Returns the functions in which the activity began, innermost first, without the watchdog's own. Symbolizes on
+    /// the calling thread, which takes the time of reading symbols. Call it in handlers. Never uses the network.
     ///
     /// - Returns: The names of the functions.
     public func stack() -> [String] { beginning() }
 
-    /// The functions that the task waits in which began it, innermost first; none when it runs, or has ended. Looks them up as
-    /// ``stack()`` does.
+    /// Returns the functions in which the activity's task waits, innermost first; empty if the task is running or has
+    /// ended. Symbolizes on the calling thread like ``stack()``.
     ///
     /// - Returns: The names of the functions.
     public func taskStack() -> [String] { waiting() }
 
-    /// The activity, where it began and what its task does. Takes as long as ``stack()`` and ``taskStack()`` do.
+    /// The activity, its beginning and the state of its task. Takes as long as ``stack()`` and ``taskStack()``.
     public var description: String {
       let what = reason == .expired ? "its time ran out" : "nobody refers to it any more"
       func lines(_ names: [String]) -> String { names.map { "  \(printable($0))\n" }.joined() }

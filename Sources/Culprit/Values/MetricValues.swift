@@ -2,27 +2,27 @@ import CulpritReports
 import CulpritStallRecord
 
 extension Watchdog.Metrics {
-  /// One number of the metrics, for whoever passes them on: to swift-metrics, for one.
+  /// One number of the metrics, for forwarding, for example to swift-metrics.
   public struct Value: Sendable, Hashable {
-    /// The name, as in Prometheus: `culprit_stalls_total`. Times are in seconds (`_seconds`).
+    /// The name as in Prometheus: `culprit_stalls_total`. Times are in seconds (`_seconds`).
     public var name: String
     /// The labels and their values.
     public var labels: [Label]
-    /// Whether it only grows as long as the process lives.
+    /// Whether the number only grows during the life of the process.
     public var isCounter: Bool
     /// The number.
     public var number: Double
 
-    /// What tells a number from others of its name.
+    /// A label, which distinguishes numbers of the same name.
     public struct Label: Sendable, Hashable {
-      /// The label: `source`.
+      /// The name of the label: `source`.
       public var name: String
-      /// Its value: `http`.
+      /// The value of the label: `http`.
       public var value: String
     }
   }
 
-  /// All numbers but the buckets of histograms, of which there are the count and the sum.
+  /// All numbers except the buckets of histograms. Histograms contribute their count and sum.
   public var values: [Value] {
     families.flatMap { family in
       family.samples.filter { $0.suffix != "_bucket" }.map { sample in
@@ -36,7 +36,7 @@ extension Watchdog.Metrics {
     }
   }
 
-  /// Numbers of the same name.
+  /// The numbers that have the same name.
   struct Family {
     enum Kind: String {
       case counter
@@ -46,7 +46,7 @@ extension Watchdog.Metrics {
 
     var name: String
     var type: Kind
-    /// A sentence without its end.
+    /// A sentence without its full stop.
     var help: String
     var samples: [Sample]
   }
@@ -70,7 +70,7 @@ extension Watchdog.Metrics {
     }
   }
 
-  /// All of it, by name. What has no numbers is left out.
+  /// All families, by name. Families without numbers are omitted.
   var families: [Family] { (sourceFamilies + ownFamilies).filter { !$0.samples.isEmpty } }
 
   private var sourceFamilies: [Family] {
@@ -104,7 +104,7 @@ extension Watchdog.Metrics {
   }
 
   private var ownFamilies: [Family] {
-    // Where nothing runs there is nothing to tell but that.
+    // Times are absent if no watchdog is running.
     let times = [
       ("culprit_start_time_seconds", "Time at which the watchdog was started, since 1970", startTime),
       ("culprit_metrics_time_seconds", "Time at which these metrics were taken, since 1970", time),
@@ -169,7 +169,7 @@ extension Watchdog.Metrics {
     Family(name: name, type: type, help: help, samples: sources.map { Sample(labels: $0.labels, number: number($0)) })
   }
 
-  /// A histogram of each source that has one, with its buckets from the first of these bounds to the second.
+  /// Returns a histogram of each source that has one, with the buckets between the given bounds.
   private func histograms(
     _ name: String,
     _ help: String,

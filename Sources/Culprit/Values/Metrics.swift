@@ -2,89 +2,89 @@ import CulpritReports
 import CulpritStallRecord
 
 extension Watchdog {
-  /// What a watchdog has counted: stalls, hangs and latencies of each source, and its own cost.
+  /// The counts of a watchdog: stalls, hangs and latencies of each source, and its own cost.
   ///
   ///     response.body = watchdog.metrics.prometheusText()
   ///
-  /// Counts are those of the process: they only grow, also when sources go and watchdogs are stopped and started again.
-  /// A child of fork(2) begins at 0.
+  /// Counts belong to the process. They only grow, also when sources are removed and watchdogs are stopped and started
+  /// again. A child of fork(2) begins at 0.
   public struct Metrics: Sendable, Hashable {
-    /// What was counted of each source, in the order in which the sources were first watched.
+    /// The counts of each source, in the order in which the sources were first watched.
     ///
-    /// Sources of the same kind and name are one entry, which stays when its source goes. A section is here once it has
-    /// been late, or is entered for the second time. The first 256 have an entry each; all others are counted together
-    /// in a last one of the kind `others`.
+    /// Sources of the same kind and name share one entry, which remains when they are removed. A section has an entry
+    /// once it has been late, or has been entered twice. The first 256 have their own entries; all others are counted
+    /// together in a last entry of the kind `others`.
     public var sources: [SourceMetrics]
-    /// Whether it watches.
+    /// Whether the watchdog watches.
     public var mode: Mode
-    /// When the watchdog was started; `nil` where nothing runs.
+    /// The time at which the watchdog was started; `nil` if none is running.
     public var startTime: StallReport.Timestamp?
-    /// When these metrics were taken; `nil` where nothing runs.
+    /// The time of these metrics; `nil` if no watchdog is running.
     public var time: StallReport.Timestamp?
-    /// What Culprit itself has used.
+    /// The resources used by Culprit itself.
     public var ownCost: OwnCost
-    /// How many calls of handlers were dropped (``Status/reportsDropped``).
+    /// The number of dropped handler calls (``Status/reportsDropped``).
     public var reportsDropped: UInt64
-    /// How many earlier runs of the service ended in each way, of those that ``Watchdog/onPreviousRun(_:)`` has told of.
+    /// The number of earlier runs of the service by ending, among those reported to ``Watchdog/onPreviousRun(_:)``.
     public var previousRuns: [PreviousRun.Ending: Int]
 
-    /// That of a watchdog of which nothing runs.
+    /// The metrics of a watchdog without a running core.
     init(_ mode: Mode) {
       (sources, self.mode, startTime, time) = ([], mode, nil, nil)
       (ownCost, reportsDropped, previousRuns) = (OwnCost(), 0, [:])
     }
   }
 
-  /// What was counted of a source.
+  /// The counts of one source.
   public struct SourceMetrics: Sendable, Hashable {
-    /// The source. Of its name 200 bytes are kept, and characters that would act on a terminal are shown by their number.
+    /// The source. Its name is truncated to 200 bytes, and terminal control characters are escaped.
     public var source: StallReport.Source
-    /// How many sources of this kind and name are watched now: 0 when it has gone.
+    /// The number of sources of this kind and name watched now; 0 if there are none.
     public var watchedCount: Int
-    /// How many stalls began.
+    /// The number of stalls that began.
     public var stalls: UInt64
-    /// How many of them became hangs.
+    /// The number of stalls that became hangs.
     public var hangs: UInt64
-    /// How long they lasted. A stall that goes on is not in it yet: see ``stallAge``. One that the end of the watch cuts
-    /// off counts with the time until then.
+    /// The durations of ended stalls. A stall in progress is not included: see ``stallAge``. A stall cut off by the end
+    /// of the watch counts with its duration until then.
     public var stallDurations: Histogram
-    /// The age of the stall under way, of the oldest where there are several; 0 when there is none.
+    /// The age of the oldest stall in progress; 0 if there is none.
     public var stallAge: Duration
-    /// How long probes waited, from being handed over to being run; `nil` for what is not probed.
+    /// The waiting times of probes, from the handover to the run; `nil` if the source is not probed.
     ///
-    /// One probe waits at a time: a source that is stuck for a minute has one long latency then, and not a minute's worth of them.
+    /// One probe waits at a time, so a source that is stuck for a minute adds one long latency.
     public var latencies: Histogram?
-    /// How many samples were taken of work that was late, stall or not.
+    /// The number of samples taken of late work, stall or not.
     public var samples: UInt64
-    /// How many samples were due and could not be taken or kept.
+    /// The number of due samples that could not be taken or kept.
     public var samplesLost: UInt64
   }
 
-  /// How many times were how long.
+  /// A distribution of times.
   public struct Histogram: Sendable, Hashable {
-    /// Times up to a bound.
+    /// The times up to a bound.
     public struct Bucket: Sendable, Hashable {
-      /// The longest time that counts here.
+      /// The longest time that counts in this bucket.
       public var upperBound: Duration
-      /// How many times were at most that long; those of smaller buckets are in it.
+      /// The number of times up to the bound, including those in smaller buckets.
       public var count: UInt64
     }
 
     /// The buckets, from 100 µs to 1,000 s.
     public var buckets: [Bucket]
-    /// How many times there were, longer ones included.
+    /// The number of times, including those above the last bucket.
     public var count: UInt64
-    /// Their sum.
+    /// The sum of the times.
     public var sum: Duration
   }
 
-  /// What Culprit itself has used in this process.
+  /// The resources used by Culprit in this process.
   public struct OwnCost: Sendable, Hashable {
-    /// The processor time of its threads, in which handlers of the application are included.
+    /// The CPU time of Culprit's threads, including the application's handlers.
     public var processorTime = Duration.zero
-    /// How often its threads were woken.
+    /// The number of wake-ups of Culprit's threads.
     public var wakeups: UInt64 = 0
-    /// The time that the service's threads have spent in the signal handler that copies their stacks.
+    /// The time spent by the service's threads in the signal handler that copies their stacks.
     public var handlerTime = Duration.zero
   }
 }

@@ -1,29 +1,28 @@
 import CulpritStallRecord
 
 extension Watchdog {
-  /// The processor time that was used while a work item was stuck: it tells a process that computes from one that
-  /// waits.
+  /// The CPU time used while a work item was stuck. It distinguishes a process that computes from one that waits.
   public struct ProcessorTime: Sendable, Hashable, CustomStringConvertible {
-    /// The time that the figures cover: about from the beginning of the work item.
+    /// The time that the figures cover, approximately from the beginning of the work item.
     public var elapsed: Duration
-    /// User time of all processes of the machine; `nil` where the kernel does not tell.
+    /// User time of all processes of the machine; `nil` if the kernel does not report it.
     public var machineUser: Duration?
-    /// System time of all processes of the machine; `nil` where the kernel does not tell.
+    /// System time of all processes of the machine; `nil` if the kernel does not report it.
     public var machineSystem: Duration?
-    /// The time that the machine's figures cover: as ``elapsed``, but from the start of the watchdog at the earliest.
+    /// The time that the machine's figures cover: ``elapsed``, but at most the time since the start of the watchdog.
     public var machineElapsed: Duration
     /// User time of this process.
     public var user: Duration
     /// System time of this process.
     public var system: Duration
-    /// Processor time of the stuck thread; `nil` if unknown.
+    /// CPU time of the stuck thread; `nil` if unknown.
     public var thread: Duration?
-    /// The time that ``thread`` covers: since the thread was looked at for the first time.
+    /// The time that ``thread`` covers: since the first sample of the thread.
     public var threadElapsed: Duration
-    /// The number of processors of the machine.
+    /// The number of CPUs of the machine.
     public var processors: Int
 
-    /// The statistics in a sentence without its end.
+    /// The statistics as a sentence without its full stop.
     public var description: String {
       func times(_ user: Duration, _ system: Duration, _ share: Double) -> String {
         "\(seconds(user + system)) (user \(seconds(user)), system \(seconds(system))), \(percent(share)) CPU"
@@ -45,15 +44,15 @@ extension Watchdog {
       return parts.joined(separator: "; ") + "; in \(seconds(elapsed)) s, on \(processors) processors"
     }
 
-    /// The part of all processors' time that every process of the machine used; `nil` where the kernel does not tell.
+    /// The share of the time of all CPUs used by all processes of the machine; `nil` if the kernel does not report it.
     public var machineShare: Double? {
       machineUser.map { share($0 + (machineSystem ?? .zero), machineElapsed) }
     }
 
-    /// The part of all processors' time that this process used.
+    /// The share of the time of all CPUs used by this process.
     public var processShare: Double { share(user + system, elapsed) }
 
-    /// The part of one processor's time that the stuck thread used; `nil` if unknown.
+    /// The share of one CPU's time used by the stuck thread; `nil` if unknown.
     public var threadShare: Double? {
       thread.map { threadElapsed > .zero ? $0.inSeconds / threadElapsed.inSeconds : 0 }
     }

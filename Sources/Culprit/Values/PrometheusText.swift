@@ -1,8 +1,8 @@
 extension Watchdog.Metrics {
-  /// The metrics in the text format that Prometheus scrapes, version 0.0.4 (`text/plain; version=0.0.4`).
+  /// Returns the metrics in Prometheus' text format, version 0.0.4 (`text/plain; version=0.0.4`).
   ///
-  /// - Parameter labels: Labels that every number gets, for a file that several services share a collector with;
-  ///   default: none. Names that are no labels of Prometheus's, or that metrics have themselves, are left out.
+  /// - Parameter labels: Labels added to every number, for several services with the same collector; default: none.
+  ///   Names that are invalid in Prometheus, and names of Culprit's own labels, are ignored.
   /// - Returns: The text, which ends with a newline.
   public func prometheusText(labels: [String: String] = [:]) -> String {
     PrometheusText.text(families, labels)
@@ -11,11 +11,11 @@ extension Watchdog.Metrics {
 
 /// The text format of Prometheus: https://prometheus.io/docs/instrumenting/exposition_formats/
 enum PrometheusText {
-  /// Labels that metrics have themselves.
+  /// The labels used by Culprit's metrics.
   static let ownLabels: Set = ["kind", "source", "le", "ending", "version"]
 
-  /// Whether `name` can be a label that every number gets: letters, digits and underscores, no digit first, and none that
-  /// Prometheus or the metrics use themselves.
+  /// Whether `name` can be a common label: it has only letters, digits and underscores, does not begin with a digit,
+  /// and is not reserved by Prometheus or used by Culprit's metrics.
   static func isLabel(_ name: String) -> Bool {
     guard let first = name.utf8.first, !name.hasPrefix("__"), !ownLabels.contains(name) else { return false }
     func isLetter(_ byte: UInt8) -> Bool {
@@ -52,12 +52,12 @@ enum PrometheusText {
     return text
   }
 
-  /// `text` with what would end a value or a line behind a backslash.
+  /// Escapes backslashes, newlines and, with `quotes`, quotation marks in `text`.
   static func escaped(_ text: String, quotes: Bool) -> String {
     let special: [UInt8] = [UInt8(ascii: "\\"), UInt8(ascii: "\n"), UInt8(ascii: "\"")]
     guard text.utf8.contains(where: special.contains) else { return text }
     var escaped = ""
-    // By scalars: a carriage return and a newline are one character.
+    // Iterates over scalars, because a carriage return and a newline form one character.
     for scalar in text.unicodeScalars {
       switch scalar {
       case "\\": escaped += "\\\\"
@@ -76,7 +76,7 @@ enum PrometheusText {
     }
   }
 
-  /// So many nanoseconds in seconds: `0.25`. No digit is lost, and none is made up.
+  /// Converts nanoseconds to seconds: `0.25`. The conversion is exact.
   static func seconds(_ nanoseconds: UInt64) -> String {
     let (whole, rest) = nanoseconds.quotientAndRemainder(dividingBy: 1_000_000_000)
     guard rest != 0 else { return "\(whole)" }

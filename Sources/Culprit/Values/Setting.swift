@@ -1,28 +1,28 @@
 import CulpritStallRecord
 
-/// A setting that an operator can give without touching the code: by an environment variable, or by a line of a file.
+/// A setting that operators can change without changing code, by an environment variable or a line of a file.
 ///
-/// ``all`` is the one table of them; `docs/configuration.md` has the same, and a test compares the two.
+/// ``all`` is the complete table. A test compares it with the table in `docs/configuration.md`.
 struct Setting: Sendable {
-  /// Its name in files. In the environment it is in capitals, behind `CULPRIT_`.
+  /// The name in files. The environment variable is `CULPRIT_` followed by the name in capitals.
   let name: String
-  /// Its name in ``Watchdog/Configuration``.
+  /// The name in ``Watchdog/Configuration``.
   let property: String
-  /// Whether it can be changed while the watchdog runs.
+  /// Whether the setting can be changed while the watchdog runs.
   let isLive: Bool
-  /// What a value looks like, to follow "it must be".
+  /// The form of a value, as a continuation of "it must be".
   let form: String
-  /// Sets it to what `text` says. Returns whether `text` has the form.
+  /// Parses the text and sets the value. Returns whether the text has the correct form.
   let set: @Sendable (inout Configuration, String) -> Bool
-  /// Its value in a configuration, for people.
+  /// Returns the value in a configuration as text for people.
   let show: @Sendable (Configuration) -> String
-  /// Makes it in the first configuration what it is in the second.
+  /// Copies the value from the second configuration to the first.
   let copy: @Sendable (inout Configuration, Configuration) -> Void
 
-  /// Its name in the environment.
+  /// The name of the environment variable.
   var variable: String { "CULPRIT_" + name.uppercased() }
 
-  /// All of them, in the order in which they are applied: what bounds others goes before them.
+  /// All settings in the order of application: a setting that bounds others precedes them.
   static let all = [
     threshold,
     limit("hang_threshold", "sampling.hangThreshold", \.sampling.hangThreshold),
@@ -115,7 +115,7 @@ struct Setting: Sendable {
     ),
   ]
 
-  /// How long work may take. An interval that the code asks for follows a shorter threshold.
+  /// The threshold. If it is shorter than the interval set in code, the interval is shortened to it.
   private static let threshold = Setting(
     name: "threshold",
     property: "sampling.threshold",
@@ -144,8 +144,8 @@ struct Setting: Sendable {
     copy: { $0.sampling.interval = $1.sampling.interval }
   )
 
-  /// What switches a running watchdog on and off; in files only. ``Environment/switchesOff`` is its counterpart in the
-  /// environment.
+  /// Switches a running watchdog on and off. Only in files; in the environment, ``Environment/switchesOff`` is the
+  /// counterpart.
   static let enabled = Setting(
     name: "enabled",
     property: "isEnabled",
@@ -160,12 +160,12 @@ struct Setting: Sendable {
     copy: { $0.isEnabled = $1.isEnabled }
   )
 
-  /// What says that the directory is to be ``Watchdog/Configuration/standardDirectory``, in letters of any case.
+  /// The value that selects ``Watchdog/Configuration/standardDirectory``, compared without case.
   static let standard = "standard"
 
   static let truthForm = "yes or no"
 
-  /// What `text` says, `nil` if neither yes nor no.
+  /// Parses `text` as a Boolean; `nil` if it is neither yes nor no.
   static func truth(_ text: String) -> Bool? {
     switch text.lowercased() {
     case "1", "yes", "true", "on": true
@@ -174,8 +174,8 @@ struct Setting: Sendable {
     }
   }
 
-  /// A setting that is one property of the configuration. `parse` gives the value that a text says, `nil` if it has not the
-  /// form; `show` gives a value for people.
+  /// Creates a setting for one property of the configuration. `parse` returns the value of a text, or `nil` if the form
+  /// is wrong; `show` returns a value as text for people.
   private static func plain<Value>(
     _ name: String,
     _ property: String,
@@ -209,7 +209,7 @@ struct Setting: Sendable {
     plain(name, property, path, isLive: isLive, Duration.textForm, parse: { Duration(text: $0) }, show: { "\($0)" })
   }
 
-  /// A duration, or none.
+  /// A setting with a duration or `none`.
   private static func limit(
     _ name: String,
     _ property: String,
@@ -235,7 +235,7 @@ struct Setting: Sendable {
     plain(name, property, path, truthForm, parse: { truth($0) }, show: { $0 ? "yes" : "no" })
   }
 
-  /// The labels that `text` says, `name=value` with commas between; `nil` if it has not the form.
+  /// Parses labels from `text`, `name=value` separated by commas; `nil` if the form is wrong.
   private static func labels(_ text: String) -> [String: String]? {
     guard text != "none" else { return [:] }
     var labels: [String: String] = [:]
@@ -248,13 +248,13 @@ struct Setting: Sendable {
     return labels
   }
 
-  /// What is between commas, without the spaces around it.
+  /// Splits at commas and trims spaces. Empty parts are dropped.
   private static func parts(_ text: String) -> [String] {
     text.split(separator: ",").map { String($0.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed()) }
       .filter { !$0.isEmpty }
   }
 
-  /// What is between commas. An empty text is an empty list.
+  /// A setting with a list separated by commas. An empty text is an empty list.
   private static func list(
     _ name: String,
     _ property: String,
@@ -282,10 +282,10 @@ struct Setting: Sendable {
 }
 
 extension Duration {
-  /// What ``init(text:)`` reads.
+  /// A description of the form that ``init(text:)`` accepts.
   static let textForm = "a duration such as 2s, 500ms, 1m or 250us"
 
-  /// The duration that `text` says: a number, with a fraction or without, and a unit (d, h, m, s, ms, us).
+  /// Parses a duration: a number, optionally with a fraction, and a unit (d, h, m, s, ms, us).
   init?(text: String) {
     let trimmed = text.drop { $0 == " " }
     let digits = trimmed.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }

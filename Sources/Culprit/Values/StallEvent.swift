@@ -1,15 +1,15 @@
 import CulpritReports
 import CulpritStallRecord
 
-/// A stall that is under way, as known when it begins or when it becomes a hang.
+/// A stall in progress, as known when it begins or when it becomes a hang.
 public struct StallEvent: Sendable, CustomStringConvertible {
   /// The source that is stuck.
   public let source: StallReport.Source
-  /// The stuck thread; its id is 0 when no thread works on the source.
+  /// The stuck thread; its id is 0 if no thread is running the source's work.
   public let thread: StallReport.Thread
-  /// When the work item began.
+  /// The time at which the work item began.
   public let began: StallReport.Timestamp
-  /// The threshold that it has passed.
+  /// The threshold that the work item has passed.
   public let threshold: Duration
   /// The age of the work item.
   public let age: Duration
@@ -20,7 +20,7 @@ public struct StallEvent: Sendable, CustomStringConvertible {
   private let words: EventText
   private let soFar: @Sendable () -> StallReport?
 
-  /// The event of `stall` of `process`, of which `soFar` makes the report.
+  /// Creates the event of `stall` in `process`. `soFar` makes the report from the samples taken so far.
   init(_ stall: Stall, of process: ObservedProcess?, isHang: Bool, soFar: @escaping @Sendable () -> StallReport?) {
     source = StallReport.Source(stall.source)
     thread = StallReport.Thread(stall.namingPoolThreads.thread)
@@ -33,20 +33,20 @@ public struct StallEvent: Sendable, CustomStringConvertible {
     self.soFar = soFar
   }
 
-  /// Works out who is to blame for what was seen so far, in the time that reading symbols takes, on the calling thread:
-  /// for handlers, not for the stuck thread. Never uses the network.
+  /// Analyzes the samples taken so far and returns a report. Symbolizes on the calling thread, which takes the time of
+  /// reading symbols, so call it in handlers, not on the stuck thread. Never uses the network.
   ///
-  /// - Returns: The report so far; `nil` when nothing was recorded.
+  /// - Returns: The report so far; `nil` if no samples were recorded.
   public func report() -> StallReport? { soFar() }
 
   /// The event in one sentence.
   public var description: String { words.sentence }
 
-  /// The event in one line for a log, with its time and process: what ``StallReport/summary`` is when the stall has ended.
+  /// The event in one log line, with its time and process. The counterpart after the stall is ``StallReport/summary``.
   public var summary: String { words.summary }
 
-  /// The event in the style of the report, for a log: what is stuck, for how long, where. ``StallReport/endText(width:)`` is what
-  /// goes with it when the stall has ended.
+  /// Returns the event in the style of a report, for a log: the source, the duration and the place. The counterpart
+  /// after the stall is ``StallReport/endText(width:)``.
   ///
   /// - Parameter width: The length of a line in characters, at least 40.
   /// - Returns: The text.

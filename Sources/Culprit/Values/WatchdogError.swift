@@ -1,54 +1,54 @@
 import CulpritStallRecord
 
-/// Why a watchdog cannot do something: a code, a sentence for people, and the data in it.
+/// An error of the watchdog: a code, a sentence for people, and the related data.
 ///
 ///     do { loop = try watchdog.watchLoop(named: "accept") } catch where error.code == .alreadyWatched { … }
 public struct WatchdogError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// What kind of problem it is. A newer version may have more kinds.
+  /// The kind of error. Newer versions might add values.
   public struct Code: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
     /// The code as a string.
     public var rawValue: String
     /// The code with this string, known or not.
     public init(rawValue: String) { self.rawValue = rawValue }
 
-    /// A value in the configuration is invalid. ``WatchdogError/name`` is the setting, or the source.
+    /// A value in the configuration is invalid. ``WatchdogError/name`` is the setting or the source.
     public static let invalidConfiguration = Code(rawValue: "invalidConfiguration")
-    /// The setting ``WatchdogError/name`` is fixed while a watchdog runs.
+    /// The setting ``WatchdogError/name`` cannot be changed while a watchdog runs.
     public static let fixedWhileRunning = Code(rawValue: "fixedWhileRunning")
-    /// The environment keeps the watchdog from starting (`CULPRIT_ENABLED=no`).
+    /// The environment disables the watchdog (`CULPRIT_ENABLED=no`).
     public static let disabled = Code(rawValue: "disabled")
     /// The watchdog has been stopped.
     public static let stopped = Code(rawValue: "stopped")
-    /// The watchdog watches a process of which this one is a child (fork(2)): ``WatchdogError/limit`` is its process
-    /// id.
+    /// The watchdog was started in the parent of this process (fork(2)). ``WatchdogError/limit`` is the parent's
+    /// process id.
     public static let notInThisProcess = Code(rawValue: "notInThisProcess")
-    /// A source of the name ``WatchdogError/name`` is watched already.
+    /// A source with the name ``WatchdogError/name`` is already watched.
     public static let alreadyWatched = Code(rawValue: "alreadyWatched")
-    /// The most sources at a time are watched already: ``WatchdogError/limit``.
+    /// The limit of sources watched at a time, ``WatchdogError/limit``, has been reached.
     public static let tooManySources = Code(rawValue: "tooManySources")
-    /// The most activities at a time are going on already: ``WatchdogError/limit``.
+    /// The limit of activities in progress at a time, ``WatchdogError/limit``, has been reached.
     public static let tooManyActivities = Code(rawValue: "tooManyActivities")
-    /// This process has no run loops: it does not link Foundation.
+    /// The process has no run loops, because it does not link Foundation.
     public static let noRunLoops = Code(rawValue: "noRunLoops")
-    /// The call was not done in time.
+    /// The call did not finish in time.
     public static let timedOut = Code(rawValue: "timedOut")
-    /// The process or the machine lacks something: threads, memory, a library, a supported processor.
+    /// The process or the machine lacks a requirement: threads, memory, a library, a supported CPU.
     public static let unsupported = Code(rawValue: "unsupported")
 
     /// The code as a string.
     public var description: String { rawValue }
   }
 
-  /// What kind of problem it is.
+  /// The kind of error.
   public let code: Code
-  /// The problem in one sentence, on one line: names and paths are printed as reports print them.
+  /// The error as one sentence on one line. Names and paths are escaped as in reports.
   public let message: String
-  /// The setting or the source concerned; `nil` where there is none.
+  /// The related setting or source; `nil` if there is none.
   public let name: String?
-  /// The number concerned; `nil` where there is none.
+  /// The related number; `nil` if there is none.
   public let limit: Int?
 
-  /// The sentence.
+  /// The error as a sentence.
   public var description: String { message }
 
   init(_ code: Code, _ message: String, name: String? = nil, limit: Int? = nil) {
@@ -117,8 +117,8 @@ public struct WatchdogError: Error, Hashable, Sendable, CustomStringConvertible 
   }
 }
 
-/// How many characters of a text that somebody else chose a sentence has: there may be a hundred thousand of them.
+/// The longest quotation of a text from outside, in characters. Such a text can have any length.
 let sentencePartMax = 200
 
-/// `text`, which somebody else chose, as sentences have it.
+/// Quotes `text` from outside for a sentence: escaped and truncated.
 func quoted(_ text: String) -> String { "\"\(printable(text, limit: sentencePartMax))\"" }
