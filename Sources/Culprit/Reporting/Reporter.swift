@@ -229,7 +229,7 @@ final class Reporter: Sendable {
     }
   }
 
-  /// Prints a line for a recording that cannot be reported for want of memory. Its file keeps what was saved.
+  /// Prints a line for a recording that cannot be reported for want of memory. The data in its file remain.
   private func doWithout(_ work: Work, _ obstacle: String) {
     if work.isReported {
       sayWithout(work.recording, obstacle, pause: { [self] in attend() })
