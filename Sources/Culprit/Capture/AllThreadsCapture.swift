@@ -3,17 +3,17 @@ import CCulpritObserver
 
 /// Captures every thread of the process once: for each stall when it is declared, and on request.
 ///
-/// A slice at a time, so that the sampler goes on taking samples meanwhile. Stalls that are declared before a capture
-/// begins share it; one that a sampler has left unfinished is begun anew by the next. When the ring is full the capture
-/// pauses; after ``longest`` what is left is left out and counted.
+/// The capture runs in slices, between which the sampler takes other samples. Stalls that are declared before a capture
+/// begins share it. If a sampler leaves a capture unfinished, the next sampler repeats it. The capture pauses while the
+/// ring is full. Threads not captured within ``longest`` are counted as left out.
 struct AllThreadsCapture: ~Copyable {
-  /// How long the sampler works on a capture before it takes samples again.
+  /// Time of one slice in nanoseconds.
   let slice: UInt64 = 10_000_000
 
-  /// How long a capture may take.
+  /// Longest time of a capture in nanoseconds.
   private let longest: UInt64 = 10_000_000_000
 
-  /// How many threads may be asked at the same time: some requests are left for what is watched.
+  /// Maximum number of simultaneous requests, leaving others for watched work.
   private let askedMax = 32
 
   private let sampling: UnsafeMutablePointer<observer_sampling>
@@ -23,9 +23,10 @@ struct AllThreadsCapture: ~Copyable {
   private var count = 0
   private var next = 0
   private var leftOut: UInt64 = 0
-  /// Threads that were asked and have not answered yet.
+  /// Threads with an open request.
   private var asked = 0
-  /// Threads that the recorder has not been woken for, and for how many it is: to wake it takes a tenth of a look.
+  /// Threads written to the ring since the recorder was woken, and their number at which it is. Waking it costs a tenth
+  /// of a sample.
   private var untold = 0
   private let toldAtOnce = 32
   private var began: UInt64 = 0
@@ -33,13 +34,14 @@ struct AllThreadsCapture: ~Copyable {
 
   init(_ sampling: UnsafeMutablePointer<observer_sampling>) { self.sampling = sampling }
 
-  /// Leaves the capture that is under way to another sampler.
+  /// Leaves the capture to another sampler.
   @_noLocks mutating func abandon() {
     isUnderWay = false
     asked = 0
   }
 
-  /// Works on the capture for a slice of time. Returns how long until it is to be called again.
+  /// Runs one slice of the capture. Returns the time until the next call in nanoseconds; `UInt64.max`: no capture is
+  /// wanted.
   @_noLocks mutating func advance(
     _ reader: inout ThreadReader,
     _ ring: OpaquePointer,
@@ -57,9 +59,9 @@ struct AllThreadsCapture: ~Copyable {
         next = count
         break
       }
-      // Samples that are due come first.
+      // Due samples come first.
       guard now < sliceEnd else { return 0 }
-      // Every thread that was asked may answer at once.
+      // The ring must have room for the answers of all requests at once.
       guard asked < askedMax, observer_ring_has_room(ring, UInt32(OBSERVER_REQUESTS_MAX)) else {
         return 1_000_000
       }
@@ -96,10 +98,10 @@ struct AllThreadsCapture: ~Copyable {
     return !observer_capture_all_is_wanted(sampling, served)
   }
 
-  /// Captures the next thread, or asks it.
+  /// Captures the next thread or sends it a request.
   @_noLocks private mutating func capture(_ reader: inout ThreadReader, _ ring: OpaquePointer) {
     guard let tids else { return }
-    // SAFETY: the list has `count` entries and stays until the next capture begins.
+    // SAFETY: the list has `count` entries and stays valid until the next capture begins.
     let tid = tids[next]
     next &+= 1
     guard tid != clinux_task_self() else { return }
@@ -111,7 +113,7 @@ struct AllThreadsCapture: ~Copyable {
     if let taken = reader.read(target) { write(taken.target, taken.reading, reader, ring) }
   }
 
-  /// Tells the recorder of a thread that was asked.
+  /// Writes the result for one thread to the ring.
   @_noLocks mutating func write(
     _ target: ThreadReader.Target,
     _ reading: ThreadReader.Reading,
@@ -120,7 +122,7 @@ struct AllThreadsCapture: ~Copyable {
   ) {
     asked &-= 1
     if let thread = target.thread { observer_visit_end(thread) }
-    // It has exited since it was listed.
+    // The thread has exited since it was listed.
     if reading.status == OBSERVER_THREAD_GONE { return }
     var event = event(OBSERVER_EVENT_THREAD)
     reader.describe(target, reading, &event)
@@ -132,7 +134,7 @@ struct AllThreadsCapture: ~Copyable {
     if untold >= toldAtOnce { tell(ring) }
   }
 
-  /// Wakes the recorder, if there is something that it has not been woken for.
+  /// Wakes the recorder if threads were written since the last wake-up.
   @_noLocks mutating func tell(_ ring: OpaquePointer) {
     if untold > 0 { observer_ring_wake_reader(ring) }
     untold = 0

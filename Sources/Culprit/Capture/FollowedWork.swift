@@ -1,26 +1,26 @@
 import CCulpritLinux
 import CCulpritObserver
 
-/// The work items that are followed, and who works on each: what one look at a thread has seen is told of all that the
-/// thread works on.
+/// The work items under observation, with their threads or tasks. One sample of a thread serves all work items that it
+/// runs.
 ///
-/// A section inside a loop's turn, or a request on a loop, is one stall with two views. Looked at for each of them, the
-/// thread would be looked at twice as often.
+/// A section inside a loop's turn, or a request on a loop, is one stall with two views. Separate samples for each of
+/// them would double the sampling rate of the thread.
 struct FollowedWork: ~Copyable {
-  /// One of them, of which a single thread or task does the work.
+  /// A work item that is run by a single thread or task.
   struct Item: BitwiseCopyable {
     var index: UInt32 = 0
     var item: UInt64 = 0
     var generation: UInt32 = 0
-    /// Who works on it, where the begin says so; else where that is told, or whose task does.
+    /// The thread from the begin of the work item, if it is named there. Otherwise the address of the thread's id, or
+    /// the task, is set.
     var threadID: Int32 = 0
     var ownerTIDAddress: UInt64 = 0
     var queueHeadAddress: UInt64 = 0
     var task: UInt64 = 0
     var taskID: UInt32 = 0
 
-    // Written out because the compiler checks @_noLocks file by file, and does not see into another file's implicit
-    // one.
+    // Explicit because @_noLocks is checked file by file and does not see another file's implicit initializer.
     @_noLocks init() {}
   }
 
@@ -28,27 +28,27 @@ struct FollowedWork: ~Copyable {
   private let slots: UnsafeMutablePointer<observer_slot>
   private let items: UnsafeMutablePointer<Item>
   private(set) var count = 0
-  /// How much earlier than the truth a coarse begin can be.
+  /// Maximum error of a begin marked with the coarse clock, in nanoseconds: it can be too early by this time.
   private let coarseDoubt = clinux_clock_coarse_doubt_ns()
 
   init(_ sampling: UnsafeMutablePointer<observer_sampling>, _ slots: UnsafeMutablePointer<observer_slot>) {
     self.sampling = sampling
     self.slots = slots
-    // Memory that nobody uses is not resident.
+    // Untouched memory is not resident.
     items = .allocate(capacity: Int(OBSERVER_SLOTS_MAX))
   }
 
   deinit {
-    // SAFETY: it was allocated by this value's initializer and nobody else has it.
+    // SAFETY: the memory was allocated by this value's initializer and has no other owner.
     items.deallocate()
   }
 
-  /// Finds them among the first `used` slots, and adds them to `queue`, which is emptied first.
+  /// Finds the work items in the first `used` slots and fills `queue`, which is emptied first.
   ///
   /// - Parameters:
   ///   - used: The number of slots.
-  ///   - looks: The last look at each slot's work item.
-  ///   - queue: The queue that receives the work items whose samples are due.
+  ///   - looks: The last sample of each slot's work item.
+  ///   - queue: The queue that receives the work items with due samples.
   @_noLocks mutating func find(
     _ used: UInt32,
     _ looks: UnsafeMutablePointer<LastLook>,
@@ -58,12 +58,12 @@ struct FollowedWork: ~Copyable {
     queue.removeAll()
     var index: UInt32 = 0
     while index < min(used, UInt32(OBSERVER_SLOTS_MAX)) {
-      // A sample that was due for a finished work item is not due for the next one.
+      // A due sample of a finished work item must not count for the next one.
       let item = observer_work_item(sampling, index)
       if item == 0 {
         _ = observer_work_take(sampling, index)
       } else if !observer_work_is_due(sampling, index), looks[Int(index)].isSuspended(item) {
-        // No thread works on it, as far as is known.
+        // The work item is suspended: no thread is known to run it.
         queue.addSuspended()
       } else {
         add(index, looks, &queue)
@@ -81,7 +81,7 @@ struct FollowedWork: ~Copyable {
     let view = observer_slot_read(slots + Int(index))
     let work = observer_work_read(sampling, index)
     guard view.item != 0, view.item == work.item, view.generation == work.generation else {
-      // Its end has come, and the monitor will see it.
+      // The work item has ended, which the monitor will notice.
       _ = observer_work_take(sampling, index)
       return
     }
@@ -99,7 +99,7 @@ struct FollowedWork: ~Copyable {
     one.item = view.item
     one.generation = view.generation
     switch view.owner_kind {
-    // Of several threads each is looked at in its turn.
+    // A work item with several threads is sampled thread by thread.
     case OBSERVER_OWNERS: return
     case OBSERVER_OWNER_TASK:
       one.task = view.owner_tid_address
@@ -113,8 +113,8 @@ struct FollowedWork: ~Copyable {
     count &+= 1
   }
 
-  /// Whether thread `threadID`, which ran `task`, may work on the work item `number`: cheaper than ``target(_:besides:thread:task:at:isHolder:)``,
-  /// which asks the kernel.
+  /// Returns whether thread `threadID`, which ran `task`, might run work item `number`. Cheaper than
+  /// ``target(_:besides:thread:task:at:isHolder:)``, which makes system calls.
   @_noLocks func mayBeWork(_ number: Int, _ threadID: Int32, _ task: UInt64) -> Bool {
     let index = items[number].index
     if items[number].task != 0, task != 0 { return items[number].task == task }
@@ -124,16 +124,16 @@ struct FollowedWork: ~Copyable {
     return observer_work_tid(sampling, index, items[number].item) == threadID
   }
 
-  /// Which of the work items is served by a look at a thread, too.
+  /// Returns a target for another work item that a sample of a thread serves.
   ///
   /// - Parameters:
-  ///   - number: Which one is asked about, below `count`.
-  ///   - index: The slot whose work item the look was for.
-  ///   - threadID: The thread that was looked at; of a look at a holder, the one that waits for it.
-  ///   - task: The task that the thread ran then; 0: none that is known.
-  ///   - time: When that was.
-  ///   - isHolder: Whether it was a look at a holder.
-  /// - Returns: What the sample is to be told of; `nil` where the thread does not work on that one.
+  ///   - number: The index of the other work item, below `count`.
+  ///   - index: The slot whose work item was sampled.
+  ///   - threadID: The sampled thread; for a sample of a lock owner, the waiting thread.
+  ///   - task: The task that the thread ran; 0: unknown.
+  ///   - time: The time of the sample by the observer's clock, in nanoseconds.
+  ///   - isHolder: Whether the sample is of a lock owner.
+  /// - Returns: The target of the shared sample; `nil` if the thread does not run the other work item.
   @_noLocks func target(
     _ number: Int,
     besides index: Int,
@@ -144,14 +144,14 @@ struct FollowedWork: ~Copyable {
   ) -> ThreadReader.Target? {
     let one = items[number]
     guard Int(one.index) != index, threadID != 0, isWork(of: one, threadID, isHolder ? 0 : task),
-      // What began since was not looked at.
+      // The sample must be later than the begin of the work item.
       time >= one.item &+ observer_slot_doubt_ns(one.item, coarseDoubt),
-      // SAFETY: as in add(_:).
+      // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of the table, which outlives this thread.
       observer_slot_work_item(slots + Int(one.index)) == one.item
     else { return nil }
     var target = ThreadReader.Target()
     target.index = Int(one.index)
-    // SAFETY: as in add(_:).
+    // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of the table, which outlives this thread.
     target.slot = UnsafePointer(slots + Int(one.index))
     target.item = one.item
     target.generation = one.generation
@@ -164,14 +164,15 @@ struct FollowedWork: ~Copyable {
     return target
   }
 
-  /// Whether thread `threadID`, which runs `task`, works on `one`; 0: it may run any.
+  /// Returns whether thread `threadID`, which runs `task`, runs `one`. Task 0: unknown.
   @_noLocks private func isWork(of one: Item, _ threadID: Int32, _ task: UInt64) -> Bool {
     if one.task != 0 {
       guard task != 0 else { return observer_work_tid(sampling, one.index, one.item) == threadID }
       return task == one.task && observer_swift_task_is(task, one.taskID)
     }
     guard one.ownerTIDAddress != 0 else { return one.threadID == threadID }
-    // Reading it costs a system call: only of who was seen to work on it.
+    // The owner's address costs a system call to read, so it is read only if the thread was last seen running the work
+    // item.
     return observer_work_tid(sampling, one.index, one.item) == threadID
       && observer_slot_owner(one.ownerTIDAddress) == threadID
   }

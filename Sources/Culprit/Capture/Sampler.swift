@@ -1,11 +1,11 @@
 import CCulpritLinux
 import CCulpritObserver
 
-/// The thread that takes stacks: of the work items that the monitor wants samples of, and of all threads.
+/// The thread that takes stack traces: of the work items for which the monitor wants samples, and of all threads.
 ///
-/// Reading a stack is what the kernel may hold up. Nobody waits for a sampler: one that does not come back is replaced,
-/// and when it comes back all the same it finds that its work has been given to another. What it needs is allocated
-/// before it starts.
+/// The kernel might block a sampler while it reads a stack, so no thread waits for a sampler. A sampler that does not
+/// return is replaced. When it returns later, it finds that another sampler has its work. All memory is allocated
+/// before the thread starts sampling.
 struct Sampler: ~Copyable {
   private let sampling: UnsafeMutablePointer<observer_sampling>
   private let number: UInt32
@@ -15,32 +15,33 @@ struct Sampler: ~Copyable {
   private let backoffs: UnsafeMutablePointer<SampleBackoff>
   private let looks: UnsafeMutablePointer<LastLook>
   private let ring: OpaquePointer
-  // A constant of another file is none to the check of @_noLocks.
+  // A copy, because the check of @_noLocks does not accept a constant of another file.
   private let longestTick = Monitor.longestTick
-  /// How long after the last stack what was copied is wiped.
+  /// Time after the last stack at which copied data is wiped, in nanoseconds.
   private let wipeDelay: UInt64 = 1_000_000_000
-  /// When there was last something to do; 0 when everything has been wiped since.
+  /// Time of the last work; 0 if everything has been wiped since.
   private var lastWork: UInt64 = 0
-  /// Where the next look at several owners begins.
+  /// Index of the owner at which the next round over several owners begins.
   private var nextOwner: UInt32 = 0
-  /// Counts the looks at tasks, so that each finds another one of several.
+  /// Number of task samples, used to alternate between several tasks of one work item.
   private var taskTurn: UInt32 = 0
-  /// So many of them are looked at each time.
+  /// Maximum number of owners sampled in one round.
   private let ownersAtOnce = 16
-  /// The pause after a count of what waits in a queue, in times that it took, and the time that is believed.
+  /// Pause after counting the items of a queue, as a multiple of the time it took, and the maximum time used, in
+  /// nanoseconds.
   private let countPause: UInt64 = 63
   private let countTimeMax: UInt64 = 20_000_000
-  /// The threads that were looked at as holders of locks.
+  /// The threads sampled as lock owners.
   private let holders: UnsafeMutablePointer<observer_holders>
-  /// So many events are to have room before a holder is looked at.
+  /// Minimum number of free ring entries before a lock owner is sampled.
   private let eventsKept: UInt32 = 32
   private var reader: ThreadReader
   private var followed: FollowedWork
   private var queue = SampleQueue()
   private var budget = ProcessorBudget()
-  /// The longest time of a pass, after which the sampler looks for due samples again.
+  /// Longest time of one pass in nanoseconds, after which due samples are collected again.
   private let passMax: UInt64 = 5_000_000
-  /// Whether the last sample found room in the ring.
+  /// Whether the ring had room for the last sample.
   private var isWritten = false
   private var allThreads: AllThreadsCapture
 
@@ -70,11 +71,11 @@ struct Sampler: ~Copyable {
   }
 
   deinit {
-    // SAFETY: it was allocated by this value's initializer and nobody else has it.
+    // SAFETY: the memory was allocated by this value's initializer and has no other owner.
     holders.deallocate()
   }
 
-  /// Works until it is told to stop. The supervisor must have been told that this one is ready.
+  /// Runs until stopped. The sampler must have been reported ready to the supervisor.
   @_noLocks mutating func run() {
     while true {
       let seen = observer_sampler_word(sampling, number)
@@ -103,16 +104,16 @@ struct Sampler: ~Copyable {
     }
   }
 
-  /// Whether it is still this one's turn.
+  /// Whether this sampler is still the active one.
   private var isActive: Bool {
     @_noLocks get { observer_sampler_state(sampling, number) == OBSERVER_SAMPLER_ACTIVE }
   }
 
-  /// Wipes what was copied when nothing has been to do for a while. Returns how long until it is to be called again.
+  /// Wipes copied data after an idle time. Returns the time until the next call in nanoseconds.
   @_noLocks private mutating func wipe() -> UInt64 {
     let idle = clinux_clock_ns() &- lastWork
     guard idle >= wipeDelay else { return wipeDelay &- idle }
-    // Memory is given back to the kernel, which may hold that up.
+    // Returning memory to the kernel might block.
     reader.beginStep(ThreadReader.Target())
     wipeCopies()
     reader.endStep()
@@ -120,16 +121,16 @@ struct Sampler: ~Copyable {
     return .max
   }
 
-  /// Takes the samples that are wanted. `seen` is the word that the monitor changes when it wants more. Returns how long until there
-  /// may be more to do without a change of the word.
+  /// Takes the wanted samples. Returns the time in nanoseconds until the next call, unless the monitor changes its word
+  /// `seen` before.
   @_noLocks private mutating func work(_ seen: UInt32) -> UInt64 {
-    // Answers are collected first: what they are about is not due again then.
+    // Answers come first: their work items are then no longer due.
     collect()
     followed.find(min(observer_control_slots_used(control), UInt32(OBSERVER_SLOTS_MAX)), looks, &queue)
     let isSparing = isOverBudget(clinux_clock_ns())
     var wait = takeSamples(seen, isSparing)
     let requests = observer_control_threads_wanted(control)
-    // Each of many late work items would want its own capture.
+    // While CPU time is spared, only urgent captures run: each of many late work items would want one.
     let isUrgent = !isSparing || observer_capture_all_is_urgent(sampling, requests)
     if isActive, isUrgent, observer_capture_all_is_wanted(sampling, requests) {
       if !allThreads.isUnderWay { beginUnwinding() }
@@ -140,8 +141,8 @@ struct Sampler: ~Copyable {
     return wait
   }
 
-  /// Takes due samples, the most important first; only those of protected work items, where processor time is spared. Ends after a
-  /// while, and when the monitor wants more. Returns how long until the rest may be taken.
+  /// Takes due samples, the most important first. While CPU time is spared, only protected work items are sampled. Ends
+  /// after ``passMax`` or when the monitor wants more. Returns the time in nanoseconds until the rest can be taken.
   @_noLocks private mutating func takeSamples(_ seen: UInt32, _ isSparing: Bool) -> UInt64 {
     let began = clinux_clock_ns()
     let count = isSparing ? queue.protectedCount : queue.count
@@ -150,7 +151,7 @@ struct Sampler: ~Copyable {
       let index = isSparing ? queue.protectedIndex(place) : queue.index(place)
       place &+= 1
       guard observer_work_take(sampling, index) else { continue }
-      // A module may have been replaced by another one since: what was learnt about its code is forgotten then.
+      // Drops cached data of modules that might have been replaced.
       if taken == 0 { beginUnwinding() }
       taken &+= 1
       lastWork = clinux_clock_ns()
@@ -163,7 +164,8 @@ struct Sampler: ~Copyable {
     return isSparing ? budget.wait(percent: observer_sampling_budget(sampling)) : 0
   }
 
-  /// Whether the watchdog's threads have used their processor time by `now`. A few work items are sampled whatever that costs.
+  /// Whether the watchdog's threads have used their CPU budget at `now`. A few protected work items are sampled even
+  /// then.
   @_noLocks private mutating func isOverBudget(_ now: UInt64) -> Bool {
     var isOver = false
     if queue.followedCount > queue.protectedMax {
@@ -175,27 +177,27 @@ struct Sampler: ~Copyable {
     return isOver
   }
 
-  /// Passes on what threads have answered.
+  /// Processes the answers of threads with open requests.
   @_noLocks private mutating func collect() {
     guard reader.openCount > 0 else { return }
     reader.beginCollecting()
     while let taken = reader.nextAnswer() { emit(taken.target, taken.reading) }
   }
 
-  /// Wipes what was copied of stacks, and what was read beside them.
+  /// Wipes copied stacks and other copied data.
   @_noLocks private func wipeCopies() {
     observer_capture_wipe()
     observer_unwind_wipe()
   }
 
-  /// Forgets what was learnt of modules that are not there any more, which the kernel may hold up.
+  /// Drops cached data of unloaded modules, which might block in the kernel.
   @_noLocks private func beginUnwinding() {
     reader.beginStep(ThreadReader.Target())
     observer_unwind_begin_look()
     reader.endStep()
   }
 
-  /// Samples slot `index`, unless its thread has been asked already.
+  /// Samples slot `index`, unless its thread has an open request.
   @_noLocks private mutating func sample(_ index: Int) {
     if let target = targetWithOwners(index) {
       sampleOwners(target)
@@ -215,25 +217,26 @@ struct Sampler: ~Copyable {
     look(target)
   }
 
-  /// Takes the stack of the thread of `target`, or asks for it. Whose entry is not the slot's gets one for as long as that takes: only
-  /// here, so that none is taken and not given back.
+  /// Takes the stack of the target's thread or sends a request. A thread without an entry gets one for this time, here
+  /// only, so that each is returned.
   @_noLocks private mutating func look(_ target: ThreadReader.Target) {
     var target = target
     if target.thread == nil, target.threadID != 0 { target.thread = observer_visit_begin(target.threadID) }
     if let taken = reader.read(target) { emit(taken.target, taken.reading) }
   }
 
-  /// Whether the thread of `target` has been asked for another slot's work item, and has not answered: its answer serves both, and
-  /// if it does not, the sample is wanted still.
+  /// Puts off the sample if the target's thread has an open request for another slot. That answer serves both, and if
+  /// it fails, the sample is still wanted. Returns whether the sample was put off.
   @_noLocks private func putOff(_ target: ThreadReader.Target) -> Bool {
     guard reader.isAskedForAnother(target) else { return false }
     observer_work_want(sampling, UInt32(truncatingIfNeeded: target.index))
     return true
   }
 
-  /// What is to be sampled in slot `index`, whose work item several threads work on; `nil` when it is over, or one does.
+  /// Returns the target for slot `index` if several threads run its work item; `nil` if not, or if the work item is
+  /// over.
   @_noLocks private func targetWithOwners(_ index: Int) -> ThreadReader.Target? {
-    // SAFETY: as in target(_:).
+    // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of the table, which outlives this thread.
     let view = observer_slot_read(slots + index)
     let work = observer_work_read(sampling, UInt32(truncatingIfNeeded: index))
     guard view.owner_kind == OBSERVER_OWNERS, view.item != 0, view.item == work.item, view.generation == work.generation
@@ -245,13 +248,13 @@ struct Sampler: ~Copyable {
     target.slot = UnsafePointer(slots + index)
     target.item = view.item
     target.generation = view.generation
-    // SAFETY: the slot says so; owners are never freed.
+    // SAFETY: a slot of this owner kind holds the address of its owners, which are never freed.
     target.owners = UnsafePointer(bitPattern: UInt(view.owner_tid_address))
     target.queueHeadAddress = view.queue_head_address
     return target
   }
 
-  /// Samples the owners of `target`, some at a time, in turn.
+  /// Samples the owners of `target`, up to ``ownersAtOnce`` in each round, in turn.
   @_noLocks private mutating func sampleOwners(_ target: ThreadReader.Target) {
     guard let owners = target.owners else { return }
     let used = observer_owners_used(owners)
@@ -267,16 +270,16 @@ struct Sampler: ~Copyable {
       else { continue }
       looked &+= 1
       one.ownerTIDAddress = observer_owners_address(owners, place)
-      // The queue is looked at once in a round: what several threads find is one moment.
+      // The queue is read once in a round, because all samples of a round describe one moment.
       if looked > 1 { one.queueHeadAddress = 0 }
       look(one)
     }
     nextOwner = used > 0 ? (nextOwner &+ step) % used : 0
   }
 
-  /// What is to be sampled in slot `index`, whose work item is a task's; `nil` when it is over, or a thread's.
+  /// Returns the target for slot `index` if a task runs its work item; `nil` if not, or if the work item is over.
   @_noLocks private func targetOfTask(_ index: Int) -> ThreadReader.Target? {
-    // SAFETY: as in target(_:).
+    // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of the table, which outlives this thread.
     let view = observer_slot_read(slots + index)
     let work = observer_work_read(sampling, UInt32(truncatingIfNeeded: index))
     guard view.owner_kind == OBSERVER_OWNER_TASK, view.item != 0, view.item == work.item,
@@ -292,7 +295,7 @@ struct Sampler: ~Copyable {
     return target
   }
 
-  /// Samples who works for the task of `target`, or what is in its way, or where it waits.
+  /// Samples the thread that runs the target's task, the thread or actor in its way, or the suspended task itself.
   @_noLocks private mutating func sampleTask(_ target: ThreadReader.Target) {
     guard !reader.isAsked(target.index) else { return }
     var work = observer_task_work()
@@ -309,7 +312,7 @@ struct Sampler: ~Copyable {
     case OBSERVER_TASK_RUNNING, OBSERVER_TASK_ENQUEUED:
       let isEnqueued = work.state == OBSERVER_TASK_ENQUEUED
       guard work.tid != 0 else {
-        // Between two states of it nobody is known.
+        // A running task without a thread is between two states.
         if isEnqueued { emit(one, reader.enqueued(one)) }
         return
       }
@@ -324,12 +327,13 @@ struct Sampler: ~Copyable {
       look(one)
     case OBSERVER_TASK_SUSPENDED: sampleSuspended(one)
     default:
-      // What is just being found out will be known at the next sample.
+      // While the task layout is being determined, the task's state is unknown.
       if observer_swift_task_is_known(), one.task == one.ownTask { emit(one, reader.taskGone(one)) }
     }
   }
 
-  /// Samples the task of `target`, which is suspended. If it is where its last sample found it, the event contains no stack.
+  /// Samples the suspended task of `target`. The event has no stack if the task is still at the place of its last
+  /// sample.
   @_noLocks private mutating func sampleSuspended(_ target: ThreadReader.Target) {
     let reading = reader.suspended(target)
     var label = observer_label()
@@ -345,7 +349,7 @@ struct Sampler: ~Copyable {
     if isWritten, reading.status == OBSERVER_CAPTURED { looks[index].sample(target.item, at: place) }
   }
 
-  /// Tells the recorder that the task of `target` was at `time` where its last sample found it.
+  /// Reports that the task of `target` was still at the place of its last sample at `time`.
   @_noLocks private mutating func stay(_ target: ThreadReader.Target, _ time: UInt64) {
     let work = observer_work_read(sampling, UInt32(truncatingIfNeeded: target.index))
     guard work.item == target.item, isActive else { return }
@@ -357,7 +361,7 @@ struct Sampler: ~Copyable {
     observer_work_lose(sampling, event.slot, work.item)
   }
 
-  /// What is to be sampled in slot `index`; `nil` when its work item is over.
+  /// Returns the target for slot `index`; `nil` if its work item is over.
   @_noLocks private mutating func target(_ index: Int) -> ThreadReader.Target? {
     // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of the tables, which outlive this thread.
     let slot = slots + index
@@ -390,14 +394,14 @@ struct Sampler: ~Copyable {
     return target
   }
 
-  /// Tells the recorder of a sample, and of those of threads that hold what its thread waits for.
+  /// Writes a sample to the ring, followed by samples of the owners of contended locks.
   @_noLocks private mutating func emit(_ target: ThreadReader.Target, _ reading: ThreadReader.Reading) {
-    // One after the other, and not one within the other: only the beginning of this thread's stack is kept in memory.
+    // A loop instead of recursion, because only the beginning of this thread's stack is kept resident.
     var next: (target: ThreadReader.Target, reading: ThreadReader.Reading)? = (target, reading)
     while let one = next { next = emitOne(one.target, one.reading) }
   }
 
-  /// Tells the recorder of a sample. Returns what was seen of who holds what its thread waits for, if that is there already.
+  /// Writes a sample to the ring. Returns a sample of the owner of a contended lock if it is available at once.
   @_noLocks private mutating func emitOne(
     _ target: ThreadReader.Target,
     _ reading: ThreadReader.Reading
@@ -407,29 +411,29 @@ struct Sampler: ~Copyable {
       allThreads.tell(ring)
       return nil
     }
-    // A thread that is registered stays.
+    // The visit ends only temporary entries; registered threads stay.
     if let thread = target.thread { observer_visit_end(thread) }
     let index = target.index
     let place = UInt32(truncatingIfNeeded: index)
     var reading = reading
-    // What another thread works on by now is not what this one was seen to do.
+    // If another thread has taken over the work, the sample does not describe it.
     if target.threadID != 0, target.ownerTIDAddress != 0 {
       reader.beginStep(target)
       let isAnothers = observer_slot_owner(target.ownerTIDAddress) != target.threadID
       reader.endStep()
-      // The others of several owners work on.
+      // The other owners continue to work.
       if isAnothers, target.owners != nil { return nil }
       if isAnothers { reading = reader.nobody() }
     }
-    // Nor is what was seen in the entry of a thread that has left, which may be another one's by now.
+    // The entry's thread might have left, and another one might be using the entry.
     if target.isMarked, let slot = target.slot, observer_slot_thread(slot) != target.thread {
       reading = reader.nobody()
     }
-    // The thread runs another task by now.
+    // The thread already runs another task.
     if target.task != 0, target.whose == OBSERVER_OF_WORKER, reading.task != target.task { return nil }
     switch reading.status {
     case OBSERVER_WORK_ITEM_OVER: return nil
-    // Who holds the work up is asked each time, and then once until it has answered.
+    // Lock owners have a separate backoff (``holders``).
     case _ where target.whose == OBSERVER_OF_HOLDER: break
     case OBSERVER_CAPTURED: backoffs[index].answered(target.threadID)
     case OBSERVER_NO_ANSWER, OBSERVER_STATE_UNKNOWN, OBSERVER_REQUESTS_STUCK:
@@ -437,14 +441,14 @@ struct Sampler: ~Copyable {
     default: break
     }
     let work = observer_work_read(sampling, place)
-    // The monitor has gone on, or another sampler has.
+    // The work item has ended, or another sampler is active.
     guard work.item == target.item, isActive else { return nil }
     var event = observer_event()
     event.kind = OBSERVER_EVENT_SAMPLE.rawValue
     reader.describe(target, reading, &event)
     event.whose = (target.owners == nil ? target.whose : OBSERVER_OF_ONE_OF_SEVERAL).rawValue
     tell(of: target, reading, work, &event)
-    // A look at a holder is none at the work.
+    // A sample of a lock owner does not count as a sample of the work.
     let isHolder = target.whose == OBSERVER_OF_HOLDER
     if reading.status == OBSERVER_CAPTURED, !isHolder { reader.keepStack(target) }
     if !isHolder { looks[index].sample(target.item) }
@@ -457,7 +461,7 @@ struct Sampler: ~Copyable {
     return event.lock.holder != 0 && !event.lock.is_orphaned ? readHolder(of: event.lock, target) : nil
   }
 
-  /// Fills in what `event` says of the work item of `target`, which is `work` to the monitor.
+  /// Fills in the work item's part of `event`. `work` is the monitor's view of the work item of `target`.
   @_noLocks private mutating func tell(
     of target: ThreadReader.Target,
     _ reading: ThreadReader.Reading,
@@ -466,12 +470,12 @@ struct Sampler: ~Copyable {
   ) {
     setTimes(reading.time, work, target.index, &event)
     event.label.bytes = 0
-    // What is said of the work is not said of who holds it up.
+    // The label of the work does not apply to a lock owner.
     if target.whose != OBSERVER_OF_HOLDER, let slot = target.slot { observer_slot_label(slot, &event.label) }
     if event.label.bytes == 0 {
       reader.beginStep(target)
       observer_swift_task_known_label(target.task != 0 ? target.task : reading.task, target.taskID, &event.label)
-      // What is awaited may be done by now, or have no label.
+      // The awaited task might have ended or have no label.
       if event.label.bytes == 0 { observer_swift_task_known_label(target.ownTask, target.ownTaskID, &event.label) }
       reader.endStep()
     }
@@ -484,7 +488,7 @@ struct Sampler: ~Copyable {
     }
   }
 
-  /// Fills in what `event`, of the time `time`, says of the work item in slot `index`, which is `work` to the monitor.
+  /// Fills in the times of `event`, taken at `time`, for slot `index`. `work` is the monitor's view of its work item.
   @_noLocks private func setTimes(
     _ time: UInt64,
     _ work: observer_work_snapshot,
@@ -495,8 +499,8 @@ struct Sampler: ~Copyable {
     event.generation = work.generation
     event.item = work.item
     event.time_ns = time
-    // The age is that at the monitor's last tick. An answer may be older; what is newer by more than a tick came after
-    // the process had been stopped.
+    // The age is extrapolated from the monitor's last tick, in both directions. Times more than one tick later are
+    // capped: the process was stopped in between.
     event.age_ns =
       time >= work.tick_ns
       ? work.age_ns &+ min(time &- work.tick_ns, longestTick) : work.age_ns &- min(work.age_ns, work.tick_ns &- time)
@@ -504,15 +508,15 @@ struct Sampler: ~Copyable {
     event.lost = observer_work_lost(sampling, event.slot, work.item)
   }
 
-  /// Tells the recorder of a sample, `event`, for the other work items that the thread of `target` works on; of a holder's, for those
-  /// of the thread that waits for it.
+  /// Writes a sample, `event`, for the other work items that the target's thread runs. A sample of a lock owner is
+  /// shared with the work items of the waiting thread.
   @_noLocks private mutating func share(
     _ target: ThreadReader.Target,
     _ reading: ThreadReader.Reading,
     _ event: observer_event
   ) {
     let isHolder = target.whose == OBSERVER_OF_HOLDER
-    // A stack that goes on with who awaits the work has one view only.
+    // A stack with appended awaiting callers describes one work item only.
     guard followed.count > 1, target.waiters.count == 0, isHolder || target.whose == OBSERVER_OF_WORKER else { return }
     switch reading.status {
     case OBSERVER_CAPTURED, OBSERVER_NO_ANSWER, OBSERVER_STATE_UNKNOWN, OBSERVER_UNREADABLE: break
@@ -550,7 +554,7 @@ struct Sampler: ~Copyable {
         _ = reader.write(&event, to: ring)
         continue
       }
-      // The times of another thread than before tell nothing.
+      // Times are meaningless if the thread changed since the last sample.
       if target.isAnother || other.isAnother {
         event.cpu_ns = 0
         event.run_delay_ns = .max
@@ -567,14 +571,14 @@ struct Sampler: ~Copyable {
         observer_work_lose(sampling, place, work.item)
         continue
       }
-      // What was wanted of it has been seen.
+      // The shared sample replaces the one that was due.
       _ = observer_work_take(sampling, place)
       observer_work_share(sampling, place, other.item, reading.time)
     }
   }
 
-  /// Looks at who holds `lock`, which the thread of `target` waits for. Returns `nil` where the answer comes later, or he is left
-  /// alone.
+  /// Samples the owner of `lock`, for which the thread of `target` waits. Returns `nil` if the answer comes later or
+  /// the owner is not sampled.
   @_noLocks private mutating func readHolder(
     of lock: observer_lock,
     _ target: ThreadReader.Target
@@ -598,13 +602,13 @@ struct Sampler: ~Copyable {
     return reader.read(one)
   }
 
-  /// Counts what waits in the queue with that head; 0 where it was counted a moment ago.
+  /// Counts the items of a queue; returns 0 during the pause after the last count.
   @_noLocks private mutating func waiting(_ queueHeadAddress: UInt64, _ index: Int) -> UInt32 {
     let begin = clinux_clock_ns()
     guard begin >= backoffs[index].nextCount else { return 0 }
     let count = observer_queue_waiting(queueHeadAddress)
     let end = clinux_clock_ns()
-    // Whoever was stopped meanwhile has not counted for that long.
+    // The cap excludes times in which this thread was stopped.
     backoffs[index].nextCount = end &+ countPause &* min(clinux_clock_between_ns(begin, end), countTimeMax)
     return count
   }

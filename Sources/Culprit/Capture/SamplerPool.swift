@@ -2,9 +2,9 @@ import CCulpritLinux
 import CCulpritObserver
 import Synchronization
 
-/// The samplers of a watchdog: the one at work, and spare ones for when the kernel holds it up.
+/// The samplers of a watchdog: the active one, and spare ones that replace it while the kernel blocks it.
 final class SamplerPool: @unchecked Sendable {
-  // SAFETY: the fields behind the pointer are atomic; freed when the last thread that uses it has ended.
+  // SAFETY: the fields behind the pointer are atomic. The memory is freed after the last thread that uses it has ended.
   let sampling: UnsafeMutablePointer<observer_sampling>
   private let rings: Recorder.Rings
   private let stackBytesMax: Int
@@ -12,11 +12,11 @@ final class SamplerPool: @unchecked Sendable {
   private let looks: MonitorTable<LastLook>
   private let threads = Mutex<[PosixThread]>([])
 
-  /// Samplers that copy stacks of up to `stackBytesMax` bytes; `nil` when there is no memory for what they share.
+  /// Creates the samplers; `nil` if their shared memory cannot be allocated.
   ///
   /// - Parameters:
-  ///   - stackBytesMax: The most bytes of a stack.
-  ///   - budget: The processor time that the watchdog's threads may take, in percent of one processor.
+  ///   - stackBytesMax: Maximum number of bytes copied of a stack.
+  ///   - budget: CPU time for the watchdog's threads, in percent of one CPU.
   ///   - rings: The rings to the recorder.
   init?(stackBytesMax: Int, budget: Int, _ rings: Recorder.Rings) {
     guard let backoffs = MonitorTable<SampleBackoff>(count: Int(OBSERVER_SLOTS_MAX)),
@@ -33,16 +33,20 @@ final class SamplerPool: @unchecked Sendable {
 
   deinit { observer_sampling_destroy(sampling) }
 
-  /// How many of them the kernel holds up, of how many.
+  /// The number of samplers blocked by the kernel, and the number of all samplers.
   var heldUp: (samplers: Int, of: Int) {
     (Int(observer_sampling_held_up(sampling)), Int(observer_sampling_count(sampling)))
   }
 
-  /// Starts the threads, and waits until they have what they need: work that stalls right away may hold the allocator's
-  /// lock.
+  /// Starts the threads and waits until they have allocated their memory: work that stalls at once might hold the
+  /// allocator's lock.
   ///
-  /// - Throws: The error of the first one that cannot be started. Fewer than usual are no error: those of an earlier
-  ///   watchdog may still be held up.
+  /// - Parameters:
+  ///   - control: The control block of the monitor.
+  ///   - slots: The slot table.
+  ///   - stalls: The stall table.
+  /// - Throws: The error of the first thread that cannot be started. Threads that fail to prepare are no error, because
+  ///   blocked samplers of an earlier watchdog might still use resources.
   func start(
     _ control: ControlBlock,
     slots: UnsafeMutablePointer<observer_slot>,
@@ -55,7 +59,7 @@ final class SamplerPool: @unchecked Sendable {
         let stack = clinux_keep_stack_resident(number == 0)
         defer { clinux_let_go_resident(stack) }
         defer { clinux_context_leave() }
-        // Many files of /proc are open for a moment, and a service may close and open files meanwhile.
+        // The sampler opens many files of /proc for a short time, while the application opens and closes descriptors.
         _ = clinux_descriptor_take_own_table()
         _ = clinux_keep_root()
         guard clinux_context_enter() != 0, prepare(isFirst: number == 0) else {
@@ -74,7 +78,7 @@ final class SamplerPool: @unchecked Sendable {
         )
         observer_sampler_ready(sampling, UInt32(number))
         isReady.fulfill(true)
-        // From here on no lock is taken, nor the runtime used.
+        // From here on the thread takes no locks and does not use the runtime.
         clinux_fork_leave()
         sampler.run()
         clinux_fork_enter()
@@ -84,7 +88,7 @@ final class SamplerPool: @unchecked Sendable {
     }
   }
 
-  /// Allocates what the calling thread needs for taking stacks. The spare ones do with smaller caches.
+  /// Allocates the calling thread's memory for taking stacks. Spare samplers have smaller caches.
   private func prepare(isFirst: Bool) -> Bool {
     clinux_memory_start_context()
     clinux_thread_pointer_learn_stacks()
@@ -92,12 +96,12 @@ final class SamplerPool: @unchecked Sendable {
       && clinux_task_start() == 0 && observer_unwind_prepare(isFirst) == nil
   }
 
-  /// Ends the threads, and waits for that until `deadline`: not for those that the kernel holds up. Returns whether all
-  /// have ended.
+  /// Stops the threads and waits for them until `deadline`; for at most one second if the kernel blocks one. Returns
+  /// whether all threads have ended.
   @discardableResult
   func stop(until deadline: UInt64) -> Bool {
     observer_sampling_stop(sampling)
-    // A step that is just under way takes some milliseconds.
+    // A step in progress takes some milliseconds.
     let soon = min(deadline, clinux_clock_ns() &+ 1_000_000_000)
     let hasHeldUp = heldUp.samplers > 0
     return threads.withLock { $0 }.map { $0.join(until: hasHeldUp ? soon : deadline) }.allSatisfy { $0 }

@@ -2,107 +2,106 @@ import CCulpritLinux
 import CCulpritObserver
 import CCulpritUnwind
 
-/// Takes the stacks of threads: of those that are blocked from outside and at once, of those that run by signal, whose
+/// Takes the stacks of threads: of blocked threads from outside and at once, of running threads with a signal, whose
 /// answer comes later.
 ///
-/// A thread that is blocked is never sent a signal, however incomplete its stack is when read from outside: what it
-/// waits in would return early. Nothing here waits for a thread.
+/// A blocked thread is never sent a signal, even if its stack read from outside is incomplete: its system call would
+/// return early. No function here waits for a thread.
 struct ThreadReader: ~Copyable {
-  /// Whose stack is to be taken.
+  /// A thread whose stack is wanted, with the work item for which it is sampled.
   struct Target {
-    /// What it is to the monitor.
+    /// The slot's index; -1 for an all-threads capture.
     var index = 0
     var thread: UnsafeMutablePointer<observer_thread>?
     var threadID: Int32 = 0
-    /// Whether the slot says that it is that thread.
+    /// Whether `thread` comes from the slot's entry.
     var isMarked = false
-    /// What the thread must be working on still when it is looked at; anything, when there is no slot.
+    /// The slot that must still have work item `item` at the sample; `nil`: no condition.
     var slot: UnsafePointer<observer_slot>?
     var item: UInt64 = 0
-    /// The slot's owner then.
+    /// The generation of the slot.
     var generation: UInt32 = 0
-    /// Where the slot says who works on the work item, and what tells whether waiting work is taken up; 0 where nothing
-    /// does.
+    /// The address of the working thread's id, and the address that shows whether waiting work is taken up; 0 if there
+    /// is none.
     var ownerTIDAddress: UInt64 = 0
     var queueHeadAddress: UInt64 = 0
-    /// The task that works on it, and its number; 0 where none does, or the number is not known.
+    /// The task that does the work, and its id; 0 if there is none or the id is unknown.
     var task: UInt64 = 0
     var taskID: UInt32 = 0
-    /// The task whose work item it is, where it awaits the one that works on it or is that one, and its number.
+    /// The task that owns the work item, and its id: `task`, or a task that awaits it.
     var ownTask: UInt64 = 0
     var ownTaskID: UInt32 = 0
-    /// Who awaits that task's value, and then another one's.
+    /// The tasks that await `task`, one after the other.
     var waiters = observer_task_waiters()
-    /// Whose stack is to be taken, and whether it is another thread's than the last one was: its times tell nothing.
+    /// The role of the thread, and whether it differs from the last sample's thread, so that its times are meaningless.
     var whose = OBSERVER_OF_WORKER
     var isAnother = false
-    /// What the thread holds that another one waits for, and those that wait for each other up to it, of a holder.
+    /// For a lock owner: the contended lock, and the chain of waits that leads to it.
     var lock = observer_lock()
     var chain = observer_lock_chain()
-    /// Who works on it, where that are several threads; `ownerTIDAddress` is then where one of them is.
+    /// The owners, if several threads do the work. `ownerTIDAddress` is then the address of one of them.
     var owners: UnsafePointer<observer_owners>?
 
-    // Written out because the compiler checks @_noLocks file by file, and does not see into another file's implicit
-    // one.
+    // Explicit because @_noLocks is checked file by file and does not see another file's implicit initializer.
     @_noLocks init() {}
   }
 
-  /// What came of it; ``write(_:to:)`` has the frames.
+  /// The result of a capture; ``write(_:to:)`` adds the frames.
   struct Reading {
     var status = OBSERVER_NO_ANSWER
     var threadStatus = observer_thread_status()
     var handlerTime: UInt64 = 0
-    /// When the stack was copied, or when it was given up.
+    /// The time at which the stack was copied or the capture failed.
     var time: UInt64 = 0
-    /// The task that the thread ran then, or whose stack it is; 0: none that is known.
+    /// The task that the thread ran, or whose stack it is; 0: unknown.
     var task: UInt64 = 0
-    /// The processor time that the thread had used when it was found blocked; 0 where it was not.
+    /// CPU time of the thread in nanoseconds when it was found blocked; 0 if it was not.
     var blockedUsed: UInt64 = 0
   }
 
-  /// How long a thread has to answer. One that is starved by others needs its turn twice: the kernel must find it on a
-  /// processor in its tick, and the signal is delivered when the thread goes on.
+  /// Longest wait for an answer in nanoseconds. A starved thread needs two turns: the kernel's tick must find it on a
+  /// CPU, and the signal is delivered when it runs again.
   private static let patience: UInt64 = 500_000_000
 
-  /// The same for a thread of which the kernel does not tell what it does: it is most likely blocked.
+  /// Longest wait in nanoseconds for a thread whose state the kernel does not report: most likely it is blocked.
   private static let blindPatience: UInt64 = 100_000_000
 
-  /// The most holders of locks that are asked at a time.
+  /// Maximum number of simultaneous requests to lock owners.
   private static let holdersAsked = 8
 
-  /// How often a thread is looked at that sleeps whenever it is to be asked.
+  /// Number of attempts for a thread that is asleep whenever it is sent a request.
   private static let attempts = 3
 
-  /// How often answers are to be collected while some are outstanding: the kernel's tick.
+  /// Interval in nanoseconds for collecting open requests: the kernel's tick.
   let tick: UInt64
   private let frames: UnsafeMutablePointer<unwind_frame>
   private let places: UnsafeMutablePointer<UInt64>
   private let sent: UnsafeMutablePointer<Sent>
-  /// So many of its places have been used: memory that nobody uses is not resident.
+  /// Number of entries used so far: untouched memory is not resident.
   private var sentMade = 0
-  /// How many threads have been asked and have not answered.
+  /// Number of open requests.
   private(set) var openCount = 0
-  /// The place in `sent` that ``nextAnswer(_:)`` looks at next.
+  /// Index into `sent` of the next entry for ``nextAnswer()``.
   private var next = 0
   /// The frames of the last reading.
   private var stack: unwind_stack
-  /// Where it is said what this reader is about, in case the kernel holds it up.
+  /// Holds the present step of this reader, for the case that the kernel blocks it.
   private let sampling: UnsafeMutablePointer<observer_sampling>
   private let number: UInt32
   private let evidenceTimes: UnsafeMutablePointer<observer_evidence_times>
 
-  /// A thread that was asked and has not answered yet.
+  /// A request and its thread.
   private struct Sent {
     var request: UInt32 = 0
     var target = Target()
     var threadStatus = observer_thread_status()
     var isOpen = false
-    /// When it was asked, and when it is to be looked at from outside again.
+    /// The time of the request, and of the next attempt to read the thread from outside.
     var time: UInt64 = 0
     var nextReading: UInt64 = 0
   }
 
-  /// The reader of sampler `number`.
+  /// Creates the reader of sampler `number`.
   init(_ sampling: UnsafeMutablePointer<observer_sampling>, _ number: UInt32) {
     self.sampling = sampling
     self.number = number
@@ -119,15 +118,15 @@ struct ThreadReader: ~Copyable {
   }
 
   deinit {
-    // SAFETY: they were allocated by this value's initializer and nobody else has them.
+    // SAFETY: the memory was allocated by this value's initializer and has no other owner.
     frames.deallocate()
     places.deallocate()
     evidenceTimes.deallocate()
     sent.deallocate()
   }
 
-  /// Whether the thread of a target with this index has been asked and has not answered yet; `threadID`, where it is given. Holders
-  /// of locks are left out.
+  /// Returns whether a thread of slot `index` has an open request: thread `threadID`, or any if it is 0. Requests to
+  /// lock owners do not count.
   @_noLocks func isAsked(_ index: Int, _ threadID: Int32 = 0) -> Bool {
     guard openCount > 0 else { return false }
     for place in 0..<sentMade where sent[place].isOpen && sent[place].target.index == index {
@@ -137,7 +136,7 @@ struct ThreadReader: ~Copyable {
     return false
   }
 
-  /// Whether the thread of `target` has been asked for another slot's work item, and has not answered yet.
+  /// Returns whether the thread of `target` has an open request for another slot's work item.
   @_noLocks func isAskedForAnother(_ target: Target) -> Bool {
     guard openCount > 0 else { return false }
     for place in 0..<sentMade where sent[place].isOpen && sent[place].target.threadID == target.threadID {
@@ -147,8 +146,8 @@ struct ThreadReader: ~Copyable {
     return false
   }
 
-  /// Whether thread `threadID` is to be asked as a holder of a lock: nobody else has asked it, and there is room for more important
-  /// ones.
+  /// Returns whether thread `threadID` can be sent a request as a lock owner: it has no open request, and enough
+  /// requests remain for more important threads.
   @_noLocks func mayAskHolder(_ threadID: Int32) -> Bool {
     guard openCount > 0 else { return true }
     var holders = 0
@@ -159,7 +158,8 @@ struct ThreadReader: ~Copyable {
     return holders < Self.holdersAsked && openCount < Int(OBSERVER_REQUESTS_MAX) / 2
   }
 
-  /// Takes the stack of `target`, or asks for it: then `nil` is returned, and the answer comes from ``nextAnswer(_:)``.
+  /// Takes the stack of `target` or sends a request. Returns `nil` for a request, whose answer comes from
+  /// ``nextAnswer()``.
   @_noLocks mutating func read(_ target: Target) -> (target: Target, reading: Reading)? {
     clear()
     var reading = Reading()
@@ -177,7 +177,7 @@ struct ThreadReader: ~Copyable {
         return (target, reading)
       default: break
       }
-      // SAFETY: `sent` has OBSERVER_REQUESTS_MAX places.
+      // SAFETY: `sent` has OBSERVER_REQUESTS_MAX entries.
       while place < sentMade, sent[place].isOpen { place &+= 1 }
       guard place < Int(OBSERVER_REQUESTS_MAX) else {
         reading.status = OBSERVER_REQUESTS_STUCK
@@ -187,7 +187,7 @@ struct ThreadReader: ~Copyable {
         (sent + place).initialize(to: Sent())
         sentMade &+= 1
       }
-      // It reads what the kernel tells of the thread, and of its memory.
+      // Sending reads the thread's state and memory, which might block.
       beginStep(target)
       reading.status = observer_capture_send(
         target.thread,
@@ -199,7 +199,7 @@ struct ThreadReader: ~Copyable {
       endStep()
       attempt &+= 1
     } while reading.status == OBSERVER_ASLEEP && attempt < Self.attempts
-    // It runs and sleeps by turns.
+    // The thread alternates between running and sleeping.
     if reading.status == OBSERVER_ASLEEP { reading.status = OBSERVER_NO_ANSWER }
     guard reading.status == OBSERVER_CAPTURED else { return (target, reading) }
     sent[place].request = request
@@ -212,7 +212,7 @@ struct ThreadReader: ~Copyable {
     return nil
   }
 
-  /// A reading of a work item that no thread works on.
+  /// Returns a reading for a work item without a thread.
   @_noLocks mutating func nobody() -> Reading {
     clear()
     var reading = Reading()
@@ -221,7 +221,7 @@ struct ThreadReader: ~Copyable {
     return reading
   }
 
-  /// A reading of the task of `target`, which is not there any more.
+  /// Returns a reading for a task that no longer exists.
   @_noLocks mutating func taskGone(_ target: Target) -> Reading {
     var reading = nobody()
     reading.status = OBSERVER_TASK_GONE
@@ -229,7 +229,7 @@ struct ThreadReader: ~Copyable {
     return reading
   }
 
-  /// A reading of the task of `target`, which is ready to run, and nobody knows where.
+  /// Returns a reading for a task that is ready to run, at an unknown place.
   @_noLocks mutating func enqueued(_ target: Target) -> Reading {
     var reading = nobody()
     reading.task = target.task
@@ -237,7 +237,7 @@ struct ThreadReader: ~Copyable {
     return reading
   }
 
-  /// A reading of the task of `target`, which is suspended.
+  /// Returns a reading for the suspended task of `target`.
   @_noLocks mutating func suspended(_ target: Target) -> Reading {
     var reading = nobody()
     beginStep(target)
@@ -266,19 +266,17 @@ struct ThreadReader: ~Copyable {
     }
   }
 
-  /// Begins to collect what threads have answered.
+  /// Restarts ``nextAnswer()`` at the first request.
   @_noLocks mutating func beginCollecting() { next = 0 }
 
-  /// Takes the next answer of a thread that was asked.
+  /// Takes the next answer. Requests for finished work items are cancelled.
   ///
-  /// A request for a work item that is not followed any more is taken back.
-  ///
-  /// - Returns: The answer, or what came of it instead; `nil` when there are no more for now.
+  /// - Returns: The answer or its failure; `nil` if none is available now.
   @_noLocks mutating func nextAnswer() -> (target: Target, reading: Reading)? {
     while openCount > 0, next < sentMade {
       let place = next
       next &+= 1
-      // SAFETY: `place` is one that was made; a slot is never freed.
+      // SAFETY: `place` is below `sentMade`, so the entry is initialized. Slots are never freed.
       guard sent[place].isOpen else { continue }
       let target = sent[place].target
       if let slot = target.slot, observer_slot_work_item(slot) != target.item {
@@ -294,7 +292,7 @@ struct ThreadReader: ~Copyable {
       }
       guard reading.time >= sent[place].nextReading else { continue }
       sent[place].nextReading = reading.time &+ 2 &* tick
-      // It may have blocked since.
+      // The thread might have blocked since the request.
       clear()
       var seen = reading
       seen.status = readFromOutside(target, &seen)
@@ -305,7 +303,7 @@ struct ThreadReader: ~Copyable {
       let patience = seen.status == OBSERVER_STATE_UNKNOWN ? Self.blindPatience : Self.patience
       guard reading.time &- sent[place].time >= patience else { continue }
       collect(place, &reading)
-      // A thread that did not run, and of which the kernel does not tell, is blocked as far as can be known.
+      // A thread that did not answer, in an unknown state, is most likely blocked.
       if reading.status == OBSERVER_NO_ANSWER, seen.status == OBSERVER_STATE_UNKNOWN {
         reading.status = OBSERVER_STATE_UNKNOWN
       }
@@ -314,17 +312,17 @@ struct ThreadReader: ~Copyable {
     return nil
   }
 
-  /// Takes back every request: nobody waits for the answers any more.
+  /// Cancels all requests.
   @_noLocks mutating func takeAllBack() {
     var place = 0
     while place < sentMade {
-      // SAFETY: as in nextAnswer(_:).
+      // SAFETY: `place` is below `sentMade`, so the entry is initialized.
       if sent[place].isOpen { abandon(place) }
       place &+= 1
     }
   }
 
-  /// Fills in what `event` says of the thread.
+  /// Fills in the thread's part of `event`.
   @_noLocks func describe(_ target: Target, _ reading: Reading, _ event: inout observer_event) {
     event.tid = target.threadID
     event.status = reading.status.rawValue
@@ -337,13 +335,12 @@ struct ThreadReader: ~Copyable {
       event.activity = OBSERVER_IN_RESTARTED_CALL.rawValue
       event.call = observer_restarted_call(reading.threadStatus.pc)
     }
-    // A thread that runs has no call, and one that is begun anew has other arguments.
-    // As a whole: a pointer to the first of a tuple's elements is one to that alone.
+    // A copy of the whole struct: a pointer to one element of a tuple is valid for that element only.
     var status = reading.threadStatus
     let hasTimes = target.threadID != 0 && !target.isAnother
     event.run_delay_ns = .max
-    // Of many threads that are looked at once these would tell nothing, and cost as much as a look; of holders, which may come a
-    // thousand times a second, nobody asks. A thread that holds up samplers is left alone.
+    // The all-threads capture skips these data, which cost as much as a sample. For lock owners, sampled up to a
+    // thousand times a second, reports do not use them. A thread that blocks samplers is not read.
     if target.slot != nil, target.threadID != 0, target.whose != OBSERVER_OF_HOLDER,
       reading.status != OBSERVER_SAMPLER_STOPPED, reading.status != OBSERVER_NO_WORKER,
       reading.status != OBSERVER_THREAD_GONE
@@ -359,7 +356,7 @@ struct ThreadReader: ~Copyable {
         observer_awaited_path(&status, &event.descriptor)
       }
       observer_awaited_lock(target.threadID, &status, &event.lock)
-      // What it waited for it may have by now, and what was in its memory may be something else.
+      // The thread has run since: it might have left its wait, and its memory might have changed.
       if reading.blockedUsed != 0, clinux_clock_thread_cpu_ns(target.threadID) != reading.blockedUsed {
         event.lock = observer_lock()
         event.descriptor = observer_descriptor()
@@ -372,7 +369,7 @@ struct ThreadReader: ~Copyable {
       event.holds = lock.address
       event.is_held = observer_lock_holder(&lock) == target.threadID
     }
-    // Of a blocked thread it has been read.
+    // The CPU time of a blocked thread has been read already.
     event.cpu_ns =
       !hasTimes ? 0 : reading.blockedUsed != 0 ? reading.blockedUsed : clinux_clock_thread_cpu_ns(target.threadID)
     event.handler_ns = reading.handlerTime
@@ -382,7 +379,8 @@ struct ThreadReader: ~Copyable {
     event.joined_from = stack.joined_from
   }
 
-  /// Reads what the kernel tells of the thread beside its stack. Of another thread than before its counts tell nothing (`hasTimes`).
+  /// Reads the thread's evidence other than its stack. Counters are omitted if the thread changed since the last sample
+  /// (`hasTimes` is false).
   @_noLocks private func readMore(
     _ target: Target,
     _ status: inout observer_thread_status,
@@ -391,7 +389,7 @@ struct ThreadReader: ~Copyable {
   ) {
     let place = UInt32(truncatingIfNeeded: target.index)
     observer_evidence_read(target.threadID, place, &status, evidenceTimes, &event.evidence)
-    // A call that is begun anew has other arguments.
+    // A restarted call has other arguments.
     if event.activity != OBSERVER_IN_CALL.rawValue { event.evidence.has_arguments = false }
     guard hasTimes else {
       event.evidence.has_counters = false
@@ -400,17 +398,18 @@ struct ThreadReader: ~Copyable {
     event.run_delay_ns = clinux_task_run_delay_ns(target.threadID, &event.evidence.turns)
   }
 
-  /// Writes `event` with the frames of the last reading to `ring`. Returns whether there was room.
+  /// Writes `event` with the frames of the last reading to `ring`. Returns whether the ring had room.
   @_noLocks func write(_ event: inout observer_event, to ring: OpaquePointer) -> Bool {
     observer_ring_write(ring, &event, frames, stack.count)
   }
 
-  /// Keeps the stack of the last reading among the last ones of the work of `target`.
+  /// Adds the stack of the last reading to the recent stacks of the target's work.
   @_noLocks func keepStack(_ target: Target) {
     withUnsafePointer(to: stack) { observer_last_stacks_add(UInt32(truncatingIfNeeded: target.index), target.item, $0) }
   }
 
-  /// The same without waking the reader of `ring`.
+  /// Writes `event` with the frames of the last reading to `ring`, without waking its reader. Returns whether the ring
+  /// had room.
   @_noLocks func add(_ event: inout observer_event, to ring: OpaquePointer) -> Bool {
     observer_ring_add(ring, &event, frames, stack.count)
   }
@@ -423,7 +422,7 @@ struct ThreadReader: ~Copyable {
     stack.unwind_ns = 0
   }
 
-  /// Reads a blocked thread; its frames are then in ``stack``.
+  /// Reads a blocked thread into ``stack``.
   @_noLocks private mutating func readFromOutside(
     _ target: Target,
     _ reading: inout Reading
@@ -442,8 +441,8 @@ struct ThreadReader: ~Copyable {
     return status
   }
 
-  /// Unwinds a stack of `target`, joins it with an earlier one of the same work where it ends early, and adds async callers.
-  /// Returns the task that the thread ran; 0: none that is known.
+  /// Unwinds a stack of `target`, completes it with an earlier stack of the work item if it ends early, and adds async
+  /// callers. Returns the task that the thread ran; 0: unknown.
   @_noLocks private mutating func unwind(_ copy: UnsafePointer<stack_copy>, _ target: Target) -> UInt64 {
     observer_unwind(copy, &stack)
     if target.slot != nil {
@@ -462,9 +461,9 @@ struct ThreadReader: ~Copyable {
     return task
   }
 
-  /// Says that what comes may hold up this sampler, and that it has not.
+  /// Records that the kernel might block this sampler in the following step. ``endStep()`` ends the step.
   @_noLocks func beginStep(_ target: Target) {
-    // Who holds up a sampler as a holder is avoided; the work goes on being sampled.
+    // For a lock owner only the thread is avoided after a block; its work item continues to be sampled.
     let isWork = target.slot != nil && target.whose != OBSERVER_OF_HOLDER
     let index = isWork ? Int32(truncatingIfNeeded: target.index) : -1
     observer_sampler_begin_step(sampling, number, index, target.threadID)
@@ -478,7 +477,7 @@ struct ThreadReader: ~Copyable {
     var copy: UnsafePointer<stack_copy>?
     reading.status = observer_capture_collect(sent[place].request, &copy)
     guard reading.status == OBSERVER_CAPTURED, let copy else { return }
-    // It ran, whatever was seen before.
+    // An answer proves that the thread was running.
     reading.threadStatus.activity = OBSERVER_RUNNING
     reading.time = copy.pointee.taken_ns
     reading.handlerTime = max(1, copy.pointee.handler_ns)
@@ -488,15 +487,15 @@ struct ThreadReader: ~Copyable {
     observer_capture_release(copy)
   }
 
-  /// Ends the request at `place` and what there is of its thread.
+  /// Cancels the request at `place` and ends the visit of its thread.
   @_noLocks private mutating func abandon(_ place: Int) {
-    // SAFETY: as in nextAnswer(_:).
+    // SAFETY: `place` is below `sentMade`, so the entry is initialized.
     let thread = sent[place].target.thread
     takeBack(place)
     if let thread { observer_visit_end(thread) }
   }
 
-  /// Ends the request at `place`, whose answer is not needed any more.
+  /// Cancels the request at `place`.
   @_noLocks private mutating func takeBack(_ place: Int) {
     close(place)
     var copy: UnsafePointer<stack_copy>?
@@ -506,7 +505,7 @@ struct ThreadReader: ~Copyable {
   }
 
   @_noLocks private mutating func close(_ place: Int) {
-    // SAFETY: as in nextAnswer(_:).
+    // SAFETY: `place` is below `sentMade`, so the entry is initialized.
     sent[place].isOpen = false
     openCount &-= 1
   }

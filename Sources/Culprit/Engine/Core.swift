@@ -7,7 +7,7 @@ import CulpritSymbols
 import Glibc
 import Synchronization
 
-/// What runs once in a process, for all watchdogs in it: the threads, and what they share.
+/// The engine of the process, shared by all of its watchdogs: the threads and their common state.
 final class Core: Sendable {
   let live: LiveConfiguration
   let control: ControlBlock
@@ -21,25 +21,29 @@ final class Core: Sendable {
   let activities: Activities
   let contexts: ContextQueries
   let problems: ProblemList
-  /// Where there is a directory.
+  /// The storage for stalls; `nil` without a directory.
   let box: BlackBoxWriter?
   let previousRuns: PreviousRuns?
   let samplers: SamplerPool
   private let monitorThread: PosixThread
   private let recorderThread: PosixThread
   private let reporterThread: PosixThread
-  /// Where there is a configuration file.
+  /// `nil` without a configuration file.
   private let fileWatcher: ConfigurationFileWatcher?
-  /// Where metrics are to be written.
+  /// `nil` if no metrics file is configured.
   let metricsFile: MetricsFile?
   let ending = Ending()
   private let isOver = Atomic<Bool>(false)
-  /// When it was started.
   let startTime: WallTime
 
-  /// Starts everything.
+  /// Starts the engine.
   ///
-  /// - Throws: ``WatchdogError/Code/unsupported``, when nothing has been started.
+  /// - Parameters:
+  ///   - live: The configuration.
+  ///   - file: The configuration file, if there is one.
+  ///   - environment: The environment variables of the process.
+  /// - Returns: The running engine.
+  /// - Throws: ``WatchdogError/Code/unsupported`` if it cannot be started; nothing is running then.
   static func start(
     _ live: LiveConfiguration,
     _ file: ConfigurationFile?,
@@ -57,7 +61,7 @@ final class Core: Sendable {
       wrappers: configuration.reporting.wrappers,
       host: HostName.ofThisProcess()
     )
-    // A service is not ended by a directory: stalls are reported all the same, and it is told that they are not saved.
+    // An unusable directory must not stop the service. Stalls are still reported, and the error is printed.
     let box = configuration.storage.directory.flatMap { directory -> BlackBoxWriter? in
       let box = BlackBoxWriter(directory, configuration, process, problems)
       do throws(DirectoryError) { try box.open() } catch {
@@ -87,7 +91,7 @@ final class Core: Sendable {
   ) throws(WatchdogError) {
     let configuration = live.current
     clinux_descriptor_start()
-    // Before what keeps time or takes stacks asks for it.
+    // Must be initialized before the threads that keep time or take stacks read it.
     _ = clinux_process_processors()
     guard clinux_memory_start() != CLINUX_MEMORY_UNREADABLE else {
       throw .unsupported("neither process_vm_readv, /proc/self/mem nor a pipe lets this process read its memory")
@@ -188,14 +192,15 @@ final class Core: Sendable {
           trackers: trackers.pointer,
           ring: rings.monitor
         )
-        // From here on no lock is taken, nor the runtime used.
+        // From here on the thread takes no locks and does not use the runtime.
         clinux_fork_leave()
         monitor.run()
         clinux_fork_enter()
-        // The memory that it has worked on.
+        // Keeps the monitor's memory alive until here.
         withExtendedLifetime((control, samplers, trackers, rings)) {}
       }
-      // Work that stalls right away may hold the allocator's lock: by then the monitor must have all that it needs.
+      // A stall that begins at once might hold the allocator's lock, so the monitor must have allocated its memory
+      // first.
       while observer_control_wakeups(control.pointer) == 0 { resting { _ = usleep(100) } }
       SlotRegistry.shared.activate(control, configuration)
       do throws(WatchdogError) { try policies.watchPhases(configuration) } catch {
@@ -225,7 +230,7 @@ final class Core: Sendable {
       }
       fileWatcher = try file.map { file throws(PosixThreadError) in try Self.watch(file, live) }
     } catch {
-      // Those that were started end by themselves.
+      // Threads that were started end on their own.
       policies.stop(until: 0)
       samplers.stop(until: 0)
       observer_control_stop(control.pointer)
@@ -236,11 +241,11 @@ final class Core: Sendable {
     }
   }
 
-  /// The servers that debug information is fetched from, each file by a thread of its own; `nil` when there are none.
+  /// Returns the servers for debug information, with a separate thread for each file; `nil` if there are none.
   private static func servers(_ patience: Duration, _ problems: ProblemList) -> DebugInfoServers? {
     DebugInfoServers(patience: .total(patience)) { fetch in
       do throws(PosixThreadError) {
-        // Nobody waits for it: the client library may be what hangs.
+        // The thread is detached because the client library might block it.
         try PosixThread(name: "culprit-fetch", fetch).detach()
         return true
       } catch {
@@ -252,7 +257,7 @@ final class Core: Sendable {
     }
   }
 
-  /// Has metrics written from now on, if they are to be.
+  /// Starts writing metrics, if configured.
   private func startMetricsFile(executable: String) {
     let given = live.initial.metrics.labels
     let name = executable.split(separator: "/").last.map(String.init) ?? executable
@@ -266,21 +271,21 @@ final class Core: Sendable {
     }
   }
 
-  /// Starts the thread that looks at the configuration file.
+  /// Starts the thread that watches the configuration file.
   private static func watch(
     _ file: ConfigurationFile,
     _ live: LiveConfiguration
   ) throws(PosixThreadError) -> ConfigurationFileWatcher {
     let watcher = ConfigurationFileWatcher()
     let thread = try PosixThread(name: "culprit-config") { watcher.run(file) { live.fileChanged($0) } }
-    // Nobody waits for it: the file system may be what hangs.
+    // The thread is detached because the file system might block it.
     thread.detach()
     return watcher
   }
 
-  /// Waits until what has happened by now has been reported, until `deadline` at most. Returns whether it has.
+  /// Waits until all stalls seen by now have been reported, until `deadline`. Returns whether they have.
   func flush(until deadline: UInt64) -> Bool {
-    // Two ticks: one may be under way.
+    // Two ticks, because one might be in progress.
     let ticks = observer_control_wakeups(control.pointer)
     while observer_control_wakeups(control.pointer) < ticks + 2 {
       guard clinux_clock_ns() < deadline else { return false }
@@ -290,20 +295,21 @@ final class Core: Sendable {
     return recorder.requestSoFar().stalls.wait(until: deadline) != nil && reporter.flush(until: deadline)
   }
 
-  /// Whether the watch has ended. Threads that were held up may go on.
+  /// Whether the watch has ended. Threads that were blocked might still run.
   var hasStopped: Bool { isOver.load(ordering: .acquiring) }
 
-  /// Ends the watch, and waits for that until `deadline`. A stall that is under way is reported as far as it was seen.
-  /// Each stall whose report is not delivered in time gets one line on standard error.
+  /// Ends the watch and waits for its threads until `deadline`. Stalls under way are reported as seen so far. Each
+  /// stall whose report is not delivered in time gets one line on standard error.
   ///
   /// - Parameters:
-  ///   - deadline: How long reports have, on the observer's clock.
-  ///   - savingDeadline: How long the directory has; default (`nil`): as long.
+  ///   - deadline: The deadline for reports by the observer's clock, in nanoseconds.
+  ///   - savingDeadline: The deadline for the directory; default (`nil`): `deadline`.
   /// - Returns: Whether everything has ended.
   @discardableResult
   func stop(until deadline: UInt64, saving savingDeadline: UInt64? = nil) -> Bool {
     let began = clinux_clock_ns()
-    // The application, the kernel or a disk can hold these up. Reports have most of the time.
+    // The application, the kernel or a disk can block these threads. They get a quarter of the time, so that most
+    // remains for reports.
     let early = began &+ (max(began, deadline) &- began) / 4
     live.unfollow(until: early)
     fileWatcher?.stop()
@@ -324,10 +330,10 @@ final class Core: Sendable {
     hasEnded = previousRuns?.finish(until: deadline) ?? true && hasEnded
     workers.stop()
     hasEnded = box?.stop(until: savingDeadline ?? deadline) ?? true && hasEnded
-    // It has all that was counted.
+    // The metrics file comes last, so that it contains all counts.
     hasEnded = metricsFile?.stop(until: deadline) ?? true && hasEnded
     let now = clinux_clock_ns()
-    // An exit prints the lines itself. Without one, reports that this stop has not waited for may still come.
+    // An exit prints the lines itself. In other cases, reports that this stop has not waited for might still arrive.
     if cprocess_ending_began_ns() == 0, hasEnded || now &- began >= cprocess_ending_reports_ns {
       cprocess_pending_print(now &+ 100_000_000)
     }
@@ -339,9 +345,9 @@ final class Core: Sendable {
     return samplers.stop(until: deadline) && hasEnded
   }
 
-  /// Carries the slot table into the monitor's thread.
+  /// Carries the tables into the monitor's thread.
   private struct SlotTable: @unchecked Sendable {
-    // SAFETY: the table is never freed, and its fields are atomic.
+    // SAFETY: the tables are never freed, and their fields are atomic.
     let pointer: UnsafeMutablePointer<observer_slot>
     let stalls: UnsafeMutablePointer<observer_stall>
   }

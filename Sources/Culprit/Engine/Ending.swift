@@ -3,30 +3,30 @@ import CCulpritProcess
 import Glibc
 import Synchronization
 
-/// Stops the watchdog when the process exits, and reports a watchdog which watches nothing.
+/// Stops the watchdog at process exit, and warns if the watchdog watches nothing.
 ///
-/// The exit handler (`ending.c`) neither allocates nor locks: it wakes the reporter's thread and waits, with a bound. That
-/// thread starts another one, which stops the watchdog.
+/// The exit handler (`ending.c`) neither allocates nor locks: it wakes the reporter's thread and waits for a bounded
+/// time. The reporter's thread starts another one, which stops the watchdog.
 final class Ending: Sendable {
-  /// How long the application has to register something that is watched.
+  /// Time after the start within which the application should register a source.
   static let idleTime = Duration.seconds(10)
 
   private struct State {
-    /// When it is checked whether something is watched.
+    /// The time of the check for sources.
     var idle: UInt64
     var hasBegun = false
   }
 
   private let state = Mutex(State(idle: .max))
 
-  /// Has the reporter's thread attend to the end of the process.
+  /// Makes the reporter's thread handle the end of the process.
   func start(_ core: Core) {
     state.withLock { $0.idle = clinux_clock_ns() &+ Self.idleTime.wholeNanoseconds }
     core.reporter.attend { [weak core] in core?.attendToEnding() ?? .max }
     cprocess_ending_arm()
   }
 
-  /// Returns when to call it again.
+  /// Handles an exit and the check for sources. Returns the time of the next call.
   fileprivate func attend(_ core: Core) -> UInt64 {
     let exit = cprocess_ending_began_ns()
     let now = clinux_clock_ns()
@@ -60,10 +60,10 @@ final class Ending: Sendable {
 extension Core {
   fileprivate func attendToEnding() -> UInt64 { ending.attend(self) }
 
-  /// Whether something has been watched.
+  /// Whether a source or an activity was ever registered.
   private var hasBeenUsed: Bool { control.hasSources.load(ordering: .relaxed) || activities.haveBegun }
 
-  /// Reports on standard error that nothing is watched, if that is so although the watchdog is switched on.
+  /// Warns on standard error if the watchdog is enabled but watches nothing.
   fileprivate func reportIdleness() {
     guard live.current.isEnabled, !hasBeenUsed else { return }
     let seconds = Ending.idleTime.components.seconds

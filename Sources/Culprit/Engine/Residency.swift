@@ -2,24 +2,23 @@ import CCulpritLinux
 import CCulpritObserver
 import Synchronization
 
-/// Keeps in memory what must work when nothing can be read from a disk: the code of the monitor, of the escalation
-/// thread and of the handler, and their tables.
+/// Locks into memory all code and tables that must work while no disk can be read: those of the monitor, the escalation
+/// thread and the signal handler.
 enum Residency {
-  /// How much code on either side of an anchor is kept, in bytes: a source file's functions lie together. They are within 6 KiB of it
-  /// where the compiler optimises, and several times as long where it does not.
+  /// Bytes of code locked on either side of an anchor. The functions of a source file are within 6 KiB of its anchor in
+  /// optimized builds, and several times as far in debug builds.
   #if DEBUG
     private static let reach = 24 << 10
   #else
     private static let reach = 8 << 10
   #endif
 
-  /// Keeps them there, as far as the process may (a quarter of RLIMIT_MEMLOCK). Code that may not be kept is brought
-  /// into memory once.
+  /// Locks the code and the tables, within a quarter of RLIMIT_MEMLOCK. Code beyond the limit is only loaded once.
   static func keep(_ slots: UnsafeMutablePointer<observer_slot>, _ stalls: UnsafeMutablePointer<observer_stall>) {
     // The tables outlive every watchdog.
     isKept.withLock { isKept in
       if !isKept {
-        // Never let go.
+        // Never unlocked.
         _ = clinux_keep_resident(slots, residentTableBytes)
         _ = clinux_keep_resident(stalls, residentTableBytes)
         keepCode()
@@ -30,7 +29,7 @@ enum Residency {
 
   private static let isKept = Mutex(false)
 
-  /// In a child of fork(2), before its first watchdog: what its parent keeps in memory it does not.
+  /// Resets the state in a child of fork(2), before its first watchdog: memory locks are not inherited.
   static func startOver() {
     isKept.startOver(false)
     clinux_residency_start_over()

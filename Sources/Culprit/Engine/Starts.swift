@@ -2,20 +2,21 @@ import CCulpritLinux
 import CCulpritObserver
 import Glibc
 
-/// Who has started a watchdog in this process: the first start makes the ``Core``, the others join it, the last stop ends it.
+/// Reference count of the process-wide ``Core``. The first start creates it, further starts join it, and the last stop
+/// shuts it down.
 enum Starts {
   private enum Phase {
     case none
-    /// A thread is starting it.
+    /// A thread is starting the core.
     case starting
     case running(Core, starts: Int)
-    /// A thread is stopping it.
+    /// A thread is stopping the core.
     case stopping
   }
 
   private struct State {
     var phase = Phase.none
-    /// The process that it is of: a child of fork(2) begins with none.
+    /// The process of this state: a child of fork(2) begins without a core.
     var process: pid_t?
     /// The number of the last start.
     var last: UInt64 = 0
@@ -23,14 +24,14 @@ enum Starts {
 
   private static let state = Mutex(State())
 
-  /// How long a start waits for one that ends, or for another one that begins.
+  /// Longest wait of a start for another thread's start or stop, in nanoseconds.
   private static let patience: UInt64 = 10_000_000_000
 
-  /// Takes part in what runs, or makes it.
+  /// Joins the running core, or creates one.
   ///
-  /// - Parameter make: Starts it.
-  /// - Returns: What runs, whether it did before, and the number of this start.
-  /// - Throws: What `make` throws; ``WatchdogError/Code/timedOut`` when an earlier one neither ends nor begins.
+  /// - Parameter make: Creates the core.
+  /// - Returns: The core, whether it was already running, and the number of this start.
+  /// - Throws: The error of `make`; ``WatchdogError/Code/timedOut`` if another thread's start or stop does not finish.
   static func join(
     _ make: () throws(WatchdogError) -> Core
   ) throws(WatchdogError) -> (core: Core, isJoined: Bool, number: UInt64) {
@@ -38,9 +39,10 @@ enum Starts {
     while true {
       let (found, isMine, isChild, number) = state.withLock { state -> (Core?, Bool, Bool, UInt64) in
         let isChild = state.process != nil && state.process != getpid()
-        // What the parent watched is nothing that this process does.
+        // A child of fork(2) has none of the core's threads.
         if isChild || state.process == nil {
-          // Nothing of it is taken down, either: that could take locks which a thread of the parent holds.
+          // The parent's core is not released: its deinitialization could take locks that a thread of the parent held
+          // at the fork.
           if case .running(let core, _) = state.phase { _ = Unmanaged.passRetained(core) }
           state.phase = .none
         }
@@ -81,13 +83,14 @@ enum Starts {
     }
   }
 
-  /// Takes no more part in `core`.
+  /// Gives up one start of `core`.
   ///
   /// - Parameters:
   ///   - core: The core that a start has joined.
-  ///   - flush: Waits for what `core` has under way; called if others take part. Until it returns nobody stops `core`.
-  ///   - stop: Ends it; called if nobody else takes part any more.
-  /// - Returns: Whether `stop` was called, and whether what was called has succeeded.
+  ///   - flush: Waits for the reports of `core`; called if other starts remain. No thread stops `core` before it
+  ///     returns.
+  ///   - stop: Stops the core; called if this was the last start.
+  /// - Returns: Whether `stop` was called, and whether the called functions have succeeded.
   static func leave(_ core: Core, flush: () -> Bool, stop: () -> Bool) -> (isLast: Bool, hasEnded: Bool) {
     var hasEnded = true
     if !isLast(core, leaving: false) {
@@ -98,8 +101,8 @@ enum Starts {
     return (true, stop() && hasEnded)
   }
 
-  /// Ends `core` because the process exits, whichever watchdogs take part in it. Where another thread is ending it, waits for
-  /// that until `deadline`. No watchdog can be started from then on.
+  /// Stops `core` at process exit, however many starts remain. If another thread is stopping it, waits for that until
+  /// `deadline`. No watchdog can be started afterwards.
   static func end(_ core: Core, until deadline: UInt64, stop: () -> Void) {
     let isMine = state.withLock { state in
       guard case .running(let running, _) = state.phase, running === core else { return false }
@@ -110,7 +113,8 @@ enum Starts {
     while !core.hasStopped, clinux_clock_ns() < deadline { resting { clinux_pause_ns(1_000_000) } }
   }
 
-  /// Whether nobody else takes part in `core`, which is then being stopped. Otherwise one start less does, if `leaving`.
+  /// Returns whether this is the only start of `core`, and then marks it as stopping. Otherwise removes one start if
+  /// `leaving`.
   private static func isLast(_ core: Core, leaving: Bool) -> Bool {
     state.withLock { state in
       guard case .running(let running, let starts) = state.phase, running === core else { return false }

@@ -3,10 +3,10 @@ import CCulpritProcess
 import CulpritReports
 import CulpritStallRecord
 
-/// The thread that does what the escalation thread must not do itself, because it may block: it allocates, and waits
-/// for the disk.
+/// The thread for work that might block, which the escalation thread must not do itself: it allocates, and waits for
+/// the disk.
 final class BlockingWorker: Sendable {
-  /// How long the recorder and the disk are waited for.
+  /// Longest wait for the recorder and the disk, in nanoseconds.
   static let patience = WorkerPatience.least
 
   private let escalation: EscalationBlock
@@ -21,7 +21,7 @@ final class BlockingWorker: Sendable {
     self.lastReport = lastReport
   }
 
-  /// Serves requests until there are none any more.
+  /// Serves requests until there are no more.
   func run() {
     cprocess_escalation_set_worker(escalation.pointer)
     cprocess_escalation_start(escalation.pointer)
@@ -39,7 +39,7 @@ final class BlockingWorker: Sendable {
     }
   }
 
-  /// Hands the stalls under way to the handlers, and their files to the disk.
+  /// Reports the stalls under way and flushes their files.
   private func report() {
     let deadline = clinux_clock_ns() &+ Self.patience
     let request = recorder.requestSoFar()
@@ -49,8 +49,8 @@ final class BlockingWorker: Sendable {
     _ = request.saved.wait(until: deadline)
   }
 
-  /// Has the record saved, tells who is to blame for what is to end the process, as the answer to request `number`, and
-  /// has the stall's report so far delivered.
+  /// Answers request `number` before the process is terminated: saves the record, names the culprit of the fatal stall,
+  /// and delivers its report so far.
   private func sayLastWords(_ number: UInt32) {
     guard let ending = cprocess_escalation_termination(escalation.pointer)?.pointee else { return }
     var deadline = clinux_clock_ns() &+ Self.patience
@@ -80,9 +80,10 @@ final class BlockingWorker: Sendable {
   }
 }
 
-/// The words that the escalation thread and the rest of the watchdog share, alive as long as anybody refers to them.
+/// The state shared by the escalation thread and the rest of the watchdog. Reference counted.
 final class EscalationBlock: @unchecked Sendable {
-  // SAFETY: every field behind the pointer is atomic or guarded by one that is; freed when the last reference goes.
+  // SAFETY: every field behind the pointer is atomic or guarded by an atomic field. The memory is freed with the last
+  // reference.
   let pointer: UnsafeMutablePointer<cprocess_escalation>
 
   init() {

@@ -3,33 +3,31 @@ import CCulpritObserver
 import CCulpritProcess
 import Glibc
 
-/// The thread that does something about stalls that do not end: it tells systemd that all is well only while it is.
+/// The thread that acts on stalls that do not end. It pings systemd only while no source hangs and the monitor runs.
 ///
-/// Like the monitor it must go on working when every pool, the allocator and the disk are stuck. What may block is done
-/// by others at its request, and it waits for them only so long.
+/// Like the monitor, it must continue to work when every pool, the allocator and the disk are blocked. Other threads do
+/// work that might block, at its request, and its waits for them are bounded.
 struct EscalationThread: ~Copyable {
-  /// What it may tell systemd.
+  /// The connection to systemd.
   struct Systemd {
     var target: UnsafeMutablePointer<cprocess_datagram>
-    /// The time after which systemd takes the service for dead, 0 when it does not watch.
+    /// The time without a ping after which systemd considers the service dead, in nanoseconds; 0: no watchdog.
     var watchdog: UInt64
   }
 
-  /// The slots of the process's phases.
   struct PhaseSlots {
     var launch: UnsafeMutablePointer<observer_slot>?
     var shutdown: UnsafeMutablePointer<observer_slot>?
-    /// Whether SIGTERM begins the shutdown.
     var noticesTermination: Bool
   }
 
-  /// How often it is looked whether the service has a handler for SIGTERM.
+  /// Interval for checking whether the application has a handler for SIGTERM, in nanoseconds.
   private static let chainInterval: UInt64 = 500_000_000
-  /// How often a hang is looked at, to notice its end.
+  /// Interval for checking whether a hang has ended, in nanoseconds.
   private static let hangInterval: UInt64 = 250_000_000
-  /// What could not be sent is sent again after so long.
+  /// Delay before a failed message is sent again, in nanoseconds.
   private static let resendInterval: UInt64 = 100_000_000
-  /// A monitor that has not ticked for so long does not watch. It ticks four times a second.
+  /// Time without a tick after which the monitor counts as stopped, in nanoseconds. It ticks four times a second.
   private static let monitorPatience: UInt64 = 2_000_000_000
 
   let own: UnsafeMutablePointer<cprocess_escalation>
@@ -46,16 +44,16 @@ struct EscalationThread: ~Copyable {
   private(set) var lastRequest: UInt32 = 0
   private var lastPing: UInt64 = 0
   private var nextPing: UInt64 = 0
-  /// What processor time had been used when, and when that is to be noted again.
+  /// Past CPU times, and the time of the next entry.
   var history = CPUHistory()
   var nextNote: UInt64 = 0
-  /// By slot, the work item whose end of the process was vetoed.
+  /// For each slot, the work item whose termination was vetoed.
   let vetoed: UnsafeMutablePointer<UInt64>
   let processID = Int(getpid())
-  /// Whether pings are being withheld, and whether the last report has been made since.
+  /// Whether pings are withheld, and whether the last report was requested during this time.
   private var isHung = false
   private var isReported = false
-  /// What the monitor's count of ticks was when it changed last, and when that was.
+  /// The monitor's tick count at its last change, and the time of that change.
   private var ticks: UInt64 = 0
   private var ticked: UInt64 = 0
 
@@ -78,11 +76,11 @@ struct EscalationThread: ~Copyable {
   }
 
   deinit {
-    // SAFETY: allocated by the initializer, and nobody else has it.
+    // SAFETY: the memory was allocated by the initializer and has no other owner.
     vetoed.deallocate()
   }
 
-  /// Works until it is told to stop.
+  /// Runs until stopped.
   @_noLocks mutating func run() {
     ticked = clinux_clock_ns()
     lastPing = ticked
@@ -92,7 +90,7 @@ struct EscalationThread: ~Copyable {
       let now = clinux_clock_ns()
       let nextChain = followShutdown(now)
       if cprocess_escalation_stopping(own) {
-        // What has been said last is not lost.
+        // Messages posted just before the stop are still sent.
         if let systemd { _ = tell(systemd, now) }
         return
       }
@@ -106,7 +104,7 @@ struct EscalationThread: ~Copyable {
     }
   }
 
-  /// Begins the shutdown when it has been said or noticed. Returns when to look again.
+  /// Begins the shutdown if it was announced or noticed. Returns the time of the next check.
   @_noLocks mutating func followShutdown(_ now: UInt64) -> UInt64 {
     let since = cprocess_escalation_shutdown_ns(own)
     if since != 0, !isShuttingDown {
@@ -128,7 +126,7 @@ struct EscalationThread: ~Copyable {
     return isChained ? .max : now &+ Self.chainInterval
   }
 
-  /// Sends what somebody wants systemd to know. Returns when to try again.
+  /// Sends the pending messages to systemd. Returns the time of the next attempt.
   @_noLocks mutating func tell(_ systemd: Systemd, _ now: UInt64) -> UInt64 {
     var next = UInt64.max
     let notices = cprocess_escalation_notices(own)
@@ -154,7 +152,7 @@ struct EscalationThread: ~Copyable {
     return next == 0 ? now &+ Self.resendInterval : next
   }
 
-  /// Tells systemd that the service is alive, if it is time to and if it is. Returns when to look again.
+  /// Pings systemd if a ping is due and no source hangs. Returns the time of the next check.
   @_noLocks mutating func ping(_ systemd: Systemd, _ now: UInt64) -> UInt64 {
     let isWatching = monitorTicks(now)
     let hasHang = findHang()
@@ -165,7 +163,7 @@ struct EscalationThread: ~Copyable {
         cprocess_escalation_count_ping(own, false)
         sayHang(systemd, isWatching: isWatching)
       }
-      // Early enough for the report to be out when systemd ends the service.
+      // The report must be complete before systemd terminates the service.
       let reportTime = lastPing &+ systemd.watchdog &- min(systemd.watchdog / 4, 2_000_000_000)
       if !isReported, now >= reportTime {
         isReported = true
@@ -194,8 +192,8 @@ struct EscalationThread: ~Copyable {
     return nextPing
   }
 
-  /// Begins the shutdown and tells systemd what is to be told while the blocking worker or handlers are waited for: an
-  /// end that takes long, and may be vetoed, is no hang. Changes ``view`` and ``text``.
+  /// Begins the shutdown and sends messages and pings to systemd during a wait for the blocking worker or handlers: a
+  /// termination that takes long, and might be vetoed, is no hang. Changes ``view`` and ``text``.
   @_noLocks mutating func goOnTelling(_ now: UInt64) {
     _ = followShutdown(now)
     guard let systemd else { return }
@@ -223,7 +221,7 @@ struct EscalationThread: ~Copyable {
     return error == 0
   }
 
-  /// Whether the monitor is at work.
+  /// Whether the monitor is running.
   @_noLocks private mutating func monitorTicks(_ now: UInt64) -> Bool {
     let count = observer_control_wakeups(control)
     if count != ticks {
@@ -233,7 +231,7 @@ struct EscalationThread: ~Copyable {
     return clinux_clock_between_ns(ticked, now) < Self.monitorPatience
   }
 
-  /// Finds the source that has been hanging for longest; ``view`` has it then.
+  /// Finds the source that has been hanging for longest and stores it in ``view``.
   @_noLocks private mutating func findHang() -> Bool {
     let used = Int(min(observer_control_slots_used(control), UInt32(OBSERVER_SLOTS_MAX)))
     let delay = observer_control_hang_delay_ns(control)
@@ -276,13 +274,13 @@ struct EscalationThread: ~Copyable {
   }
 }
 
-/// What the escalation thread asks the blocking worker for. The lower two bits of a request's number.
+/// Requests to the blocking worker: the lower two bits of a request's number.
 enum EscalationRequest: UInt32 {
-  /// Report the stalls that are under way, as far as they were seen.
+  /// Report the stalls under way.
   case lastReport = 1
-  /// The same before the process is ended, and find out who is to blame.
+  /// Report the stalls under way before the process is terminated, and name the culprit.
   case lastWords = 2
 }
 
-/// Where this file's code lies (``Residency``).
+/// An address inside this file's code, used to lock it into memory (``Residency``).
 func escalationCodeAnchor() -> CodeAnchor { { 4 } }

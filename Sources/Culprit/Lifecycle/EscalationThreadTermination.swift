@@ -2,15 +2,14 @@ import CCulpritLinux
 import CCulpritObserver
 import CCulpritProcess
 
-/// Ending a process that is stuck for good.
 extension EscalationThread {
-  /// How long the application's handlers have.
+  /// Longest wait for the application's handlers in nanoseconds.
   private static let patience: UInt64 = 2_000_000_000
-  /// The kernel ends the process when the escalation thread itself is held up for so long: by a full disk behind
-  /// standard error, for one.
+  /// Time after which the kernel ends the process if the escalation thread itself is blocked, for example by a full
+  /// disk behind standard error. In nanoseconds.
   private static let lastResort: UInt64 = 3 * patience
 
-  /// Looks whether a stall is to be the end of the process, and ends it. Returns when to look again.
+  /// Terminates the process if a stall has reached the limit. Returns the time of the next check.
   @_noLocks mutating func terminateIfDue(_ now: UInt64) -> UInt64 {
     let limit = cprocess_escalation_terminate_after_ns(own)
     guard limit != 0 else { return .max }
@@ -24,14 +23,14 @@ extension EscalationThread {
     let used = Int(min(observer_control_slots_used(control), UInt32(OBSERVER_SLOTS_MAX)))
     var index = 0
     while index < used {
-      // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of both tables.
+      // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of both tables, which are never freed.
       let entry = stalls + index
       if observer_stall_is_stalled(entry) {
         observer_stall_read(entry, &view)
         if view.item != 0, view.item != vetoed[index], isMarked(view.item, index) {
           if view.age_ns >= limit {
             terminate(index, limit)
-            // What was waited for has taken time.
+            // Waiting has taken time, so the next check comes at once.
             return 0
           }
           next = min(next, now &+ max(limit &- view.age_ns, 10_000_000))
@@ -42,7 +41,7 @@ extension EscalationThread {
     return next
   }
 
-  /// Ends the process because of what ``view`` shows of slot `index`, unless a handler vetoes it.
+  /// Terminates the process because of the stall in ``view``, of slot `index`, unless a handler vetoes this.
   @_noLocks private mutating func terminate(_ index: Int, _ limit: UInt64) {
     let item = view.item
     guard let termination = cprocess_escalation_termination(own) else { return }
@@ -51,7 +50,7 @@ extension EscalationThread {
     termination.pointee.tid = view.tid
     termination.pointee.limit_ns = limit
     _ = cprocess_abort_arm(Self.lastResort)
-    // The record to the disk, and who is to blame.
+    // The blocking worker saves the record and names the culprit.
     sayLastWords(item, index)
     guard isStill(item, index) else {
       cprocess_abort_disarm()
@@ -82,7 +81,7 @@ extension EscalationThread {
     cprocess_abort_thread(termination.pointee.tid)
   }
 
-  /// Whether the work item goes on being stuck, and an end of that being wanted: the configuration may have changed.
+  /// Whether the stall continues and still exceeds the limit. The configuration might have changed.
   @_noLocks private mutating func isStill(_ item: UInt64, _ index: Int) -> Bool {
     observer_stall_read(stalls + index, &view)
     let limit = cprocess_escalation_terminate_after_ns(own)
@@ -90,14 +89,14 @@ extension EscalationThread {
       && limit != 0 && view.age_ns >= limit
   }
 
-  /// Whether the slot has the work item still: the monitor tells of its end at its next tick only.
+  /// Whether the slot still has the work item. The monitor notices its end only at its next tick.
   @_noLocks private func isMarked(_ item: UInt64, _ index: Int) -> Bool {
     // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of the table, which is never freed.
     observer_slot_work_item(slots + index) == item
   }
 
-  /// Has the blocking worker say the last words about `item` in slot `index`, and waits until it has, until it is held
-  /// up or until they are not wanted any more.
+  /// Requests the last words about `item` in slot `index`. Waits until they are complete, the blocking worker is
+  /// blocked, or the termination is no longer wanted.
   @_noLocks private mutating func sayLastWords(_ item: UInt64, _ index: Int) {
     send(.lastWords)
     var patience = WorkerPatience(since: clinux_clock_ns())
@@ -112,8 +111,8 @@ extension EscalationThread {
     }
   }
 
-  /// Asks the application, if it wants to be, and waits for its answers, but not for long. Returns whether it vetoes the
-  /// end.
+  /// Asks the application's handlers and waits for their answers, up to ``patience``. Returns whether a handler vetoes
+  /// the termination.
   @_noLocks private mutating func askHandlers() -> Bool {
     cprocess_escalation_ask(own)
     let deadline = clinux_clock_ns() &+ Self.patience
@@ -128,7 +127,7 @@ extension EscalationThread {
     return cprocess_escalation_end_question(own)
   }
 
-  /// What processor time was used since the work item began.
+  /// Fills in the CPU time used since the work item began.
   @_noLocks private mutating func measure(_ termination: UnsafeMutablePointer<cprocess_termination_request>) {
     let now = clinux_clock_ns()
     termination.pointee.age_ns = view.age_ns
@@ -145,7 +144,7 @@ extension EscalationThread {
     }
   }
 
-  /// The reason, in a paragraph.
+  /// Puts the reason into ``text``, as a paragraph.
   @_noLocks private mutating func describe(_ termination: UnsafeMutablePointer<cprocess_termination_request>) {
     let used = termination.pointee.used
     text.clear()
@@ -187,7 +186,7 @@ extension EscalationThread {
     text.append(termination.pointee.processors == 1 ? " processor. " : " processors. ")
     let culprit = cprocess_escalation_culprit(own)
     let bytes = cprocess_text_take(culprit)
-    // The worker may have been at the one of another stall, which has ended since.
+    // The worker's answer might belong to an earlier request, about a stall that has ended.
     let isOurs = bytes > 0 && cprocess_text_number(culprit) == lastRequest
     if isOurs { text.append(cprocess_text_bytes(culprit), bytes) }
     if bytes > 0 { cprocess_text_taken(culprit, false) }
@@ -195,7 +194,7 @@ extension EscalationThread {
     text.append("\n")
   }
 
-  /// "12.345 (user 12.000, system 0.345), 51 % CPU. "
+  /// Appends times such as "12.345 (user 12.000, system 0.345), 51 % CPU. "
   @_noLocks private mutating func appendTimes(_ user: UInt64, _ system: UInt64, of all: UInt64) {
     text.append(seconds: user &+ system, digits: 3)
     text.append(" (user ")
@@ -228,32 +227,34 @@ extension EscalationThread {
   }
 }
 
-/// How long the blocking worker is waited for: so long in any case, and on as long as it computes. For a machine that is
-/// busy, or much that is to be read, is no reason not to say who is to blame, and a lock that is never given back is.
+/// Bounds the wait for the blocking worker: at least ``least``, and longer while it uses CPU time. A busy machine or a
+/// large recording should not prevent the culprit from being named, but a lock that is never released must not block
+/// the wait.
 struct WorkerPatience {
-  /// So long in any case.
+  /// Minimum wait in nanoseconds.
   static let least: UInt64 = 2_000_000_000
-  /// So long at most.
+  /// Maximum wait in nanoseconds.
   static let most: UInt64 = 10_000_000_000
-  /// How often to look.
+  /// Polling interval in nanoseconds.
   static let interval: UInt64 = 100_000_000
-  /// Who has used next to no processor for so long is held up: longer than a thread waits for a process that forks.
+  /// Time without a ``step`` of CPU time after which the worker counts as blocked, in nanoseconds. Longer than a thread
+  /// waits for a fork of the process.
   static let standstill: UInt64 = 700_000_000
-  /// Who computes uses so much in that time. Less is used by who looks again and again whether a lock is free.
+  /// CPU time that counts as progress, in nanoseconds. Polling a lock uses less within ``standstill``.
   static let step: UInt64 = 5_000_000
 
   private let begin: UInt64
   private var used: UInt64 = 0
-  /// When it had used a step more than before.
+  /// The time of the last progress.
   private var moved: UInt64
 
-  /// From `begin` on, in nanoseconds of the observer's clock.
+  /// Begins the wait at `begin`, by the observer's clock, in nanoseconds.
   @_noLocks init(since begin: UInt64) {
     self.begin = begin
     moved = begin
   }
 
-  /// Whether it ends at `now`, when the worker has used a processor for `used`, in nanoseconds.
+  /// Returns whether the wait ends at `now`. `used` is the CPU time of the worker in nanoseconds.
   @_noLocks mutating func ends(_ now: UInt64, used: UInt64) -> Bool {
     if used >= self.used &+ Self.step {
       self.used = used
@@ -264,5 +265,5 @@ struct WorkerPatience {
   }
 }
 
-/// Where this file's code lies (``Residency``).
+/// An address inside this file's code, used to lock it into memory (``Residency``).
 func terminationCodeAnchor() -> CodeAnchor { { 5 } }

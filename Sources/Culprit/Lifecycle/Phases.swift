@@ -5,30 +5,29 @@ import CulpritStallRecord
 import Glibc
 import Synchronization
 
-/// The phases of the process's life that have budgets: its launch and its shutdown. Each is a work item of the main
-/// thread.
+/// The phases of the process with a time budget: launch and shutdown. Each is a work item of the main thread.
 final class Phases: @unchecked Sendable {
-  // SAFETY: the slots and the word are never freed; what changes is under the mutex.
+  // SAFETY: the slots and the thread-id words are never freed. The only mutable state is behind the mutex.
   static let launchName = "launch"
   static let shutdownName = "shutdown"
 
-  /// A process is launched once, however often it is watched.
+  /// Whether the launch is over. A process is launched once, even if it is watched several times.
   private static let isLaunched = Mutex(false)
 
-  /// The slot of the shutdown, not marked before it begins; `nil` when it has no budget.
+  /// The slot of the shutdown, unmarked before the shutdown begins; `nil` if it has no budget.
   let shutdown: SlotRegistry.Lease?
-  /// The slot of the launch; `nil` when it has no budget.
+  /// The slot of the launch; `nil` if it has no budget.
   let launch: SlotRegistry.Lease?
-  /// How long the launch had been going on when it began to be watched.
+  /// Duration of the launch before the watch began, in nanoseconds.
   private let head: UInt64
-  /// What had been used when the launch began.
+  /// The beginning of the launch, with the CPU times used by then.
   private let atLaunch: cprocess_program_start
-  /// What had been used then.
+  /// CPU times at the beginning of the watch.
   private let base: cprocess_cpu
   private let processors: UInt32
   private let escalation: EscalationBlock
 
-  /// Watches the phases that `configuration` has budgets for. The launch has begun with the program.
+  /// Starts watching the phases that have a budget in `configuration`. The launch began with the program.
   init(_ configuration: Configuration, _ control: ControlBlock, _ escalation: EscalationBlock) throws(WatchdogError) {
     self.escalation = escalation
     let now = clinux_clock_ns()
@@ -38,7 +37,7 @@ final class Phases: @unchecked Sendable {
     cprocess_cpu_read(&source, &base)
     self.base = base
     processors = source.processors
-    // Where the slots have the id of the thread that works on them. Never freed: who looks there may be late.
+    // Thread-id words for the slots. Never freed, because samplers might read them late.
     let mainThread = UnsafeMutablePointer<UInt32>.allocate(capacity: 2)
     mainThread.initialize(repeating: UInt32(truncatingIfNeeded: getpid()), count: 2)
     func lease(_ name: String, _ budget: Duration) throws(WatchdogError) -> SlotRegistry.Lease {
@@ -62,7 +61,7 @@ final class Phases: @unchecked Sendable {
     observer_control_tick_by(control.pointer, now)
   }
 
-  /// The launch is over.
+  /// Ends the launch.
   func launched() {
     Self.isLaunched.withLock { $0 = true }
     if let launch { SlotRegistry.shared.endItem(launch) }
@@ -71,7 +70,7 @@ final class Phases: @unchecked Sendable {
   /// Ends the watch. The escalation thread must have ended.
   func end() { for lease in [launch, shutdown] { if let lease { SlotRegistry.shared.end(lease) } } }
 
-  /// What is to be noted about a phase that takes too long, now.
+  /// Returns notes about a phase that exceeds its budget.
   func notes(_ source: WatchedSource) -> [StallNote] {
     guard source.kind == .phase else { return [] }
     let isLaunch = source.name == Self.launchName
@@ -91,7 +90,7 @@ final class Phases: @unchecked Sendable {
     let elapsed = clinux_clock_between_ns(from.taken_ns, now.taken_ns)
     let used = now.since(from)
     let statistics = Watchdog.ProcessorTime(
-      // What the machine used before the watchdog was there is not known, but what this process did is.
+      // The machine's use before the watch is unknown, but this process's use is known.
       elapsed: isLaunch ? elapsed &+ head : elapsed,
       user: used.user_ns,
       system: used.system_ns,
@@ -106,11 +105,11 @@ final class Phases: @unchecked Sendable {
     return notes
   }
 
-  /// When the launch began, and what had been used then, for a launch that may take `budget`.
+  /// Returns the beginning of a launch with budget `budget`, with the CPU times used by then.
   ///
-  /// With the process, as long as no more than an eighth of the budget passed until the program was there: that is what
-  /// the loader takes. A process that is older by then has run another program before (execve(2)), a shell's script or
-  /// an earlier run of the service, for as long as days: then with the program.
+  /// This is the start of the process if at most an eighth of the budget passed before the program ran, which is the
+  /// loader's time. An older process ran another program before execve(2), a shell script or an earlier run of the
+  /// service, possibly for days. The launch then begins with the program.
   private static func launchStart(_ now: UInt64, budget: Duration?) -> cprocess_program_start {
     let program = cprocess_cpu_at_program_start()
     let process = processStart(now)
@@ -119,11 +118,11 @@ final class Phases: @unchecked Sendable {
     return cprocess_program_start(at_ns: process, user_ns: 0, system_ns: 0, thread_ns: 0)
   }
 
-  /// When the process was started, on the observer's clock: field 22 of /proc/self/stat, in ticks since the machine was
-  /// started (proc(5)). `now` when the kernel does not tell.
+  /// Returns the start time of the process by the observer's clock: field 22 of /proc/self/stat, in ticks since boot
+  /// (proc(5)). Returns `now` if the kernel does not report it.
   static func processStart(_ now: UInt64) -> UInt64 {
     guard let text = ProcessMap.readAll("/proc/self/stat"), let name = text.lastIndex(of: ")") else { return now }
-    // The fields after the name begin with the third one.
+    // The fields after the name begin with number 3.
     let fields = text[text.index(after: name)...].split(separator: " ")
     let ticks = sysconf(Int32(_SC_CLK_TCK))
     guard fields.count > 19, let start = UInt64(fields[19]), ticks > 0 else { return now }
@@ -133,7 +132,7 @@ final class Phases: @unchecked Sendable {
   }
 }
 
-/// The notes of phases, for a recorder that is made before the phases are.
+/// Provides the notes of phases to a recorder that is created before the phases.
 final class PhaseNotes: Sendable {
   private struct Source {
     weak var policies: Policies?
@@ -147,11 +146,11 @@ final class PhaseNotes: Sendable {
 }
 
 extension Watchdog {
-  /// Ends the launch: the service is ready (``Configuration/Lifecycle/launchThreshold``). Sends READY=1 to systemd,
-  /// with ``Configuration/Lifecycle/notifiesSystemd``.
+  /// Ends the launch: the service is ready (``Configuration/Lifecycle/launchThreshold``). Sends READY=1 to systemd if
+  /// ``Configuration/Lifecycle/notifiesSystemd`` is set.
   public func launched() { core?.policies.launched() }
 
   /// Begins the shutdown: the service is about to end (``Configuration/Lifecycle/shutdownThreshold``). Sends STOPPING=1
-  /// to systemd, with ``Configuration/Lifecycle/notifiesSystemd``.
+  /// to systemd if ``Configuration/Lifecycle/notifiesSystemd`` is set.
   public func shuttingDown() { core?.policies.shuttingDown() }
 }

@@ -6,9 +6,9 @@ import CulpritSymbols
 import Glibc
 import Synchronization
 
-/// What is done about stalls that do not end, and whom it is told: the escalation thread and the blocking worker.
+/// The policies for stalls that do not end: owns the escalation thread and the blocking worker.
 ///
-/// Neither thread is started before the configuration wants one of them.
+/// The threads are started only if the configuration needs them.
 final class Policies: Sendable {
   private struct Threads {
     var escalation: PosixThread?
@@ -26,9 +26,9 @@ final class Policies: Sendable {
   private let noticesTermination = Mutex(false)
   private let handlers = Mutex<[TerminationHandlerThread]>([])
   private let lastReport = LastReport()
-  /// Why handlers are never asked.
+  /// The reasons why handlers are not asked.
   private let handlerProblems = ProblemList()
-  /// Guards the writer's side of the status text.
+  /// Serializes writers of the status text.
   private let statusLock = Mutex(())
 
   init(control: ControlBlock, recorder: Recorder, reporter: Reporter, systemd: SystemdNotifier?) {
@@ -38,7 +38,7 @@ final class Policies: Sendable {
     self.systemd = systemd
   }
 
-  /// What is wrong with the environment, in sentences.
+  /// Sentences about problems of the environment.
   var problems: [String] {
     var problems = (systemd?.problems ?? []) + handlerProblems.all
     if noticesTermination.withLock({ $0 }), cprocess_sigterm_chain(block.pointer) == CPROCESS_SIGTERM_REPLACED {
@@ -47,7 +47,7 @@ final class Policies: Sendable {
     return problems
   }
 
-  /// Asks `handler` before the process is ended. Returns what takes it away again.
+  /// Adds a handler that can veto the termination of the process. Returns a function that removes it.
   func add(_ handler: @escaping TerminationHandler) -> @Sendable () -> Void {
     do throws(PosixThreadError) {
       let thread = try TerminationHandlerThread(block, lastReport, handler)
@@ -63,9 +63,9 @@ final class Policies: Sendable {
     }
   }
 
-  /// Does as `configuration` says from now on. Starts the threads when they are wanted for the first time.
+  /// Applies `configuration`. Starts the threads when they are first needed.
   ///
-  /// - Throws: ``PosixThreadError`` when they cannot be started.
+  /// - Throws: ``PosixThreadError`` if a thread cannot be started.
   func follow(_ configuration: Configuration) throws(PosixThreadError) {
     let limit = configuration.isEnabled ? configuration.lifecycle.terminateAfter?.wholeNanoseconds : nil
     cprocess_escalation_set_terminate_after_ns(block.pointer, limit ?? 0)
@@ -110,13 +110,14 @@ final class Policies: Sendable {
             phases: table.phases
           )
           let stack = clinux_keep_stack_resident(true)
-          // From here on no lock is taken, nor the runtime used.
+          // From here on the thread takes no locks and does not use the runtime.
           clinux_fork_leave()
           thread.run()
           clinux_fork_enter()
           clinux_let_go_resident(stack)
         }
-        // Work that stalls right away may hold the allocator's lock: by then they must have all that they need.
+        // A stall that begins at once might hold the allocator's lock, so both threads must have allocated their memory
+        // first.
         while cprocess_escalation_started(block.pointer) < 2 { resting { _ = usleep(100) } }
         return nil
       } catch {
@@ -126,7 +127,7 @@ final class Policies: Sendable {
     if let error { throw error }
   }
 
-  /// Ends the threads, and waits for that until `deadline`. Returns whether they have ended.
+  /// Stops the threads and waits for them until `deadline`. Returns whether they have ended.
   @discardableResult
   func stop(until deadline: UInt64) -> Bool {
     let (escalation, worker) = threads.withLock { threads in
@@ -135,9 +136,9 @@ final class Policies: Sendable {
     }
     cprocess_escalation_stop(block.pointer)
     let hasEnded = [escalation, worker].compactMap { $0?.join(until: deadline) }.allSatisfy { $0 }
-    // Before waiting for anybody else, which is no part of the shutdown.
+    // Comes before the wait for handlers, which does not count as shutdown.
     phases.withLock { $0 }?.end()
-    // A handler may refer to the watchdog that refers to it: it goes with its thread.
+    // A handler can hold a reference to the watchdog. Releasing the handler's thread breaks this cycle.
     let asking = handlers.withLock { handlers in
       defer { handlers = [] }
       return handlers
@@ -152,12 +153,12 @@ final class Policies: Sendable {
 
   func shuttingDown() { cprocess_escalation_begin_shutdown(block.pointer, clinux_clock_ns()) }
 
-  /// Watches the phases that `configuration` has budgets for.
+  /// Starts watching the phases that have a budget in `configuration`.
   ///
   /// - Throws: ``WatchdogError/tooManySources(limit:)``.
   func watchPhases(_ configuration: Configuration) throws(WatchdogError) {
     noticesTermination.withLock { $0 = configuration.lifecycle.noticesTermination }
-    // The handler may be running when the watchdog is gone.
+    // The signal handler might run after the watchdog is gone.
     if configuration.lifecycle.noticesTermination { _ = Unmanaged.passRetained(block) }
     guard configuration.lifecycle.launchThreshold != nil || configuration.lifecycle.shutdownThreshold != nil else {
       return
@@ -166,11 +167,11 @@ final class Policies: Sendable {
     self.phases.withLock { $0 = phases }
   }
 
-  /// What is to be noted about a phase that takes too long.
+  /// Returns notes about a phase that exceeds its budget.
   func notes(_ source: WatchedSource) -> [StallNote] { phases.withLock { $0 }?.notes(source) ?? [] }
 
   func tellSystemd(status: String) {
-    // Each line would be a variable of its own.
+    // A line break would begin another variable.
     let line = "STATUS=" + printable(status.map { $0.isNewline ? " " : String($0) }.joined())
     statusLock.withLock { _ in
       cprocess_text_put(cprocess_escalation_status(block.pointer), 0, line, line.utf8.count)
@@ -178,7 +179,7 @@ final class Policies: Sendable {
     cprocess_escalation_wake(block.pointer)
   }
 
-  /// What systemd has been told; `nil` when it is not told anything.
+  /// The pings and problems of the connection to systemd; `nil` without a connection.
   var systemdState: Watchdog.SystemdState? {
     guard systemd?.isOpen == true else { return nil }
     let error = cprocess_escalation_send_error(block.pointer)

@@ -2,16 +2,16 @@ import CCulpritProcess
 import Glibc
 import Synchronization
 
-/// The way to systemd, or whoever else started the service and speaks its protocol: sd_notify(3).
+/// The connection to systemd, or to another service manager with its protocol: sd_notify(3).
 final class SystemdNotifier: @unchecked Sendable {
-  // SAFETY: written by the initializer, and then by the escalation thread only.
+  // SAFETY: written by the initializer, then by the escalation thread only.
   let target: UnsafeMutablePointer<cprocess_datagram>
-  /// The time without a ping after which systemd takes the service for dead, in nanoseconds; 0 when it does not watch.
+  /// The time without a ping after which systemd considers the service dead, in nanoseconds; 0: no watchdog.
   let watchdog: UInt64
-  /// What is wrong with what systemd says, in sentences.
+  /// Sentences about invalid environment variables.
   let problems: [String]
 
-  /// The way that `environment` describes; `nil` when nobody listens.
+  /// Opens the connection described by `environment`; `nil` without NOTIFY_SOCKET.
   init?(_ environment: Environment) {
     guard let socket = environment.notifySocket else { return nil }
     var problems: [String] = []
@@ -25,7 +25,7 @@ final class SystemdNotifier: @unchecked Sendable {
       )
     }
     var watchdog: UInt64 = 0
-    // The variables are inherited by processes that they are not meant for.
+    // Child processes inherit the variables, although they are meant for another process.
     if let text = environment.watchdogMicroseconds, environment.watchdogProcess.map({ $0 == "\(getpid())" }) ?? true {
       if let microseconds = UInt64(text), microseconds > 0, microseconds < UInt64.max / 2000 {
         watchdog = error == 0 ? microseconds * 1000 : 0
@@ -43,16 +43,16 @@ final class SystemdNotifier: @unchecked Sendable {
     target.deallocate()
   }
 
-  /// Whether somebody can be told.
+  /// Whether the connection is open.
   let isOpen: Bool
 }
 
 extension Watchdog {
-  /// Sends systemd what the service is doing, in one line for people (`systemctl status` shows it), with
-  /// ``Configuration/Lifecycle/notifiesSystemd``. When a source begins to hang, systemd gets the name of that source, and
-  /// when that is over an empty line: say it again then.
+  /// Sends the service's status to systemd, as one line for people (shown by `systemctl status`), if
+  /// ``Configuration/Lifecycle/notifiesSystemd`` is set.
   ///
-  /// Never waits for systemd.
+  /// When a source begins to hang, the watchdog replaces the status with the name of the source, and when the hang is
+  /// over with an empty line. Call this method again then. Never waits for systemd.
   ///
   /// - Parameter status: The line.
   public func tellSystemd(status: String) { core?.policies.tellSystemd(status: status) }

@@ -5,10 +5,10 @@ import Synchronization
 
 typealias TerminationHandler = @Sendable (Watchdog.TerminationRequest) -> Watchdog.TerminationRequest.Decision
 
-/// The thread that asks one of the application's handlers before the process is ended.
+/// The thread that asks one of the application's termination handlers.
 ///
-/// Every handler has one of its own, which is there from the start and waits for nothing but the question: it is asked
-/// whatever holds up the blocking worker, other handlers, or this one's thread of an earlier time.
+/// Every handler has a separate thread, started when the handler is added, which only waits for questions. So a handler
+/// is asked even if the blocking worker or another handler is blocked.
 final class TerminationHandlerThread: Sendable {
   private let escalation: EscalationBlock
   private let lastReport: LastReport
@@ -16,17 +16,17 @@ final class TerminationHandlerThread: Sendable {
   private let membership: Mutex<Membership>
   private let thread = Mutex<PosixThread?>(nil)
 
-  /// Which questions count the handler.
+  /// The questions that count the handler.
   private struct Membership {
-    /// The last question that it has nothing to do with any more, or never had.
+    /// The last question that was answered, or asked before the handler was added.
     var last: UInt32
-    /// What was being asked when it was removed, 0 for nothing; `nil` while it is there.
+    /// The question at the time of removal, 0 for none; `nil` while the handler is installed.
     var asked: UInt32?
   }
 
-  /// Asks `handler`, which was installed by the calling thread.
+  /// Starts a thread for `handler`, with the calling thread's signal mask for its calls.
   ///
-  /// - Throws: ``PosixThreadError`` when the thread cannot be started.
+  /// - Throws: ``PosixThreadError`` if the thread cannot be started.
   init(
     _ escalation: EscalationBlock,
     _ lastReport: LastReport,
@@ -40,13 +40,13 @@ final class TerminationHandlerThread: Sendable {
       self.thread.withLock { $0 = thread }
     } catch {
       remove()
-      // Nobody else answers what was asked meanwhile.
+      // No thread will answer a question that was asked meanwhile.
       if let number = nextQuestion().number { cprocess_escalation_answer(escalation.pointer, number, false) }
       throw error
     }
   }
 
-  /// Asks no more.
+  /// Removes the handler from further questions.
   func remove() {
     membership.withLock { membership in
       guard membership.asked == nil else { return }
@@ -54,11 +54,11 @@ final class TerminationHandlerThread: Sendable {
     }
   }
 
-  /// Waits until the handler has returned, until `deadline` at most, on the observer's clock. Returns whether it has.
+  /// Waits until the handler has returned, until `deadline` by the observer's clock. Returns whether it has.
   func join(until deadline: UInt64) -> Bool { thread.withLock { $0 }?.join(until: deadline) ?? true }
 
-  /// What is to be answered, `nil` for nothing; and whether there will be no more of it. An answer to what does not count the
-  /// handler would take the place of another one's.
+  /// Returns the question to answer, `nil` for none, and whether it is the last. A question that does not count the
+  /// handler must not be answered: the answer would replace that of another handler.
   private func nextQuestion() -> (number: UInt32?, isLast: Bool) {
     membership.withLock { membership in
       let number = membership.asked ?? cprocess_escalation_question(escalation.pointer)
@@ -73,9 +73,9 @@ final class TerminationHandlerThread: Sendable {
       if cprocess_escalation_stopping(escalation.pointer) { return }
       let (number, isLast) = nextQuestion()
       if let number {
-        // Who has been removed is not called any more.
+        // A removed handler is not called.
         if !isLast, let request = request(number) {
-          // Answered before the thread works again, for which it may wait for a process that forks.
+          // The answer comes before the thread works again, because that might wait for a fork of the process.
           mask.run { cprocess_escalation_answer(escalation.pointer, number, handler(request) == .veto) }
         } else {
           cprocess_escalation_answer(escalation.pointer, number, false)
@@ -86,7 +86,7 @@ final class TerminationHandlerThread: Sendable {
     }
   }
 
-  /// What the handler is asked; `nil` when that is over already.
+  /// Returns the request for question `number`; `nil` if the question is over.
   private func request(_ number: UInt32) -> Watchdog.TerminationRequest? {
     var ending = cprocess_termination_request()
     guard cprocess_escalation_read_termination(escalation.pointer, number, &ending),
@@ -105,7 +105,7 @@ final class TerminationHandlerThread: Sendable {
   }
 }
 
-/// The report of the stall that is to end the process, as soon as there is one.
+/// The latest report of the stall that might terminate the process.
 final class LastReport: Sendable {
   private struct Found {
     var slot: UInt32
@@ -119,7 +119,7 @@ final class LastReport: Sendable {
     found.withLock { $0 = Found(slot: slot, item: item, report: report) }
   }
 
-  /// That of the work item in a slot.
+  /// Returns the report of work item `item` in slot `slot`; `nil` if there is none.
   func get(slot: UInt32, item: UInt64) -> StallReport? {
     found.withLock { found in
       guard let found, found.slot == slot, found.item == item else { return nil }

@@ -3,21 +3,22 @@ import CCulpritProcess
 import Glibc
 import Synchronization
 
-/// The calls of one of the application's handlers, which are made one after the other by the ``Workers``.
+/// The queue of calls to one handler of the application. The ``Workers`` make them one at a time.
 ///
-/// Each handler has its queue. A handler that blocks delays other handlers by ``Workers/patience``, and never the watchdog.
+/// Each handler has a queue. A handler that blocks delays other handlers by ``Workers/patience``, and never the
+/// watchdog.
 final class HandlerQueue: Sendable {
-  /// The limit of waiting calls; further calls are dropped and counted.
+  /// Maximum number of waiting calls. Further calls are dropped and counted.
   private static let waitingMax = 64
-  /// The limit of waiting calls where the last one is vital.
+  /// Maximum number of waiting calls if the new one is vital.
   private static let waitingMaxOfVital = 128
 
   private struct State {
     var waiting: [Workers.Call] = []
     var dropped: UInt64 = 0
-    /// Whether a call is made or waits for a thread.
+    /// Whether a call is running or scheduled on the workers.
     var isBusy = false
-    /// The thread that makes a call.
+    /// The thread that runs a call.
     var thread: pthread_t?
   }
 
@@ -27,20 +28,20 @@ final class HandlerQueue: Sendable {
   private let idle = WakeUp()
   /// The signal mask of the thread that installed the handler.
   private let mask = HandlerMask()
-  /// A child of fork(2) has none of the threads.
+  /// The owning process: a child of fork(2) has none of the threads.
   private let process = clinux_process_stamp()
 
   init(_ workers: Workers) { self.workers = workers }
 
-  /// The number of calls that were not made, because the handler could not keep up.
+  /// Number of calls dropped because the handler could not keep up.
   var dropped: UInt64 { state.withLock { $0.dropped } }
 
-  /// Makes `call` after those that were put in before.
+  /// Queues `call`.
   ///
   /// - Parameters:
-  ///   - isVital: Whether it is accepted while others are dropped.
+  ///   - isVital: Whether the call may use the space that is reserved for vital calls.
   ///   - call: Calls the handler.
-  /// - Returns: Whether there is a thread; without one nothing is ever called.
+  /// - Returns: Whether a worker thread exists; without one no call is ever made.
   @discardableResult
   func put(isVital: Bool = false, _ call: @escaping Workers.Call) -> Bool {
     let isRunning = workers.start()
@@ -58,9 +59,9 @@ final class HandlerQueue: Sendable {
     return isRunning
   }
 
-  /// Makes the first call, and has the workers make the others after those of other queues.
+  /// Makes the first call. Further calls are scheduled after those of other queues.
   private func makeCalls() {
-    // Whatever the call refers to is released before the queue counts as idle.
+    // References held by the call are released before the queue counts as idle.
     makeCall()
     let isMore = state.withLock { state in
       state.thread = nil
@@ -78,10 +79,10 @@ final class HandlerQueue: Sendable {
     mask.run(call)
   }
 
-  /// Waits until all calls have been made, until `deadline` at most, on the observer's clock. Does not wait for a handler
-  /// that is called by the calling thread or by the one that has called exit(3), nor in a child of the process.
+  /// Waits until all calls have been made, until `deadline` by the observer's clock. Does not wait for a handler called
+  /// by the calling thread or by the thread that has called exit(3), and not in a child of the process.
   ///
-  /// - Returns: Whether there is nothing more to wait for.
+  /// - Returns: Whether nothing is left to wait for.
   @discardableResult
   func join(until deadline: UInt64) -> Bool {
     guard clinux_process_is(process) else { return true }
@@ -94,41 +95,40 @@ final class HandlerQueue: Sendable {
       }
       let now = clinux_clock_ns()
       guard now < deadline else { return false }
-      // The reporter's thread, which supervises otherwise, may have ended.
+      // The reporter's thread, the usual supervisor, might have ended.
       workers.supervise(isSupervisor: false)
       idle.wait(after: seen, until: min(deadline, now &+ Workers.patience))
     }
   }
 }
 
-/// The handlers of one kind, each with its queue.
+/// The handlers of one kind, each with a queue.
 final class Handlers<Subject: Sendable>: Sendable {
   typealias Handler = @Sendable (Subject) -> Void
 
   private struct State {
     var current: [(handler: Handler, queue: HandlerQueue)] = []
     var former: [HandlerQueue] = []
-    /// Calls that removed handlers have missed.
+    /// Number of calls dropped by removed handlers.
     var droppedBefore: UInt64 = 0
   }
 
   private let workers: Workers
   private let state = Mutex(State())
 
-  /// Handlers that are called by `workers`.
+  /// Creates an empty list of handlers that `workers` call.
   init(_ workers: Workers) { self.workers = workers }
 
-  /// Whether there is none.
   var isEmpty: Bool { state.withLock { $0.current.isEmpty } }
 
-  /// The number of calls that were not made, because handlers could not keep up.
+  /// Number of calls dropped because handlers could not keep up.
   var dropped: UInt64 {
     state.withLock { state in
       (state.current.map(\.queue) + state.former).reduce(state.droppedBefore) { $0 + $1.dropped }
     }
   }
 
-  /// Calls `handler` from now on. Returns its queue.
+  /// Adds `handler`. Returns its queue.
   @discardableResult
   func add(_ handler: @escaping Handler) -> HandlerQueue {
     let queue = HandlerQueue(workers)
@@ -137,9 +137,9 @@ final class Handlers<Subject: Sendable>: Sendable {
     return queue
   }
 
-  /// Puts no more calls into `queue`. Waiting calls are made.
+  /// Removes the handler of `queue`. Queued calls are still made.
   func remove(_ queue: HandlerQueue) {
-    // Let go of outside of the lock, as by `finish(until:)`.
+    // Handlers are released outside the lock: an object held only by a handler might call back here in its `deinit`.
     let removed = state.withLock { state -> Handler? in
       guard let place = state.current.firstIndex(where: { $0.queue === queue }) else { return nil }
       state.droppedBefore += queue.dropped
@@ -148,14 +148,14 @@ final class Handlers<Subject: Sendable>: Sendable {
     withExtendedLifetime(removed) {}
   }
 
-  /// Calls every handler with `subject`, soon.
+  /// Queues a call to every handler.
   ///
   /// - Parameters:
   ///   - subject: The argument of the handlers.
-  ///   - isVital: Whether it comes while others have no room any more.
+  ///   - isVital: Whether the calls may use the space that is reserved for vital calls.
   ///   - begin: Called before each handler, on the same thread.
   ///   - completion: Called when every handler has returned; never if one is not called.
-  /// - Returns: Whether there is any that can be called: where a thread cannot be made it cannot.
+  /// - Returns: Whether a handler can be called: one is installed and a worker thread exists.
   @discardableResult
   func call(
     _ subject: Subject,
@@ -186,11 +186,11 @@ final class Handlers<Subject: Sendable>: Sendable {
     }
   }
 
-  /// Waits until every handler has been called for everything, until `deadline` at most, and forgets them: a handler
-  /// may refer to the watchdog that refers to it. Returns whether every one has been.
+  /// Waits until all queued calls have been made, until `deadline`, and removes the handlers. A handler can hold a
+  /// reference to the watchdog; removal breaks this cycle. Returns whether all calls were made.
   @discardableResult
   func finish(until deadline: UInt64) -> Bool {
-    // Let go of outside of the lock: what only a handler holds may ask for it when it goes.
+    // Handlers are released outside the lock: an object held only by a handler might call back here in its `deinit`.
     let ended = state.withLock { state in
       defer { state.current = [] }
       state.former += state.current.map(\.queue)

@@ -1,10 +1,10 @@
 import Glibc
 
-/// What the kernel calls the host.
+/// The host name.
 enum HostName {
-  /// That of this process: in a container that of the container. Empty where there is none.
+  /// Returns the host name of this process, in a container that of the container; empty if there is none.
   static func ofThisProcess() -> String {
-    // One more than the kernel's longest (uname(2)), so that a zero ends it.
+    // One byte more than the longest name (uname(2)), so that the name is always terminated.
     var name = [CChar](repeating: 0, count: Int(HOST_NAME_MAX) + 2)
     guard gethostname(&name, name.count - 1) == 0 else { return "" }
     return String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)

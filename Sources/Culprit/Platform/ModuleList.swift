@@ -1,35 +1,34 @@
 import CCulpritLinux
 import CulpritStallRecord
 
-/// The modules of the running process as far as stacks need them: those that are there at the beginning of a stall, those
-/// that were there earlier and are met in a stack, and those that were loaded since and are.
+/// The modules that stacks of the running process need: those present when a stall begins, and those that were present
+/// earlier or have been loaded since, if a stack contains them.
 struct ModuleList {
   private(set) var all: [Module] = []
-  /// Those that were there when the first stack was taken.
+  /// The modules at the time of the first stack.
   private let earlier: [Module]
-  /// Modules where there was another one when the first stack was taken. Which of them an address is in cannot be told, and a
-  /// name would be a guess.
+  /// Modules that overlap another module of the time of the first stack. An address there could belong to either, so it
+  /// gets no name.
   private var disputed: [Module] = []
-  /// The process's modules are read again no sooner than this, on the clock of the observer: a stack may have addresses that
-  /// are in no module.
+  /// The earliest time of the next reading, by the observer's clock. A stack can contain addresses outside all modules,
+  /// so readings are limited.
   private var nextLoad: UInt64 = 0
 
   private static let interval: UInt64 = 1_000_000_000
 
-  /// Reads the modules of the process.
   private let read: @Sendable () -> [Module]
 
-  /// An empty list for stacks that were taken when the process had the modules `earlier`.
+  /// Creates an empty list.
   ///
   /// - Parameters:
-  ///   - earlier: Those modules.
+  ///   - earlier: The modules at the time of the first stack.
   ///   - read: Reads the modules of the process.
   init(earlier: [Module] = [], read: @escaping @Sendable () -> [Module] = ProcessMap.modules) {
     self.earlier = earlier
     self.read = read
   }
 
-  /// The modules that `stacks`, which were taken just now, need.
+  /// Returns the modules for `stacks`, which have just been taken.
   static func covering(_ stacks: [Stack]) -> [Module] {
     var modules = ModuleList()
     modules.load()
@@ -37,16 +36,16 @@ struct ModuleList {
     return modules.all
   }
 
-  /// Takes the modules that are there now: `present`, if they have just been read.
+  /// Loads the present modules: `present`, if they have just been read.
   mutating func load(_ present: [Module]? = nil) {
     load(now: present ?? read())
     nextLoad = clinux_clock_ns() &+ Self.interval
   }
 
-  /// Takes the modules `now`.
+  /// Loads the modules `now`.
   mutating func load(now: [Module]) {
     guard now != earlier || now.map(\.identity) != earlier.map(\.identity) else {
-      // Not a copy: many stalls that begin together have the same list.
+      // Assigning `earlier` shares its storage, because many stalls that begin together have equal lists.
       (all, disputed) = (earlier, [])
       return
     }
@@ -60,7 +59,7 @@ struct ModuleList {
       }
   }
 
-  /// Adds the modules that `stack` needs and that are not known yet. Returns them.
+  /// Adds the missing modules of `stack`. Returns them.
   @discardableResult
   mutating func cover(_ stack: Stack) -> [Module] {
     var due = nextLoad
@@ -75,7 +74,7 @@ struct ModuleList {
     return new
   }
 
-  /// The same with `find`, which finds the module at an address, and perhaps others.
+  /// Adds the missing modules of `stack`. `find` returns the module at an address, and possibly others.
   mutating func cover(_ stack: Stack, find: (RuntimeAddress) -> [Module]) -> [Module] {
     var new: [Module] = []
     for address in stack.frames.map(\.address) where !all.contains(where: { $0.contains(address) }) {
@@ -88,18 +87,19 @@ struct ModuleList {
     return new
   }
 
-  /// Whether no other module is where `module` is.
+  /// Whether `module` overlaps no other module.
   private func isFree(_ module: Module) -> Bool { !(all + disputed).contains { Self.overlap($0, module) } }
 
-  /// Whether two modules are one, seen twice: the same file at the same place, whatever its path is by now. Locking a part of it in
-  /// memory divides its mappings, and its header cannot always be read.
+  /// Whether two modules are the same file at the same addresses, even if its path has changed. Mappings can differ,
+  /// because locking a part of a file in memory splits them. Build-ids can be missing, because headers are not always
+  /// readable.
   private static func isSame(_ one: Module, _ other: Module) -> Bool {
     func places(_ module: Module) -> Set<UInt64> {
       Set(module.mappings.map { $0.start.value &- $0.fileOffset })
     }
     let isSameFile =
       if one.buildID.isEmpty || other.buildID.isEmpty {
-        // The loader knows the path only.
+        // The loader reports the path only.
         one.identity != nil && other.identity != nil ? one.identity == other.identity : one.path == other.path
       } else {
         one.buildID == other.buildID
@@ -107,7 +107,7 @@ struct ModuleList {
     return isSameFile && places(one) == places(other)
   }
 
-  /// Whether two modules claim the same memory.
+  /// Whether the memory of two modules overlaps.
   private static func overlap(_ one: Module, _ other: Module) -> Bool {
     one.mappings.contains { a in other.mappings.contains { b in a.start < b.end && b.start < a.end } }
   }

@@ -1,15 +1,15 @@
 import CCulpritLinux
 import CulpritStallRecord
 
-/// Reads the modules of the process on the reporter's thread, also for the recorder: reading them takes a lock of the kernel,
-/// which a stall can hold.
+/// Reads the modules of the process on the reporter's thread, also for the recorder. Reading takes a kernel lock that a
+/// stall can hold.
 final class ModuleReader: Sendable {
-  /// Modules that have just been read count as the present ones for this many times the time that reading them took, which counts
-  /// up to `freshTimeMax`: reading takes half a percent of a CPU, and the answer is a second old at most.
+  /// Time for which a reading is reused, as a multiple of its duration, of which at most `freshTimeMax` counts. Reading
+  /// thus takes half a percent of a CPU, and the modules are at most a second old.
   private static let freshFactor: UInt64 = 199
   private static let freshTimeMax: UInt64 = 5_000_000
 
-  /// The longest wait of a request.
+  /// Longest wait of a request, in nanoseconds.
   private static let patience: UInt64 = 200_000_000
 
   private let reader: WakeUp
@@ -17,13 +17,12 @@ final class ModuleReader: Sendable {
 
   private struct Reading {
     var modules: [Module] = []
-    /// The time until which a request is answered with these modules: many stalls can be declared at once.
+    /// The time until which requests use these modules: many stalls can be declared at once.
     var freshUntil: UInt64 = 0
-    /// The pending request.
     var request: Promise<Bool>?
   }
 
-  /// A reader whose ``attend()`` is called by the thread that `reader` wakes.
+  /// Creates a reader. The thread that `reader` wakes must call ``attend()``.
   init(reader: WakeUp) { self.reader = reader }
 
   /// Reads the modules for the first time.
@@ -32,7 +31,7 @@ final class ModuleReader: Sendable {
   /// The modules of the last reading.
   var known: [Module] { reading.withLock { $0.modules } }
 
-  /// The modules of this process. Those of the last reading when the kernel does not answer in time.
+  /// Returns the modules of this process; those of the last reading if the kernel does not answer in time.
   func present() -> [Module] {
     let (request, isNew) = reading.withLock { reading -> (Promise<Bool>?, Bool) in
       if clinux_clock_ns() < reading.freshUntil { return (nil, false) }
@@ -41,7 +40,7 @@ final class ModuleReader: Sendable {
       reading.request = request
       return (request, true)
     }
-    // A request that comes while an earlier one is pending does not wait as well.
+    // Only the first of several requests waits.
     if isNew, let request {
       reader.notify()
       _ = request.wait(until: clinux_clock_ns() &+ Self.patience)
@@ -49,14 +48,15 @@ final class ModuleReader: Sendable {
     return reading.withLock { $0.modules }
   }
 
-  /// Answers a pending request. Returns when to call again: never without one.
+  /// Answers a pending request. Returns the time of the next call: never without a request.
   func attend() -> UInt64 {
     guard let request = reading.withLock({ $0.request }) else { return .max }
     let began = clinux_clock_ns()
     var modules = ProcessMap.modules()
     let end = clinux_clock_ns()
     reading.withLock { reading in
-      // Freed outside the lock: a stall might hold the allocator's lock, and threads that wait for this lock would hang, too.
+      // The old modules are freed outside the lock: a stall might hold the allocator's lock, and threads waiting for
+      // this lock would hang too.
       if !modules.isEmpty { swap(&reading.modules, &modules) }
       reading.freshUntil = end &+ Self.freshFactor &* min(clinux_clock_between_ns(began, end), Self.freshTimeMax)
       reading.request = nil

@@ -1,24 +1,24 @@
 import CCulpritLinux
 
-/// A value behind a lock, as the standard library's type of this name has it, whose place it takes in this module.
+/// A value behind a lock. Replaces the type of this name in the standard library within this module.
 ///
-/// That one cannot be used in a library whose service forks: it has the kernel look for its owner by thread id. A child of
-/// fork(2) does not have the thread, and the standard library ends the process; and the child's own thread is remembered by
-/// the id that it had in the parent. Here a lock that was held in the parent is free in the child
-/// (`clinux_lock.h`). What it guards may be half changed then: who can be called in a child asks first whether the value is
-/// of this process (`clinux_process_is`), and a value that is half changed is never deinitialized.
+/// The standard library's mutex records its owner by thread id, which fails in a process that forks: a child of fork(2)
+/// does not have the thread, and the standard library terminates the process. The child's main thread is also recorded
+/// under its id in the parent. With this mutex, a lock held in the parent is free in the child (`clinux_lock.h`). The
+/// guarded value might then be inconsistent. Code that can be called in a child must first check that the value belongs
+/// to this process (`clinux_process_is`). An inconsistent value is never deinitialized.
 ///
-/// Holders are not raised to the priority of who waits for them. No thread that has to keep time waits for one.
+/// The mutex has no priority inheritance. No thread with deadlines waits for one.
 struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
   private struct Storage: ~Copyable {
     var lock: clinux_lock
     var value: Value
   }
 
-  // SAFETY: the value is read and changed by who holds the lock only.
+  // SAFETY: the value is accessed only while the lock is held.
   private let storage: UnsafeMutablePointer<Storage>
 
-  /// The lock is the first thing in the storage.
+  /// The lock is the first field of the storage.
   private var lock: UnsafeMutablePointer<clinux_lock> {
     UnsafeMutableRawPointer(storage).assumingMemoryBound(to: clinux_lock.self)
   }
@@ -29,14 +29,14 @@ struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
   }
 
   deinit {
-    // Held by a thread of the process that this one was forked from.
+    // A thread of the parent process held the lock at the fork.
     if clinux_lock_is_taken(lock) { return }
-    // SAFETY: nobody else refers to what is let go.
+    // SAFETY: no other reference to the storage exists in `deinit`.
     storage.deinitialize(count: 1)
     storage.deallocate()
   }
 
-  /// Calls `body` with the value while nobody else has it.
+  /// Calls `body` with exclusive access to the value.
   borrowing func withLock<Result: ~Copyable, Failure: Error>(
     _ body: (inout sending Value) throws(Failure) -> sending Result
   ) throws(Failure) -> sending Result {
@@ -45,7 +45,7 @@ struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
     return try body(&storage.pointee.value)
   }
 
-  /// The same, unless somebody has it: `nil` then.
+  /// Calls `body` with exclusive access to the value, or returns `nil` if the lock is taken.
   borrowing func withLockIfAvailable<Result: ~Copyable, Failure: Error>(
     _ body: (inout sending Value) throws(Failure) -> sending Result
   ) throws(Failure) -> sending Result? {
@@ -54,8 +54,8 @@ struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
     return try body(&storage.pointee.value)
   }
 
-  /// Begins anew in a child of fork(2), with `value`, before anybody uses what there was: that may be half changed, and is
-  /// forgotten.
+  /// Replaces the value with `value` in a child of fork(2), before any other use. The old value might be inconsistent
+  /// and is not deinitialized.
   borrowing func startOver(_ value: consuming sending Value) {
     storage.initialize(to: Storage(lock: clinux_lock(), value: value))
   }

@@ -1,18 +1,18 @@
 import CCulpritLinux
 
-/// The stall files that are open. Their number is bounded: a file that is opened closes the one used least recently,
-/// which is opened again by its name when it is written.
+/// The open stall files. Their number is bounded: opening a file closes the least recently used one, which is reopened
+/// by name for its next write.
 ///
-/// Used by the disk thread. A file can be released by any thread.
+/// Used by the disk thread. Any thread can release a file.
 final class OpenFiles: Sendable {
-  /// The largest number of open files.
+  /// Maximum number of open files.
   static let limit = 16
 
   /// A file that might be closed at the moment.
   final class File: @unchecked Sendable {
-    // SAFETY: the disk thread alone changes it while a stall refers to it; the last reference closes it.
+    // SAFETY: only the disk thread changes the file while a stall refers to it. The last reference closes it.
     var descriptor: clinux_descriptor
-    /// Whether it was closed in favour of another file; `descriptor` then has its identity.
+    /// Whether the file was closed in favour of another one; `descriptor` then holds its identity.
     var isSetAside = false
 
     init(_ descriptor: clinux_descriptor) { self.descriptor = descriptor }
@@ -21,7 +21,6 @@ final class OpenFiles: Sendable {
   /// The open files, the least recently used first.
   private let files = Mutex<[File]>([])
 
-  /// The number of open files.
   var count: Int { files.withLock { $0.count } }
 
   /// Closes files until another one can be opened.
@@ -35,7 +34,7 @@ final class OpenFiles: Sendable {
     }
   }
 
-  /// Records that the open file `file` is used now.
+  /// Marks the open file `file` as most recently used.
   func use(_ file: File) {
     files.withLock { files in
       guard files.last !== file else { return }
@@ -44,7 +43,7 @@ final class OpenFiles: Sendable {
     }
   }
 
-  /// Closes `file` for good. The disk thread's own descriptors cannot be closed by another thread: such a file is closed when
+  /// Closes `file` for good. Another thread cannot close the disk thread's own descriptors; such a file is closed when
   /// room is made.
   func close(_ file: File) {
     guard file.isSetAside || file.descriptor.table == clinux_descriptor_table() else { return }

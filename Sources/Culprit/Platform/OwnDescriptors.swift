@@ -1,12 +1,12 @@
 import CCulpritLinux
 
-/// Work with files that is done where nobody else has descriptors.
+/// Runs file operations on a thread with a separate descriptor table.
 ///
-/// A service may close every descriptor that it does not know (closefrom(3)) and open files of its own in the midst of
-/// it: what is read, written and closed by its number then is the service's. A thread with a table of its own has
-/// numbers that the service does not have. Where the kernel has no such threads, the work is done all the same.
+/// An application might close all descriptors that it does not know (closefrom(3)) during an operation, and reuse their
+/// numbers. The operation would then use a file of the application. A separate table avoids this. If the kernel does not
+/// support it, the operation still runs.
 enum OwnDescriptors {
-  /// Does `body`, which runs none of the application's code, on a thread with descriptors of its own, and waits for it.
+  /// Runs `body` on a thread with a separate descriptor table and waits for it. `body` must not run application code.
   static func run<Result: Sendable>(_ body: @escaping @Sendable () -> Result) -> Result {
     let result = Promise<Result>()
     let thread = try? PosixThread(name: "culprit-files") {

@@ -1,21 +1,21 @@
-/// A text in memory of its own, put together without the allocator and without locks. What does not fit is left out.
+/// A text buffer that uses neither the allocator nor locks after its creation. Text that does not fit is dropped.
 struct PlainText: ~Copyable {
   private let bytes: UnsafeMutablePointer<CChar>
   private let capacity: Int
   private(set) var count = 0
 
-  /// A text of at most `capacity` bytes. Allocates.
+  /// Creates a buffer of `capacity` bytes. Allocates.
   init(capacity: Int) {
     bytes = .allocate(capacity: capacity)
     self.capacity = capacity
   }
 
   deinit {
-    // SAFETY: allocated by the initializer, and nobody else has it.
+    // SAFETY: the memory was allocated by the initializer and has no other owner.
     bytes.deallocate()
   }
 
-  /// Its bytes, `count` of them.
+  /// The first of `count` bytes.
   var start: UnsafePointer<CChar> { @_noLocks get { UnsafePointer(bytes) } }
 
   @_noLocks mutating func clear() { count = 0 }
@@ -30,7 +30,7 @@ struct PlainText: ~Copyable {
   @_noLocks mutating func append(_ text: UnsafePointer<CChar>, _ length: Int) {
     var index = 0
     while index < length {
-      // SAFETY: the caller's `length` bytes.
+      // SAFETY: the caller guarantees `length` bytes.
       append(text[index])
       index &+= 1
     }
@@ -45,8 +45,8 @@ struct PlainText: ~Copyable {
     }
   }
 
-  /// Puts a question mark in the place of each byte, from `start` on, of what is not UTF-8 or does something else to a terminal
-  /// than being shown: as ``printable(_:limit:)``, for those who may not allocate.
+  /// Replaces each byte from `start` on that is not UTF-8 or controls a terminal with a question mark:
+  /// ``printable(_:limit:)`` for threads that must not allocate.
   @_noLocks mutating func makePrintable(from start: Int) {
     var index = start
     while index < count {
@@ -55,7 +55,7 @@ struct PlainText: ~Copyable {
       if !Self.isHarmless(scalar) {
         var place = index
         while place < index &+ length {
-          // SAFETY: `decode` counts bytes of the text only.
+          // SAFETY: `decode` counts only bytes within the text.
           bytes[place] = 63
           place &+= 1
         }
@@ -64,10 +64,10 @@ struct PlainText: ~Copyable {
     }
   }
 
-  /// The character at `index`, and how many bytes it has; 0 where there is none (RFC 3629), which is one byte long then.
+  /// Returns the character at `index` and its length in bytes. An invalid byte gives 0 and length 1 (RFC 3629).
   @_noLocks private func decode(at index: Int, _ length: inout Int) -> UInt32 {
     length = 1
-    // SAFETY: `index` is below the count, and so is every other one that is looked at.
+    // SAFETY: `index` and all other accessed indexes are below `count`.
     let first = UInt8(bitPattern: bytes[index])
     if first < 0x80 { return UInt32(first) }
     let wanted = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2
@@ -86,8 +86,8 @@ struct PlainText: ~Copyable {
     return scalar
   }
 
-  /// Whether a terminal shows `scalar`, and does nothing else with it: no character of the general categories Cc, Cf, Zl and
-  /// Zp of Unicode 16. A test compares with what the standard library says.
+  /// Whether a terminal only displays `scalar`: it is in none of the general categories Cc, Cf, Zl and Zp of Unicode
+  /// 16. A test compares this with the standard library.
   @_noLocks static func isHarmless(_ scalar: UInt32) -> Bool {
     switch scalar {
     case 0..<0x20, 0x7F..<0xA0, 0xAD, 0x600...0x605, 0x61C, 0x6DD, 0x70F, 0x890...0x891, 0x8E2, 0x180E: false
@@ -106,7 +106,7 @@ struct PlainText: ~Copyable {
     }
   }
 
-  /// Appends `nanoseconds` as seconds, with so many digits after the point.
+  /// Appends `nanoseconds` as seconds with `digits` decimal places.
   @_noLocks mutating func append(seconds nanoseconds: UInt64, digits: Int = 1) {
     var unit: UInt64 = 1_000_000_000
     var index = 0
@@ -128,5 +128,5 @@ struct PlainText: ~Copyable {
   }
 }
 
-/// Where this file's code lies (``Residency``).
+/// An address inside this file's code, used to lock it into memory (``Residency``).
 func plainTextCodeAnchor() -> CodeAnchor { { 6 } }

@@ -4,54 +4,58 @@ import CCulpritProcess
 import Glibc
 import Synchronization
 
-/// A thread of the watchdog's own: never from Dispatch or Swift Concurrency, whose pools may be what is stuck.
+/// A thread of the watchdog. Threads of Dispatch or Swift Concurrency are not used, because their pools might be
+/// stalled.
 final class PosixThread: Sendable {
   private let thread: Mutex<pthread_t?>
   private let end: Promise<Bool>
-  /// Where it runs: what a child of fork(2) knows of its parent's threads is a memory that others may have by now.
+  /// The owning process: a child of fork(2) inherits `thread`, whose memory might have been reused.
   private let process = clinux_process_stamp()
 
   private struct Running {
-    /// The kernel's ids of the threads that are running.
+    /// The kernel's ids of the running threads.
     var ids: Set<Int32> = []
-    /// What those have used that have ended.
+    /// The total use of threads that have ended.
     var ended = ThreadUse()
-    /// What all were said to have used last.
+    /// The last result of ``used()``.
     var told = ThreadUse()
   }
 
   private static let running = Mutex(Running())
 
-  /// In a child of fork(2), before its first watchdog: none is running.
+  /// Resets the state in a child of fork(2), before its first watchdog: no thread is running.
   static func startOver() {
     running.startOver(Running())
     observer_own_use_start_over()
   }
 
-  /// Whether thread `id` is one of the watchdog's own.
+  /// Returns whether thread `id` belongs to the watchdog.
   static func isOurs(_ id: Int32) -> Bool { running.withLock { $0.ids.contains(id) } }
 
-  /// What the threads have used so far, those included that have ended. Never less than it said before.
+  /// Returns the total use of all threads so far, including ended ones. Never decreases.
   static func used() -> ThreadUse {
     let (ids, ended) = running.withLock { ($0.ids, $0.ended) }
     var used = ended
-    // Not under the lock: the kernel may hold up who asks for a thread.
+    // Reading runs without the lock, because the kernel might block it.
     for id in ids { used += ThreadUse(of: id) }
     return running.withLock { [used] running in
-      // One that ended meanwhile is in neither.
+      // A thread that ended meanwhile is counted in neither, so the maximum is used.
       running.told.processorNanoseconds = max(running.told.processorNanoseconds, used.processorNanoseconds)
       running.told.wakeups = max(running.told.wakeups, used.wakeups)
       return running.told
     }
   }
 
-  /// Starts a thread called `name` (at most 15 characters) that runs `body`.
+  /// Starts a thread with the name `name` (at most 15 characters) that runs `body`.
   ///
-  /// It blocks every signal that the service may be sent, and is scheduled as the process was when it was started,
-  /// whoever the caller is. Code of the application runs in it by ``HandlerMask/run(_:)``. While it works the process
-  /// does not fork, if it can be waited for: what keeps it from working for long goes by ``resting(_:)``.
+  /// The thread blocks every signal that the application might receive. It has the scheduling that the process had at
+  /// its start, whatever the caller's is. Application code runs through ``HandlerMask/run(_:)``. Forks of the process
+  /// wait while the thread is working, within a bound; long waits must run through ``resting(_:)``.
   ///
-  /// - Throws: ``PosixThreadError`` when the thread cannot be started.
+  /// - Parameters:
+  ///   - name: The name of the thread.
+  ///   - body: The function that the thread runs.
+  /// - Throws: ``PosixThreadError`` if the thread cannot be started.
   init(name: String, _ body: @escaping @Sendable () -> Void) throws(PosixThreadError) {
     end = Promise<Bool>()
     clinux_fork_start()
@@ -59,7 +63,7 @@ final class PosixThread: Sendable {
     clinux_test_clock_thread_reached(CLINUX_THREAD_CREATED)
     var created = pthread_t()
     var error = Self.create(&created, isScheduled: true, start)
-    // A sandbox may forbid to schedule, and the processors of the start may all be gone.
+    // A sandbox might forbid scheduling, and the CPUs of the process's start might all be offline.
     if error != 0, error != EAGAIN { error = Self.create(&created, isScheduled: false, start) }
     guard error == 0 else {
       start.release()
@@ -69,8 +73,8 @@ final class PosixThread: Sendable {
     thread = Mutex(created)
   }
 
-  /// Creates a thread with the mask of the watchdog's threads. Returns the error number of pthread_create(3), 0 for
-  /// none.
+  /// Creates a thread with the signal mask of the watchdog's threads. Returns the error number of pthread_create(3), 0
+  /// on success.
   private static func create(_ thread: inout pthread_t, isScheduled: Bool, _ start: Unmanaged<Start>) -> Int32 {
     var attributes = pthread_attr_t()
     pthread_attr_init(&attributes)
@@ -80,7 +84,7 @@ final class PosixThread: Sendable {
     return pthread_create(&thread, &attributes, Self.run, start.toOpaque())
   }
 
-  /// What a thread is started with.
+  /// The arguments of a new thread.
   private final class Start {
     let name: String
     let body: @Sendable () -> Void
@@ -104,7 +108,7 @@ final class PosixThread: Sendable {
     clinux_task_set_name(start.name)
     let id = clinux_task_self()
     PosixThread.running.withLock { _ = $0.ids.insert(id) }
-    // What handlers of the application use is the application's.
+    // CPU time of the application's handlers does not count as the watchdog's.
     let place = start.name == Workers.threadName ? -1 : observer_own_use_enter()
     start.body()
     observer_own_use_leave(place)
@@ -117,20 +121,20 @@ final class PosixThread: Sendable {
     return nil
   }
 
-  /// So long an ordinary end takes at most, in nanoseconds.
+  /// Longest time of a thread's ordinary exit, in nanoseconds.
   private static let endingTime: UInt64 = 100_000_000
 
-  /// Whether this is the calling thread.
+  /// Whether the calling thread is this one.
   var isCurrent: Bool { isThread { pthread_equal($0, pthread_self()) != 0 } }
 
-  /// Whether the thread has called exit(3), as a handler of the application's can.
+  /// Whether the thread has called exit(3), as a handler of the application can.
   private var isExiting: Bool { isThread { cprocess_ending_is_exiting_thread($0) } }
 
   private func isThread(_ condition: (pthread_t) -> Bool) -> Bool {
     clinux_process_is(process) && thread.withLock { $0.map(condition) ?? false }
   }
 
-  /// Lets the thread end by itself, whenever that is.
+  /// Lets the thread end on its own.
   func detach() {
     guard clinux_process_is(process) else { return }
     let left = thread.withLock { thread -> pthread_t? in
@@ -140,14 +144,14 @@ final class PosixThread: Sendable {
     if let left { pthread_detach(left) }
   }
 
-  /// Nobody will wait for the thread: what there is of it goes when it ends.
+  /// Detaches the thread: its resources are released when it ends.
   deinit { detach() }
 
-  /// Waits until the thread has ended, until `deadline` at most, on the observer's clock. Does not wait when it is
-  /// called by the thread itself, when the thread has called exit(3), or in a child of its process. One that has not ended by then ends by itself, whenever
-  /// that is.
+  /// Waits until the thread has ended, until `deadline` by the observer's clock. Does not wait if the thread itself
+  /// calls this, if the thread has called exit(3), or in a child of its process. A thread that misses the deadline ends
+  /// on its own.
   ///
-  /// - Returns: Whether there is nothing more to wait for.
+  /// - Returns: Whether nothing is left to wait for.
   @discardableResult
   func join(until deadline: UInt64) -> Bool {
     guard clinux_process_is(process) else { return true }
@@ -161,7 +165,7 @@ final class PosixThread: Sendable {
       return thread
     }
     guard let waiting else { return true }
-    // It has nothing more to do but to end; but the kernel, which takes its stack back, may hold that up.
+    // Only the exit is left, but the kernel might block the release of the stack.
     let end = deadline == .max ? deadline : max(deadline, clinux_clock_ns() &+ Self.endingTime)
     guard resting({ clinux_task_join(waiting, end) }) else {
       pthread_detach(waiting)
@@ -171,23 +175,23 @@ final class PosixThread: Sendable {
   }
 }
 
-/// A thread could not be started.
+/// The error of a thread that could not be started.
 struct PosixThreadError: Error {
   /// The error number of pthread_create(3).
   var number: Int32
-  /// What the process might still take then under RLIMIT_DATA and RLIMIT_AS, in bytes; `UInt64.max` without a limit.
+  /// Memory left under RLIMIT_DATA and RLIMIT_AS at the failure, in bytes; `UInt64.max` without a limit.
   var memoryLeft = UInt64.max
 }
 
 extension WatchdogError {
-  /// What a thread takes: 8 MiB of stack as a rule, and 128 MiB that the C library's allocator wants for a moment for a
-  /// thread that allocates for the first time (a heap of 64 MiB that begins at a multiple of its size).
+  /// Memory for a thread, in bytes: usually 8 MiB of stack, plus 128 MiB that the C library's allocator reserves for a
+  /// moment at the thread's first allocation, to align a heap of 64 MiB.
   private static let threadMemory: UInt64 = 136 << 20
 
-  /// A thread of the watchdog's could not be started.
+  /// Returns the error for a thread that could not be started.
   static func threadNotStarted(_ error: PosixThreadError) -> WatchdogError {
     let reason = "a thread cannot be started: \(String(cString: strerror(error.number)))"
-    // That number stands for a limit of threads as well (RLIMIT_NPROC), which would be looked for in vain.
+    // EAGAIN also stands for a limit of threads (RLIMIT_NPROC), so the memory limits are named only if they apply.
     guard error.number == EAGAIN, error.memoryLeft < threadMemory else { return WatchdogError(.unsupported, reason) }
     return WatchdogError(
       .unsupported,

@@ -2,7 +2,7 @@ import CulpritStallRecord
 
 /// Problems, as sentences for `Watchdog.Status.problems`.
 final class ProblemList: Sendable {
-  /// Most sentences kept: one disk fails in few ways.
+  /// Maximum number of sentences.
   private static let limit = 16
 
   private let sentences = Mutex<[String]>([])

@@ -4,17 +4,17 @@ import Glibc
 
 /// The modules of the running process.
 enum ProcessMap {
-  /// Reads `/proc/self/maps` and the build-id of each module from memory.
+  /// Reads `/proc/self/maps`, and the build-id of each module from memory.
   ///
-  /// Not through dl_iterate_phdr(3): it takes the loader's lock, which the stalled thread may hold. And from memory, not
-  /// from the files, which may have been replaced since they were mapped.
+  /// dl_iterate_phdr(3) is not used, because it takes the loader's lock, which the stalled thread might hold. Files are
+  /// not read, because they might have been replaced since they were mapped.
   static func modules() -> [Module] {
     guard let text = readAll("/proc/thread-self/maps") else { return [] }
     return modules(maps: text, header: header)
   }
 
-  /// The module that the loader has at `address`, for when `/proc/self/maps` cannot be read; `nil` when there is none. Its
-  /// extent is what its own program headers say.
+  /// Returns the loader's module at `address`, for when `/proc/self/maps` cannot be read; `nil` if there is none. Its
+  /// extent comes from its program headers.
   static func module(at address: RuntimeAddress) -> Module? {
     var start: UInt64 = 0
     var file = [CChar](repeating: 0, count: Int(PATH_MAX))
@@ -37,29 +37,29 @@ enum ProcessMap {
     return Module(path: path, buildID: header(at: RuntimeAddress(start)).buildID, mappings: mappings, bias: base)
   }
 
-  /// The id of the process that traces this one (proc(5), TracerPid): a debugger. `nil` when none does.
+  /// Returns the id of the debugger that traces this process (proc(5), TracerPid); `nil` if there is none.
   static func debugger() -> Int32? {
     let line = readAll("/proc/self/status")?.split(separator: "\n").first { $0.hasPrefix("TracerPid:") }
     return line.flatMap { Int32($0.dropFirst(10).filter(\.isNumber)) }.flatMap { $0 == 0 ? nil : $0 }
   }
 
-  /// The path of this process's executable.
+  /// Returns the path of this process's executable; empty if unknown.
   static func executablePath() -> String {
     var buffer = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
     let count = readlink("/proc/thread-self/exe", &buffer, Int(PATH_MAX))
     if count > 0 { return String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self) }
-    // There is no /proc.
+    // /proc is not mounted.
     guard let started = clinux_module_executable() else { return "" }
     guard let resolved = realpath(started, nil) else { return String(cString: started) }
     defer { free(resolved) }
     return String(cString: resolved)
   }
 
-  /// The modules that `maps`, the text of a `/proc/PID/maps` file (proc(5)), shows.
+  /// Returns the modules in the text of a `/proc/PID/maps` file (proc(5)).
   ///
   /// - Parameters:
   ///   - maps: The text.
-  ///   - header: Reads what is wanted of the module whose ELF header is at an address.
+  ///   - header: Reads the build-id and bias of the module whose ELF header is at an address.
   /// - Returns: The modules, in the order of their first executable mapping.
   static func modules(maps: String, header: (RuntimeAddress) -> Header) -> [Module] {
     var order: [(key: String, first: MapsLine)] = []
@@ -68,10 +68,11 @@ enum ProcessMap {
     var headers: [String: RuntimeAddress] = [:]
     for line in maps.split(separator: "\n") {
       guard let entry = MapsLine(line), entry.path.hasPrefix("/") || entry.path == "[vdso]" else { continue }
-      // Two files that were deleted may have had the same path.
+      // Two deleted files can have had the same path.
       let key = entry.path + "\0" + entry.identity
-      // The ELF header is at the beginning of the file; the first segment is often not executable. Whoever reads the file may
-      // have mapped it elsewhere: the loader's mappings follow each other.
+      // The ELF header is at the beginning of the file, and the first segment is often not executable. The file can
+      // also be mapped elsewhere as data; the loader's mappings are contiguous, so the last header before the first
+      // executable mapping is the right one.
       if entry.mapping.fileOffset == 0 { beginnings[key] = entry.mapping.start }
       guard entry.isExecutable else { continue }
       if headers[key] == nil { headers[key] = beginnings[key] }
@@ -91,7 +92,7 @@ enum ProcessMap {
     }
   }
 
-  /// Adds a mapping. What is locked in memory is one of its own beside its neighbours.
+  /// Adds a mapping, merged with its predecessor if they are contiguous: locking memory splits mappings.
   private static func add(_ mapping: Module.Mapping, to mappings: inout [Module.Mapping]) {
     if let last = mappings.last, last.end == mapping.start,
       last.fileOffset &+ (last.end.value &- last.start.value) == mapping.fileOffset
@@ -102,11 +103,11 @@ enum ProcessMap {
     }
   }
 
-  /// What an ELF header in memory leads to.
+  /// Data found through an ELF header in memory.
   struct Header {
-    /// The build-id, empty when there is none.
+    /// The build-id; empty if there is none.
     var buildID: [UInt8] = []
-    /// By how much the loader moved the image; `nil` if unknown.
+    /// The offset of the image from its linked address; `nil` if unknown.
     var bias: UInt64?
   }
 
@@ -132,7 +133,7 @@ enum ProcessMap {
     }
   }
 
-  /// The program headers of the ELF image at `base`, read from memory.
+  /// Returns the program headers of the ELF image at `base`, read from memory.
   private static func programHeaders(at base: RuntimeAddress) -> [Elf64_Phdr] {
     guard let header: Elf64_Ehdr = read(base.value), header.e_ident.0 == 0x7f, header.e_ident.1 == UInt8(ascii: "E"),
       header.e_phentsize == MemoryLayout<Elf64_Phdr>.size
@@ -147,7 +148,7 @@ enum ProcessMap {
     return segments
   }
 
-  /// The GNU build-id of the ELF image at `base`, and where it was linked, read from memory.
+  /// Returns the GNU build-id and the bias of the ELF image at `base`, read from memory.
   private static func header(at base: RuntimeAddress) -> Header {
     let segments = programHeaders(at: base)
     var header = Header()
@@ -155,7 +156,7 @@ enum ProcessMap {
     if let first = segments.first(where: { $0.p_type == UInt32(PT_LOAD) && $0.p_offset < page }) {
       header.bias = base.value &- (first.p_vaddr &- first.p_offset)
     }
-    // A note's address: the image's base is at file offset 0, and notes are in the segment that begins there.
+    // Notes are in the segment that begins at file offset 0, which is mapped at `base`.
     for segment in segments where segment.p_type == UInt32(PT_NOTE) {
       if let id = buildID(notesAt: base.value &+ segment.p_offset, bytes: segment.p_filesz) {
         header.buildID = id
@@ -165,8 +166,8 @@ enum ProcessMap {
     return header
   }
 
-  /// Searches notes (elf(5)): name size, description size and type, then the name and the description, each filled up
-  /// to a multiple of four bytes.
+  /// Searches notes (elf(5)) for the build-id. A note has a name size, a description size and a type, then name and
+  /// description, each padded to a multiple of four bytes.
   private static func buildID(notesAt start: UInt64, bytes: UInt64) -> [UInt8]? {
     var position: UInt64 = 0
     while position &+ 12 <= min(bytes, 1 << 16) {
@@ -185,26 +186,26 @@ enum ProcessMap {
     return nil
   }
 
-  /// The plain value at `address`, or `nil` when that cannot be read.
+  /// Returns the plain value at `address`, or `nil` if it cannot be read.
   private static func read<Value: BitwiseCopyable>(_ address: UInt64) -> Value? {
     withUnsafeTemporaryAllocation(of: Value.self, capacity: 1) { room in
       guard let place = room.baseAddress, clinux_memory_read(address, place, MemoryLayout<Value>.size) else {
         return nil
       }
-      // SAFETY: the whole value has been filled, and any bytes are a value of these C types.
+      // SAFETY: the whole value has been filled, and every bit pattern is valid for these C types.
       return place.pointee
     }
   }
 
-  /// The whole of a file in `/proc`, which has no size to ask for; `nil` where it cannot be read or has more than `bytesMax` bytes.
+  /// Reads a whole file in `/proc`, which has no size. Returns `nil` if it cannot be read or exceeds `bytesMax` bytes.
   static func readAll(_ path: String, atMost bytesMax: Int = .max) -> String? {
     var file = clinux_descriptor_keep(open(path, O_RDONLY | O_CLOEXEC))
     defer { clinux_descriptor_close(&file) }
-    // Memory that has been written to stays with the allocator: no more of it than is needed.
+    // The buffer grows as needed, because the allocator keeps memory once it has been written to.
     var bytes: [UInt8] = []
     bytes.reserveCapacity(32 << 10)
     while true {
-      // Reading takes long: the service may have closed it, and another file under the number.
+      // Reading takes long. The application might have closed the descriptor and reused its number.
       guard clinux_descriptor_is_ours(&file) else { return nil }
       let count = withUnsafeTemporaryAllocation(byteCount: 4 << 10, alignment: 1) { chunk in
         let count = Glibc.read(file.number, chunk.baseAddress, chunk.count)

@@ -1,18 +1,18 @@
 import CCulpritLinux
 import Synchronization
 
-/// What one thread waits for and another gives, once. Waiting has a bound.
+/// A value that one thread waits for, with a deadline, and another thread sets once.
 final class Promise<Value: Sendable>: Sendable {
   private let value = Mutex<Value?>(nil)
   private let word = WakeUp()
 
-  /// Fulfils the promise.
+  /// Sets the value and wakes the waiting threads.
   func fulfill(_ value: Value) {
     self.value.withLock { $0 = value }
     word.stop()
   }
 
-  /// Waits for it until `deadline`, on the observer's clock; `nil` when there is none by then.
+  /// Waits for the value until `deadline`, by the observer's clock. Returns `nil` if there is none by then.
   func wait(until deadline: UInt64) -> Value? {
     while true {
       let seen = word.seen

@@ -6,25 +6,25 @@ extension Watchdog {
     private let removal: Mutex<(@Sendable () -> Void)?>
     private let finish: @Sendable (UInt64) -> Bool
 
+    /// Creates a registration.
+    ///
     /// - Parameters:
     ///   - removal: Removes the handler; `nil` if there is none.
-    ///   - finish: Waits until the last call has returned, at most until a time on the observer's clock; returns whether it
-    ///     has.
+    ///   - finish: Waits for the last call until a time on the observer's clock. Returns whether the call has returned.
     init(_ removal: (@Sendable () -> Void)?, finish: @escaping @Sendable (UInt64) -> Bool = { _ in true }) {
       self.removal = Mutex(removal)
       self.finish = finish
     }
 
-    /// Removes the handler and waits until it has returned, at most until `deadline`. Returns whether it has.
+    /// Removes the handler and waits for its last call until `deadline`. Returns whether the call has returned.
     func end(until deadline: UInt64) -> Bool {
       remove()
       return finish(deadline)
     }
 
-    /// Whether the handler has been removed.
     var isRemoved: Bool { removal.withLock { $0 == nil } }
 
-    /// Removes the handler: no new call begins, a running call continues. The second call does nothing.
+    /// Removes the handler: no new call begins, and a running call continues. A second call has no effect.
     public func remove() {
       let removal = removal.withLock { removal in
         defer { removal = nil }

@@ -1,8 +1,8 @@
-/// Mounts that a process (FUSE) or another machine (NFS) answers for. A read from such a file system can wait forever, and can
-/// then neither be interrupted nor killed.
+/// Mounts that are served by another process (FUSE) or another machine (NFS). A read from such a file system can block
+/// forever, and then cannot be interrupted or killed.
 struct RemoteMounts {
   private struct Mount {
-    /// The mount point, with a slash at its end.
+    /// The mount point with a trailing slash.
     var folder: String
     var type: String
   }
@@ -10,7 +10,7 @@ struct RemoteMounts {
   private let mounts: [Mount]
   private let executable: String
 
-  /// The mounts of this process.
+  /// Reads the mounts of this process.
   init() {
     self.init(
       mountinfo: ProcessMap.readAll("/proc/thread-self/mountinfo") ?? "",
@@ -18,7 +18,7 @@ struct RemoteMounts {
     )
   }
 
-  /// The mounts in `mountinfo` (proc_pid_mountinfo(5)), of a process with the executable at the path `executable`.
+  /// Parses `mountinfo` (proc_pid_mountinfo(5)) of a process whose executable has the path `executable`.
   init(mountinfo: String, executable: String) {
     // "36 35 0:53 / /mnt rw,relatime shared:1 - fuse.sshfs host:/ rw"
     mounts = mountinfo.split(separator: "\n").compactMap { line in
@@ -32,8 +32,8 @@ struct RemoteMounts {
     self.executable = executable
   }
 
-  /// The reasons not to open files of `paths` in process, by their paths. Files on the mount of the executable are opened:
-  /// without that mount the service does not run either.
+  /// Returns the reasons not to open files of `paths` in process, by path. Files on the executable's mount are opened:
+  /// without that mount the application would not run either.
   func reasons(for paths: some Sequence<String>) -> [String: String] {
     let own = mount(of: executable)
     var reasons: [String: String] = [:]
@@ -44,13 +44,13 @@ struct RemoteMounts {
     return reasons
   }
 
-  /// The innermost mount that has `path`; the last one where several have the same mount point.
+  /// Returns the innermost mount of `path`; the last one of several with equal mount points.
   private func mount(of path: String) -> Int? {
     mounts.indices.filter { path.hasPrefix(mounts[$0].folder) }
       .max { (mounts[$0].folder.utf8.count, $0) < (mounts[$1].folder.utf8.count, $1) }
   }
 
-  /// Spaces, tabs, line feeds and backslashes are octal numbers: "/mnt/two\040words".
+  /// Decodes a field, in which spaces, tabs, line feeds and backslashes are octal numbers: "/mnt/two\040words".
   private static func path(_ field: Substring) -> String {
     var path: [UInt8] = []
     var rest = field.utf8[...]
@@ -65,7 +65,7 @@ struct RemoteMounts {
     return String(decoding: path, as: UTF8.self)
   }
 
-  /// Whether a process or another machine answers for file systems of this type.
+  /// Returns whether file systems of this type are served by another process or machine.
   static func isRemote(_ type: String) -> Bool {
     type.hasPrefix("fuse") || type.hasPrefix("nfs")
       || [

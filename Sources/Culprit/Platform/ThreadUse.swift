@@ -2,13 +2,13 @@ import CCulpritLinux
 import Glibc
 import Synchronization
 
-/// Time that the service's threads have spent in the signal handler, for all watchdogs of the process.
+/// Time that the application's threads have spent in the signal handler, for all watchdogs of the process.
 enum HandlerTime {
   static let total = Atomic<UInt64>(0)
 
   static func add(nanoseconds: UInt64) { total.wrappingAdd(nanoseconds, ordering: .relaxed) }
 
-  /// In a child of fork(2), before its first watchdog.
+  /// Resets the total in a child of fork(2), before its first watchdog.
   static func startOver() { total.store(0, ordering: .relaxed) }
 }
 
@@ -18,7 +18,7 @@ struct ThreadUse: Sendable {
   /// Voluntary context switches: each ends with a wake-up.
   var wakeups: UInt64 = 0
 
-  /// The use of thread `id` of this process so far; zero after its end.
+  /// Reads the use of thread `id` of this process so far; zero after its end.
   init(of id: Int32) {
     processorNanoseconds = clinux_clock_thread_cpu_ns(id)
     let label = "voluntary_ctxt_switches:"
@@ -30,12 +30,12 @@ struct ThreadUse: Sendable {
 
   init() {}
 
-  /// The use of the calling thread so far.
+  /// Returns the use of the calling thread so far.
   static func ofCallingThread() -> Self {
     var use = Self()
     use.processorNanoseconds = clinux_clock_thread_cpu_ns(clinux_task_self())
     var found = rusage()
-    // RUSAGE_THREAD, which the C library only declares with _GNU_SOURCE.
+    // RUSAGE_THREAD, which the C library declares only with _GNU_SOURCE.
     if getrusage(1, &found) == 0 { use.wakeups = UInt64(max(0, found.ru_nvcsw)) }
     return use
   }

@@ -1,6 +1,6 @@
 import CCulpritLinux
 
-/// What a thread of the watchdog's waits for: to be woken because there is something to do, or to be stopped.
+/// Wakes or stops a thread of the watchdog that waits for work.
 ///
 ///     while true {
 ///       let seen = wakeUp.seen
@@ -8,9 +8,9 @@ import CCulpritLinux
 ///       if let work = next() { work() } else { wakeUp.wait(after: seen, until: .max) }
 ///     }
 ///
-/// What is put down before ``notify()`` is seen by who is woken: it reads ``seen`` before it looks for work.
+/// The thread must read ``seen`` before it looks for work. It then sees all work that was added before ``notify()``.
 final class WakeUp: @unchecked Sendable {
-  // SAFETY: both words behind the pointer are atomic; the memory is static, or freed when the last reference goes.
+  // SAFETY: both words behind the pointer are atomic. The memory is static, or freed with the last reference.
   private let pointer: UnsafeMutablePointer<clinux_wakeup>
   private let isOwned: Bool
 
@@ -20,7 +20,7 @@ final class WakeUp: @unchecked Sendable {
     isOwned = true
   }
 
-  /// Waits on `pointer`, which is never freed.
+  /// Uses the words at `pointer`, which must never be freed.
   init(static pointer: UnsafeMutablePointer<clinux_wakeup>) {
     self.pointer = pointer
     isOwned = false
@@ -28,19 +28,17 @@ final class WakeUp: @unchecked Sendable {
 
   deinit { if isOwned { pointer.deallocate() } }
 
-  /// How often it has been woken so far, for ``wait(after:until:)``.
+  /// The number of wake-ups so far, for ``wait(after:until:)``.
   var seen: UInt32 { clinux_wakeup_seen(pointer) }
 
-  /// Whether it is to end.
   var isStopping: Bool { clinux_wakeup_stopping(pointer) }
 
-  /// Wakes it.
+  /// Wakes the thread.
   func notify() { clinux_wakeup_notify(pointer) }
 
-  /// Makes it end.
+  /// Makes the thread stop.
   func stop() { clinux_wakeup_stop(pointer) }
 
-  /// Waits until it is woken again, if it has not been since `seen`, or until `deadline` on the observer's clock; may return
-  /// sooner.
+  /// Waits until the next wake-up after `seen`, or until `deadline` by the observer's clock. Can return early.
   func wait(after seen: UInt32, until deadline: UInt64) { resting { clinux_wakeup_wait(pointer, seen, deadline) } }
 }

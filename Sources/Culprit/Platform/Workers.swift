@@ -4,20 +4,19 @@ import Synchronization
 
 /// The threads that call the application's handlers: those of stalls, sections, activities, contexts and earlier runs.
 ///
-/// A call waits until a thread is idle. When every thread has been in its call for ``patience``, another thread is started.
-/// So a handler that blocks delays other handlers once, by that time. A thread ends after ``idleTime`` without a call if
-/// another one is idle too.
+/// A call waits until a thread is idle. When every thread has been in its call for ``patience``, another thread is
+/// started. So a handler that blocks delays other handlers once, by this time. A thread ends after ``idleTime`` without
+/// a call if another one is idle too.
 ///
-/// No thread waits here to start others: ``supervise()`` is called by the reporter's thread, and by threads that wait for a
-/// handler to return.
+/// No thread is dedicated to starting others. ``supervise(isSupervisor:)`` is called by the reporter's thread, and by
+/// threads that wait for a handler to return.
 final class Workers: Sendable {
   typealias Call = @Sendable () -> Void
 
-  /// The name of the threads.
   static let threadName = "culprit-handler"
-  /// The limit of threads, for handlers that never return.
+  /// Maximum number of threads, for handlers that never return.
   static let threadsMax = 64
-  /// The longest call that does not lead to another thread.
+  /// Time after which a busy thread leads to another one, in nanoseconds.
   static let patience: UInt64 = 20_000_000
   static let idleTime: UInt64 = 10_000_000_000
 
@@ -42,14 +41,14 @@ final class Workers: Sendable {
     /// One call of each queue that has calls.
     var queues = CallList()
     var sections = CallList()
-    /// Whether a section comes next: thousands of sections do not delay the handlers of stalls.
+    /// Whether a section comes next: thousands of sections must not delay the handlers of stalls.
     var isSectionNext = false
     var threads = 0
-    /// The threads that wait for a call.
+    /// Number of threads that wait for a call.
     var idle = 0
     /// The time at which a thread last took a call or stopped being idle.
     var lastStep: UInt64 = 0
-    /// Whether the supervising thread calls ``Workers/supervise()`` again by itself.
+    /// Whether the supervisor will call ``Workers/supervise(isSupervisor:)`` again on its own.
     var isSupervised = false
     var isStopping = false
 
@@ -65,22 +64,22 @@ final class Workers: Sendable {
   private let state = Mutex(State())
   private let findSections = Mutex<(@Sendable () -> [Call])?>(nil)
 
-  /// Threads that are woken by `control`'s monitor when work is late. None is started before ``start()``.
+  /// Creates workers that `control`'s monitor wakes when work is late. No thread runs before ``start()``.
   ///
   /// - Parameters:
-  ///   - control: Has the word that the threads wait on.
-  ///   - supervisor: Wakes the thread that calls ``supervise()``.
+  ///   - control: Holds the word on which the threads wait.
+  ///   - supervisor: Wakes the thread that calls ``supervise(isSupervisor:)``.
   init(_ control: ControlBlock = ControlBlock(), supervisor: WakeUp = WakeUp()) {
     self.control = control
     self.supervisor = supervisor
   }
 
-  /// The number of threads.
   var threads: Int { state.withLock { $0.threads } }
 
-  /// Starts a thread if there is none. Returns whether there is one, and calls are accepted.
+  /// Starts a thread if there is none. Returns whether a thread exists and calls are accepted.
   ///
-  /// Called when a handler is installed, because no thread can be started in a stall that holds the address space's lock.
+  /// Called when a handler is installed, because no thread can be started during a stall that holds the address space's
+  /// lock.
   @discardableResult
   func start() -> Bool {
     let isRunning = state.withLock { state -> Bool? in
@@ -93,13 +92,13 @@ final class Workers: Sendable {
     return isRunning ?? startThread()
   }
 
-  /// Has `call` made by one of the threads.
+  /// Adds `call` to the calls for the threads.
   func put(_ call: @escaping Call) {
     state.withLock { $0.queues.append([call]) }
     observer_control_tell_late(control.pointer)
   }
 
-  /// Has the calls made that `find` returns, which each thread asks before it takes a call.
+  /// Sets the function that returns calls for late sections. Each thread calls it before it takes a call.
   func setSections(_ find: @escaping @Sendable () -> [Call]) { findSections.withLock { $0 = find } }
 
   /// Makes the threads end when all calls have been made.
@@ -110,8 +109,9 @@ final class Workers: Sendable {
 
   /// Starts a thread if every thread has been in its call for ``patience``.
   ///
-  /// - Parameter isSupervisor: Whether the supervisor calls, which is not woken again before the time that is returned.
-  /// - Returns: When to call again.
+  /// - Parameter isSupervisor: Whether the caller is the supervisor, which calls again at the returned time without
+  ///   being woken.
+  /// - Returns: The time of the next call.
   @discardableResult
   func supervise(isSupervisor: Bool = true) -> UInt64 {
     let now = clinux_clock_ns()
@@ -129,7 +129,7 @@ final class Workers: Sendable {
     return next
   }
 
-  /// Starts a thread, which has been counted. Returns whether it runs.
+  /// Starts a thread that is already counted. Returns whether it runs.
   @discardableResult
   private func startThread() -> Bool {
     do throws(PosixThreadError) {
@@ -187,7 +187,8 @@ final class Workers: Sendable {
     }
   }
 
-  /// Ends the idleness of the calling thread, and the thread itself if it was idle to the end and is not the only idle one.
+  /// Ends the idle state of the calling thread. Returns whether the thread must end: it was idle for the full time, and
+  /// another thread is idle.
   private func hasEnded(isIdle: Bool) -> Bool {
     let now = clinux_clock_ns()
     return state.withLock { state in

@@ -2,7 +2,6 @@ import CCulpritObserver
 import CulpritStallRecord
 
 extension SampleEvidence {
-  /// What `found` has.
   init(_ found: observer_evidence) {
     self.init()
     if found.has_arguments {

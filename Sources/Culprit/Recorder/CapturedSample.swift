@@ -1,16 +1,16 @@
 import CCulpritObserver
 import CulpritStallRecord
 
-/// A look at a watched thread, as it came out of the ring.
+/// A sample of a watched thread, decoded from a ring event.
 struct CapturedSample {
   var sample: Sample
   var stack: Stack?
   var gap: Duration
   var lost: UInt64
 
-  /// What `event` says, which is of a sample or of one of all threads.
+  /// Decodes `event`, which must be a sample or one thread of an all-threads capture.
   init(_ event: UnsafePointer<observer_event>) {
-    // SAFETY: the ring's reader may use the event until it consumes it, and `count` frames follow it there.
+    // SAFETY: the event stays valid until the ring's only reader consumes it, and `count` frames follow it in the ring.
     let head = event.pointee
     let frames = UnsafeBufferPointer(start: observer_event_frames(event), count: Int(head.count))
     let stack = Stack(
@@ -80,6 +80,5 @@ struct CapturedSample {
 }
 
 extension observer_label {
-  /// The label's text.
   var string: String { withUnsafeBytes(of: text) { String(decoding: $0.prefix(Int(bytes)), as: UTF8.self) } }
 }

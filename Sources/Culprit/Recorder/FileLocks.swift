@@ -1,19 +1,25 @@
 import CulpritBlame
 import CulpritStallRecord
 
-/// Who has the locks of files that this process waits for, as the kernel tells it (`/proc/locks`, proc(5)).
+/// The owners of file locks that block this process, read from `/proc/locks` (proc(5)).
 ///
-/// A lock of a file belongs to a process, or to an open file, and not to a thread.
+/// A file lock belongs to a process or to an open file description, never to a thread.
 struct FileLocks {
-  /// When the kernel may be asked again: its list is that of the whole machine.
+  /// Earliest time of the next read: `/proc/locks` lists the locks of the whole machine.
   private var next: UInt64 = 0
 
   private static let interval: UInt64 = 1_000_000_000
-  /// The longest list that is looked through, of some 16,000 locks.
+  /// Longest part of `/proc/locks` that is read: about 16,000 locks.
   private static let bytesMax = 1 << 20
 
-  /// What is to be noted of who has the lock that `sample` found a thread of `process` waiting for, at `now` on the observer's clock.
-  /// `nil` where it waits for none, where nobody is known, or where it was asked a moment ago.
+  /// Returns a note with the owner of the file lock that the sampled thread waits for.
+  ///
+  /// - Parameters:
+  ///   - sample: A sample of one of the threads of `process`.
+  ///   - process: This process.
+  ///   - now: The time by the observer's clock, in nanoseconds.
+  /// - Returns: The note. `nil` if the thread waits for no file lock, the owner is unknown, or the last read is less
+  ///   than a second old.
   mutating func note(_ sample: Sample, _ process: ObservedProcess, now: UInt64) -> StallNote? {
     guard case .inSystemCall(let call) = sample.activity, let descriptor = sample.descriptor, descriptor.number >= 0,
       let name = SystemCalls.name(of: call, architecture: process.architecture), name == "flock" || name == "fcntl",
@@ -36,18 +42,24 @@ struct FileLocks {
     return "process \(holder)\(name.isEmpty ? "" : " (\(name))")"
   }
 
-  /// The inode in `text`, which the kernel has for a descriptor (`/proc/PID/fdinfo/N`); `nil` where it does not tell.
+  /// Returns the inode in `text`, the content of `/proc/PID/fdinfo/N`; `nil` if the kernel does not report one.
   static func inode(_ text: String) -> UInt64? {
     let line = text.split(separator: "\n").first { $0.hasPrefix("ino:") }
     return line.flatMap { UInt64($0.dropFirst(4).drop { $0 == " " || $0 == "\t" }) }
   }
 
-  /// The process that has the lock of the file with `inode` that the process `waiter` waits for, by the kernel's list `text`. `nil`
-  /// where it does not wait, or where the list names nobody: of a lock of an open file (`F_OFD_SETLKW`) it does not.
+  /// Returns the process that owns the lock for which process `waiter` waits, on the file with `inode`.
+  ///
+  /// - Parameters:
+  ///   - text: The content of `/proc/locks`.
+  ///   - waiter: The id of the waiting process.
+  ///   - inode: The inode of the file.
+  /// - Returns: The owner. `nil` if `waiter` does not wait, or for an open file description lock (`F_OFD_SETLKW`),
+  ///   which has no owning process.
   static func holder(in text: String, waiter: Int32, inode: UInt64) -> Int32? {
     var holder: (number: Substring, process: Int32)?
     for line in text.split(separator: "\n") {
-      // `12: FLOCK  ADVISORY  WRITE 4711 fe:00:1234 0 EOF`, and below it who waits, with an arrow behind the number.
+      // `12: FLOCK  ADVISORY  WRITE 4711 fe:00:1234 0 EOF`. Waiters follow, with an arrow after the number.
       var fields = line.split(separator: " ", omittingEmptySubsequences: true)
       let waits = fields.count > 1 && fields[1] == "->"
       if waits { fields.remove(at: 1) }

@@ -1,26 +1,28 @@
 import CulpritStallRecord
 
-/// The samples of threads that held what a work item's threads waited for, in bounded memory: when there are too many, every second
-/// one of each thread is dropped, and from then on only half as many of each are kept.
+/// The samples of lock owners of one work item, in bounded memory.
+///
+/// At the limit, every second sample of each thread is dropped and the sampling stride doubles.
 struct HolderStore {
-  /// The most that are kept.
+  /// Maximum number of samples.
   static let limit = 2048
-  /// The most threads of which it is known how many samples have come.
+  /// Maximum number of threads with a sample count.
   static let threadsMax = 256
 
-  /// Those that are kept; the stack of each is a place in ``table``.
+  /// The kept samples. The stack of each is an index into ``table``.
   private(set) var samples: [HolderSample] = []
   private(set) var table = StackTable()
   private var stride = 1
-  /// So many have come of each thread since the last one that was kept.
+  /// For each thread, the number of samples since the last kept one.
   private var skipped: [Int32: Int] = [:]
-  /// So many threads have come that were not known.
+  /// Number of threads that had no sample count when they were added.
   private var strangers = 0
 
-  /// Adds `holder`, with its stack when there is one. Returns whether it is kept.
+  /// Adds `holder`, with its stack if it has one. Returns whether the sample is kept.
   mutating func add(_ holder: HolderSample, stack: Stack?) -> Bool {
     if skipped.count >= Self.threadsMax, skipped[holder.thread.id] == nil { skipped = [:] }
-    // Each new one would be the first of its thread, and where threads come once each all of them would be kept.
+    // The first count of a thread varies with the number of new threads. Otherwise every sample of threads that appear
+    // once would be kept.
     let count = (skipped[holder.thread.id] ?? stride - 1 - strangers % stride) + 1
     if skipped[holder.thread.id] == nil { strangers += 1 }
     guard count >= stride else {
@@ -44,7 +46,7 @@ struct HolderStore {
       numbers[holder.thread.id] = number + 1
       return number % 2 == 0
     }
-    // Of threads that came once each every one is the first.
+    // If most threads have a single sample, thinning each thread drops nothing.
     if left.count > Self.limit * 3 / 4 { left = left.enumerated().filter { $0.offset % 2 == 0 }.map(\.element) }
     table = StackTable()
     samples = left.map { holder in

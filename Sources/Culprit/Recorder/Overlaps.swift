@@ -1,39 +1,40 @@
 import CulpritStallRecord
 
-/// Relations between stalls at one time. Stalls of one thread or one task are one stall, seen twice: a section within a turn of a loop, a
-/// request on a loop, an async function in another one. Stalls with the same label belong to the same request, on whatever thread: a
-/// section that is suspended, and the job that it waits for. Each is reported, and its report refers to the other one.
+/// Relations between simultaneous stalls.
+///
+/// Stalls of one thread or one task are one stall seen twice: a section within a turn of a loop, a request on a loop,
+/// an async function within another. Stalls with equal labels belong to one request, on whatever thread: a suspended
+/// section and the job that it waits for. Each stall is reported, with a reference to the other one.
 struct Overlaps {
-  /// Who does the work.
+  /// The thread or task that does the work.
   enum Worker: Hashable {
     case thread(Int32)
-    /// A task of Swift concurrency: where it is, and its number.
+    /// A Swift task: its address and its id.
     case task(UInt64, UInt32)
   }
 
-  /// A stall of one worker, by the observer's clock.
+  /// A stall with its times by the observer's clock, in nanoseconds.
   struct Known {
     var reportID: String
-    /// `nil` where several did.
+    /// `nil` if several threads or tasks did the work.
     var worker: Worker?
-    /// The labels of the work.
     var labels: Set<String> = []
     var source: WatchedSource
     var began: UInt64
-    /// `nil` while it goes on.
+    /// `nil` while the stall continues.
     var ended: UInt64?
   }
 
-  /// The last ones that have ended.
+  /// The most recent stalls that have ended.
   private var ended: [Known] = []
 
-  /// So many are remembered.
   private static let endedMax = 32
 
-  /// The most stalls with the same label that are noted: a label may be that of thousands of requests.
+  /// Maximum number of notes about stalls with a shared label: thousands of requests can have one label.
   private static let sharedLabelsMax = 4
 
-  /// What is to be noted about `one`, which ends or has just been declared, when `others` go on.
+  /// Returns the notes about stalls that overlap `one`, which has just been declared or has just ended. `others` are
+  /// the stalls under way.
   func notes(of one: Known, beside others: [Known], now: UInt64) -> [StallNote] {
     var sharedLabels = 0
     return (ended + others)
@@ -53,7 +54,6 @@ struct Overlaps {
       }
   }
 
-  /// Remembers `one`, which has ended.
   mutating func remember(_ one: Known) {
     if ended.count == Self.endedMax { ended.removeFirst() }
     ended.append(one)

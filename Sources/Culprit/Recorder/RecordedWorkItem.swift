@@ -1,45 +1,48 @@
 import CulpritStallRecord
 
-/// A work item that has been sampled: what the recorder knows of it, and its file once it is a stall.
+/// A sampled work item: its samples, and its file once it is a stall.
 struct RecordedWorkItem: ~Copyable {
   let item: UInt64
   let generation: UInt32
-  /// The all-threads capture whose threads belong to this stall.
   var allThreads: UInt64?
   private(set) var stall: Stall?
-  /// The samples that were not taken for want of processor time.
+  /// Number of samples that were skipped to save CPU time.
   private var spared: UInt64 = 0
-  /// Whether the stall is only counted.
+  /// Whether the stall is counted without being recorded.
   private(set) var isCounted = false
-  /// The first labels of the work.
   private(set) var labels: Set<String> = []
   private var store = SampleStore()
   private var holders = HolderStore()
-  /// What observing the work item cost before it was a stall.
+  /// The cost of observing the work item.
   private var cost = ObservationCost()
   private var others: AllThreads?
   private var otherStacks = StackTable()
-  /// Other threads that a capture has brought that was not finished.
+  /// Threads that an unfinished all-threads capture has already delivered.
   private var knownOthers: Set<Int32> = []
   private var modules: ModuleList
-  /// Where the stall is saved, if it is.
+  /// The stall's file; `nil` if the stall is not saved.
   private(set) var file: StallFileQueue?
-  /// Other threads that found no room on their way to the file.
+  /// Number of other threads for which the file queue had no room.
   private var othersRefused = 0
-  /// The last system call that each of the work item's threads was seen in, and where.
+  /// For each thread of the work item, the last system call seen and its innermost frame.
   private var lastCalls: [Int32?: (call: Int32, place: StackFrame)] = [:]
 
   private static let labelsMax = 16
 
-  /// A work item that was sampled for the first time when the process had the modules `earlier`; `read` reads those
-  /// that it has.
+  /// Creates a work item when its first sample arrives.
+  ///
+  /// - Parameters:
+  ///   - item: The work item's number.
+  ///   - generation: The generation of its slot.
+  ///   - earlier: The modules of the process at the first sample.
+  ///   - read: Reads the present modules.
   init(item: UInt64, generation: UInt32, earlier: [Module], read: @escaping @Sendable () -> [Module]) {
     self.item = item
     self.generation = generation
     modules = ModuleList(earlier: earlier, read: read)
   }
 
-  /// Adds a look at the work item's thread.
+  /// Adds a sample of the work item's thread.
   mutating func add(_ captured: CapturedSample) {
     guard !isCounted else { return }
     var captured = captured
@@ -55,7 +58,7 @@ struct RecordedWorkItem: ~Copyable {
     if kept { save(captured.sample, captured.stack) }
   }
 
-  /// A look at the work item's task, which is suspended, has found it where its last sample did.
+  /// Repeats the last sample at `age`: the work item's task is still suspended at the same place.
   mutating func stayed(age: Duration, gap: Duration, lost: UInt64) {
     guard let (sample, stack, isKept) = store.repeatLast(at: age) else { return }
     cost.add(sample)
@@ -67,7 +70,7 @@ struct RecordedWorkItem: ~Copyable {
     if isKept { save(sample, stack) }
   }
 
-  /// Adds a look at a thread that holds what the work item's waits for.
+  /// Adds a sample of the owner of a contended lock.
   mutating func add(_ holder: HolderSample, stack: Stack?) {
     guard !isCounted else { return }
     cost.add(holder.sample)
@@ -77,7 +80,7 @@ struct RecordedWorkItem: ~Copyable {
     if kept { save(holder, stack) }
   }
 
-  /// A call that was restarted, and of which the code does not say which it is, is the one that was seen there before.
+  /// Names a restarted call whose number is unknown: takes the last call seen at the same place.
   private mutating func nameRestarted(_ captured: inout CapturedSample) {
     guard let place = captured.stack?.frames.first else { return }
     switch captured.sample.activity {
@@ -91,18 +94,24 @@ struct RecordedWorkItem: ~Copyable {
     }
   }
 
-  /// The place where the work item was seen last.
+  /// The place of the latest stack.
   var place: Storms.Place { store.latestStack.map { Storms.Place($0) } ?? .unknown }
 
-  /// The work item has become `stall`, which is only counted: nothing that was seen of it is kept.
+  /// Turns the work item into `stall`, which is only counted, and discards its samples.
   mutating func count(_ stall: Stall) {
     self = RecordedWorkItem(item: item, generation: generation, earlier: [], read: { [] })
     self.stall = stall
     isCounted = true
   }
 
-  /// The work item has become `stall`, which is saved in `box`, if one is given: `isSaved` is called once its file is there.
-  /// The process has the modules `present`.
+  /// Turns the work item into `stall` and saves it in `box`, if there is one.
+  ///
+  /// - Parameters:
+  ///   - stall: The stall.
+  ///   - process: This process.
+  ///   - box: The storage for stalls; `nil`: the stall is not saved.
+  ///   - present: The present modules; `nil`: they are read.
+  ///   - isSaved: Called when the file exists.
   mutating func begin(
     _ stall: Stall,
     process: ObservedProcess,
@@ -128,10 +137,10 @@ struct RecordedWorkItem: ~Copyable {
     )
   }
 
-  /// The capture of all threads begins anew: those that have been captured are known already.
+  /// Prepares for a repeated all-threads capture, from which threads already captured are ignored.
   mutating func beginOthersAnew() { knownOthers = Set(others?.threads.map(\.thread.id) ?? []) }
 
-  /// Adds another thread, captured for this stall.
+  /// Adds another thread of the process, captured for this stall.
   mutating func add(other: ThreadSample, stack: Stack?) {
     guard let stall, !isCounted, other.thread.id != stall.thread.id, !knownOthers.contains(other.thread.id) else {
       return
@@ -146,7 +155,7 @@ struct RecordedWorkItem: ~Copyable {
     if file?.add(other: other, stack, new) == false { othersRefused += 1 }
   }
 
-  /// All other threads have been captured, but for so many.
+  /// Completes the capture of the other threads, of which `leftOut` could not be captured.
   mutating func endOthers(leftOut: Int) {
     guard stall != nil, !isCounted else { return }
     if others == nil { others = AllThreads() }
@@ -155,34 +164,33 @@ struct RecordedWorkItem: ~Copyable {
     file?.endOthers(leftOut: leftOut + othersRefused)
   }
 
-  /// Adds a note about the stall.
   mutating func add(_ note: StallNote) {
-    // Who has a lock of a file is asked again and again.
+    // File locks are read repeatedly during a stall.
     guard let stall, !isCounted, note.kind != .fileLock || !stall.notes.contains(note) else { return }
     self.stall?.notes.append(note)
     file?.add(note)
   }
 
-  /// What is known of `stall`, which this work item has become, or is about to become.
+  /// Returns a recording of `stall` with the samples so far.
   func soFar(_ stall: Stall, process: ObservedProcess) -> Recording {
     var stall = stall
     return Recording(process: process, stacks: fill(&stall), stalls: [stall])
   }
 
-  /// Gives `stall` the samples. Returns the stacks that they refer to.
+  /// Fills in the samples of `stall`. Returns the stacks to which they refer.
   private func fill(_ stall: inout Stall) -> [Stack] {
     let (samples, stacks) = store.content
     stall.samples = samples
     stall.holders = holders.samples.map { holder in
       var placed = holder
-      // Their stacks come after those of the samples.
+      // Lock owners' stacks follow those of the samples.
       placed.sample.stack = holder.sample.stack.map { $0 + stacks.count }
       return placed
     }
     return stacks + holders.table.stacks
   }
 
-  /// The work goes on, and has taken `duration` by now.
+  /// Updates the duration and the counts of a stall that continues, here and in its file.
   mutating func goesOn(duration: Duration, gap: Duration, lost: UInt64, spared: UInt64 = 0) {
     guard stall != nil else { return }
     self.spared = spared
@@ -192,7 +200,7 @@ struct RecordedWorkItem: ~Copyable {
     if let stall { file?.goesOn(stall) }
   }
 
-  /// The work has ended.
+  /// Marks the stall as ended.
   mutating func end(duration: Duration, gap: Duration, lost: UInt64, spared: UInt64 = 0) {
     self.spared = max(self.spared, spared)
     stall?.duration = duration
@@ -201,7 +209,7 @@ struct RecordedWorkItem: ~Copyable {
     stall?.hasEnded = true
   }
 
-  /// Completes the file, if the end of the work was seen, and returns what was recorded.
+  /// Returns the recording of the stall. Completes the file if the stall has ended.
   mutating func finished(process: ObservedProcess) -> Recording? {
     guard !isCounted else { return nil }
     if spared > 0, stall?.hasEnded == true, stall?.sparedSamples == 0 { add(StallNote(.spared, text: "\(spared)")) }
@@ -210,7 +218,7 @@ struct RecordedWorkItem: ~Copyable {
     for entry in store.takeLastBeside() { save(entry.sample, entry.stack) }
     if let ended = self.stall, ended.hasEnded { file?.end(ended) }
     if var others {
-      // Their stacks come last.
+      // The stacks of the other threads come last.
       for index in others.threads.indices {
         others.threads[index].stack = others.threads[index].stack.map { $0 + stacks.count }
       }
@@ -224,13 +232,13 @@ struct RecordedWorkItem: ~Copyable {
     )
   }
 
-  /// Brings what was saved so far to the disk. Returns the file, if there is to be one.
+  /// Flushes the file to disk. Returns the file, if there is one.
   func sync() -> StallFileQueue? {
     file?.sync()
     return file
   }
 
-  /// Gives the file away: nothing more of it comes from here.
+  /// Hands the file over to the caller. Nothing is written from here afterwards.
   mutating func release() -> StallFileQueue? {
     defer { file = nil }
     return file
@@ -247,12 +255,12 @@ struct RecordedWorkItem: ~Copyable {
   }
 }
 
-/// Distinct stacks, each of which has a place.
+/// Distinct stacks with an index for each.
 struct StackTable {
   private(set) var stacks: [Stack] = []
   private var places: [Stack: Int] = [:]
 
-  /// The place of `stack`, which is added if it is new.
+  /// Returns the index of `stack`, adding it if it is new.
   mutating func place(of stack: Stack) -> Int {
     if let place = places[stack] { return place }
     places[stack] = stacks.count

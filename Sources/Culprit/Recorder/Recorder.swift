@@ -5,10 +5,11 @@ import CulpritStallRecord
 import Glibc
 import Synchronization
 
-/// The thread that takes the monitor's events out of the ring, keeps the samples of what is under suspicion and has
-/// stalls saved as they happen, by the disk thread.
+/// The thread that reads the rings, keeps the samples of work items under suspicion and saves stalls as they happen,
+/// through the disk thread.
 ///
-/// It may block in the allocator. The ring then fills up and samples are lost and counted; the monitor never waits.
+/// The recorder can block in the allocator. A ring then fills up, and lost samples are counted; the monitor never
+/// waits.
 final class Recorder: Sendable {
   let rings: Rings
   private let stopping = StopFlag()
@@ -25,19 +26,20 @@ final class Recorder: Sendable {
   let modules: @Sendable () -> [Module]
   private let problems: ProblemList
   let threadRequests = Mutex(ThreadRequests())
-  /// Those who wait; `nil` when nobody answers any more.
+  /// Requests for all stalls under way; `nil` after the recorder has ended.
   let soFarRequests = Mutex<[SoFarRequest]?>([])
-  /// Requests for one recording each; `nil` when they are answered no more.
+  /// Requests for one recording each; `nil` after the recorder has ended.
   let recordingRequests = Mutex<[RecordingRequest]?>([])
 
-  /// The rings that events come from, the monitor's and each sampler's, freed with the last reference.
+  /// The rings of the monitor and of each sampler, freed with the last reference.
   final class Rings: @unchecked Sendable {
-    // SAFETY: each ring has one writer, and all of them one reader (the recorder); freed when all of them have ended.
+    // SAFETY: each ring has one writer, and all have one reader (the recorder). They are freed when writers and reader
+    // have ended.
     let monitor: OpaquePointer
     let samplers: [OpaquePointer]
 
     init?(samplers count: Int) {
-      // A sampler's ring must hold the stacks of all threads that have been asked; the monitor's events have none.
+      // A sampler's ring must hold the stacks of all threads of a capture. The monitor's events have no stacks.
       guard let first = observer_ring_create(1 << 18) else { return nil }
       monitor = first
       samplers = (0..<count).compactMap { _ in observer_ring_create_beside(1 << 20, first) }
@@ -49,45 +51,46 @@ final class Recorder: Sendable {
       observer_ring_destroy(monitor)
     }
 
-    /// The ring with the oldest event, and that event; `nil` when there is none.
+    /// Returns the oldest event with its ring; `nil` if all rings are empty.
     ///
-    /// What a sampler tells of a work item comes after what the monitor has told of the work item before it: so the
-    /// monitor's ring is looked at last.
+    /// Events of one work item must arrive in order, the monitor's before the sampler's. Reading the monitor's ring
+    /// last ensures this.
     func oldest() -> (ring: OpaquePointer, event: UnsafePointer<observer_event>)? {
       var found: (ring: OpaquePointer, event: UnsafePointer<observer_event>)?
       for ring in samplers { found = older(found, ring) }
       return older(found, monitor)
     }
 
-    /// The older one of `found` and the oldest event of `ring`.
+    /// Returns the older of `found` and the oldest event of `ring`.
     private func older(
       _ found: (ring: OpaquePointer, event: UnsafePointer<observer_event>)?,
       _ ring: OpaquePointer
     ) -> (ring: OpaquePointer, event: UnsafePointer<observer_event>)? {
-      // SAFETY: an event stays until it is consumed, which only the recorder does.
+      // SAFETY: an event stays valid until it is consumed, which only the recorder does.
       guard let event = observer_ring_read(ring) else { return found }
       if let found, found.event.pointee.order < event.pointee.order { return found }
       return (ring, event)
     }
   }
 
-  /// A recorder of what comes through `rings`.
+  /// Creates a recorder for the events in `rings`.
   ///
   /// - Parameters:
-  ///   - rings: Where events come from.
+  ///   - rings: The rings of the monitor and the samplers.
   ///   - process: This process.
-  ///   - box: Where stalls are saved; nowhere when `nil`.
-  ///   - problems: Where it is noted what could not be recorded.
-  ///   - modules: Reads the modules of the process; may take a moment.
+  ///   - box: The storage for stalls; `nil`: stalls are not saved.
+  ///   - problems: Receives the stalls that could not be recorded.
+  ///   - modules: Reads the modules of the process; can take a moment.
   ///   - keepsRecovered: Whether files of stalls that ended are kept.
-  ///   - whileDebugged: What is done about a stall while a debugger is attached.
-  ///   - settings: How reports of what is known so far are made.
-  ///   - announce: Told of each stall when it begins, and when it becomes a hang; must not block.
-  ///   - notes: What is to be noted about a stall that has begun; may take a moment.
-  ///   - phaseNotes: What is to be noted about a source that is a phase of the process, at any time.
-  ///   - name: Puts the names of what a recording has into its file; must not block.
-  ///   - deliver: Receives a recording of each stall when it is over, on the recorder thread, and the file, which is to
-  ///     be closed, unless it has been; must not block.
+  ///   - whileDebugged: The handling of stalls while a debugger is attached.
+  ///   - settings: Settings of reports about stalls under way.
+  ///   - announce: Called when a stall begins and when it becomes a hang; must not block.
+  ///   - notes: Returns notes for a stall that has begun; can take a moment.
+  ///   - phaseNotes: Returns notes for a source that is a phase of the process. Called when a stall begins and when it
+  ///     ends.
+  ///   - name: Adds symbol names to the file of a stall under way; must not block.
+  ///   - deliver: Receives the recording of each finished stall, on the recorder thread, with its file, which it must
+  ///     close; must not block. The file is `nil` if there is none or it is not kept.
   init(
     rings: Rings,
     process: ObservedProcess,
@@ -118,27 +121,27 @@ final class Recorder: Sendable {
     self.modules = modules
   }
 
-  /// Makes ``run()`` return when the ring is empty. The monitor must have ended.
+  /// Makes ``run()`` return when the rings are empty. The monitor must have ended.
   func stop() {
     stopping.set()
     observer_ring_wake_reader(rings.monitor)
   }
 
-  /// Asks `control`'s monitor for a capture of all threads.
+  /// Requests a capture of all threads from the monitor of `control`.
   ///
-  /// - Returns: What receives it.
+  /// - Returns: A request that receives the capture.
   func requestThreads(_ control: ControlBlock) -> ThreadRequest {
     threadRequests.withLock { requests in
-      // Under the lock: the answer must not come before the request is known here.
+      // The number is taken under the lock so that the answer cannot arrive before the request is registered.
       let request = ThreadRequest(number: observer_control_want_threads(control.pointer))
       if requests.isClosed { request.finish(nil) } else { requests.waiting.append(request) }
       return request
     }
   }
 
-  /// Asks for the stalls that are under way, as far as they have been seen.
+  /// Requests the stalls under way.
   ///
-  /// - Returns: What receives them.
+  /// - Returns: A request that receives the stalls.
   func requestSoFar() -> SoFarRequest {
     let request = SoFarRequest()
     let isTaken = soFarRequests.withLock { requests in
@@ -149,7 +152,7 @@ final class Recorder: Sendable {
     return request
   }
 
-  /// Answers who asked for them, then has their files brought to the disk.
+  /// Answers the requests for stalls under way, then flushes the files of these stalls.
   private func answerSoFar(_ state: inout State) {
     let requests = soFarRequests.withLock { requests in
       defer { requests = [] }
@@ -174,7 +177,7 @@ final class Recorder: Sendable {
     }
   }
 
-  /// Records until it is stopped.
+  /// Processes events until ``stop()`` is called.
   func run() {
     box?.enforceRetention()
     var state = State()
@@ -185,7 +188,7 @@ final class Recorder: Sendable {
         handle(event, &state)
         observer_ring_consume(ring)
         events &+= 1
-        // A handler does not wait for the end of a storm.
+        // Handlers must not wait for the end of a storm.
         if events % 256 == 0 { answerRecordings(state) }
         continue
       }
@@ -194,7 +197,7 @@ final class Recorder: Sendable {
       if stopping.isSet { break }
       resting { observer_ring_wait(rings.monitor, seen) }
     }
-    // What is stuck when the watchdog is stopped has no end.
+    // Stalls under way when the watchdog stops have no end.
     let now = clinux_clock_ns()
     for box in state.items.values where box.item.stall != nil {
       box.settle()
@@ -218,60 +221,59 @@ final class Recorder: Sendable {
     for request in left + (state.allThreads?.requests ?? []) { request.finish(nil) }
   }
 
-  /// Keeps a non-copyable work item in a dictionary.
+  /// Holds a non-copyable work item in a dictionary.
   final class Box {
     var item: RecordedWorkItem
     var counts: ItemCounts
-    /// Its place among the stalls of its section's name.
+    /// The stall's entry in ``Storms``.
     var member: Storms.Member?
-    /// The task that does the work, where one does.
+    /// The task that does the work, if there is one.
     var task: Overlaps.Worker?
     init(_ item: consuming RecordedWorkItem, _ counts: ItemCounts) {
       self.item = item
       self.counts = counts
     }
 
-    /// The stall's worker, as far as it is known.
+    /// The task or thread that does the stalled work, if known.
     var worker: Overlaps.Worker? { task ?? item.stall.flatMap { $0.thread.id == 0 ? nil : .thread($0.thread.id) } }
 
-    /// Nobody waits for more of it.
+    /// Counts the stall as ended.
     func settle() { if let stall = item.stall { counts.end(after: stall.duration) } }
   }
 
-  /// What the thread knows between two events.
+  /// The state of the recorder thread.
   struct State {
-    /// The work items under suspicion and in a stall, by their slots.
+    /// The work items under suspicion and in a stall, by slot.
     var items: [Int: Box] = [:]
-    /// The last work item of each slot that has ended, and the slot's owner then: what a sampler tells of it late is
-    /// about nothing.
+    /// The last ended work item of each slot, with the slot's generation. Later samples of it are ignored.
     var ended: [Int: (item: UInt64, generation: UInt32)] = [:]
     var nextStallID: UInt64 = 1
     var sockets = SocketLookup()
     var allThreads: AllThreadsRecord?
-    /// Code that was there when a work item came under suspicion may be gone when it is a stall.
+    /// Caches the modules: code can be unloaded between suspicion and stall.
     var reading = ProcessReading()
     var overlaps = Overlaps()
     var fileLocks = FileLocks()
     var storms = Storms()
   }
 
-  /// A capture of all threads that is under way.
+  /// An all-threads capture in progress.
   struct AllThreadsRecord {
     var number: UInt64
     var requests: [ThreadRequest]
-    /// What the requests get.
+    /// The threads captured for the requests.
     var all = AllThreads()
     var stacks = StackTable()
   }
 
-  /// Who waits for a capture of all threads.
+  /// Pending requests for an all-threads capture.
   struct ThreadRequests {
     var waiting: [ThreadRequest] = []
     var isClosed = false
   }
 
   private func handle(_ event: UnsafePointer<observer_event>, _ state: inout State) {
-    // SAFETY: the ring's reader may use the event until it consumes it.
+    // SAFETY: the event stays valid until the ring's only reader consumes it.
     let head = event.pointee
     switch head.kind {
     case OBSERVER_EVENT_ALL_THREADS_BEGAN.rawValue, OBSERVER_EVENT_THREAD.rawValue,
@@ -282,10 +284,10 @@ final class Recorder: Sendable {
     }
     let index = Int(head.slot)
     if let box = state.items[index], box.item.item != head.item || box.item.generation != head.generation {
-      // A sampler that was held up tells of what is over.
+      // A delayed sampler can deliver samples of a work item that has ended.
       let isSample = [OBSERVER_EVENT_SAMPLE.rawValue, OBSERVER_EVENT_STAYED.rawValue].contains(head.kind)
       if isSample, head.item < box.item.item { return }
-      // Its end was lost.
+      // The end event of the previous work item was lost.
       endStorm(box, &state, now: head.time_ns)
       state.items[index] = nil
     }
@@ -302,7 +304,7 @@ final class Recorder: Sendable {
         state.sockets.complete(&descriptor)
         captured.sample.descriptor = descriptor
       }
-      // Nobody needs to know how queues look before a thread waits for what may be one.
+      // The queue layout is needed only once a thread waits on a word that might belong to a queue.
       if head.lock.is_queues { _ = QueueLayout.current }
       Surroundings.areKnown
       guard head.whose == OBSERVER_OF_HOLDER.rawValue else {
@@ -310,12 +312,12 @@ final class Recorder: Sendable {
         box.counts.sample(isTaken: head.status != OBSERVER_SAMPLER_STOPPED.rawValue)
         box.counts.lose(upTo: head.lost)
         box.item.add(captured)
-        // The whole machine's list is asked for of stalls only.
+        // File locks are read for stalls only: the list is that of the whole machine.
         guard box.item.stall != nil else { return }
         if let note = state.fileLocks.note(captured.sample, process, now: clinux_clock_ns()) { box.item.add(note) }
         return
       }
-      // What is held is known from a sample.
+      // A lock owner belongs to a work item that already has a sample.
       guard let box = state.items[index] else { return }
       let holder = HolderSample(
         address: head.holds,
@@ -341,7 +343,7 @@ final class Recorder: Sendable {
       box.counts.stall()
       let stall = stall(state.nextStallID, source, head)
       state.nextStallID += 1
-      // First: naming, saving and noting take their time.
+      // The announcement comes first: symbolizing, saving and collecting notes take time.
       let event = StallEvent(box.item.soFar(stall, process: process), stall, isHang: false, settings)
       announce(event)
       if source.kind == .section {
@@ -369,7 +371,7 @@ final class Recorder: Sendable {
       box.counts.hang()
       announce(StallEvent(box.item.soFar(stall, process: process), stall, isHang: true, settings))
       box.item.add(StallNote(.hang, time: stall.duration))
-      // It may not end: what is in the file then must have its names.
+      // A hang might never end, so its file receives the symbol names now.
       if let file = box.item.file, let recording = box.item.finished(process: process) { name(recording, file) }
     case OBSERVER_EVENT_GOES_ON.rawValue:
       guard let box = state.items[index] else { return }
@@ -426,7 +428,7 @@ final class Recorder: Sendable {
     }
   }
 
-  /// What is to be noted about other stalls of who works on that of `box`, by the observer's clock at `now`.
+  /// Returns the notes about stalls that share a worker or a label with `box`. `now` is by the observer's clock.
   private func overlapNotes(_ box: Box, _ state: State, at now: UInt64) -> [StallNote] {
     guard let one = known(box, ended: now), one.worker != nil || !one.labels.isEmpty else { return [] }
     let others = state.items.values.lazy.filter { other in
@@ -436,9 +438,9 @@ final class Recorder: Sendable {
     return state.overlaps.notes(of: one, beside: others.compactMap { known($0) }, now: now)
   }
 
-  /// The task that works on work item `item` of slot `index`; `nil` where none does, or it is over.
+  /// Returns the task that runs work item `item` of slot `index`; `nil` if no task does or the work item has ended.
   static func task(_ index: Int, _ item: UInt64) -> Overlaps.Worker? {
-    // SAFETY: an event's index is below OBSERVER_SLOTS_MAX, the table's size; the table is never freed.
+    // SAFETY: an event's index is below OBSERVER_SLOTS_MAX, the size of the table, which is never freed.
     guard let view = observer_slot_table().map({ observer_slot_read($0 + index) }), view.item == item,
       view.owner_kind == OBSERVER_OWNER_TASK
     else { return nil }
@@ -467,9 +469,9 @@ final class Recorder: Sendable {
     )
   }
 
-  /// The time of day at which the observer's clock was at `time`.
+  /// Converts `time` on the observer's clock to the time of day.
   static func timeOfDay(_ time: UInt64) -> WallTime {
-    // This thread may lose its processor between two clocks, and then they tell of different moments.
+    // A context switch between the clock reads would skew the result, so slow reads are repeated.
     var (earlier, wall, later) = (clinux_clock_ns(), clinux_clock_wall_ns(), clinux_clock_ns())
     for _ in 0..<10 where later &- earlier > 20_000 {
       (earlier, wall, later) = (clinux_clock_ns(), clinux_clock_wall_ns(), clinux_clock_ns())

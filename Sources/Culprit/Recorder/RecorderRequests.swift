@@ -3,35 +3,35 @@ import CCulpritObserver
 import CulpritStallRecord
 import Synchronization
 
-/// What has been seen of a stall that is under way.
+/// A stall under way, as recorded so far.
 struct StallSoFar: Sendable {
   var slot: Int
   var item: UInt64
   var recording: Recording
-  /// Where it is saved, if it is.
+  /// The stall's file, if it is saved.
   var file: StallFileQueue?
 }
 
-/// Somebody who waits for the stalls that are under way.
+/// A request for all stalls under way.
 final class SoFarRequest: Sendable {
-  /// What has been seen of them; none has an end.
+  /// The stalls under way; none has an end.
   let stalls = Promise<[StallSoFar]>()
-  /// Whether all of it is on the disk, as far as it is to be saved at all.
+  /// Whether all files of these stalls are complete on disk.
   let saved = Promise<Bool>()
 
-  /// Answers when nothing is under way any more.
+  /// Answers that no stall is under way.
   func end() {
     stalls.fulfill([])
     saved.fulfill(true)
   }
 }
 
-/// A request for the recording of one stall that is under way.
+/// A request for the recording of one stall under way.
 final class RecordingRequest: Sendable {
   let stall: Stall
   let slot: Int
   let item: UInt64
-  /// The recording; `nil` when the stall is over.
+  /// The recording; `nil` if the stall is over.
   let answer = Promise<Recording?>()
 
   init(_ stall: Stall, slot: Int, item: UInt64) {
@@ -41,10 +41,10 @@ final class RecordingRequest: Sendable {
   }
 }
 
-/// Recordings of single stalls.
 extension Recorder {
-  /// The samples of the stall `stall`, which is under way in slot `slot` as work item `item`; `nil` when it is over, or
-  /// the recorder does not answer until `deadline`.
+  /// Returns the recording so far of `stall`, under way in slot `slot` as work item `item`.
+  ///
+  /// - Returns: The recording; `nil` if the stall is over or the recorder does not answer before `deadline`.
   func recording(of stall: Stall, slot: Int, item: UInt64, until deadline: UInt64) -> Recording? {
     let request = RecordingRequest(stall, slot: slot, item: item)
     let isTaken = recordingRequests.withLock { requests in
@@ -68,22 +68,23 @@ extension Recorder {
   }
 }
 
-/// Somebody who waits for the stacks of all threads.
+/// A request for the stacks of all threads.
 final class ThreadRequest: Sendable {
-  /// The request's number in the monitor's count.
+  /// The request's number, from the monitor's counter.
   let number: UInt32
   private let answer = Mutex<(AllThreads, [Stack])?>(nil)
   private let word = WakeUp()
 
   init(number: UInt32) { self.number = number }
 
-  /// Gives the threads and their stacks, or `nil` when the watchdog was stopped.
+  /// Delivers the threads and their stacks, or `nil` if the watchdog was stopped.
   func finish(_ threads: (AllThreads, [Stack])?) {
     answer.withLock { $0 = threads }
     word.stop()
   }
 
-  /// Waits for the answer until `deadline`, on the observer's clock. Returns whether there is one, and what.
+  /// Waits for the answer until `deadline`, by the observer's clock. Returns whether the request was answered, and the
+  /// answer.
   func wait(until deadline: UInt64) -> (isAnswered: Bool, threads: (AllThreads, [Stack])?) {
     while true {
       let seen = word.seen
@@ -94,7 +95,7 @@ final class ThreadRequest: Sendable {
   }
 }
 
-/// A flag that is set once.
+/// A flag that can be set once.
 final class StopFlag: Sendable {
   private let word = Atomic<Bool>(false)
 

@@ -1,11 +1,10 @@
 import CCulpritObserver
 import CulpritStallRecord
 
-/// Stalls of sections that are only counted (``Storms``).
 extension Recorder {
-  /// A sample of the stall of `box`, which is only counted: its place is kept, and no further samples are wanted.
+  /// Processes a sample of a stall that is only counted: stores its place, and has the work sampled rarely.
   func place(_ box: Box, _ event: UnsafePointer<observer_event>, _ index: Int, _ state: inout State) {
-    // SAFETY: as in handle(_:_:).
+    // SAFETY: the event stays valid until the ring's only reader consumes it.
     let head = event.pointee
     box.counts.sample(isTaken: head.status != OBSERVER_SAMPLER_STOPPED.rawValue)
     box.counts.lose(upTo: head.lost)
@@ -17,7 +16,8 @@ extension Recorder {
     SlotRegistry.shared.sampleRarely(index, generation: head.generation)
   }
 
-  /// The stall of `box` goes on: it is recorded from now on if nothing else of its storm is, or its count is noted.
+  /// Updates the storm of `box`, whose stall continues. A counted stall is recorded from now on if no other stall at
+  /// its place is.
   func goOnInStorm(_ box: Box, _ index: Int, _ state: inout State, now: UInt64) {
     guard var member = box.member, let stall = box.item.stall else { return }
     if !box.item.isCounted {
@@ -30,7 +30,7 @@ extension Recorder {
     box.member = member
   }
 
-  /// The stall of `box` is over, or nothing more is known of it.
+  /// Removes the stall of `box` from its storm.
   func endStorm(_ box: Box, _ state: inout State, now: UInt64) {
     guard var member = box.member else { return }
     if let count = state.storms.end(&member, now: now) { box.item.add(count.note) }

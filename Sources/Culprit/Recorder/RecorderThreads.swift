@@ -1,11 +1,11 @@
 import CCulpritObserver
 import CulpritStallRecord
 
-/// Captures of all threads.
 extension Recorder {
-  /// Threads go to each stall that was declared before their capture began, and to who asked for them.
+  /// Processes an event of an all-threads capture. Its threads go to all requests, and to each stall declared before
+  /// the capture began.
   func handleAllThreads(_ event: UnsafePointer<observer_event>, _ state: inout State) {
-    // SAFETY: as in handle(_:_:).
+    // SAFETY: the event stays valid until the ring's only reader consumes it.
     let head = event.pointee
     switch head.kind {
     case OBSERVER_EVENT_ALL_THREADS_BEGAN.rawValue:
@@ -14,12 +14,12 @@ extension Recorder {
         box.item.allThreads = head.all_threads
       }
       var requests = threadRequests.withLock { requests in
-        // The numbers may have wrapped around.
+        // Request numbers can wrap around.
         let answered = requests.waiting.filter { Int32(bitPattern: head.served &- $0.number) >= 0 }
         requests.waiting.removeAll { request in answered.contains { $0 === request } }
         return answered
       }
-      // One that a sampler has left unfinished is begun anew.
+      // A capture that a sampler left unfinished is repeated.
       if let unfinished = state.allThreads {
         requests += unfinished.requests
         for box in state.items.values where box.item.allThreads == unfinished.number {

@@ -2,43 +2,43 @@ import CulpritStallRecord
 
 /// The samples of one work item, in bounded memory.
 ///
-/// Equal stacks are kept once. When there are too many samples, every second one of each thread is dropped and from then on
-/// only half as many are kept: the time that each stands for doubles, shares stay what they are. The first and the last few are
-/// kept whatever becomes of those between them.
+/// Equal stacks are stored once. At the limit, every second sample of each thread is dropped and the sampling stride
+/// doubles, so that shares of time stay correct. The first sample and the last few are always kept.
 struct SampleStore {
-  /// The most samples that are kept, but for the last few.
+  /// Maximum number of samples, not counting the last few.
   static let limit = 2048
 
-  /// How many of the last ones are kept in any case.
+  /// Number of most recent samples that are always kept.
   static let lastCount = 10
 
-  /// A sample that is kept: a task that stays where it is suspended has one sample at many ages.
+  /// A kept sample. A task that stays suspended at one place has one body at many ages.
   private struct Kept {
     var age: Duration
-    /// The place of its sample in ``bodies``, whose age may be another one.
+    /// Index into ``bodies``. The age of the body can differ.
     var body: Int
   }
 
   private var spread: [Kept] = []
   private var bodies: [Sample] = []
-  /// The body of the last sample, where it has one.
+  /// The body of the last sample, if it has one.
   private var lastBody: Int?
   private struct Last {
     var sample: Sample
     var stack: Stack?
-    /// Whether it was kept for good when it came, or has been taken since, and whether it still is kept.
+    /// Whether the sample has left the store or is in ``spread`` since it was added, and whether it is in ``spread``
+    /// now.
     var wasKept: Bool
     var isKept: Bool
   }
 
-  /// The last ones with their stacks, some of which are in ``spread``, too.
+  /// The most recent samples with their stacks. Some are also in ``spread``.
   private var last: [Last] = []
   private var table = StackTable()
-  /// One sample of so many is kept, and so many of each thread have come since the last one of it that was.
+  /// One sample of `stride` is kept. `skipped` counts each thread's samples since the last kept one.
   private var stride = 1
   private var skipped: [Int32?: Int] = [:]
 
-  /// The samples and the distinct stacks: a sample's `stack` is an index into them.
+  /// The samples and the distinct stacks. A sample's `stack` is an index into the stacks.
   var content: (samples: [Sample], stacks: [Stack]) {
     var table = table
     let rest = last.filter { !$0.isKept }
@@ -51,17 +51,17 @@ struct SampleStore {
     return (rest.isEmpty ? spread : (spread + rest).sorted { $0.age < $1.age }, table.stacks)
   }
 
-  /// The stack that was taken last.
+  /// The most recent stack.
   var latestStack: Stack? { last.last { $0.stack != nil }?.stack }
 
-  /// Those of the last ones that ``add(_:stack:)`` did not keep for good; each once.
+  /// Returns the most recent samples that ``add(_:stack:)`` did not keep permanently; each is returned once.
   mutating func takeLastBeside() -> [(sample: Sample, stack: Stack?)] {
     let beside = last.filter { !$0.wasKept }.map { ($0.sample, $0.stack) }
     for index in last.indices { last[index].wasKept = true }
     return beside
   }
 
-  /// Adds a sample, with its stack when there is one. Returns `false` when it is kept as one of the last only.
+  /// Adds a sample, with its stack if it has one. Returns `false` if it is kept only while it is among the most recent.
   @discardableResult
   mutating func add(_ sample: Sample, stack: Stack?) -> Bool {
     let count = skipped[sample.threadID, default: stride - 1] + 1
@@ -79,9 +79,10 @@ struct SampleStore {
     return isSpread
   }
 
-  /// Adds the last sample once more, at `age`: its task has stayed where it was suspended.
+  /// Repeats the last sample at `age`, for a task that is still suspended at the same place.
   ///
-  /// - Returns: The sample with its stack, and whether it was kept; `nil` where the last sample is not of a suspended task.
+  /// - Returns: The sample with its stack, and whether it was kept; `nil` if the last sample is not of a suspended
+  ///   task.
   mutating func repeatLast(at age: Duration) -> (sample: Sample, stack: Stack?, isKept: Bool)? {
     guard let entry = last.last, entry.sample.activity == .suspended else { return nil }
     var sample = entry.sample
@@ -97,7 +98,7 @@ struct SampleStore {
     return (sample, entry.stack, true)
   }
 
-  /// Adds a body. Returns its place.
+  /// Adds a body. Returns its index.
   private mutating func addBody(_ sample: Sample, _ stack: Stack?) -> Int {
     var kept = sample
     kept.stack = stack.map { table.place(of: $0) }
@@ -132,7 +133,7 @@ struct SampleStore {
       places[kept.body] = place
       spread.append(Kept(age: kept.age, body: place))
     }
-    // Which of the last ones are left is known by their ages.
+    // The most recent samples are matched by age and thread.
     let ages = Set(spread.map { Moment(age: $0.age, threadID: bodies[$0.body].threadID) })
     for index in last.indices where last[index].isKept {
       let sample = last[index].sample

@@ -4,17 +4,15 @@ import CulpritStallRecord
 import Glibc
 import Synchronization
 
-/// Calls the handlers of sections, by the ``Workers``.
+/// Calls the handlers of sections on the ``Workers``.
 ///
-/// The workers read from the monitor's table which sections are late, so a handler is called before anything of the stall is
-/// recorded or saved.
+/// The workers find late sections in the monitor's table, so a handler runs before the stall is recorded or saved.
 final class SectionHandlers: Sendable {
-  /// The time for which the signals blocked by the main thread count as unchanged.
+  /// Time, in nanoseconds, for which the cached signal mask of the main thread is used.
   private static let maskTime: UInt64 = 100_000_000
-  /// The longest wait of ``StallEvent/report()`` for the recorder.
+  /// Longest wait of ``StallEvent/report()`` for the recorder, in nanoseconds.
   private static let recorderPatience: UInt64 = 2_000_000_000
 
-  /// A handler that is due.
   private struct Call {
     var handler: SectionHandler
     var source: WatchedSource
@@ -22,7 +20,7 @@ final class SectionHandlers: Sendable {
     var stall: observer_stall_snapshot
   }
 
-  /// The signals that the main thread blocks, and when they were read.
+  /// The signal mask of the main thread, and the time of its reading.
   private struct MainMask {
     var mask: UInt64 = 0
     var time: UInt64 = 0
@@ -31,7 +29,7 @@ final class SectionHandlers: Sendable {
   private struct Seen {
     /// The last late work item of each slot.
     var items: [UInt64] = []
-    /// The control's word when the table was read.
+    /// The value of `observer_control_late` at the last reading of the table.
     var word: UInt32 = 0
   }
 
@@ -42,10 +40,11 @@ final class SectionHandlers: Sendable {
   private let settings: ReportSettings
   private let mainMask = Mutex(MainMask())
   private let isStarted = Atomic<Bool>(false)
-  /// What has been read of the table. Locked by the thread that reads it.
+  /// The state of the last table reading, locked by the reading thread.
   private let seen = Mutex(Seen())
 
-  /// Handlers of the sections that `control`'s monitor watches. None is called before ``start()``.
+  /// Creates the handlers' caller for the sections watched by `control`'s monitor. No handler is called before
+  /// ``start()``.
   init(
     _ control: ControlBlock,
     _ workers: Workers,
@@ -60,7 +59,7 @@ final class SectionHandlers: Sendable {
     self.settings = settings
   }
 
-  /// Has the workers look for late sections from now on.
+  /// Makes the workers look for late sections.
   func start() {
     guard !isStarted.load(ordering: .relaxed), !isStarted.exchange(true, ordering: .acquiringAndReleasing) else {
       return
@@ -70,7 +69,7 @@ final class SectionHandlers: Sendable {
     workers.start()
   }
 
-  /// The signals that the main thread blocks. Reading them takes longer than many handlers.
+  /// Returns the signals that the main thread blocks, cached because reading them takes longer than many handlers.
   private func presentMainMask() -> UInt64 {
     let now = clinux_clock_ns()
     let known = mainMask.withLock { now &- $0.time < Self.maskTime ? $0.mask : nil }
@@ -80,7 +79,7 @@ final class SectionHandlers: Sendable {
     return mask
   }
 
-  /// Claims the handlers of the sections that have become late since the table was read last.
+  /// Claims the handlers of the sections that have become late since the last reading.
   private func collect() -> [Workers.Call] {
     let calls = seen.withLock { seen -> [Call] in
       let word = observer_control_late(control.pointer)
@@ -106,7 +105,7 @@ final class SectionHandlers: Sendable {
       observer_stall_read(stalls + index, &stall)
       guard stall.item != 0, stall.item != seen[index] else { continue }
       let slot = observer_slot_read(slots + index)
-      // The work item is over, or the table has it before the slot.
+      // Either the work item is over, or the slot does not show it yet.
       guard slot.item == stall.item else { continue }
       seen[index] = stall.item
       guard let (source, claim) = SlotRegistry.shared.handler(index, generation: slot.generation),
@@ -117,7 +116,6 @@ final class SectionHandlers: Sendable {
     return calls
   }
 
-  /// The event of the stall that `call` is about.
   private func event(_ call: Call) -> StallEvent {
     let (view, index) = (call.stall, call.slot)
     let stall = Stall(

@@ -1,15 +1,15 @@
 import CCulpritLinux
 import CulpritStallRecord
 
-/// The process's view of sockets: by their inodes, whom they are connected to and what waits in them.
+/// The process's sockets by inode, with their peers and queued bytes.
 ///
-/// The kernel's tables are read, in which no socket is locked: `getpeername` waits for whoever is in the middle of a call on it.
+/// The data comes from `/proc/thread-self/net`, which locks no socket. `getpeername` would wait for a thread inside
+/// another call on the socket.
 struct SocketTable {
-  /// What is known of a socket.
   struct Entry: Hashable {
-    /// An address as in `struct sockaddr`; empty where there is none.
+    /// An address as in `struct sockaddr`; empty if there is none.
     var address: [UInt8] = []
-    /// Whether it is that of whom the socket is connected to, and not its own.
+    /// Whether `address` is the peer's address, not the socket's own.
     var isPeersAddress = false
     var unreadBytes: UInt32?
     var unsentBytes: UInt32?
@@ -17,10 +17,10 @@ struct SocketTable {
 
   private(set) var entries: [UInt64: Entry] = [:]
 
-  /// A table without sockets.
+  /// Creates a table without sockets.
   init() {}
 
-  /// The sockets of the network namespace that the process is in.
+  /// Returns the sockets in the network namespace of the process.
   static func read() -> SocketTable {
     var table = SocketTable()
     let folder = "/proc/thread-self/net/"
@@ -32,7 +32,8 @@ struct SocketTable {
     return table
   }
 
-  /// Adds what the kernel writes of sockets of TCP or UDP (proc(5), `/proc/net/tcp`); `counts` says whether that tells bytes.
+  /// Adds TCP or UDP sockets from `/proc/net/tcp` or a file like it (proc(5)). `counts`: whether its queue columns are
+  /// byte counts.
   mutating func add(internet text: String, counts: Bool) {
     for line in text.split(separator: "\n").dropFirst() {
       let fields = line.split(separator: " ", maxSplits: 10, omittingEmptySubsequences: true)
@@ -40,10 +41,10 @@ struct SocketTable {
         let peer = Self.address(fields[2]), let state = UInt8(fields[3], radix: 16)
       else { continue }
       var entry = Entry(address: own)
-      // One that nobody is connected to has port 0 there.
+      // An unconnected socket has peer port 0.
       if peer[2] != 0 || peer[3] != 0 { (entry.address, entry.isPeersAddress) = (peer, true) }
       let queues = fields[4].split(separator: ":")
-      // Of one that listens these are connections, and of one that connects it is its wish to do so.
+      // For listening sockets the queue columns count connections, and for connecting ones the pending SYN.
       if counts, state != Self.listening, state != Self.connecting, queues.count == 2 {
         entry.unsentBytes = UInt32(queues[0], radix: 16)
         entry.unreadBytes = UInt32(queues[1], radix: 16)
@@ -52,7 +53,7 @@ struct SocketTable {
     }
   }
 
-  /// Adds what the kernel writes of sockets of this machine (`/proc/net/unix`): their own names, if they have any.
+  /// Adds Unix sockets from `/proc/net/unix`, with their own names if they have any.
   mutating func add(unix text: String) {
     for line in text.split(separator: "\n").dropFirst() {
       let fields = line.split(separator: " ", maxSplits: 7, omittingEmptySubsequences: true)
@@ -69,7 +70,8 @@ struct SocketTable {
   private static let internet: UInt8 = 2
   private static let internet6: UInt8 = 10
 
-  /// The address that the kernel writes as words of 32 bits in the machine's order and a port; `nil` for what is none.
+  /// Parses an address in the kernel's format: 32-bit words in native byte order, then a port. Returns `nil` if `text`
+  /// has another format.
   private static func address(_ text: Substring) -> [UInt8]? {
     let parts = text.split(separator: ":")
     guard parts.count == 2, parts[0].utf8.count == 8 || parts[0].utf8.count == 32,
@@ -88,23 +90,23 @@ struct SocketTable {
       : [internet6, 0] + head + [0, 0, 0, 0] + bytes + [0, 0, 0, 0]
   }
 
-  /// The inode in `target`, `socket:[4711]`; `nil` for what is no socket.
+  /// Returns the inode in `target`, such as `socket:[4711]`; `nil` if it is no socket.
   static func inode(of target: String) -> UInt64? {
     guard target.hasPrefix("socket:["), target.hasSuffix("]") else { return nil }
     return UInt64(target.dropFirst("socket:[".count).dropLast())
   }
 }
 
-/// The table, read again when a socket is asked for and what is known is old.
+/// A cached socket table, read again when it is out of date.
 struct SocketLookup {
   private var table = SocketTable()
   private var next: UInt64 = 0
 
-  /// What is known is believed for so long, and for so many times what reading it took.
+  /// Maximum age of the table in nanoseconds, or `pause` times the duration of its reading if that is longer.
   private static let age: UInt64 = 1_000_000_000
   private static let pause: UInt64 = 63
 
-  /// Adds to `descriptor`, where it is a socket, what the kernel has of it.
+  /// Adds address and byte counts to `descriptor` if it is a socket.
   mutating func complete(_ descriptor: inout Descriptor) {
     guard let inode = SocketTable.inode(of: descriptor.target) else { return }
     let now = clinux_clock_ns()

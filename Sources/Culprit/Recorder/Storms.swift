@@ -2,16 +2,16 @@ import CulpritStallRecord
 
 /// Decides which stalls of sections are recorded and which are only counted.
 ///
-/// While many sections of one name are late at the same place, the first eight are recorded, then one a second, and the
-/// others are only counted, so that a storm costs a bounded amount of memory, disk and reports. Each counted stall is
-/// part of the count of exactly one recorded stall.
+/// While many sections of one name are late at one place, the first eight are recorded, then one a second. The others
+/// are only counted, so that a storm costs a bounded amount of memory, disk and reports. Each counted stall belongs to
+/// the count of exactly one recorded stall.
 struct Storms {
-  /// The most stalls that are recorded at a time: of one name at one place, and of all sections.
+  /// Maximum number of simultaneously recorded stalls: of one name at one place, and of all sections.
   static let recordedMax = 8
   static let allRecordedMax = 64
-  /// The time between the beginnings of two further recorded stalls of a storm.
+  /// Minimum time between two further recorded stalls of a storm, in nanoseconds.
   static let interval: UInt64 = 1_000_000_000
-  /// The time after which a count that has changed is noted again while the stall goes on.
+  /// Time after which a changed count is noted again while the stall continues, in nanoseconds.
   private static let noteInterval: UInt64 = 10_000_000_000
 
   /// The place where work is suspended or blocked: the innermost frames of its stack.
@@ -19,9 +19,9 @@ struct Storms {
     private let addresses: [RuntimeAddress]
     private static let frames = 8
 
-    /// A place that is not known yet.
+    /// The place of a stall without a stack.
     static let unknown = Place(addresses: [])
-    /// All further places while so many stalls are recorded that none of these can be.
+    /// Stands for all new places while the maximum number of stalls is recorded.
     fileprivate static let others = Place(addresses: [RuntimeAddress(.max)])
 
     private init(addresses: [RuntimeAddress]) { self.addresses = addresses }
@@ -33,13 +33,13 @@ struct Storms {
   struct Member {
     fileprivate let source: WatchedSource
     fileprivate(set) var place: Place
-    /// When it was declared, on the observer's clock.
+    /// Time of the declaration, or of its place's last count if that is later, by the observer's clock.
     fileprivate var began: UInt64
     fileprivate(set) var isRecorded: Bool
-    /// The number of stalls that are part of its count, and their time.
+    /// Number and total time of the stalls in this stall's count.
     fileprivate var unrecorded = 0
     fileprivate var unrecordedTime: UInt64 = 0
-    /// What was noted last, and when.
+    /// The last noted count, and the time of the note.
     fileprivate var notedCount = 0
     fileprivate var notedTime: UInt64 = 0
   }
@@ -49,16 +49,16 @@ struct Storms {
     var count = 0
     var recorded = 0
     var lastRecorded: UInt64 = 0
-    /// Counted stalls that are part of no record's count yet.
+    /// Counted stalls that belong to no recorded stall's count yet, and their time.
     var owed = 0
     var owedTime: UInt64 = 0
-    /// Counted stalls under way, and the sum of the times since when their time is owed.
+    /// Counted stalls under way, and the sum of the times from which their time is owed.
     var counted = 0
     var sinceSum: UInt64 = 0
-    /// When what was owed became part of a count last.
+    /// Time at which the owed stalls were last added to a count.
     var lastTaken: UInt64 = 0
 
-    /// Whether nothing is left of its stalls.
+    /// Whether no stall at this place is under way or owed.
     var isOver: Bool { recorded == 0 && counted == 0 && owed <= 0 && owedTime == 0 }
 
     /// Whether another stall can be recorded after the first ones.
@@ -71,9 +71,9 @@ struct Storms {
       lastRecorded = now
     }
 
-    /// Nothing is owed any more at `now`. Returns the time that was.
+    /// Clears the owed stalls at `now`. Returns their time.
     mutating func take(_ now: UInt64) -> UInt64 {
-      // Below zero on a clock that was set back.
+      // The difference is negative if the clock was set back.
       let time = UInt64(max(0, Int64(bitPattern: owedTime &+ UInt64(counted) &* now &- sinceSum)))
       (owed, owedTime, sinceSum, lastTaken) = (min(0, owed), 0, UInt64(counted) &* now, now)
       return time
@@ -102,7 +102,7 @@ struct Storms {
   private var sources: [WatchedSource: OfSource] = [:]
   private var recorded = 0
 
-  /// A stall of `source` at `place`, whose work began at `since`, is declared at `now`.
+  /// Registers a stall of `source` at `place`, declared at `now`. Its work began at `since`.
   mutating func begin(_ source: WatchedSource, _ place: Place, since: WallTime, now: UInt64) -> Member {
     let hasRoom = recorded < Self.allRecordedMax
     let place = hasRoom || sources[source]?.places[place] != nil ? place : .others
@@ -126,7 +126,7 @@ struct Storms {
     return member
   }
 
-  /// The place of `member` is known now.
+  /// Moves `member` from the unknown place to `place`.
   mutating func move(_ member: inout Member, to place: Place) {
     guard member.place == .unknown, place != .unknown else { return }
     let former = member
@@ -155,14 +155,14 @@ struct Storms {
     }
   }
 
-  /// Whether `member`, which goes on and is only counted, is to be recorded from `now` on: nothing else at its place is.
+  /// Decides whether `member`, counted so far, is recorded from `now` on: no other stall at its place is recorded.
   mutating func records(_ member: inout Member, now: UInt64) -> Bool {
     var isDue = false
     change(member) { _, atPlace, recorded in
       isDue = atPlace.recorded == 0 && atPlace.isDue(now) && recorded < Self.allRecordedMax
       guard isDue else { return }
       atPlace.stopCounting(member)
-      // Below zero if it is part of a count already: then one less of the next ones is.
+      // Becomes negative if the stall already belongs to a count; the next count is then one lower.
       atPlace.owed -= 1
       recorded += 1
       atPlace.record(now)
@@ -171,7 +171,7 @@ struct Storms {
     return isDue
   }
 
-  /// The count of `member`, which goes on and is recorded, when it has changed much since it was noted.
+  /// Returns the count of a recorded stall that continues, if it has changed much since the last note.
   mutating func note(_ member: inout Member, now: UInt64) -> StallCount? {
     guard let ofSource = sources[member.source], ofSource.hasCounted else { return nil }
     let isMore = ofSource.count >= 2 * member.notedCount
@@ -179,7 +179,7 @@ struct Storms {
     return isMore || isDue ? take(&member, now) : nil
   }
 
-  /// `member` is over at `now`. Returns its count, if it is recorded and stands for others.
+  /// Removes `member` at `now`. Returns its count if it is recorded and stands for others.
   mutating func end(_ member: inout Member, now: UInt64) -> StallCount? {
     let count = member.isRecorded && sources[member.source]?.hasCounted == true ? take(&member, now) : nil
     change(member) { ofSource, atPlace, recorded in
@@ -195,7 +195,7 @@ struct Storms {
     return count
   }
 
-  /// The count of `member` with what is owed at its place and at places that are not known.
+  /// Returns the count of `member`, adding the stalls owed at its place and at unknown places.
   private mutating func take(_ member: inout Member, _ now: UInt64) -> StallCount? {
     guard var ofSource = sources[member.source] else { return nil }
     for place in [member.place, .unknown, .others] {
@@ -215,7 +215,7 @@ struct Storms {
     )
   }
 
-  /// Changes what is known of the source and the place of `member`; forgets a source without a stall under way.
+  /// Changes the entries of the source and the place of `member`. Removes a source without stalls under way.
   private mutating func change(_ member: Member, _ body: (inout OfSource, inout AtPlace, inout Int) -> Void) {
     var ofSource = sources.removeValue(forKey: member.source) ?? OfSource()
     var atPlace = ofSource.places[member.place] ?? AtPlace()

@@ -3,10 +3,10 @@ import CCulpritObserver
 import CulpritBlackBox
 import Glibc
 
-/// Where what a stall's evidence has of the process's control group and the machine is counted.
+/// The kernel's counters of the process's control group and of the machine, as evidence for stalls.
 enum Surroundings {
-  /// Tells the observer where, once: found out when a thread is sampled for the first time, because an idle watchdog needs no memory for
-  /// that.
+  /// Passes the counters' paths to the observer, once. Initialized at the first sample, so that an idle watchdog spends
+  /// no memory on it.
   static let areKnown: Void = tellObserver()
 
   private static func tellObserver() {
@@ -15,7 +15,7 @@ enum Surroundings {
     let names = groups.map { strdup($0) }
     defer { for name in names { free(name) } }
     let pointers = names.map { UnsafePointer<CChar>($0) }
-    // SAFETY: the observer copies the names while `pointers` and what they point to are there.
+    // SAFETY: the observer copies the names during the call, while `pointers` and the strings are alive.
     pointers.withUnsafeBufferPointer { names in
       observer_evidence_know(
         names.baseAddress,
@@ -27,7 +27,8 @@ enum Surroundings {
     }
   }
 
-  /// Where waiting for `resource` is counted: for the control group at `group`, else for the machine (PSI).
+  /// Returns the path of the pressure file (PSI) of `resource`: the control group's, or the machine's if that is
+  /// unreadable.
   private static func pressure(_ resource: String, _ group: String?) -> String {
     let own = group.map { "\($0)/\(resource).pressure" }
     if let own, access(own, R_OK) == 0 { return own }

@@ -5,21 +5,21 @@ import CulpritSymbols
 import Glibc
 import Synchronization
 
-/// The names of what earlier runs have saved without: they were killed before they could add them.
+/// Adds missing symbol names to the stall files of earlier runs that were killed before they could add them.
 ///
-/// Added when the watchdog starts, by a thread of its own that ends then, as far as the files that ran are still there: the next
-/// deployment replaces them.
+/// A thread does this once, when the watchdog starts. Names can be added only while the executable and its libraries
+/// are unchanged; the next deployment replaces them.
 extension PreviousRuns {
-  /// Starts the thread. Without one the files stay as they are.
+  /// Starts the thread. If it cannot be started, the files stay as they are.
   func addNames() {
-    // Nobody waits for it: a disk may be what holds it up.
+    // The thread is detached because the disk might block it.
     try? PosixThread(name: "culprit-names") { [self] in
       _ = clinux_descriptor_take_own_table()
       _ = clinux_keep_root()
       guard let stalls = try? directory.names([".stall"]), let runs = try? directory.names([".run", ".told"]) else {
         return
       }
-      // The newest first: others will be removed sooner.
+      // The newest files come first: older ones will be removed sooner.
       for name in stalls.reversed() where !isStopping.load(ordering: .relaxed) {
         guard !hasNames(name), let run = runs.last(where: { FileNames.belongs(name, to: $0) }), isOver(run) else {
           continue
@@ -30,7 +30,7 @@ extension PreviousRuns {
     .detach()
   }
 
-  /// Whether everything has been looked up that the file `name` has; also when that cannot be found out.
+  /// Whether the names of file `name` have been looked up; also true if this cannot be determined.
   private func hasNames(_ name: String) -> Bool {
     guard let descriptor = directory.open(name, O_RDONLY) else { return true }
     defer { close(descriptor) }
@@ -45,7 +45,7 @@ extension PreviousRuns {
     return StallFileWriter.areNamesLookedUp(tail)
   }
 
-  /// Whether the run of the file `name` is over: then nobody else writes to the files of its stalls.
+  /// Whether the run of file `name` is over, so that no other process writes to its stall files.
   private func isOver(_ name: String) -> Bool {
     guard name != own else { return false }
     return files.withLock { _ in
@@ -57,12 +57,12 @@ extension PreviousRuns {
 
   private func addNames(to name: String) {
     guard let opened = directory.open(name, O_RDWR | O_APPEND) else { return }
-    // The service may close it, and open a file of its own by the same number.
+    // The application might close this descriptor and reuse its number.
     var kept = clinux_descriptor_keep(opened)
     defer { clinux_descriptor_close(&kept) }
-    // Where it was that of a standard stream, it is another one by now.
+    // `clinux_descriptor_keep` replaces the number of a closed standard stream.
     let descriptor = kept.number
-    // Another process may have been started as well.
+    // Another process might be adding names at this time.
     var lock = flock()
     lock.l_type = Int16(F_WRLCK)
     lock.l_whence = Int16(SEEK_SET)
@@ -73,7 +73,7 @@ extension PreviousRuns {
     var records: [UInt8] = []
     var seen = Set(recording.names.keys)
     for frame in recording.stacks.lazy.flatMap(\.frames) where seen.insert(frame.lookupAddress).inserted {
-      // Naming takes long: whoever forks goes ahead in between.
+      // Symbolizing takes long, so a waiting fork goes first.
       clinux_fork_yield()
       records += StallFileWriter.record(ofLearnedNameOf: frame.lookupAddress, symbolizer.resolve(frame))
       if isStopping.load(ordering: .relaxed) { return }
@@ -83,7 +83,7 @@ extension PreviousRuns {
     files.withLock { _ in
       guard clinux_descriptor_is_ours(&kept) else { return }
       let size = lseek(descriptor, 0, SEEK_END)
-      // All of it or nothing.
+      // A partial write is undone.
       if clinux_write(descriptor, records, records.count) != records.count { ftruncate(descriptor, size) }
     }
   }

@@ -1,23 +1,29 @@
 import CCulpritLinux
 
-/// Whether the process may take as much memory as a report needs.
+/// Checks whether the process has enough memory left for a report.
 ///
-/// Swift ends the process where memory is refused, and a service that lives at its limit (RLIMIT_DATA, RLIMIT_AS) must not be ended
-/// by who reports that it was slow. Asked before a report is begun; what others take meanwhile is theirs.
+/// Swift terminates the process if an allocation fails. A service close to its limit (RLIMIT_DATA, RLIMIT_AS) must not
+/// be terminated because of a report. The check comes before each report; other threads can still use up the memory
+/// afterwards.
 enum MemoryRoom {
-  /// What a report takes beside what its names may: stacks, samples and texts, about.
+  /// Memory of a report without its names in bytes, approximately: stacks, samples and text.
   private static let besideNames: UInt64 = 32 << 20
-  /// What a file takes while it is read, in its own size: itself, what is in it, and as much again for what is made of that.
+  /// Memory for reading a file, as a multiple of its size: its bytes, its content, and data derived from it.
   private static let fileCopies: UInt64 = 3
 
-  /// What is missing for a report whose names may take `bytes`, of a file of `fileBytes` that is read for it, where `left`
-  /// is what the process may take, as a sentence; `nil` where nothing is.
+  /// Checks whether the remaining memory suffices for a report.
+  ///
+  /// - Parameters:
+  ///   - bytes: Memory for names, in bytes.
+  ///   - fileBytes: Size of the file that is read for the report, in bytes.
+  ///   - left: Memory that the process can still allocate, in bytes.
+  /// - Returns: A sentence about insufficient memory; `nil` if there is enough.
   static func obstacle(
     names bytes: Int,
     file fileBytes: Int = 0,
     left: UInt64 = clinux_process_memory_left()
   ) -> String? {
-    // All are less than half of what there are numbers for: also where the service sets no limit to its names.
+    // The sum cannot overflow, even if the application sets no limit for names.
     let needed = UInt64(bytes) + besideNames + UInt64(fileBytes) * fileCopies
     guard left < needed else { return nil }
     return "\(left) bytes are left of RLIMIT_DATA or RLIMIT_AS, and a report may take \(needed)"

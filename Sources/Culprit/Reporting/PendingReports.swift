@@ -3,12 +3,12 @@ import CulpritReports
 import CulpritStallRecord
 import Synchronization
 
-/// The lines of stalls whose reports have not been delivered, kept where an exit handler can print them
+/// Summary lines of stalls whose reports have not been delivered, stored so that an exit handler can print them
 /// (`cprocess_pending.h`).
 struct PendingReports: Sendable {
   private static let reporters = Atomic<UInt64>(0)
 
-  /// The part of the numbers that other reporters of this process do not have.
+  /// The high bits of this reporter's numbers, unique in the process.
   private let base = reporters.add(1, ordering: .relaxed).newValue << 40
 
   /// Adds the report of a stall that has begun, or updates it when the stall has become a hang.
@@ -19,10 +19,10 @@ struct PendingReports: Sendable {
     put(EventText(stall, of: process, isHang: false).endSummary, stall.id)
   }
 
-  /// Updates the report of stall `number`, which has been made and is to be delivered.
+  /// Updates the report of stall `number`, which is ready for delivery.
   func put(_ report: StallReport, number: UInt64) { put(report.summary, number) }
 
-  /// Notes that the calling thread delivers the report of stall `number` to a handler.
+  /// Records that the calling thread delivers the report of stall `number` to a handler.
   func deliver(_ number: UInt64) { cprocess_pending_deliver(base | number) }
 
   /// Removes the report of stall `number`, which has been delivered or only counted.

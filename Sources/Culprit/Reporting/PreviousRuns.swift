@@ -4,31 +4,30 @@ import CulpritStallRecord
 import Glibc
 import Synchronization
 
-/// Tells of the earlier runs that left something in the directory, each once.
+/// Reports the earlier runs that left files in the directory, each once.
 ///
-/// Several processes may start together: who tells of a run has locked its file and renames it. It is renamed before its
-/// stalls are read and it is told of: what ends the process then, a handler that crashes or a stall that does not fit
-/// into its memory, must not do so at every start from then on. The files stay, and `culprit report` has them.
+/// Several processes can start together. The process that reports a run locks and renames its file first. It renames
+/// the file before it reads the stalls and calls the handler, because a crash in the handler or an exhausted memory
+/// limit must not repeat at every start. The files remain available to `culprit report`.
 final class PreviousRuns: Sendable {
   let directory: BlackBoxDirectory
   let own: String
   let settings: ReportSettings
   private let queue: HandlerQueue
-  /// Whether the application is being told, which may take as long as it likes; the disk may not. From the renaming on:
-  /// naming what many stalls have may take long, and nobody else will tell of them.
+  /// Whether a claimed run is being reported, from its renaming on. Handlers and symbolizing can take any time, and no
+  /// other process will report this run; the disk has limited time.
   private let isTelling = Atomic<Bool>(false)
-  /// Whether nobody waits any more: what has not been renamed by then is left for the next launch.
+  /// Whether ``finish(until:)`` has given up. Runs not renamed by then are left for the next launch.
   private let isGivenUp = Atomic<Bool>(false)
-  /// Held by whoever claims a run, or adds to the file of a stall: in one process closing a file takes away what
-  /// another thread has locked of it, and half of what is added is no record.
+  /// Locked while a run is claimed or a stall file is extended: closing a file releases all locks that the process
+  /// holds on it, and partial records must not interleave.
   let files = Mutex(())
-  /// Whether the watchdog is being stopped.
   let isStopping = Atomic<Bool>(false)
 
-  /// How long the disk is waited for, on the observer's clock.
+  /// Longest wait for the disk in nanoseconds.
   private static let patience: UInt64 = 5_000_000_000
 
-  /// The runs in `directory`, but for that of the file `own`.
+  /// Creates the reporter of the runs in `directory`, except that of the file `own`.
   init(directory: String, own: String, _ settings: ReportSettings, _ workers: Workers = Workers()) {
     queue = HandlerQueue(workers)
     self.directory = BlackBoxDirectory(path: directory, owner: geteuid(), ownFile: own)
@@ -36,7 +35,7 @@ final class PreviousRuns: Sendable {
     self.settings = settings
   }
 
-  /// Has the workers call `handler` with every run that is over and has not been reported.
+  /// Makes the workers call `handler` with each run that is over and has not been reported.
   func tell(_ handler: @escaping @Sendable (Watchdog.PreviousRun) -> Void) {
     queue.put { [self] in
       guard let names = working({ OwnDescriptors.run { try? self.directory.names([".run"]) } }) else { return }
@@ -48,10 +47,10 @@ final class PreviousRuns: Sendable {
     }
   }
 
-  /// Returns the first run among the files `names` that can be reported, with its reports; `nil` if none can. Removes the names up to
-  /// that run's.
+  /// Returns the first reportable run among the files `names`, with its reports; `nil` if there is none. Removes the
+  /// names up to that run's.
   ///
-  /// The directory can have thousands of files of other users: one thread passes over all of them.
+  /// The directory can contain thousands of other users' files, so one thread examines all of them.
   private func nextRun(of names: inout ArraySlice<String>) -> Watchdog.PreviousRun? {
     let left = names
     let found = OwnDescriptors.run { () -> (Claim, ArraySlice<String>)? in
@@ -70,27 +69,27 @@ final class PreviousRuns: Sendable {
     return run
   }
 
-  /// Makes files of the stalls of `record` that were only noted. Returns all of its stalls.
+  /// Creates files for hangs of `record` that were only noted. Returns all stalls of the run.
   private func saveNotedHangs(of record: RunRecord) -> BlackBoxDirectory.RunStalls {
     let recorded = directory.stalls(of: record)
     guard !record.hangs.isEmpty else { return recorded }
     let open = recorded.saved.filter(\.isOpen).compactMap { directory.stall($0.name) }.flatMap(\.recording.stalls)
-    // The recorder may have been late.
+    // The recorder might have been late, so that the file of a noted hang is missing.
     for (hang, file) in zip(record.hangs, record.filesOfNotedHangs) where !open.contains(where: hang.isNote(of:)) {
       write(file.bytes, file.name)
     }
     return directory.stalls(of: record)
   }
 
-  /// Makes the file `name` with the content `bytes`, unless it is there.
+  /// Creates file `name` with the content `bytes`, unless it exists.
   private func write(_ bytes: [UInt8], _ name: String) {
     guard var created = try? DirectoryFiles.create("\(directory.path)/\(name)", O_WRONLY) else { return }
     _ = bytes.withUnsafeBytes { clinux_write(created.number, $0.baseAddress, $0.count) }
     clinux_descriptor_close(&created)
   }
 
-  /// Waits until the handler has been called for every run, until `deadline` at most, and less long for a disk that
-  /// does not answer. Returns whether it has been.
+  /// Waits until the handler has been called for every run, until `deadline`, and up to 5 s for an unresponsive disk.
+  /// Returns whether all calls were made.
   func finish(until deadline: UInt64) -> Bool {
     isStopping.store(true, ordering: .relaxed)
     while !queue.join(until: min(deadline, clinux_clock_ns() &+ Self.patience)) {
@@ -104,7 +103,8 @@ final class PreviousRuns: Sendable {
 
   private typealias Claim = (RunRecord, RunVerdict, BlackBoxDirectory.RunStalls)
 
-  /// Makes the run of the file `name` one that this process tells of; `nil` when it goes on, or another one does that.
+  /// Claims the run of file `name` for this process. Returns `nil` if the run is not over or another process reports
+  /// it.
   private func claim(_ name: String) -> Claim? {
     guard let descriptor = directory.open(name, O_RDWR | O_APPEND) else { return nil }
     defer { close(descriptor) }
@@ -112,13 +112,13 @@ final class PreviousRuns: Sendable {
     guard fstat(descriptor, &information) == 0, information.st_uid == geteuid(),
       let (record, isRunning) = directory.look(descriptor), !isRunning
     else { return nil }
-    // Before the lock, which it would take away.
+    // Must come before the lock, which it would release.
     let wasReplaced = directory.wasReplaced(record)
     var lock = flock()
     lock.l_type = Int16(F_WRLCK)
     lock.l_whence = Int16(SEEK_SET)
     guard fcntl(descriptor, F_SETLK, &lock) == 0 else { return nil }
-    // Another one may have told of it since it was opened here.
+    // Another process might have reported the run since the file was opened.
     var present = stat()
     guard stat("\(directory.path)/\(name)", &present) == 0, present.st_ino == information.st_ino,
       present.st_dev == information.st_dev
@@ -133,7 +133,7 @@ final class PreviousRuns: Sendable {
     )
     guard !isGivenUp.load(ordering: .relaxed) else { return nil }
     let told = Array(record.told(verdict).utf8)
-    // The handler's mask is not the disk thread's.
+    // The signal mask of a handler applies here; clinux_write raises neither SIGPIPE nor SIGXFSZ.
     _ = clinux_write(descriptor, told, told.count)
     guard rename("\(directory.path)/\(name)", "\(directory.path)/\(name.dropLast(4)).told") == 0 else { return nil }
     isTelling.store(true, ordering: .relaxed)
@@ -143,11 +143,11 @@ final class PreviousRuns: Sendable {
 
 extension Watchdog {
   /// Calls `handler` with each earlier run of the service in ``Configuration/Storage/directory`` that is over and has
-  /// not been reported: how it ended and, when that was in mid-stall, who is to blame.
+  /// not been reported: how it ended and, if it ended during a stall, the culprit.
   ///
-  /// The handler is called soon, on a thread of the watchdog's own, with one run after the other, the earliest first. Each run is
-  /// reported once, also when several processes start together. Runs that go on are left alone. Without a directory it
-  /// does nothing. `stop()` waits for it.
+  /// The handler is called soon after this call, on a thread of the watchdog, for one run at a time, the earliest
+  /// first. Each run is reported once, even if several processes start together. Runs in progress are skipped. Without
+  /// a directory this method has no effect. `stop()` waits for the handler.
   ///
   /// - Parameter handler: Called with the run.
   public func onPreviousRun(_ handler: @escaping @Sendable (Watchdog.PreviousRun) -> Void) {

@@ -1,11 +1,11 @@
 import CulpritStallRecord
 
-/// Decides which stalls are reported and which are only counted. Reads no clock, so that tests drive time.
+/// Decides which stalls are reported and which are only counted. Takes the time as an argument, so that tests control
+/// it.
 struct ReportLimiter {
   enum Decision: Equatable {
-    /// The stall is to be reported; so many of the same culprit were counted since the one before it.
+    /// The stall is reported. `repeats` stalls with the same culprit were counted since the last report.
     case report(repeats: Int)
-    /// The stall is counted.
     case count
   }
 
@@ -15,31 +15,38 @@ struct ReportLimiter {
   }
 
   private struct History {
-    /// When the reports of the last minute were made.
+    /// The times of the reports in the last minute.
     var reports: [UInt64] = []
-    /// Stalls that were counted since the last one.
+    /// Number of stalls counted since the last report.
     var counted = 0
   }
 
   private static let minute: UInt64 = 60_000_000_000
-  /// So many culprits are remembered.
+  /// Maximum number of culprits with a history.
   private static let culpritsMax = 1024
 
   private let perMinute: Int
   private let perCulprit: Int
   private var all: [UInt64] = []
   private var histories: [Culprit: History] = [:]
-  /// How many stalls were counted in all.
+  /// Total number of counted stalls.
   private(set) var counted: UInt64 = 0
 
-  /// Allows `perMinute` reports in any minute, and `perCulprit` with the same source and culprit.
+  /// Creates a limiter for `perMinute` reports in any minute, and `perCulprit` with equal source and culprit.
   init(perMinute: Int, perCulprit: Int) {
     self.perMinute = perMinute
     self.perCulprit = perCulprit
   }
 
-  /// Decides on a stall of `source` for which `culprit` is to blame, empty for nobody, at the time `now`. A stall that
-  /// stands for a group is reported once a minute; `unrecorded` stalls of the group are only counted.
+  /// Decides on a stall at the time `now`. A group's report is limited to one a minute.
+  ///
+  /// - Parameters:
+  ///   - source: The source of the stall.
+  ///   - culprit: The culprit function; empty if there is none.
+  ///   - isGroup: Whether the stall stands for a group.
+  ///   - unrecorded: Number of unrecorded stalls of the group, which are only counted.
+  ///   - now: The time in nanoseconds.
+  /// - Returns: The decision.
   mutating func decide(
     source: WatchedSource,
     culprit: String,

@@ -6,16 +6,17 @@ import CulpritStallRecord
 import CulpritSymbols
 import Glibc
 
-/// How reports are made: of stalls that go on, that are over, and of those of earlier runs.
+/// Settings for reports: of stalls under way, finished stalls, and stalls of earlier runs.
 struct ReportSettings: Sendable {
-  /// The length of a line.
+  /// Line width in characters.
   var width: Int
-  /// How much memory names may take, in bytes, about.
+  /// Approximate memory limit for symbol names, in bytes.
   var symbolMemory: Int
-  /// What the service counts as its own code beside the package that was built, and its own functions that are passed over.
+  /// Modules that count as the application's code in addition to the built package, and functions of the application
+  /// that are skipped as wrappers.
   private let ownModules, wrappers: [String]
 
-  /// As `configuration` says.
+  /// Takes the settings from `configuration`.
   init(_ configuration: Configuration) {
     width = configuration.reporting.width
     symbolMemory = configuration.reporting.symbolBytesMax
@@ -23,8 +24,14 @@ struct ReportSettings: Sendable {
     wrappers = configuration.reporting.wrappers
   }
 
-  /// What names the addresses of `recording`, which is of the process `process` as long as that runs, and shares `files`
-  /// with others.
+  /// Creates a symbolizer for the addresses of `recording`.
+  ///
+  /// - Parameters:
+  ///   - recording: The recording.
+  ///   - process: The process of the recording while it runs; `nil` for an earlier run.
+  ///   - servers: Servers for debug information.
+  ///   - files: Open files, shared with other symbolizers.
+  /// - Returns: The symbolizer.
   func symbolizer(
     of recording: Recording,
     process: Int32? = getpid(),
@@ -42,8 +49,8 @@ struct ReportSettings: Sendable {
     )
   }
 
-  /// What makes the reports of `recording`, whose addresses `symbolizer` names.
-  /// Calls `pause` before each name: a report takes long.
+  /// Returns a builder for the reports of `recording`. It calls `pause` before each symbol, because a report takes
+  /// long.
   func builder(
     _ recording: Recording,
     _ symbolizer: Symbolizer,
@@ -60,7 +67,7 @@ struct ReportSettings: Sendable {
     )
   }
 
-  /// The report of `stall`, which is in `recording`; of `repeats` like it no report was made.
+  /// Returns the report of `stall` in `recording`. `repeats` equal stalls were not reported.
   func report(
     of stall: Stall,
     in recording: Recording,
@@ -73,7 +80,7 @@ struct ReportSettings: Sendable {
     return report
   }
 
-  /// The report of all threads of this process, which were captured as `all` with `stacks`.
+  /// Returns the report of all threads of this process, captured as `all` with `stacks`.
   func report(of all: AllThreads, _ stacks: [Stack]) -> ThreadsReport {
     let recording = Recording(process: nil, modules: ModuleList.covering(stacks), stacks: stacks)
     var report = builder(recording, symbolizer(of: recording)).threads(of: all)

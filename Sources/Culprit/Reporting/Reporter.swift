@@ -6,42 +6,41 @@ import CulpritSymbols
 import Glibc
 import Synchronization
 
-/// The thread that symbolizes recordings, finds the culprit and has the application's handlers called.
+/// The thread that symbolizes recordings, finds the culprit and triggers the application's handlers.
 ///
-/// Between reports and between symbols the thread also runs short work of other parts (``attend(_:)``), which need no
-/// threads for it: it supervises the ``Workers``, reads the modules, and starts the stop at an exit.
+/// Between reports and between symbols the thread also runs short tasks of other components (``attend(_:)``): it
+/// supervises the ``Workers``, reads the modules, and starts the stop at process exit.
 final class Reporter: Sendable {
-  /// The most stalls that wait to be named; more are dropped and counted. What was saved stays saved.
+  /// Maximum number of queued stalls. Further ones are dropped and counted; their files remain.
   private static let waitingMax = 64
-  /// What handlers of the last report, and its file, have at least, in nanoseconds: less than it takes to be held for
-  /// held up (``WorkerPatience/standstill``).
+  /// Minimum time for the handlers of the last report and for its file, in nanoseconds. Shorter than
+  /// ``WorkerPatience/standstill``.
   private static let moment: UInt64 = 500_000_000
 
-  /// What is to be done with a recording.
   private struct Work {
     var recording: Recording
-    /// Where it is saved, to get its names.
+    /// The stall's file, which receives the names.
     var file: StallFileQueue?
-    /// Whether handlers are told.
+    /// Whether handlers are called.
     var isReported: Bool
-    /// Whether nothing more is to come: then the file is complete.
+    /// Whether the recording is final, so that the file can be completed and closed.
     var isOver: Bool
   }
 
   private struct State {
     var waiting: [Work] = []
-    /// Whether one is being reported.
+    /// Whether a report is in progress.
     var isBusy = false
     var dropped: UInt64 = 0
     var isStopping = false
   }
 
-  /// The handlers: of the beginning of a stall, of its becoming a hang, and of its end.
+  /// The handlers for the begin of a stall, for its transition to a hang, and for its report.
   let begun: Handlers<StallEvent>
   let hung: Handlers<StallEvent>
   let ended: Handlers<StallReport>
 
-  /// Test seam: files that stay open from report to report, as reading symbols takes most of a report's time.
+  /// Test seam: files that stay open from report to report, because reading symbols takes most of a report's time.
   // SAFETY: a test sets it before the first watchdog starts, and only the reporter's thread uses the files.
   nonisolated(unsafe) static var keptFiles: SharedFiles?
 
@@ -54,8 +53,15 @@ final class Reporter: Sendable {
   private let limiter: Mutex<ReportLimiter>
   private let problems: ProblemList
 
-  /// Reports as `settings` say, as often as `limits` allow, with debug information from `servers`, if there are any. The
-  /// thread waits on `wake`, and `workers` call the handlers.
+  /// Creates the reporter.
+  ///
+  /// - Parameters:
+  ///   - settings: The settings of reports.
+  ///   - limits: The limits on the number of reports.
+  ///   - servers: Servers for debug information, if any.
+  ///   - problems: Receives the stalls that could not be reported.
+  ///   - workers: The threads that call handlers.
+  ///   - wake: Wakes the thread.
   init(
     _ settings: ReportSettings,
     limits: ReportLimiter,
@@ -72,14 +78,14 @@ final class Reporter: Sendable {
     limiter = Mutex(limits)
   }
 
-  /// Has the thread call `body` when it is woken, and at the time that `body` has returned last, `.max` for none. It must
-  /// be short.
+  /// Adds `body`, called by the thread whenever it wakes. `body` returns the time of its next call, `.max` for none. It
+  /// must be short.
   func attend(_ body: @escaping @Sendable () -> UInt64) {
     attendants.withLock { $0.append(body) }
     wake.notify()
   }
 
-  /// Returns when to call it again.
+  /// Runs all attendants. Returns the time of the next call.
   @discardableResult
   private func attend() -> UInt64 { attendants.withLock { $0 }.reduce(.max) { min($0, $1()) } }
 
@@ -88,28 +94,27 @@ final class Reporter: Sendable {
     attend()
   }
 
-  /// Stalls that nobody was told of, because naming them or handlers could not keep up.
+  /// Number of stalls without a report or call because symbolizing or handlers could not keep up.
   var dropped: UInt64 { state.withLock { $0.dropped } + begun.dropped + hung.dropped + ended.dropped }
 
-  /// Stalls that were counted, and not reported, because there were too many.
+  /// Number of stalls that were counted without a report because of the report limits.
   var counted: UInt64 { limiter.withLock { $0.counted } }
 
-  /// Tells handlers that a stall has begun, or has become a hang. Its report is pending from now on.
+  /// Calls the handlers for a stall that has begun or has become a hang. Its report is pending from now on.
   ///
-  /// Where thousands of suspended tasks pass their thresholds at once, a stall of a thread is not dropped with them.
+  /// If thousands of suspended tasks pass their thresholds at once, events can be dropped, but not those of threads.
   func announce(_ event: StallEvent) {
     pending.put(event)
     (event.isHang ? hung : begun).call(event, isVital: event.thread.id != 0)
   }
 
-  /// Reports `recording` soon, and puts its names into `file`, where it is saved. If the stall is over, the file is
-  /// closed then.
+  /// Queues `recording` for its report and adds its names to `file`. If `isOver`, the file is closed afterwards.
   func report(_ recording: Recording, file: StallFileQueue?, isOver: Bool) {
     for stall in recording.stalls { pending.put(stall, of: recording.process) }
     put(Work(recording: recording, file: file, isReported: true, isOver: isOver))
   }
 
-  /// Puts the names of `recording`, of a stall that goes on, into `file` soon.
+  /// Queues `recording`, of a stall under way, to add its names to `file`.
   func name(_ recording: Recording, in file: StallFileQueue) {
     put(Work(recording: recording, file: file, isReported: false, isOver: false))
   }
@@ -127,7 +132,7 @@ final class Reporter: Sendable {
     wake.notify()
   }
 
-  /// Waits until handlers have been called for all that waits, until `deadline` at most. Returns whether they have been.
+  /// Waits until all queued recordings are processed, until `deadline`. Returns whether they are.
   func flush(until deadline: UInt64) -> Bool {
     while state.withLock({ $0.isBusy || !$0.waiting.isEmpty }) {
       guard clinux_clock_ns() < deadline else { return false }
@@ -136,22 +141,22 @@ final class Reporter: Sendable {
     return true
   }
 
-  /// Makes ``run()`` return when everything has been reported.
+  /// Makes ``run()`` return once the queue is empty.
   func stop() {
     servers?.cancel()
     state.withLock { $0.isStopping = true }
     wake.notify()
   }
 
-  /// Reports the stall of `recording` before it is over, past the limits and past what waits, and puts its names into
-  /// `file`, where it is saved. Works on the calling thread, and waits for no server.
+  /// Reports a stall under way before the process ends, ignoring the limits and the queue, and adds its names to
+  /// `file`. Runs on the calling thread and uses no server.
   ///
   /// - Parameters:
-  ///   - recording: What was recorded, with one stall.
-  ///   - file: Where it is saved.
-  ///   - told: Called with the report before handlers are; with `nil` where there is no memory for one, which is said.
-  ///   - deadline: How long handlers have, on the observer's clock; a moment at least where naming has taken longer.
-  /// - Returns: How long handlers had, and what is saved has.
+  ///   - recording: A recording with one stall.
+  ///   - file: The file of the stall.
+  ///   - told: Called with the report before the handlers; with `nil` if memory is insufficient.
+  ///   - deadline: The deadline for handlers by the observer's clock. They have at least ``moment`` after symbolizing.
+  /// - Returns: The deadline that was used, which also applies to the file.
   func reportLast(
     _ recording: Recording,
     file: StallFileQueue?,
@@ -167,7 +172,7 @@ final class Reporter: Sendable {
     let symbolizer = settings.symbolizer(of: recording)
     let report = settings.report(of: stall, in: recording, symbolizer)
     told(report)
-    // Before handlers, which may take all the time that is left.
+    // The file comes before the handlers, which might take all of the remaining time.
     file?.addNames(of: recording, symbolizer)
     let deadline = max(deadline, clinux_clock_ns() &+ Self.moment)
     if ended.isEmpty {
@@ -180,19 +185,18 @@ final class Reporter: Sendable {
     return deadline
   }
 
-  /// Waits until handlers have been called for everything, until `deadline` at most, and forgets them. After ``run()``
-  /// has returned. Returns whether they have been.
+  /// Waits until all handlers have been called, until `deadline`, and removes them. Must be called after ``run()`` has
+  /// returned. Returns whether all calls were made.
   func finish(until deadline: UInt64) -> Bool {
     let areCalled = [begun, hung].map { $0.finish(until: deadline) } + [ended.finish(until: deadline)]
-    // The client's library must not be at work when the process exits, if that can be had.
+    // The client library of the servers should not be active when the process exits.
     servers?.finish(within: .milliseconds(1500))
     return areCalled.allSatisfy { $0 }
   }
 
-  /// Reports until it is stopped.
+  /// Processes recordings until stopped.
   func run() {
-    // Kept from report to report while they come one after the other: opening the modules' files takes most of the
-    // time.
+    // Reused for consecutive reports, because opening the modules' files takes most of the time.
     var symbolizer: (modules: [Module], value: Symbolizer)?
     while true {
       let seen = wake.seen
@@ -225,7 +229,7 @@ final class Reporter: Sendable {
     }
   }
 
-  /// Tells in a sentence of what there is no memory to report; it is saved as far as it is in its file already.
+  /// Prints a line for a recording that cannot be reported for want of memory. The data in its file remain.
   private func doWithout(_ work: Work, _ obstacle: String) {
     if work.isReported {
       sayWithout(work.recording, obstacle, pause: { [self] in attend() })
@@ -269,7 +273,7 @@ final class Reporter: Sendable {
       let report = settings.report(of: stall, in: recording, symbolizer, blame: blame, repeats: repeats)
       pending.put(report, number: stall.id)
       let isDelivered = { @Sendable [pending] in if isOver { pending.remove(stall.id) } }
-      // Also when no handler can be called: a report is not lost for want of a thread.
+      // Without a thread for handlers the report is printed instead of being lost.
       guard !ended.call(report, after: { [pending] in pending.deliver(stall.id) }, then: isDelivered) else { continue }
       printToStandardError(report.description, pause: { [self] in attend() })
       isDelivered()

@@ -4,7 +4,7 @@ import CulpritStallRecord
 import Glibc
 
 extension Watchdog.PreviousRun {
-  /// The run of `record`, which ended as `verdict` says. Each file with an open stall is read in turn.
+  /// Creates the report of the run of `record` with the given verdict. Reads the files with open stalls one at a time.
   init(
     _ record: RunRecord,
     _ verdict: RunVerdict,
@@ -34,7 +34,7 @@ extension Watchdog.PreviousRun {
       }
       problems += file.problems.map { "\(directory)/\(saved.name): \($0)" }
       let recording = file.recording
-      // Another process may have its number now.
+      // The process id might belong to another process now.
       let symbolizer = settings.symbolizer(of: recording, process: nil)
       for stall in recording.stalls where !stall.hasEnded {
         let hang = FatalHang(

@@ -4,7 +4,7 @@ import CulpritStallRecord
 import Glibc
 import Synchronization
 
-/// The activities that are going on, and the thread that calls the handlers of those whose time has run out.
+/// The activities under way, and the thread that calls the handlers of expired ones.
 final class Activities: Sendable {
   private struct Entry {
     var name: String
@@ -12,7 +12,7 @@ final class Activities: Sendable {
     var deadline: UInt64?
     var onExpiration: (@Sendable () -> Void)?
     var beginning: [UInt64]
-    /// The task that began it.
+    /// The task that began the activity.
     var task: FollowedTask?
     var hasExpired = false
   }
@@ -23,33 +23,39 @@ final class Activities: Sendable {
     var isStopped = false
   }
 
-  /// Told of every activity that has not ended as it should.
+  /// Called for every activity that expires or is dropped without an end.
   let leaked: Handlers<Watchdog.LeakedActivity>
   private let limit: Int
-  /// How many leaked ones are told.
+  /// Limits the reports of leaked activities.
   private let limiter: Mutex<ReportLimiter>
   private let expirationThreshold: Duration
   private let state = Mutex(State())
-  /// Whose they are: a child of fork(2) has none of its parent's.
+  /// The process that owns the activities: a child of fork(2) has none of its parent's.
   private let process = clinux_process_stamp()
   private let wake = WakeUp()
   private let thread = Mutex<PosixThread?>(nil)
-  /// Tells on standard error, where there is no handler: names take their time, and who reads there may take longer.
+  /// Prints leaked activities to standard error if there is no handler. Symbolizing takes time, and the reader of
+  /// standard error might block.
   private let teller: HandlerQueue
 
-  /// How long ``stop()`` waits for whoever reads standard error.
+  /// Longest wait of ``stop(until:)`` for standard error, in nanoseconds.
   private static let tellingPatience: UInt64 = 2_000_000_000
-  /// Watches the handlers' time; set once, before there is an activity.
+  /// Watches the time of the handlers; set once, before the first activity.
   private let section = Mutex<(@Sendable (_ name: String, _ threshold: Duration, _ body: () -> Void) -> Void)?>(nil)
 
   private static let source = WatchedSource(kind: .section, name: "activities")
 
-  /// So many frames of the beginning's stack are kept.
+  /// Maximum number of frames stored for the beginning of an activity.
   private static let framesMax = 64
 
-  /// At most `limit` activities at a time. All expiration handlers that are called together may take `expirationThreshold`. Of
-  /// leaked ones so many are told as `reports` allow, those of one source being all, and those of one culprit those that began in
-  /// the same place.
+  /// Creates an empty set of activities.
+  ///
+  /// - Parameters:
+  ///   - limit: Maximum number of simultaneous activities.
+  ///   - expirationThreshold: Threshold for a group of expiration handlers that are called together.
+  ///   - reports: Limits the reports of leaked activities. All have one source; their culprit is the place of the
+  ///     beginning.
+  ///   - workers: The threads that call handlers.
   init(limit: Int, expirationThreshold: Duration, reports: ReportLimiter, _ workers: Workers = Workers()) {
     leaked = Handlers(workers)
     teller = HandlerQueue(workers)
@@ -58,7 +64,7 @@ final class Activities: Sendable {
     self.expirationThreshold = expirationThreshold
   }
 
-  /// Sets what watches the expiration handlers.
+  /// Sets the function that watches the expiration handlers.
   func watch(with section: @escaping @Sendable (_ name: String, _ threshold: Duration, _ body: () -> Void) -> Void) {
     self.section.withLock { $0 = section }
   }
@@ -102,7 +108,7 @@ final class Activities: Sendable {
     _ = state.withLock { $0.entries.removeValue(forKey: number) }
   }
 
-  /// The last reference to the activity is gone.
+  /// Reports the activity as leaked, unless it has ended or expired. Called when its last reference is gone.
   func drop(_ number: UInt64) {
     guard clinux_process_is(process) else { return }
     if let entry = state.withLock({ $0.entries.removeValue(forKey: number) }), !entry.hasExpired {
@@ -110,7 +116,7 @@ final class Activities: Sendable {
     }
   }
 
-  /// Whether an activity has begun.
+  /// Whether any activity was ever begun.
   var haveBegun: Bool { state.withLock { $0.nextNumber > 1 } }
 
   func timeRemaining(_ number: UInt64) -> Duration? {
@@ -123,7 +129,7 @@ final class Activities: Sendable {
     }
   }
 
-  /// What is going on, the oldest first: so many at most.
+  /// Returns notes about the activities under way, the oldest first, at most `limit`.
   func notes(limit: Int = 32) -> [StallNote] {
     let now = clinux_clock_ns()
     return state.withLock { $0.entries.values.sorted { $0.began < $1.began } }.prefix(limit)
@@ -138,16 +144,16 @@ final class Activities: Sendable {
       }
   }
 
-  /// What nobody was told of, because handlers or standard error could not keep up.
+  /// Number of leaked activities that were not reported because handlers or standard error could not keep up.
   var dropped: UInt64 { leaked.dropped + teller.dropped }
 
-  /// Leaked ones that were counted, and not told, because there were too many.
+  /// Number of leaked activities that were only counted because of the report limit.
   var counted: UInt64 { limiter.withLock { $0.counted } }
 
-  /// Calls no more handlers, and waits for one that is running until `deadline`, unless it is called by that one.
-  /// Returns whether none is running.
+  /// Stops calling handlers. Waits for a running handler until `deadline`, unless called by it. Returns whether no
+  /// handler is running.
   func stop(until deadline: UInt64) -> Bool {
-    // Let go of outside of the lock: what only an expiration handler holds may ask for it when it goes.
+    // Entries are released outside the lock: an object held only by a handler might call back here in its `deinit`.
     let ended = state.withLock { state in
       defer { state.entries = [:] }
       state.isStopped = true
@@ -175,7 +181,8 @@ final class Activities: Sendable {
       beginning: entry.beginning,
       task: entry.task?.whereabouts
     )
-    // By whoever let go of it, which may be any thread of the service, or by the one that other activities expire on.
+    // The caller can be any thread of the application, or the thread on which other activities expire, so it must not
+    // block.
     if leaked.isEmpty {
       teller.put { working { printToStandardError("culprit: \(activity)") } }
     } else {

@@ -4,8 +4,15 @@ import CulpritStallRecord
 import CulpritSymbols
 
 extension Watchdog.LeakedActivity {
-  /// One whose calls at its beginning return to the addresses in `beginning`, innermost first, and whose task is where `task`
-  /// says.
+  /// Creates a leaked activity that symbolizes its stacks on demand.
+  ///
+  /// - Parameters:
+  ///   - name: The activity's name.
+  ///   - reason: Why the activity counts as leaked.
+  ///   - age: The time since its beginning.
+  ///   - repeats: Number of equal reports that were only counted.
+  ///   - beginning: The return addresses at its beginning, innermost first.
+  ///   - task: The state of its task, if it was begun in one.
   init(
     name: String,
     reason: Reason,
@@ -40,7 +47,7 @@ extension Watchdog.LeakedActivity {
 }
 
 extension Symbolizer {
-  /// The names of what `frames` are, innermost first.
+  /// Returns the names of `frames`, innermost first.
   fileprivate func names(of frames: [StackFrame]) -> [String] {
     TaskStack(Stack(frames: frames, end: .outermost)).resolve(resolve).map(\.displayName)
   }

@@ -3,16 +3,16 @@ import CulpritStallRecord
 import Synchronization
 
 extension Watchdog {
-  /// Adds a text to the report of every stall: which tenant, how long queues are, what was configured.
+  /// Adds text to the report of every stall, for example the tenant, queue lengths or configuration.
   ///
-  /// `describe` is called when a stall begins, on a thread of the watchdog's own, and has 200 ms: it may need a lock
-  /// that the stuck thread holds. If it takes longer, the report says so, and it is not called again before it has
-  /// returned.
+  /// `describe` is called on a thread of the watchdog when a stall begins. It has 200 ms, because it might need a lock
+  /// that the stalled thread holds. If it takes longer, the report says so, and `describe` is not called again before
+  /// it has returned.
   ///
   /// - Parameters:
-  ///   - title: The text's title in the report.
-  ///   - describe: Returns the text, in a line or two. Of one longer than 4,096 bytes the beginning is kept.
-  /// - Returns: The registration, whose ``Registration/remove()`` removes it.
+  ///   - title: The title of the text in the report.
+  ///   - describe: Returns the text, one or two lines. Text longer than 4,096 bytes is truncated.
+  /// - Returns: A registration. ``Registration/remove()`` stops the calls.
   @discardableResult
   public func addContext(_ title: String, _ describe: @escaping @Sendable () -> String) -> Registration {
     guard let contexts = activeCore?.contexts else { return Registration(nil) }
@@ -21,13 +21,13 @@ extension Watchdog {
   }
 }
 
-/// What the application wants to add to reports.
+/// The application's texts for reports.
 final class ContextQueries: Sendable {
   private final class Query: Sendable {
     let title: String
     let describe: @Sendable () -> String
     let queue: HandlerQueue
-    /// The number of the last question that was asked, and of the last that was answered.
+    /// The number of the last query, and of the last answer.
     let asked = Mutex<UInt64>(0)
     let answer = Mutex<(number: UInt64, text: String)>((0, ""))
 
@@ -38,13 +38,13 @@ final class ContextQueries: Sendable {
     }
   }
 
-  /// How long they may take, all together.
+  /// Longest wait for all answers together, in nanoseconds.
   private static let patience: UInt64 = 200_000_000
 
-  /// So many bytes of a text are kept: a report of megabytes is read by nobody, and has to be written while work is stuck.
+  /// Maximum number of bytes of a text, which is written while the work is stalled.
   static let textBytesMax = 4096
 
-  /// Returns the beginning of `text` that is kept: whole characters.
+  /// Truncates `text` to whole characters within ``textBytesMax``.
   static func kept(_ text: String) -> String {
     let count = text.utf8.count
     guard count > textBytesMax else { return text }
@@ -58,22 +58,22 @@ final class ContextQueries: Sendable {
   private let queries = Mutex<[Query]>([])
   private let wake = WakeUp()
 
-  /// Texts that `workers` ask for.
+  /// Creates an empty set of queries that run on `workers`.
   init(_ workers: Workers) { self.workers = workers }
 
-  /// Asks `describe` from now on. Returns what takes it away again.
+  /// Adds a query. Returns a function that removes it.
   func add(_ title: String, _ describe: @escaping @Sendable () -> String) -> @Sendable () -> Void {
     let query = Query(title, workers, describe)
     workers.start()
     queries.withLock { $0.append(query) }
-    // Whoever may take it away does not keep it.
+    // The removal function must not keep the query alive.
     return { [weak self, weak query] in
       guard let query else { return }
       self?.queries.withLock { $0.removeAll { $0 === query } }
     }
   }
 
-  /// Asks all of them, and waits for their answers for a while.
+  /// Runs all queries and returns their answers, waiting up to 200 ms.
   func notes() -> [StallNote] {
     let all = queries.withLock { $0 }
     guard !all.isEmpty else { return [] }
@@ -110,9 +110,9 @@ final class ContextQueries: Sendable {
     }
   }
 
-  /// Asks no more. One that does not return is left alone.
+  /// Stops all queries. A query that does not return is abandoned.
   func stop() {
-    // Let go of outside of the lock: what only one of them holds may ask for it when it goes.
+    // Queries are released outside the lock: an object held only by a query might call back here in its `deinit`.
     let ended = queries.withLock { queries in
       defer { queries = [] }
       return queries

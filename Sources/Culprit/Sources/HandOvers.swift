@@ -1,14 +1,14 @@
 import CCulpritLinux
 import Synchronization
 
-/// The threads that send the pings of those sources whose pings the application hands over.
+/// The threads that send pings through closures of the application.
 ///
-/// One of them leads: it sends them in turn. One that has been in the same hand-over for a second leads no more: another
-/// one, which has been there since before, sends the rest. So what the application holds up is its own source only.
+/// One of them, the leader, sends all pings in turn. If a closure blocks it for a second, a spare thread takes over the
+/// lead. Thus, a blocking closure stops only the pings of one source.
 final class HandOvers: Sendable {
-  /// A hand-over that takes longer than this holds up nobody else.
+  /// Time in a closure after which another thread takes over the lead, in nanoseconds.
   static let patience: UInt64 = 1_000_000_000
-  /// The most threads, those included that are in a hand-over that does not end.
+  /// Maximum number of threads, including those blocked in closures.
   private static let threadsMax = 8
 
   private struct HandOver {
@@ -18,33 +18,33 @@ final class HandOvers: Sendable {
 
   private struct State {
     var sources: [PingedSource] = []
-    /// The hand-over that the leader is in.
+    /// The closure call that the leader is in.
     var current: HandOver?
-    /// Those of threads that led before.
+    /// The closure calls of threads that lost the lead.
     var heldUp: [HandOver] = []
-    /// The number of the thread that leads.
+    /// The number of the leading thread.
     var leader: Int?
-    /// When the leader is to look next.
+    /// Time of the leader's next round, in nanoseconds; 0: at once.
     var next: UInt64 = 0
-    /// How often it has been called before that.
+    /// Number of requests for an immediate round.
     var calls = 0
     var threads: [Int: PosixThread] = [:]
     var threadsMade = 0
-    /// Whether another one is just being made.
+    /// Whether a spare thread is being created.
     var isMaking = false
     var isStopping = false
 
-    /// How many threads wait to lead.
+    /// Number of threads that are ready to take over the lead.
     var spares: Int { threads.count - 1 - heldUp.count }
   }
 
   private let state = Mutex(State())
   private let isStarted = Mutex(false)
-  /// What the leader waits on, and what the others do.
+  /// Wakes the leader, and the spare threads.
   private let wake = WakeUp()
   private let spareWake = WakeUp()
 
-  /// Sends pings to `source` from now on. The threads are started with the first source.
+  /// Starts pinging `source`. The first source starts the threads.
   func add(_ source: PingedSource) throws(PosixThreadError) {
     let error: PosixThreadError? = isStarted.withLock { isStarted in
       do throws(PosixThreadError) {
@@ -52,7 +52,7 @@ final class HandOvers: Sendable {
       } catch {
         return error
       }
-      // Who is to take over is there before that is needed: a thread cannot be made in every stall.
+      // The spare thread is created in advance: thread creation might fail or block during a stall.
       if !isStarted { try? start() }
       isStarted = true
       return nil
@@ -61,7 +61,7 @@ final class HandOvers: Sendable {
     callLeader { $0.sources.append(source) }
   }
 
-  /// Has the leader look at once, and who waits to lead see to it that he comes back, once `change` has been made.
+  /// Applies `change`, then wakes the leader for an immediate round and a spare thread to supervise it.
   private func callLeader(_ change: (inout State) -> Void) {
     state.withLock { state in
       change(&state)
@@ -72,10 +72,10 @@ final class HandOvers: Sendable {
     spareWake.notify()
   }
 
-  /// Sends no more pings to `source`.
+  /// Stops pinging `source`.
   func remove(_ source: PingedSource) { state.withLock { $0.sources.removeAll { $0 === source } } }
 
-  /// Sends no more pings, and waits until none is being sent, until `deadline` at most. Returns whether none is.
+  /// Stops all pings and waits until `deadline` for calls to return. Returns whether all threads have ended.
   func stop(until deadline: UInt64) -> Bool {
     let threads = state.withLock { state in
       state.isStopping = true
@@ -87,7 +87,7 @@ final class HandOvers: Sendable {
     return threads.map { $0.join(until: deadline) }.allSatisfy { $0 }
   }
 
-  /// Which hand-overs do not end, in sentences.
+  /// Sentences about closures that have not returned for more than ``patience``.
   var problems: [String] {
     let now = clinux_clock_ns()
     let (current, heldUp, spares) = state.withLock { ($0.current, $0.heldUp, $0.spares) }
@@ -103,7 +103,7 @@ final class HandOvers: Sendable {
     return sentences
   }
 
-  /// Starts another thread. Not under the lock: the kernel may hold up who makes one.
+  /// Starts another thread. Called without the lock, because the kernel might block thread creation.
   private func start() throws(PosixThreadError) {
     let number = state.withLock { state in
       defer { state.threadsMade += 1 }
@@ -116,8 +116,8 @@ final class HandOvers: Sendable {
     }
   }
 
-  /// Makes sure that another thread can take over: before the application's code is called again by one that has taken
-  /// over itself. Where there is none, it is tried again.
+  /// Ensures that a spare thread exists before the leader calls the application's code. A failed attempt is repeated in
+  /// the next round.
   private func startSpare() {
     let isWanted = state.withLock { state in
       guard state.spares < 1, state.threads.count < Self.threadsMax, !state.isMaking, !state.isStopping else {
@@ -139,7 +139,7 @@ final class HandOvers: Sendable {
     }
   }
 
-  /// Sends what is due, and waits for what is next.
+  /// Runs one round: sends the pings that are due, then waits for the next one.
   private func lead(_ number: Int) {
     let seen = wake.seen
     startSpare()
@@ -159,7 +159,7 @@ final class HandOvers: Sendable {
         if state.leader == number { state.current = nil }
         return state.leader != number
       }
-      // Its source is pinged again by who leads now.
+      // The present leader pings this source again.
       if isReplaced {
         callLeader { state in state.heldUp.removeAll { $0.source === source } }
         return
@@ -169,14 +169,14 @@ final class HandOvers: Sendable {
     wake.wait(after: seen, until: next)
   }
 
-  /// Waits until the leader does not come back, and leads then. Returns whether the thread is wanted.
+  /// Waits until the leader is blocked, then takes over the lead. Returns `false` if the thread is not needed.
   private func waitToLead(_ number: Int) -> Bool {
     let seen = spareWake.seen
     let now = clinux_clock_ns()
-    // The leader is looked at a second after it is to begin its next hand-over, not all the time.
+    // The leader is checked one second after its next planned call, which saves wake-ups.
     let (isWanted, wait) = state.withLock { state -> (Bool, UInt64?) in
       if state.isStopping { return (true, nil) }
-      // Unless it is only just being started.
+      // A thread that is being started is not in `threads` yet and must not remove itself.
       if state.spares > 1, state.threads[number] != nil {
         state.threads[number] = nil
         return (false, nil)

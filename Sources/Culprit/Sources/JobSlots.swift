@@ -1,38 +1,37 @@
 import CCulpritLinux
 import CCulpritObserver
 
-/// The slots that jobs are marked in, one for each thread of a pool that has been in one for a while.
+/// The slots for long jobs, one for each pool thread that has been in one job for a while.
 struct JobSlots: @unchecked Sendable {
-  // SAFETY: the words are never freed, and written by who has the slots.
+  // SAFETY: the words are never freed, and only the owner of the slots writes them.
   private struct Slot {
     var lease: SlotRegistry.Lease
-    /// Where the slot has its thread's id.
+    /// Index of the word with the thread's id.
     var place: Int
-    /// Whether a look has shown that the job has lasted for the threshold.
+    /// Whether a sample has confirmed that the job has lasted for the threshold.
     var isConfirmed = false
-    /// Whether the monitor can declare the job a stall.
     var isDeclarable = false
   }
 
   private var slots: [Int32: Slot] = [:]
-  /// What slots refer to: never freed.
+  /// Thread ids to which the slots refer; never freed.
   private var words: UnsafeMutablePointer<UInt32>?
-  /// The places that no slot has.
+  /// Indexes without a slot.
   private var free = Set(0..<Int(OBSERVER_OWNERS_MAX))
 
-  /// Marks that thread `id` has been in one job since `began`. The job is no stall before it is confirmed.
+  /// Marks that thread `id` has been in one job since `began`. The job cannot become a stall before it is confirmed.
   ///
   /// - Parameters:
   ///   - id: The thread.
-  ///   - began: When the job began at the latest, on the observer's clock.
-  ///   - lease: Leases a slot for the jobs of one thread, which is called so.
-  /// - Returns: After what time the job is suspected; `nil` when there is no slot for it.
+  ///   - began: The latest possible beginning of the job, by the observer's clock, in nanoseconds.
+  ///   - lease: Leases a slot with the given name for the jobs of one thread.
+  /// - Returns: The suspicion time of the job in nanoseconds; `nil` if no slot is available.
   mutating func begin(_ id: Int32, since began: UInt64, _ lease: (String) -> SlotRegistry.Lease?) -> UInt64? {
     guard var slot = slots[id] ?? make(id, lease) else { return nil }
     (slot.isConfirmed, slot.isDeclarable) = (false, false)
     slots[id] = slot
     observer_slot_defer(slot.lease.slot, true)
-    // That it is seen late does not make it younger.
+    // The job's age counts from its beginning, not from its detection.
     let now = clinux_clock_ns()
     observer_slot_begin_since(slot.lease.slot, began, now > began ? now &- began : 0)
     return observer_slot_suspicion_ns(slot.lease.slot)
@@ -52,12 +51,12 @@ struct JobSlots: @unchecked Sendable {
     return slot
   }
 
-  /// The job of thread `id` is over, if one was marked.
+  /// Ends the job of thread `id`, if one is marked.
   mutating func end(_ id: Int32) {
     if let slot = slots[id] { observer_slot_end(slot.lease.slot) }
   }
 
-  /// Confirms that the job of thread `id` went on until `time`. A mark alone is no evidence: the job might have ended
+  /// Confirms that the job of thread `id` lasted until `time`. A mark alone is no evidence: the job might have ended
   /// while the watcher had no CPU.
   mutating func confirm(_ id: Int32, until time: UInt64) {
     guard let slot = slots[id] else { return }
@@ -66,7 +65,7 @@ struct JobSlots: @unchecked Sendable {
     slots[id]?.isConfirmed = true
   }
 
-  /// Returns the first time after `now` at which a look can confirm a job.
+  /// Returns the earliest time after `now` at which a sample can confirm a job.
   func nextConfirmation(after now: UInt64) -> UInt64 {
     slots.values.filter { !$0.isConfirmed }.compactMap { slot -> UInt64? in
       let began = observer_slot_work_item(slot.lease.slot)
@@ -77,7 +76,7 @@ struct JobSlots: @unchecked Sendable {
 
   /// Lets the monitor declare the confirmed jobs, except those of the threads `ids` that it could not declare before.
   ///
-  /// - Returns: Whether it can declare a job that it could not declare before.
+  /// - Returns: Whether a job has become declarable.
   mutating func deferStalls(of ids: Set<Int32>) -> Bool {
     var isNew = false
     for (id, slot) in slots where slot.isConfirmed && !slot.isDeclarable && !ids.contains(id) {
@@ -88,7 +87,7 @@ struct JobSlots: @unchecked Sendable {
     return isNew
   }
 
-  /// Ends those jobs of the threads `ids` that are no stalls yet. Returns whose the others are.
+  /// Ends the jobs of the threads `ids` that are not stalled. Returns the threads whose jobs are stalled.
   mutating func endAllButStalled(of ids: Set<Int32>) -> Set<Int32> {
     let now = clinux_clock_ns()
     var stalled: Set<Int32> = []
@@ -102,10 +101,10 @@ struct JobSlots: @unchecked Sendable {
     return stalled
   }
 
-  /// Nothing is marked any more, and the slots are given back.
+  /// Ends all jobs and returns their slots.
   mutating func endAll() { for id in Array(slots.keys) { giveBack(id) } }
 
-  /// Threads of a pool come and go. One that has used no processor time is not there.
+  /// Returns the slots of threads that have ended. A thread without CPU time no longer exists.
   private mutating func giveBackThoseOfEndedThreads() {
     for (id, slot) in slots
     where observer_slot_work_item(slot.lease.slot) == 0 && clinux_clock_thread_cpu_ns(id) == 0 { giveBack(id) }
@@ -120,6 +119,6 @@ struct JobSlots: @unchecked Sendable {
 }
 
 extension observer_slot_snapshot {
-  /// Whether the work item is old enough for a stall at the time `now`; it may begin later than that.
+  /// Whether the work item has reached its threshold at `now`. Its beginning can be later than `now`.
   func isStalled(at now: UInt64) -> Bool { item != 0 && now &- min(item, now) >= threshold_ns }
 }

@@ -1,13 +1,15 @@
-/// Follows what one thread of a pool runs, from look to look, and says since when it has been one job without a pause.
+/// Derives from samples of a pool thread since when it has been in one job without a pause.
 ///
-/// That the same task is found twice tells nothing: it may have been suspended and resumed in between, a thousand times.
-/// What counts is proof of the contrary. A thread that has used no processor time since the last look has done nothing
-/// since; and where a watchpoint on the word that names its task was not hit, the runtime has begun and ended no job there.
-/// Without watchpoints, a task that was not enqueued since the last look was not suspended since, unless it went on at once.
+/// Two samples of one task prove nothing: the task might have been suspended and resumed in between. Any of these
+/// proves that there was no pause:
 ///
-/// A pure state machine: what a look shows comes in, what to do comes out.
+/// - The thread used no CPU time between the samples.
+/// - A watchpoint on the word with the thread's current task was not hit: the runtime began and ended no job there.
+/// - Without watchpoints: the task was not enqueued. A suspension that resumes at once is missed.
+///
+/// A pure state machine, without side effects.
 struct JobTracker {
-  /// What a look shows.
+  /// One sample of a thread.
   struct Look {
     /// The time before the first word was read, in nanoseconds.
     var time: UInt64
@@ -15,58 +17,58 @@ struct JobTracker {
     var readTime: UInt64 = 0
     /// The task that the thread runs; 0: none.
     var task: UInt64
-    /// Words of the task that are written when it is enqueued and when it is suspended, and not while it runs.
+    /// Words of the task that change when it is enqueued or suspended, but not while it runs.
     var words: [UInt64] = []
-    /// The priority that the task was enqueued with; 0: unknown.
+    /// The priority with which the task was enqueued; 0: unknown.
     var priority: UInt8 = 0
-    /// The processor time that the thread has used; 0: unknown.
+    /// CPU time of the thread in nanoseconds; 0: unknown.
     var used: UInt64 = 0
-    /// Whether the watchpoint, which was set at the last look, has been hit; `nil`: none was set.
+    /// Whether the watchpoint set at the last sample was hit; `nil`: none was set.
     var isHit: Bool?
-    /// A number that changes when the task is enqueued; `nil` where that is not counted.
+    /// A counter that changes when the task is enqueued; `nil` if enqueues are not counted.
     var enqueues: UInt32?
   }
 
-  /// What is to be done.
+  /// The actions that follow from a sample.
   struct Step: Equatable {
-    /// The job that was followed is over.
+    /// The tracked job is over.
     var hasEnded = false
-    /// A job has been going on since this time.
+    /// A job has been running since this time.
     var began: UInt64?
     /// The job had no pause up to this time.
     var unbrokenUntil: UInt64?
-    /// A watchpoint is to be set, then ``watched(_:)`` called.
+    /// The caller must set a watchpoint, then call ``watched(_:)``.
     var wantsWatchpoint = false
   }
 
   private enum State {
-    /// Nothing is known of the time before the last look.
+    /// No job is known to span the last samples.
     case unknown
-    /// A job has been going on since this time.
+    /// A job has been running since this time.
     case job(since: UInt64)
   }
 
   private var state = State.unknown
   private var last: Look?
-  /// Looks further apart than this tell nothing: the process may have been stopped meanwhile.
+  /// Maximum distance of two related samples in nanoseconds. Beyond it, the process might have been stopped in between.
   private let apartMax: UInt64
-  /// After so many more looks a watchpoint may be set: each one that was hit doubles the wait.
+  /// Number of samples before the next watchpoint. Each watchpoint that is hit doubles the wait.
   private var wait = 0
   private var penalty = 0
 
-  /// The most looks between two watchpoints on a thread whose watchpoints are hit.
+  /// Maximum number of samples between two watchpoints on a thread.
   private static let penaltyMax = 16
 
-  /// A tracker of looks that are `interval` nanoseconds apart.
+  /// Creates a tracker for samples that are `interval` nanoseconds apart.
   init(interval: UInt64) { apartMax = 3 * interval }
 
-  /// Since when a job has been going on; `nil`: none is known.
+  /// The beginning of the job in progress; `nil`: none is known.
   var since: UInt64? {
     if case .job(let since) = state { return since }
     return nil
   }
 
-  /// Takes in what a look shows.
+  /// Processes a sample.
   mutating func advance(_ look: Look) -> Step {
     var step = Step()
     let before = last
@@ -88,7 +90,7 @@ struct JobTracker {
       step.hasEnded = true
       state = .unknown
     case .unknown where isUnbroken:
-      // One job might have ended and another begun while the first look was read.
+      // One job might have ended and another begun while the first sample was taken.
       let began = max(before.time, before.readTime)
       state = .job(since: began)
       (step.began, step.unbrokenUntil) = (began, look.time)
@@ -98,7 +100,7 @@ struct JobTracker {
     return step
   }
 
-  /// A watchpoint has been set, and `look` is what was seen behind that.
+  /// Processes the sample taken after a watchpoint was set.
   mutating func watched(_ look: Look) -> Step {
     var step = Step()
     let before = last
@@ -116,13 +118,13 @@ struct JobTracker {
     return step
   }
 
-  /// Forgets what is known, as if the thread had been seen for the last time.
+  /// Forgets all samples.
   mutating func restart() {
     state = .unknown
     last = nil
   }
 
-  /// Whether the thread has not run between two looks.
+  /// Whether the thread did not run between two samples.
   private func isIdle(_ before: Look, _ look: Look) -> Bool { before.used != 0 && look.used == before.used }
 
   private func isNotEnqueued(_ before: Look, _ look: Look) -> Bool {

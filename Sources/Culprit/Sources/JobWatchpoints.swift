@@ -1,22 +1,22 @@
 import CCulpritLinux
 import Glibc
 
-/// Tells whether a thread has gone on to another job since, or its task has come to where it could be suspended.
+/// Hardware watchpoints that detect whether a thread has begun another job or its task has reached a suspension point.
 ///
-/// The first the runtime notes in the word that names the thread's task. The second it notes in the task, where that says how
-/// it resumes, also where the task then goes on at once.
+/// The runtime writes the current task to a word of the thread at each job. At a suspension point it writes the resume
+/// function to the task, even if the task then continues at once.
 struct JobWatchpoints: @unchecked Sendable {
-  // SAFETY: what the kernel writes to is only read.
+  // SAFETY: the memory that the kernel writes is only read.
   private var job = clinux_watchpoint()
   private var pause = clinux_watchpoint()
-  /// The task that is watched; 0: nothing is.
+  /// The watched task; 0: none.
   private var task: UInt64 = 0
 
-  /// Where a task says how it resumes: the first word behind `Job` that is the runtime's to write (`ResumeTask` of
+  /// Offset of a task's resume function, the first word after `Job` that the runtime owns (`ResumeTask` in
   /// include/swift/ABI/Task.h).
   static let resumption: UInt64 = 56
 
-  /// Whether there has been either since they were set for `task`; `nil` when they are not.
+  /// Returns whether a watchpoint was hit since it was set for `task`; `nil` if none is set.
   func areHit(_ task: UInt64) -> Bool? {
     guard self.task != 0 else { return nil }
     if task != self.task { return true }
@@ -24,7 +24,7 @@ struct JobWatchpoints: @unchecked Sendable {
       || withUnsafePointer(to: pause) { clinux_watchpoint_is_hit($0) }
   }
 
-  /// Why the kernel refuses watchpoints in this process; `nil` where it does not.
+  /// The errno value with which the kernel refuses watchpoints in this process; `nil` if it allows them.
   static let refusal: Int32? = {
     var watchpoints = JobWatchpoints()
     defer { watchpoints.clear() }
@@ -36,10 +36,10 @@ struct JobWatchpoints: @unchecked Sendable {
     return refusals.contains(error) ? error : nil
   }()
 
-  /// Errors that last, unlike those for a thread that has ended, or for registers that a debugger uses.
+  /// Permanent errors, unlike those of an ended thread or of registers in use by a debugger.
   static let refusals: Set<Int32> = [EACCES, EPERM, ENOSYS, ENOENT, EOPNOTSUPP, ENODEV, EINVAL]
 
-  /// Watches thread `id`, which has the address of its `task` at `place`. Returns 0 or an errno value.
+  /// Watches thread `id`, whose word at `place` holds the address of `task`. Returns 0 or an errno value.
   mutating func set(_ id: Int32, _ task: UInt64, at place: UInt64) -> Int32 {
     clear()
     var error = clinux_watchpoint_set(&job, id, place)
@@ -48,7 +48,7 @@ struct JobWatchpoints: @unchecked Sendable {
     return error
   }
 
-  /// Watches no more.
+  /// Removes the watchpoints.
   mutating func clear() {
     clinux_watchpoint_clear(&job)
     clinux_watchpoint_clear(&pause)

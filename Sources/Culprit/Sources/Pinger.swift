@@ -4,11 +4,11 @@ import CulpritStallRecord
 import Glibc
 import Synchronization
 
-/// What sends pings to what has no begin and end that could be marked: queues, executors, other libraries' loops.
+/// Sends pings to sources without a begin and an end that could be marked: queues, executors, other libraries' loops.
 ///
-/// A ping is a work item: it begins when it has been sent and ends when it is run. Each source has one outstanding
-/// at a time, so that a source that is stuck is not filled up with pings. Where code of the application hands them over,
-/// that is done by threads for it (``HandOvers``).
+/// A ping is a work item that begins when it is sent and ends when it runs. Each source has at most one outstanding
+/// ping, so that a stalled source is not flooded. Pings that are sent by code of the application use separate threads
+/// (``HandOvers``).
 final class Pinger: Sendable {
   private struct State {
     var sources: [PingedSource] = []
@@ -20,9 +20,9 @@ final class Pinger: Sendable {
   private let thread = Mutex<PosixThread?>(nil)
   private let handOvers = HandOvers()
 
-  /// Sends pings to `source` from now on. The thread is started with the first source.
+  /// Starts pinging `source`. The first source starts the thread.
   ///
-  /// - Throws: ``WatchdogError/Code/unsupported`` when the thread cannot be started.
+  /// - Throws: ``WatchdogError/Code/unsupported`` if the thread cannot be started.
   func add(_ source: PingedSource) throws(WatchdogError) {
     guard !source.isHandedOver else {
       do throws(PosixThreadError) { return try handOvers.add(source) } catch { throw .threadNotStarted(error) }
@@ -41,17 +41,17 @@ final class Pinger: Sendable {
     wake.notify()
   }
 
-  /// Sends no more pings to `source`.
+  /// Stops pinging `source`.
   func remove(_ source: PingedSource) {
     state.withLock { $0.sources.removeAll { $0 === source } }
     handOvers.remove(source)
   }
 
-  /// What is not pinged because the application does not let go of a ping, in sentences.
+  /// Sentences about sources without pings because a closure of the application has not returned.
   var problems: [String] { handOvers.problems }
 
-  /// Sends no more pings, and waits until none is being sent, until `deadline` at most, unless it is called by what
-  /// sends one. Returns whether none is.
+  /// Stops all pings. Waits until `deadline` for a ping that is being sent, unless called by the sending code. Returns
+  /// whether no ping is being sent.
   func stop(until deadline: UInt64) -> Bool {
     state.withLock { state in
       state.isStopping = true
@@ -74,45 +74,44 @@ final class Pinger: Sendable {
   }
 }
 
-/// Something that is watched by pings.
+/// A source that is watched by pings.
 final class PingedSource: Sendable {
-  /// Where the source says who works on it.
+  /// How the thread that works on the source is found.
   enum Worker: Sendable {
-    /// The thread that ran the ping before, if the thread has not ended since: a loop that stays on its thread.
+    /// The thread that ran the last ping, if it still exists: for loops that stay on one thread.
     case threadOfLastPing
-    /// Where the words say it. `check` is called by each ping and tells whether they can be believed.
+    /// The thread named by words in memory. Each ping calls `check`, which returns whether the words are right.
     case addresses(owner: UInt64, queueHead: UInt64, check: @Sendable () -> Bool)
     /// The threads of a pool, several at a time.
     case pool(PoolThreads)
-    /// Nobody knows.
+    /// The thread is unknown.
     case unknown
   }
 
-  /// An address that cannot be read: whoever asks there for a thread is told that there is none.
+  /// An unreadable address, for sources whose thread is unknown.
   static let nowhere: UInt64 = 1
 
   private struct State {
     var isOutstanding = false
-    /// The number of the last ping that was sent: a library may run an earlier one once more.
+    /// The number of the last ping: a library might run an earlier ping a second time.
     var number: UInt64 = 0
     var isStopped = false
     var next: UInt64 = 0
     var thread: UnsafeMutablePointer<observer_thread>?
-    /// Which use of the thread's entry was that thread's.
+    /// The use count of the thread's entry when the thread was recorded.
     var threadUse: UInt32 = 0
-    /// Whether every ping so far has found the words right.
+    /// Whether every ping so far has confirmed the words.
     var wordsHold = true
   }
 
   private struct Guarded: @unchecked Sendable {
-    // SAFETY: entries of threads are never freed; the pointer is used under the mutex and checked by the number of its
-    // use.
+    // SAFETY: thread entries are never freed. The pointer is used under the mutex, and its use count detects reuse.
     var state = State()
   }
 
-  /// What people call it.
+  /// The source's kind and name, for messages.
   let description: String
-  /// Whether code of the application hands pings over, which may not return.
+  /// Whether `send` is code of the application, which might not return.
   let isHandedOver: Bool
   private let lease: SlotRegistry.Lease
   private let guarded = Mutex(Guarded())
@@ -120,16 +119,16 @@ final class PingedSource: Sendable {
   private let send: @Sendable (@escaping @Sendable () -> Void) -> Void
   private let pinger: Pinger
 
-  /// Watches through `lease`.
+  /// Starts watching a source through `lease`.
   ///
   /// - Parameters:
-  ///   - source: What is watched.
+  ///   - source: The source.
   ///   - lease: The source's slot.
-  ///   - worker: Who works on the source.
-  ///   - pinger: What sends the pings.
+  ///   - worker: How the thread that works on the source is found.
+  ///   - pinger: The pinger that sends the pings.
   ///   - isHandedOver: Whether `send` is code of the application.
-  ///   - send: Hands its argument over, to be called by the source when it is its turn.
-  /// - Throws: ``WatchdogError/Code/unsupported`` when the pinger's thread cannot be started.
+  ///   - send: Passes its argument to the source, which must call it in turn.
+  /// - Throws: ``WatchdogError/Code/unsupported`` if the pinger's thread cannot be started.
   init(
     _ source: WatchedSource,
     lease: SlotRegistry.Lease,
@@ -143,7 +142,7 @@ final class PingedSource: Sendable {
     self.lease = lease
     self.worker = worker
     let mask = HandlerMask()
-    // What the library hands over itself makes use of the runtime; the application's code may take as long as it likes.
+    // Only Culprit's own `send` counts as working; the application's code can take any time.
     self.send = { ping in
       mask.run { if isHandedOver { send(ping) } else { working { send(ping) } } }
     }
@@ -164,7 +163,7 @@ final class PingedSource: Sendable {
     }
   }
 
-  /// Sends a ping, if it is time to. Returns when to call again, on the observer's clock.
+  /// Sends a ping if one is due. Returns the time of the next call by the observer's clock, in nanoseconds.
   func pingIfDue() -> UInt64 {
     let now = clinux_clock_ns()
     let suspicion = observer_slot_suspicion_ns(lease.slot)
@@ -177,7 +176,7 @@ final class PingedSource: Sendable {
       }
       guarded.state.isOutstanding = true
       guarded.state.number &+= 1
-      // The entry may be another thread's by now.
+      // The entry might belong to another thread by now.
       let isSame = state.thread.map { observer_thread_is_still($0, state.threadUse) } ?? false
       return (guarded.state.number, now &+ interval, LastThread(pointer: isSame ? state.thread : nil))
     }
@@ -185,11 +184,10 @@ final class PingedSource: Sendable {
       if case .pool(let threads) = worker, hasWaited(now, interval) { threads.pingWaits() }
       return next
     }
-    // Sending it takes its time, above all where this thread has no processor: that is no time in which the source is
-    // stuck.
+    // Sending takes time, especially without a CPU. This time is not a stall of the source.
     let suspicionTime = Duration(wholeNanoseconds: suspicion)
     SlotRegistry.shared.begin(lease, for: thread?.pointer, suspicion: suspicionTime, after: Self.sendingMax)
-    // Its latency is what work that is handed over now waits: it begins here.
+    // Probe latency begins here, because it measures how long newly submitted work waits.
     let sent = clinux_clock_ns()
     send { [self] in answered(number, sentAt: sent) }
     let waits = guarded.withLock { guarded in
@@ -201,38 +199,38 @@ final class PingedSource: Sendable {
     return next
   }
 
-  /// Whether a ping has been waiting for `interval` at the time `now`.
+  /// Whether a ping has been waiting for at least `interval` nanoseconds at `now`.
   private func hasWaited(_ now: UInt64, _ interval: UInt64) -> Bool {
     let item = observer_slot_work_item(lease.slot)
     return item != 0 && now >= item &+ interval
   }
 
-  /// A ping that is being sent for longer than this waits for its source.
+  /// Time after which sending counts as waiting for the source.
   private static let sendingMax = Duration.seconds(1)
 
-  /// How often the watchdog is asked whether it has been switched on.
+  /// Polling interval while the watchdog is disabled, in nanoseconds.
   private static let intervalWhileOff: UInt64 = 1_000_000_000
 
-  /// The time between pings that are suspected after `suspicion`.
+  /// Returns the time between pings for the suspicion time `suspicion`, both in nanoseconds.
   private static func interval(_ suspicion: UInt64) -> UInt64 {
     suspicion == .max ? intervalWhileOff : max(Configuration.shortestTime.wholeNanoseconds, suspicion)
   }
 
   private struct LastThread: @unchecked Sendable {
-    // SAFETY: as for Guarded.
+    // SAFETY: thread entries are never freed, and the use count was checked under the mutex.
     var pointer: UnsafeMutablePointer<observer_thread>?
   }
 
-  /// Runs in the source, when it is the turn of the ping with this number.
+  /// Ends ping `number`. Runs in the source.
   private func answered(_ number: UInt64, sentAt sent: UInt64) {
     let now = clinux_clock_ns()
-    // A child of fork(2) may have inherited the ping; the slot is its parent's.
+    // A child of fork(2) can inherit the ping, but its parent owns the slot.
     guard lease.isOurs else { return }
     if case .pool(let threads) = worker { threads.pingIsAnswered() }
     var holds = true
     if case .addresses(_, _, let check) = worker { holds = check() }
     let isLast = guarded.withLock { guarded in
-      // A library that runs it twice ends nothing twice, nor what was sent later.
+      // A library that runs a ping twice must not end a later one.
       guard guarded.state.isOutstanding, guarded.state.number == number else { return false }
       observer_slot_end(lease.slot)
       observer_series_probe(lease.series.counts, clinux_clock_between_ns(sent, now))
@@ -251,9 +249,9 @@ final class PingedSource: Sendable {
     if isLast { SlotRegistry.shared.end(lease) }
   }
 
-  /// Sends no more pings and ends the watch. One that is outstanding keeps its slot until it comes back.
+  /// Stops pinging and ends the watch. An outstanding ping keeps its slot until it returns.
   func stop() {
-    // What sends pings is not there in a child of fork(2).
+    // A child of fork(2) has no pinger thread.
     guard lease.isOurs else { return }
     pinger.remove(self)
     let isOutstanding: Bool? = guarded.withLock { guarded in

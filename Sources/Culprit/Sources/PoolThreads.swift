@@ -3,24 +3,24 @@ import CCulpritObserver
 import Glibc
 import Synchronization
 
-/// The threads of Swift's pool: who works while a ping waits, and for how long each has been in one job.
+/// The threads of Swift's pool: which of them work while a ping waits, and how long each has been in one job.
 final class PoolThreads: Sendable {
   private struct State {
-    /// The slot that the pool's pings are marked in.
+    /// The slot of the pool's pings.
     var slot: UnsafeMutablePointer<observer_slot>?
-    /// A ping has waited for longer than one should.
+    /// Whether a ping has waited longer than one interval.
     var isWaiting = false
     var next: UInt64 = 0
     var hasEnded = false
-    /// The priority of the pool's pings: each priority has threads of its own. `nil` before the first ping was run.
+    /// The priority of the pool's pings: each priority has separate threads. `nil` before the first ping has run.
     var priority: UInt8?
     var jobs = JobSlots()
-    /// Why the kernel refuses to watch what threads write.
+    /// The errno value with which the kernel refuses watchpoints.
     var watchpointError: Int32?
-    /// Whether enqueued tasks are counted instead.
+    /// Whether enqueued tasks are counted instead of using watchpoints.
     var countsEnqueues = false
 
-    /// Whether a ping has been waiting for as long as it takes to be a stall.
+    /// Whether a ping has reached the stall threshold.
     var isPoolStalled: Bool {
       guard isWaiting, let slot else { return false }
       return observer_slot_read(slot).isStalled(at: clinux_clock_ns())
@@ -32,13 +32,13 @@ final class PoolThreads: Sendable {
     var state = State()
   }
 
-  /// Who works; never freed, as the slots that refer to it.
+  /// The working threads; never freed, like the slots that refer to them.
   struct Owners: @unchecked Sendable {
-    // SAFETY: every field behind the pointer is atomic, and it is never freed.
+    // SAFETY: every field behind the pointer is atomic, and the memory is never freed.
     let pointer: UnsafeMutablePointer<observer_owners>
   }
 
-  /// A thread that has run a task, known to the watcher alone.
+  /// A thread that has run a task. Used by the watcher thread only.
   private struct Worker {
     var tracker: JobTracker
     var watchpoints = JobWatchpoints()
@@ -46,13 +46,13 @@ final class PoolThreads: Sendable {
 
   private struct Workers {
     var all: [Int32: Worker] = [:]
-    /// The interval that their trackers were made for.
+    /// The interval for which the trackers were created.
     var interval: UInt64 = 0
   }
 
   let owners: Owners
   private let guarded = Mutex(Guarded())
-  /// Only the watcher's.
+  /// Used by the watcher thread only.
   private let workers = Mutex(Workers())
   private let search: TaskLayoutSearch
   private let wake: WakeUp
@@ -71,22 +71,22 @@ final class PoolThreads: Sendable {
     if let refusal = JobWatchpoints.refusal { doWithoutWatchpoints(refusal) }
   }
 
-  /// Whether no ping will come any more.
+  /// Whether pinging has ended.
   var hasEnded: Bool { guarded.withLock { $0.state.hasEnded } }
 
-  /// Why the kernel refuses to watch what a thread writes, and whether enqueued tasks are counted instead; `nil` while
-  /// the kernel has not refused.
+  /// The errno value with which the kernel refuses watchpoints, and whether enqueued tasks are counted instead; `nil`
+  /// if the kernel allows them or has not been asked.
   var watchpointRefusal: (error: Int32, countsEnqueues: Bool)? {
     guarded.withLock { guarded in guarded.state.watchpointError.map { ($0, guarded.state.countsEnqueues) } }
   }
 
-  /// The pool's pings are marked in `lease`.
+  /// Sets the slot of the pool's pings.
   func follow(_ lease: SlotRegistry.Lease) {
     guarded.withLock { $0.state.slot = lease.slot }
     wake.notify()
   }
 
-  /// No ping will come any more.
+  /// Ends the pings and all jobs.
   func end() {
     guarded.withLock { guarded in
       guarded.state.hasEnded = true
@@ -95,7 +95,7 @@ final class PoolThreads: Sendable {
     wake.notify()
   }
 
-  /// A ping has been waiting for longer than it should.
+  /// Called when a ping has waited longer than one interval.
   func pingWaits() {
     let isNew = guarded.withLock { guarded in
       guard !guarded.state.isWaiting else { return false }
@@ -105,7 +105,7 @@ final class PoolThreads: Sendable {
     if isNew { wake.notify() }
   }
 
-  /// The ping is being run by the calling thread.
+  /// Called by the thread that runs the ping.
   func pingIsAnswered() {
     guarded.withLock { guarded in
       guarded.state.isWaiting = false
@@ -117,7 +117,8 @@ final class PoolThreads: Sendable {
     }
   }
 
-  /// Looks who works, if it is time to. Returns when to call again, on the observer's clock.
+  /// Samples the working threads if a round is due. Returns the time of the next call by the observer's clock, in
+  /// nanoseconds.
   func lookIfDue(_ threads: inout TaskThreads) -> UInt64 {
     let now = clinux_clock_ns()
     let (suspicion, isWaiting, next) = guarded.withLock { guarded in
@@ -126,7 +127,7 @@ final class PoolThreads: Sendable {
     guard let suspicion else { return .max }
     guard now >= next else { return next }
     guard suspicion != .max, let layout = search.found else {
-      // It is switched off, or the first pings have not told yet.
+      // The watchdog is disabled, or the task layout is still unknown.
       return later(now, by: suspicion == .max ? Self.intervalWhileOff : suspicion)
     }
     let interval = suspicion / 2
@@ -138,14 +139,14 @@ final class PoolThreads: Sendable {
         let enqueues = observer_enqueues_of(thread.task)
         var seen = TaskThreads.look(thread.threadID, thread.task, at: thread.place)
         seen.time = start
-        // At once: what is written later is for the next look.
+        // The watchpoints are read at once, so that later hits count for the next sample.
         seen.isHit = workers.all[thread.threadID].flatMap { $0.watchpoints.areHit(seen.task) }
-        // An actor has a queue of its own, in which nothing is counted.
+        // Enqueues to the separate queue of an actor are not counted.
         if countsEnqueues, thread.tracking.executor == 0 { seen.enqueues = enqueues }
         return Look(thread: thread, seen: seen)
       }
     }
-    // Threads of another priority are in nobody's way.
+    // Threads of another priority do not delay the ping.
     let ids = looks.filter(isOfPings).map(\.thread.threadID)
     observer_owners_set(owners.pointer, ids, ids.count)
     followJobs(looks, interval, waitedFor: isWaiting ? Set(ids) : [])
@@ -155,7 +156,7 @@ final class PoolThreads: Sendable {
 
   private static let intervalWhileOff: UInt64 = 1_000_000_000
 
-  /// Whether a ping could run on the thread that was seen so. What runs for an actor may have another priority than the thread.
+  /// Whether the sampled thread could run a ping. Work of an actor can have another priority than its thread.
   private func isOfPings(_ look: Look) -> Bool {
     guard look.seen.priority != 0, look.thread.tracking.executor == 0,
       let priority = guarded.withLock({ $0.state.priority })
@@ -165,7 +166,7 @@ final class PoolThreads: Sendable {
 
   private func later(_ now: UInt64, by interval: UInt64, atLatest latest: UInt64 = .max) -> UInt64 {
     guarded.withLock { guarded in
-      // A ping that is late meanwhile wants a look at once.
+      // A ping that became late meanwhile needs an immediate round.
       if guarded.state.next <= now { guarded.state.next = min(now &+ interval, latest) }
       return guarded.state.next
     }
@@ -173,7 +174,7 @@ final class PoolThreads: Sendable {
 
   // MARK: Jobs
 
-  /// What a thread that runs a task was seen to do.
+  /// A sample of a thread that runs a task.
   private struct Look {
     var thread: TaskThreads.Running
     var seen: JobTracker.Look
@@ -193,8 +194,8 @@ final class PoolThreads: Sendable {
         follow(look, &worker)
         workers.all[id] = worker
       }
-      // Who waits for a thread waits for all of them: that is one stall, of the pool. Until it is one it may be a job's all the
-      // same, which goes on when a thread is free again, or none where the machine has no processor for the ping.
+      // A waiting ping means that all pool threads are busy, which is one stall: the pool's. Until it is declared, a
+      // job can still be a stall of its own, because a thread might become free or the ping might only lack a CPU.
       let (isNew, stalled): (Bool, Set<Int32>?) = guarded.withLock { guarded in
         let isNew = guarded.state.jobs.deferStalls(of: waitedFor)
         return (isNew, guarded.state.isPoolStalled ? guarded.state.jobs.endAllButStalled(of: waitedFor) : nil)
@@ -208,10 +209,10 @@ final class PoolThreads: Sendable {
     }
   }
 
-  /// Nothing of any thread is watched any more.
+  /// Stops watching all threads.
   func forgetAll() { workers.withLock { workers in for id in workers.all.keys { forget(id, &workers) } } }
 
-  /// The thread runs no task of the pool's any more.
+  /// Stops watching a thread that no longer runs the pool's tasks.
   private func forget(_ id: Int32, _ workers: inout Workers) {
     guard var worker = workers.all.removeValue(forKey: id) else { return }
     worker.watchpoints.clear()
@@ -234,7 +235,7 @@ final class PoolThreads: Sendable {
     carryOut(worker.tracker.watched(look.seen), look)
   }
 
-  /// The kernel refuses watchpoints, with `error`.
+  /// Switches from watchpoints to counting enqueues, after the kernel refused watchpoints with `error`.
   private func doWithoutWatchpoints(_ error: Int32) {
     let counts = observer_enqueues_start()
     guarded.withLock { guarded in

@@ -2,10 +2,10 @@ import CCulpritLinux
 import CCulpritObserver
 import Synchronization
 
-/// The thread that looks what the threads of a pool run.
+/// The thread that samples the threads of pools.
 ///
-/// It reads the memory of other threads, which the kernel may hold up: nobody waits for it. Without it a stall of the pool
-/// is noticed all the same, and what the threads did is known from one look at all of them.
+/// It reads the memory of other threads, which the kernel might block, so no other thread waits for it. Without it,
+/// stalls of the pool are still detected, with one sample of all pool threads.
 final class PoolWatcher: Sendable {
   private struct State {
     var pools: [PoolThreads] = []
@@ -17,13 +17,13 @@ final class PoolWatcher: Sendable {
   private let thread = Mutex<PosixThread?>(nil)
   private let isUsed = Mutex(false)
 
-  /// Follows the threads of a pool from now on. The thread is started with the first one.
+  /// Starts following the threads of a pool. The first pool starts the thread.
   ///
   /// - Parameters:
-  ///   - queueLayout: Where queues have what waits in them; `nil` where that is not known.
-  ///   - lease: Leases a slot for the jobs of one thread, which is called so; `nil` where there is none.
-  /// - Returns: The threads.
-  /// - Throws: ``WatchdogError/Code/unsupported`` when the thread cannot be started.
+  ///   - queueLayout: The layout of libdispatch's queues; `nil` if unknown.
+  ///   - lease: Leases a slot with the given name for the jobs of one thread; returns `nil` if none is available.
+  /// - Returns: The threads of the pool.
+  /// - Throws: ``WatchdogError/Code/unsupported`` if the thread cannot be started.
   func add(
     _ queueLayout: QueueLayout?,
     _ lease: @escaping @Sendable (_ name: String) -> SlotRegistry.Lease?
@@ -42,32 +42,32 @@ final class PoolWatcher: Sendable {
     }
     if let error { throw .threadNotStarted(error) }
     let pool = PoolThreads(search, queueLayout, wake, lease)
-    // Without a thread nobody would look at them.
+    // Without the watcher thread the pool would never be sampled.
     if !search.hasFailed { state.withLock { $0.pools.append(pool) } }
     return pool
   }
 
-  /// Whether the threads of a pool are to be followed, and it is known that they cannot.
+  /// Whether pool threads should be followed but cannot be.
   var hasFailed: Bool { isUsed.withLock { $0 } && TaskProbe.shared.search.hasFailed }
 
-  /// Why the kernel refuses to watch what a thread writes, and whether enqueued tasks are counted instead; `nil` while
-  /// the kernel has not refused.
+  /// The errno value with which the kernel refuses watchpoints, and whether enqueued tasks are counted instead; `nil`
+  /// if the kernel allows them or has not been asked.
   var watchpointRefusal: (error: Int32, countsEnqueues: Bool)? {
     state.withLock { $0.pools }.lazy.compactMap(\.watchpointRefusal).first
   }
 
-  /// Ends, and waits for that until `deadline`. Returns whether it has.
+  /// Stops the thread and waits for its end until `deadline`. Returns whether it has ended.
   func stop(until deadline: UInt64) -> Bool {
     state.withLock { $0.isStopping = true }
     wake.notify()
     return thread.withLock { $0 }?.join(until: deadline) ?? true
   }
 
-  /// Follows the threads of `pool` no more.
+  /// Stops following the threads of `pool`.
   func remove(_ pool: PoolThreads) { state.withLock { $0.pools.removeAll { $0 === pool } } }
 
   private func run() {
-    // Nobody is to wait for this thread when it is held up.
+    // No thread must wait for this one while the kernel blocks it.
     clinux_context_enter_watchers()
     _ = clinux_descriptor_take_own_table()
     clinux_memory_start_context()

@@ -3,22 +3,22 @@ import CCulpritObserver
 import Dispatch
 import Glibc
 
-/// Where libdispatch's queues keep the thread that drains them and what waits.
+/// Offsets of the draining thread and of the waiting blocks in libdispatch's queues.
 ///
-/// That is nowhere documented and differs from version to version. So it is found out with a queue of our own: what
-/// changes when blocks are added to it, and what is this thread's id while it runs one. Where that finds nothing, or
-/// more than one place, queues are watched without it: a stall is noticed, and who works on the queue is not known.
+/// The layout is undocumented and differs between versions, so it is determined with test queues: which words change
+/// when blocks are added, and which word holds this thread's id while it runs a block. If a search finds no offset or
+/// several, queues are watched without the layout. Stalls are then detected, but the working thread is unknown.
 struct QueueLayout: Hashable, Sendable {
-  /// Offsets from the queue's beginning, in bytes.
+  /// Offsets from the beginning of the queue, in bytes.
   private var owner: Int
   private var firstWaiting: Int
   private var lastWaiting: Int
-  /// Where what waits has the next of it, from its own beginning; `nil` when that is not found out.
+  /// Offset of the link to the next block in a waiting block, in bytes; `nil` if unknown.
   private var next: Int?
-  /// Where the queue has the one that is its target, from its own beginning; `nil` when that is not found out.
+  /// Offset of the target queue in a queue, in bytes; `nil` if unknown.
   private var target: Int?
 
-  /// The layout in this process, found out when it is first asked for.
+  /// The layout in this process, determined on first use.
   static let current: QueueLayout? = {
     guard let layout = QueueLayout() else { return nil }
     var known = observer_queue_layout(
@@ -31,34 +31,34 @@ struct QueueLayout: Hashable, Sendable {
     return layout
   }()
 
-  /// So much of a queue is looked at, in words of eight bytes: it has no more (a static assertion of libdispatch's). What
-  /// lies behind it changes when it wants, and need not be there.
+  /// Size of a queue in 8-byte words, as asserted by libdispatch. Memory behind it can change at any time or be
+  /// unmapped.
   private static let words = 16
-  /// So much of what waits is looked at: a block's continuation has no more, and a task has.
+  /// Number of words read of a waiting item: the size of a block's continuation. Tasks are larger.
   private static let waitingWords = 8
 
-  /// What a queue of our own has in its words at some moments, and what it has waiting.
+  /// The words of test queues at several moments.
   private struct Looks {
-    /// Nothing was added; one block, which waits; two; three.
+    /// With no block added, with one waiting block, with two, and with three.
     var idle, one, two, three: [UInt64]
-    /// Of another queue: nothing was added; while this thread ran something of it.
+    /// The words of a second queue: idle, and while this thread runs one of its blocks.
     var beside: [UInt64] = []
     var running: [UInt64] = []
     var threadID: UInt32 = 0
-    /// Of a third queue, whose target the other one is, and the address of that one.
+    /// The words of a third queue, which targets the second one, and the address of the second one.
     var targeting: [UInt64] = []
     var targetAddress: UInt64?
-    /// What may wait, by its address.
+    /// The words of possible waiting blocks, by address.
     var waiting: [UInt64: [UInt64]] = [:]
   }
 
-  /// That of a new queue; `nil` when it is not found out.
+  /// Determines the layout with new queues; `nil` if that fails.
   init?() {
     guard let looks = Self.look() else { return nil }
     self.init(looks)
   }
 
-  /// Looks at a new queue, and at another one that runs something on this thread. Returns `nil` when their words cannot be read.
+  /// Reads the words of new queues. Returns `nil` if their memory cannot be read.
   private static func look() -> Looks? {
     let queue = DispatchQueue(label: "culprit.layout")
     func now(_ queue: DispatchQueue) -> [UInt64] { content(object(of: queue), words: words) }
@@ -70,12 +70,12 @@ struct QueueLayout: Hashable, Sendable {
     let two = now(queue)
     queue.async {}
     var looks = Looks(idle: idle, one: one, two: two, three: now(queue))
-    // What waits stays where it is as long as the queue is suspended.
+    // Waiting blocks stay in place while the queue is suspended.
     for word in two where word != 0 && !idle.contains(word) {
       looks.waiting[word] = content(word, words: waitingWords)
     }
     queue.resume()
-    // On this thread: nobody waits for one of Dispatch's, which may all be taken.
+    // The block runs on this thread: all of Dispatch's threads might be busy.
     let another = DispatchQueue(label: "culprit.layout")
     looks.beside = now(another)
     looks.threadID = UInt32(bitPattern: clinux_task_self())
@@ -86,10 +86,10 @@ struct QueueLayout: Hashable, Sendable {
     return all.allSatisfy { $0.count == words } ? looks : nil
   }
 
-  /// What `looks` tell; `nil` when that is nothing, or more than one thing.
+  /// Derives the layout from `looks`; `nil` if it is ambiguous or not found.
   private init?(_ looks: Looks) {
     let (idle, one, two) = (looks.idle, looks.one, looks.two)
-    // The first that waits stays the same when a second one comes; the last does not.
+    // A second block leaves the first waiting block unchanged, but not the last.
     let firsts = (0..<Self.words).filter { idle[$0] == 0 && one[$0] != 0 && two[$0] == one[$0] }
     var ends: [(first: Int, last: Int)] = []
     for first in firsts {
@@ -108,7 +108,7 @@ struct QueueLayout: Hashable, Sendable {
     lastWaiting = last * 8
     let targets = looks.targeting.indices.filter { looks.targeting[$0] == looks.targetAddress }
     target = targets.count == 1 ? targets[0] * 8 : nil
-    // The first has the second for its next, and the second the third.
+    // The first block links to the second one, and the second to the third.
     guard let block = looks.waiting[two[first]], let another = looks.waiting[two[last]] else { return }
     let nexts = block.indices.filter {
       block[$0] == two[last] && another.indices.contains($0) && another[$0] == looks.three[last]
@@ -116,29 +116,31 @@ struct QueueLayout: Hashable, Sendable {
     next = nexts.count == 1 ? nexts[0] * 8 : nil
   }
 
-  /// The lower bits of the word, where the id of a thread is.
+  /// The bits of the word that hold the thread id.
   private static let threadMask: UInt32 = 0x3fff_ffff
 
-  /// Where `queue` says who works on it.
+  /// Returns the address of the word in `queue` that holds the id of the draining thread; 0 if the queue cannot be
+  /// read.
   func ownerTIDAddress(of queue: DispatchQueue) -> UInt64 { Self.object(of: queue).map { $0 + UInt64(owner) } ?? 0 }
 
-  /// Where `queue` has the first block that waits.
+  /// Returns the address of the word in `queue` that holds its first waiting block; 0 if the queue cannot be read.
   func queueHeadAddress(of queue: DispatchQueue) -> UInt64 {
     Self.object(of: queue).map { $0 + UInt64(firstWaiting) } ?? 0
   }
 
-  /// Where the queue that libdispatch has at `object` has the first that waits; `nil` where that cannot be read.
+  /// Returns the address of the first waiting item of the libdispatch queue at `object`; `nil` if the queue cannot be
+  /// read.
   func firstWaitingAddress(ofQueueAt object: UInt64) -> UInt64? {
     Self.content(object, words: Self.words).isEmpty ? nil : object + UInt64(firstWaiting)
   }
 
-  /// Whether `queue` says that the calling thread, which is running one of its blocks, works on it: not so for a queue
-  /// whose blocks run at the same time.
+  /// Whether `queue` names the calling thread, which runs one of its blocks, as its drainer. False for concurrent
+  /// queues.
   func isDrainedByCaller(_ queue: DispatchQueue) -> Bool {
     observer_slot_owner(ownerTIDAddress(of: queue)) == clinux_task_self()
   }
 
-  /// The address of libdispatch's object, which Swift's refers to after its own header of two words.
+  /// Returns the address of the libdispatch object, which the Swift object stores after its two-word header.
   private static func object(of queue: DispatchQueue) -> UInt64? {
     let wrapper = UInt64(UInt(bitPattern: Unmanaged.passUnretained(queue).toOpaque()))
     var object: UInt64 = 0

@@ -4,33 +4,32 @@ import CulpritReports
 import CulpritStallRecord
 import Synchronization
 
-/// How many bytes of a label are kept.
+/// Maximum length of a label in bytes.
 private let labelBytes = OBSERVER_LABEL_WORDS * 8
 
-/// Who owns which target slot.
+/// The owners of the target slots.
 ///
-/// One for the process, like the slots themselves: a loop object may outlive the watchdog that made it and go on
-/// marking its slot, which must therefore not be given to anybody else. A child of fork(2) begins with none
-/// (``startOver()``): what its parent leased can be marked and ended in it to no effect, and without a lock.
+/// The process has one registry, like the slots themselves. A loop object can outlive its watchdog and
+/// continue to mark its slot, so that slot must not be leased again. A child of fork(2) begins with an empty registry
+/// (``startOver()``). Marking or ending a slot leased by its parent has no effect there and takes no lock.
 final class SlotRegistry: Sendable {
-  /// A slot as its owner holds it.
+  /// A leased slot.
   struct Lease: @unchecked Sendable {
     // SAFETY: the slot table is never freed, and its fields are atomic.
     let slot: UnsafeMutablePointer<observer_slot>
     let index: Int
     let generation: UInt32
-    /// Whose it is: a child of fork(2) has copies of its parent's.
+    /// The owning process: a child of fork(2) has copies of its parent's leases.
     let process: UInt32
-    /// What counts the latencies of its source's probes.
+    /// The counters of the source, for its probe latencies.
     let series: Series
-    /// What wakes its monitor.
+    /// The control block of the slot's monitor.
     let control: ControlBlock
 
-    /// Whether it is this process's. In a child of fork(2) a lease is worth nothing; its slot may be marked all the
-    /// same.
+    /// Whether this process owns the lease. A child of fork(2) can still mark the slot, without effect.
     var isOurs: Bool { clinux_process_is(process) }
 
-    /// Begins and ends a scope that may take as long as it does, if the slot is the lease's still.
+    /// Begins and ends a scope without a time limit, if the lease still owns the slot.
     func exempt() { observer_slot_exempt(slot, generation) }
     func exemptNoMore() {
       guard observer_slot_exempt_no_more(slot, generation), isOurs else { return }
@@ -41,35 +40,35 @@ final class SlotRegistry: Sendable {
 
   private struct Owner {
     var source: WatchedSource
-    /// What it was to be called: another watchdog of the process may have had the name before.
+    /// The requested source. `source` can have a number added if another watchdog of the process uses the name.
     var asked: WatchedSource
-    /// The number of the start of a watchdog that it belongs to; 0 for Culprit's own.
+    /// The number of the watchdog's start; 0 for Culprit's own sources.
     var start: UInt64
     var generation: UInt32
     var limits: Limits
-    /// Where its metrics are counted.
+    /// The place of the owner's metrics.
     var place: SeriesTable.Place
-    /// Claims the call of the section's handler.
+    /// Claims the section's handler.
     var handler: (@Sendable () -> SectionHandler?)?
-    /// The watch has ended; the owner may still mark its work until it is gone.
+    /// Whether the watch has ended. The owner can still mark its work until the lease is returned.
     var hasStopped = false
   }
 
-  /// How an owner wants its work watched; the configuration decides what is `nil`.
+  /// An owner's settings; `nil`: the configuration's.
   private struct Limits {
     var threshold: Duration?
     var interval: Duration?
     var polled: Bool
   }
 
-  /// What a slot watched before its present owner.
+  /// A former owner of a slot.
   private struct Former {
     var index: Int
     var generation: UInt32
     var source: WatchedSource
   }
 
-  /// So many former owners are remembered: the recorder may be told of their last work items later than they have left.
+  /// Maximum number of former owners. The recorder can receive their last work items after they have ended.
   private static let formerMax = 4096
 
   private struct State {
@@ -88,12 +87,12 @@ final class SlotRegistry: Sendable {
 
   private let state = Mutex(State())
 
-  /// In a child of fork(2), before its first watchdog: nothing is leased. What the parent leased stays in the parent's
-  /// slots.
+  /// Empties the registry in a child of fork(2), before its first watchdog. Slots leased by the parent remain the
+  /// parent's.
   func startOver() { state.startOver(State()) }
 
-  /// Makes the slots visible to the monitor that `control` belongs to, and forgets what an earlier watchdog saw in
-  /// them and how it watched. Before anybody asks how far stalls have come.
+  /// Attaches the slots to the monitor of `control` and clears the stall states of an earlier watchdog. Must be called
+  /// before any stall state is read.
   func activate(_ control: ControlBlock, _ configuration: Configuration) {
     state.withLock { state in
       for index in state.owners.indices { forgetStall(index) }
@@ -103,7 +102,7 @@ final class SlotRegistry: Sendable {
     follow(configuration, for: control)
   }
 
-  /// Watches as `configuration` says from now on, if `control`'s monitor watches.
+  /// Applies `configuration`, if the monitor of `control` is the active one.
   func follow(_ configuration: Configuration, for control: ControlBlock) {
     state.withLock { state in
       guard state.control === control else { return }
@@ -115,12 +114,13 @@ final class SlotRegistry: Sendable {
         guard let owner, !owner.hasStopped, let slot = slot(index) else { continue }
         setLimits(owner.limits, state) { observer_slot_limit(slot, $0, $1, $2, $3, $4) }
       }
-      // It may be sleeping for longer than is right now.
+      // The monitor might be sleeping for longer than the new settings allow.
       observer_control_wake(control.pointer)
     }
   }
 
-  /// Passes what `limits` mean now to `set`: whether the slot is polled, and four times in nanoseconds.
+  /// Calls `set` with the effective limits: whether the slot is polled, then suspicion, threshold, early interval and
+  /// interval in nanoseconds.
   private func setLimits<Result>(
     _ limits: Limits,
     _ state: borrowing State,
@@ -140,7 +140,7 @@ final class SlotRegistry: Sendable {
     )
   }
 
-  /// Detaches the slots from their monitor, which has ended: no work item is watched any more.
+  /// Detaches the slots from their monitor, which has ended, and stops all watches.
   func deactivate() {
     state.withLock { state in
       state.control = nil
@@ -154,23 +154,23 @@ final class SlotRegistry: Sendable {
     }
   }
 
-  /// Forgets how far a stall in slot `index` has come.
+  /// Clears the stall state of slot `index`.
   private func forgetStall(_ index: Int) {
-    // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the table's size; the table is never freed.
+    // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of the table, which is never freed.
     if let stalls = observer_stall_table() { observer_stall_reset(stalls + index) }
   }
 
   /// Leases a slot for `source`.
   ///
   /// - Parameters:
-  ///   - source: What is watched.
-  ///   - start: The number of the start of a watchdog that wants it; 0 for Culprit itself.
-  ///   - control: The monitor that is to watch it.
-  ///   - threshold: How long a work item may take; default (`nil`): the configuration's.
-  ///   - interval: The time between samples of a stall; default (`nil`): the configuration's.
-  ///   - polled: Whether work items begin without telling the monitor.
-  /// - Returns: The lease, to be given to ``end(_:)``.
-  /// - Throws: ``WatchdogError`` when nobody watches, the source is watched already or all slots are taken.
+  ///   - source: The source to watch.
+  ///   - start: The number of the requesting watchdog's start; 0 for Culprit itself.
+  ///   - control: The control block of the monitor for the slot.
+  ///   - threshold: Longest time of a work item; default (`nil`): the configuration's.
+  ///   - interval: Time between samples of a stall; default (`nil`): the configuration's.
+  ///   - polled: Whether work items begin without notifying the monitor.
+  /// - Returns: The lease, which must be passed to ``end(_:)``.
+  /// - Throws: ``WatchdogError`` if the monitor has stopped, the source is already watched or all slots are taken.
   func lease(
     _ source: WatchedSource,
     of start: UInt64 = 0,
@@ -195,7 +195,7 @@ final class SlotRegistry: Sendable {
       }
       forgetStall(index)
       if let stalls = observer_stall_table() {
-        // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the table's size; the table is never freed.
+        // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of the table, which is never freed.
         observer_stall_set_name(stalls + index, UInt32(source.kind.code), source.name, source.name.utf8.count)
       }
       let limits = Limits(threshold: threshold, interval: interval, polled: polled)
@@ -213,7 +213,7 @@ final class SlotRegistry: Sendable {
       )
       observer_control_use_slots(control.pointer, UInt32(state.owners.count))
       control.hasSources.store(true, ordering: .relaxed)
-      // The monitor may be sleeping for longer than the new source allows.
+      // The monitor might be sleeping for longer than the new source allows.
       if polled, suspicion != .max { observer_control_tick_by(control.pointer, clinux_clock_ns() &+ suspicion) }
       return .success(
         Lease(
@@ -229,12 +229,13 @@ final class SlotRegistry: Sendable {
     return try lease.get()
   }
 
-  /// Whether reports call them the same: a loop that is marked and one that is probed are both event loops.
+  /// Whether reports show both sources alike: marked loops and probed loops are both event loops.
   private static func readAlike(_ one: WatchedSource, _ other: WatchedSource) -> Bool {
     one.name == other.name && one.kind.description == other.kind.description
   }
 
-  /// `source` under a name that nothing in `present` has: other watchdogs of the process may watch something called so.
+  /// Returns `source` with a number added to its name if `present` has a source of that name, from another watchdog of
+  /// the process.
   private static func numbered(_ source: WatchedSource, beside present: [WatchedSource]) -> WatchedSource {
     var numbered = source
     var number = 1
@@ -245,28 +246,29 @@ final class SlotRegistry: Sendable {
     return numbered
   }
 
-  /// Ends the unit that `lease` is marked with, if the slot is the lease's still.
+  /// Ends the work item of `lease`, if the lease still owns the slot.
   func endItem(_ lease: Lease) {
     guard lease.isOurs else { return }
     state.withLock { if owns(lease, $0) { observer_slot_end(lease.slot) } }
   }
 
-  /// Whether the slot is the lease's still.
+  /// Returns whether the lease still owns its slot.
   func owns(_ lease: Lease) -> Bool { lease.isOurs && state.withLock { owns(lease, $0) } }
 
-  /// Marks the begin of a work item on the calling thread, and makes sure that the monitor looks at it in time.
+  /// Marks the beginning of a work item on the calling thread and schedules the monitor's next tick.
   func begin(_ lease: Lease, suspicion: Duration) {
     observer_slot_begin_exact(lease.slot)
     tick(after: suspicion)
   }
 
-  /// Makes sure that the monitor looks once `time` has passed.
+  /// Schedules a tick of the monitor after `time`.
   func tick(after time: Duration) {
     guard let control = state.withLock({ $0.control }) else { return }
     observer_control_tick_by(control.pointer, clinux_clock_ns() &+ time.wholeNanoseconds)
   }
 
-  /// The same for work that is handed over to `thread`, or to whoever the slot's words say; it counts after `delay`.
+  /// Marks the beginning of a work item on `thread`, or on the thread named by the slot's words if `nil`. It counts
+  /// after `delay`.
   func begin(
     _ lease: Lease,
     for thread: UnsafeMutablePointer<observer_thread>?,
@@ -277,7 +279,7 @@ final class SlotRegistry: Sendable {
     tick(after: delay + suspicion)
   }
 
-  /// Has the work in slot `index`, which does not begin anew, sampled once an hour: its stall is only counted.
+  /// Samples the work in slot `index` only once an hour, because its stall is only counted.
   func sampleRarely(_ index: Int, generation: UInt32) {
     let hour: UInt64 = 3_600_000_000_000
     limit(index, generation: generation) { slot, polled, suspicion, threshold, _, _ in
@@ -285,7 +287,7 @@ final class SlotRegistry: Sendable {
     }
   }
 
-  /// Has the work in slot `index` sampled as often as the configuration says.
+  /// Restores the configured sampling of the work in slot `index`.
   func sampleAsBefore(_ index: Int, generation: UInt32) {
     limit(index, generation: generation, observer_slot_limit)
   }
@@ -303,13 +305,13 @@ final class SlotRegistry: Sendable {
     }
   }
 
-  /// Has `handler` claimed when the work item that `lease` is marked with passes its threshold.
+  /// Sets the handler for a work item of `lease` that passes its threshold.
   func onStall(of lease: Lease, _ handler: @escaping @Sendable () -> SectionHandler?) {
     guard lease.isOurs else { return }
     state.withLock { if owns(lease, $0) { $0.owners[lease.index]?.handler = handler } }
   }
 
-  /// The source that slot `index` watches, and its handler, if it has one.
+  /// Returns the source of slot `index` and its handler; `nil` if it has none.
   func handler(_ index: Int, generation: UInt32) -> (
     source: WatchedSource, claim: @Sendable () -> SectionHandler?
   )? {
@@ -321,21 +323,21 @@ final class SlotRegistry: Sendable {
     }
   }
 
-  /// Whether the work item that `lease` is marked with has passed its threshold, as far as the monitor has seen.
+  /// Returns whether the monitor has seen the work item of `lease` pass its threshold.
   func isStalled(_ lease: Lease) -> Bool {
     guard lease.isOurs, let stalls = observer_stall_table() else { return false }
-    // SAFETY: a lease's index is below OBSERVER_SLOTS_MAX, the table's size; the table is never freed.
+    // SAFETY: a lease's index is below OBSERVER_SLOTS_MAX, the size of the table, which is never freed.
     guard observer_stall_is_stalled(stalls + lease.index) else { return false }
     var stall = observer_stall_snapshot()
     observer_stall_read(stalls + lease.index, &stall)
     return stall.item != 0 && stall.item == observer_slot_work_item(lease.slot)
   }
 
-  /// Sets what the application says of the work, of which 56 bytes are kept, cut at a character.
+  /// Sets the application's label of the work, truncated at a character boundary to 56 bytes.
   func label(_ lease: Lease, _ text: String) {
     var bytes = Array(text.utf8.prefix(labelBytes + 1))
     if bytes.count > labelBytes {
-      // 10xxxxxx is the middle of a character in UTF-8: what it begins with goes, too.
+      // 10xxxxxx is a continuation byte in UTF-8. The whole character is removed, with its first byte.
       while let last = bytes.popLast(), last & 0xc0 == 0x80 {}
     }
     bytes.withUnsafeBufferPointer { buffer in
@@ -346,7 +348,8 @@ final class SlotRegistry: Sendable {
     }
   }
 
-  /// Ends whatever `lease` is marked with and the watch. Its owner may go on marking the slot, which nobody else gets.
+  /// Ends the work item of `lease` and the watch. The owner can continue to mark the slot, which is not leased again
+  /// meanwhile.
   func stop(_ lease: Lease) {
     guard lease.isOurs else { return }
     state.withLock { state in
@@ -358,10 +361,9 @@ final class SlotRegistry: Sendable {
     }
   }
 
-  /// Ends the watch, if it has not been stopped, and gives the slot back. Its owner must not mark it any more. Does
-  /// nothing when it has been given back.
+  /// Ends the watch and returns the slot. The owner must not mark it afterwards. A second call has no effect.
   func end(_ lease: Lease) {
-    // Not even a lock is taken for what is the parent's.
+    // A lease of the parent process must not take the lock.
     guard lease.isOurs else { return }
     stop(lease)
     state.withLock { state in
@@ -373,7 +375,7 @@ final class SlotRegistry: Sendable {
     }
   }
 
-  /// What slot `index` was watching when its generation was `generation`; `nil` when that has been forgotten.
+  /// Returns the source of slot `index` at `generation`; `nil` if it has been forgotten.
   func source(_ index: Int, generation: UInt32) -> WatchedSource? {
     state.withLock { state in
       if state.owners.indices.contains(index), let owner = state.owners[index], owner.generation == generation {
@@ -383,22 +385,21 @@ final class SlotRegistry: Sendable {
     }
   }
 
-  /// What slot `index` is watching now.
+  /// Returns the present source of slot `index`.
   func source(_ index: Int) -> WatchedSource? {
     state.withLock { state in state.owners.indices.contains(index) ? state.owners[index]?.source : nil }
   }
 
-  /// Where the recorder counts what slot `index` was watching when its generation was `generation`; `nil` when that has
-  /// been forgotten.
+  /// Returns the counters of the source of slot `index` at `generation`; `nil` if it has been forgotten.
   func series(_ index: Int, generation: UInt32) -> Series? {
-    // Who counts there must find the series to be that source's still: it is kept.
+    // `keep` prevents the series from being given to another source while the recorder counts in it.
     source(index, generation: generation).map { source in state.withLock { $0.series.keep(source) } }
   }
 
-  /// What is counted, by source.
+  /// Returns all series with their sources.
   func allSeries() -> [(source: StallReport.Source, series: Series)] { state.withLock { $0.series.all } }
 
-  /// The slots whose sources are watched now, and what these are called in metrics.
+  /// Returns the watched slots with the names of their sources in metrics.
   func watched() -> [(index: Int, source: StallReport.Source)] {
     state.withLock { state in
       state.owners.enumerated().compactMap { index, owner in
@@ -412,7 +413,7 @@ final class SlotRegistry: Sendable {
     state.owners[lease.index]?.generation == lease.generation
   }
 
-  /// Keeps what the slot watched for a recorder that is late, if the monitor can have told it anything.
+  /// Remembers the source for a delayed recorder, if the monitor might have sent events about it.
   private func remember(_ lease: Lease, _ state: inout State) {
     guard observer_slot_end_time_was_wanted(lease.slot), let owner = state.owners[lease.index] else { return }
     let former = Former(index: lease.index, generation: lease.generation, source: owner.source)
@@ -424,7 +425,7 @@ final class SlotRegistry: Sendable {
     }
   }
 
-  /// Takes a slot that was given back, unless its former owner is just changing it.
+  /// Takes a returned slot, unless its former owner is changing it at this moment.
   private func takeFree(_ state: inout State) -> Int? {
     for place in state.free.indices.reversed() {
       if let slot = slot(state.free[place]), observer_slot_retire(slot) { return state.free.remove(at: place) }
@@ -439,7 +440,7 @@ final class SlotRegistry: Sendable {
   }
 
   private func slot(_ index: Int) -> UnsafeMutablePointer<observer_slot>? {
-    // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the table's size; the table is never freed.
+    // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of the table, which is never freed.
     observer_slot_table().map { $0 + index }
   }
 }

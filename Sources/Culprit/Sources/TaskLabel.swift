@@ -1,22 +1,21 @@
 import CCulpritObserver
 
-/// A label that a task has, and its children have by it: an object that samplers read from outside.
+/// A label of a task and its child tasks. Samplers read this object from other threads.
 final class TaskLabel: @unchecked Sendable {
-  // SAFETY: it is not changed once it has been made.
-  /// The first property: it lies where the object's head ends.
+  // SAFETY: the object is immutable.
+  /// The first property, directly after the object header.
   let label: observer_label
 
-  /// The label of the task that runs.
   @TaskLocal static var current: TaskLabel?
 
-  /// What the runtime finds the label by.
+  /// The key of ``current`` among task-local values.
   static var key: UInt64 { UInt64(UInt(bitPattern: Unmanaged.passUnretained($current).toOpaque())) }
 
-  /// A label with the beginning of `text`.
+  /// Creates a label with `text`, truncated to the size of `observer_label.text`.
   init(_ text: String) {
     var label = observer_label()
     withUnsafeMutableBytes(of: &label.text) { room in
-      // A character that does not fit is left out as a whole.
+      // A character that does not fit is removed as a whole.
       var bytes = Array(text.utf8.prefix(room.count))
       while String(validating: bytes, as: UTF8.self) == nil { bytes.removeLast() }
       room.copyBytes(from: bytes)
@@ -27,20 +26,20 @@ final class TaskLabel: @unchecked Sendable {
 }
 
 extension Watchdog {
-  /// Labels the work of a task: samples of the task and of its children have the label in reports, whatever thread runs them and
-  /// whatever watches it.
+  /// Labels the work of a task. Reports show the label for samples of the task and its child tasks, on whatever thread
+  /// they run.
   ///
   ///     await Watchdog.withLabel("request 4711") { await handle(request) }
   ///
-  /// The innermost of several labels is told, and before any of them the one that a loop or a section gives its work. Costs what
-  /// binding a task-local value costs.
+  /// Of nested labels, reports show the innermost. A label of the watched loop or section takes precedence. The cost is
+  /// that of binding a task-local value.
   ///
   /// - Parameters:
-  ///   - text: The label. Of a longer one than 56 bytes the beginning is kept.
-  ///   - isolation: Where `body` runs; default: where the caller does.
+  ///   - text: The label. Text longer than 56 bytes is truncated.
+  ///   - isolation: The actor on which `body` runs; default: the caller's.
   ///   - body: The work.
-  /// - Returns: What `body` returns.
-  /// - Throws: What `body` throws.
+  /// - Returns: The result of `body`.
+  /// - Throws: The error thrown by `body`.
   public static func withLabel<Result>(
     _ text: String,
     isolation: isolated (any Actor)? = #isolation,
@@ -50,13 +49,14 @@ extension Watchdog {
     return try await TaskLabel.$current.withValue(TaskLabel(text), operation: body, isolation: isolation)
   }
 
-  /// As the form that may suspend.
+  /// Labels the work of a synchronous closure. Reports show the label for samples of the current task and of child
+  /// tasks.
   ///
   /// - Parameters:
-  ///   - text: The label. Of a longer one than 56 bytes the beginning is kept.
+  ///   - text: The label. Text longer than 56 bytes is truncated.
   ///   - body: The work.
-  /// - Returns: What `body` returns.
-  /// - Throws: What `body` throws.
+  /// - Returns: The result of `body`.
+  /// - Throws: The error thrown by `body`.
   public static func withLabel<Result>(_ text: String, _ body: () throws -> Result) rethrows -> Result {
     TaskProbe.shared.startInTask()
     return try TaskLabel.$current.withValue(TaskLabel(text), operation: body)

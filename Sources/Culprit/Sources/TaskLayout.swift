@@ -2,31 +2,31 @@ import CCulpritLinux
 import CCulpritObserver
 import Synchronization
 
-/// Where Swift's runtime keeps the current task of a thread, and what runs it.
+/// Offsets of a thread's current task and executor tracking in the thread-local storage of Swift's runtime.
 ///
-/// That is nowhere documented. So it is found out inside of tasks, whose address is known there: where in the runtime's
-/// thread-local storage is it? A place that one thread has shown and another contradicts is none.
+/// The layout is undocumented, so it is determined inside tasks, whose addresses are known. An offset that any thread
+/// contradicts is discarded.
 struct TaskLayout: Hashable, Sendable {
-  /// Bytes from a thread's thread pointer: of the address of its current task, and of that of what the runtime tracks
-  /// about the executor.
+  /// Offsets from the thread pointer in bytes: of the current task's address, and of the address of the executor
+  /// tracking.
   var task: Int64
   var tracking: Int64
 
-  /// What is tracked (`ExecutorTrackingInfo`): the serial executor, by identity and implementation, and the task
+  /// The tracked executors (`ExecutorTrackingInfo`): the serial executor, by identity and implementation, and the task
   /// executor.
   struct Tracking: Equatable {
     var executor: UInt64
     var implementation: UInt64
     var taskExecutor: UInt64
 
-    /// Whether it is the pool's threads that run the task: for no actor, or for one that has no executor of its own.
+    /// Whether the pool's threads run the task: for no actor, or for an actor without a custom executor.
     var isPool: Bool { implementation == 0 && taskExecutor == 0 }
 
     static let words = 3
   }
 }
 
-/// Finds out the ``TaskLayout`` by tasks that run.
+/// Determines the ``TaskLayout`` from running tasks.
 final class TaskLayoutSearch: Sendable {
   private enum State {
     case searching(Seen)
@@ -34,7 +34,7 @@ final class TaskLayoutSearch: Sendable {
     case failed
   }
 
-  /// What tasks have shown so far: the places that all of them agree on.
+  /// The offsets on which all tasks so far agree.
   private struct Seen {
     var tasks: Set<Int64>?
     var trackings: Set<Int64>?
@@ -43,13 +43,13 @@ final class TaskLayoutSearch: Sendable {
   }
 
   private let state = Mutex(State.searching(Seen()))
-  /// Where to look; `nil`: nowhere.
+  /// The range of offsets to search; `nil`: the search is impossible.
   private let storage: Range<Int64>?
 
-  /// So many tasks are looked at: fewer tell, when they ran on two threads.
+  /// Number of tasks that suffice if they ran on one thread. On two threads, two tasks can suffice.
   private static let countMax = 8
 
-  /// A search in the storage of this process's runtime. On the calling thread the loader's lock is taken.
+  /// Creates a search in the storage of this process's runtime. Takes the loader's lock.
   init() {
     var (begin, end): (Int64, Int64) = (0, 0)
     let isThere = clinux_thread_pointer_start() == 0 && observer_swift_task_storage(&begin, &end) && begin < end
@@ -57,13 +57,14 @@ final class TaskLayoutSearch: Sendable {
     if storage == nil { state.withLock { $0 = .failed } }
   }
 
-  /// A search between these bytes from the thread pointer, for tests.
+  /// Creates a search between these offsets from the thread pointer, for tests.
   init(in storage: Range<Int64>) { self.storage = storage }
 
-  /// The runtime alone has 32 bytes; an executable that it is linked into statically has more.
+  /// Maximum size of the searched storage in bytes. The runtime alone has 32 bytes; a statically linked executable has
+  /// more.
   private static let storageMax: Int64 = 1 << 16
 
-  /// What has been found; `nil` when nothing has, yet or at all.
+  /// The layout; `nil` while it is unknown or if the search has failed.
   var found: TaskLayout? {
     state.withLock { state in
       if case .found(let layout) = state { return layout }
@@ -71,7 +72,7 @@ final class TaskLayoutSearch: Sendable {
     }
   }
 
-  /// Whether it is known that there is nothing to be found.
+  /// Whether the search has failed.
   var hasFailed: Bool {
     state.withLock { state in
       if case .failed = state { return true }
@@ -79,16 +80,16 @@ final class TaskLayoutSearch: Sendable {
     }
   }
 
-  /// To be called inside of a task that the pool's threads run for no actor.
+  /// Adds the offsets seen by the calling task. The pool must run that task for no actor.
   func lookAtCurrentTask() {
     guard let storage, isSearching else { return }
     let current = TaskProbe.current
     let own = clinux_thread_pointer_own()
-    // What the runtime tracks lies on this thread's stack, in a frame outside of this one.
+    // The executor tracking lies on this thread's stack, in an outer frame.
     let inner = withUnsafeBytes(of: own) { UInt64(UInt(bitPattern: $0.baseAddress)) }
     var (tasks, trackings): (Set<Int64>, Set<Int64>) = ([], [])
     for offset in stride(from: (storage.lowerBound + 7) & ~7, through: storage.upperBound - 8, by: 8) {
-      // SAFETY: the storage is this thread's own.
+      // SAFETY: the storage belongs to the calling thread.
       guard let word = Self.word(at: own &+ UInt64(bitPattern: offset)), word != 0 else { continue }
       if word == current {
         tasks.insert(offset)
@@ -106,7 +107,7 @@ final class TaskLayoutSearch: Sendable {
     }
   }
 
-  /// Adds the places that the task of `thread` has shown.
+  /// Intersects the known offsets with those seen on `thread`.
   private func add(_ newTasks: Set<Int64>, _ newTrackings: Set<Int64>, _ thread: Int32) {
     state.withLock { state in
       guard case .searching(let old) = state else { return }
@@ -128,12 +129,12 @@ final class TaskLayoutSearch: Sendable {
     }
   }
 
-  /// What is at `address`, which must be this thread's own memory.
+  /// Returns the word at `address`, which must be the calling thread's own memory.
   private static func word(at address: UInt64) -> UInt64? {
     UnsafePointer<UInt64>(bitPattern: UInt(address))?.pointee
   }
 
-  /// What is tracked at `address`; `nil` when it cannot be read.
+  /// Returns the executor tracking at `address`; `nil` if it cannot be read.
   static func tracking(at address: UInt64) -> TaskLayout.Tracking? {
     var words: (UInt64, UInt64, UInt64) = (0, 0, 0)
     guard clinux_memory_read(address, &words, MemoryLayout.size(ofValue: words)) else { return nil }

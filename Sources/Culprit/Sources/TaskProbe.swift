@@ -2,23 +2,23 @@ import CCulpritLinux
 import CCulpritObserver
 import Synchronization
 
-/// Finds out where Swift's runtime keeps what it knows of tasks, by tasks that are made for that: once in a process.
+/// Determines the layout of tasks in Swift's runtime with test tasks, once in a process.
 ///
-/// What is known then lets samplers tell who awaits what a task runs, and what a task does that does not run.
+/// With the layout, samplers find the awaiting callers of a running task and the state of a suspended one.
 final class TaskProbe: Sendable {
   static let shared = TaskProbe()
 
   private struct State {
-    /// Whether it is known what the runtime keeps of tasks; `nil` while that is being found out.
+    /// Whether the layout was found; `nil` while the search continues.
     var isKnown: Bool?
     var layout: Layout?
   }
 
   struct Layout: @unchecked Sendable {
-    // SAFETY: numbers, which are not changed any more.
+    // SAFETY: the fields are numbers and do not change after publication.
     var value: observer_task_layout
 
-    /// The same without knowing labels.
+    /// This layout without the offset of task-local values, so that labels are not read.
     var withoutLabels: Layout {
       var layout = self
       layout.value.locals = 0
@@ -26,27 +26,27 @@ final class TaskProbe: Sendable {
     }
   }
 
-  /// Where threads have their current task.
+  /// The search for the threads' current tasks.
   let search = TaskLayoutSearch()
   private let state = Mutex(State())
   private let hasBegun = Atomic(false)
   private let isFound = Atomic(false)
 
-  /// Where things are; `nil` while that is being found out, and where it cannot be.
+  /// The layout; `nil` while the search continues or if it has failed.
   var layout: Layout? { state.withLock { $0.layout } }
 
-  /// Whether it is known who awaits whom.
+  /// Whether the layout was found.
   var hasFound: Bool { isFound.load(ordering: .acquiring) }
 
-  /// Whether it is known that it cannot be found out.
+  /// Whether the search has failed.
   var hasFailed: Bool { state.withLock { $0.isKnown == false } }
 
-  /// Makes the tasks, the first time that it is called.
+  /// Starts the test tasks on the first call.
   func start() {
     guard !hasBegun.load(ordering: .relaxed), !hasBegun.exchange(true, ordering: .relaxed) else { return }
     Task.detached(priority: .high) { [self] in
       var layout = await findOut()
-      // On a busy machine tasks may not have been where they should be.
+      // On a busy machine the test tasks might not have been in the expected states.
       for _ in 0..<Self.attemptsMore where layout == nil && !search.hasFailed {
         try? await Task.sleep(for: .milliseconds(200))
         layout = await findOut()
@@ -57,23 +57,23 @@ final class TaskProbe: Sendable {
     }
   }
 
-  /// Makes the tasks when the caller is one: a process without any is left without.
+  /// Starts the test tasks if the caller is a task, so that a process without tasks stays without.
   func startInTask() {
     guard !hasBegun.load(ordering: .relaxed), Self.current != 0 else { return }
     start()
   }
 
-  /// What tasks have shown, each of them in turn.
+  /// The offsets on which all test tasks so far agree.
   private final class Clues: Sendable {
     private struct Seen: @unchecked Sendable {
-      // SAFETY: numbers.
+      // SAFETY: the fields are numbers.
       var all: observer_task_clues?
     }
     private let seen = Mutex(Seen())
 
     var all: observer_task_clues? { seen.withLock { $0.all } }
 
-    /// What there is so far is true of one more task.
+    /// Intersects the clues with those of one more task.
     func add(_ new: observer_task_clues, isChild: Bool) {
       seen.withLock { seen in
         guard var all = seen.all else {
@@ -82,7 +82,7 @@ final class TaskProbe: Sendable {
         }
         all.allocation &= new.allocation
         all.status &= new.status
-        // Children have it by their parents.
+        // Child tasks inherit task-local values from their parents.
         if !isChild { all.locals &= new.locals }
         if isChild { all.parent = all.parent == 0 ? new.parent : all.parent & new.parent }
         if all.kind != new.kind { all.kind = 0 }
@@ -92,9 +92,9 @@ final class TaskProbe: Sendable {
     }
   }
 
-  /// How often it is tried again, when what is found contradicts itself.
+  /// Number of further attempts if the results contradict each other.
   private static let attemptsMore = 10
-  /// How often tasks look: they must have found where their threads have them.
+  /// Number of samples by test tasks. They must suffice for ``search``.
   private static let looks = 8
 
   private func findOut() async -> Layout? {
@@ -141,7 +141,7 @@ final class TaskProbe: Sendable {
 
   private static let label = TaskLabel("culprit-probe")
 
-  /// Whether `layout` tells the label of a task, and that of the task that it is a child of.
+  /// Whether `layout` finds the label of a task, and the label that a child task inherits.
   private static func hasLabels(_ layout: Layout) async -> Bool {
     @Sendable func isFound() -> Bool {
       var (value, found) = (layout.value, observer_label())
@@ -155,28 +155,29 @@ final class TaskProbe: Sendable {
     }
   }
 
-  /// The number of the only word of a set.
+  /// Returns the index of the only set bit; `nil` if there is another number of bits.
   private static func only(_ words: UInt64) -> UInt32? {
     words.nonzeroBitCount == 1 ? UInt32(words.trailingZeroBitCount) : nil
   }
 
-  /// The address of the task that runs.
+  /// The address of the current task; 0 outside tasks.
   static var current: UInt64 {
     withUnsafeCurrentTask { task in
       guard let task, MemoryLayout<UnsafeCurrentTask>.size == MemoryLayout<UInt64>.size else { return 0 }
-      // SAFETY: of the same size, as was looked; it is the reference to the task, and only compared.
+      // SAFETY: the sizes are equal, as checked above. The value is the reference to the task and is only compared or
+      // read as memory.
       return unsafeBitCast(task, to: UInt64.self)
     }
   }
 
   private static let depth = Atomic(0)
 
-  /// Calls itself until `levels` are gone of those that were wanted.
+  /// Calls itself until `levels` is 0, then adds the clues of the current task.
   @inline(never)
   private static func descend(_ levels: Int, of all: Int, _ parent: UInt64?, _ clues: Clues) async {
     guard levels == 0 else {
       await descend(levels - 1, of: all, parent, clues)
-      // There is something left to do, so that it is not the caller's caller that is returned to.
+      // Work after the call prevents a tail call, which would remove this frame from the chain of callers.
       depth.add(1, ordering: .relaxed)
       return
     }
@@ -191,10 +192,10 @@ final class TaskProbe: Sendable {
     return true
   }
 
-  /// So often a task must have been seen to resume there.
+  /// Number of consecutive equal samples that confirm a resume function.
   private static let resumptions = 4
 
-  /// The function that tasks resume in after `wait`, which is called repeatedly; 0 if it was not found.
+  /// Returns the function in which tasks resume after `wait`, which is called repeatedly; 0 if it was not found.
   private static func resumption(_ layout: Layout, after wait: () async -> Void) async -> UInt64 {
     let waiting = current
     let isDone = Atomic(false)
@@ -208,19 +209,19 @@ final class TaskProbe: Sendable {
           found = place
           if count == resumptions { return found }
         }
-        // Where there is one thread the other one has its turn. Where the other one's has no processor, it gets one: all looks
-        // would be over before that.
+        // `yield` lets the other task run if the pool has one thread. The sleep gives it time to get a CPU; otherwise
+        // all samples could be over before it runs.
         if round.isMultiple(of: 10) { try? await Task.sleep(for: .milliseconds(1)) } else { await Task.yield() }
       }
       return 0
     }
     async let found = look()
-    // It waits for nothing else meanwhile.
+    // This task waits for nothing else in this time.
     while !isDone.load(ordering: .relaxed) { await wait() }
     return await found
   }
 
-  /// Whether `layout` tells what a task does: one that runs, and one that waits for it.
+  /// Whether `layout` shows the right states of a running task and of a task that waits for it.
   private static func isTrue(_ layout: Layout) async -> Bool {
     let waiting = current
     @Sendable func look() async -> Bool {

@@ -2,49 +2,48 @@ import CCulpritLinux
 import CCulpritObserver
 import Glibc
 
-/// Which threads of the process run tasks, read from outside.
+/// The threads of the process that run tasks, found from outside these threads.
 struct TaskThreads: ~Copyable {
-  /// A thread that runs a task.
   struct Running: Equatable {
     var threadID: Int32
     /// The task's address.
     var task: UInt64
-    /// Where the thread has that.
+    /// The address of the thread's word that holds `task`.
     var place: UInt64
     var tracking: TaskLayout.Tracking
   }
 
-  /// So many threads are looked at.
+  /// Maximum number of threads.
   private static let threadsMax = 4096
-  /// After so many looks threads are listed again, whatever the number of threads is.
+  /// Number of rounds after which the threads are listed again, even if their number is unchanged.
   private static let looksMax = 4
 
   private let threads = UnsafeMutablePointer<clinux_thread_pointer>.allocate(capacity: threadsMax)
   private var count = 0
-  /// How many threads the process had when they were listed; 0: they are to be listed.
+  /// Number of threads of the process at the last listing; 0: they must be listed again.
   private var listed: UInt = 0
   private var looks = 0
 
   deinit {
-    // SAFETY: it was allocated above, and nobody else has it.
+    // SAFETY: the memory was allocated above and has no other owner.
     threads.deallocate()
   }
 
-  /// The threads that run a task now, by what `layout` says.
+  /// Returns the threads that run a task now, according to `layout`.
   mutating func running(_ layout: TaskLayout) -> [Running] {
     listIfNeeded()
     var found: [Running] = []
     for index in 0..<count {
-      // SAFETY: `count` of them have been written.
+      // SAFETY: the first `count` entries have been written.
       let thread = threads[index]
       let place = thread.pointer &+ UInt64(bitPattern: layout.task)
       guard let (task, tracking) = Self.words(of: thread.pointer, layout) else {
-        // It has ended, with its stack.
+        // The thread has ended and its stack is unmapped.
         listed = 0
         continue
       }
       guard task != 0, tracking != 0, let tracked = TaskLayoutSearch.tracking(at: tracking) else { continue }
-      // What was read was that thread's.
+      // The thread pointer must still belong to this thread; otherwise the words are another thread's.
       guard clinux_thread_pointer_is(thread.pointer, thread.tid) else {
         listed = 0
         continue
@@ -54,12 +53,12 @@ struct TaskThreads: ~Copyable {
     return found
   }
 
-  /// The words that the thread with this thread pointer has at the places of `layout`; `nil` when they cannot be read.
+  /// Reads the task and tracking words of the thread with this thread pointer; `nil` if they cannot be read.
   private static func words(of pointer: UInt64, _ layout: TaskLayout) -> (task: UInt64, tracking: UInt64)? {
     let first = min(layout.task, layout.tracking)
     let length = Int(max(layout.task, layout.tracking) - first) + 8
     var words: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0, 0, 0, 0, 0)
-    // They are beside each other, and one call reads both.
+    // The words are usually adjacent, so that one call reads both.
     if length <= MemoryLayout.size(ofValue: words) {
       guard clinux_memory_read(pointer &+ UInt64(bitPattern: first), &words, length) else { return nil }
       return withUnsafeBytes(of: words) { bytes in
@@ -76,10 +75,10 @@ struct TaskThreads: ~Copyable {
     return (task, tracking)
   }
 
-  /// Lists the threads when there may be others.
+  /// Lists the threads if they might have changed.
   private mutating func listIfNeeded() {
     var information = stat()
-    // A directory has as many links as it has directories in it, and two.
+    // The link count of a directory is the number of its subdirectories plus two.
     let present = stat("/proc/self/task", &information) == 0 ? UInt(information.st_nlink) : 0
     looks += 1
     guard present != listed || present == 0 || looks >= Self.looksMax else { return }
@@ -87,7 +86,7 @@ struct TaskThreads: ~Copyable {
     (listed, looks) = (present, 0)
   }
 
-  /// What `thread`, which was running `task`, shows at this moment.
+  /// Samples `thread`, which was running `task`.
   static func look(_ thread: Int32, _ task: UInt64, at place: UInt64) -> JobTracker.Look {
     var (present, words): (UInt64, [UInt64]) = (0, Array(repeating: 0, count: wordsRead))
     var look = JobTracker.Look(time: clinux_clock_ns(), task: 0)
@@ -103,7 +102,7 @@ struct TaskThreads: ~Copyable {
     return look
   }
 
-  /// A task begins with what its object is, what the scheduler needs, its flags, and where it resumes: `Job` and `AsyncTask` of
-  /// include/swift/ABI/Task.h.
+  /// Number of words read at the beginning of a task: object header, scheduler data, flags, and resume function (`Job`
+  /// and `AsyncTask` in include/swift/ABI/Task.h).
   private static let wordsRead = 9
 }

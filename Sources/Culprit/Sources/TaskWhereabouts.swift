@@ -2,12 +2,12 @@ import CCulpritObserver
 import CCulpritUnwind
 import CulpritStallRecord
 
-/// A task that somebody may ask for later: where it is then.
+/// A reference to a task whose state can be read later.
 struct FollowedTask {
   private let address: UInt64
   private let id: UInt32
 
-  /// The task that runs; `nil` when none does.
+  /// The current task; `nil` outside tasks.
   static var current: FollowedTask? {
     let address = TaskProbe.current
     guard address != 0 else { return nil }
@@ -15,7 +15,7 @@ struct FollowedTask {
     return FollowedTask(address: address, id: observer_swift_task_id(address))
   }
 
-  /// What it does, or what it waits for does; `nil` when that is not known.
+  /// The present state of the task; `nil` if the task layout is unknown.
   var whereabouts: TaskWhereabouts? {
     guard TaskProbe.shared.hasFound else { return nil }
     var work = observer_task_work()
@@ -35,7 +35,7 @@ struct FollowedTask {
       observer_swift_task_stack(work.task, &stack)
       var waiters = work.waiters
       observer_swift_task_waiters(&waiters, &stack)
-      // SAFETY: `count` of them have been written.
+      // SAFETY: the first `count` frames have been written.
       return room.prefix(Int(stack.count)).compactMap { frame in
         FrameKind(rawValue: UInt8(truncatingIfNeeded: frame.kind)).map { StackFrame(RuntimeAddress(frame.address), $0) }
       }
@@ -43,7 +43,7 @@ struct FollowedTask {
   }
 }
 
-/// Where a task is.
+/// The state of a task.
 struct TaskWhereabouts {
   enum State: String {
     case runs = "its task runs"
@@ -53,6 +53,6 @@ struct TaskWhereabouts {
   }
 
   var state: State
-  /// Where it goes on, and who awaits that; none while it runs.
+  /// The function in which the task resumes, then its awaiting callers; empty while it runs.
   var frames: [StackFrame] = []
 }

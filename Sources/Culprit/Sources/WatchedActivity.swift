@@ -1,4 +1,4 @@
-/// Work that has begun and is expected to end, until ``end()``.
+/// Work that has begun and should end with ``end()``.
 public final class WatchedActivity: Sendable {
   /// The activity's name in reports.
   public let name: String
@@ -13,9 +13,9 @@ public final class WatchedActivity: Sendable {
 
   deinit { activities?.drop(number) }
 
-  /// Ends the activity. The second call does nothing.
+  /// Ends the activity. A second call has no effect.
   public func end() { activities?.end(number) }
 
-  /// The time until its threshold: `nil` without a threshold, zero when it is passed or the activity has ended.
+  /// The time until the activity expires: `nil` without a threshold, zero after expiration or end.
   public var timeRemaining: Duration? { activities?.timeRemaining(number) ?? nil }
 }
