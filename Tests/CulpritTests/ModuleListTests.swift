@@ -4,7 +4,6 @@ import Testing
 
 @testable import Culprit
 
-/// Modules of the process, as stacks need them.
 @Suite(.serialized, .usesSimulatedClock) struct ModuleListTests {
   private func module(_ path: String, _ start: UInt64, _ end: UInt64) -> Module {
     Module(
@@ -77,7 +76,6 @@ import Testing
     var list = ModuleList(earlier: [before])
     list.load(now: [after])
     #expect(list.all == [after])
-    // Another file in the same place, at another path or at the same.
     for path in [path, before.path] {
       var other = program(path, inode: 8)
       if hasBuildID { other.buildID = [2] }
