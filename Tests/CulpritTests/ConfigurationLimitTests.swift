@@ -8,7 +8,6 @@ import Testing
 @Suite(.serialized, .usesSimulatedClock) struct ConfigurationLimitTests {
   private typealias Configuration = Watchdog.Configuration
 
-  /// A value at or just beyond the limit of a setting.
   private struct Edge: Sendable {
     var name: String
     var isGood: Bool

@@ -63,7 +63,6 @@ import Testing
     #expect(child.status == 3 && child.fact("report") == "accept" && child.errors == "", "\(child)")
   }
 
-  /// One minute of simulated time passes.
   @Test(arguments: [("nothing", 1), ("loop", 0), ("section", 0), ("activity", 0), ("off", 0)])
   func reportsWatchdogsThatWatchNothing(use: String, count: Int) throws {
     let child = try ChildProcess(ChildProcess.built("policy-process"), ["idle", use], environment: [:])

@@ -39,7 +39,7 @@ import Testing
     #expect(list.all == [program])
   }
 
-  /// A header may be unreadable, and locking a part of a file in memory divides its mappings.
+  /// A header can be unreadable, and locking a part of a file in memory divides its mappings.
   @Test func recognizesModulesWithChangedMappings() {
     let program = module("p", 0x1000, 0x5000)
     var nameless = program
@@ -102,7 +102,6 @@ import Testing
     }
     list.load()
     for count in [1, 2] {
-      // Beyond the address space.
       for number: UInt64 in 0..<50 { #expect(list.cover(stack(0xffff_8000_0000_0000 + number)) == []) }
       #expect(reads.withLock { $0 } == count)
       clock.skip(.milliseconds(1100))

@@ -105,7 +105,7 @@ import Testing
       #expect(note.time == .seconds(2))
       #expect(one.metadata["culprit.stall.overlaps"] == other.id)
       #expect(one.text(width: 400).contains("OVERLAP   \(other.source) was stuck at the same work, for "))
-      // On a busy machine a thread that computes may get no CPU in an instant of simulated time.
+      // On a busy machine a thread that computes might get no CPU in an instant of simulated time.
       if !isComputing { #expect(one.culprit?.function.name == "stallByWaiting(for:)" && one.culprit?.share == 1) }
     }
     #expect(Set(reports.map(\.source.kind)) == [.loop, .section])

@@ -7,7 +7,6 @@ import Testing
 
 /// The pool of Swift concurrency, in processes of their own because tests run on it, too.
 @Suite(.ownThread, .serialized) struct PoolTests {
-  /// The directory can contain the stall of a job as well.
   private func poolStall(in directory: String) throws -> Stall? {
     try stallFiles(in: directory).compactMap { try read($0).recording.stalls.first }.first { $0.source.kind == .pool }
   }

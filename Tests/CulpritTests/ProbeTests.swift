@@ -39,7 +39,6 @@ import Testing
     }
     #expect(try isAlive())
     service.tell("hang")
-    // The service stops renewing the file.
     _ = try #require(service.fact("hanging"))
     try setAge(20)
     #expect(try isAlive())

@@ -65,7 +65,6 @@ import Testing
   @Test(.usesObserver, .ownThread, .needsUnlimitedLockedMemory)
   func theMemoryThatMustBeThereIsLocked() throws {
     var configuration = Watchdog.Configuration()
-    // Starts the escalation thread.
     configuration.lifecycle.terminateAfter = .seconds(3600)
     let watchdog = try Watchdog(configuration)
     defer { watchdog.stop() }

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Culprit
 
-/// How many threads a watchdog has. README and docs/internals/architecture.md have the numbers.
+/// README and docs/internals/architecture.md document these numbers.
 @Suite(.serialized, .usesSimulatedClock) struct ThreadCountTests {
   private static let idle = [
     "culprit-monitor", "culprit-record", "culprit-report", "culprit-sample", "culprit-sample",
@@ -19,7 +19,6 @@ import Testing
     func add() { number.add(1, ordering: .relaxed) }
   }
 
-  /// The names of Culprit's threads, from A to Z.
   private var threads: [String] {
     let ids = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")) ?? []
     let names = ids.compactMap { try? String(contentsOfFile: "/proc/self/task/\($0)/comm", encoding: .utf8) }
@@ -43,7 +42,6 @@ import Testing
     }
   }
 
-  /// Counted by the handlers themselves, while sections are late.
   @Test func lateSectionsTakeOneMore() throws {
     try withDirectory { directory in
       let watchdog = try Watchdog(Watchdog.Configuration(threshold: .seconds(100), directory: directory))
@@ -61,7 +59,6 @@ import Testing
         count()
         ended.add()
       }
-      // Threads that a start needs have ended.
       let expected = (Self.idle + ["culprit-disk", "culprit-handler", "culprit-note"]).sorted()
       clock.wait { threads == expected }
       let sections = (0..<500)
@@ -79,7 +76,7 @@ import Testing
       let found = most.withLock { $0 }
       let isHandler = { (name: String) in name == "culprit-handler" }
       #expect(found.filter { !isHandler($0) } == expected.filter { !isHandler($0) })
-      // One, and one for each that gets no CPU for 20 ms: never one for each section.
+      // One thread, plus one for each handler that gets no CPU for 20 ms.
       #expect((1...9).contains(found.count(where: isHandler)))
     }
   }
