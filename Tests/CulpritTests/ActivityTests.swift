@@ -7,7 +7,6 @@ import Testing
 
 @testable import Culprit
 
-/// Activities, context, labels, exemptions and events of stalls.
 @Suite(.serialized, .usesSimulatedClock) struct ActivityTests {
   private var quick: Watchdog.Configuration {
     var configuration = Watchdog.Configuration(threshold: .milliseconds(200), interval: .milliseconds(50))
@@ -87,7 +86,6 @@ import Testing
       #expect(leaks.all.first?.reason == .expired)
       #expect(kept.timeRemaining == .zero)
       kept.end()
-      // An activity that its handler ends is no leak.
       let holder = Mutex<WatchedActivity?>(nil)
       let done = Finished()
       let ended = try watchdog.beginActivity("ended in time", threshold: .milliseconds(30)) {
@@ -101,7 +99,7 @@ import Testing
     }
   }
 
-  /// The budget is shared by all expiration handlers of an activity.
+  /// All expiration handlers of an activity share the budget.
   @Test func reportsSlowExpirationHandlers() throws {
     try watching { watchdog, reports, _ in
       let activity = try watchdog.beginActivity("job", threshold: .milliseconds(20)) {
@@ -133,12 +131,10 @@ import Testing
     #expect(ContextQueries.kept(full) == full)
     let long = ContextQueries.kept("y" + String(repeating: "ü", count: 500_000))
     #expect(long.hasPrefix("yü") && long.hasSuffix("ü… (4095 of 1000001 bytes)"))
-    // One character exceeds the limit.
     let one = "e" + String(repeating: "\u{301}", count: 100_000)
     #expect(ContextQueries.kept(one) == "… (0 of 200001 bytes)")
   }
 
-  /// A blocked closure is not called again.
   @Test func blockedContextDoesNotDelayReports() throws {
     try watching { watchdog, reports, _ in
       let gate = DispatchSemaphore(value: 0)
@@ -179,7 +175,6 @@ import Testing
       let labels = report.raw.blame.labels.map(\.label)
       #expect(labels.count == 2)
       #expect(labels.contains("request 17"))
-      // Truncated between two characters.
       #expect(
         labels.contains {
           $0.hasPrefix("request 17, second half ää") && $0.utf8.count <= 56 && !$0.contains("\u{fffd}")
@@ -216,7 +211,6 @@ import Testing
     }
   }
 
-  /// Exemptions begin and end at any time between two samples.
   @Test func exemptTimeIsExact() throws {
     try watching { watchdog, reports, _ in
       for number in 0..<20 {
@@ -230,7 +224,6 @@ import Testing
     }
   }
 
-  /// Sections begin during the pause, at any time between two samples.
   @Test func pausedTimeIsExact() throws {
     try watching { watchdog, reports, _ in
       watchdog.pause()
@@ -274,7 +267,6 @@ import Testing
       watchdog.onStallBegan { event in
         events.withLock { $0.append("began \(event.source.name) \(event.isHang) \(event.age >= event.threshold)") }
       }
-      // Other handlers are called while this one blocks.
       let gate = DispatchSemaphore(value: 0)
       watchdog.onStallBegan { _ in clock.whileIdle { gate.wait() } }
       watchdog.onHang { event in
@@ -370,7 +362,7 @@ import Testing
     #expect(report.otherThreads?.groups.isEmpty == false)
   }
 
-  /// Looks that find the task where it was count for that place: the first sample of each place alone would give it half of the time.
+  /// Counting only the first sample of each place would give each of them half of the time.
   @Test func suspendedTimeBelongsToItsPlace() async throws {
     _ = try await TaskProbe.knownLayout()
     let reports = Reports()
@@ -389,7 +381,6 @@ import Testing
   }
 }
 
-/// Suspends its task, then lets 600 ms pass.
 @inline(never)
 private func waitForAnAnswer() async {
   let task = FollowedTask.current
@@ -402,7 +393,6 @@ private func waitForAnAnswer() async {
   }
 }
 
-/// Suspends its task, then lets 150 ms pass.
 @inline(never)
 private func waitForAnother() async {
   let task = FollowedTask.current

@@ -6,14 +6,12 @@ import Testing
 
 @testable import Culprit
 
-/// Waits until `stop` is signalled.
 @inline(never)
 private func waitForTheEnd(_ stop: DispatchSemaphore) {
   stop.wait()
   computed.wrappingAdd(1, ordering: .relaxed)
 }
 
-/// Calls `during` while `count` threads run `body`, which waits for its argument, and all of them sleep.
 private func withThreads(
   _ count: Int,
   _ body: @escaping @Sendable (DispatchSemaphore) -> Void,
@@ -40,7 +38,6 @@ private func withThreads(
   try during()
 }
 
-/// All threads of the process, at a stall and on request.
 extension WatchdogTests {
   @Test func reportsAllThreadsAtStall() throws {
     try withDirectory { directory in
@@ -80,7 +77,6 @@ extension WatchdogTests {
     }
   }
 
-  /// Stalls that are declared together share a capture.
   @Test func simultaneousStallsHaveAllThreads() throws {
     let found = try reports { watchdog in
       let start = DispatchSemaphore(value: 0)

@@ -4,7 +4,6 @@ import Testing
 
 @testable import Culprit
 
-/// The file, for what looks at copies only.
 private final class OpenFile {
   private var file: AppendOnlyFile
 
@@ -23,15 +22,13 @@ private final class OpenFile {
   func flush() { file.flush() }
 }
 
-/// The last reference to a file.
 private final class LastReference: @unchecked Sendable {
-  // SAFETY: one thread after the other uses it.
+  // SAFETY: only one thread at a time uses it.
   private var file: OpenFile?
   init(_ file: OpenFile?) { self.file = file }
   func release() { file = nil }
 }
 
-/// A file that grows by whole records, whatever becomes of it meanwhile.
 @Suite struct AppendOnlyFileTests {
   private func content(_ path: String) throws -> String { try String(contentsOfFile: path, encoding: .utf8) }
 
@@ -79,7 +76,6 @@ private final class LastReference: @unchecked Sendable {
     }
   }
 
-  /// A file that is gone is known to be, and has what it had for the one that is made anew.
   @Test func whatWasRemovedCanBeCopied() throws {
     try withDirectory { directory in
       let path = "\(directory)/file"
@@ -87,7 +83,6 @@ private final class LastReference: @unchecked Sendable {
       #expect(file.append(String(repeating: "record", count: 30_000)))
       unlink(path)
       #expect(file.isGone)
-      // Another one is in its place: it is still gone.
       let anew = try OpenFile(path)
       #expect(file.isGone)
       #expect(!anew.isGone)
@@ -99,7 +94,6 @@ private final class LastReference: @unchecked Sendable {
     }
   }
 
-  /// A directory that is gone takes the file with it.
   @Test func aFileIsGoneWithItsDirectory() throws {
     try withDirectory { directory in
       let folder = "\(directory)/a"
@@ -107,13 +101,11 @@ private final class LastReference: @unchecked Sendable {
       let file = try OpenFile("\(folder)/file")
       try FileManager.default.removeItem(atPath: folder)
       #expect(file.isGone)
-      // A file where the directory was.
       try Data().write(to: URL(fileURLWithPath: folder))
       #expect(file.isGone)
     }
   }
 
-  /// The service has closed the file: it is opened once more, and goes on where it was.
   @Test func aFileThatTheServiceHasClosedGoesOn() throws {
     try withDirectory { directory in
       let path = "\(directory)/file"
@@ -125,7 +117,6 @@ private final class LastReference: @unchecked Sendable {
       #expect(file.append("two"))
       #expect(file.wasClosed && file.failure == nil)
       #expect(try content(path) == "onetwo" && content("\(directory)/other") == "")
-      // Closed once more, and gone.
       unlink(path)
       let again = try descriptor(of: path + " (deleted)")
       dup2(other, again)
@@ -136,7 +127,7 @@ private final class LastReference: @unchecked Sendable {
     }
   }
 
-  /// What the service writes to a standard stream that it has closed must not come into a file of the library's.
+  /// Output to a closed standard stream must not reach a file of the library.
   @Test func noFileHasTheNumberOfAStandardStream() throws {
     try withDirectory { directory in
       let path = "\(directory)/file"
@@ -154,7 +145,6 @@ private final class LastReference: @unchecked Sendable {
     }
   }
 
-  /// What finds no room leaves nothing of itself; what follows it is tried all the same, and the first error is told.
   @Test func whatFindsNoRoomIsLeftOut() throws {
     try withDirectory { directory in
       let path = "\(directory)/file"
@@ -162,7 +152,7 @@ private final class LastReference: @unchecked Sendable {
       #expect(file.append("one"))
       let number = try descriptor(of: path)
       let saved = fcntl(number, F_DUPFD_CLOEXEC, 0)
-      // A descriptor that can only be read from is refused every byte.
+      // A write to a read-only descriptor fails.
       let readOnly = open(path, O_RDONLY)
       dup2(readOnly, number)
       #expect(!file.append("two") && file.bytes == 3)
@@ -193,13 +183,11 @@ private final class LastReference: @unchecked Sendable {
         let error = #expect(throws: DirectoryError.self) { try DirectoryFiles.prepare("\(directory)/\(path)") }
         #expect(error?.reason == reason, "\(path)")
       }
-      // Nothing is made of what cannot be made as a whole.
       #expect(access("\(directory)/new", F_OK) != 0)
       try DirectoryFiles.prepare("\(directory)/" + String(repeating: "n", count: 255))
     }
   }
 
-  /// Closed by the service, and removed: there is nothing left to copy.
   @Test func whatIsGoneForGoodIsNotCopied() throws {
     try withDirectory { directory in
       let path = "\(directory)/file"

@@ -4,9 +4,7 @@ import Testing
 
 @testable import Culprit
 
-/// What a thread waits for behind a descriptor is told with the system call.
 @Suite(.serialized, .usesObserver) struct AwaitedDescriptorTests {
-  /// The report of a turn that waits for a byte from `descriptor`, which `answer` sends.
   private func report(waitingFor descriptor: Int32, _ answer: @escaping @Sendable () -> Void) throws -> StallReport {
     let reports = Reports()
     let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(300), interval: .milliseconds(50)))
@@ -31,7 +29,6 @@ import Testing
     #expect(report.culprit?.waiting?.target == "a pipe", "\(report)")
     let words = report.description.split { $0.isWhitespace }.joined(separator: " ")
     #expect(words.contains("mostly in read on a pipe"), "\(report)")
-    // The saved form has it, too.
     #expect(report.raw.stall.samples.contains { $0.descriptor?.target.hasPrefix("pipe:[") == true })
   }
 

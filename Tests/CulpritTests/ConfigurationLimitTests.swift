@@ -5,11 +5,9 @@ import Testing
 
 @testable import Culprit
 
-/// Settings at their limits, and changes of the configuration.
 @Suite(.serialized, .usesSimulatedClock) struct ConfigurationLimitTests {
   private typealias Configuration = Watchdog.Configuration
 
-  /// A value at the limit of a setting, or just beyond.
   private struct Edge: Sendable {
     var name: String
     var isGood: Bool
@@ -20,7 +18,6 @@ import Testing
     }
   }
 
-  /// The values at and beyond both limits of a setting.
   private static func duration(
     _ path: WritableKeyPath<Watchdog.Configuration, Duration?> & Sendable,
     _ name: String,
@@ -115,7 +112,6 @@ import Testing
   @Test func derivesSourceLimitsFromTheThreshold() {
     let limits = WatchLimits(threshold: .seconds(4), interval: .seconds(1))
     #expect(limits.suspicion == .milliseconds(500) && limits.earlyInterval == .milliseconds(200))
-    // Samples do not become rarer at the threshold.
     #expect(limits.earlyInterval * Int(WorkItemTracker.samplesInAnAge) == limits.threshold)
     #expect(limits.threshold == .seconds(4) && limits.interval == .seconds(1))
     #expect(WatchLimits(threshold: .seconds(4), interval: .seconds(5)).interval == .seconds(4))
@@ -209,14 +205,13 @@ import Testing
       var file = ConfigurationFile(path: path)
       try write("a = 1")
       #expect(file.readIfChanged() == line("1") && file.readIfChanged() == nil)
-      // Of the same size and time.
+      // With unchanged size and modification time.
       let date = try #require(FileManager.default.attributesOfItem(atPath: path)[.modificationDate] as? Date)
       try write("a = 2")
       try FileManager.default.setAttributes([.modificationDate: date], ofItemAtPath: path)
       #expect(file.readIfChanged() == line("2") && file.readIfChanged() == nil)
       unlink(path)
       #expect(file.readIfChanged() == .unreadable("No such file or directory") && file.readIfChanged() == nil)
-      // The greatest length.
       let longest = "a = " + String(repeating: "x", count: (64 << 10) - 4)
       try write(longest)
       #expect(file.readIfChanged() == line(String(longest.dropFirst(4))))

@@ -6,14 +6,12 @@ import Testing
 
 @testable import Culprit
 
-/// The defaults with a change.
 private func changed(_ change: (inout Watchdog.Configuration) -> Void) -> Watchdog.Configuration {
   var configuration = Watchdog.Configuration()
   change(&configuration)
   return configuration
 }
 
-/// Limits of a directory, with defaults.
 func storageLimits(
   bytes: Int = 256 << 20,
   files: Int = 1000,
@@ -82,7 +80,6 @@ func storageLimits(
     #expect(modules[0].fileOffset(of: RuntimeAddress(0x55d0_a000_1010)) == 0x1010)
   }
 
-  /// Both were deleted, and another file of the same name loaded.
   @Test func distinguishesFilesOfOnePath() {
     let text = """
       7f0000000000-7f0000001000 r-xp 00000000 fe:00 1234                       /opt/plug-in.so (deleted)

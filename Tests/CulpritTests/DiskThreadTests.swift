@@ -7,11 +7,10 @@ import Testing
 
 @testable import Culprit
 
-/// The queue in front of the disk: bounded, and what finds no room in it is counted.
 @Suite struct DiskThreadTests {
   private let process = ObservedProcess(7, "/bin/shop", version: Watchdog.version, since: 1_790_000_000_000_000_000)
 
-  /// A disk that answers when it is told to.
+  /// A disk that responds only after `open`.
   private final class Gate: Sendable {
     private let isOpen = Atomic<Bool>(false)
     func open() { isOpen.store(true, ordering: .releasing) }
@@ -28,7 +27,6 @@ import Testing
     Stall("main", id: id, thread: (7, "shop"), began: 1_790_000_001_000_000_000, duration: .seconds(2))
   }
 
-  /// A sample with a stack of its own, of many frames.
   private func captured(_ number: Int) -> (Sample, Stack) {
     let frames = (0..<512).map { StackFrame.returnAddress(RuntimeAddress(UInt64(number << 16 | $0))) }
     let sample = Sample(age: .milliseconds(number), stack: nil, outcome: .captured, cpuTime: nil)
@@ -42,7 +40,6 @@ import Testing
       let gate = Gate()
       box.disk.put { gate.pass() }
       for number in 0..<2000 { queue.add(captured(number).0, captured(number).1, []) }
-      // Nor does one that begins now find room; nothing waits for either.
       let late = StallFileQueue(box, process: process, stall: stall(2), modules: [], samples: (0..<2000).map(captured))
       late.add(captured(0).0, captured(0).1, [])
       late.close(keepsFile: true)
@@ -64,7 +61,7 @@ import Testing
     }
   }
 
-  /// What began before the watchdog, such as a launch, has a name that sorts behind that of its run all the same.
+  /// Stalls that began before the watchdog, such as launches, must sort behind their run.
   @Test func aStallIsNamedAfterItsRun() throws {
     try withDirectory { directory in
       let box = try box(directory)
@@ -78,7 +75,6 @@ import Testing
     }
   }
 
-  /// Waiting has its bound, and everything is done when the disk answers after all.
   @Test func nobodyWaitsForEver() throws {
     let disk = DiskThread()
     try disk.start()
@@ -100,7 +96,6 @@ import Testing
     #expect(disk.heldUp == nil)
   }
 
-  /// While one thread stops the watchdog another one may exit: it waits, too, or nobody would write the end.
   @Test func everybodyWhoEndsARunWaitsForIt() throws {
     try withDirectory { directory in
       let own = ObservedProcess(
@@ -127,7 +122,6 @@ import Testing
     }
   }
 
-  /// Nothing of a directory that cannot be used goes on.
   @Test func theThreadOfADirectoryThatCannotBeUsedEnds() throws {
     try withDirectory { directory in
       let file = "\(directory)/file"
@@ -139,17 +133,15 @@ import Testing
         #expect(throws: DirectoryError.self) { try box.open() }
         #expect(box.problems.all == ["stalls cannot be saved in \(file): it is not a directory"])
       }
-      // The thread keeps it for as long as it runs.
       while disk != nil { usleep(1000) }
     }
   }
 
-  /// The service has closed the file of its run: that is told, and the run has its end in the file all the same.
   @Test func aRunFileThatTheServiceHasClosedGoesOn() throws {
     try withDirectory { directory in
       var configuration = Watchdog.Configuration()
       configuration.storage.notesCrashes = false
-      // Where the kernel has no threads with their own descriptors.
+      // As on kernels whose threads cannot have their own descriptors.
       let disk = DiskThread(hasOwnTable: false)
       let box = BlackBoxWriter(directory, configuration, process, ProblemList(), disk: disk)
       try box.open()
@@ -171,7 +163,6 @@ import Testing
     }
   }
 
-  /// Files of stalls and the file of the run have no numbers that the service could need.
   @Test func takesNoDescriptorOfTheService() throws {
     try withDirectory { directory in
       let box = try box(directory)
@@ -188,7 +179,6 @@ import Testing
     }
   }
 
-  /// Files that ask in the same order over and over all have their turns, also when one of them leaves while it waits.
   @Test func filesOfManyStallsTakeTurns() {
     let scheduler = FsyncScheduler()
     var places = [FsyncScheduler.Place](repeating: FsyncScheduler.Place(), count: 50)
@@ -204,7 +194,6 @@ import Testing
       }
       if tick == 20 { scheduler.leave(places[20]) }
     }
-    // Every second tick there was a turn.
     #expect(turns.reduce(0, +) == 150 && turns[20] == 0)
     #expect(turns.enumerated().allSatisfy { $0.offset == 20 || (3...4).contains($0.element) }, "\(turns)")
   }

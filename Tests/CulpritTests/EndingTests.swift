@@ -2,18 +2,16 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What becomes of stalls when their process ends in every way.
 @Suite(.ownThread) struct EndingTests {
   private func run(_ arguments: String...) throws -> ChildProcess {
     try ChildProcess(ChildProcess.built("policy-process"), ["end"] + arguments, environment: [:])
   }
 
-  /// Whether the stall is on standard error: with its report, or in one line where a busy machine has no time for that.
+  /// The report can be a single line on a busy machine.
   private func names(_ child: ChildProcess, _ source: String = "event loop") -> Bool {
     child.errors.contains("\(source) \"accept\" ")
   }
 
-  /// The stall has ended just before.
   @Test(arguments: [("return", 0), ("exit", 3), ("stop", 0), ("stop-at-once", 3), ("stalled", 3), ("thread", 3)])
   func reportsStallsAtTheEnd(way: String, status: Int32) throws {
     let child = try run(way)
@@ -27,7 +25,6 @@ import Testing
     }
   }
 
-  /// The handler has not returned, and the exit does not wait for it. Its report is no lost one.
   @Test func exitsFromHandlers() throws {
     let child = try run("handler")
     #expect(child.hasExited && child.status == 3 && child.fact("report") == "accept" && child.errors == "", "\(child)")
@@ -61,13 +58,11 @@ import Testing
     }
   }
 
-  /// A handler that stops the watchdog is not waited for, and its report is no lost one.
   @Test func stopsFromHandlers() throws {
     let child = try run("handler-stops")
     #expect(child.status == 3 && child.fact("report") == "accept" && child.errors == "", "\(child)")
   }
 
-  /// Simulated time passes: a minute.
   @Test(arguments: [("nothing", 1), ("loop", 0), ("section", 0), ("activity", 0), ("off", 0)])
   func reportsWatchdogsThatWatchNothing(use: String, count: Int) throws {
     let child = try ChildProcess(ChildProcess.built("policy-process"), ["idle", use], environment: [:])
@@ -75,7 +70,6 @@ import Testing
     #expect(child.status == 0 && lines.count == count, "\(child)")
   }
 
-  /// How the next launch says that a run ended, and what was stuck then.
   @Test(
     arguments: [
       ("exit", 3, "cleanExit"), ("stalled", 3, "cleanExit"), ("terminate", -SIGTERM, "terminated"),
@@ -93,7 +87,7 @@ import Testing
       let endings = next.facts("run")
       #expect(endings.count == 1 && (ending == nil || endings.first == ending), "\(next)")
       #expect(next.fact("signal") == (way.hasPrefix("terminate") ? "\(SIGTERM)" : "0"), "\(next)")
-      // A stall that ended less than a tick ago counts as one that has not.
+      // A stall that ended less than a tick ago counts as unfinished.
       if ending == nil { #expect(["killed", "fatalHang"].contains(endings.first), "\(next)") }
       #expect(try stallFiles(in: directory).count == 1)
       if ending == "fatalHang" { #expect(next.fact("hang") == "accept" && names(child), "\(child) \(next)") }

@@ -5,7 +5,6 @@ import Testing
 
 @testable import Culprit
 
-/// Settings from environment variables and configuration files.
 @Suite struct SettingTests {
   @Test(arguments: [
     ("2s", Duration.seconds(2)), ("500ms", .milliseconds(500)), ("1m", .seconds(60)), ("250us", .microseconds(250)),
@@ -216,7 +215,6 @@ import Testing
     for page in ["docs/configuration.md", "README.md"] {
       let text = try String(contentsOf: root.appendingPathComponent(page), encoding: .utf8)
       let documented = Set(text.matches(of: /`CULPRIT_([A-Z_]+)`/).map { $0.1.lowercased() })
-      // The README lists the most important settings.
       #expect(page == "README.md" ? documented.isSubset(of: all) : documented == all, "\(page)")
     }
     let text = try String(
@@ -233,7 +231,6 @@ import Testing
   }
 }
 
-/// Settings of processes.
 @Suite(.ownThread) struct EnvironmentTests {
   @Test func readsTheEnvironmentOfTheProcess() throws {
     try withDirectory { directory in

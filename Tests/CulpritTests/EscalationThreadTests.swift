@@ -8,10 +8,9 @@ import Testing
 
 @testable import Culprit
 
-/// Number of the next socket.
 private let nextName = Atomic<Int>(0)
 
-/// The state of an escalation thread that the test runs step by step, and a socket in systemd's place.
+/// An escalation thread that the test runs step by step, with a socket in place of systemd's.
 private final class Escalated {
   let own = EscalationBlock()
   let control = ControlBlock()
@@ -22,12 +21,11 @@ private final class Escalated {
   private var thread: EscalationThread
   private let systemd: EscalationThread.Systemd
   var now: UInt64 = 1 << 50
-  /// Whether the monitor ticks.
   var ticks = true
 
   static let ms: UInt64 = 1_000_000
 
-  /// Creates one with a timeout of systemd of `watchdog` milliseconds.
+  /// `watchdog` is systemd's timeout in milliseconds.
   init(watchdog: UInt64 = 10_000) throws {
     stalls = .allocate(capacity: 3)
     stalls.initialize(repeating: observer_stall(), count: 3)
@@ -55,19 +53,17 @@ private final class Escalated {
 
   deinit {
     cprocess_datagram_close(target)
-    // SAFETY: allocated by the initializer, and owned by this object; their elements are plain values.
+    // SAFETY: allocated by the initializer and owned by this object; the elements are plain values.
     target.deallocate()
     slots.deallocate()
     stalls.deallocate()
   }
 
-  /// Returns the messages since the last call.
   func heard() -> [String] { listener.heard() }
 
-  /// Fills the queue of the socket.
   func fill() { while cprocess_datagram_send(target, "filler", 6) == 0 {} }
 
-  /// Pings `milliseconds` later. Returns the time until the next step, and the messages.
+  /// Pings after `milliseconds`. Returns the time until the next step, and the messages.
   func ping(after milliseconds: UInt64 = 0) -> (wait: UInt64, heard: [String]) {
     now += milliseconds * Self.ms
     if ticks { _ = observer_control_begin_tick(control.pointer) }
@@ -82,13 +78,12 @@ private final class Escalated {
 
   var lastRequest: UInt32 { thread.lastRequest }
 
-  /// The last request to the blocking worker.
   func request() -> EscalationRequest? {
     let number = thread.lastRequest
     return number == 0 ? nil : EscalationRequest(rawValue: number & 3)
   }
 
-  /// Stalls slot `index`, which is called `name` and has a threshold of a second.
+  /// Stalls slot `index`, whose threshold is one second.
   func stall(_ index: Int, _ name: String, age milliseconds: UInt64, item: UInt64 = 6) {
     observer_slot_begin_for(slots + index, nil, item)
     observer_stall_set_name(stalls + index, 1, name, name.utf8.count)
@@ -96,7 +91,6 @@ private final class Escalated {
   }
 }
 
-/// A handler that vetoes every end.
 private struct Veto {
   private let own: EscalationBlock
 
@@ -116,7 +110,6 @@ private struct Veto {
   func end() { cprocess_escalation_stop(own.pointer) }
 }
 
-/// Steps of the escalation thread.
 @Suite(.serialized, .usesSimulatedClock) struct EscalationThreadTests {
   @Test func pingsTwiceInTheTimeout() throws {
     let escalated = try Escalated()
@@ -138,7 +131,6 @@ private struct Veto {
     #expect(cprocess_escalation_send_error(escalated.own.pointer) == 0)
   }
 
-  /// Two seconds before systemd's timeout the last report is requested.
   @Test func hangStopsThePings() throws {
     let escalated = try Escalated()
     _ = escalated.ping()
@@ -156,7 +148,6 @@ private struct Veto {
     #expect(cprocess_escalation_pings(escalated.own.pointer, false) == 1)
     observer_stall_clear(escalated.stalls + 1)
     #expect(escalated.ping(after: 10) == (5000, ["STATUS=", "WATCHDOG=1"]))
-    // The next hang has its own report.
     escalated.stall(1, "http", age: 2000, item: 8)
     #expect(escalated.ping(after: 8000).heard.count == 1)
     #expect(cprocess_escalation_next_request(escalated.own.pointer, request) != request)
@@ -179,7 +170,6 @@ private struct Veto {
     escalated.stall(1, "old\n", age: 5050)
     escalated.stall(2, "stalled", age: 1999)
     #expect(escalated.ping().heard == ["STATUS=\"old?\" has been stuck for 5.1 s"])
-    // A slot beyond those in use, and a delay that overflows.
     let fewer = try Escalated()
     fewer.stall(2, "unused", age: 5000)
     observer_control_use_slots(fewer.control.pointer, 2)
@@ -239,17 +229,16 @@ private struct Veto {
     let escalated = try Escalated()
     #expect(escalated.terminateIfDue() == .max)
     cprocess_escalation_set_terminate_after_ns(escalated.own.pointer, 8000 * Escalated.ms)
-    // CPU time is noted 32 times meanwhile.
+    // CPU time is recorded 32 times meanwhile.
     #expect(escalated.terminateIfDue() == escalated.now + 250 * Escalated.ms)
     escalated.stall(1, "http", age: 7900)
     #expect(escalated.terminateIfDue() == escalated.now + 100 * Escalated.ms)
     escalated.stall(2, "store", age: 7999)
     #expect(escalated.terminateIfDue() == escalated.now + 10 * Escalated.ms)
-    // The veto holds for one work item of the slot.
     escalated.veto(6, 2)
     escalated.stall(2, "store", age: 9000)
     #expect(escalated.terminateIfDue() == escalated.now + 100 * Escalated.ms)
-    // Work that has ended before the next tick of the monitor.
+    // The work has ended before the next tick of the monitor.
     escalated.stall(1, "http", age: 9000, item: 8)
     observer_slot_end(escalated.slots + 1)
     #expect(escalated.terminateIfDue() == escalated.now + 250 * Escalated.ms)
@@ -264,7 +253,6 @@ private struct Veto {
   @Test func requestsLastWordsWhileStopping() throws {
     let escalated = try Escalated()
     cprocess_escalation_set_terminate_after_ns(escalated.own.pointer, 8000 * Escalated.ms)
-    // The process goes on, because the watchdog stops.
     cprocess_escalation_stop(escalated.own.pointer)
     escalated.stall(1, "http", age: 8000)
     #expect(escalated.terminateIfDue() == 0 && escalated.request() == .lastWords)
@@ -273,14 +261,13 @@ private struct Veto {
     #expect(termination.limit_ns == 8000 * Escalated.ms)
   }
 
-  /// Systemd gets pings meanwhile, and the configuration can change twice.
   @Test func goesOnWhileItWaitsForTheWorker() throws {
     let escalated = try Escalated()
     let own = escalated.own
     observer_control_set_hang_delay_ns(escalated.control.pointer, .max)
     _ = observer_control_begin_tick(escalated.control.pointer)
     cprocess_escalation_begin_shutdown(own.pointer, escalated.now)
-    // Keeps the process if the change has no effect.
+    // Keeps the process alive if the change has no effect.
     let veto = try Veto(own)
     defer { veto.end() }
     var last: UInt32 = 0
@@ -302,7 +289,7 @@ private struct Veto {
     #expect(escalated.heard() == ["STOPPING=1", "WATCHDOG=1"])
   }
 
-  /// The worker can answer late, for an earlier stall.
+  /// The worker can respond late, for an earlier stall.
   @Test(arguments: [true, false]) func usesTheCulpritOfTheStall(isItsOwn: Bool) throws {
     let escalated = try Escalated()
     let own = escalated.own
@@ -331,7 +318,6 @@ private struct Veto {
     #expect(escalated.terminateIfDue() > 0)
   }
 
-  /// The worker takes three seconds, in which it computes every 100 ms.
   @Test func reportsTheCulpritOfAComputingWorker() throws {
     let escalated = try Escalated()
     let own = escalated.own
@@ -359,9 +345,8 @@ private struct Veto {
     #expect(reason.contains("slow()."), "\(reason)")
   }
 
-  /// For two seconds, longer while it computes, and ten at most.
   @Test(arguments: [
-    // The times of its last computing and of the end of the wait, in milliseconds.
+    // The times of the last computation and of the end of the wait, in milliseconds.
     (last: UInt64(0), end: UInt64(2000)), (1300, 2000), (1400, 2100), (2400, 3100), (9200, 9900), (9400, 10_000),
     (20_000, 10_000),
   ])
@@ -375,7 +360,6 @@ private struct Veto {
     #expect(now == end)
   }
 
-  /// A worker that polls a lock.
   @Test func boundsTheWaitForIdleWorkers() {
     var patience = WorkerPatience(since: 5)
     var now: UInt64 = 0

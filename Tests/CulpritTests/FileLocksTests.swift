@@ -5,7 +5,6 @@ import Testing
 
 @testable import Culprit
 
-/// Who has the lock of a file, by what the kernel writes of it.
 @Suite(.ownThread) struct FileLocksTests {
   private let list = """
     1: POSIX  ADVISORY  WRITE 10650 fe:00:16286035 1073741824 1073742335
@@ -26,12 +25,11 @@ import Testing
   }
 
   @Test func nobodyIsGuessed() {
-    // A lock of an open file names nobody; others do not wait, or wait for other files.
+    // Locks of open file descriptions have no owner. Other processes do not wait, or wait for other files.
     #expect(FileLocks.holder(in: list, waiter: 42, inode: 200) == nil)
     #expect(FileLocks.holder(in: list, waiter: 42, inode: 400) == nil)
     #expect(FileLocks.holder(in: list, waiter: 44, inode: 100) == nil)
     #expect(FileLocks.holder(in: list, waiter: 43, inode: 300) == nil)
-    // What the kernel does not show is missing: the one before is another lock's.
     #expect(
       FileLocks.holder(
         in: "1: FLOCK  ADVISORY  WRITE 7 fe:00:1 0 EOF\n2: -> FLOCK  ADVISORY  WRITE 42 fe:00:2 0 EOF",
@@ -51,7 +49,6 @@ import Testing
     #expect(FileLocks.inode("pos:\t0\n") == nil && FileLocks.inode("ino:\tx") == nil && FileLocks.inode("") == nil)
   }
 
-  /// A real process has the lock of a real file.
   @Test func whoLocksAFileIsTold() throws {
     let child = try ChildProcess(ChildProcess.built("waiting-process"), ["file-lock", "json"])
     let report = try JSONDecoder().decode(StallReport.self, from: Data(child.output.utf8))

@@ -3,7 +3,6 @@ import Testing
 
 @testable import Culprit
 
-/// Whose turn it is to be synced.
 @Suite struct FsyncSchedulerTests {
   private let second: UInt64 = 1_000_000_000
 
@@ -27,7 +26,6 @@ import Testing
     #expect(scheduler.isTurn(&other, lastSync: 0, now: start + second / 5))
   }
 
-  /// Who waits no more is not waited for.
   @Test func whoLeavesMakesRoom() {
     let scheduler = FsyncScheduler()
     var (first, other) = (FsyncScheduler.Place(), FsyncScheduler.Place())
@@ -35,13 +33,11 @@ import Testing
     #expect(!scheduler.isTurn(&other, lastSync: 0, now: 100 * second))
     scheduler.leave(first)
     #expect(scheduler.isTurn(&other, lastSync: 0, now: 100 * second))
-    // One that has no place leaves none.
     scheduler.leave(FsyncScheduler.Place())
     #expect(scheduler.isTurn(&other, lastSync: 0, now: 100 * second))
   }
 
-  /// However many files ask, always in the same order: none is left out, none comes twice before another once, and there
-  /// are five syncs a second at most.
+  /// Order is fair, at no more than five syncs per second.
   @Test(arguments: [1, 4, 5, 6, 50]) func everyFileHasItsTurn(files: Int) {
     var random = SplitMix(UInt64(files))
     let scheduler = FsyncScheduler()
@@ -61,7 +57,7 @@ import Testing
     }
     #expect(zip(times, times.dropFirst()).allSatisfy { $1 - $0 >= second / 5 })
     #expect((turns.max() ?? 0) - (turns.min() ?? 0) <= 1)
-    // Waits of up to 20 ms add to each second, and to each fifth of one.
+    // Waits of up to 20 ms add to each second, and to each fifth of a second.
     #expect((turns.min() ?? 0) >= min(58, 270 / files))
     #expect((turns.max() ?? 0) <= 60)
   }

@@ -5,7 +5,6 @@ import Testing
 
 @testable import Culprit
 
-/// `.stall` files of stalls that have not ended.
 @Suite(.usesSimulatedClock) struct GrowingDurationTests {
   /// Late samples are one second apart.
   @Test func savesDurationBetweenSamples() throws {

@@ -6,19 +6,15 @@ import Testing
 
 @testable import Culprit
 
-/// Queues of calls to handlers, and the threads that make the calls, without a watchdog.
 @Suite(.serialized, .usesSimulatedClock) struct HandlerQueueTests {
-  /// A deadline that is not reached.
   private var late: UInt64 { clinux_clock_ns() &+ 60_000_000_000 }
 
-  /// Collects calls.
   private final class Calls: Sendable {
     private let list = Mutex<[Int]>([])
     var all: [Int] { list.withLock { $0 } }
     func add(_ call: Int) { list.withLock { $0.append(call) } }
   }
 
-  /// Runs `body` with workers that another thread supervises, as the reporter's does.
   private func withWorkers(_ body: (Workers) throws -> Void) throws {
     let wake = WakeUp()
     let workers = Workers(supervisor: wake)
@@ -76,7 +72,7 @@ import Testing
     }
   }
 
-  /// 64 calls wait beside the one under way, and 64 more that are vital.
+  /// The limit is 64 calls beside the running call, and 64 more vital calls.
   @Test func dropsCallsBeyondTheLimit() throws {
     try withWorkers { workers in
       let queue = HandlerQueue(workers)
@@ -122,7 +118,6 @@ import Testing
     }
   }
 
-  /// The second thread ends when both are idle.
   @Test func startsThreadsForBlockedHandlers() throws {
     try withWorkers { workers in
       let (isCalled, isFree) = (Promise<Bool>(), Promise<Bool>())

@@ -3,12 +3,12 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Stalls in which the kernel holds up whoever takes the address space's lock, or asks for a page that does not come.
+/// Stalls in which the kernel blocks threads that take the address space's lock or fault on a missing page.
 @Suite(.ownThread, .serialized) struct HeldUpTests {
   static let limit: Int32 = 60_000
 
-  /// A thread waits in a page fault that a frozen file system does not answer, and another one, which wants to write to the
-  /// map of the address space, for that: who reads memory by process_vm_readv waits for both.
+  /// A thread waits in a page fault on a frozen file system, and a writer waits for the address space's lock.
+  /// `process_vm_readv` would wait for both.
   @Test(.enabled(if: FaultyDisk.obstacle == nil, "needs root, loop devices and mkfs.ext4"))
   func aStallInAPageFaultIsSeen() throws {
     let disk = try FaultyDisk(.ext4, mebibytes: 8, seconds: 120)
@@ -21,18 +21,17 @@ import Testing
     try disk.freeze()
     defer { _ = disk.thaw() }
     service.tell("stall")
-    // From slots and clocks alone. Handlers and stacks may have to wait for the lock.
+    // Decided from slots and clocks alone. Handlers and stacks can wait for the lock.
     var told: [String] = []
     while !told.contains("hanging=store"), let line = service.line(within: Self.limit) { told.append(line) }
-    // It is the whole of it that is timed: the file system is frozen still.
     #expect(told.contains("hanging=store"), "\(told)")
-    // Nor is systemd told that all is well, while nothing can be read. What is under way then is not meant.
+    // Systemd must receive no pings meanwhile, except one that is already under way.
     usleep(400_000)
     #expect(systemd.heard().contains("WATCHDOG=1"))
     usleep(1_500_000)
     #expect(!systemd.heard().contains("WATCHDOG=1"))
     service.tell("limitations")
-    // Answered after the thaw if it has to wait for the lock.
+    // The response comes after the thaw if it needs the lock.
     if let line = service.line(within: 1000) { told.append(line) }
     #expect(disk.thaw())
     var durations: [Int] = []
@@ -41,13 +40,12 @@ import Testing
       if line.hasPrefix("duration=") { durations.append(Int(line.dropFirst(9)) ?? 0) }
     }
     #expect(durations.count == 2 && durations.allSatisfy { $0 >= 2 }, "\(told)")
-    // Threads whose pages are in memory are sampled all the while, unless samplers have touched pages that are not.
+    // Threads with resident pages are sampled, unless samplers have touched other pages.
     let midway = told.first { $0.hasPrefix("bystander midway=") }
     let areHeldUp = told.contains { $0.hasPrefix("limitations=") && $0.contains("the kernel holds up ") }
     #expect(midway != nil && (midway != "bystander midway=0" || areHeldUp), "\(told)")
     #expect(told.contains("began=store"))
     #expect(told.contains("hang=store"))
-    // Nobody else.
     #expect(told.contains("culprit=store_into_frozen_file") || told.contains("culprit=nobody"))
     service.tell("end")
     let rest = service.rest()
@@ -55,7 +53,7 @@ import Testing
     #expect(service.end() == 0)
   }
 
-  /// The end of the process is decided all the same. It comes when the kernel lets go of the thread.
+  /// The process ends when the kernel releases the thread.
   @Test(.enabled(if: FaultyDisk.obstacle == nil, "needs root, loop devices and mkfs.ext4"))
   func aStallInAPageFaultIsTheEnd()
     throws
@@ -77,7 +75,7 @@ import Testing
     #expect(service.end() == -SIGABRT)
   }
 
-  /// A library's file system stops answering after it has been loaded, and what unwinding needs of it is not in memory.
+  /// The library's file system stops responding after loading, and its unwind tables are not in memory.
   @Test(.needsFUSE)
   func aLibraryWhoseFileSystemIsSilentHoldsUpNobody() throws {
     let place = try TemporaryPlace()
@@ -93,7 +91,7 @@ import Testing
       """,
       name: "plugin",
       in: place.path,
-      // The tables are on a page of their own, that only unwinding asks for.
+      // Puts the unwind tables on a page of their own.
       options: ["-O1", "-fomit-frame-pointer", "-fuse-ld=lld", "-Wl,-z,separate-code"]
     )
     let files = try SilentFileSystem(library, as: "plugin.so", in: place)
@@ -102,7 +100,7 @@ import Testing
     files.answer(false)
     service.tell("stall")
     #expect(service.fact("began", within: Self.limit) == "plugin")
-    // The stall is reported while the file system is as silent as before.
+    // The file system does not respond yet.
     #expect(service.fact("duration", within: Self.limit) != nil)
     files.answer(true)
     service.tell("end")
@@ -111,8 +109,8 @@ import Testing
     withExtendedLifetime(files) {}
   }
 
-  /// A service that closes every descriptor, also those of its watchdog, and opens files of its own under their numbers: whose a number
-  /// is is found out without asking who answers for such a file.
+  /// The service closes all descriptors, also the watchdog's, and reuses their numbers.
+  /// The owner of a number must be found without a request to the file system's server.
   @Test(.needsFUSE)
   func foreignFilesUnderItsNumbersHoldUpNobody() throws {
     let place = try TemporaryPlace()
@@ -127,14 +125,13 @@ import Testing
     #expect(service.fact("culprit", within: Self.limit) == "$s15held_up_process12sleepForLongSiyF")
     service.tell("end")
     #expect(service.fact("stopped", within: Self.limit) == "true")
-    // The kernel asks when the service's own files are closed.
+    // The kernel sends a request when the service's files are closed.
     files.answer(true)
     #expect(service.end() == 0)
     withExtendedLifetime(files) {}
   }
 
-  /// A page of a stack that does not come holds up the sampler that reads it. Another one takes its place, and leaves that stack
-  /// alone; the first one is a spare one when it has come back.
+  /// The replacement leaves the stack alone. The first sampler becomes a spare after its return.
   @Test(.needsUserfaultfd) func aSamplerThatIsHeldUpIsReplaced() throws {
     let service = try ServiceProcess(besideThis: "held-up-process", ["page"])
     let began = service.fact("began", within: Self.limit)
@@ -150,8 +147,6 @@ import Testing
     #expect(service.end() == 0)
   }
 
-  /// Where all of them are held up, stalls are declared and timed all the same, `stop` waits for none of them, and the next watchdog says
-  /// why it takes no stacks.
   @Test(.needsUserfaultfd) func whereAllSamplersAreHeldUpTheRestGoesOn() throws {
     let service = try ServiceProcess(besideThis: "held-up-process", ["pages"])
     let rest = service.rest()
@@ -173,7 +168,7 @@ import Testing
     #expect(service.end() == 0)
   }
 
-  /// The process goes on when its main thread has left, but the kernel finds it by its number no more.
+  /// The kernel does not find the process by its number after the main thread has exited.
   @Test func stacksAreTakenWhenTheMainThreadHasLeft() throws {
     let service = try ServiceProcess(besideThis: "held-up-process", ["leave"])
     let rest = service.rest()
@@ -185,7 +180,7 @@ import Testing
     #expect(service.end() == 0)
   }
 
-  /// The kernel ends a process when it finds no room for a signal.
+  /// The kernel ends a process that has no room for a signal frame.
   @Test func aThreadWithoutRoomForASignalGetsNone() throws {
     let service = try ServiceProcess(besideThis: "held-up-process", ["small"])
     let rest = service.rest()
@@ -198,7 +193,7 @@ import Testing
     #expect(service.end() == 0)
   }
 
-  /// A signal's frame does not fit, or its handler finds no thread pointer: unwatched the threads live.
+  /// The signal's frame does not fit, or its handler finds no thread pointer.
   @Test func survivesSignalsWithLittleStack() throws {
     let service = try ServiceProcess(besideThis: "held-up-process", ["little"])
     let rest = service.rest()
@@ -210,7 +205,7 @@ import Testing
     #expect(service.end() == 0)
   }
 
-  /// Nothing is mapped where the red zone would be.
+  /// The red zone is not mapped.
   @Test func aStackAtItsLowestPageIsRead() throws {
     let service = try ServiceProcess(besideThis: "held-up-process", ["edge"])
     let rest = service.rest()
@@ -220,14 +215,12 @@ import Testing
   }
 }
 
-/// A mounted file system with one file, whose server may stop answering; it goes with this value.
+/// A mounted file system with one file, whose server can be stopped. Unmounted in `deinit`.
 private final class SilentFileSystem {
-  /// The file on it.
   let file: String
   private let mount: String
   private let server: ServiceProcess
 
-  /// Has `original` as `name`.
   init(_ original: String, as name: String, in place: TemporaryPlace) throws {
     mount = place.path + "/mounted"
     file = mount + "/" + name
@@ -242,11 +235,9 @@ private final class SilentFileSystem {
     umount2(mount, Int32(MNT_DETACH))
   }
 
-  /// Whether it answers from now on.
   func answer(_ answers: Bool) { kill(server.process, answers ? SIGCONT : SIGSTOP) }
 }
 
-/// A directory that goes with this value.
 final class TemporaryPlace {
   let path: String
 

@@ -17,7 +17,6 @@ import Testing
     Stack(frames: [.programCounter(RuntimeAddress(UInt64(number)))], end: .outermost)
   }
 
-  /// However long a stall lasts: each thread keeps samples of all of its time, with their stacks.
   @Test func eachThreadKeepsAllOfItsTime() {
     var store = HolderStore()
     var kept = 0
@@ -39,7 +38,6 @@ import Testing
     }
   }
 
-  /// Also when threads come and go that hold it for a moment each.
   @Test(arguments: [1, 3]) func memoryIsBounded(samplesOfEach: Int) {
     var store = HolderStore()
     var kept = 0
@@ -47,7 +45,6 @@ import Testing
       kept += store.add(holder(number, thread: Int32(1 + number / samplesOfEach)), stack: stack(number)) ? 1 : 0
       #expect(store.samples.count <= HolderStore.limit && store.table.stacks.count <= HolderStore.limit)
     }
-    // What is kept is saved: a file grows less and less.
     #expect(kept < 3 * HolderStore.limit + HolderStore.limit / 2, "\(kept)")
     let ages = store.samples.map(\.sample.age)
     #expect(ages == ages.sorted() && ages.count >= HolderStore.limit / 4)

@@ -4,9 +4,8 @@ import Testing
 
 @testable import Culprit
 
-/// Times that no healthy clock shows.
 @Suite(.ownThread) struct InterposedClockTests {
-  /// Like libfaketime, a preloaded library shows another time, which the kernel's deadlines do not follow.
+  /// The preloaded library shifts the clock like libfaketime; the kernel's deadlines are not shifted.
   @Test(arguments: ["- 864000", "+ 864000"]) func watchesByTheKernelsClock(offset: String) throws {
     try withDirectory { directory in
       let source = """
@@ -50,7 +49,7 @@ import Testing
     #expect(UInt64(3).saturatingDifference(5) == 0 && UInt64(3).saturatingSum(5) == 8)
   }
 
-  /// No time has passed in which the process could not run.
+  /// The tick must record no gap.
   @Test func monitorTicksAtAClockThatWasSetBack() {
     let tick = WorkItemTracker.Tick(now: 5, last: 1_000_000, allowed: 250)
     #expect(tick.elapsed == 0 && tick.charged == 0)

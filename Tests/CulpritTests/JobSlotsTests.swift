@@ -6,9 +6,8 @@ import Testing
 
 @testable import Culprit
 
-/// Where the jobs of a pool's threads are marked.
 @Suite(.serialized, .usesObserver) struct JobSlotsTests {
-  /// Slots of a registry that nobody looks at, with a threshold of a second.
+  /// Slots of a registry without a monitor, with a threshold of one second.
   private func withSlots(_ body: (inout JobSlots, (String) -> SlotRegistry.Lease?) throws -> Void) rethrows {
     let control = ControlBlock()
     SlotRegistry.shared.activate(control, Watchdog.Configuration())
@@ -21,7 +20,6 @@ import Testing
     }
   }
 
-  /// What is marked in the slots of these leases.
   private func marked(_ leases: [SlotRegistry.Lease]) -> [(name: String?, item: UInt64, thread: Int32)] {
     leases.map { lease in
       let view = observer_slot_read(lease.slot)
@@ -41,11 +39,10 @@ import Testing
       #expect(suspicion == 125_000_000 && leases.count == 1)
       let found = try #require(marked(leases).first)
       #expect(found.name == "pool thread 1" && found.item == began && found.thread == clinux_task_self())
-      // It is as old as it says, though it was not seen before.
+      // The age includes the time before the first sighting.
       #expect(observer_slot_read(leases[0].slot).unwatched_ns >= 300_000_000)
       slots.end(clinux_task_self())
       #expect(marked(leases)[0].item == 0)
-      // The thread keeps its slot.
       #expect(slots.begin(clinux_task_self(), since: began, { _ in nil }) == 125_000_000)
       #expect(marked(leases)[0].item == began)
       slots.end(4711)
@@ -75,13 +72,11 @@ import Testing
       #expect(!isNew(waitedFor: []))
       #expect(!isStalled())
       slots.confirm(1, until: began + 1_000_000_000)
-      // A probe waits for the thread.
       #expect(!isNew(waitedFor: [1]))
       #expect(!isStalled())
       #expect(isNew(waitedFor: []))
       #expect(isStalled())
       #expect(slots.nextConfirmation(after: began) == .max)
-      // A stall that was declared stays one.
       #expect(!isNew(waitedFor: [1]))
       #expect(isStalled())
       begin()
@@ -89,7 +84,7 @@ import Testing
     }
   }
 
-  /// While a probe waits, what is no stall yet is part of the pool's.
+  /// While a probe waits, jobs that are not stalls yet are part of the pool's stall.
   @Test func onlyStallsStay() {
     withSlots { slots, lease in
       let now = clinux_clock_ns()
@@ -106,7 +101,6 @@ import Testing
     }
   }
 
-  /// A thread that has ended leaves its number and its slot to the next one; one that only rests does not.
   @Test func threadsThatHaveEndedGiveBackTheirSlots() throws {
     try withSlots { slots, lease in
       var names: [String] = []
@@ -124,7 +118,7 @@ import Testing
         #expect(thread.join(until: .max))
         let ended = id.withLock { $0 }
         begin(ended)
-        // What is marked stays, thread or no thread, until it is ended.
+        // A mark stays until it is ended, even without its thread.
         if round == 0 { begin(.max - 1) }
         slots.end(ended)
       }

@@ -3,12 +3,10 @@ import Testing
 
 @testable import Culprit
 
-/// Since when a thread has been in one job, told from looks at it.
 @Suite struct JobTrackerTests {
-  /// What shows whether a task that computes was suspended.
+  /// The evidence of whether a computing task was suspended.
   enum Evidence: CaseIterable { case watchpoints, enqueues, none }
 
-  /// What a thread did: jobs, one right behind the other, or with a pause; what of them it computed.
   private struct Timeline {
     struct Job {
       var task: UInt64
@@ -17,7 +15,7 @@ import Testing
       var end: UInt64
     }
     var jobs: [Job] = []
-    /// Between these times, and from such a time to the end, the thread did not run.
+    /// Times in which the thread did not run.
     var blocked: [Range<UInt64>] = []
 
     func job(at time: UInt64) -> Job? { jobs.last { $0.start <= time && time < $0.end } }
@@ -38,13 +36,11 @@ import Testing
       return look
     }
 
-    /// Whether a job ended or began behind `start` and until `end`.
     func isBroken(_ start: UInt64, _ end: UInt64) -> Bool {
       jobs.contains { $0.start > start && $0.start <= end || $0.end > start && $0.end <= end }
     }
   }
 
-  /// Jobs from `shortest` to `longest`, most of them of the same task, on a thread that computes or is blocked.
   private func timeline(_ random: inout SplitMix, until end: UInt64, _ lengths: [ClosedRange<UInt64>]) -> Timeline {
     var made = Timeline()
     var time: UInt64 = 1
@@ -62,7 +58,7 @@ import Testing
     return made
   }
 
-  /// Follows `thread` by looks, with watchpoints or where there are none. Calls `check` behind each look.
+  /// `check` is called after each observation.
   private func follow(
     _ thread: Timeline,
     until end: UInt64,
@@ -89,7 +85,6 @@ import Testing
       if isHit == true || thread.job(at: time) == nil { set = nil }
       if step.wantsWatchpoint, evidence == .watchpoints {
         count += 1
-        // The thread goes on meanwhile.
         let later = time + UInt64.random(in: 0...5, using: &random)
         set = later
         note(tracker.watched(thread.look(at: later)))
@@ -100,7 +95,6 @@ import Testing
     return count
   }
 
-  /// Whatever a thread does: what is said to be one job is one.
   @Test(arguments: Evidence.allCases) func whatIsSaidToBeOneJobIsOne(evidence: Evidence) {
     var random = SplitMix(evidence == .watchpoints ? 3 : 4)
     var known = 0
@@ -116,7 +110,6 @@ import Testing
     #expect(known > 1000)
   }
 
-  /// A job is known from the second look on, at which it is watched; without evidence only when its thread rests.
   @Test func aLongJobIsKnownFromTheSecondLookOn() {
     var random = SplitMix(5)
     for evidence in Evidence.allCases {
@@ -130,24 +123,22 @@ import Testing
         let isKnown = evidence != .none || isBlocked
         #expect(Set(found).count == 1 && (found[0] < 250) == isKnown)
         if evidence == .watchpoints { #expect(count == 1) }
-        // Who has not run since the first look has been in it since then.
+        // A thread that has not run since the first observation is still in its job.
         if isBlocked { #expect(found[0] == 1) }
       }
     }
   }
 
-  /// A task that is suspended again and again costs its thread fewer and fewer watchpoints.
   @Test func watchpointsThatAreHitBecomeRare() {
     var random = SplitMix(6)
     let jobs = (0..<20_000).map { Timeline.Job(task: 8, words: [], start: $0 * 10 + 1, end: $0 * 10 + 11) }
     let count = follow(Timeline(jobs: jobs), until: 199_000, .watchpoints, &random) { tracker, now in
       #expect(tracker.since == nil || now - (tracker.since ?? 0) < 10)
     }
-    // 1,990 looks.
     #expect(count > 50 && count < 150)
   }
 
-  /// A process that was stopped has looks far apart: what was before counts no more.
+  /// After a stop of the process, earlier observations do not count.
   @Test func looksThatAreFarApartTellNothing() {
     let thread = Timeline(jobs: [.init(task: 8, words: [], start: 1, end: 1_000_000)], blocked: [1..<1_000_000])
     var tracker = JobTracker(interval: 100)
@@ -156,13 +147,13 @@ import Testing
     #expect(tracker.advance(thread.look(at: 411)).hasEnded)
     #expect(tracker.since == nil)
     #expect(tracker.advance(thread.look(at: 500)).began == 411)
-    // Three intervals are near enough.
+    // Three intervals are close enough.
     #expect(!tracker.advance(thread.look(at: 800)).hasEnded)
     tracker.restart()
     #expect(tracker.since == nil && tracker.advance(thread.look(at: 900)) == JobTracker.Step())
   }
 
-  /// Jobs can change while a look is read: a begin counts from its end, and a confirmation up to its start.
+  /// Jobs can change during an observation: begins count from its end, confirmations up to its start.
   @Test func separatesBeginOfJobFromEndOfFormerJob() {
     var tracker = JobTracker(interval: 100)
     func look(_ time: UInt64) -> JobTracker.Look { .init(time: time, readTime: time + 50, task: 8, used: 1) }
@@ -176,7 +167,6 @@ import Testing
     #expect(tracker.watched(look(320)).began == 370)
   }
 
-  /// Where the processor time is not known, nobody is known to rest.
   @Test func anUnknownProcessorTimeTellsNothing() {
     var tracker = JobTracker(interval: 100)
     for time: UInt64 in [10, 110, 210] {

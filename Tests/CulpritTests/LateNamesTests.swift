@@ -7,11 +7,9 @@ import Testing
 @testable import Culprit
 @testable import CulpritBlackBox
 
-/// Names that a launch adds to the stall files of an earlier run.
 @Suite(.serialized, .usesSimulatedClock) struct LateNamesTests {
   private let since = WallTime(nanosecondsSince1970: 1_790_000_000_000_000_000)
 
-  /// Creates the files of a killed run: its own, and those of `count` stalls, every other one with names.
   private func leave(_ count: Int, in directory: String) throws -> [String] {
     let stem = "\(directory)/culprit-\(since.fileNamePart)-7"
     let record = RunRecord(

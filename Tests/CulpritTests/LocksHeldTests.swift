@@ -3,28 +3,26 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Stalls of threads that hold a lock which the watchdog, or whoever reports its findings, might need. Each in a
-/// process of its own: what hangs in there is ended by an alarm and fails its test.
+/// Stalls of threads that hold a lock which the watchdog or its handlers might need.
+/// Each runs in a process of its own, which an alarm ends if it hangs.
 @Suite(.serialized, .ownThread) struct LocksHeldTests {
-  /// What came of a stall.
   struct Outcome {
     var process: ChildProcess
     var stalls: [NamedStall]
 
-    /// The samples of the source called `name`, none of which may be missing. Each must be complete, but for a few that
-    /// `mayBeCut`, for a reason that is told.
+    /// Requires all samples to be present, and nearly all to be complete. `mayBeCut` permits cut stacks.
     func samples(of name: String, mayBeCut: (NamedSample) -> Bool = { _ in false }) throws -> [NamedSample] {
       let found = try #require(stalls.first { $0.stall.source.name == name }, "\(process.output)")
       let (stall, samples) = (found.stall, found.samples)
       #expect(stall.hasEnded && stall.lostSamples == 0)
-      // At least those before the threshold, if the machine has little time for the monitor.
+      // A busy machine can leave only the samples before the threshold.
       #expect(samples.count >= 8)
       #expect((samples.first?.sample.age ?? .zero) < stall.threshold)
       #expect((samples.last?.sample.age ?? .zero) > stall.threshold)
-      // On a busy machine a thread that computes may not get a processor in time; that is then told.
+      // On a busy machine a computing thread might get no CPU in time, which is recorded.
       let captured = samples.filter { $0.sample.outcome != .noAnswer || $0.sample.activity != .running }
       let complete = captured.filter { $0.sample.outcome == .captured && $0.end == .outermost }
-      // One may always be: where there are few, that is more than a tenth.
+      // One incomplete sample is always permitted: with few samples it exceeds a tenth.
       #expect(complete.count >= 5 && captured.count - complete.count <= 1 + captured.count / 10)
       let wrong = captured.first { $0.end != .outermost && !mayBeCut($0) }
       #expect(wrong == nil)
@@ -46,13 +44,13 @@ import Testing
     }
   }
 
-  /// Every sample but a few shows `functions`: the turn begins and ends outside of them.
+  /// A few samples can differ, because the turn begins and ends outside of the functions.
   func expect(_ samples: [NamedSample], toShow functions: [String]) {
     let others = samples.filter { !$0.shows(functions) }
     #expect(others.count <= 1 + samples.count / 10, "\(others.first.debugDescription)")
   }
 
-  /// The recorder cannot allocate until the stall is over: the samples wait for it in the ring.
+  /// The recorder cannot allocate until the stall is over; samples wait in the ring.
   @Test(arguments: [false, true]) func insideMalloc(computes: Bool) throws {
     let outcome = try runScenario("malloc", computes: computes)
     #expect(outcome.process.fact("inside") == "true")
@@ -97,8 +95,7 @@ import Testing
     expect(try outcome.samples(of: "main"), toShow: ["workload_hold", "workload_hold_stdio", "stalling_process_main"])
   }
 
-  /// The library is unmapped when the stall is declared, and another one may be where it was; its functions keep their
-  /// names.
+  /// The library is unmapped when the stall is declared, and another library can have its addresses.
   @Test func inALibraryThatIsGoneByThen() throws {
     let source = """
       #include <stdlib.h>
@@ -120,7 +117,6 @@ import Testing
     #expect(after.contains { $0.shows(["workload_rest", "workload_hold_in_plugin"]) })
   }
 
-  /// A debugger may be what makes threads stand still: the report says that there is one.
   @Test func whileADebuggerIsAttached() throws {
     let outcome = try runScenario("traced", computes: false)
     let tracer = try #require(outcome.process.fact("tracer").flatMap { Int32($0) })
@@ -133,7 +129,6 @@ import Testing
     #expect(outcome.process.output.contains("a debugger was attached: process "))
   }
 
-  /// Both threads are watched: the one that makes the global, and the one that waits for it.
   @Test(arguments: [false, true]) func whileAGlobalIsMade(computes: Bool) throws {
     let outcome = try runScenario("once", computes: computes)
     #expect(outcome.process.fact("contended") == "true")
@@ -144,7 +139,7 @@ import Testing
         "workload_hold", "makeSlowly()", "useWhatIsSlowlyMade()",
       ]
     )
-    // Who waits is read from outside; swift_once goes on to once_slow by a jump.
+    // Reads the waiting thread from outside. swift_once continues in once_slow with a jump.
     let second = try #require(outcome.stalls.first { $0.stall.source.name == "second" })
     #expect(second.stall.hasEnded && second.stall.lostSamples == 0)
     let waiting = second.samples.filter { $0.sample.outcome == .captured && $0.sample.activity != .running }
@@ -155,9 +150,8 @@ import Testing
     }
   }
 
-  /// The functions that an exception passes are on the stack without a gap, or gone without a gap. In the last
-  /// instructions with which the unwinder hands it over to its handler the stack pointer is neither's: such a stack
-  /// ends there.
+  /// Functions that an exception passes are on the stack completely or not at all.
+  /// A stack can end early in the unwinder's last instructions, where the stack pointer belongs to neither frame.
   @Test func insideTheUnwinder() throws {
     let outcome = try runScenario("exceptions", computes: true)
     #expect(Int(outcome.process.fact("caught") ?? "").map { $0 > 1000 } == true)
@@ -174,7 +168,7 @@ import Testing
     #expect(samples.count >= 50 && samples.count { $0.names.contains { $0.hasPrefix("_Unwind_") } } * 4 > samples.count)
   }
 
-  /// Neither Dispatch nor Swift Concurrency has a thread left; their own stalls are seen, too.
+  /// Neither Dispatch nor Swift Concurrency has a free thread.
   @Test(arguments: [false, true]) func withEveryPoolBlocked(computes: Bool) throws {
     let outcome = try runScenario("pools", computes: computes)
     #expect(outcome.process.fact("idle-workers") == "0")

@@ -3,7 +3,6 @@ import Testing
 @testable import Culprit
 
 @Suite struct MemoryRoomTests {
-  /// A file that is read for a report needs its room, too.
   @Test func aFileNeedsRoom() {
     let left: UInt64 = 100 << 20
     #expect(MemoryRoom.obstacle(names: 68 << 20, left: left) == nil)
@@ -12,7 +11,6 @@ import Testing
       MemoryRoom.obstacle(names: 8 << 20, file: 21 << 20, left: left)
         == "104857600 bytes are left of RLIMIT_DATA or RLIMIT_AS, and a report may take 108003328"
     )
-    // No limit to names, and the largest file.
     #expect(MemoryRoom.obstacle(names: .max, file: 64 << 20, left: left) != nil)
   }
 }

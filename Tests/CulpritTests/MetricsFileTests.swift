@@ -6,7 +6,6 @@ import Testing
 
 @testable import Culprit
 
-/// The file for node_exporter.
 @Suite(.serialized, .usesSimulatedClock) struct MetricsFileTests {
   private func file(_ path: String, _ problems: ProblemList = ProblemList()) -> MetricsFile {
     MetricsFile(path: path, interval: .seconds(15), problems)
@@ -93,7 +92,6 @@ import Testing
       ours.write("and again\n")
       let sentence = "\(path): another process writes metrics there, too; each needs a file and labels of its own"
       #expect(problems.all == [sentence])
-      // The end of a run leaves the file of the next.
       theirs.write("theirs\n")
       ours.write("last\n", isLast: true)
       let last = try content(path)

@@ -3,11 +3,10 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A service in a root that has what it is linked with and nothing else, as a slim image has: no libunwind, no shell, no symbols
-/// of the system's.
+/// A root directory with only the libraries that the service is linked with, like a slim image:
+/// no libunwind, no shell, no symbols of the system's libraries.
 @Suite(.ownThread, .enabled(if: FaultyDisk.obstacle == nil, "needs root, loop devices and mkfs.ext4"))
 struct MinimalRootTests {
-  /// The libraries that `program` is linked with, and their loader.
   private func libraries(of program: String) throws -> [String] {
     let linked = try ChildProcess("/usr/bin/ldd", [program], keepsErrors: true)
     try #require(linked.status == 0, "\(linked)")
@@ -15,7 +14,6 @@ struct MinimalRootTests {
       .compactMap { line in line.split(separator: " ").first { $0.hasPrefix("/") }.map(String.init) }
   }
 
-  /// Copies `program`, the libraries that it is linked with and their loader into `root`, at their places.
   private func fill(_ root: URL, with program: String) throws {
     let files = FileManager.default
     let libraries = try libraries(of: program)
@@ -23,7 +21,6 @@ struct MinimalRootTests {
     for library in libraries {
       let place = root.appending(path: library)
       try files.createDirectory(at: place.deletingLastPathComponent(), withIntermediateDirectories: true)
-      // What is linked by a link is copied.
       try files.copyItem(at: URL(fileURLWithPath: library).resolvingSymlinksInPath(), to: place)
     }
     try files.createDirectory(at: root.appending(path: "proc"), withIntermediateDirectories: true)
@@ -43,15 +40,13 @@ struct MinimalRootTests {
     #expect(service.errors == "", "\(service)")
   }
 
-  /// What a service needs at run time is what the README tells to install.
   @Test func theReadmeNamesThePackages() throws {
-    // By their names: the package manager knows some below /lib, which is a link to /usr/lib.
+    // Matches by name, because the package manager lists some files below /lib, which is a link to /usr/lib.
     let names = try libraries(of: ChildProcess.built("policy-process")).filter { !$0.contains("/swift/") }
       .map { "*/" + URL(fileURLWithPath: $0).resolvingSymlinksInPath().lastPathComponent }
     let owners = try ChildProcess("/usr/bin/dpkg", ["--search"] + names, keepsErrors: true)
-    // What every Debian has.
     let essential: Set<Substring> = ["libc6", "libgcc-s1"]
-    // Libraries for cross compilers have the same names.
+    // Libraries for cross compilers have the same file names.
     let packages = Set(owners.output.split(separator: "\n").compactMap { $0.split(separator: ":").first })
       .filter { !$0.hasSuffix("-cross") }
     let page = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(path: "../../README.md")

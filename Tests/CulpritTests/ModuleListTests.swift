@@ -4,7 +4,6 @@ import Testing
 
 @testable import Culprit
 
-/// Modules of the process, as stacks need them.
 @Suite(.serialized, .usesSimulatedClock) struct ModuleListTests {
   private func module(_ path: String, _ start: UInt64, _ end: UInt64) -> Module {
     Module(
@@ -40,7 +39,7 @@ import Testing
     #expect(list.all == [program])
   }
 
-  /// A header may be unreadable, and locking a part of a file in memory divides its mappings.
+  /// A header can be unreadable, and locking a part of a file in memory divides its mappings.
   @Test func recognizesModulesWithChangedMappings() {
     let program = module("p", 0x1000, 0x5000)
     var nameless = program
@@ -77,7 +76,6 @@ import Testing
     var list = ModuleList(earlier: [before])
     list.load(now: [after])
     #expect(list.all == [after])
-    // Another file in the same place, at another path or at the same.
     for path in [path, before.path] {
       var other = program(path, inode: 8)
       if hasBuildID { other.buildID = [2] }
@@ -104,7 +102,6 @@ import Testing
     }
     list.load()
     for count in [1, 2] {
-      // Beyond the address space.
       for number: UInt64 in 0..<50 { #expect(list.cover(stack(0xffff_8000_0000_0000 + number)) == []) }
       #expect(reads.withLock { $0 } == count)
       clock.skip(.milliseconds(1100))

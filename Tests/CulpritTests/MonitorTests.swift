@@ -5,7 +5,7 @@ import Testing
 
 @testable import Culprit
 
-/// A monitor with tables of its own, whose time a test drives: no thread, no clock.
+/// A monitor with its own tables, whose time the test drives: no thread, no clock.
 private final class Watched {
   let control = ControlBlock()
   let slots: UnsafeMutablePointer<observer_slot>
@@ -18,7 +18,6 @@ private final class Watched {
 
   static let ms: UInt64 = 1_000_000
 
-  /// With `count` slots, whose work items may take a second and are sampled every 10 ms.
   init(slots count: Int = 1, polled: Bool = false, now: UInt64 = 1 << 60) throws {
     self.now = now
     slots = .allocate(capacity: count)
@@ -46,23 +45,21 @@ private final class Watched {
   deinit {
     observer_ring_destroy(ring)
     observer_sampling_destroy(sampling)
-    // SAFETY: allocated by the initializer, and nobody else has them; their elements are plain values.
+    // SAFETY: allocated by the initializer and owned by this object; the elements are plain values.
     trackers.deallocate()
     stalls.deallocate()
     slots.deallocate()
   }
 
-  /// Marks the begin of a work item, now, on `thread`.
   func begin(_ index: Int = 0, thread: UnsafeMutablePointer<observer_thread>? = nil) {
     observer_slot_begin_for(slots + index, thread, now)
   }
 
-  /// Another one whenever the monitor has been woken.
   var wakeWord: UInt32 { observer_control_begin_tick(control.pointer) }
 
   var item: UInt64 { observer_slot_work_item(slots) }
 
-  /// A tick after so many milliseconds, all of which count. Returns the wait in milliseconds.
+  /// Ticks after `milliseconds`, all of which count. Returns the wait in milliseconds.
   @discardableResult
   func tick(after milliseconds: UInt64) -> UInt64 {
     now += milliseconds * Self.ms
@@ -72,11 +69,10 @@ private final class Watched {
     return wait == .max ? .max : wait / Self.ms
   }
 
-  /// The events in the ring, which is empty then.
   func events() -> [observer_event] {
     var found: [observer_event] = []
     while let event = observer_ring_read(ring) {
-      // SAFETY: an event may be used until it is consumed.
+      // SAFETY: an event is valid until it is consumed.
       found.append(event.pointee)
       observer_ring_consume(ring)
     }
@@ -85,7 +81,6 @@ private final class Watched {
 
   func events(_ kind: observer_event_kind) -> [observer_event] { events().filter { $0.kind == kind.rawValue } }
 
-  /// Leaves no room in the ring for anything.
   func fillRing() {
     var filler = observer_event()
     while observer_ring_write(ring, &filler, nil, 0) {}
@@ -98,7 +93,6 @@ private final class Watched {
   }
 }
 
-/// What the monitor tells whom, by simulated time.
 @Suite struct MonitorTests {
   @Test func aLifeIsToldInOrder() throws {
     let watched = try Watched()
@@ -120,11 +114,10 @@ private final class Watched {
     #expect(events.first?.threshold_ns == 1000 * Watched.ms && events.first?.age_ns == 1000 * Watched.ms)
     #expect(zip(events, events.dropFirst()).allSatisfy { $0.age_ns <= $1.age_ns && $0.time_ns <= $1.time_ns })
     #expect(events.dropLast().allSatisfy { $0.time_ns - $0.age_ns == item })
-    // Its exact end was asked for, and is the real clock's, which is far behind: it ends when it was last seen.
+    // The exact end is the real clock's, far behind simulated time, so the last sighting is the end.
     #expect(events.last?.age_ns == 2500 * Watched.ms)
   }
 
-  /// Samples that found no room are told with every event of their work item, and with none of another's.
   @Test func lostSamplesAreTold() throws {
     let watched = try Watched()
     watched.begin()
@@ -143,7 +136,6 @@ private final class Watched {
     #expect(next.count == 1 && next.allSatisfy { $0.lost == 0 })
   }
 
-  /// Of many stalls at once the recorder is told less often of each that it goes on.
   @Test func manyStallsAreToldOfMoreRarely() throws {
     let watched = try Watched(slots: 200)
     observer_sampler_ready(watched.sampling, 0)
@@ -156,18 +148,16 @@ private final class Watched {
       watched.tick(after: 50)
       return watched.events(OBSERVER_EVENT_GOES_ON)
     }
-    // 2 ms for each of them.
+    // 2 ms for each stall.
     #expect(Dictionary(grouping: events, by: \.slot).values.allSatisfy { $0.count <= 4 })
     #expect(Set(events.map(\.slot)).count > 90)
   }
 
-  /// With many late work items ticks are rarer, and still often enough for a declaration within 100 ms.
   @Test func ticksAreRarerWithManyLateItems() {
     let gaps = [0, 1, 100, 1000, 4096].map { Monitor.gap(sampled: $0) / Watched.ms }
     #expect(gaps == [1, 1, 4, 40, 50])
   }
 
-  /// A monitor that waits a tick out does so whatever wakes it, until it is stopped.
   @Test func waitingOutATickEndsWithTheStop() {
     let control = ControlBlock()
     let began = clinux_clock_ns()
@@ -178,7 +168,6 @@ private final class Watched {
     observer_control_wait_out(control.pointer, .max)
   }
 
-  /// Where tasks have filled the ring there is room for the stall of a thread.
   @Test func roomIsLeftForThreads() throws {
     let watched = try Watched(slots: 200)
     observer_sampler_ready(watched.sampling, 0)
@@ -198,7 +187,6 @@ private final class Watched {
     #expect(slots.count == 200)
   }
 
-  /// Samples that the sampler leaves for want of processor time are counted, and told at the end.
   @Test func sparedSamplesAreTold() throws {
     let watched = try Watched()
     observer_sampler_ready(watched.sampling, 0)
@@ -216,7 +204,6 @@ private final class Watched {
     #expect(spared > 5 && watched.events().last?.spared == spared)
   }
 
-  /// Every stall of a slot may be a hang.
   @Test func eachHangOfASlotIsTold() throws {
     let watched = try Watched()
     for _ in 0..<3 {
@@ -231,7 +218,6 @@ private final class Watched {
     }
   }
 
-  /// What opens or closes a stall waits for room, and comes once.
   @Test func nothingThatMattersIsLost() throws {
     let watched = try Watched()
     observer_sampler_ready(watched.sampling, 0)
@@ -241,7 +227,6 @@ private final class Watched {
     _ = watched.events()
     watched.fillRing()
     watched.tick(after: 200)
-    // There is no hurry while nobody reads.
     observer_slot_limit(watched.slots, false, 125 * Watched.ms, 1000 * Watched.ms, 1 << 50, 1 << 50)
     watched.tick(after: 40)
     #expect(watched.tick(after: 1) == Monitor.longestSleep / Watched.ms)
@@ -256,7 +241,6 @@ private final class Watched {
     watched.fillRing()
     observer_slot_end(watched.slots)
     #expect(watched.tick(after: 10) == Monitor.longestSleep / Watched.ms)
-    // The next one is not mistaken for it.
     watched.begin()
     let second = watched.item
     watched.tick(after: 10)
@@ -268,8 +252,6 @@ private final class Watched {
     #expect(watched.events(OBSERVER_EVENT_STALL_BEGAN).map(\.item) == [second])
   }
 
-  /// While the recorder is held up, what goes on leaves room for what begins and ends: a stall that ends is one no more, and the next
-  /// work item of its slot is followed.
   @Test func whatGoesOnLeavesRoom() throws {
     let watched = try Watched(slots: 2)
     watched.begin(0)
@@ -290,7 +272,6 @@ private final class Watched {
     #expect(events.filter { $0.kind == OBSERVER_EVENT_STALL_BEGAN.rawValue }.map(\.item).last == second)
   }
 
-  /// Where there is no room even for that, nobody is told of a stall that is over.
   @Test func aStallThatIsOverHangsNoMore() throws {
     let watched = try Watched()
     watched.begin()
@@ -302,9 +283,8 @@ private final class Watched {
     #expect(watched.stall.item == 0)
   }
 
-  /// A stall that began and ended between two ticks is told as one, with both its ends.
   @Test func aStallBetweenTwoTicksIsTold() throws {
-    // By the real clock, with which a thread times its end.
+    // Threads record their end with the real clock.
     let watched = try Watched(now: clinux_clock_ns() - 1200 * Watched.ms)
     watched.begin()
     watched.tick(after: 500)
@@ -321,7 +301,6 @@ private final class Watched {
     #expect(events.first?.threshold_ns == 1000 * Watched.ms)
   }
 
-  /// The escalation thread sees a stall from its threshold to its end.
   @Test func howFarAStallHasComeIsSaid() throws {
     let watched = try Watched()
     let own = observer_thread_current()
@@ -340,7 +319,6 @@ private final class Watched {
     #expect(watched.stall.item == 0)
   }
 
-  /// Where a slot says that a word tells who works on it, it is who a sampler has seen.
   @Test func theWorkerIsWhoASamplerHasSeen() throws {
     let watched = try Watched()
     observer_slot_set_addresses(watched.slots, 4096, 0)
@@ -352,7 +330,6 @@ private final class Watched {
     #expect(watched.events(OBSERVER_EVENT_STALL_BEGAN).map(\.tid) == [4711])
   }
 
-  /// The samplers learn of a work item what they need, as long as it is sampled.
   @Test func whatIsSampledIsSaid() throws {
     let watched = try Watched()
     watched.begin()
@@ -367,7 +344,6 @@ private final class Watched {
     #expect(observer_work_read(watched.sampling, 0).item == 0)
   }
 
-  /// While nobody takes stacks, each sample is told as one that could not be taken; once there is a sampler, it is asked.
   @Test func samplesThatNobodyTakesAreTold() throws {
     let watched = try Watched()
     watched.begin(thread: observer_thread_current())
@@ -388,7 +364,6 @@ private final class Watched {
     #expect(observer_sampler_word(watched.sampling, 0) != word)
   }
 
-  /// A stall wants all threads captured once, and whoever asks wants it, too.
   @Test func allThreadsAreAskedFor() throws {
     let watched = try Watched()
     observer_sampler_ready(watched.sampling, 0)
@@ -413,7 +388,6 @@ private final class Watched {
     #expect(observer_sampler_word(watched.sampling, 0) == once)
   }
 
-  /// A paused watchdog, and a scope that may take as long as it does, let nothing grow older.
   @Test func pausesDoNotCount() throws {
     for isPaused in [true, false] {
       let watched = try Watched()
@@ -432,7 +406,6 @@ private final class Watched {
     }
   }
 
-  /// While nothing grows older there is nothing to look for, however close the work was to its next sample.
   @Test func pausesTakeNoTicks() throws {
     for isPaused in [true, false] {
       let watched = try Watched()
@@ -442,7 +415,6 @@ private final class Watched {
       if isPaused { observer_control_pause(watched.control.pointer) } else { observer_slot_exempt(watched.slots, 1) }
       #expect(watched.tick(after: 1) == .max && watched.tick(after: 200) == .max)
       let word = watched.wakeWord
-      // Who goes on is who sees to the next tick.
       if isPaused {
         observer_control_pause(watched.control.pointer)
         observer_control_resume(watched.control.pointer)
@@ -458,8 +430,6 @@ private final class Watched {
     }
   }
 
-  /// Work that hangs is seen to hang, and who ends the process sees it, whatever the recorder has not been told yet of the work
-  /// before it.
   @Test func whatIsOwedBlindsNobody() throws {
     let watched = try Watched()
     watched.begin()
@@ -473,11 +443,11 @@ private final class Watched {
     let second = watched.item
     for _ in 0..<13 { watched.tick(after: 100) }
     #expect(watched.stall.item == second && watched.stall.age_ns == 1300 * Watched.ms)
-    // The first was no stall: its end makes room for that of one.
+    // The first work item was no stall: its end makes room for the end of a stall.
     observer_slot_end(watched.slots)
     watched.tick(after: 100)
     #expect(watched.stall.item == 0)
-    // No end is given up for that of another one, if it was a stall's.
+    // The end of a stall is never dropped for the end of another work item.
     for _ in 0..<2 {
       watched.begin()
       for _ in 0..<12 { watched.tick(after: 100) }
@@ -498,7 +468,6 @@ private final class Watched {
     #expect(told.first?.age_ns == 1300 * Watched.ms && told.first?.threshold_ns == 1000 * Watched.ms)
   }
 
-  /// Slots that are not in use yet are not looked at; those that come are, and the soonest of all is waited for.
   @Test func everySlotInUseIsLookedAt() throws {
     let watched = try Watched(slots: 3)
     observer_control_use_slots(watched.control.pointer, 1)
@@ -506,7 +475,7 @@ private final class Watched {
     watched.tick(after: 1000)
     #expect(watched.events(OBSERVER_EVENT_STALL_BEGAN).map(\.slot) == [0])
     observer_control_use_slots(watched.control.pointer, 3)
-    // Of what was before it can be charged no more than a tick.
+    // The time before is charged with one tick at most.
     watched.tick(after: 250)
     #expect(watched.events(OBSERVER_EVENT_STALL_BEGAN).isEmpty)
     watched.tick(after: 750)
@@ -518,7 +487,6 @@ private final class Watched {
     #expect(watched.tick(after: 25) == 100)
   }
 
-  /// A loop whose turns begin without telling anybody is looked at before one of them can be suspicious.
   @Test func aPolledSlotIsLookedAtOftenEnough() throws {
     for isPolled in [true, false] {
       let watched = try Watched(polled: isPolled)
@@ -531,7 +499,7 @@ private final class Watched {
     #expect(Monitor.allowance(planned: 0) == 10_000_000)
     #expect(Monitor.allowance(planned: 80_000_000) == 90_000_000)
     #expect(Monitor.allowance(planned: 160_000_000) == 180_000_000)
-    // What it plans at most is charged in full when it comes as late as it may.
+    // The longest planned sleep is charged in full even after the longest delay.
     #expect(Monitor.allowance(planned: Monitor.longestSleep) <= Monitor.longestTick)
     #expect(Monitor.longestSleep > 200_000_000)
   }

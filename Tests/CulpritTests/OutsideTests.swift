@@ -4,10 +4,7 @@ import Testing
 
 @testable import Culprit
 
-/// What comes into a service from outside, and what it sends there: servers, devices, names, whoever reads standard
-/// error.
 @Suite(.ownThread, .serialized) struct OutsideTests {
-  /// A server that takes every connection and never says anything.
   private final class SilentServer {
     private let descriptor: Int32
     let port: UInt16
@@ -30,7 +27,7 @@ import Testing
 
     deinit { close(descriptor) }
 
-    /// Whether anybody has come so far. The kernel has taken the connection, and nobody ever answers on it.
+    /// Whether a connection has arrived. The kernel accepts it; the server never responds.
     var wasAsked: Bool {
       let connection = accept(descriptor, nil, nil)
       if connection >= 0 { close(connection) }
@@ -38,7 +35,6 @@ import Testing
     }
   }
 
-  /// Runs `scenario` for a minute at most.
   private func runScenario(_ words: [String], _ environment: [String: String]) throws -> ChildProcess {
     try ChildProcess(
       "/usr/bin/timeout",
@@ -47,7 +43,6 @@ import Testing
     )
   }
 
-  /// The environment in which the debuginfod client asks `server`, with an empty memory of what it found before.
   private func asking(_ server: SilentServer, _ directory: String) -> [String: String] {
     ["DEBUGINFOD_URLS": "http://127.0.0.1:\(server.port)", "DEBUGINFOD_CACHE_PATH": "\(directory)/cache"]
   }
@@ -72,7 +67,6 @@ import Testing
     }
   }
 
-  /// A client library that never comes back, whatever it is told.
   @Test func aStuckClientHoldsUpNeitherTheReportNorTheStop() throws {
     try withDirectory { directory in
       let source = """
@@ -104,12 +98,11 @@ import Testing
   @Test func lettingGoOfAnActivityWaitsForNobody() throws {
     let child = try runScenario(["let-go"], [:])
     for fact in ["let go", "told", "stopped"] { #expect(child.fact(fact) == "true", "\(child)") }
-    // Names are not looked up by who lets go: that touches thousands of pages, those of the modules' files among them.
+    // Symbolizing would touch thousands of pages, also pages of the modules' files.
     let pages = try #require(child.fact("pages").flatMap { Int($0) })
     #expect(pages < 300, "\(child)")
   }
 
-  /// Settings may be as large as their type has it.
   @Test func settingsAtTheirLimitsEndNobody() throws {
     try withDirectory { directory in
       let child = try runScenario(["stall-at-limits", directory], [:])
@@ -118,7 +111,6 @@ import Testing
     }
   }
 
-  /// What is said of a configuration waits for whoever reads it, and nobody else does.
   @Test func nobodyWaitsForWhatIsSaidOfAConfiguration() throws {
     try withDirectory { directory in
       let child = try runScenario(["misconfigured"], ["CULPRIT_CONFIGURATION": "\(directory)/culprit.conf"])
@@ -126,7 +118,7 @@ import Testing
     }
   }
 
-  /// No text has anything in it that a terminal would obey, or a line that somebody else has begun.
+  /// Expects no control character for a terminal, and no injected line.
   private func expectHarmless(_ text: String, _ what: String) {
     for scalar in text.unicodeScalars where scalar != "\n" {
       switch scalar.properties.generalCategory {
@@ -142,8 +134,6 @@ import Testing
 
   private static let nasty = "n\u{1B}[2J\u{7F}\u{9B}\u{2028}\u{2029}\u{202E}\u{2066}\u{200F}\r\nINJECTED"
 
-  /// Nasty names in every place that takes one, on every way out: standard error, descriptions, the status, the files,
-  /// the command's output.
   @Test func namesDoNothingToTerminals() throws {
     try withDirectory { directory in
       let nasty = Self.nasty
@@ -155,7 +145,6 @@ import Testing
         "CULPRIT_ENABLED": nasty, "CULPRIT_DIRECTORY_AGE": String(repeating: nasty, count: 3000),
         "NOTIFY_SOCKET": nasty, "WATCHDOG_USEC": nasty, "SWIFT_BACKTRACE": "enable=no",
       ]
-      // The second one is told how the first one ended.
       for run in 1...2 {
         let child = try runScenario(["nasty", directory], environment)
         #expect(!child.output.isEmpty && child.errors.contains("code 0x8badf00d"), "\(child)")
@@ -182,7 +171,6 @@ import Testing
     }
   }
 
-  /// What the configuration file is to be is neither waited for nor read when it is no file, and does no harm.
   @Test(arguments: ["fifo", "/dev/zero", "/dev/tty", "/dev/full", "socket", "directory", "long", "newline"])
   func theConfigurationFileIsAFile(what: String) throws {
     try withDirectory { directory in
@@ -204,7 +192,6 @@ import Testing
 }
 
 @Suite(.usesObserver) struct LongPathTests {
-  /// The watchdog works without a directory whose path is too long for the file system.
   @Test func reportsPathThatIsTooLong() throws {
     try withDirectory { directory in
       for path in [String(repeating: "x/", count: 1 << 14), "x/" + String(repeating: "x", count: 300)] {

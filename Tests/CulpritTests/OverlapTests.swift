@@ -7,7 +7,6 @@ import Testing
 
 @testable import Culprit
 
-/// Stalls of one thread at one time, such as those of a section within the turn of a loop.
 @Suite(.serialized, .usesSimulatedClock) struct OverlapTests {
   private func known(
     _ id: String,
@@ -34,7 +33,6 @@ import Testing
       notes.map(\.text) == ["inner", "going"] && notes.map(\.title) == ["section \"inner\"", "section \"going\""]
     )
     #expect(notes.map(\.time) == [.nanoseconds(80), .nanoseconds(50)])
-    // Work without a single thread.
     #expect(overlaps.notes(of: known("outer", 60..<200, worker: nil), beside: [], now: 900).isEmpty)
     // A task differs from the thread that runs it, and from a later task at its address.
     overlaps.remember(known("task", 0..<500, worker: .task(0x700, 3)))
@@ -42,7 +40,6 @@ import Testing
       overlaps.notes(of: known("outer", 60..<200, worker: worker), beside: [], now: 900).map(\.text)
     }
     #expect(beside(.task(0x700, 3)) == ["task"] && beside(.task(0x700, 4)).isEmpty && beside(.thread(8)).isEmpty)
-    // A stall does not overlap with itself.
     #expect(overlaps.notes(of: known("inner", 100..<180), beside: [], now: 900).isEmpty)
   }
 
@@ -61,7 +58,7 @@ import Testing
     let notes = overlaps.notes(of: one, beside: [], now: 200)
     #expect(notes.map(\.text) == ["turn", "same"] && notes.map(\.kind) == [.sharedLabel, .overlap])
     #expect(overlaps.notes(of: labelled("section", []), beside: [], now: 200).isEmpty)
-    // A label may be that of thousands of requests.
+    // Thousands of requests can share a label.
     for number in 0..<9 { overlaps.remember(labelled("\(number)", ["request 4711"])) }
     #expect(overlaps.notes(of: one, beside: [], now: 200).count == 5)
   }
@@ -73,7 +70,7 @@ import Testing
     #expect(notes.count == 32 && notes.last?.text == "99")
   }
 
-  /// On whichever threads the task runs. The turn of a loop that waits for the task is another stall.
+  /// Holds for every thread that runs the task. A loop's turn that waits for the task is another stall.
   @Test(.ownThread) func sectionsOfOneTaskOverlap() throws {
     let child = try ChildProcess(ChildProcess.built("waiting-process"), ["nested-task", "json"])
     let reports = try child.output.split(separator: "\n")
@@ -108,7 +105,7 @@ import Testing
       #expect(note.time == .seconds(2))
       #expect(one.metadata["culprit.stall.overlaps"] == other.id)
       #expect(one.text(width: 400).contains("OVERLAP   \(other.source) was stuck at the same work, for "))
-      // On a busy machine a thread that computes may get no CPU in an instant of simulated time.
+      // On a busy machine a thread that computes might get no CPU in an instant of simulated time.
       if !isComputing { #expect(one.culprit?.function.name == "stallByWaiting(for:)" && one.culprit?.share == 1) }
     }
     #expect(Set(reports.map(\.source.kind)) == [.loop, .section])

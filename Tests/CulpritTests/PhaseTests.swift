@@ -3,7 +3,6 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Launches and shutdowns of processes.
 @Suite(.ownThread) struct PhaseTests {
   private func run(_ arguments: String...) throws -> ChildProcess {
     try ChildProcess(
@@ -26,7 +25,7 @@ import Testing
     }
   }
 
-  /// Its first 300 ms have no samples, and the other 200 ms are `startSlowly`'s.
+  /// The first 300 ms have no samples; the other 200 ms belong to `startSlowly`.
   @Test func launchBeginsWithTheProcess() throws {
     let child = try run("launch-with-head")
     #expect(child.facts("report") == ["phase launch"], "\(child)")
@@ -56,7 +55,6 @@ import Testing
     )
   }
 
-  /// The process exits without stopping the watchdog.
   @Test(arguments: ["before", "after", "call"]) func reportsLateShutdowns(way: String) throws {
     let child = try run("shutdown", way, "1200")
     #expect(child.hasExited && child.status == 0 && child.fact("handled") == "true", "\(child)")

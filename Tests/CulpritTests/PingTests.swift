@@ -9,7 +9,6 @@ import Testing
 
 @testable import Culprit
 
-/// Sources that are watched by probes which closures of the application enqueue.
 @Suite(.serialized, .usesSimulatedClock) struct PingTests {
   private func reports(_ body: (Watchdog) throws -> Void) throws -> [StallReport] {
     try WatchdogTests().reports(nil, body)
@@ -43,7 +42,7 @@ import Testing
     #expect(found.map(\.source.name) == ["never handed over"])
   }
 
-  /// The closure that returns blocks again at once, and another one returns then.
+  /// The closure that returns blocks again at once; then another one returns.
   @Test func blockedProbeClosuresDoNotDelayEachOther() throws {
     let (first, second) = (Turnstile(), Turnstile())
     _ = try reports { watchdog in
@@ -54,7 +53,6 @@ import Testing
         }
       }
       #expect(clock.wait { first.arrived == 1 && second.arrived == 1 && watchdog.status.problems.count == 2 })
-      // The thread that waits to enqueue probes has found none due.
       clock.block(for: .milliseconds(1_200))
       first.letOneIn()
       #expect(clock.wait { first.arrived == 2 })
@@ -101,7 +99,6 @@ import Testing
     healthy.stop()
   }
 
-  /// The stopped source has a probe that never comes back.
   @Test func stoppedSourcesFreeTheirName() throws {
     let found = try reports { watchdog in
       let stuck = try watchdog.watchLoop(named: "stuck") { _ in }
@@ -145,13 +142,11 @@ import Testing
   }
 }
 
-/// Lets one thread pass at a time, when asked to.
 private final class Turnstile: Sendable {
   private let count = Atomic<Int>(0)
   private let isOpen = Atomic<Bool>(false)
   private let gate = DispatchSemaphore(value: 0)
 
-  /// Number of calls of `pass()`.
   var arrived: Int { count.load(ordering: .relaxed) }
 
   func pass() {
@@ -161,7 +156,6 @@ private final class Turnstile: Sendable {
 
   func letOneIn() { gate.signal() }
 
-  /// Lets in all threads from now on.
   func open() {
     isOpen.store(true, ordering: .relaxed)
     gate.signal()

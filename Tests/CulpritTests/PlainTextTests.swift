@@ -7,7 +7,6 @@ import Testing
 
 @testable import Culprit
 
-/// Numbers and times, put together without the allocator.
 @Suite struct PlainTextTests {
   private func text(capacity: Int = 200, _ body: (inout PlainText) -> Void) -> String {
     var text = PlainText(capacity: capacity)
@@ -25,7 +24,6 @@ import Testing
     }
   }
 
-  /// Seconds are rounded to the nearest, as by whole numbers of the last digit.
   @Test func secondsAreRounded() {
     var random = SplitMix(2)
     let edges: [UInt64] = [
@@ -39,7 +37,7 @@ import Testing
     }
   }
 
-  /// The same by decimal numbers.
+  /// Rounds by decimal arithmetic, as a reference.
   private func rounded(_ time: UInt64, _ digits: Int) -> String {
     var exact = Decimal(time) / 1_000_000_000
     var result = Decimal()
@@ -69,7 +67,6 @@ import Testing
     )
   }
 
-  /// The bounds of every length of a character in UTF-8.
   @Test func charactersOfEveryLengthAreKept() {
     for value: UInt32 in [0x20, 0x7e, 0xa1, 0x7ff, 0x800, 0xfff, 0x1000, 0xd7ff, 0xe000, 0xfffd, 0x10000, 0x10fffd] {
       guard let scalar = Unicode.Scalar(value) else { continue }
@@ -84,7 +81,6 @@ import Testing
     }
   }
 
-  /// Of bytes at every bound of the encoding, what is no text does not stay, and what is does.
   @Test func onlyTextIsLeft() {
     let edges: [UInt8] = [0x41, 0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc0, 0xff]
     for first: UInt8 in [
@@ -110,7 +106,6 @@ import Testing
     }
   }
 
-  /// What is in front of the start stays, whatever it is.
   @Test func theBeginningIsLeftAlone() {
     #expect(
       text { text in
@@ -121,7 +116,6 @@ import Testing
   }
 }
 
-/// Processor time of a stall.
 @Suite struct StallProcessorTimeTests {
   private func time(
     elapsed: UInt64 = 10_000_000_000,
@@ -166,7 +160,6 @@ import Testing
     }
   }
 
-  /// No time at all is no share of anything; and milliseconds are rounded.
   @Test func smallNumbersAreTold() {
     let none = time(elapsed: 0, machineElapsed: 0)
     #expect(none.processShare == 0 && none.machineShare == 0 && none.threadShare == 0)
@@ -177,7 +170,6 @@ import Testing
     #expect(small.contains("application CPU time (seconds): 0.001 "))
   }
 
-  /// What the machine has used is known only where it was told at both times; no time is less than none, or too long to tell.
   @Test func whatWasNotToldAtOneTimeIsNotTold() {
     let times = (1...2).map { at in
       cprocess_cpu(taken_ns: at, user_ns: at, system_ns: 7, machine_user_ns: 100 * at, machine_system_ns: 10 * at)
@@ -211,12 +203,11 @@ import Testing
     #expect(found.thread == .seconds(1) && found.threadElapsed == .seconds(2) && found.threadShare == 0.5)
   }
 
-  /// What was used since a moment is counted from the last note before it; from the first, where there is none before.
   @Test func theHistoryBeginsShortlyBefore() {
     var history = CPUHistory()
     let unknown = history.used(since: 0)
     #expect(unknown.user_ns == 0 && unknown.system_ns == 0 && unknown.taken_ns > 0)
-    // More notes than are remembered; each between two moments.
+    // More records than the history holds, each between two moments.
     var moments = [clinux_clock_ns()]
     for _ in 0..<CPUHistory.length + 20 {
       history.note()
@@ -224,7 +215,7 @@ import Testing
     }
     let first = moments.count - 1 - CPUHistory.length
     for index in moments.indices.dropFirst() {
-      // The note before moment `index`, or the oldest that is remembered.
+      // The record before moment `index`, or the oldest in the history.
       let note = max(index, first + 1)
       let base = history.used(since: moments[index]).taken_ns
       #expect((moments[note - 1]...moments[note]).contains(base), "\(index)")

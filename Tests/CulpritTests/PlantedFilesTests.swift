@@ -7,12 +7,10 @@ import Testing
 @testable import Culprit
 @testable import CulpritBlackBox
 
-/// Files of other users in the directory, with names like the watchdog's.
 @Suite(.serialized, .usesSimulatedClock) struct PlantedFilesTests {
   enum Planted: CaseIterable {
     case link, danglingLink, pipe, directory, hardLink, othersFile
 
-    /// Creates it at `path`. Links lead to `target`.
     func plant(at path: String, _ target: String) throws {
       switch self {
       case .link: try #require(symlink(target, path) == 0)
@@ -28,7 +26,6 @@ import Testing
       }
     }
 
-    /// Cancels the test without the privileges to create it.
     func needPrivileges() throws {
       if self == .othersFile, getuid() != 0 { try Test.cancel("needs root to give files away") }
     }
@@ -36,7 +33,6 @@ import Testing
 
   private static let since = WallTime(nanosecondsSince1970: 5)
 
-  /// The record of a run that has ended without a report.
   private static let record = Data(
     RunRecord(
       identity: ProcessIdentity(process: 7, start: 1, boot: "b", namespace: 1),
@@ -70,7 +66,6 @@ import Testing
     return found
   }
 
-  /// Runs `body` with two directories. The second is not the watchdog's.
   private func withDirectories(_ body: (_ ours: String, _ others: String) throws -> Void) throws {
     try withDirectory { ours in try withDirectory { others in try body(ours, others) } }
   }
@@ -116,7 +111,6 @@ import Testing
       after.removeValue(forKey: "culprit-20260101T000001.000Z-7.told")
       #expect(after == before.0.filter { $0.key != "culprit-20260101T000001.000Z-7.run" })
       #expect(try state(others) == before.1)
-      // A stall file of its own.
       try Self.record.write(to: URL(fileURLWithPath: "\(ours)/culprit-20260101T000003.000Z-7.run"))
       try Self.stallFile.write(to: URL(fileURLWithPath: "\(ours)/culprit-20260101T000004.000Z-7-1.stall"))
       told = try tell(ours)
@@ -132,7 +126,6 @@ import Testing
     return told.all
   }
 
-  /// Creates the file of the run of `process`.
   private func runFile(_ directory: String, _ process: ObservedProcess) throws -> RunFile {
     let disk = DiskThread()
     try disk.start()
@@ -144,7 +137,6 @@ import Testing
     return file
   }
 
-  /// Files at the names that the watchdog uses next.
   @Test(arguments: Planted.allCases) func neverWritesToPlantedFiles(planted: Planted) throws {
     try planted.needPrivileges()
     try withDirectories { ours, others in
@@ -216,7 +208,7 @@ import Testing
       let place = "\(directory)/place"
       let link = "\(directory)/link"
       try #require(mkdir(place, 0o700) == 0 && symlink(place, link) == 0)
-      // Root's group is no risk.
+      // The group is no risk if it is root's.
       for mode: mode_t in [0o700, 0o1777] + (getgid() == 0 ? [0o770] : []) {
         try #require(chmod(place, mode) == 0)
         for path in [place, link, link + "/"] { #expect(DirectoryRisks.found(path) == [], "\(mode)") }
@@ -253,7 +245,7 @@ import Testing
           "group 12345 can remove what is saved in \(place), or put something else there: its mode is 770"
         ]
       )
-      // The owner of a directory on the path can replace those below, also where the path has links.
+      // The owner of a directory on the path can replace entries below it, also where the path has links.
       let inner = "\(place)/a/b"
       let way = "\(directory)/way"
       try #require(mkdir("\(place)/a", 0o700) == 0 && mkdir(inner, 0o700) == 0 && symlink("place/./a", way) == 0)
@@ -275,9 +267,8 @@ import Testing
     }
   }
 
-  /// Collects runs.
   private final class Told: @unchecked Sendable {
-    // SAFETY: under the lock.
+    // SAFETY: accessed only while the lock is held.
     private var list: [Watchdog.PreviousRun] = []
     private let lock = NSLock()
     var all: [Watchdog.PreviousRun] { lock.withLock { list } }

@@ -5,9 +5,8 @@ import Testing
 
 @testable import Culprit
 
-/// The pool of Swift concurrency, in processes of their own: tests run on it, too.
+/// The pool of Swift concurrency, in processes of their own because tests run on it, too.
 @Suite(.ownThread, .serialized) struct PoolTests {
-  /// Returns the stall of the thread pool in `directory`, where one of a job can be as well.
   private func poolStall(in directory: String) throws -> Stall? {
     try stallFiles(in: directory).compactMap { try read($0).recording.stalls.first }.first { $0.source.kind == .pool }
   }
@@ -46,14 +45,14 @@ import Testing
       #expect(process.hasExited && process.status == 0, "\(process)")
       #expect(process.output.contains("CULPRIT   fillTheCache() "), "\(process)")
       let stall = try #require(try namedStalls(in: directory).first { $0.stall.source.kind == .pool })
-      // A thread that changes its priority between two looks of the watcher is sampled once more. If all priorities counted,
-      // these threads would have half of the samples.
+      // A thread that changes its priority between two observations is sampled once more.
+      // If all priorities counted, these threads would have half of the samples.
       let others = stall.samples.filter { $0.names.contains { $0.contains("takeTurns()") } }
       #expect(others.count * 5 < stall.samples.count, "\(process)")
     }
   }
 
-  /// One thread of several is stuck. Where system calls are filtered there are no watchpoints.
+  /// One of several threads is stuck. Where system calls are filtered, watchpoints are unavailable.
   @Test(arguments: ["waiting", "computing"], [[], ["filtered"]]) func reportsStuckJob(kind: String, options: [String])
     throws
   {
@@ -72,7 +71,6 @@ import Testing
     }
   }
 
-  /// The watch ends while a thread runs a job. A second watch is refused.
   @Test func removesWatchpointsWithTheWatch() throws {
     try withDirectory { directory in
       let process = try ChildProcess(ChildProcess.built("stalling-process"), ["let-go", "computing", directory])
@@ -83,7 +81,6 @@ import Testing
     }
   }
 
-  /// The tasks compute, and yield every 5 ms.
   @Test(arguments: [[], ["filtered"]]) func ignoresTasksThatYield(options: [String]) throws {
     try withDirectory { directory in
       let words = ["pauses", "computing", directory] + options
@@ -93,7 +90,6 @@ import Testing
     }
   }
 
-  /// The task of the section is ready, and another task has the thread.
   @Test func blamesOccupantOfThreadForYieldedSection() throws {
     let child = try ChildProcess(ChildProcess.built("policy-process"), ["yield"])
     #expect(child.hasExited && child.status == 0, "\(child)")

@@ -3,13 +3,11 @@ import Testing
 
 @testable import Culprit
 
-/// What may be printed of names from outside, where there is an allocator and where there is none.
 @Suite struct PrintableTests {
-  /// The two say the same of every character.
   @Test func bothKnowTheSameCharacters() {
     for value in UInt32(0)...0x10FFFF {
       guard let scalar = Unicode.Scalar(value), PlainText.isHarmless(value) != isPrintable(scalar) else { continue }
-      // The standard library's tables may be newer or older than those here by a few characters.
+      // The standard library's tables can differ from these by a few characters.
       Issue.record("U+\(String(value, radix: 16)): \(scalar.properties.generalCategory)")
     }
   }
@@ -32,7 +30,7 @@ import Testing
     #expect(plain(Array(name.utf8)) == "STATUS=" + shown)
   }
 
-  /// Cut in the middle of a character, too long for its value, a surrogate, beyond Unicode, a byte on its own.
+  /// A truncated character, an overlong one, a surrogate, a value beyond Unicode, a stray continuation byte.
   @Test(arguments: [
     ([0xC3], "?"), ([0xE2, 0x80], "??"), ([0xF0, 0x9F, 0x99], "???"), ([0xC1, 0x81], "??"),
     ([0xE0, 0x80, 0xAF], "???"),

@@ -4,9 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The liveness probe of docs/deploying.md, run as by a kubelet.
 @Suite(.ownThread) struct ProbeTests {
-  /// Returns the command of the probe for a file at `path`.
   private func probe(_ path: String) throws -> [String] {
     let page = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(path: "../../docs/deploying.md")
     let text = try String(contentsOf: page, encoding: .utf8)
@@ -41,7 +39,6 @@ import Testing
     }
     #expect(try isAlive())
     service.tell("hang")
-    // From then on the service does not renew the file.
     _ = try #require(service.fact("hanging"))
     try setAge(20)
     #expect(try isAlive())

@@ -9,7 +9,6 @@ import Testing
 
 /// Threads that compute and wait for a processor. The CPU time is real.
 @Suite(.serialized, .usesObserver) struct ProcessorWaitTests {
-  /// Returns the report on `body`, which runs beside four threads that compute on the same processor.
   private func reportInACrowd(_ body: @escaping @Sendable () -> Void) throws -> StallReport {
     let reports = Reports()
     let watchdog = try Watchdog(
@@ -31,7 +30,7 @@ import Testing
   }
 
   @Test func reportsProcessorShareOfComputingThread() throws {
-    // CPU time, not time: enough for samples on a busy machine, too.
+    // CPU time instead of elapsed time gives enough samples on a busy machine, too.
     let report = try reportInACrowd {
       let enough = clinux_clock_thread_cpu_ns(clinux_task_self()) + 300_000_000
       while clinux_clock_thread_cpu_ns(clinux_task_self()) < enough {
@@ -50,7 +49,6 @@ import Testing
     #expect(!report.description.contains("computing, but"), "\(report)")
   }
 
-  /// In a control group with a fifth of a processor.
   @Test(.ownThread) func reportsThrottledServiceAsComputing() throws {
     guard let quota = Quota(microseconds: 20_000, of: 100_000) else {
       try Test.cancel("this process cannot create control groups with a quota")
@@ -71,11 +69,9 @@ import Testing
   }
 }
 
-/// A control group with a CPU quota, of version 1 or 2.
 private struct Quota {
   private var directory = ""
 
-  /// Creates the group; `nil` if that is not permitted.
   init?(microseconds: Int, of period: Int) {
     let name = "culprit-test-\(UUID().uuidString)"
     for (root, files) in [
@@ -90,7 +86,6 @@ private struct Quota {
     return nil
   }
 
-  /// Moves the process `id` into the group. Returns whether that succeeded.
   func add(_ id: pid_t) -> Bool { Self.write("\(id)", to: "\(directory)/cgroup.procs") }
 
   /// Removes the group. The kernel can report it as busy for a moment after its processes have ended.

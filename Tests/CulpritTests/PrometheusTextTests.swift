@@ -4,7 +4,7 @@ import Testing
 
 @testable import Culprit
 
-/// Metrics as Prometheus reads them. `tools/prove prometheus` has promtool read the golden file.
+/// `tools/prove prometheus` validates the golden file with promtool.
 @Suite struct PrometheusTextTests {
   private func histogram(_ times: [Duration]) -> Watchdog.Histogram {
     let bounds: [Duration] = [
@@ -47,7 +47,6 @@ import Testing
 
   @Test func theTextIsTheGoldenOne() throws {
     let path = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(path: "Golden/metrics.prom")
-    // The version is not what is tested.
     let text = metrics().prometheusText(labels: ["service": "shop", "kind": "mine", "0": "no", "__x": "no"])
       .replacingOccurrences(of: "version=\"\(Watchdog.version)\"", with: "version=\"VERSION\"")
     if getenv("RECORD_SNAPSHOTS") != nil { try text.write(to: path, atomically: true, encoding: .utf8) }
@@ -78,7 +77,6 @@ import Testing
     #expect(PrometheusText.isLabel(name))
   }
 
-  /// What is passed on has every number but the buckets.
   @Test func valuesAreWhatTheTextHas() {
     let metrics = metrics()
     let lines = metrics.prometheusText().split(separator: "\n").filter {

@@ -47,7 +47,6 @@ import Testing
     #expect(missed.withLock { $0.count } == 0)
   }
 
-  /// Returns the only report, after general checks.
   private func check(_ reports: [StallReport], _ source: StallReport.Source) throws -> StallReport {
     let report = try #require(reports.first)
     #expect(reports.count == 1)
@@ -59,7 +58,6 @@ import Testing
     return report
   }
 
-  /// Watches a source and calls `body` after the first probe.
   private func reports(
     _ watch: (Watchdog) throws -> WatchedProbe,
     by execute: (@escaping @Sendable () -> Void) -> Void,
@@ -86,7 +84,6 @@ import Testing
     let isLast = Finished()
     let found = try reports({ try $0.watchQueue(queue) }, by: { queue.async(execute: $0) }) {
       queue.async {
-        // The caller of `sync` waits in the queue, too.
         while !isLast.isSet || !isAsleep(caller) { usleep(100) }
         stallByWaiting(for: .milliseconds(1200))
       }
@@ -118,7 +115,6 @@ import Testing
     #expect(report.description.contains("QUEUE     moved on, with more work than it could do"))
   }
 
-  /// The thread that blocks a concurrent queue is unknown.
   @Test func reportsConcurrentQueueWithoutCulprit() throws {
     let queue = DispatchQueue(label: "many", attributes: .concurrent)
     let found = try reports({ try $0.watchQueue(queue) }, by: { queue.async(execute: $0) }) {
@@ -148,7 +144,6 @@ import Testing
     loop.stop()
   }
 
-  /// The second of three loops is stuck.
   @Test func reportsWorkOfEventLoop() throws {
     let loop = ClosureLoop()
     let found = try reports(

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Stalls of one problem in two builds of a service: lines have moved, closures have other numbers, everything has another address.
+/// Stalls of one problem in two builds of a service. Lines, closure numbers and addresses differ.
 @Suite(.ownThread) struct RebuildTests {
   private struct Stall: Equatable {
     var signature: String
@@ -10,7 +10,7 @@ import Testing
     var function: String
   }
 
-  /// Each function has nearly all of its time itself, not in what tells it the time.
+  /// Each function has nearly all of its time as self time, not in the calls that read the clock.
   private static let swift = """
     import Glibc
     @inline(__always) private func now() -> Double {
@@ -118,7 +118,6 @@ import Testing
     }
     """
 
-  /// What a later version has more, before the functions and in the one with the closure.
   private static let more = [
     "swift": (
       """
@@ -130,7 +129,6 @@ import Testing
     "cpp": ("int more(int n) { return n * 7; }", "found += apply([seconds]() { return seconds > 5 ? 1 : 2; });"),
   ]
 
-  /// The functions by the names they have in the first build and in the second.
   private static let functions = [
     "swift": (
       ["Catalog.rebuild(for:)", "settle(_:)", "merge(_:_:)", "closure #1 in search(_:)"],
@@ -173,7 +171,6 @@ import Testing
       #expect(before.map(\.function) == functions.0 && after.map(\.function) == functions.1, "\(child)")
       #expect(after.map(\.signature) == before.map(\.signature), "\(child)")
       #expect(Set(before.map(\.signature)).count == 4)
-      // They are two builds: no line is where it was.
       #expect(zip(before, after).allSatisfy { $0.place != $1.place && $0.place != "nowhere" }, "\(child)")
     }
   }

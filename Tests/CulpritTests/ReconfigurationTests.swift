@@ -3,7 +3,6 @@ import Testing
 
 @testable import Culprit
 
-/// Changes of the configuration while the watchdog runs.
 extension WatchdogTests {
   @Test func appliesChangedThresholds() throws {
     let found = try reports { watchdog in
@@ -84,7 +83,6 @@ extension WatchdogTests {
       clock.wait { watchdog.configuration.sampling.threshold == .seconds(5) }
       #expect(watchdog.status.mode == .switchedOff)
       #expect(watchdog.status.problems == ["directory cannot be changed while the watchdog runs; it stays none"])
-      // The file overrides the code.
       try watchdog.reconfigure { $0.sampling.threshold = .seconds(7) }
       #expect(watchdog.configuration.sampling.threshold == .seconds(5))
       try FileManager.default.removeItem(atPath: file)

@@ -10,9 +10,8 @@ import Testing
 
 @testable import Culprit
 
-/// A recorder, and what it is told, by a test that is the monitor and the samplers: no thread, no clock.
+/// A recorder whose test plays the monitor and the samplers: no thread, no clock.
 private final class Recorded {
-  /// What came of it.
   private final class Outcome: Sendable {
     let recordings = Mutex<[Recording]>([])
     let events = Mutex<[(isHang: Bool, samples: Int, duration: Duration)]>([])
@@ -26,7 +25,6 @@ private final class Recorded {
   private let control = ControlBlock()
   let item: UInt64
 
-  /// What was delivered.
   var recordings: [Recording] { outcome.recordings.withLock { $0 } }
   var stalls: [Stall] { recordings.flatMap(\.stalls) }
   var events: [(isHang: Bool, samples: Int, duration: Duration)] { outcome.events.withLock { $0 } }
@@ -56,13 +54,12 @@ private final class Recorded {
     )
   }
 
-  /// Ends the lease; before anybody else has the slot table.
+  /// Ends the lease, before another test uses the slot table.
   func end() {
     SlotRegistry.shared.end(lease)
     SlotRegistry.shared.deactivate()
   }
 
-  /// An event about the work item, which was so many milliseconds old.
   func event(
     _ kind: observer_event_kind,
     at age: UInt64,
@@ -86,7 +83,6 @@ private final class Recorded {
     #expect(observer_ring_write(rings.monitor, &event, nil, 0))
   }
 
-  /// A sample by sampler `number`, whose stack has these return addresses.
   func sample(
     _ addresses: [UInt64],
     at age: UInt64,
@@ -101,14 +97,12 @@ private final class Recorded {
     #expect(observer_ring_write(rings.samplers[number], &event, frames, UInt32(frames.count)))
   }
 
-  /// Has the recorder take everything in, and end.
   func run() {
     recorder.stop()
     recorder.run()
   }
 }
 
-/// What the recorder makes of the events that it is told.
 @Suite(.serialized, .usesObserver) struct RecorderTests {
   private func recorded(_ body: (Recorded) throws -> Void) throws -> Recorded {
     let recorded = try Recorded()
@@ -152,13 +146,11 @@ private final class Recorded {
     #expect(first.unwindTime == .nanoseconds(9) && first.runDelay == .nanoseconds(10) && first.progress == 11)
     #expect(stall.samples[1].cpuTime == nil && stall.samples[1].runDelay == nil)
     #expect(found.recordings[0].stacks.map { $0.frames.map(\.address.value) } == [[0x10, 0x20], [0x30]])
-    // It began at the work item's time, on the wall clock.
     let began = clinux_clock_wall_ns() - (clinux_clock_ns() - found.item)
     #expect(abs(Int64(bitPattern: stall.began.nanosecondsSince1970 &- began)) < 5_000_000_000)
     #expect(found.events.map(\.isHang) == [false] && found.events.map(\.samples) == [2])
   }
 
-  /// What several threads work on has samples of each.
   @Test func samplesOfSeveralThreadsTellWhose() throws {
     let found = try recorded { told in
       told.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000) { $0.threshold_ns = 1_000_000_000 }
@@ -174,7 +166,6 @@ private final class Recorded {
     #expect(found.stalls.first?.samples.map(\.threadID) == [21, 22, nil])
   }
 
-  /// What a suspended task shows is a stack like another one, and what is in the way of a ready one is known to be that.
   @Test func samplesOfTasksTellWhatTheyDid() throws {
     let found = try recorded { told in
       told.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000) { $0.threshold_ns = 1_000_000_000 }
@@ -198,7 +189,6 @@ private final class Recorded {
     #expect(found.recordings.isEmpty && found.events.isEmpty)
   }
 
-  /// Looks that find a suspended task where it was count like the first one, and have no stack of their own.
   @Test func suspendedTasksThatStayAreSampled() throws {
     let found = try recorded { told in
       told.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000)
@@ -220,7 +210,6 @@ private final class Recorded {
     #expect(stall.lostSamples == 1 && stall.sparedSamples == 12)
   }
 
-  /// A hang is told with how old it was, and noted.
   @Test func aHangIsNotedAndTold() throws {
     let found = try recorded { told in
       told.monitor(OBSERVER_EVENT_HANG, at: 900)
@@ -234,7 +223,6 @@ private final class Recorded {
     #expect(notes.filter { $0.kind == .hang }.map(\.time) == [.milliseconds(2500)])
   }
 
-  /// What is stuck when the watchdog is stopped has no end, and is as long as was told last.
   @Test func aStallWithoutAnEndIsOpen() throws {
     let found = try recorded { told in
       told.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000)
@@ -248,7 +236,7 @@ private final class Recorded {
     #expect(stall.gap == .nanoseconds(5) && stall.lostSamples == 6)
   }
 
-  /// A sampler that was held up tells of work that is over: it is not the next work item's.
+  /// A delayed sampler's results must not reach the next work item.
   @Test(arguments: [false, true]) func lateSamplesAreAboutNothing(isNextKnown: Bool) throws {
     let found = try recorded { told in
       let later = told.item + 5_000_000_000
@@ -265,7 +253,6 @@ private final class Recorded {
     #expect(found.recordings.last?.stacks.map { $0.frames.map(\.address.value) } == [[0x20]])
   }
 
-  /// A slot's next owner has work items of its own, even of the same time.
   @Test func anotherOwnersWorkIsAnotherWorkItem() throws {
     let found = try recorded { told in
       told.sample([0x10], at: 500) { $0.generation &-= 1 }
@@ -277,7 +264,6 @@ private final class Recorded {
     #expect(found.problems.all == ["a stall of a source that has been forgotten was not recorded"])
   }
 
-  /// Events are taken by their order, whichever ring they are in.
   @Test func theOldestEventComesFirst() throws {
     let found = try recorded { told in
       told.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000)
@@ -287,7 +273,6 @@ private final class Recorded {
     #expect(found.stalls.first?.samples.map(\.age) == (0..<50).map { .milliseconds(1001 + $0) })
   }
 
-  /// A call that the kernel restarted is the one that was seen at the same place before.
   @Test func restartedCallsAreNamed() throws {
     func call(_ number: Int32, _ activity: observer_activity) -> (inout observer_event) -> Void {
       { event in
@@ -310,8 +295,7 @@ private final class Recorded {
     )
   }
 
-  /// All threads: for each stall that was declared before their capture began; each once, without its own thread, and
-  /// what was left out with them.
+  /// All threads belong to each stall declared before their capture began, without the stall's own thread.
   @Test func otherThreadsBelongToTheStallsBefore() throws {
     func thread(_ told: Recorded, _ id: Int32, _ addresses: [UInt64], of capture: UInt64) {
       told.sample(addresses, at: 1100, kind: OBSERVER_EVENT_THREAD) { event in
@@ -330,7 +314,7 @@ private final class Recorded {
       thread(told, 51, [0x60], of: 3)
       thread(told, 4711, [0x61], of: 3)
       thread(told, 52, [0x60], of: 2)
-      // A sampler has been held up: it is begun anew, and who is known stays known.
+      // A delayed sampler restarts the capture; threads captured before stay.
       told.sample([], at: 1200, kind: OBSERVER_EVENT_ALL_THREADS_BEGAN) { $0.all_threads = 4 }
       thread(told, 51, [0x62], of: 4)
       thread(told, 53, [0x63], of: 4)
@@ -350,14 +334,13 @@ private final class Recorded {
     let recording = try #require(found.recordings.first)
     let others = try #require(recording.stalls.first?.others)
     #expect(others.isComplete && others.leftOut == 2 && others.threads.map(\.thread.id) == [51, 53])
-    // Their stacks are behind those of the samples.
+    // Stack indices follow those of the samples.
     #expect(others.threads.map { $0.stack.map { recording.stacks[$0].frames[0].address.value } } == [0x60, 0x63])
     #expect(
       recording.stalls[0].samples.map { $0.stack.map { recording.stacks[$0].frames[0].address.value } } == [0x10, 0x10]
     )
   }
 
-  /// Who asks too late, or of a watchdog that is being stopped, is not kept waiting.
   @Test func requestsAreAnsweredAtTheStop() throws {
     let found = try recorded { told in
       let asked = told.recorder.requestThreads(ControlBlock())
@@ -369,7 +352,6 @@ private final class Recorded {
     #expect(found.recordings.isEmpty)
   }
 
-  /// Stalls under way are given as far as they are known.
   @Test func whatIsUnderWayIsGiven() throws {
     let found = try recorded { told in
       told.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000)

@@ -32,10 +32,8 @@ import Testing
     }
   }
 
-  /// A later mount covers an earlier one at its place.
   @Test func usesTheLastMountOfAPlace() { #expect(reasons("/srv/a.so").isEmpty) }
 
-  /// The service does not run either when its own file system does not answer.
   @Test func acceptsTheMountOfTheExecutable() {
     #expect(reasons("/mnt/far/a.so", executable: "/mnt/far/service").isEmpty)
     #expect(reasons("/home/a.so", executable: "/mnt/far/service") == reason("nfs4"))

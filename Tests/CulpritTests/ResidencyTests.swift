@@ -7,9 +7,8 @@ import Testing
 
 @testable import Culprit
 
-/// What says that something is stuck must not wait for a disk: its code stays in memory.
+/// Code that reports stalls must not wait for a disk, so it stays in memory.
 @Suite struct ResidencyTests {
-  /// The addresses of the functions of this program that `isMeant` picks by their mangled names.
   private func functions(_ isMeant: (Substring) -> Bool) throws -> [(name: String, address: UInt64)] {
     let path = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
     let symbols = try ChildProcess("/usr/bin/env", ["nm", "--defined-only", path]).output
@@ -25,7 +24,7 @@ import Testing
     }
   }
 
-  /// The parts of the address space that are locked: `lo` in their VmFlags (proc_pid_smaps(5)).
+  /// Locked ranges of the address space: `lo` in their VmFlags (proc_pid_smaps(5)).
   private func lockedRanges() throws -> [Range<UInt64>] {
     var found: [Range<UInt64>] = []
     var range: Range<UInt64>?
@@ -45,7 +44,7 @@ import Testing
     let types = [
       "7MonitorV", "15WorkItemTrackerV", "17SamplerSupervisorV", "16EscalationThreadV", "9PlainTextV", "10CPUHistoryV",
     ]
-    // What destroys a value (WOh) is shared by the files that do, and runs when all is over.
+    // Value witnesses for destruction (WOh) are shared between files and run only at the end.
     let swift = try functions { name in
       types.contains { name.hasPrefix("$s7Culprit\($0)") } && !name.hasSuffix("WOh")
     }
@@ -63,11 +62,9 @@ import Testing
     #expect(loose.isEmpty, "\(loose.count) of \(swift.count + c.count): \(loose.map(\.name).prefix(20))")
   }
 
-  /// So are the tables in which work is marked, and the stacks of those who say it.
   @Test(.usesObserver, .ownThread, .needsUnlimitedLockedMemory)
   func theMemoryThatMustBeThereIsLocked() throws {
     var configuration = Watchdog.Configuration()
-    // There is an escalation thread then.
     configuration.lifecycle.terminateAfter = .seconds(3600)
     let watchdog = try Watchdog(configuration)
     defer { watchdog.stop() }
@@ -95,8 +92,8 @@ import Testing
     #expect(loose.isEmpty, "\(loose.map { "\($0.what) at \(String($0.address, radix: 16))" })")
   }
 
-  /// In how many parts of the address space the mark is (marked_stack.h), besides the one with `address`. Each must be one that no core
-  /// file and no child has.
+  /// Counts the ranges with the mark (marked_stack.h), except the range with `address`.
+  /// Each must be excluded from core files and child processes.
   private func copiesOfMark(besides address: UInt64 = 0) throws -> Int {
     let memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC)
     try #require(memory >= 0)
@@ -119,17 +116,16 @@ import Testing
     return copies
   }
 
-  /// Whether the mark is in `range` of what `memory` has.
   private func isMarked(_ range: Range<UInt64>, _ memory: Int32) -> Bool {
     withUnsafeTemporaryAllocation(byteCount: 1 << 18, alignment: 8) { room in
       defer { room.initializeMemory(as: UInt8.self, repeating: 0) }
       var at = range.lowerBound
       while at < range.upperBound {
-        // What this itself has read before must not be found again.
+        // Clears earlier reads, in which the search would find the mark again.
         room.initializeMemory(as: UInt8.self, repeating: 0)
         let length = Int(min(UInt64(room.count), range.upperBound - at))
         guard let bytes = room.baseAddress else { return false }
-        // SAFETY: the room is that long.
+        // SAFETY: the buffer has `length` bytes.
         let count = pread(memory, bytes, length, off_t(at))
         guard count > 0 else { return false }
         if marked_stack_is_in(bytes.assumingMemoryBound(to: UInt8.self), count) { return true }
@@ -169,7 +165,6 @@ import Testing
     while try copiesOfMark() != 0 { usleep(10_000) }
   }
 
-  /// Nobody finds stacks in a core file, or in a child.
   @Test(.usesObserver) func copiesOfStacksAreKeptOut() throws {
     let watchdog = try Watchdog(Watchdog.Configuration())
     defer { watchdog.stop() }
@@ -185,7 +180,7 @@ import Testing
       let flags = line.split(separator: " ")
       #expect(flags.contains("dd") && flags.contains("dc"), "\(line)")
     }
-    // Those of the samplers, of signal handlers, and of all other threads.
+    // The windows of the samplers, of signal handlers, and of all-thread captures.
     #expect(windows == Int(OBSERVER_SAMPLERS_MAX) + 2)
   }
 }

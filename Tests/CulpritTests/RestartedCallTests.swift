@@ -2,9 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
-/// System calls that the kernel has begun again after the process was stopped: it gives them a number of their own.
+/// The kernel gives system calls that it restarts after a stop a number of their own.
 @Suite(.ownThread, .serialized) struct RestartedCallTests {
-  /// Stopped before the first sample, so that no earlier one tells what the thread waits in, and after some.
   @Test(arguments: ["restarted-sleep", "restarted-poll"], ["early", "late"])
   func whatIsRestartedIsNamed(scenario: String, when: String) throws {
     try withDirectory { directory in

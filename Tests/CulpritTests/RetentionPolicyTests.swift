@@ -7,9 +7,7 @@ import Testing
 
 @testable import Culprit
 
-/// The age of files, by a wall clock that is set.
 @Suite(.serialized, .usesSimulatedClock) struct RetentionAgeTests {
-  /// Ages are those of the clock as it was when the watchdog started.
   @Test func keepsFilesWhenTheClockIsSetForward() throws {
     try withDirectory { directory in
       let (new, old) = ("culprit-20260101T000001.000Z-7-1.stall", "culprit-20250101T000001.000Z-7-1.stall")
@@ -27,7 +25,6 @@ import Testing
     }
   }
 
-  /// No clock shows such times, but a file system stores them.
   @Test(arguments: [Int.min, Int.max]) func judgesAnyTime(second: Int) throws {
     try withDirectory { directory in
       let path = "\(directory)/culprit-20260101T000001.000Z-7-1.stall"
@@ -42,7 +39,6 @@ import Testing
   }
 }
 
-/// What is removed of what earlier runs left, and what stays.
 @Suite struct RetentionPolicyTests {
   private func stall(ended: Bool) -> Data {
     let stall = Stall("main", duration: .seconds(2), hasEnded: ended)
@@ -59,7 +55,6 @@ import Testing
     return Data((record.text + (ended ? record.end(at: WallTime(nanosecondsSince1970: 6)) : "")).utf8)
   }
 
-  /// The oldest go first, what ended well before what did not; an unread fatal hang stays whatever the limit.
   @Test func whatEndedWellGoesFirst() throws {
     try withDirectory { directory in
       let files: [(name: String, content: Data)] = [
@@ -84,7 +79,7 @@ import Testing
     }
   }
 
-  /// It is looked at after every stall: with a thousand files, reading them all takes longer than many a stall.
+  /// The check runs after every stall, and reading a thousand files takes longer than many stalls.
   @Test func nothingIsOpenedWhileThereIsNotTooMuch() throws {
     try withDirectory { directory in
       let names = ["culprit-20260101T000001.000Z-7.run", "culprit-20260101T000002.000Z-7-1.stall"]
@@ -102,7 +97,6 @@ import Testing
     }
   }
 
-  /// What was not removed because that had just been done is when the watchdog is stopped.
   @Test func thereIsOrderAtTheEnd() throws {
     try withDirectory { directory in
       let process = ObservedProcess(getpid(), "/bin/shop", version: Watchdog.version, since: 1_790_000_000_000_000_000)
@@ -123,8 +117,6 @@ import Testing
     }
   }
 
-  /// A service that is killed at once, over and over, and never asks: its runs go like others, the oldest first; those
-  /// that hung stay, and that of a process that runs.
   @Test func runsThatNobodyAsksForAreLimited() throws {
     try withDirectory { directory in
       var files = (10..<30).map { ("culprit-20260101T0000\($0).000Z-\($0).run", run(ended: false)) }
@@ -149,8 +141,6 @@ import Testing
     }
   }
 
-  /// A stall that goes on is a live run's, this one's or another's, and stays whatever the limits are; one of them that
-  /// has ended, and one that nobody can be in any more, go.
   @Test func openStallsOfLiveRunsStay() throws {
     try withDirectory { directory in
       let identity = ProcessIdentity.ofThisProcess()
@@ -170,7 +160,7 @@ import Testing
         ("culprit-\(own).run", run(ended: false), true), ("culprit-\(own)-1.stall", stall(ended: false), true),
         ("culprit-\(own)-2.stall", stall(ended: true), false), ("culprit-\(other).run", Data(parent.text.utf8), true),
         ("culprit-20260101T000011.000Z-\(getppid())-1.stall", stall(ended: false), true),
-        // Of a process that had the number before.
+        // Another process had the number before.
         ("culprit-20260101T000009.999Z-\(getppid())-1.stall", stall(ended: false), false),
         ("culprit-20260101T000009.999Z-\(getpid())-1.stall", stall(ended: false), false),
       ]
@@ -186,8 +176,6 @@ import Testing
     }
   }
 
-  /// A service that is killed in stalls over and over and never asks for earlier runs: whole runs go, the oldest first,
-  /// after what ended well and what was reported.
   @Test func unreportedHangsAreLimited() throws {
     try withDirectory { directory in
       // In a container every run has the same process id.
@@ -204,7 +192,6 @@ import Testing
         ("culprit-20260101T000041.000Z-2-1.stall", stall(ended: true)),
       ]
       try write(hung + reported, directory)
-      // The newest hang beside three others.
       RetentionPolicy(directory: directory, limits: storageLimits(files: 9), own: nil).enforce()
       #expect(try left(directory) == hung.suffix(12).map(\.0).sorted())
       RetentionPolicy(directory: directory, limits: storageLimits(bytes: 0), own: nil).enforce()
@@ -236,7 +223,6 @@ import Testing
     try FileManager.default.contentsOfDirectory(atPath: directory).sorted()
   }
 
-  /// Exactly as many bytes as may be; one less takes the oldest of those that ended well, and no more than that.
   @Test func bytesAreCountedToTheLast() throws {
     let ended = stall(ended: true)
     let open = stall(ended: false)
@@ -260,7 +246,6 @@ import Testing
     }
   }
 
-  /// What is too old goes, however it ended; but not what nobody has been told of, nor what ended well not long ago.
   @Test func whatIsTooOldGoes() throws {
     let day: TimeInterval = 86_400
     let files: [(name: String, content: Data, age: TimeInterval, stays: Bool)] = [
@@ -270,7 +255,6 @@ import Testing
       ("culprit-20260101T000004.000Z-6-1.stall", stall(ended: true), 31 * day, false),
       ("culprit-20260101T000005.000Z-7.run", run(ended: false), 31 * day, true),
       ("culprit-20260101T000006.000Z-7-1.stall", stall(ended: false), 31 * day, true),
-      // It ended, whatever became of the run.
       ("culprit-20260101T000006.500Z-7-2.stall", stall(ended: true), 31 * day, false),
       ("culprit-20260101T000007.000Z-8.told", run(ended: false), 29 * day, true),
       ("culprit-20260101T000008.000Z-8-1.stall", stall(ended: true), 29 * day, true),
@@ -301,7 +285,6 @@ import Testing
     #expect(directory([:]) == nil)
   }
 
-  /// Files are looked at after every stall: none stays open.
   @Test func filesThatWereLookedAtAreClosed() throws {
     try withDirectory { directory in
       for number in 1...9 {
@@ -311,13 +294,13 @@ import Testing
       }
       func openFiles() throws -> Int { try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count }
       let before = try openFiles()
-      // Too many by one each time, and the first two are put there again.
+      // Each turn exceeds the limit by one file, and puts the first two back.
       for turn in 0..<300 {
         let name = "culprit-20250101T000000.\(100 + turn)Z-1-1.stall"
         try stall(ended: false).write(to: URL(fileURLWithPath: "\(directory)/\(name)"))
         RetentionPolicy(directory: directory, limits: storageLimits(files: 9), own: nil).enforce()
       }
-      // Other tests open some meanwhile.
+      // Other tests open files meanwhile.
       #expect(try openFiles() < before + 250)
     }
   }

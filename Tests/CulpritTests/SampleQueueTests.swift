@@ -6,7 +6,6 @@ import Testing
 @Suite struct SampleQueueTests {
   private static let threshold: UInt64 = 1_000_000_000
 
-  /// The slots of a queue in the order in which they are sampled.
   private func order(_ add: (inout SampleQueue) -> Void) -> (slots: [UInt32], protected: [UInt32], due: Int) {
     var queue = SampleQueue()
     queue.removeAll()
@@ -41,7 +40,6 @@ import Testing
     }
   }
 
-  /// A loop among thousands of suspended tasks, wherever its slot is.
   @Test func aLoopPrecedesThousandsOfTasks() {
     let found = order { queue in
       for slot in UInt32(0)..<4000 {
@@ -62,7 +60,6 @@ import Testing
     #expect(found.slots == [2, 1, 3, 0])
   }
 
-  /// The protected work items do not change with the looks at them: otherwise each would be one in turn.
   @Test func protectionDoesNotTakeTurns() {
     for lastLook in [UInt64(0), 1 << 40] {
       let found = order { queue in
@@ -85,7 +82,6 @@ import Testing
     #expect(look.isSuspended(5, at: place) && !look.isSuspended(6, at: place))
     look.look(5, 200)
     #expect(look.isSuspended(5, at: place) && look.time(5) == 200)
-    // A sample of its thread, or another work item.
     look.sample(5)
     #expect(!look.isSuspended(5))
     look.sample(5, at: place)
@@ -108,14 +104,12 @@ import Testing
 @Suite struct ProcessorBudgetTests {
   private static let ms: UInt64 = 1_000_000
 
-  /// Spends whenever something is left: 5 ms in each of the passes of 20 ms.
   @Test(arguments: [UInt32(1), 5, 50]) func isKeptInEveryWindow(percent: UInt32) {
     var budget = ProcessorBudget()
     var (now, used) = (UInt64(1) << 50, UInt64(7) << 40)
     var uses: [UInt64] = []
     for step in 0..<3000 {
       now += 20 * Self.ms
-      // For a while nothing is to be done.
       if step < 1000 || step > 1500 {
         budget.update(now: now, used: used, percent: percent)
         if !budget.isExhausted { used += 5 * Self.ms }
@@ -139,14 +133,12 @@ import Testing
     #expect(!budget.isExhausted)
   }
 
-  /// A long use by other work, such as a report, is forgotten after a window.
   @Test func debtIsBounded() {
     var budget = ProcessorBudget()
     budget.update(now: 1 << 50, used: 0, percent: 5)
     budget.update(now: 1 << 50, used: 1 << 50, percent: 5)
     budget.update(now: 1 << 50 + 12_000 * Self.ms, used: 1 << 50, percent: 5)
     #expect(!budget.isExhausted)
-    // Clocks that go back, and sums that a thread is missing in, change nothing.
     budget.update(now: 5, used: 5, percent: 100)
     #expect(!budget.isExhausted)
   }

@@ -4,7 +4,6 @@ import Testing
 
 @testable import Culprit
 
-/// When a sampler that does not come back is given up.
 @Suite struct SamplerSupervisorTests {
   private final class Samplers {
     let sampling: UnsafeMutablePointer<observer_sampling>
@@ -21,14 +20,12 @@ import Testing
 
     var isStopped: Bool { supervisor.isStopped }
 
-    /// A look after so many milliseconds.
     func look(after milliseconds: UInt64, isNeeded: Bool = false) -> SamplerSupervisor.Outcome {
       let tick = WorkItemTracker.Tick(now: 0, elapsed: milliseconds * 1_000_000, allowed: .max)
       return supervisor.supervise(tick, isNeeded: isNeeded)
     }
   }
 
-  /// A thread that is asleep until it is let go, which has said that it is sampler `number`.
   private func withSleeper(_ number: UInt32, _ samplers: Samplers, _ body: () throws -> Void) throws {
     let address = UInt(bitPattern: samplers.sampling)
     let (isReady, mayEnd) = (Promise<Bool>(), Promise<Bool>())
@@ -55,7 +52,6 @@ import Testing
     #expect(samplers.state(0) == OBSERVER_SAMPLER_ACTIVE && samplers.state(1) == OBSERVER_SAMPLER_SPARE)
     #expect(observer_sampler_word(samplers.sampling, 0) != words[0])
     #expect(observer_sampler_word(samplers.sampling, 1) == words[1])
-    // It is woken when there is something to do, and else left alone.
     let word = observer_sampler_word(samplers.sampling, 0)
     _ = samplers.look(after: 1)
     #expect(observer_sampler_word(samplers.sampling, 0) == word)
@@ -76,13 +72,11 @@ import Testing
         #expect(samplers.look(after: 1).lostSlot == 3)
         #expect(samplers.state(0) == OBSERVER_SAMPLER_HELD_UP && samplers.state(1) == OBSERVER_SAMPLER_ACTIVE)
         #expect(!samplers.isStopped)
-        // The one that is at work now has its own time.
         observer_sampler_begin_step(samplers.sampling, 1, 4, 4712)
         #expect(samplers.look(after: 900).lostSlot == -1)
         #expect(samplers.look(after: 900).lostSlot == -1)
         #expect(samplers.look(after: 900).lostSlot == 4)
         #expect(samplers.isStopped && samplers.look(after: 1).wait == 100_000_000)
-        // It comes back.
         observer_sampler_end_step(samplers.sampling, 0)
         observer_sampler_come_back(samplers.sampling, 0)
         #expect(samplers.look(after: 1).lostSlot == -1 && !samplers.isStopped)
@@ -91,7 +85,6 @@ import Testing
     }
   }
 
-  /// One step after the other, however many, is no step that holds it up; nor is the time between two.
   @Test func oneThatComesForwardIsLeftAlone() throws {
     let samplers = try Samplers()
     try withSleeper(0, samplers) {
@@ -107,7 +100,6 @@ import Testing
     }
   }
 
-  /// One that runs, however long, is not held up: a machine may be slow.
   @Test func oneThatRunsIsLeftAlone() throws {
     let samplers = try Samplers()
     observer_sampler_ready(samplers.sampling, 0)

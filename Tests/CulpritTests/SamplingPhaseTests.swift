@@ -6,9 +6,7 @@ import Testing
 
 @testable import Culprit
 
-/// Work that cycles with the time between samples.
 @Suite(.serialized, .usesSimulatedClock) struct SamplingPhaseTests {
-  /// Of each 50 ms, 22.5 are spent in one function and the rest in another one. A sample is due every 50 ms.
   @Test func periodicWorkHasItsTrueShare() throws {
     let reports = Reports()
     let watchdog = try Watchdog(
@@ -25,12 +23,10 @@ import Testing
     watchdog.stopPatiently()
     let report = try #require(reports.all.first)
     #expect(report.raw.stall.samples.count >= 400)
-    // The standard deviation is 0.022 or less: a deviation of six is a fault.
     let seen = share(of: "workInThePart()", in: report)
     #expect(abs(seen - 0.45) < 0.13, "seen \(seen): \(report)")
   }
 
-  /// Returns the share of the time with `function` on the stack.
   private func share(of function: String, in report: StallReport) -> Double {
     var time = Duration.zero
     var nodes = report.raw.blame.tree

@@ -8,11 +8,9 @@ import Testing
 
 @testable import Culprit
 
-/// Handlers of many sections that are late at once.
 @Suite(.serialized, .usesSimulatedClock) struct SectionHandlerTests {
   private static let count = 500
 
-  /// The times of calls, and the threads that they were made by.
   private final class Calls: Sendable {
     private let calls = Mutex<[(time: SimulatedClock.Instant, thread: Int32)]>([])
     var count: Int { calls.withLock { $0.count } }
@@ -39,14 +37,12 @@ import Testing
       clock.block(for: .milliseconds(401))
       clock.wait { calls.count == Self.count }
       #expect(calls.times.allSatisfy { $0 - began >= .milliseconds(400) && $0 - began <= .milliseconds(450) })
-      // A thread that gets no CPU for long counts as blocked.
       #expect(calls.threads.count <= 2 && !calls.threads.contains(clinux_task_self()))
       #expect(watchdog.core.map { (1...2).contains($0.workers.threads) } == true)
       for section in sections { #expect(!section.end()) }
     }
   }
 
-  /// A handler is called while the recorder is busy with another stall, and what it waits for is recorded.
   @Test func blockedHandlersDoNotHoldUpOthers() throws {
     try watching { watchdog in
       let calls = Calls()
@@ -68,7 +64,6 @@ import Testing
     }
   }
 
-  /// After `true` the handler is not called, whatever waits for a thread.
   @Test func endedSectionsAreNotCalled() throws {
     try watching { watchdog in
       let calls = Calls()
@@ -97,7 +92,6 @@ import Testing
     }
   }
 
-  /// Sections that wait together at one place: the first eight are recorded, the report has the number of all.
   @Test func reportsManySectionsAsOneGroup() throws {
     let reports = Reports()
     let directory = FileManager.default.temporaryDirectory.appendingPathComponent("culprit-\(UUID().uuidString)").path

@@ -5,9 +5,7 @@ import Testing
 
 @testable import Culprit
 
-/// The work of sections whose task is suspended while another task, a queue or a thread works.
 @Suite(.ownThread) struct SectionWorkTests {
-  /// The reports of a process that runs `scenario`.
   private func reports(of scenario: String) throws -> [StallReport] {
     let child = try ChildProcess(ChildProcess.built("waiting-process"), [scenario, "json"])
     return try child.output.split(separator: "\n")
@@ -19,7 +17,6 @@ import Testing
     return try #require(reports.count == 1 ? reports.first : nil, "\(reports)")
   }
 
-  /// Tasks inherit the section of the task that starts them.
   @Test(arguments: [
     "bridge-task", "bridge-nested-task", "bridge-child", "bridge-group", "bridge-actor", "bridge-inner-section",
     "bridge-group-body",
@@ -27,13 +24,11 @@ import Testing
     let report = try section(of: scenario)
     #expect(report.culprit?.function.name == "rebuildIndex()", "\(report)")
     #expect(report.callers.contains { $0.function.name.contains("answer") } || scenario == "bridge-group-body")
-    // The task of the section awaits it.
     let awaiting = report.lastStack?.functions.filter { $0.awaits == true }.map(\.name) ?? []
     #expect(awaiting.contains { $0.hasPrefix("closure #1 in ") }, "\(report)")
     #expect(report.suspendedIn == nil && report.causes.first?.kind != .awaiting)
   }
 
-  /// Where nothing leads to the thread that works, the place of the wait is named.
   @Test(arguments: ["bridge-detached", "bridge-dispatch", "bridge-thread"])
   func placesOfUnknownWorkAreNamed(scenario: String) throws {
     let report = try section(of: scenario)
@@ -49,12 +44,10 @@ import Testing
   @Test(arguments: ["bridge-other-child", "bridge-other-grandchild"])
   func childrenThatAreNotAwaitedDoNotCount(scenario: String) throws {
     let report = try section(of: scenario)
-    // Congestion is added on a busy machine.
     #expect(report.causes.map(\.kind).filter { $0 != .congestion } == [.awaiting], "\(report)")
     #expect(report.culprit?.function.name.contains("bridgeScenarios") == true, "\(report)")
   }
 
-  /// A task that sleeps waits for no other task of the section.
   @Test(arguments: [
     ("bridge-function", "awaitCourier()"), ("bridge-sleep", "closure #"), ("bridge-nanosleep", "closure #"),
   ]) func waitsOfOwnFunctionsKeepTheirCulprit(scenario: String, culprit: String) throws {
@@ -63,7 +56,6 @@ import Testing
     #expect(report.causes.first?.kind == (scenario == "bridge-function" ? .awaiting : .sleep), "\(report)")
   }
 
-  /// A section that waits and the turn that works for it have the same label.
   @Test func sharedLabelsLinkReports() throws {
     let reports = try reports(of: "bridge-label")
     let section = try #require(reports.first { $0.source.kind == .section }, "\(reports)")

@@ -4,7 +4,6 @@ import Testing
 
 @testable import Culprit
 
-/// Which numbers belong to which source, when there are more sources than places.
 @Suite struct SeriesTableTests {
   private func source(_ name: String, _ kind: SourceKind = .section) -> WatchedSource {
     WatchedSource(kind: kind, name: name)
@@ -28,7 +27,6 @@ import Testing
     _ = table.keep(source("kept"))
     let watched = table.acquire(source("watched"))
     _ = table.acquire(source("loop", .loop))
-    // One that is entered again and again, without being late.
     for _ in 0..<2 { table.release(table.acquire(source("import")).place) }
     for number in 0..<10_000 { table.release(table.acquire(source("request \(number)")).place) }
     #expect(table.all.map(\.source.name) == ["counted", "kept", "loop", "import"])
@@ -36,7 +34,6 @@ import Testing
     #expect(table.acquire(source("watched")).series.counts == watched.series.counts)
   }
 
-  /// The sum of all counts never goes down, whoever comes and goes.
   @Test func whatFindsNoPlaceIsCountedTogether() {
     var table = SeriesTable()
     for number in 0..<1000 {
@@ -52,7 +49,6 @@ import Testing
     #expect(table.keep(source("request 1")).counts == table.all[1].series.counts)
   }
 
-  /// What is shown is what tells sources apart: two alike would make a scrape invalid.
   @Test func namesAreShownSoThatNoTwoAreAlike() {
     let long = String(repeating: "é", count: 5000)
     let table = { () -> SeriesTable in

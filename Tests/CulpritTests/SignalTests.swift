@@ -3,7 +3,6 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Signals of a service, in processes of their own.
 @Suite(.ownThread) struct SignalTests {
   private func runScenario(_ arguments: [String]) throws -> ChildProcess {
     try ChildProcess(
@@ -15,8 +14,6 @@ import Testing
 
   private func bit(_ signal: Int32) -> UInt64 { 1 << UInt64(signal - 1) }
 
-  /// Handlers, and the programs they start, have the mask of their creator and the signals that the main thread has blocked
-  /// since. The watchdog's threads block all signals of the service between handlers.
   @Test func blocksSignalsOutsideHandlers() throws {
     try withDirectory { directory in
       let child = try runScenario(["masks", directory])
@@ -47,7 +44,6 @@ import Testing
     }
   }
 
-  /// The service blocks SIGTERM after the start of the watchdog, to read it from a descriptor.
   @Test func leavesBlockedSignalsToTheService() throws {
     let child = try runScenario(["signalfd"])
     #expect(child.hasExited && child.status == 0 && child.fact("ended") == "true", "\(child)")
@@ -59,7 +55,6 @@ import Testing
     #expect(child.hasExited && child.status == 0 && child.facts("came") == ["0", "0", "0"], "\(child)")
   }
 
-  /// A pipe without a reader (SIGPIPE), and a file that may not grow (SIGXFSZ).
   @Test(arguments: ["pipe", "file"]) func survivesAnUnusableStandardError(way: String) throws {
     try withDirectory { directory in
       let child = try runScenario(["report-to-nobody", way, "\(directory)/errors"])
@@ -71,7 +66,6 @@ import Testing
   private struct Death {
     var child: ChildProcess
     var verdict: String?
-    /// The next launch.
     var told: ChildProcess
   }
 
@@ -123,19 +117,17 @@ import Testing
     }
   }
 
-  /// By a handler that was installed before the watchdog's.
+  /// A handler installed before the watchdog's recovers from the fault.
   @Test func notesNoCrashesAfterRecovery() throws {
     for (way, signal, result) in [
       ("breakpoint", SIGTRAP, -1), ("seccomp", SIGSYS, -1), ("unmapped", SIGSEGV, 0), ("kill-\(SIGABRT)", SIGABRT, -1),
       ("raise-\(SIGBUS)", SIGBUS, -1),
     ] {
       let lived = try die([way, "\(signal)", "returning"])
-      // The handler makes the page readable.
       let times = way == "unmapped" ? [1, 1, 1] : [1, 2, 3]
       #expect(lived.child.facts("survived") == times.map { "\(result) \($0)" }, "\(way): \(lived)")
       #expect(lived.child.status == SIGKILL && lived.verdict == RunVerdict.killed.description, "\(way): \(lived)")
 
-      // Another fault, after that.
       let died = try die([way, "\(signal)", "returning", "no-instruction"])
       #expect(died.child.status == SIGILL && died.verdict == "crash: signal \(SIGILL)", "\(way): \(died)")
     }
@@ -164,7 +156,6 @@ import Testing
     #expect(death.verdict == "crash: signal \(SIGILL)", "\(death)")
   }
 
-  /// The kernel protects process 1 from signals that are sent.
   @Test(.needsNamespaces) func onlyFaultsEndProcess1() throws {
     for (way, signal) in Self.deaths where way != "abort" {
       let death = try die([way], asInit: true)
@@ -178,8 +169,6 @@ import Testing
     }
   }
 
-  /// The thread that starts the watchdog has real-time priority on one processor. Without the privileges for that, it has
-  /// another policy than the process.
   @Test func threadsHaveTheSchedulingOfTheProcess() throws {
     try withDirectory { directory in
       let child = try runScenario(["unusual", directory])

@@ -4,9 +4,8 @@ import Testing
 
 @testable import Culprit
 
-/// The clock of all suites with `.usesSimulatedClock`.
 @Suite(.usesSimulatedClock) struct SimulatedClockTests {
-  /// A tick that the kernel's time causes is early, and the next one misses its threshold.
+  /// A tick on the kernel's clock would be early, and the next tick would miss its threshold.
   @Test func monitorWaitsForSimulatedTime() throws {
     let watchdog = try Watchdog()
     defer { watchdog.stop() }

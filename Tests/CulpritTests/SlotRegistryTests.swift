@@ -7,12 +7,10 @@ import Testing
 
 @testable import Culprit
 
-/// Leases of slots, without a monitor.
 @Suite(.serialized, .usesSimulatedClock) struct SlotRegistryTests {
   private let registry = SlotRegistry.shared
   private let control = ControlBlock()
 
-  /// Runs `body` while slots can be leased for ``control``.
   private func withRegistry(_ body: () throws -> Void) rethrows {
     registry.activate(control, Watchdog.Configuration())
     defer { registry.deactivate() }
@@ -48,7 +46,6 @@ import Testing
     }
   }
 
-  /// The monitor sleeps while an exemption is open. The end of the last one wakes it, if it would sleep for too long.
   @Test func endOfAnExemptionWakesTheMonitor() throws {
     try withRegistry {
       let lease = try lease("work", .section, threshold: .seconds(8))
@@ -70,7 +67,6 @@ import Testing
     }
   }
 
-  /// Each watchdog watches a name once. Another watchdog's gets a number, and sections can share a name.
   @Test func distinguishesNames() throws {
     try withRegistry {
       var leases = [try lease("http"), try lease("http", .runLoop)]
@@ -78,7 +74,6 @@ import Testing
       #expect(throws: WatchdogError.alreadyWatched("http")) { try lease("http", .pinged) }
       leases += [try lease("http", of: 2), try lease("http", .pinged, of: 3), try lease("http", .queue, of: 3)]
       #expect(leases.map(name) == ["http", "http", "http (2)", "http (3)", "http"])
-      // By the name without the number.
       #expect(throws: WatchdogError.alreadyWatched("http")) { try lease("http", of: 2) }
       leases += [try lease("work", .section), try lease("work", .section)]
       #expect(leases.suffix(2).map(name) == ["work", "work"])
@@ -91,7 +86,6 @@ import Testing
     }
   }
 
-  /// A lease has no limits once its monitor has ended.
   @Test func leasesSlotsToActiveMonitors() throws {
     #expect(throws: WatchdogError.stopped) { try self.lease("early") }
     var kept: SlotRegistry.Lease?
@@ -122,7 +116,6 @@ import Testing
         hangThreshold: .seconds(3),
         interval: .milliseconds(40)
       )
-      // For another monitor.
       registry.follow(configuration, for: ControlBlock())
       #expect(limits(follows) == [500, 4000, 200, 1000])
       registry.follow(configuration, for: control)
@@ -133,7 +126,6 @@ import Testing
       registry.follow(configuration, for: control)
       let later = try lease("later", polled: true)
       for lease in [follows, own, later] { #expect(limits(lease) == [.max, .max, .max, .max]) }
-      // Turns end with their thread.
       #expect(observer_slot_read(follows.slot).polled && !observer_slot_read(own.slot).polled)
       for lease in [follows, own, stopped, later] { registry.end(lease) }
     }
@@ -154,7 +146,7 @@ import Testing
     }
   }
 
-  /// A late recorder needs the former owner, if the monitor has asked for the end of its work item.
+  /// A late recorder needs the former owner if the monitor has requested the end of its work item.
   @Test func remembersFormerOwners() throws {
     try withRegistry {
       for isAsked in [true, false] {
@@ -167,7 +159,6 @@ import Testing
         try #require(present.index == former.index && present.generation != former.generation)
         #expect(name(former) == (isAsked ? "former true" : nil) && name(present) == "present")
         #expect(registry.source(present.index)?.name == "present")
-        // A former lease cannot change the present one.
         observer_slot_begin(present.slot)
         registry.endItem(former)
         registry.end(former)
@@ -198,7 +189,6 @@ import Testing
     }
   }
 
-  /// The entry for the escalation thread has the name of the owner, and begins empty.
   @Test func namesStallTableEntries() throws {
     try withRegistry {
       let first = try lease("größer", .section)
@@ -261,7 +251,6 @@ import Testing
   }
 }
 
-/// Activities without a watchdog.
 @Suite(.serialized, .usesSimulatedClock) struct ActivityLimitTests {
   private func activities(_ limit: Int = 3) -> Activities {
     Activities(limit: limit, expirationThreshold: .seconds(1), reports: ReportLimiter(perMinute: 60, perCulprit: 10))
@@ -278,7 +267,7 @@ import Testing
     #expect(all.notes().map(\.title) == ["a", "b", "c"] && all.notes(limit: 2).map(\.title) == ["a", "b"])
     #expect(all.notes().map(\.time) == [.seconds(2), .seconds(1), .zero])
     #expect(all.notes().allSatisfy { $0.kind == .activity })
-    // Another test may have enabled the states of tasks, in which tests run.
+    // Another test can have enabled the states of tasks, in which tests run.
     #expect(all.notes().allSatisfy { ["", "its task runs"].contains($0.text) })
     kept[1].end()
     kept[1].end()
@@ -324,7 +313,6 @@ import Testing
     #expect(reported.withLock { $0.sorted() } == ["dropped dropped", "expired expired"])
   }
 
-  /// Ten of one place in a minute.
   @Test func limitsReportsOfLeakedActivities() throws {
     let all = activities(100)
     let reported = Mutex<[Watchdog.LeakedActivity]>([])

@@ -3,7 +3,6 @@ import Testing
 
 @testable import Culprit
 
-/// Sockets, as the kernel's tables have them.
 @Suite struct SocketTableTests {
   private let tcp = """
       sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
@@ -30,7 +29,7 @@ import Testing
     )
   }
 
-  /// What one that connects has to send is the wish to do so, a byte to the kernel.
+  /// The kernel counts a pending connection request as one unsent byte.
   @Test func whoConnectsHasNothingUnsent() {
     var table = SocketTable()
     table.add(internet: tcp.replacing(":1538 01 00001000:00000007", with: ":1538 02 00000001:00000000"), counts: true)

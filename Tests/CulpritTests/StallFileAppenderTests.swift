@@ -6,7 +6,6 @@ import Testing
 
 @testable import Culprit
 
-/// The file of a stall, without a stall: what is put into it is what a reader finds, each thing once.
 @Suite struct StallFileAppenderTests {
   private static let began = WallTime(nanosecondsSince1970: 1_790_000_000_000_000_000)
 
@@ -14,7 +13,6 @@ import Testing
 
   private static let stall = Stall("main", thread: (1, "main"), began: began, duration: .seconds(1))
 
-  /// A file in a directory of its own, which `body` fills, and what a reader finds in it then.
   private func file(_ stall: Stall = stall, _ body: (inout StallFileAppender) throws -> Void) throws -> StallFile {
     try withDirectory { directory in
       let box = BlackBoxWriter(directory, Watchdog.Configuration(), Self.process, ProblemList())
@@ -44,7 +42,6 @@ import Testing
     Sample(age: .milliseconds(number), stack: nil, outcome: .captured, cpuTime: nil)
   }
 
-  /// Equal stacks are written once, whoever they are of.
   @Test func eachStackIsWrittenOnce() throws {
     let order = [0, 1, 0, 2, 1, 1, 0, 3, 3, 2]
     let read = try file { file in
@@ -61,12 +58,10 @@ import Testing
     #expect(others.threads.map(\.stack) == [1, 4] && others.leftOut == 3 && others.isComplete)
   }
 
-  /// More stacks than are remembered: one that was forgotten is written once more, and every sample has its own.
   @Test func forgottenStacksAreWrittenAgain() throws {
     let count = SampleStore.limit + 3
     let read = try file { file in
       for number in 0..<count { file.add(Self.sample(number), Self.stack(number), []) }
-      // The last three are remembered, the first is not.
       for number in [count - 1, 0, count - 3, 0] { file.add(Self.sample(count), Self.stack(number), []) }
     }
     let stall = try #require(read.recording.stalls.first)
@@ -77,7 +72,6 @@ import Testing
     #expect(stall.samples.suffix(4).map(\.stack) == [count - 1, count, count - 3, count])
   }
 
-  /// What never came to the file is lost as well as what the stall says.
   @Test func whatWasRefusedIsLost() throws {
     var stall = Self.stall
     stall.lostSamples = 5
@@ -97,7 +91,6 @@ import Testing
     #expect(ended.recording.stalls.first?.duration == .seconds(3))
   }
 
-  /// Modules come before what refers to them, once each.
   @Test func modulesAreThereBeforeWhatIsInThem() throws {
     let modules = (0..<3).map { Module(path: "/lib/\($0).so", buildID: [UInt8($0)], mappings: []) }
     let read = try file { file in
@@ -110,7 +103,6 @@ import Testing
     #expect(read.recording.stalls.first?.notes.map(\.text) == ["x"])
   }
 
-  /// On a full disk a note waits for room, and how far the stall has come is told all the same.
   @Test(.needsMounts)
   func whatIsOwedDoesNotHoldUpTheDuration() throws {
     try withDirectory { directory in
@@ -124,7 +116,7 @@ import Testing
       defer { close(ballast) }
       let page = [UInt8](repeating: 1, count: 4096)
       while write(ballast, page, page.count) > 0 {}
-      // What is left of the file's own last page is not enough for it.
+      // The rest of the file's last page is too small for the note.
       appender.add(StallNote(.context, title: "a", text: String(repeating: "b", count: 5000)))
       #expect(appender.failure != nil)
       var stall = Self.stall
@@ -134,7 +126,6 @@ import Testing
       let full = try read(path)
       let found = try #require(full.recording.stalls.first)
       #expect(found.duration == .seconds(9) && found.lostSamples == 7 && found.notes.isEmpty && full.problems.isEmpty)
-      // With room it is there.
       ftruncate(ballast, 0)
       appender.goesOn(stall, refused: 3)
       #expect(try read(path).recording.stalls.first?.notes.count == 1)
@@ -160,7 +151,7 @@ import Testing
     }
   }
 
-  /// The appenders of many stalls, which closures cannot hold directly.
+  /// Closures cannot hold noncopyable appenders directly.
   private final class Appender {
     var file: StallFileAppender
     init(_ box: BlackBoxWriter, _ id: UInt64) throws {
@@ -171,7 +162,6 @@ import Testing
     }
   }
 
-  /// More stalls than open files: every file has what was written to it, in order.
   @Test func boundsOpenFiles() throws {
     try withDirectory { directory in
       let problems = ProblemList()
@@ -191,7 +181,6 @@ import Testing
     }
   }
 
-  /// A file that was removed while it was closed has nothing to copy: it begins anew and counts the lost samples.
   @Test func countsSamplesOfARemovedClosedFile() throws {
     try withDirectory { directory in
       let problems = ProblemList()

@@ -8,18 +8,14 @@ import Testing
 
 private let interruptions = Atomic<Int>(0)
 
-/// What the watchdog itself writes to standard error.
 @Suite struct StandardErrorTests {
-  /// Threads of the service write some of it, and the service may have handlers that restart no system call.
   @Test func aTextIsWrittenWholeHoweverOftenItIsInterrupted() throws {
     var (action, former) = (sigaction(), sigaction())
     action.__sigaction_handler.sa_handler = { _ in interruptions.add(1, ordering: .releasing) }
-    // The default action of this one is none.
     try #require(sigaction(SIGWINCH, &action, &former) == 0)
     defer { sigaction(SIGWINCH, &former, nil) }
     let pipe = Pipe()
     let (writing, reading) = (pipe.fileHandleForWriting, pipe.fileHandleForReading)
-    // Far more than a pipe holds.
     let text = (0..<20_000).map { "line \($0)\n" }.joined()
     let writer = Atomic<Int32>(0)
     let (isOver, isRead) = (Finished(), Finished())
@@ -35,7 +31,7 @@ private let interruptions = Atomic<Int>(0)
     defer { isOver.set() }
     try withOwnDescriptors {
       dup2(writing.fileDescriptor, STDERR_FILENO)
-      // Threads of Dispatch, which started this one, block most signals.
+      // Threads of Dispatch, which started this thread, block most signals.
       var signals = sigset_t()
       sigemptyset(&signals)
       sigaddset(&signals, SIGWINCH)
@@ -44,13 +40,13 @@ private let interruptions = Atomic<Int>(0)
       printToStandardError(text)
       isOver.set()
     }
-    // The other end has come to an end when nobody has this one any more.
+    // The reader gets the end of the pipe when the last writing descriptor is closed.
     try writing.close()
     while !isRead.isSet { usleep(1000) }
     #expect(received.withLock { $0 } == Data(text.utf8))
   }
 
-  /// Interrupts thread `id` when it waits in a write, and waits until that has happened, or it has written everything.
+  /// Interrupts a write of thread `id`. Returns after the signal's handler has run or the text is complete.
   private func interrupt(_ id: Int32, _ isOver: Finished) {
     while !isOver.isSet, !isWriting(id) { usleep(1000) }
     guard !isOver.isSet else { return }
@@ -59,7 +55,6 @@ private let interruptions = Atomic<Int>(0)
     while !isOver.isSet, interruptions.load(ordering: .acquiring) == before { usleep(1000) }
   }
 
-  /// Whether thread `id` waits in a system call whose first argument is the number of standard error.
   private func isWriting(_ id: Int32) -> Bool {
     let call = (try? String(contentsOfFile: "/proc/self/task/\(id)/syscall", encoding: .utf8)) ?? ""
     return call.split(separator: " ").dropFirst().first == "0x2"

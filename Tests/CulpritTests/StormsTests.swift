@@ -3,7 +3,6 @@ import Testing
 
 @testable import Culprit
 
-/// The choice between recorded and counted stalls, without a clock.
 @Suite struct StormsTests {
   private static let second: UInt64 = 1_000_000_000
   private static let source = WatchedSource(kind: .section, name: "request")
@@ -27,12 +26,10 @@ import Testing
       if let count = storms.end(&members[index], now: 110 * Self.second) { counts.append(count) }
     }
     #expect(counts.count == 16 && counts.allSatisfy { $0.all == 1000 && $0.since == wall(5) })
-    // Each counted stall belongs to one record, with its time.
     #expect(counts.map(\.unrecorded).reduce(0, +) == 984)
     #expect(counts.map(\.unrecordedTime).reduce(.zero, +) == .seconds(9840))
     #expect(counts[0].atSamePlace == 990 && counts[0].unrecorded == 982 && counts[1].unrecorded == 0)
     #expect(counts[8].atSamePlace == 10 && counts[8].unrecorded == 2)
-    // The storm is over: the next stall is one of its own.
     var next = storms.begin(Self.source, place(1), since: wall(2000), now: 200 * Self.second)
     #expect(next.isRecorded && storms.end(&next, now: 201 * Self.second) == nil)
   }
@@ -46,7 +43,6 @@ import Testing
     for index in members.indices { #expect(storms.end(&members[index], now: 1) == nil) }
   }
 
-  /// While stalls come and go without an end, one a second is recorded.
   @Test func recordsOneASecondOfAStormThatGoesOn() throws {
     var storms = Storms()
     var members: [Storms.Member] = []
@@ -64,7 +60,6 @@ import Testing
     #expect(recorded + unrecorded <= 600 && recorded + unrecorded >= 580)
   }
 
-  /// However many places there are, the number of stalls recorded at a time is bounded.
   @Test func boundsTheRecordedStalls() throws {
     var storms = Storms()
     var members = (0..<500).map { storms.begin(Self.source, place($0), since: wall(1), now: Self.second) }
@@ -78,7 +73,6 @@ import Testing
     #expect(another.isRecorded)
   }
 
-  /// A stall that was declared before its place was known counts there once it is.
   @Test func placesBecomeKnownLater() throws {
     var storms = Storms()
     var members = (0..<20).map { _ in storms.begin(Self.source, .unknown, since: wall(1), now: Self.second) }
@@ -88,7 +82,6 @@ import Testing
     #expect(count.all == 20 && count.atSamePlace == 15 && count.unrecorded == 7 && count.unrecordedTime == .seconds(14))
   }
 
-  /// When the recorded stalls are over and the storm is not, one of the others is recorded.
   @Test func recordsAnotherStallWhenTheRecordedOnesAreOver() throws {
     var storms = Storms()
     var members = (0..<12).map { _ in storms.begin(Self.source, place(1), since: wall(1), now: Self.second) }
@@ -97,7 +90,6 @@ import Testing
     #expect(storms.records(&members[10], now: 3 * Self.second) && members[10].isRecorded)
     #expect(!storms.records(&members[11], now: 9 * Self.second))
     #expect(storms.note(&members[10], now: 4 * Self.second)?.all == 12)
-    // It has not changed.
     #expect(storms.note(&members[10], now: 20 * Self.second) == nil)
     let count = try #require(storms.end(&members[10], now: 5 * Self.second))
     #expect(count.atSamePlace == 12 && count.unrecorded == 0)

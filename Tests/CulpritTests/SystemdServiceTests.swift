@@ -2,16 +2,15 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A service of systemd.
 @Suite(.ownThread) struct SystemdServiceTests {
   private static let systemd = "/lib/systemd/systemd"
 
-  /// A user's instance ends a service that hangs by SIGABRT. The report comes up to two seconds before. The mount namespace is
-  /// for /run, in which systemd looks whether it may run.
+  /// A user instance aborts a hanging service; the report comes up to two seconds before.
+  /// The mount namespace is for /run, which systemd checks before it starts.
   @Test(.needsNamespaces, .enabled(if: FileManager.default.isExecutableFile(atPath: systemd), "needs systemd"))
   func reportsBeforeSystemdEndsTheService() throws {
     try withDirectory { directory in
-      // Instances share the control group. Units of one name would share theirs, and end together.
+      // Instances share the control group, where units of one name would end together.
       let unit = "hanging-\(UUID().uuidString).service"
       try FileManager.default.createDirectory(atPath: "\(directory)/systemd/user", withIntermediateDirectories: true)
       chmod(directory, 0o700)
@@ -50,7 +49,7 @@ import Testing
       #expect(outcome.fact("started") == "yes" && outcome.fact("Result") == "watchdog", "\(outcome)")
       #expect(outcome.fact("ExecMainStatus") == "\(SIGABRT)")
       let said = try String(contentsOfFile: "\(directory)/said", encoding: .utf8)
-      // A busy machine can hold up the process before.
+      // On a busy machine, stalls that ended can come before.
       let reports = said.split(separator: "\n")
       #expect(reports.last == "report=http, under way", "\(said)")
       #expect(reports.dropLast().allSatisfy { $0 == "report=http, over" }, "\(said)")

@@ -4,7 +4,6 @@ import Testing
 
 @testable import Culprit
 
-/// Messages to systemd, which a socket of the test receives.
 @Suite(.serialized, .usesSimulatedClock) struct SystemdTests {
   private func watchdog(_ variables: [String: String]) throws -> Watchdog {
     var configuration = Watchdog.Configuration(threshold: .milliseconds(200), interval: .milliseconds(50))
@@ -13,7 +12,6 @@ import Testing
     return try Watchdog(configuration, environment: Environment(variables))
   }
 
-  /// Sockets with paths and abstract ones.
   @Test(arguments: [false, true]) func systemdFollowsTheServicesLife(isAbstract: Bool) throws {
     try withDirectory { directory in
       let listener = try SystemdListener(isAbstract ? "@culprit-test-\(UUID().uuidString)" : "\(directory)/notify")
@@ -34,7 +32,7 @@ import Testing
       loop.begin()
       clock.block(for: .milliseconds(800))
       #expect(listener.heard() == ["STATUS=\"http\" has been stuck for 0.4 s"])
-      // In time for systemd, which ends the service a second after the last ping.
+      // systemd ends the service one second after the last ping.
       #expect(reports.all.map(\.hasEnded) == [false] && watchdog.status.systemd?.hangs == 1)
       loop.end()
       clock.block(for: .seconds(1))
@@ -60,7 +58,6 @@ import Testing
     }
   }
 
-  /// Child processes inherit the variables.
   @Test func sendsNoPingsForAnotherProcess() throws {
     try withDirectory { directory in
       let listener = try SystemdListener("\(directory)/notify")

@@ -3,12 +3,10 @@ import Testing
 
 @testable import Culprit
 
-/// Labels of tasks.
 @Suite struct TaskLabelTests {
   @Test(arguments: [
     ("", ""), ("request 4711", "request 4711"), (String(repeating: "a", count: 56), String(repeating: "a", count: 56)),
     (String(repeating: "a", count: 57), String(repeating: "a", count: 56)),
-    // Characters are kept whole.
     (String(repeating: "a", count: 55) + "ä", String(repeating: "a", count: 55)),
     (String(repeating: "a", count: 54) + "ä", String(repeating: "a", count: 54) + "ä"),
     (String(repeating: "a", count: 54) + "€", String(repeating: "a", count: 54)),

@@ -6,11 +6,9 @@ import Testing
 
 @testable import Culprit
 
-/// The places of the current task in thread-local memory.
 @Suite(.usesObserver) struct TaskLayoutTests {
   init() { _ = clinux_memory_start() }
 
-  /// Searches in tasks until the search ends.
   private func layout(_ search: TaskLayoutSearch) async -> TaskLayout? {
     for _ in 0..<20 where search.found == nil && !search.hasFailed {
       await withTaskGroup(of: Void.self) { group in
@@ -24,7 +22,6 @@ import Testing
     let search = TaskLayoutSearch()
     let layout = try #require(await layout(search))
     #expect(layout.task != layout.tracking)
-    // This thread runs this test's task.
     var threads = TaskThreads()
     let running = threads.running(layout)
     let own = try #require(running.first { $0.threadID == clinux_task_self() })
@@ -32,7 +29,6 @@ import Testing
     #expect(Set(running.map(\.task)).count == running.count)
   }
 
-  /// Tasks of no actor and of default actors run in the pool.
   @Test func distinguishesPoolThreads() async throws {
     let layout = try #require(await layout(TaskLayoutSearch()))
     @Sendable func isPool() -> Bool? {
@@ -43,7 +39,6 @@ import Testing
     #expect(await Task.detached { isPool() }.value == true)
     #expect(await Plain().ask { isPool() } == true)
     #expect(await Task { @MainActor in isPool() }.value == false)
-    // A thread without a task.
     let found = Synchronization.Mutex<Bool?>(true)
     #expect(try PosixThread(name: "no-task") { found.withLock { $0 = isPool() } }.join(until: .max))
     #expect(found.withLock { $0 } == nil)

@@ -8,7 +8,6 @@ import Testing
 
 @testable import Culprit
 
-/// The layout of tasks, and their state and stack in memory.
 @Suite(.usesObserver, .serialized) struct TaskProbeTests {
   init() { _ = clinux_memory_start() }
 
@@ -69,7 +68,6 @@ import Testing
     }
   }
 
-  /// A task that has resumed since its stack was copied has no known callers, and the stack is marked.
   @Test func marksStacksOfResumedTasks() async throws {
     let layout = try await TaskProbe.knownLayout()
     let frames = UnsafeMutablePointer<unwind_frame>.allocate(capacity: Int(UNWIND_FRAMES_MAX))
@@ -97,7 +95,6 @@ import Testing
     let lost = [0, UNWIND_TASK_LOST.rawValue, 1, 1]
     #expect(look(here.task, allocation: here.task_allocation + 16) == lost)
     #expect(look(8, allocation: 16) == lost)
-    // No task.
     #expect(look(0, allocation: 0) == [0, 1, 1])
   }
 
@@ -118,7 +115,6 @@ import Testing
     #expect(stack.count == count && frames[300].offset == 16)
   }
 
-  /// A truncated chain has neither the start of the task nor the tasks that await it.
   @Test(arguments: [(50, true), (600, false)]) func truncatesLongChains(depth: Int, isWhole: Bool) async throws {
     _ = try await TaskProbe.knownLayout()
     final class Place: Sendable { let task = Mutex<FollowedTask?>(nil) }
@@ -155,7 +151,6 @@ import Testing
 }
 
 extension TaskProbe {
-  /// Returns the layout once its tasks have found it.
   static func knownLayout() async throws -> Layout {
     shared.start()
     while shared.layout == nil && !shared.hasFailed { try await Task.sleep(for: .milliseconds(1)) }
@@ -163,14 +158,11 @@ extension TaskProbe {
   }
 }
 
-/// A parent that awaits one child after the other, each of which ends while its stack is being read.
 private actor Race {
-  /// Number of the parent's round. A stack counts if its whole reading is within one round.
+  /// Number of the parent's round. A stack counts only if it was read within one round.
   nonisolated let round = Atomic(0)
   nonisolated let isDone = Atomic(false)
-  /// The child's task and newest allocation while it runs.
   nonisolated let child = Mutex<(task: UInt64, allocation: UInt64)?>(nil)
-  /// Numbers of stacks with an unknown parent and with none.
   nonisolated let others = Mutex((unknown: 0, without: 0))
 
   func run() async {
@@ -199,7 +191,6 @@ private actor Race {
     while clinux_clock_ns() < end {}
   }
 
-  /// Reads the child's stack until `wanted` stacks had the parent.
   nonisolated func readStacks(runner: UInt64, whole wanted: Int) {
     withUnsafeTemporaryAllocation(of: unwind_frame.self, capacity: Int(UNWIND_FRAMES_MAX)) { frames in
       var stack = unwind_stack()

@@ -4,17 +4,14 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The end of stuck processes.
 @Suite(.ownThread) struct TerminationTests {
   private struct End {
     var child: ChildProcess
-    /// The first thread of the core file, and its signal; `nil` without a core file.
     var core: (thread: Int32, signal: Int16)?
     var files: [StallFile]
   }
 
-  /// Runs a process that gets stuck in a `way`. A shell runs `prepare` before, in a mount namespace of the process; `$0` is
-  /// the process's directory.
+  /// A shell runs `prepare` first, in a mount namespace of the process; `$0` is the process's directory.
   private func end(_ way: String, asInit: Bool = false, prepare: String? = nil) throws -> End {
     try withDirectory { directory in
       let service = [ChildProcess.built("policy-process"), "terminate", way, directory]
@@ -31,8 +28,7 @@ import Testing
     }
   }
 
-  /// Returns the first thread of a core file, which got the signal. Its note NT_PRSTATUS has the signal at 12 and the thread
-  /// at 32 (struct elf_prstatus of 64-bit Linux).
+  /// The first thread of a core file and its signal, at offsets 32 and 12 of struct elf_prstatus (64-bit Linux).
   private func crash(in core: String) throws -> (thread: Int32, signal: Int16)? {
     let file = try FileHandle(forReadingFrom: URL(fileURLWithPath: core))
     defer { try? file.close() }
@@ -63,14 +59,12 @@ import Testing
     #expect(end.child.fact("ended") == nil)
   }
 
-  /// `text` with an N for each number.
   private func numbersHidden(_ text: String) -> String { text.replacing(/[0-9]+/, with: "N") }
 
-  /// Whether the kernel writes core files to the working directory.
   private static let hasCores =
     (try? String(contentsOfFile: "/proc/sys/kernel/core_pattern", encoding: .utf8))?.hasPrefix("core") == true
 
-  /// In a container another program may answer for files of /proc. If it hangs, opening them blocks for good.
+  /// In a container another program can serve files of /proc. If it hangs, opening them blocks forever.
   @Test(.enabled(if: FaultyDisk.obstacle == nil, "needs root, loop devices and mkfs.ext4"))
   func endsWithoutMachineStatisticsWhenProcHangs() throws {
     let end = try end(
@@ -89,7 +83,7 @@ import Testing
   func deliversSIGABRTToTheStuckThread(way: String) throws {
     let end = try end(way)
     expectAbort(end)
-    // On a busy machine a thread that computes may get no CPU in an instant of simulated time.
+    // On a busy machine a computing thread might get no CPU in an instant of simulated time.
     let isComputing = way == "computing" || way == "caught"
     #expect(isComputing || end.child.errors.contains("Culprit so far: waitForGood()"), "\(end)")
     #expect(end.files.count == 1 && end.files.first?.recording.stalls.first?.hasEnded == false)
@@ -100,15 +94,14 @@ import Testing
     }
   }
 
-  /// The kernel protects process 1 of a container (`ENTRYPOINT`) from SIGABRT, and from a SIGKILL of its own. A fault ends it,
-  /// on the stuck thread if possible.
+  /// The kernel protects process 1 of a container from SIGABRT and from its own SIGKILL, but not from a fault.
   @Test(
     .needsNamespaces,
     arguments: ["computing", "waiting", "dispatch", "caught", "deafest", "blocked", "silent"]
   )
   func endsProcess1(way: String) throws {
     let end = try end(way, asInit: true)
-    // `timeout` and `unshare` pass the signal on as theirs or as a status.
+    // `timeout` and `unshare` pass the signal on as their own or as a status.
     #expect(!end.child.hasExited && end.child.status == SIGILL || end.child.status == 128 + SIGILL, "\(end.child)")
     #expect(end.child.errors.contains("culprit: ending process 1 (code 0x8badf00d)"), "\(end.child)")
     #expect(end.child.fact("ended") == nil)
@@ -164,7 +157,7 @@ import Testing
     if Self.hasCores { #expect(end.core.map { "\($0.thread)" } == end.child.fact("stuck")) }
   }
 
-  /// A disk that hangs, pools without a free thread, and handlers of reports and of the end that never return.
+  /// A hanging disk, exhausted pools, and handlers that never return.
   @Test(arguments: ["disk", "pools", "deaf", "silent"])
   func boundsItsWaits(way: String) throws {
     let end = try end(way)
@@ -172,7 +165,6 @@ import Testing
     #expect(end.child.errors.contains("Culprit so far: "))
   }
 
-  /// The kernel ends the process if standard error blocks the thread that is to end it.
   @Test(arguments: [false, true]) func endsWhenStandardErrorBlocks(asInit: Bool) throws {
     if asInit, !Surroundings.isAdministrator { try Test.cancel("needs namespaces") }
     let end = try end("errors", asInit: asInit)
@@ -181,7 +173,6 @@ import Testing
     #expect(end.child.fact("ended") == nil && !end.child.errors.contains("0x8badf00d"), "\(end.child)")
   }
 
-  /// In a sandbox that the process has entered since the start of the watchdog.
   @Test func reportsThreadsThatCannotBeStarted() throws {
     let child = try ChildProcess(
       ChildProcess.built("policy-process"),
@@ -193,7 +184,6 @@ import Testing
     #expect(child.errors.contains("culprit: a thread cannot be started: Operation not permitted\n"), "\(child)")
   }
 
-  /// While another handler and the reports' standard error are stuck.
   @Test(arguments: ["alone", "beside-stuck"]) func callsHandlersBesideStuckOnes(way: String) throws {
     let child = try ChildProcess(
       ChildProcess.built("policy-process"),
@@ -214,7 +204,6 @@ import Testing
     #expect(lines.count { $0 == "culprit: the work has ended after all; the process goes on" } == 10, "\(child)")
   }
 
-  /// The handler is called once for a stall.
   @Test func vetoKeepsTheProcess() throws {
     let child = try ChildProcess(
       ChildProcess.built("policy-process"),

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Culprit
 
-/// How many threads a watchdog has. README and docs/internals/architecture.md have the numbers.
+/// README and docs/internals/architecture.md document these numbers.
 @Suite(.serialized, .usesSimulatedClock) struct ThreadCountTests {
   private static let idle = [
     "culprit-monitor", "culprit-record", "culprit-report", "culprit-sample", "culprit-sample",
@@ -51,7 +51,6 @@ import Testing
     }
   }
 
-  /// Counted by the handlers themselves, while sections are late.
   @Test func lateSectionsTakeOneMore() throws {
     try withDirectory { directory in
       let watchdog = try Watchdog(Watchdog.Configuration(threshold: .seconds(100), directory: directory))
@@ -69,7 +68,6 @@ import Testing
         count()
         ended.add()
       }
-      // Threads that a start needs have ended.
       let expected = (Self.idle + ["culprit-disk", "culprit-handler", "culprit-note"]).sorted()
       clock.wait { threads == expected }
       let sections = (0..<500)
@@ -87,7 +85,7 @@ import Testing
       let found = most.withLock { $0 }
       let isHandler = { (name: String) in name == "culprit-handler" }
       #expect(found.filter { !isHandler($0) } == expected.filter { !isHandler($0) })
-      // One, and one for each that gets no CPU for 20 ms: never one for each section.
+      // One thread, plus one for each handler that gets no CPU for 20 ms.
       #expect((1...9).contains(found.count(where: isHandler)))
     }
   }

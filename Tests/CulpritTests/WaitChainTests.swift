@@ -4,7 +4,6 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Threads that wait for each other.
 @Suite(.ownThread) struct WaitChainTests {
   private func report(_ scenario: String) throws -> StallReport {
     let child = try ChildProcess(ChildProcess.built("waiting-process"), [scenario, "json"])
@@ -52,7 +51,7 @@ import Testing
   func reportsDeadlocks(scenario: String, kinds: [String]) throws {
     let report = try report(scenario)
     let chain = try #require(report.waitChains.first, "\(report)")
-    // A cycle begins anywhere.
+    // A cycle can begin at any of its threads.
     #expect(
       chain.isDeadlock && chain.isCycle && chain.links.map(\.kind.rawValue).sorted() == kinds.sorted(),
       "\(report)"
@@ -76,16 +75,14 @@ import Testing
     #expect(!report.description.contains("HOLDER") && !report.description.contains("DEADLOCK"), "\(report)")
   }
 
-  /// Each owner has its own share of the stall.
   @Test func reportsSuccessiveOwners() throws {
     let report = try report("handover")
     let names = report.waitChains.compactMap { $0.links.first?.holder.name }
-    // The kernel decides whether the main thread gets the lock before the second one.
+    // The kernel decides whether the main thread gets the lock before the second thread.
     #expect(names.contains("first") && Set(names).isSubset(of: ["first", "second"]), "\(report)")
     #expect(report.waitChains.reduce(0) { $0 + $1.share } <= 1.001, "\(report)")
   }
 
-  /// A cycle with a timeout, and a queue that waits for its target.
   @Test func reportsNoDeadlockWhereNoneExists() throws {
     let timed = try report("timed-deadlock")
     #expect(timed.waitChains.first.map { $0.links.count == 2 && !$0.isDeadlock } == true, "\(timed)")

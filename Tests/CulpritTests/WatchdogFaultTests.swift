@@ -6,7 +6,6 @@ import Testing
 
 @testable import Culprit
 
-/// Starts, stops and failures.
 extension WatchdogTests {
   @Test func reportsOngoingStallsWhenStopped() throws {
     try withDirectory { directory in
@@ -20,7 +19,6 @@ extension WatchdogTests {
         loop.end()
       }
       #expect(found.map(\.hasEnded) == [false])
-      // Up to the last sample, which is an interval old at most.
       let duration = try #require(found.first).duration
       #expect(duration >= .milliseconds(650) && duration <= .milliseconds(700), "\(duration)")
       let file = try read(try #require(stallFiles(in: directory).first))
@@ -147,7 +145,6 @@ extension WatchdogTests {
     let (ofFirst, ofSecond) = (Reports(), Reports())
     first.onStall { ofFirst.add($0) }
     second.onStall { ofSecond.add($0) }
-    // Each has a loop "http" of its own.
     let (loop, other) = (try first.watchLoop(named: "http"), try second.watchLoop(named: "http"))
     #expect(throws: WatchdogError.alreadyWatched("http")) { try second.watchLoop(named: "http") }
     loop.withTurn { stallByWaiting(for: .milliseconds(600)) }
@@ -205,7 +202,6 @@ extension WatchdogTests {
     last.stop()
   }
 
-  /// Whether `body` throws an error with `code`.
   private func refuses(_ code: WatchdogError.Code, _ body: () throws -> some Any) -> Bool {
     do { _ = try body() } catch { return (error as? WatchdogError)?.code == code }
     return false
@@ -221,7 +217,6 @@ extension WatchdogTests {
     }
     // Opens files that the process keeps.
     try cycle()
-    // Other tests cannot open files there.
     try withOwnDescriptors {
       let before = try openFiles().map(\.path).sorted()
       for _ in 0..<3 { try cycle() }
@@ -298,14 +293,12 @@ extension WatchdogTests {
     #expect(found.map(\.source.name) == ["new"])
   }
 
-  /// On a file system of 64 KiB that fills up during the stall.
   @Test(.needsMounts)
   func reportsInFullWhenTheDiskFillsUp() throws {
     try withDirectory { directory in
       try #require(mount("culprit-test", directory, "tmpfs", 0, "size=64k") == 0)
       // A program that another test starts holds a copy of each descriptor for a moment.
       defer { umount2(directory, Int32(MNT_DETACH)) }
-      // Leaves room for the beginning of the record.
       try Data(count: 40 << 10).write(to: URL(fileURLWithPath: "\(directory)/ballast"))
       var configuration = Watchdog.Configuration(threshold: .milliseconds(100), interval: .milliseconds(10))
       configuration.storage.directory = directory
@@ -362,7 +355,6 @@ extension WatchdogTests {
         #expect(try runs() == 1)
         before = try ages()
         try FileManager.default.removeItem(atPath: directory)
-        // The removal is noticed within a second.
         stallByWaiting(for: .milliseconds(1200))
         #expect(try ages().count > before.count)
         try FileManager.default.removeItem(atPath: directory)
@@ -377,7 +369,6 @@ extension WatchdogTests {
     }
   }
 
-  /// Fills the file system of `file` to the last byte.
   private func fill(_ file: Int32) {
     for size in [4096, 1] {
       let bytes = [UInt8](repeating: 1, count: size)
@@ -423,7 +414,7 @@ extension WatchdogTests {
           fill(ballast)
           wait(depth)
         }
-        // The end takes more room than a sample whose stack is known.
+        // The end takes more room than a sample whose stack is already written.
         for _ in 0..<10 { wait(3) }
       }
       watchdog.stopPatiently()

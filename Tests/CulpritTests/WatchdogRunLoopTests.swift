@@ -48,7 +48,6 @@ extension WatchdogTests {
     #expect(found.first?.duration == .milliseconds(600))
   }
 
-  /// The loop is congested, and its iterations are short.
   @Test func ignoresBusyRunLoop() throws {
     let found = try reports { watchdog in
       let hasEnded = DispatchSemaphore(value: 0)

@@ -3,9 +3,7 @@ import Testing
 
 @testable import Culprit
 
-/// Signals and system calls of stalled threads, on the kernel's clock.
 @Suite(.serialized, .usesObserver) struct WatchdogSignalTests {
-  /// Runs `body` with a watchdog, stops it and returns its reports.
   private func reports(_ body: (Watchdog) throws -> Void) throws -> [StallReport] {
     let reports = Reports()
     let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(400), interval: .milliseconds(50)))

@@ -8,7 +8,6 @@ import Testing
 
 @testable import Culprit
 
-/// The watchdog has a type of this name for itself.
 typealias Mutex<Value: ~Copyable> = Synchronization.Mutex<Value>
 
 /// The clock of the watchdog: simulated in suites with `.usesSimulatedClock`, the kernel's in others.
@@ -17,7 +16,6 @@ let clock = {
   return SimulatedClock()
 }()
 
-/// Computes for `duration`. Tests expect reports to blame it.
 @inline(never)
 func stallByComputing(for duration: Duration) {
   let end = clock.letPass(duration)
@@ -34,7 +32,6 @@ func computeAfterwards(for duration: Duration) {
   computed.store(value, ordering: .relaxed)
 }
 
-/// Blocks for `duration`. Tests expect reports to blame it.
 @inline(never)
 func stallByWaiting(for duration: Duration) {
   clock.block(for: duration)
@@ -43,14 +40,14 @@ func stallByWaiting(for duration: Duration) {
 
 let computed = Atomic<UInt64>(0)
 
-/// Calls itself so often, then does the work: a stack of its own for every depth.
+/// Runs `work` below `depth` recursive calls, for a distinct stack at every depth.
 @inline(never)
 func recurse(_ depth: Int, _ work: () -> Void) {
   if depth > 0 { recurse(depth - 1, work) } else { work() }
   computed.wrappingAdd(1, ordering: .relaxed)
 }
 
-/// Sleeps for 700 ms in one call; what was left of it, in seconds, tells whether it was cut short.
+/// Sleeps for 700 ms in one call. Sets `slept` to 0 if no signal interrupted it, else to 1.
 @inline(never)
 func sleepOnce() {
   var left = timespec()
@@ -60,14 +57,12 @@ func sleepOnce() {
 
 nonisolated(unsafe) var slept = -1
 
-/// Collects reports.
 final class Reports: Sendable {
   private let list = Mutex<[StallReport]>([])
   var all: [StallReport] { list.withLock { $0 } }
   func add(_ report: StallReport) { list.withLock { $0.append(report) } }
 }
 
-/// A directory that is removed with its content at the end.
 func withDirectory<Result>(_ body: (String) throws -> Result) throws -> Result {
   let path = NSTemporaryDirectory() + "culprit-test-\(UUID().uuidString)"
   try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
@@ -84,7 +79,7 @@ func read(_ path: String) throws -> StallFile {
   try StallFile(bytes: [UInt8](Data(contentsOf: URL(fileURLWithPath: path))))
 }
 
-/// The descriptors by which the calling thread has files open, with their paths.
+/// The open files in the calling thread's descriptor table, with their paths.
 func openFiles() throws -> [(descriptor: Int32, path: String)] {
   let directory = "/proc/thread-self/fd"
   return try FileManager.default.contentsOfDirectory(atPath: directory).compactMap { name in
@@ -95,13 +90,12 @@ func openFiles() throws -> [(descriptor: Int32, path: String)] {
   }
 }
 
-/// The descriptor by which the calling thread has `path` open.
 func descriptor(of path: String) throws -> Int32 {
   try #require(openFiles().first { $0.path == path }).descriptor
 }
 
-/// Runs `body` on a thread with descriptors of its own: those of everybody else as they are now, which it may close and
-/// replace without anybody's notice. The test is skipped where that is forbidden.
+/// Runs `body` on a thread with a private copy of the descriptor table, where it can close and replace descriptors.
+/// The test is skipped where `unshare` is forbidden.
 func withOwnDescriptors<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) throws -> Value {
   let result = Mutex<Result<Value, any Error>?>(nil)
   let isOver = DispatchSemaphore(value: 0)
@@ -118,14 +112,12 @@ func withOwnDescriptors<Value: Sendable>(_ body: @escaping @Sendable () throws -
   return try found.get()
 }
 
-/// Whether the thread `id` of this process sleeps in the kernel.
 func isAsleep(_ id: pid_t) -> Bool {
   (try? String(contentsOfFile: "/proc/self/task/\(id)/stat", encoding: .utf8))?.contains(") S ") == true
 }
 
 let done = Atomic<Bool>(false)
 
-/// A flag between threads.
 final class Finished: Sendable {
   private let flag = Atomic<Bool>(false)
   var isSet: Bool { flag.load(ordering: .acquiring) }
@@ -133,13 +125,11 @@ final class Finished: Sendable {
 }
 
 extension Watchdog {
-  /// Stops it, and waits for its reports however long naming what they have takes: these machines are busy, and a bundle of tests
-  /// has many names.
+  /// Naming the functions of a test bundle takes long on a busy machine.
   func stopPatiently() { stop(patience: .seconds(100)) }
 }
 
 extension Reports {
-  /// Numbers in the order they came.
   final class Counts: Sendable {
     private let list = Mutex<[Int]>([])
     var all: [Int] { list.withLock { $0 } }

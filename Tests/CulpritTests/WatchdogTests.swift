@@ -8,11 +8,9 @@ import Testing
 
 @testable import Culprit
 
-/// Stalls of real threads on the simulated clock.
 @Suite(.serialized, .usesSimulatedClock) struct WatchdogTests {
   let quick = Watchdog.Configuration(threshold: .milliseconds(400), interval: .milliseconds(50))
 
-  /// Runs `body` with a watchdog, stops it and returns what it reported.
   func reports(_ configuration: Watchdog.Configuration? = nil, _ body: (Watchdog) throws -> Void) throws
     -> [StallReport]
   {
@@ -48,14 +46,13 @@ import Testing
       #expect(report.source == StallReport.Source(kind: .loop, name: "accept"))
       #expect(report.hasEnded)
       #expect(report.duration >= report.threshold)
-      // The coarse clock that the begin is stamped with may be updated late on a busy virtual machine.
+      // A busy virtual machine can update the coarse clock late.
       #expect(report.duration <= took + .milliseconds(20))
       #expect(report.raw.blame.processorUse != nil)
       #expect(report.culprit?.function.location?.file.hasSuffix("WatchdogSupport.swift") == true)
-      // The saved file says the same.
       let file = try read(try #require(stallFiles(in: directory).first))
       #expect(file.problems.isEmpty)
-      // Stacks may have other numbers in the file than in memory.
+      // Stack numbers can differ between the file and memory.
       func unnumbered(_ stall: Stall?) -> Stall? {
         var stall = stall?.namingPoolThreads
         stall?.samples = []
@@ -74,7 +71,6 @@ import Testing
     }
   }
 
-  /// A stack with more frames than are kept keeps both ends, and each frame says where its function begins.
   @Test(arguments: [(1500, false), (8000, false), (8000, true)])
   func deepStacksKeepTheirOuterEnd(depth: Int, isBlocked: Bool) throws {
     var configuration = quick
@@ -92,7 +88,7 @@ import Testing
       for recording in [try #require(found.first).raw.recording, file.recording] {
         let stacks = recording.stalls[0].samples.compactMap { $0.stack.map { recording.stacks[$0] } }
         #expect(stacks.count > 3, "\(recording.stalls[0].samples.map(\.outcome))")
-        // One is copied whole at a time: a thread that answers late may have the room for the next.
+        // Only one stack is copied whole at a time; a late copy can take the room of the next.
         let whole = stacks.filter { $0.end != .copyLimit }
         #expect(whole.count > stacks.count / 2)
         for stack in whole {
@@ -108,7 +104,6 @@ import Testing
     }
   }
 
-  /// Where a stack cannot be followed, an earlier one of the same work tells its outer frames.
   @Test(.enabled(if: frames_can_be_made(), "no code is made for this processor"))
   func stacksThatEndEarlyAreJoined() throws {
     let stop = UnsafeMutablePointer<Int32>.allocate(capacity: 1)
@@ -132,7 +127,6 @@ import Testing
     #expect(stacks.contains { $0.joinedFrom == 1 })
   }
 
-  /// Who blocks the signal for a moment, as a handler of the service's does, is sampled again soon.
   @Test func whoBlocksTheSignalForAMomentIsSampledSoon() throws {
     let found = try reports { watchdog in
       let loop = try watchdog.watchLoop(named: "masked")
@@ -159,7 +153,6 @@ import Testing
     #expect(found.isEmpty)
   }
 
-  /// Suspected, but over in time: sampled and dropped.
   @Test func turnsWithinTheThresholdAreNotReported() throws {
     let found = try reports(Watchdog.Configuration(threshold: .seconds(10))) { watchdog in
       let loop = try watchdog.watchLoop(named: "slow")
@@ -205,7 +198,6 @@ import Testing
     #expect(found.first?.source.name == "import")
   }
 
-  /// A section may be begun on a thread that ends before the section does, as where work is handed on.
   @Test func aSectionOutlivesTheThreadThatBeganIt() throws {
     let found = try reports { watchdog in
       let section = Mutex<WatchedSection?>(nil)
@@ -219,7 +211,6 @@ import Testing
     #expect(found.first?.duration == .seconds(1))
   }
 
-  /// What runs probes may run each on another thread, and the one that ran the last may end while the next one waits.
   @Test func aProbeOutlivesTheThreadThatRanTheOneBefore() throws {
     let found = try reports { watchdog in
       let isStuck = Atomic<Bool>(false)
@@ -239,7 +230,6 @@ import Testing
     #expect(first.source.name == "threads" && first.duration >= .seconds(2), "\(first.duration)")
   }
 
-  /// Times near the end of what a Duration holds must not overflow anything.
   @Test func absurdBudgetsAreClamped() throws {
     let found = try reports { watchdog in
       for budget in [Duration.seconds(Int64.max), .seconds(-5), .zero, .nanoseconds(1)] {
@@ -251,14 +241,12 @@ import Testing
     #expect(found.isEmpty)
   }
 
-  /// A short budget must not wait for the monitor's long tick.
   @Test func aShortBudgetIsNoticedDuringALongSleep() throws {
     let found = try reports(Watchdog.Configuration(threshold: .seconds(4))) { watchdog in
       clock.block(for: .seconds(0.5))
       watchdog.withSection("short", threshold: .milliseconds(150)) { stallByWaiting(for: .milliseconds(600)) }
     }
     #expect(found.map(\.source.name) == ["short"])
-    // Sampled before its threshold, too.
     #expect((found.first?.samples.first?.age).map { $0 < .milliseconds(150) } == true)
   }
 
@@ -300,7 +288,6 @@ import Testing
     #expect(found.isEmpty)
   }
 
-  /// What has not been paused cannot be resumed: nothing is switched off by that.
   @Test func resumingWithoutAPauseDoesNothing() throws {
     var control = observer_control()
     observer_control_resume(&control)
@@ -322,7 +309,6 @@ import Testing
       loop.stop()
       let again = try watchdog.watchLoop(named: "one")
       loop.stop()
-      // The first one's second stop must not have taken the slot from its successor.
       #expect(throws: WatchdogError.alreadyWatched("one")) { try watchdog.watchLoop(named: "one") }
       again.stop()
     }
@@ -333,7 +319,7 @@ import Testing
       let loop = try watchdog.watchLoop(named: "odd")
       loop.end()
       loop.end()
-      // Each begin starts a new turn, so none is older than 150 ms, and some more where the machine is busy.
+      // Each begin starts a new turn, so none is older than 150 ms, or slightly more on a busy machine.
       for _ in 0..<30 {
         loop.begin()
         computeAfterwards(for: .milliseconds(150))
@@ -343,14 +329,12 @@ import Testing
     #expect(found.isEmpty)
   }
 
-  /// The turn right after a stalled one has its full age.
   @Test func aStallRightAfterAStallIsReported() throws {
     let found = try reports { watchdog in
       let loop = try watchdog.watchLoop(named: "twice")
       for _ in 0..<3 { loop.withTurn { stallByWaiting(for: .milliseconds(600)) } }
     }
     #expect(found.count == 3)
-    // What was lost of its age was booked as a time in which the process could not run.
     for report in found { #expect(report.raw.stall.gap < .milliseconds(100)) }
   }
 

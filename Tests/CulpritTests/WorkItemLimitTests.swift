@@ -3,13 +3,12 @@ import Testing
 
 @testable import Culprit
 
-/// What a tracker decides at the very nanosecond at which it has to.
 @Suite struct WorkItemLimitTests {
   private typealias Tick = WorkItemTracker.Tick
 
   private static let tell = WorkItemTracker.tellInterval
 
-  /// A work item that begins at 1,000, may take 10,000 and hangs 5,000 later; sampled rarely, unless told otherwise.
+  /// A work item begun at 1,000 with a threshold of 10,000 and a hang 5,000 later; sampled rarely by default.
   private func snapshot(
     item: UInt64 = 1000,
     suspicion: UInt64 = 2000,
@@ -30,10 +29,8 @@ import Testing
     return snapshot
   }
 
-  /// A tick all of whose time counts.
   private func tick(_ now: UInt64, after elapsed: UInt64) -> Tick { Tick(now: now, elapsed: elapsed, allowed: 1 << 50) }
 
-  /// A tracker whose work item of `snapshot` is `age` old and has been declared a stall.
   private func stalled(_ snapshot: WorkItemTracker.SlotSnapshot, age: UInt64) -> WorkItemTracker {
     var tracker = WorkItemTracker(seed: 1)
     _ = tracker.advance(snapshot, tick(1000 + age, after: age))
@@ -50,7 +47,6 @@ import Testing
     }
   }
 
-  /// The first look is the first only once.
   @Test func aWorkItemIsSuspectedOnce() {
     var tracker = WorkItemTracker(seed: 1)
     let often = snapshot(interval: 2)
@@ -76,7 +72,6 @@ import Testing
       let step = tracker.advance(snapshot(hangDelay: 5000), tick(1000 + age, after: age - 12_000))
       #expect(step.hang == isHang && !step.declare, "\(age)")
     }
-    // Nothing hangs that has not been declared, and none of the numbers overflows.
     var unheard = WorkItemTracker(seed: 1)
     #expect(!unheard.advance(snapshot(hangDelay: 5000), tick(101_000, after: 1 << 20)).hang)
     for delay in [.max, .max - 10_000, .max - 9999] as [UInt64] {
@@ -85,7 +80,6 @@ import Testing
     }
   }
 
-  /// The recorder is told of a hang until it has heard of it, and then not again.
   @Test func aHangIsToldUntilItIsHeard() {
     var tracker = stalled(snapshot(hangDelay: 5000), age: 20_000)
     for number: UInt64 in 1...3 {
@@ -97,7 +91,6 @@ import Testing
     #expect(!step.hang && step.wait > 0)
   }
 
-  /// A slot's next work item may hang as the one before did.
   @Test func everyWorkItemOfASlotCanHang() {
     var tracker = WorkItemTracker(seed: 1)
     for number: UInt64 in 1...3 {
@@ -115,7 +108,6 @@ import Testing
     }
   }
 
-  /// Nor does the next one inherit anything else: it is declared on its own, ends on its own, and its exempt time is its own.
   @Test func aWorkItemInheritsNothing() {
     var tracker = stalled(snapshot(), age: 20_000)
     var exempt = snapshot()
@@ -125,7 +117,6 @@ import Testing
     _ = tracker.advance(snapshot(item: 0), tick(22_000, after: 500))
     tracker.close(endedAt: 21_900, lastTick: 21_500, allowed: 1000)
     #expect(tracker.age == 20_400)
-    // Settled once, whatever it is told later.
     tracker.close(endedAt: 30_000, lastTick: 21_500, allowed: 1 << 40)
     #expect(tracker.age == 20_400)
     _ = tracker.owe()
@@ -141,7 +132,6 @@ import Testing
     #expect(!tracker.isUndeclaredStall)
   }
 
-  /// What is exempt is taken off where it belongs, whenever it begins and ends.
   @Test func exemptTimeIsNotCharged() {
     func view(_ word: Int64, lag: UInt64 = 0) -> WorkItemTracker.SlotSnapshot {
       var view = snapshot()
@@ -149,31 +139,26 @@ import Testing
       return view
     }
     var tracker = WorkItemTracker(seed: 1)
-    // From the begin on, before the first look.
     _ = tracker.advance(view(-1000), tick(1500, after: 700))
     #expect(tracker.age == 0 && tracker.exemptTime == 500)
-    // Until 1,700, between two looks.
     _ = tracker.advance(view(700), tick(2000, after: 500))
     #expect(tracker.age == 300 && tracker.exemptTime == 700)
-    // Between two looks, and after the second look's time was read: that is the third's.
+    // The third observation covers exempt time after the second one's clock reading.
     _ = tracker.advance(view(900, lag: 150), tick(2100, after: 100))
     #expect(tracker.age == 300 && tracker.exemptTime == 800)
     _ = tracker.advance(view(900), tick(2300, after: 200))
     #expect(tracker.age == 400 && tracker.exemptTime == 900)
-    // Begun after the time was read.
+    // The exemption began after the clock reading.
     _ = tracker.advance(view(900 - 2450), tick(2400, after: 100))
     #expect(tracker.age == 500 && tracker.exemptTime == 900)
-    // What is not known is not charged.
     _ = tracker.advance(view(.min), tick(2500, after: 100))
     #expect(tracker.age == 500)
-    // A pause is exempt for all.
     var paused = tick(2700, after: 200)
     paused.paused = 150
     _ = tracker.advance(view(900), paused)
     #expect(tracker.age == 550)
   }
 
-  /// Nor is it at the end, whoever has the slot by then.
   @Test(arguments: [UInt32(1), 2]) func exemptTimeBeforeAnEndIsNotCharged(generation: UInt32) {
     var tracker = WorkItemTracker(seed: 1)
     var view = snapshot()
@@ -184,16 +169,14 @@ import Testing
     next.generation = generation
     next.exempt = generation == 1 ? 5500 : 100
     #expect(tracker.advance(next, tick(14_000, after: 10_000)).ended)
-    // From 6,000 to 11,000, and then for the next one.
     tracker.close(endedAt: 13_000, exempt: 5400, lastTick: 4000, allowed: 1 << 50)
     #expect(tracker.age == 6600 && !tracker.isUndeclaredStall)
     _ = tracker.owe()
     _ = tracker.advanceToNext(next, tick(14_000, after: 10_000))
-    // The other's may have been its own.
+    // The exempt time can belong to either owner.
     #expect(tracker.age == (generation == 1 ? 0 : 400))
   }
 
-  /// What was exempt is taken off the work item even where the tick at which it was seen came before its begin.
   @Test func exemptTimeOfAWorkItemThatHasJustBegunCounts() {
     var tracker = WorkItemTracker(seed: 1)
     var seen = snapshot(item: 5000)
@@ -202,7 +185,6 @@ import Testing
     #expect(!tracker.advance(seen, tick(4000, after: 4000)).declare)
     #expect(!tracker.advance(seen, tick(16_000, after: 12_000)).declare)
     #expect(tracker.age == 8000 && tracker.exemptTime == 3000)
-    // One that began before the clock was read, and the exempt time after that.
     var other = WorkItemTracker(seed: 1)
     seen = snapshot(item: 3900)
     seen.exempt = 3000
@@ -213,8 +195,8 @@ import Testing
     #expect(other.age == 9100 && other.exemptTime == 3000)
   }
 
-  /// A loop whose turns are shorter than the doubt about their begins is seen at nearly every tick in one that has just begun: what
-  /// was exempt of all the others takes nothing from the one that hangs.
+  /// Turns shorter than the uncertainty of their begins are nearly always new at a tick.
+  /// Exempt time of earlier turns must not reduce the age of the turn that hangs.
   @Test func exemptTimeDoesNotPileUp() {
     var tracker = WorkItemTracker(seed: 1)
     func seen(_ number: UInt64) -> WorkItemTracker.SlotSnapshot {
@@ -230,7 +212,6 @@ import Testing
     #expect(tracker.age == 1988 && tracker.exemptTime == 8)
   }
 
-  /// Nor what was exempt while the process was frozen: the next work item is one second old after a second.
   @Test func exemptTimeOfAFrozenProcessIsOver() {
     for (exempt, lag) in [(Int64(1) << 40, UInt64(0)), (1 << 41, 5), (.min, 0)] {
       var tracker = WorkItemTracker(seed: 1)
@@ -247,7 +228,6 @@ import Testing
     }
   }
 
-  /// Nor is one slot's owner charged with what was not exempt for the former one.
   @Test func exemptTimeIsAnOwners() {
     var tracker = WorkItemTracker(seed: 1)
     var former = snapshot(item: 0)
@@ -262,7 +242,6 @@ import Testing
     #expect(tracker.exemptTime == 6000 && tracker.age == 2000)
   }
 
-  /// A work item that ended exactly at its threshold is a stall, one nanosecond sooner is none.
   @Test func anEndAtTheThresholdIsAStall() {
     for (end, isStall) in [(UInt64(10_999), false), (11_000, true)] {
       var tracker = WorkItemTracker(seed: 1)
@@ -273,7 +252,7 @@ import Testing
     }
   }
 
-  /// An end before the last tick, which saw it still, is that of a clock that was read a little too early.
+  /// An end before the last sighting comes from a clock that was read slightly early.
   @Test func noEndMakesAWorkItemYounger() {
     for end in [UInt64(1), 3000, 4000] {
       var tracker = WorkItemTracker(seed: 1)
@@ -284,7 +263,6 @@ import Testing
     }
   }
 
-  /// The age at first sight is that since the tick before, and what was not watched before it.
   @Test func theFirstSightChargesWhatMayBeCharged() {
     for (unwatched, age) in [(UInt64(0), UInt64(700)), (250, 950), (5000, 5000)] {
       var tracker = WorkItemTracker(seed: 1)
@@ -294,26 +272,22 @@ import Testing
       #expect(tracker.age == age && tracker.gap == 5000 - age)
       #expect(tracker.item == 1000 && tracker.generation == 1)
     }
-    // Seen in the very nanosecond of its begin.
     var tracker = WorkItemTracker(seed: 1)
     #expect(tracker.advance(snapshot(), tick(1000, after: 10)).wait == 2000)
     #expect(tracker.item == 1000 && tracker.age == 0 && tracker.gap == 0)
   }
 
-  /// A slot that goes idle before its work item was old enough to be looked at says nothing of it.
   @Test func youngWorkItemsEndWithoutAWord() {
     var tracker = WorkItemTracker(seed: 1)
     _ = tracker.advance(snapshot(), tick(1500, after: 500))
     let idle = tracker.advance(snapshot(item: 0), tick(2000, after: 500))
     #expect(!idle.ended && idle.wait == .max && !tracker.isSampled)
-    // The next one of the slot is followed from its own begin, at once.
     _ = tracker.advance(snapshot(item: 1800), tick(2000, after: 500))
     #expect(tracker.item == 1800 && tracker.age == 200)
     _ = tracker.advance(snapshot(item: 2100), tick(2300, after: 300))
     #expect(tracker.item == 2100 && tracker.age == 200)
   }
 
-  /// The last sample before the threshold is the one at it, wherever the others have fallen.
   @Test func oneSampleIsAtTheThreshold() {
     for seed: UInt64 in 1...50 {
       var tracker = WorkItemTracker(seed: seed)
@@ -329,7 +303,6 @@ import Testing
     }
   }
 
-  /// Before the threshold the gaps follow the one interval, from it on the other.
   @Test func theIntervalChangesAtTheThreshold() {
     for seed: UInt64 in 1...20 {
       for age in [UInt64(9999), 10_000] {
@@ -345,7 +318,7 @@ import Testing
     }
   }
 
-  /// What a tracker makes of any life of a work item is what an account of the same ticks, made at their end, has.
+  /// Compares a tracker with an independent account of the same ticks.
   @Test(arguments: UInt64(1)...200)
   func everyLifeIsAccountedFor(seed: UInt64) {
     var random = SplitMix(seed)
@@ -376,7 +349,6 @@ import Testing
       #expect(step.goesOn == (heardAt != nil && age >= lastTold + Self.tell))
       if step.goesOn { lastTold = age }
       expectNothingBefore(step.wait, tracker, view, now)
-      // The recorder hears of some of it at once, and of the rest later.
       if step.declare, Bool.random(using: &random) {
         (heardAt, lastTold) = (age, age)
         tracker.stallRecorded()
@@ -397,7 +369,6 @@ import Testing
     #expect(age > threshold)
   }
 
-  /// Nothing is to be done before `wait` has passed, and something is then.
   private func expectNothingBefore(
     _ wait: UInt64,
     _ tracker: WorkItemTracker,
@@ -410,7 +381,6 @@ import Testing
       let step = copy.advance(view, tick(now + time, after: time))
       return step.sample || step.declare || step.hang || step.goesOn
     }
-    // What has been told and not heard is told at every tick.
     guard !isSomething(after: 0) else { return }
     #expect(!isSomething(after: wait - 1))
     #expect(isSomething(after: wait))

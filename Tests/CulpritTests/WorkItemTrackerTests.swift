@@ -3,7 +3,6 @@ import Testing
 
 @testable import Culprit
 
-/// Drives a tracker through simulated time, in milliseconds.
 private struct Simulation {
   var tracker = WorkItemTracker(seed: 1)
   var now: UInt64 = 1_000_000
@@ -14,7 +13,6 @@ private struct Simulation {
   var last: UInt64 = 1_000_000
   var limits = (suspicion: UInt64(500), threshold: UInt64(4000), early: UInt64(200), interval: UInt64(1000))
 
-  /// A tick `milliseconds` after the last one, of which `allowed` count; the slot shows a work item begun at `item`.
   @discardableResult
   mutating func tick(
     after milliseconds: UInt64,
@@ -66,7 +64,6 @@ private struct Simulation {
     }
   }
 
-  /// The monitor was late: the work item passed its threshold and ended between two ticks. Its exact end tells.
   @Test func whatEndsPastItsThresholdBetweenTicksIsNoticed() {
     for (endedAt, isStall) in [(UInt64(4100), true), (3990, false)] {
       var simulation = Simulation()
@@ -78,7 +75,6 @@ private struct Simulation {
       #expect(simulation.ended == endedAt)
       #expect(simulation.noticedAtEnd == isStall)
     }
-    // What has been declared is not declared again.
     var simulation = Simulation()
     let item = simulation.now
     for _ in 0..<21 { simulation.tick(after: 200, item: item) }
@@ -87,8 +83,7 @@ private struct Simulation {
     #expect(simulation.ended == 4300 && !simulation.noticedAtEnd)
   }
 
-  /// A monitor that is held up between reading the clock and the slot sees work items from its future. They must not
-  /// gain that.
+  /// A monitor that is delayed between reading the clock and the slot sees begins in its future.
   @Test func workItemsFromTheFutureHaveTheirTrueAge() {
     var simulation = Simulation()
     let item = simulation.now + 200 + 90
@@ -99,7 +94,6 @@ private struct Simulation {
     #expect(simulation.ended == nil)
   }
 
-  /// Sampling begins at an eighth of the threshold and is dense until it: what finishes before it is on record.
   @Test func samplesBeforeTheThresholdAreDenseAndOneIsAtIt() {
     var simulation = Simulation()
     for _ in 0..<4000 { simulation.tick(after: 10, item: 1_000_000) }
@@ -107,10 +101,8 @@ private struct Simulation {
     let early = simulation.samples.filter { $0 <= 4000 }
     let late = simulation.samples.filter { $0 >= 4000 }
     #expect(early.first == 500 && early.last == 4000)
-    // To the ten milliseconds of these ticks. The last gap ends at the threshold.
     for gap in zip(early, early.dropFirst()).map({ $1 - $0 }).dropLast() { #expect((100...310).contains(gap)) }
     #expect((12...26).contains(early.count))
-    // From there on a twentieth of the age apart, until that is the interval.
     for (age, next) in zip(late, late.dropFirst()) {
       let distance = min(age / 20, 1000)
       #expect((distance / 2 - 10...distance * 3 / 2 + 10).contains(next - age))
@@ -118,7 +110,6 @@ private struct Simulation {
     #expect((12...17).contains(late.filter { $0 < 8000 }.count), "\(late)")
   }
 
-  /// An interval shorter than the early one holds from the threshold on.
   @Test func aShortIntervalIsKept() {
     var simulation = Simulation()
     simulation.limits.interval = 50
@@ -144,7 +135,6 @@ private struct Simulation {
     #expect(simulation.declaredAt == nil)
   }
 
-  /// The end is exact when the thread noted it; without that it is the last time the work item was seen.
   @Test func anUnknownEndIsTheLastTimeItWasSeen() {
     var simulation = Simulation()
     for _ in 0..<10 { simulation.tick(after: 100, item: 1_000_000) }
@@ -162,7 +152,6 @@ private struct Simulation {
     #expect(simulation.age == 150)
   }
 
-  /// Stopped, frozen or suspended for an hour: one tick counts, the rest is a gap.
   @Test func aGapCountsAsOneTick() {
     var simulation = Simulation()
     for _ in 0..<4 { simulation.tick(after: 200, item: 1_000_000) }
@@ -172,7 +161,6 @@ private struct Simulation {
     #expect(simulation.declaredAt == nil)
   }
 
-  /// A gap right after a work item began must not make it old at first sight.
   @Test func aGapBeforeAUnitIsFirstSeenCountsAsOneTick() {
     var simulation = Simulation()
     simulation.tick(after: 10, item: 0)
@@ -188,7 +176,6 @@ private struct Simulation {
     #expect(simulation.ended == 1050)
   }
 
-  /// What opens or closes a stall is told until it is heard.
   @Test func declarationsAndEndsAreRepeatedUntilRecorded() {
     var tracker = WorkItemTracker(seed: 1)
     let snapshot = WorkItemTracker.SlotSnapshot(
@@ -210,7 +197,6 @@ private struct Simulation {
     var idle = snapshot
     idle.item = 0
     let fourth = tracker.advance(idle, tick(80))
-    // A new work item must wait until something is done about the old one's end.
     let fifth = tracker.advance(snapshot, tick(100))
     #expect(fourth.ended && fifth.ended)
     _ = tracker.owe()
@@ -218,7 +204,7 @@ private struct Simulation {
     #expect(!sixth.ended)
   }
 
-  /// A stamp from the coarse clock is early: work that kept to its threshold must not be called a stall for that.
+  /// A stamp from the coarse clock is early, which must not turn punctual work into a stall.
   @Test func theResolutionOfTheClockIsNotCharged() {
     var tracker = WorkItemTracker(seed: 1)
     let snapshot = WorkItemTracker.SlotSnapshot(
@@ -236,7 +222,6 @@ private struct Simulation {
     #expect(past.declare)
   }
 
-  /// The limit is checked against the age that is certain, and the duration of a stall is the expected one.
   @Test func durationOfStallIsTheExpectedOne() {
     var tracker = WorkItemTracker(seed: 1)
     var snapshot = WorkItemTracker.SlotSnapshot(
@@ -258,7 +243,6 @@ private struct Simulation {
     #expect(tracker.owed?.age == 46)
   }
 
-  /// A thread that does not answer holds up the others while it is waited for.
   @Test func aThreadThatDoesNotAnswerIsAskedLessOften() {
     var simulation = Simulation()
     var backoff = SampleBackoff()
@@ -274,7 +258,6 @@ private struct Simulation {
     #expect(simulation.declaredAt == 4000)
     #expect(!backoff.allows(1_000_000, 30_000_000_000))
     #expect(backoff.allows(2_000_000, 30_000_000_000))
-    // Another thread that works on it may be asked.
     #expect(!backoff.allows(1_000_000, 30_000_000_000, 0) && backoff.allows(1_000_000, 30_000_000_000, 7))
     backoff.notAnswered(1_000_000, 30_000_000_000, 7)
     #expect(!backoff.allows(1_000_000, 30_000_000_000, 7) && backoff.allows(1_000_000, 30_000_000_000, 8))
@@ -284,7 +267,6 @@ private struct Simulation {
     #expect(backoff.allows(1_000_000, 30_000_000_000, 7))
   }
 
-  /// A slot that got another owner with the same coarse begin is another work item.
   @Test func anotherOwnerIsAnotherWorkItem() {
     var tracker = WorkItemTracker(seed: 1)
     var snapshot = WorkItemTracker.SlotSnapshot(
@@ -302,7 +284,6 @@ private struct Simulation {
     #expect(step.ended)
   }
 
-  /// Wake-ups that come late do not push the later samples back: there are as many as planned.
   @Test func lateWakeUpsDoNotAddUp() {
     var simulation = Simulation()
     simulation.limits.threshold = 400_000
@@ -315,7 +296,6 @@ private struct Simulation {
     #expect(abs(span / Double(simulation.samples.count - 1) - 200) < 8)
   }
 
-  /// Looks for another work item of the same thread take the place of its own, but for the one at the threshold.
   @Test func sharedSamplesPutOffItsOwn() {
     var simulation = Simulation()
     let item = simulation.now
@@ -326,14 +306,12 @@ private struct Simulation {
       simulation.tick(after: 10, item: item, sharedAt: (simulation.now - 5) / 50 * 50)
     }
     #expect(simulation.samples == before + [4000])
-    // They come again when the others do not.
     let last = simulation.now - 5
     while simulation.age < 7500 { simulation.tick(after: 10, item: item, sharedAt: last) }
     let after = simulation.samples.dropFirst(before.count + 1)
     #expect(after.count >= 2 && (4590...4860).contains(after.first ?? 0), "\(after)")
   }
 
-  /// Work that cycles with the samples is seen at all of its phases, before the threshold and after it.
   @Test func samplesComeAtEveryPhaseOfTheirInterval() {
     for seed: UInt64 in 1...4 {
       var simulation = Simulation(tracker: WorkItemTracker(seed: seed))
@@ -343,7 +321,7 @@ private struct Simulation {
         #expect((450...550).contains(samples.count))
         for phase: UInt64 in stride(from: 0, to: 200, by: 50) {
           let part = Double(samples.filter { $0 % 200 >= phase && $0 % 200 < phase + 50 }.count) / Double(samples.count)
-          // A quarter; two percent is a standard deviation of as many independent ones.
+          // A quarter; two percent is the standard deviation of as many independent samples.
           #expect(abs(part - 0.25) < 0.09)
         }
       }
@@ -360,19 +338,17 @@ private struct Simulation {
     #expect(gaps(7).allSatisfy { (500..<1500).contains($0) })
     #expect((950...1050).contains(gaps(7).reduce(0, +) / 1000))
     var gaps = SampleGaps(seed: 1)
-    // The longest time that there is, and the shortest.
     #expect(gaps.next(1 << 61) >= 1 << 60)
     #expect(gaps.next(0) == 0)
   }
 }
 
-/// Work that ends in time is never called a stall, whatever its threshold, the machine and the coarse clock do.
 @Suite struct ShortThresholdTests {
   private let millisecond: UInt64 = 1_000_000
 
-  /// Simulates work items of 90 to 99.9 % of `threshold` in a machine whose kernel ticks every four milliseconds and
-  /// whose coarse clock is up to two ticks old. Returns how many were called stalls, and how many of those that took 1
-  /// % longer than `threshold` and the doubt about their begin.
+  /// Simulates work items of 90 to 99.9 % of `threshold`.
+  /// Kernel ticks are 4 ms apart; the coarse clock lags up to 8 ms.
+  /// Counts those reported as stalls, and those that exceeded `threshold` and the uncertainty of their begin by 1 %.
   private func stalls(threshold: UInt64, seed: UInt64) -> (inTime: Int, late: Int, workItemsEach: Int) {
     var random = SampleGaps(seed: seed)
     func upTo(_ limit: UInt64) -> UInt64 { random.next(limit) &- limit / 2 }
@@ -420,7 +396,7 @@ private struct Simulation {
           tracker.stallRecorded()
         }
         last = now
-        // The monitor wakes up when it wants to, or later where others have the processors.
+        // The monitor wakes up late where other threads have the CPUs.
         let wait = max(ms, min(min(step.wait, threshold / 8), 222 * ms))
         now += wait + (upTo(4) == 0 ? upTo(12 * ms) : upTo(100_000))
       }
@@ -433,7 +409,7 @@ private struct Simulation {
     for seed: UInt64 in 1...5 {
       let found = stalls(threshold: milliseconds * millisecond, seed: seed)
       #expect(found.inTime == 0)
-      // And what does not is one, unless the monitor was so late that it has not seen it at all.
+      // A delayed monitor might miss a short work item.
       #expect(found.late > (milliseconds < 50 ? found.workItemsEach / 2 : found.workItemsEach - 1))
     }
   }
@@ -458,8 +434,6 @@ private struct Simulation {
     #expect(store.takeLastBeside().isEmpty)
   }
 
-  /// However long a stall lasts, memory is bounded: what is kept is the first sample, the last ten, and the rest spread
-  /// evenly over it.
   @Test(arguments: [100_000, 12_345, 4096, 2049]) func aStallOfAnyLengthHasABoundedNumberOfSamples(total: Int) {
     var store = SampleStore()
     for number in 0..<total { store.add(sample(number), stack: stack(number)) }
@@ -478,7 +452,6 @@ private struct Simulation {
       #expect(sample.stack.map { stacks[$0] } == stack(age))
     }
     #expect(store.takeLastBeside().count <= SampleStore.lastCount)
-    // A file that has them does not get them again.
     #expect(store.takeLastBeside().isEmpty)
   }
 
@@ -488,7 +461,6 @@ private struct Simulation {
     return sample
   }
 
-  /// A task that stays where it is has a sample for each look, and one stack.
   @Test func aTaskThatStaysHasASampleForEachLook() {
     var store = SampleStore()
     var again = store.repeatLast(at: .milliseconds(1))
@@ -525,7 +497,6 @@ private struct Simulation {
     #expect(stacks == [stack(1)] && samples.allSatisfy { $0.stack == 0 && $0.activity == .suspended })
   }
 
-  /// However many there are, each of several threads has its part of what is kept.
   @Test(arguments: [1, 2, 3, 4, 7, 16], [300, 5000, 30_000]) func everyThreadIsKeptAlike(threads: Int, total: Int) {
     var store = SampleStore()
     for number in 0..<total {
@@ -548,10 +519,8 @@ private struct Simulation {
     var limiter = ReportLimiter(perMinute: 100, perCulprit: 2)
     let decisions = (0..<5).map { limiter.decide(source: loop, culprit: "f", now: UInt64($0) * second) }
     #expect(decisions == [.report(repeats: 0), .report(repeats: 0), .count, .count, .count])
-    // Others are not affected.
     #expect(limiter.decide(source: other, culprit: "f", now: 5 * second) == .report(repeats: 0))
     #expect(limiter.decide(source: loop, culprit: "g", now: 5 * second) == .report(repeats: 0))
-    // A minute after the first, one is reported again, with what was counted.
     #expect(limiter.decide(source: loop, culprit: "f", now: 60 * second) == .report(repeats: 3))
     #expect(limiter.decide(source: loop, culprit: "f", now: 61 * second) == .report(repeats: 0))
     #expect(limiter.counted == 3)
