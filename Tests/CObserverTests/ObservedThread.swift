@@ -40,6 +40,8 @@ struct Sighting {
 
 // Shared, because reading symbols takes longer than most tests. SAFETY: only tests that hold the observer use it, one
 // at a time.
+// SAFETY: only tests that hold the observer use it, one at a time.
+/// The symbols of this process's files. Reading them takes longer than the rest of most tests.
 nonisolated(unsafe) let ownFiles = SharedFiles()
 
 struct ObservedThread {
@@ -180,6 +182,7 @@ func observing(
       let thread = workload_thread_start(
         { context, stop in
           guard let context else { return }
+          // SAFETY: the job is kept alive until the thread has been joined.
           let job = Unmanaged<Job>.fromOpaque(context).takeUnretainedValue()
           observer_slot_begin(job.slot)
           job.body(stop)

@@ -97,6 +97,7 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
   @Test func exemptTimeIsItsOwners() {
     withOwnSlot { slot in
       final class Shared: @unchecked Sendable {
+        // SAFETY: the slot's fields are atomic, and it outlives the threads.
         let slot: UnsafeMutablePointer<observer_slot>
         let generation = Atomic<UInt32>(0)
         let isOver = Atomic<Bool>(false)
