@@ -38,10 +38,8 @@ struct Sighting {
   }
 }
 
-// Shared, because reading symbols takes longer than most tests. SAFETY: only tests that hold the observer use it, one
-// at a time.
 // SAFETY: only tests that hold the observer use it, one at a time.
-/// The symbols of this process's files. Reading them takes longer than the rest of most tests.
+/// This process's symbols. Shared, because reading them takes longer than most tests.
 nonisolated(unsafe) let ownFiles = SharedFiles()
 
 struct ObservedThread {
