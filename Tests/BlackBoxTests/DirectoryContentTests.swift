@@ -5,7 +5,6 @@ import Testing
 
 @testable import CulpritBlackBox
 
-/// What is in a directory, made up: runs that go on, are over, were replaced, and stalls of theirs and of others.
 @Suite struct DirectoryContentTests {
   private final class Directory {
     let path = NSTemporaryDirectory() + "culprit-content-\(UUID().uuidString)"
@@ -23,7 +22,7 @@ import Testing
     WallTime(nanosecondsSince1970: (1_795_170_000 + seconds) * 1_000_000_000)
   }
 
-  /// The run of a process that is over: this boot and namespace, and no such process.
+  /// The run of an ended process: this boot and namespace, and an unused process id.
   private func run(
     _ process: Int32,
     since seconds: UInt64,
@@ -81,8 +80,6 @@ import Testing
     #expect(error?.description == "\(directory.path)/none: No such file or directory")
   }
 
-  /// For how long services were watched follows from runs that ended, and such as go on; from one that was killed, or cannot be read,
-  /// nothing does.
   @Test func runsTellHowLongServicesWereWatched() throws {
     let directory = try Directory()
     let box = BlackBoxDirectory(path: directory.path)
@@ -106,7 +103,7 @@ import Testing
     #expect(watched() == nil)
   }
 
-  /// Links and what is no file are not opened; nor is one's own, nor what others have put there where that matters.
+  /// Links, special files and the own file are not opened, nor other users' files that could mislead.
   @Test func onlyPlainFilesAreOpened() throws {
     let directory = try Directory()
     try directory.write([1, 2, 3], "culprit-plain")
@@ -133,7 +130,6 @@ import Testing
     #expect(BlackBoxDirectory(path: directory.path).information("culprit-soft") == nil)
   }
 
-  /// What is read is bounded, and begins at the beginning wherever the descriptor stands.
   @Test func smallFilesAreReadToTheirBound() throws {
     let directory = try Directory()
     let bytes = (0..<(200 << 10)).map { UInt8(truncatingIfNeeded: $0 / 251) }
@@ -163,20 +159,20 @@ import Testing
     #expect(box.stalls(of: record).saved.map(\.name) == ["culprit-\(time(11).fileNamePart)-77-1.stall"])
     #expect(!box.stalls(of: record).hasOpen && box.stalls(of: record).problems == [])
     #expect(box.stalls(of: before).hasOpen && box.stalls(of: before).saved.first?.isOpen == true)
-    // A part is better than nothing, and its damage is told by who reads it.
+    // The part before the limit is kept, and the reader reports the damage.
     try directory.write(cut, "culprit-\(time(12).fileNamePart)-77-2.stall")
     let found = box.stalls(of: record)
     #expect(found.saved.map(\.isOpen) == [false, true] && found.hasOpen)
     #expect(found.problems == [] && box.stall(found.saved[1].name)?.problems.count == 1)
   }
 
-  /// Of a file whose process is not known the name tells whose it may be: none that began before the run.
+  /// The name of a damaged file identifies its process. The run cannot own files that began before it.
   @Test(arguments: [9, 10, 11] as [UInt64]) func theNameTellsWhoseADamagedFileIs(second: UInt64) throws {
     let directory = try Directory()
     let record = run(77, since: 10)
     let name = "culprit-\(time(second).fileNamePart)-77-1.stall"
     for isEnded in [true, false] {
-      // Without a header it is no file of stalls; what is behind it may tell of an end.
+      // Without a header the file is not a stall file, but the data after it can contain an end.
       try directory.write(Array(repeating: 7, count: 16) + stall(of: record, ended: isEnded).dropFirst(16), name)
       let found = BlackBoxDirectory(path: directory.path).stalls(of: record)
       #expect(found.saved.isEmpty)
@@ -200,14 +196,13 @@ import Testing
     #expect(box.stall(descriptor)?.file.recording.stalls.first?.duration == .seconds(2))
   }
 
-  /// A later file of the same process, in the same directory, tells that it has gone on without this run.
   @Test func aProcessThatLeftALaterFileHasGoneOn() throws {
     let directory = try Directory()
     let record = run(77, since: 10)
     let box = BlackBoxDirectory(path: directory.path)
     try directory.write(record.text.utf8, name(record, ".run"))
     try directory.write(run(77, since: 9).text.utf8, name(run(77, since: 9), ".told"))
-    // The process id was used again.
+    // The process id was reused.
     try directory.write(run(77, since: 11, start: 2).text.utf8, name(run(77, since: 11), ".run"))
     try directory.write(run(78, since: 12).text.utf8, name(run(78, since: 12), ".run"))
     #expect(!box.wasReplaced(record))
@@ -231,7 +226,7 @@ import Testing
       (killed, killed.text, ".run"), (hung, hung.text, ".run"), (ended, ended.text + ended.end(at: time(20)), ".run"),
       (rebooted, rebooted.text, ".run"), (replaced, replaced.text, ".run"),
       (run(81, since: 15), run(81, since: 15).text, ".run"), (live, live.text, ".run"),
-      // As it was told, whatever would be said now.
+      // The recorded verdict has precedence.
       (told, told.text + told.told(.crash(signal: 11)), ".told"),
     ]
     for (record, text, suffix) in text { try directory.write(text.utf8, name(record, suffix)) }
@@ -274,11 +269,10 @@ import Testing
     #expect(problems[4].hasPrefix("culprit-1-7-2.stall: at byte "))
   }
 
-  /// A kill on the machine since the run began, by its count in the file.
   @Test func killsForWantOfMemoryAreJudgedByTheirCounts() throws {
     let directory = try Directory()
     let now = try #require(MemoryKills.ofThisProcess().last?.count)
-    // Nothing may have been killed on this machine yet.
+    // The machine's count can be zero.
     let before = now > 0 ? [(now - 1, RunVerdict.possiblyOutOfMemory)] : []
     for (count, verdict) in before + [(now, .killed), (now + 1, .killed)] {
       let kills = [MemoryKills(path: MemoryKills.machine, inode: 0, count: count)]
@@ -289,7 +283,6 @@ import Testing
   }
 }
 
-/// Which process it is, and whether it still runs.
 @Suite struct ProcessIdentityTests {
   private let own = ProcessIdentity.ofThisProcess()
 
@@ -301,10 +294,10 @@ import Testing
     #expect(own.isRunning(seenBy: own) == true)
   }
 
-  /// The parent was started before, and the name of this thread does not get into the way.
+  /// The kernel's start time is compared; the thread's name must not disturb the parser.
   @Test func theStartIsThatOfTheKernel() throws {
     let text = try String(contentsOfFile: "/proc/self/stat", encoding: .utf8)
-    // Field 22, counted from the end of the name, which is field 2.
+    // Field 22, counted from the end of field 2, the name.
     let fields = text.split(separator: ") ").last?.split(separator: " ")
     #expect(fields.flatMap { UInt64($0[22 - 3]) } == own.start)
     #expect(try #require(ProcessIdentity.state(of: getppid())).start <= own.start)
@@ -325,7 +318,7 @@ import Testing
     #expect(ProcessIdentity.state(of: .max) == nil)
   }
 
-  /// Nobody has waited for it yet: over, as far as its main thread tells.
+  /// A zombie counts as ended.
   @Test func aProcessThatNobodyWaitedForMayBeOver() throws {
     var child = pid_t()
     var arguments: [UnsafeMutablePointer<CChar>?] = [strdup("true"), nil]

@@ -4,7 +4,6 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The directory of a service that changes its root, and a directory with many files of others.
 @Suite(.ownThread) struct DirectoryReachTests {
   private func withDirectory<Result>(_ body: (String) throws -> Result) throws -> Result {
     let path = NSTemporaryDirectory() + "culprit-reach-\(UUID().uuidString)"
@@ -16,7 +15,6 @@ import Testing
     try ChildProcess(ChildProcess.built("blackbox-process"), words)
   }
 
-  /// The path of the directory leads elsewhere afterwards, or nowhere.
   @Test(.needsRoot(to: "change the root"), arguments: [false, true])
   func directoryStaysAfterChroot(isFiltered: Bool) throws {
     try withDirectory { directory in
@@ -27,7 +25,7 @@ import Testing
       if ran.status == 77 { try Test.cancel("the root cannot be changed here") }
       #expect(ran.hasExited && ran.status == 0, "\(ran)")
       #expect(try FileManager.default.contentsOfDirectory(atPath: jail) == [])
-      // A filter can end the process for unshare(2): then stalls are not saved, but the end of the run is.
+      // A filter can kill the process for unshare(2). Then stalls are not saved, but the run's end is.
       let stalls = try BlackBoxDirectory(path: directory).names([".stall"])
       #expect(stalls.count == (isFiltered ? 0 : 1))
       let names = stalls.compactMap { BlackBoxDirectory(path: directory).stall($0)?.recording.names.values.joined() }
@@ -37,7 +35,7 @@ import Testing
     }
   }
 
-  /// Files that are no record of a run, as another user can create them by the thousand.
+  /// Another user can create such files by the thousand.
   @Test(.needsNamespaces) func passesOverForeignFilesOnOneThread() throws {
     try withDirectory { directory in
       _ = try run(directory, "recover")
@@ -45,7 +43,7 @@ import Testing
         let path = "\(directory)/culprit-20200101T000000.000Z-\(number).run"
         try Data("theirs".utf8).write(to: URL(fileURLWithPath: path))
       }
-      // In a new PID namespace the newest thread ID is the number of threads so far.
+      // In a new PID namespace the newest thread id is the number of threads so far.
       let script = "\"$0\" \"$1\" tell && echo threads=$(cat /proc/sys/kernel/ns_last_pid)"
       let words = ["--pid", "--fork", "--mount-proc", "sh", "-c", script]
       let service = [ChildProcess.built("blackbox-process"), directory]

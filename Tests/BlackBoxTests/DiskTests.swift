@@ -5,13 +5,12 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What a disk that breaks in mid-stall costs: samples in the file, nothing else.
+/// A disk that breaks during a stall costs samples in the file, and nothing else.
 @Suite(.ownThread, .enabled(if: FaultyDisk.obstacle == nil, "needs root, loop devices and mkfs.ext4"))
 struct DiskTests {
   private struct StalledService {
     let process: ServiceProcess
     let disk: FaultyDisk
-    /// How many samples the file had when all was well.
     let samplesBefore: Int
 
     init(process: ServiceProcess, disk: FaultyDisk, samplesBefore: Int) {
@@ -50,7 +49,7 @@ struct DiskTests {
     ) throws -> Stall {
       while true {
         if let stall = saved(process, directory, 1), isThere(stall) { return stall }
-        // SIGALRM ends a service that nobody else does.
+        // SIGALRM ends a service that is left over.
         try #require(!process.hasLeft)
         usleep(20_000)
       }
@@ -60,13 +59,13 @@ struct DiskTests {
 
     func wait(_ isThere: (Stall) -> Bool) throws { _ = try Self.wait(for: process, directory, isThere) }
 
-    /// Makes turns of another loop for so long, while the stall goes on.
+    /// Turns another loop for some milliseconds during the stall.
     func turn(milliseconds: Int) throws {
       process.tell("turn \(milliseconds)")
       #expect(Int(try #require(process.fact("turns"))) ?? 0 > 0)
     }
 
-    /// Ends the stall. Returns what the handler got: how many samples there were, and how many were lost.
+    /// Ends the stall. Returns the handler's counts of samples and of lost samples.
     func end() throws -> (samples: Int, lost: Int) {
       process.tell("end")
       let fields = try #require(process.fact("reported")).split(separator: " ", maxSplits: 5)
@@ -75,7 +74,7 @@ struct DiskTests {
       return (try #require(Int(fields[2])), try #require(Int(fields[3])))
     }
 
-    /// What could not be saved, as ``Watchdog/Status/problems`` has it.
+    /// ``Watchdog/Status/problems``.
     func problems() throws -> String {
       process.tell("status")
       return String(try #require(process.fact("problems")).drop { $0 != " " }.dropFirst())
@@ -89,7 +88,6 @@ struct DiskTests {
       }
     }
 
-    /// Lets the service leave, and waits for it.
     func leave() -> Int32 {
       process.tell("exit")
       return process.end()
@@ -100,7 +98,7 @@ struct DiskTests {
     try ChildProcess(disk.inside([ChildProcess.built("blackbox-process"), disk.pathInside + "/stalls", "tell"]))
   }
 
-  /// Somebody else's mount namespace, which has copies of all that was mounted when it began, keeps none of it alive.
+  /// Other mount namespaces copy all mounts at their creation, and must not keep the disk alive.
   @Test func whoeverUnsharesMeanwhileKeepsNothing() throws {
     let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 300)
     let stranger = try ServiceProcess("/usr/bin/unshare", ["unshare", "--mount", "sh", "-c", "echo in=; read line"])
@@ -113,7 +111,6 @@ struct DiskTests {
     stranger.end()
   }
 
-  /// Handlers hear of the end, stop() and exit come to theirs, while the disk answers nobody; and a kill is told of afterwards.
   @Test func aStuckDiskKeepsNobodyWaiting() throws {
     let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 300)
     let stopped = try StalledService(on: disk)
@@ -139,8 +136,8 @@ struct DiskTests {
     #expect(launch.facts("hang").contains { $0.hasPrefix("stuck goLeft(_:depth:)") }, "\(launch)")
   }
 
-  /// Whether a thread of `process` called `name` runs, or waits for what comes: one that the kernel ends, but keeps,
-  /// does neither.
+  /// Whether thread `name` of `process` runs or waits for work. A killed thread that the kernel still keeps does
+  /// neither.
   private func runs(_ name: String, _ process: ServiceProcess) -> Bool {
     let tasks = "/proc/\(process.process)/task"
     let threads = (try? FileManager.default.contentsOfDirectory(atPath: tasks)) ?? []
@@ -150,9 +147,8 @@ struct DiskTests {
     }
   }
 
-  /// A fatal signal ends the process although its note cannot be written: idle, so that the disk was well when it was
-  /// last asked, or in mid-stall, when the disk thread waits for it already. What is left are the threads that wait in
-  /// the kernel, and the one that dies, which waits for those before it dumps core.
+  /// A fatal signal ends the process although its note cannot be written. Idle: the disk was well at the last check.
+  /// Stalled: the disk thread already waits in the kernel. A core dump waits for such threads.
   @Test(arguments: [false, true]) func aStuckDiskKeepsNobodyFromDying(isStalled: Bool) throws {
     let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 300)
     let process = isStalled ? try StalledService(on: disk).process : try StalledService.start(on: disk)
@@ -169,7 +165,7 @@ struct DiskTests {
     let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 300)
     let service = try StalledService(on: disk)
     try disk.freeze()
-    // Until it is noticed that the disk does not answer.
+    // Until the watchdog has detected that the disk does not respond.
     try service.waitForProblem()
     try #require(disk.thaw(), "the disk answered before that")
     let told = try service.end()
@@ -186,7 +182,7 @@ struct DiskTests {
     try disk.freeze()
     let told = try service.end()
     service.process.tell("stop 80")
-    // Longer than a disk gets in any case.
+    // Longer than any bound for the disk.
     usleep(6_000_000)
     try #require(disk.thaw(), "the disk answered before that")
     #expect(service.process.fact("stopped") == "true")
@@ -197,7 +193,6 @@ struct DiskTests {
     #expect(try tell(disk).fact("run") == "\(service.process.process) clean exit")
   }
 
-  /// Where a stop may not wait at all, the disk has a second all the same: the run has its end when stop() returns.
   @Test func aStopThatMayNotWaitGivesTheDiskASecond() throws {
     let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 300)
     let process = try StalledService.start(on: disk)
@@ -207,14 +202,13 @@ struct DiskTests {
     try #require(process.fact("stopped", within: 300) == nil)
     try #require(disk.thaw(), "the disk answered before that")
     let stopped = process.fact("stopped")
-    // Whatever is not in the file by now is lost.
+    // Data that is not in the file by now is lost.
     kill(process.process, SIGKILL)
     process.end()
     #expect(stopped != nil)
     #expect(try tell(disk).fact("run") == "\(process.process) clean exit")
   }
 
-  /// And no longer: what it has not taken by then is lost, and stop() says so.
   @Test func aStopThatMayNotWaitGivesUpAStuckDisk() throws {
     let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 300)
     let process = try StalledService.start(on: disk)
@@ -229,7 +223,6 @@ struct DiskTests {
     process.end()
   }
 
-  /// The start does not wait for long either, and what has been seen by then is saved when the disk answers.
   @Test func aServiceStartsOnAStuckDisk() throws {
     let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 300)
     try #require(mkdir(disk.path + "/stalls", 0o700) == 0)
@@ -252,8 +245,6 @@ struct DiskTests {
     #expect(try tell(disk).fact("run") == "\(service.process.process) clean exit")
   }
 
-  /// What did not fit is counted in the file, said in the status, and complete in the handler's report. The next launch, which
-  /// cannot write either, tells of what was killed.
   @Test(arguments: [FaultyDisk.Kind.ext4, .tmpfs]) func aFullDiskCostsSamplesInTheFileOnly(kind: FaultyDisk.Kind) throws
   {
     let disk = try FaultyDisk(kind, mebibytes: 1, seconds: 300)
@@ -266,7 +257,7 @@ struct DiskTests {
     try service.waitForProblem("No space left on device")
     #expect(service.leave() == 0)
     let saved = try #require(service.saved())
-    // What has lost its stack has lost what a sample is for.
+    // A sample that lost its stack is of no use.
     let whole = saved.samples.filter { $0.stack != nil || $0.outcome != .captured }.count
     #expect(saved.lostSamples >= 3 && whole + Int(saved.lostSamples) == told.samples)
     #expect(saved.hasEnded)
@@ -277,7 +268,6 @@ struct DiskTests {
     #expect(launch.facts("lost").contains { Int($0) ?? 0 >= 3 }, "\(launch)")
   }
 
-  /// Open files that can be written to no more.
   @Test(arguments: ["Read-only file system", "Input/output error"]) func aFailingDiskIsTold(error: String) throws {
     let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 300)
     let service = try StalledService(on: disk)
@@ -287,7 +277,7 @@ struct DiskTests {
     let told = try service.end()
     #expect(told.samples > service.samplesBefore && told.lost == 0)
     #expect(service.leave() == 0)
-    // Whatever could be synced is still there.
+    // Synced data is still in the file.
     try disk.mountAgain()
     let saved = try #require(service.saved())
     #expect(!saved.samples.isEmpty && saved.samples.count < told.samples && !saved.hasEnded)
@@ -295,13 +285,12 @@ struct DiskTests {
     #expect(launch.facts("run") == ["\(service.process.process) \(RunVerdict.fatalHang)"], "\(launch)")
   }
 
-  /// The file is made anew, in the new directory or in one that is made for it, and the next stall has one, too.
   @Test(arguments: [false, true]) func aRemovedDirectoryIsMadeAnew(isReplaced: Bool) throws {
     let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 300)
     let service = try StalledService(on: disk)
     try disk.removeDirectory("stalls", andMakesNew: isReplaced)
     try service.waitForProblem("was removed while it was written")
-    // What found that out need not have been a sample.
+    // Any write can detect the removal, not only that of a sample.
     try service.turn(milliseconds: 1000)
     let told = try service.end()
     #expect(told.samples > service.samplesBefore && told.lost == 0)
@@ -318,7 +307,6 @@ struct DiskTests {
     #expect(try tell(disk).fact("run") == "\(service.process.process) clean exit")
   }
 
-  /// The file of the run comes back as well: the next launch tells of what was killed after that.
   @Test func aHangWhoseDirectoryWasRemovedIsTold() throws {
     let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 300)
     let service = try StalledService(on: disk)

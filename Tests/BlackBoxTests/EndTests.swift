@@ -6,7 +6,6 @@ import Testing
 
 @testable import CulpritBlackBox
 
-/// What the next launch says of processes that really ended in every way.
 @Suite(.ownThread) struct EndTests {
   private func withDirectory<Result>(_ body: (String) throws -> Result) throws -> Result {
     let path = NSTemporaryDirectory() + "culprit-box-\(UUID().uuidString)"
@@ -18,7 +17,7 @@ import Testing
     ((try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []).filter { $0.hasSuffix(suffix) }.sorted()
   }
 
-  /// Runs the process as `scenario`; once `isReady` holds, it is sent `signal`.
+  /// Runs the process as `scenario`, and sends it `signal` when `isReady` holds.
   @discardableResult
   private func run(
     _ scenario: String,
@@ -56,20 +55,20 @@ import Testing
       let hang = try #require(told.fact("hang")).split(separator: " ")
       #expect(hang.first == "main" && hang.contains("holdUp(_:)"), "\(hang)")
       #expect(hang[hang.count - 2] == "10")
-      // Told once; the files stay.
+      // Each run is reported once; the files stay.
       let second = try tell(directory)
       #expect(second.facts("hang") == [])
       #expect(names(directory, ".stall").count == 1)
     }
   }
 
-  /// The functions whose names the first stall's file has.
+  /// Returns the function names in the first stall's file.
   private func savedNames(_ directory: String) -> Set<String> {
     let file = names(directory, ".stall").first.flatMap { BlackBoxDirectory(path: directory).stall($0) }
     return Set(file?.recording.names.values.flatMap { $0 }.compactMap(\.function) ?? [])
   }
 
-  /// Whether every name that can be found is in the first stall's file, and nothing is added to it any more.
+  /// Whether the first stall's file has every available name and has stopped growing.
   private func areNamesLookedUp(_ directory: String) -> Bool {
     guard let name = names(directory, ".stall").first,
       let bytes = try? Data(contentsOf: URL(fileURLWithPath: "\(directory)/\(name)"))
@@ -88,7 +87,6 @@ import Testing
     }
   }
 
-  /// So has the file of a stall that is over, behind the end; nothing takes it for one without end.
   @Test func aStallThatEndedHasNames() throws {
     try withDirectory { directory in
       try run("recover", directory)
@@ -101,19 +99,17 @@ import Testing
     }
   }
 
-  /// What was killed before that is named by the next launch, also by one that does not ask for earlier runs.
   @Test func theNextLaunchNamesWhatWasKilled() throws {
     try withDirectory { directory in
       try run("stall", directory, signal: SIGKILL) { hasStall(directory, samples: 5) }
       #expect(savedNames(directory).isEmpty)
       let path = "\(directory)/\(try #require(names(directory, ".stall").first))"
       let before = try Data(contentsOf: URL(fileURLWithPath: path))
-      // One that is killed before it has written them all is followed up by the next.
+      // The second recovery is killed before it has written all names, and the third continues.
       try run("turn", directory, signal: SIGKILL) { areNamesLookedUp(directory) }
       #expect(savedNames(directory).contains("holdUp(_:)"))
       let after = try Data(contentsOf: URL(fileURLWithPath: path))
       #expect(after.starts(with: before))
-      // Once.
       try run("recover", directory)
       try run("turn", directory, signal: SIGKILL) { names(directory, ".run").count >= 2 }
       #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == after)
@@ -122,7 +118,6 @@ import Testing
     }
   }
 
-  /// A stall whose file cannot be read has been one all the same, and the next launch says what is wrong with the file.
   @Test func aDamagedFileIsTold() throws {
     try withDirectory { directory in
       try run("stall", directory, signal: SIGKILL) { hasStall(directory, samples: 5) }
@@ -141,12 +136,12 @@ import Testing
       ("turn", SIGKILL, .killed), ("_exit", 0, .killed), ("stop", 0, .cleanExit),
       ("exit", 0, .cleanExit), ("exit-stalled", 0, .cleanExit), ("recover", 0, .cleanExit),
       ("abort", 0, .crash(signal: SIGABRT)), ("fault", 0, .crash(signal: SIGSEGV)),
-      // Whoever notes it must not need the lock.
+      // The note must not need the allocator's lock.
       ("die-in-malloc", 0, .crash(signal: SIGSYS)),
     ]
     for (scenario, signal, verdict) in ends {
       try withDirectory { directory in
-        // Swift's handler runs as well. Symbolizing its backtrace would take most of the test's time.
+        // Swift's handler also runs. Symbolication would take most of the test's time.
         let environment = ["SWIFT_BACKTRACE": "symbolicate=off"]
         let died = try run(scenario, directory, environment: environment, signal: signal) {
           !names(directory, ".run").isEmpty
@@ -162,8 +157,7 @@ import Testing
     }
   }
 
-  /// A handler of a signal that calls exit(3) works in most services that have one, whatever the signal comes into the
-  /// midst of.
+  /// exit(3) is not async-signal-safe, but works in most services wherever the signal arrives.
   @Test func exitInAHandlerComesToItsEnd() throws {
     try withDirectory { directory in
       let died = try run("exit-in-malloc", directory)
@@ -192,15 +186,15 @@ import Testing
     return StallFileWriter.header() + parts.joined()
   }
 
-  /// A run that had many stalls, most of which ended, costs the next launch no more memory than one that is open: also
-  /// where every run has the same process id, as in a container.
+  /// The memory of the next launch must not grow with the number of ended stalls, also if all runs have one process id
+  /// as in containers.
   @Test func manyStallsOfARunFitIntoLittleMemory() throws {
     try withDirectory { directory in
       try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
       let own = ProcessIdentity.ofThisProcess()
       let runs = (0..<2).map { number in
         RunRecord(
-          // No process has this number.
+          // Beyond any process id.
           identity: ProcessIdentity(process: 1 << 30, start: 1, boot: own.boot, namespace: own.namespace),
           executable: "/bin/shop",
           since: WallTime(nanosecondsSince1970: (1_795_170_000 + UInt64(number)) * 1_000_000_000),
@@ -219,7 +213,7 @@ import Testing
       }
       let told = try run("tell", directory, arguments: ["--runs", "2", "--peak"])
       let endings = told.facts("run").map { $0.drop { $0 != " " }.dropFirst() }
-      // Both have the same start: the later one is what the first one's process became.
+      // Both runs have one start: the process of the first became the second by exec.
       #expect(endings == [RunVerdict.cleanExit, .fatalHang].map { $0.description[...] }, "\(told)")
       #expect(told.facts("hang").count == 1 && told.fact("samples") == "20", "\(told)")
       let peak = try #require(told.fact("peak").flatMap { Int($0) })
@@ -227,7 +221,6 @@ import Testing
     }
   }
 
-  /// Seen from a machine that has been started since, the same files say that the machine went down.
   @Test func aMachineThatWentDownIsTold() throws {
     try withDirectory { directory in
       try run("turn", directory, signal: SIGKILL) { !names(directory, ".run").isEmpty }
@@ -243,8 +236,7 @@ import Testing
     }
   }
 
-  /// The kernel kills one that takes more memory than its group may have; also when the group is gone by the next
-  /// launch.
+  /// The control group can be gone by the next launch.
   @Test(
     .enabled(if: MemoryGroup.isPossible, "limiting memory takes root and control groups"),
     arguments: [false, true]
@@ -263,8 +255,6 @@ import Testing
     }
   }
 
-  /// A process that runs is left alone, whoever else starts in its directory; and each run is told of by one of
-  /// several.
   @Test func severalProcessesTellEachRunOnce() throws {
     try withDirectory { directory in
       for _ in 0..<4 {
@@ -289,7 +279,7 @@ import Testing
     }
   }
 
-  /// Workers that share a directory: half of 32 are killed, and each is reported once, by one of several launches.
+  /// Half of 32 workers in one directory are killed.
   @Test func reportsEachKilledWorkerOnce() throws {
     try withDirectory { directory in
       let service = ChildProcess.built("blackbox-process")
@@ -324,15 +314,14 @@ import Testing
     }
   }
 
-  /// Children neither end the parent's record nor keep it alive.
   @Test func childrenLeaveTheRecordAlone() throws {
     try withDirectory { directory in
       var told: ChildProcess?
       let died = try ChildProcess(ChildProcess.built("blackbox-process"), [directory, "fork"]) { process in
-        // The parent turns after its three children have ended or left.
+        // The parent turns after its three children have ended.
         while !FileManager.default.fileExists(atPath: "\(directory)/turning") { usleep(10_000) }
         kill(process, SIGKILL)
-        // While the child that has everything open goes on.
+        // One child with all descriptors is still running.
         told = try tell(directory)
       }
       #expect(died.facts("child") == ["7", "-1", "0"], "\(died)")
@@ -341,7 +330,7 @@ import Testing
     }
   }
 
-  /// A main thread that has ended while others go on looks like a process that is over.
+  /// A process whose main thread has ended looks like a zombie.
   @Test func aRunGoesOnWithoutItsMainThread() throws {
     try withDirectory { directory in
       var found: [Bool] = []
@@ -359,7 +348,7 @@ import Testing
     }
   }
 
-  /// The lock on the file at `path`: the process that has it, 0 when nobody has.
+  /// The process that holds the lock on `path`; 0 if there is none.
   private func locker(_ path: String) -> pid_t {
     let descriptor = open(path, O_RDWR)
     defer { close(descriptor) }
@@ -375,7 +364,7 @@ import Testing
   }
 
   private func targets(ofDescriptorsOf process: pid_t) throws -> [String] {
-    // The disk thread has a descriptor table of its own.
+    // The disk thread has its own descriptor table.
     try FileManager.default.contentsOfDirectory(atPath: "/proc/\(process)/task")
       .flatMap { thread in
         let directory = "/proc/\(process)/task/\(thread)/fd"
@@ -384,8 +373,6 @@ import Testing
       }
   }
 
-  /// A program that is started in mid-stall has nothing of the record: neither open, nor locked, nor written to; and
-  /// the record ends with its own process, while the program goes on.
   @Test(arguments: ["spawn", "vfork", "fork"], [false, true])
   func programsThatAreStartedLeaveTheRecordAlone(way: String, usesCulprit: Bool) throws {
     try withDirectory { directory in
@@ -406,7 +393,7 @@ import Testing
         let stall = "\(directory)/\(try #require(names(directory, ".stall").first))"
         let record = try Data(contentsOf: URL(fileURLWithPath: run))
 
-        // What it reads of former runs at its start is open for a moment; what it inherited stays.
+        // The start opens files of earlier runs for a moment; inherited descriptors stay.
         var open = try targets(ofDescriptorsOf: child)
         for _ in 0..<1000 where open.contains(run) || open.contains(stall) {
           usleep(10_000)
@@ -415,7 +402,6 @@ import Testing
         #expect(!open.isEmpty && !open.contains(run) && !open.contains(stall), "\(open)")
         #expect(open.contains { $0.hasPrefix(directory) } == usesCulprit, "\(open)")
         #expect(locker(run) == process)
-        // It goes on being written, by its process.
         let samples = BlackBoxDirectory(path: directory).stall(names(directory, ".stall")[0])?.recording.stalls[0]
           .samples.count
         while !hasStall(directory, samples: (samples ?? 0) + 3) && !isOver(process) { usleep(10_000) }
@@ -427,7 +413,7 @@ import Testing
         let saved = try Data(contentsOf: URL(fileURLWithPath: stall))
         told = try tell(directory)
         #expect(arguments(of: child) == program)
-        // Names that it was killed before it could save are added at the next launch, behind the rest.
+        // The next launch appends names that were not saved.
         #expect(try Data(contentsOf: URL(fileURLWithPath: stall)).starts(with: saved))
       }
       let verdicts = told?.facts("run").map { $0.drop { $0 != " " }.dropFirst() }
@@ -449,7 +435,6 @@ import Testing
     }
   }
 
-  /// Others that start while it goes on tell of the first run, and not of the second; with the second over, of both.
   @Test(arguments: [true, false]) func othersTellOfTheServiceThatBecameAnother(meanwhile: Bool) throws {
     try withDirectory { directory in
       var told: [String] = []
@@ -465,8 +450,7 @@ import Testing
     }
   }
 
-  /// A file system of 1 MiB that is full by the time of the stall: the duration grows all the same, and what is missing
-  /// is told.
+  /// The file system of 1 MiB is full when the stall begins.
   @Test(.needsMounts)
   func aFullDiskCostsSamplesOnly() throws {
     try withDirectory { directory in
@@ -474,10 +458,9 @@ import Testing
       try #require(mount("tmpfs", directory, "tmpfs", 0, "size=1m") == 0)
       defer { umount2(directory, Int32(MNT_DETACH)) }
       let died = try run("stall", directory, signal: SIGKILL) {
-        // Most of the stall is seen, however late this process looks.
+        // Most of the stall is sampled, however late the test checks.
         let seen = names(directory, ".stall").first.flatMap { BlackBoxDirectory(path: directory).stall($0) }
         guard let last = seen?.recording.stalls.first?.samples.last, last.age >= .seconds(2) else { return false }
-        // From here on the disk is full.
         let path = "\(directory)/ballast"
         guard !FileManager.default.fileExists(atPath: path) else {
           let box = BlackBoxDirectory(path: directory)
@@ -497,7 +480,7 @@ import Testing
       let file = try #require(names(directory, ".stall").first.flatMap { BlackBoxDirectory(path: directory).stall($0) })
       #expect(file.problems.isEmpty)
       let stall = try #require(file.recording.stalls.first)
-      // The duration has the time of those that are lost.
+      // The duration includes the lost samples.
       #expect(stall.duration - (stall.samples.last?.age ?? .zero) >= .milliseconds(200))
       try FileManager.default.removeItem(atPath: "\(directory)/ballast")
       let told = try tell(directory)
@@ -506,7 +489,6 @@ import Testing
     }
   }
 
-  /// Whatever the process's mask takes away, the next launch can read what is left.
   @Test func theMaskOfTheProcessIsIgnored() throws {
     try withDirectory { parent in
       try FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true)
@@ -557,7 +539,7 @@ private final class MemoryGroup {
 
   deinit { rmdir(path) }
 
-  /// Removes it. Returns whether it is gone.
+  /// Removes the group. Returns whether it is gone.
   func remove() -> Bool { rmdir(path) == 0 }
 
   func running(_ program: String, _ arguments: [String]) -> [String] {

@@ -3,9 +3,9 @@ import Testing
 
 @testable import CulpritBlackBox
 
-/// Counts of kills for want of memory, as the kernel writes them, in a tree of directories in place of its own.
+/// Kernel files with out-of-memory kill counts, in a temporary directory tree.
 @Suite struct MemoryKillsTests {
-  /// A hierarchy of control groups, and the machine's count.
+  /// A control group hierarchy and the machine's count.
   private final class Tree {
     let root: String
     var machine: String { root + "/vmstat" }
@@ -21,7 +21,7 @@ import Testing
       try text.write(toFile: "\(root)/\(path)", atomically: false, encoding: .utf8)
     }
 
-    /// memory.events of Linux 6.18, with those of the groups below, or its local sister.
+    /// memory.events of Linux 6.18, which includes descendants, or memory.events.local.
     func events(_ group: String, _ count: Int, local: Bool = false) throws {
       try write(
         "low 0\nhigh 0\nmax 12\noom 30\noom_kill \(count)\noom_group_kill 7\nsock_throttled 0\n",
@@ -29,7 +29,7 @@ import Testing
       )
     }
 
-    /// memory.oom_control of version 1.
+    /// memory.oom_control of cgroup v1.
     func control(_ group: String, _ count: Int) throws {
       try write("oom_kill_disable 0\nunder_oom 0\noom_kill \(count)\n", "\(group)/memory.oom_control")
     }
@@ -50,7 +50,7 @@ import Testing
       MemoryKills.change(since: counts, groups: root, machine: machine)
     }
 
-    /// The group is another one of the same name: the first is kept, so that the new one cannot get its number.
+    /// Replaces a group by one of the same name. The old directory is kept so that its inode number is not reused.
     func makeAnew(_ group: String) throws {
       try FileManager.default.moveItem(atPath: "\(root)/\(group)", toPath: "\(root)/former")
       try FileManager.default.createDirectory(atPath: "\(root)/\(group)", withIntermediateDirectories: true)
@@ -69,13 +69,13 @@ import Testing
     return (tree, tree.counts(version: 2))
   }
 
-  /// The group's own count, and what others have with all that is below them. The root of version 2 has none.
+  /// The root of cgroup v2 has no count.
   @Test func theOwnGroupCountsForItself() throws {
     let (tree, counts) = try secondVersion()
     #expect(counts.map(\.count) == [2, 9, 20])
     #expect(counts.map(\.path) == ["\(tree.root)/\(shop)", "\(tree.root)/shop.slice", tree.machine])
     #expect(tree.change(since: counts) == .none)
-    // One in a group below, which the service may have made.
+    // A subgroup, which the service might have created.
     try tree.events(shop, 6)
     try tree.events("shop.slice", 10)
     try tree.machine(21)
@@ -91,7 +91,6 @@ import Testing
     #expect(tree.change(since: counts) == .inOwnGroup)
   }
 
-  /// The nearest one that is there tells, with all that was below it.
   @Test func aGroupAboveTellsWhenTheOwnIsGone() throws {
     let (tree, counts) = try secondVersion()
     try tree.makeAnew(shop)
@@ -113,7 +112,7 @@ import Testing
     #expect(tree.change(since: counts) == .none)
   }
 
-  /// Groups of version 1 count for themselves only: those above know nothing of this one.
+  /// Counts of cgroup v1 do not include descendants.
   @Test func theFirstVersionHasItsOwnAndTheMachine() throws {
     let tree = try Tree()
     try tree.control(shop, 2)
@@ -130,7 +129,7 @@ import Testing
     try tree.makeAnew(shop)
     try tree.control(shop, 0)
     #expect(tree.change(since: counts) == .above)
-    // Before Linux 4.13 there is no such line.
+    // Linux before 4.13 lacks the count.
     let old = "oom_kill_disable 0\nunder_oom 0\n"
     try old.write(toFile: "\(tree.root)/\(shop)/memory.oom_control", atomically: false, encoding: .utf8)
     #expect(tree.counts(version: 1).map(\.count) == [21])
@@ -149,7 +148,7 @@ import Testing
     #expect(tree.change(since: counts) == .inOwnGroup)
   }
 
-  /// Without any group a kill on the machine need not be one of this process.
+  /// Without a group a kill on the machine can concern another process.
   @Test func theMachineAloneIsNotTheOwnGroup() throws {
     let tree = try Tree()
     try tree.machine(20)
@@ -159,7 +158,7 @@ import Testing
     #expect(tree.change(since: counts) == .above)
   }
 
-  /// Anybody may have written the file that has the paths.
+  /// The file with the paths can be forged.
   @Test func opensFilesOfTheKernelOnly() throws {
     let tree = try Tree()
     try tree.events(shop, 1)
@@ -175,7 +174,6 @@ import Testing
     #expect(MemoryKills.change(since: counts + [MemoryKills(path: tree.machine, inode: 0, count: 0)]) == .none)
     var events = [UInt8](repeating: 0, count: 1 << 12)
     #expect(read(watch, &events, events.count) < 0)
-    // A link in a place of the kernel's.
     try FileManager.default.moveItem(atPath: tree.machine, toPath: tree.root + "/elsewhere")
     try #require(symlink("elsewhere", tree.machine) == 0)
     #expect(tree.change(since: [MemoryKills(path: tree.machine, inode: 0, count: 0)]) == .none)

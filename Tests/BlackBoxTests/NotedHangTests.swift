@@ -5,7 +5,7 @@ import Testing
 
 @testable import CulpritBlackBox
 
-/// Hangs that the recorder cannot record, because it needs what the stuck thread holds.
+/// Hangs that the recorder cannot record because the stuck thread holds a lock that it needs.
 @Suite(.ownThread) struct NotedHangTests {
   private func withDirectory(_ body: (String) throws -> Void) throws {
     let path = NSTemporaryDirectory() + "culprit-box-\(UUID().uuidString)"
@@ -22,7 +22,7 @@ import Testing
       .flatMap { RunRecord(text: $0) }
   }
 
-  /// Whether the process has left what the next launch needs: a note with a stack that was seen often, or a recorded stall.
+  /// Whether a note with a frequent stack or a recorded stall is saved.
   private func isSaved(_ directory: String) -> Bool {
     let isNoted = record(directory)?.hangs.contains { $0.stacks.contains { $0.samples >= 8 } } == true
     let files = names(directory, ".stall").compactMap { BlackBoxDirectory(path: directory).stall($0) }
@@ -46,13 +46,12 @@ import Testing
       }
       #expect(died.status == SIGKILL && !died.hasExited, "\(died)")
       let wasNoted = record(directory)?.hangs.isEmpty == false
-      // Without caches for each thread, the recorder waits for the arena that is locked.
+      // Without per-thread caches the recorder waits for the locked arena.
       if scenario == "malloc" { #expect(wasNoted && names(directory, ".stall").isEmpty) }
       let told = try ChildProcess(ChildProcess.built("blackbox-process"), [directory, "tell", "--text"])
       #expect(told.fact("run")?.hasSuffix("fatal hang: it was ended while work was stuck") == true, "\(told)")
       #expect(told.facts("hang").count == 1 && told.fact("hang")?.hasPrefix("main ") == true, "\(told)")
       #expect(told.output.contains(function), "\(told)")
-      // As any stall that was saved.
       #expect(names(directory, ".stall").count == 1)
     }
   }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import CulpritBlackBox
 
-/// What is left when the power goes: what had been synced, on a file system that recovers from its journal.
+/// After a power cut a journaling file system keeps all data that was synced.
 @Suite(.ownThread, .enabled(if: FaultyDisk.obstacle == nil, "needs root, loop devices and mkfs.ext4"))
 struct PowerCutTests {
   @Test func whatWasSyncedIsTold() throws {
@@ -24,7 +24,7 @@ struct PowerCutTests {
       try #require(!process.hasLeft)
       usleep(20_000)
     }
-    // What is there by now is synced once the disk has been told to make something safe twice more.
+    // The present data is safe after two more flushes.
     let before = try #require(disk.written).flushes
     while try #require(disk.written).flushes < before + 2 {
       try #require(!process.hasLeft)
@@ -34,7 +34,6 @@ struct PowerCutTests {
     kill(process.process, SIGKILL)
     _ = process.end()
     try disk.mountAgain()
-    // The machine is started anew.
     let name = try #require(try box.names([".run"]).first)
     let text = try String(contentsOfFile: "\(directory)/\(name)", encoding: .utf8)
     let boot = try #require(text.firstMatch(of: /boot .*\n/))

@@ -4,7 +4,6 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A deployment while a stall lasts.
 @Suite(.ownThread) struct ReplacedProgramTests {
   enum Change: CaseIterable {
     case deleted, renamed, replaced
@@ -21,7 +20,7 @@ import Testing
     defer { try? FileManager.default.removeItem(atPath: directory) }
     try ChildProcess.copyProgram(ChildProcess.built("blackbox-process"), to: program)
     try ChildProcess.copyProgram("/bin/true", to: program + ".new")
-    // Modules are read when the work is suspected, and again when the stall is declared, if a second has passed.
+    // Modules are read at the suspicion, and again at the declaration if a second has passed.
     let child = try ChildProcess(
       program,
       [stalls, "change-program", "\(change)"],

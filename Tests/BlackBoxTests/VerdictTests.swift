@@ -4,7 +4,6 @@ import Testing
 
 @testable import CulpritBlackBox
 
-/// How a run ended, from what it left.
 @Suite struct VerdictTests {
   private let run = RunRecord(
     identity: ProcessIdentity(process: 4242, start: 99, boot: "b", namespace: 7),
@@ -30,7 +29,7 @@ import Testing
     lines.split(separator: "\n").map { run.checked(String($0)) }.joined()
   }
 
-  /// Of each stall the last note counts, and none once it is over.
+  /// The last note of each stall counts; ended stalls have none.
   @Test func notedHangsAreRead() throws {
     let module = Module(
       path: "/opt/my shop/shop",
@@ -73,18 +72,18 @@ import Testing
     #expect(try verdict("terminated 5\nended 6\n") == .cleanExit)
     #expect(try verdict(boot: "c") == .machineGone)
     #expect(try verdict("signal 11 0\n") == .crash(signal: 11))
-    // A fault in mid-stall is a crash; a signal that was sent is what ends a hang.
+    // A fault during a stall is a crash; a sent signal ends a hang.
     #expect(try verdict("signal 11 0\n", open: true) == .crash(signal: 11))
     #expect(try verdict("signal 6 1\n", open: true) == .fatalHang)
     #expect(try verdict("signal 6 4242\n") == .crash(signal: 6))
-    // An assertion that fails while something else is stuck.
+    // An assertion fails while another thread is stuck.
     #expect(try verdict("signal 6 4242\n", open: true) == .crash(signal: 6))
     #expect(try verdict(open: true, .inOwnGroup) == .outOfMemory)
     #expect(try verdict(open: true, .above) == .fatalHang)
     // The victim can be any process of the machine.
     #expect(try verdict("", .above) == .possiblyOutOfMemory)
     #expect(try verdict("", .inOwnGroup) == .outOfMemory)
-    // A process that goes on has not been killed, whatever became of others.
+    // A running process was not killed.
     #expect(try verdict("", .inOwnGroup, wasReplaced: true) == .cleanExit)
     #expect(try verdict(open: true, .inOwnGroup, wasReplaced: true) == .fatalHang)
     #expect(try verdict("signal 11 0\n", wasReplaced: true) == .crash(signal: 11))
@@ -101,7 +100,6 @@ import Testing
     #expect(told.told.flatMap { RunVerdict(name: $0) } == .crash(signal: 11))
   }
 
-  /// A cut costs the line it is in, and a line that is cut off is not believed.
   @Test func everyCutIsReadOrRefused() {
     let text = run.text + checked("ended 1795170231\n")
     for count in 0..<text.utf8.count {
@@ -110,7 +108,6 @@ import Testing
     }
   }
 
-  /// Whatever becomes of a byte, the file says what is so, or less.
   @Test func everyDamageIsReadOrRefused() throws {
     let whole = Array((run.text + checked("signal 11 3\n")).utf8)
     let record = try #require(RunRecord(text: String(decoding: whole, as: UTF8.self)))
@@ -129,7 +126,7 @@ import Testing
     }
   }
 
-  /// The names are in files of earlier versions.
+  /// Files of earlier versions contain these names.
   @Test(arguments: [
     (RunVerdict.cleanExit, "clean-exit"), (.terminated, "terminated"), (.fatalHang, "fatal-hang"), (.killed, "killed"),
     (.crash(signal: 6), "crash-6"), (.outOfMemory, "out-of-memory"), (.machineGone, "machine-gone"),
@@ -143,7 +140,6 @@ import Testing
     #expect(RunVerdict(name: name) == nil)
   }
 
-  /// The first signal is the one that ended it; one that was survived has ended nothing.
   @Test func signalsThatWereSurvivedAreForgotten() throws {
     func crash(_ lines: String) throws -> RunRecord.Crash? {
       try #require(RunRecord(text: run.text + checked(lines))).crash
@@ -156,7 +152,7 @@ import Testing
     #expect(try crash("signal 11 3 5\n") == nil)
   }
 
-  /// Lines are as they were first written: those of earlier versions are read.
+  /// Earlier versions' files must stay readable.
   @Test func theLinesAreAsEver() throws {
     var run = run
     run.number = 0xab
@@ -167,14 +163,14 @@ import Testing
         "executable /opt/my shop/shop", "memory 1 5 /sys/fs/cgroup/my shop",
       ]
     )
-    // CRC-32 of the number and of what is before it; for the first line the number is 0.
+    // CRC-32 of the number and the preceding text; the first line's number is 0.
     for (line, number) in zip(run.text.split(separator: "\n"), ["00000000"] + Array(repeating: "000000ab", count: 7)) {
       let checksum = CRC32.checksum(Array((number + line.dropLast(10)).utf8)[...])
       #expect(line.suffix(10) == " #" + String(format: "%08x", checksum))
     }
   }
 
-  /// Without one of these it could be taken for another run.
+  /// Without one of these fields two runs cannot be distinguished.
   @Test(arguments: ["process", "start", "boot", "namespace", "since"]) func aRunNeedsItsIdentity(word: String) throws {
     let lines = run.text.split(separator: "\n")
     let left = lines.filter { !$0.hasPrefix(word + " ") }
@@ -185,7 +181,6 @@ import Testing
     #expect(record.identity == run.identity && record.executable == "" && record.memoryKills == [])
   }
 
-  /// Names of files sort by the time in them; no process has the number 0.
   @Test func filesAndProcessesHaveTheirNames() {
     #expect(run.since.fileNamePart == "20261120T102351.204Z")
     #expect(Set((0..<20).map { _ in RunRecord(text: self.run.text)?.number }).count == 1)
@@ -206,7 +201,7 @@ import Testing
     #expect(record.memoryKills.map(\.inode) == [6, 7] && record.memoryKills.map(\.count) == [2, 3])
   }
 
-  /// Paths of mounts have blanks and the like as three octal digits.
+  /// mountinfo escapes blanks as three octal digits.
   @Test func mountPointsMayHaveBlanks() {
     let mount = #"35 31 0:32 / /sys/my\040groups\134x\q rw - cgroup2 cgroup2 rw"#
     #expect(
@@ -223,7 +218,7 @@ import Testing
     #expect(ControlGroups.directories(of: "memory", groups: "4:cpu,memory:/a\n", mounts: mounts) == [])
   }
 
-  /// A quota holds for groups below, in both versions.
+  /// A quota applies to subgroups, in both versions.
   @Test func groupsThatMayThrottleAreFound() {
     let mounts = "36 31 0:33 / /sys/fs/cgroup/cpu rw shared:3 - cgroup cgroup rw,cpu,cpuacct"
     #expect(

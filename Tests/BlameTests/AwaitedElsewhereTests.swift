@@ -3,12 +3,12 @@ import Testing
 
 @testable import CulpritBlame
 
-/// Verdicts on tasks that are suspended while their work goes on elsewhere.
+/// Tasks that are suspended while their work goes on elsewhere.
 @Suite struct AwaitedElsewhereTests {
   private static let section = "culprit.Watchdog.withSection(_:threshold:isolation:_:)"
   private static let body = "closure #1 in Timing.respond()"
 
-  /// The verdict on a task that is suspended in `stacks`, outermost function first.
+  /// Returns the verdict on a task suspended in `stacks`, outermost function first.
   private func blame(suspendedIn stacks: [[String]], besides running: [[String]] = []) -> Blame {
     var synthetic = Synthetic()
     var stall = synthetic.stall(stacks + running)
@@ -21,11 +21,10 @@ import Testing
 
   @Test(arguments: [
     ["Timing.respond()", section, body, "d.get()"],
-    // The function that opens the section has no frame where a witness has its place.
+    // The function that opens the section has no frame; a witness is in its place.
     ["handle()", "d.next()", section, body, "d.next()", "d.get()"],
-    // The closure is given to a function that opens the section.
+    // The closure is passed to a function that opens the section.
     ["Timing.respond()", "measured()", section, "closure #1 in measured()", body, "d.get()"],
-    // The closure has no frame.
     ["handle()", "Timing.respond()", section, "d.get()"],
   ]) func skipsFunctionsThatOpenSections(stack: [String]) throws {
     let blame = blame(suspendedIn: stack)
@@ -43,29 +42,25 @@ import Testing
   }
 
   @Test(arguments: [
-    // A function of the application awaits a library's continuation, or its own.
     (["Timing.respond()", section, body, "Backend.query()", "d.get()"], "Backend.query()"),
     (["Timing.respond()", section, body, "Courier.await()"], "Courier.await()"),
     (["Timing.respond()", section, body, "closure #1 in Backend.all()", "d.get()"], "closure #1 in Backend.all()"),
-    // A function that the section calls, and that is no closure in it.
+    // The section calls a function that is not one of its closures.
     (["Timing.respond()", section, "Backend.query()", "d.get()"], "Backend.query()"),
-    // No section on the stack.
     (["Backend.query()", "d.get()"], "Backend.query()"),
-    // Who sleeps has asked for it.
+    // A task that sleeps has asked for the sleep.
     (["Timing.respond()", section, body, "c.sleep(nanoseconds:)"], body),
   ]) func keepsTheBlameOf(stack: [String], culprit: String) {
     let blame = blame(suspendedIn: stack)
     #expect(blame.culpritName == culprit && blame.suspension == nil && blame.culprit?.share.fraction == 1)
   }
 
-  /// A library that no function of the application awaits is no culprit for waiting.
   @Test func suspendedLibrariesAreNoCulprits() {
     let blame = blame(suspendedIn: ["d.serve()", Self.section, "d.next()", "d.get()"])
     #expect(blame.culprit == nil && blame.suspension?.place.frame.function == "d.get()")
     #expect(blame.suspension?.caller == nil)
   }
 
-  /// Time in which the section's closure works itself is its own; time in which it is suspended is not.
   @Test func ownWorkCountsWithoutTheWait() {
     let suspended = ["Timing.respond()", Self.section, Self.body, "d.get()"]
     let running = ["Timing.respond()", Self.section, Self.body]
@@ -81,7 +76,6 @@ import Testing
     let waiting = blame(6, 4)
     #expect(waiting.culprit == nil && waiting.suspension?.place.share.time == .milliseconds(600))
     #expect(waiting.contenderNames == [Self.body] && waiting.contenders.first?.share.time == .milliseconds(400))
-    // What works for the section while its task is suspended is to blame, whoever awaits it.
     let worker = self.blame(
       suspendedIn: Array(repeating: suspended, count: 3),
       besides: Array(repeating: suspended + ["buildPage()"], count: 7)

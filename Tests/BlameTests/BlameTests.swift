@@ -7,7 +7,6 @@ import Testing
 private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeating: stack, count: count) }
 
 @Suite struct BlameTests {
-  /// The case that Culprit exists for: A takes 4 s and returns, B runs for the last second.
   @Test func fourOfFiveSecondsAreBlamedNotTheLastOne() throws {
     var made = Synthetic()
     let stall = made.stall(
@@ -51,7 +50,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(blame.parts.map(\.frame.function) == ["A", "B", "C"])
   }
 
-  /// Two that hold half each are equally to blame: neither may be picked by the order of names.
+  /// The order of names must not decide a tie.
   @Test func anEvenSplitBlamesNeither() {
     var made = Synthetic()
     let stall = made.stall(times(5, ["run", "A"]) + times(5, ["run", "B"]))
@@ -69,7 +68,6 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(blame.contenders.allSatisfy { abs($0.share.fraction - 0.5) < 0.001 })
   }
 
-  /// What is written at the top level of `main.swift`, or in C's `main`: nobody else's, and not what its callees do.
   @Test func whatTheEntryPointDoesItselfIsItsOwn() {
     for (stacks, culprit) in [
       (times(9, ["_start", "main", "c.read"]), "main"),
@@ -88,7 +86,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     }
   }
 
-  /// A loop of a library's spreads the time over the application's functions: who runs the loop only divides it.
+  /// The function that runs the loop only distributes the time.
   @Test func aSplitBelowSystemCodeIsSaidToBeDivided() {
     var made = Synthetic()
     let stall = made.stall(
@@ -102,7 +100,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(blame.dominant?.frame.function == "c.runloop")
   }
 
-  /// Who calls a library that calls back again and again has wanted what that does, however much of it is in the callback.
+  /// A caller of a library with repeated callbacks wanted their work, however much of the time is in them.
   @Test(arguments: 0...10) func aCallbackTakesNothingFromWhoCalledTheLibrary(inCallback: Int) throws {
     var random = SplitMix(UInt64(inCallback))
     var made = Synthetic()
@@ -115,7 +113,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(abs(culprit.share.fraction - 100.0 / 140) < 0.001)
   }
 
-  /// A framework that calls the service once is no sort, also where it has time of its own.
+  /// A framework that calls the service once is no loop, even if it has self time.
   @Test(arguments: [0, 5, 30]) func aFrameworkThatCallsBackOnceLeadsOn(before: Int) {
     var made = Synthetic()
     let stall = made.stall(
@@ -134,7 +132,6 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(made.blame(stall).culpritName == "A")
   }
 
-  /// A package that was handed a closure, or took the time itself, is told beside its caller.
   @Test func thePackageThatTookTheTimeIsTold() {
     var made = Synthetic()
     let stall = made.stall(
@@ -150,7 +147,6 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(made.blame(closure).dependency == nil)
   }
 
-  /// On a thread of the package's own the application has nothing, and what holds more than half is named all the same.
   @Test func aPackagesOwnThreadHasACulpritToo() {
     var made = Synthetic()
     let stall = made.stall(times(8, ["c.start", "d.loop", "d.parse", "c.x"]) + times(2, ["c.start", "d.loop", "A"]))
@@ -169,7 +165,6 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(blame.farCallers.isEmpty)
   }
 
-  /// Beside the culprit stands who has the time, not who leads there.
   @Test func contendersAreTheInnermostThatHaveItAll() {
     var made = Synthetic()
     let stall = made.stall(
@@ -182,7 +177,6 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(made.blame(split).contenderNames == ["outer"])
   }
 
-  /// System code that spreads out below an own function is what that function was doing.
   @Test func aSplitOfSystemCodeBelowTheCulpritDoesNotClearIt() {
     var made = Synthetic()
     let stall = made.stall(
@@ -192,7 +186,6 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(made.blame(stall).culpritName == "A")
   }
 
-  /// A function's share counts a stack once, however often the function recurs in it.
   @Test func recursionIsCountedOnce() throws {
     var made = Synthetic()
     let stall = made.stall(
@@ -223,7 +216,6 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(abs((blame.culprit?.share.fraction ?? 0) - 2.0 / 3) < 0.02)
   }
 
-  /// Reached by two ways, each with less than half: the function itself still holds most of the stall.
   @Test func aFunctionThatSeveralWaysLeadToIsFound() throws {
     var made = Synthetic()
     let stall = made.stall(
@@ -234,7 +226,6 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(abs(culprit.share.fraction - 0.8) < 0.001)
   }
 
-  /// The same for system code only tells what they have in common, not who is to blame.
   @Test func systemCodeThatSeveralWaysLeadToIsNotBlamed() {
     var made = Synthetic()
     let stall = made.stall(
@@ -243,7 +234,6 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(made.blame(stall).culpritName == "run")
   }
 
-  /// A function that is on more of the stall than the one the path leads to explains more of it.
   @Test func theWiderFunctionIsBlamed() throws {
     var made = Synthetic()
     let stall = made.stall(times(2, ["main", "D", "B"]) + times(1, ["main", "D"]) + times(2, ["main", "B"]))
@@ -254,7 +244,6 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(made.blame(other).culpritName == "A")
   }
 
-  /// The verdict and what is listed beside it never add up to more than the stall, and nobody beside holds more.
   @Test func nothingIsCountedTwice() {
     var random = SystemRandomNumberGenerator()
     for _ in 0..<400 {
@@ -279,7 +268,6 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     }
   }
 
-  /// Functions that call each other take nothing from each other, and who called them does not get it.
   @Test func recursionThroughSeveralFunctionsIsNotItsCallers() {
     var made = Synthetic()
     let inner = [["div", "closure"], ["div", "closure", "div"]]
@@ -308,7 +296,6 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(blame.dependency?.frame.function == "compare")
   }
 
-  /// Two samples, in one of which `fill` calls `now`.
   private var halves: [WeightedStack] {
     [["fill", "now"], ["fill"]]
       .map { names in
@@ -321,7 +308,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
       }
   }
 
-  /// One of two threads of a pool is no more to blame than the other; one of a stall's two samples is.
+  /// One of two pool threads is not to blame for both; one of a stall's two samples is enough.
   @Test func exactlyHalfOfAPoolIsNotEnough() {
     func culprit(_ isHalfEnough: Bool) -> String? {
       Suspects(halves, total: .seconds(2), isHalfEnough: isHalfEnough).culprit()?.function.name
@@ -334,7 +321,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(Suspects(halves, total: .seconds(2)).culprit()?.function.name == "now")
   }
 
-  /// The compiler attributes some of a function's code to no line.
+  /// The compiler attributes some code to line 0.
   @Test func placeOfCulpritHasLine() {
     var made = Synthetic()
     let stall = made.stall(times(6, ["run", "A"]) + times(4, ["run", "B"]))
@@ -353,7 +340,6 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(blame.culpritName == "A" && blame.culprit?.frame.location?.line == 7)
   }
 
-  /// A suspended function runs no code of its own.
   @Test func suspendedTimeIsNotOwnTime() {
     var made = Synthetic()
     var stall = made.stall(times(4, ["run", "A"]) + times(6, ["run", "A"]))
@@ -362,10 +348,8 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(blame.culpritName == "A" && abs(blame.ownTime.inSeconds - 0.4) < 0.001)
   }
 
-  /// Who only divides its time between others of which none has half is named with them.
   @Test func whoDividesTheTimeIsNamed() {
     var made = Synthetic()
-    // What only leads to A is no part.
     let ways = [["lead", "A"], ["B"], ["C"]]
     let stall = made.stall((0..<9).map { ["main", "F", "c.each"] + ways[$0 % 3] })
     let blame = made.blame(stall)
@@ -400,7 +384,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(blame.failures == [.noAnswer: 2])
   }
 
-  /// Time for which there is no stack belongs to nobody: it must not make the others' shares larger.
+  /// Time without a stack must not increase the other shares.
   @Test func timeWithoutAStackCountsAgainstEverybody() throws {
     var made = Synthetic()
     let stall = made.stall(times(6, ["run", "A"]) + times(4, []))
@@ -408,7 +392,6 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(abs((blame.culprit?.share.fraction ?? 0) - 0.6) < 0.001)
   }
 
-  /// Every instant belongs to the sample nearest in time, also where samples are unevenly dense.
   @Test func samplesStandForTheTimeAroundThem() {
     let ages = [500, 700, 900, 1900, 2900].map { Duration.milliseconds($0) }
     let times = SampleTimes.between(ages, from: .zero, to: .milliseconds(3000))
@@ -416,11 +399,9 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(times.reduce(.zero, +) == .milliseconds(3000))
   }
 
-  /// Where samples are missing, neither those before nor those after are blamed for the time between them; nor is the last one
-  /// for what came after the end of a file that was cut off.
   @Test(arguments: [0, 1, 2]) func timeWithoutSamplesIsNobodys(way: Int) {
     var made = Synthetic()
-    // A is at work for 4 s, B for 1 s, ten samples a second.
+    // A works for 4 s and B for 1 s, sampled every 100 ms.
     var stall = made.stall((0..<50).map { ["run", $0 < 40 ? "A" : "B"] })
     for index in stall.samples.indices { stall.samples[index].age = .milliseconds(100 * index + 50) }
     stall.duration = .seconds(5)
@@ -429,11 +410,11 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     switch way {
     case 0: stall.lostSamples = 28
     case 1: stall.isDamaged = true
-    // Only those at the end.
+    // Only the last ones.
     default: stall.samples.removeSubrange(12...)
     }
     let blame = made.blame(stall)
-    // Who called both may be.
+    // The caller of both can be to blame.
     #expect(blame.culpritName != "A" && blame.culpritName != "B", "\(String(describing: blame.culpritName))")
     #expect(blame.unobserved >= .seconds(2))
   }
@@ -457,7 +438,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
 
   @Test func processorUseTellsComputingFromWaiting() throws {
     var made = Synthetic()
-    // 100 ms apart: A uses 90 ms of each, B none.
+    // Samples are 100 ms apart: A uses 90 ms of each interval, B none.
     let cpu = (0..<8).map { Duration.milliseconds(90 * $0) } + (0..<2).map { _ in Duration.milliseconds(630) }
     let stall = made.stall(times(8, ["run", "A"]) + times(2, ["run", "B"]), cpu: cpu)
     let blame = made.blame(stall)
@@ -477,7 +458,6 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(blame.tree.first?.children.map(\.frame.function) == ["A", "B"])
   }
 
-  /// The interval must hold the true share about as often as it claims to.
   @Test func intervalsHoldTheTruth() {
     var random = SystemRandomNumberGenerator()
     var held = 0
@@ -487,7 +467,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
       let share = Share(time: .seconds(hits), of: .seconds(40), weights: Array(repeating: 1, count: 40))
       if share.low <= truth && truth <= share.high { held += 1 }
     }
-    // 95 % of 400 are 380; 356 are more than five standard deviations below.
+    // 95 % of 400 are 380; 356 is more than five standard deviations below.
     #expect(held >= 356)
   }
 

@@ -5,7 +5,6 @@ import Testing
 
 @testable import CulpritBlame
 
-/// Where the rules of blame have their bounds, and what is counted beside the verdict.
 @Suite struct BoundTests {
   private func frames(_ names: String) -> [WeightedStack.Frame] {
     names.map { letter in
@@ -21,7 +20,7 @@ import Testing
 
   private func text(_ frames: [WeightedStack.Frame]) -> String { frames.map { $0.resolved.function ?? "" }.joined() }
 
-  /// Told once and unfolded again it is what it was, and nothing that is left follows itself.
+  /// Folding can be undone, and no repetition remains.
   @Test func foldedStacksAreTheSameUnfolded() {
     var random = SplitMix(3)
     for _ in 0..<300 {
@@ -32,7 +31,6 @@ import Testing
       var unfolded = ""
       var place = 0
       while place < folded.count {
-        // What is repeated ends where it begins anew in the whole.
         let count = folded[place].count
         let lengths = count == 1 ? [1] : Array(1...8)
         let pieces = lengths.map { length -> String in
@@ -55,14 +53,15 @@ import Testing
     ("", []), ("a", [1]), ("aa", [2]), ("ab", [1, 1]), ("abab", [2, 1]), ("abcabcabc", [3, 1, 1]), ("xaab", [1, 2, 1]),
     ("abababa", [3, 1, 1]),
     ("abcdefghabcdefgh", [2, 1, 1, 1, 1, 1, 1, 1]),
-    // A longer chain is not looked for.
+    // Longer cycles are not searched.
     ("abcdefghiabcdefghi", Array(repeating: 1, count: 18)),
   ])
   func repetitionsAreCounted(stack: String, counts: [Int]) {
     #expect(Recursion.folded(frames(stack)).map(\.count) == counts)
   }
 
-  /// The nearest of the most alike gives its callers: one that has more than three functions in common is no more alike.
+  /// The nearest of the most similar stacks supplies the callers. More than three common functions do not increase the
+  /// similarity.
   @Test func cutStacksGetTheCallersOfTheNearestThatIsAlike() {
     func completed(_ stacks: [String], cut: Int) -> String {
       var weighted = stacks.map { WeightedStack(frames: frames($0), time: .seconds(1)) }
@@ -76,9 +75,9 @@ import Testing
     #expect(completed(["xab", "za", "ab", "ya"], cut: 2) == "xab")
     #expect(completed(["xabcd", "yabc", "abcd"], cut: 2) == "yabcd")
     #expect(completed(["abcd", "xabc", "yabcd"], cut: 0) == "xabcd")
-    // The last place of the outermost function that is left.
+    // The last occurrence of the outermost remaining function.
     #expect(completed(["xayab", "ab"], cut: 1) == "xayab")
-    // What was called by itself, or by the same as another one, is found where most of what it called is the same.
+    // A recursive function is found where most of its callees match.
     #expect(completed(["xabyac", "abyac"], cut: 1) == "xabyac")
     #expect(completed(["xaaab", "aab"], cut: 1) == "xaaab")
     #expect(completed(["xabab", "abab", "zab"], cut: 1) == "xabab")
@@ -90,7 +89,6 @@ import Testing
     }
   }
 
-  /// Where two are equally heavy the order is the same every time: by name.
   @Test func tiesAreSettledByName() {
     var made = Synthetic()
     let stall = made.stall(["b", "a", "c"].map { ["run", $0] })
@@ -110,7 +108,6 @@ import Testing
     #expect(made.blame(called).doing.count == 8)
   }
 
-  /// A stack that has no end is counted for why, and what was joined is.
   @Test func whatStacksLackIsCounted() {
     var stacks = ["ab", "cd", "ef"].map { names in
       Stack(frames: names.utf8.map { .programCounter(RuntimeAddress(UInt64($0))) }, end: .outermost)
@@ -154,7 +151,6 @@ import Testing
     }
   }
 
-  /// What a thread was found doing, of the samples that tell; the call that most were in.
   @Test func waitingIsCounted() throws {
     func waiting(_ activities: [ThreadActivity]) throws -> Waiting? {
       let stack = Stack(frames: [.programCounter(RuntimeAddress(1))], end: .outermost)
@@ -167,7 +163,7 @@ import Testing
       try waiting([.inSystemCall(7), .inSystemCall(9), .inSystemCall(9), .running, .blocked])
         == Waiting(samples: 4, of: 5, systemCall: 9)
     )
-    // Of two with as many the lower number.
+    // Ties go to the lower number.
     #expect(try waiting([.inSystemCall(9), .inSystemCall(7)]) == Waiting(samples: 2, of: 2, systemCall: 7))
     #expect(
       try waiting([.inRestartedCall(nil), .inRestartedCall(3), .running])
@@ -175,7 +171,6 @@ import Testing
     )
   }
 
-  /// The sum of what samples stand for, and what nobody does, is the stall, whatever is missing.
   @Test func allTimeIsAccountedFor() {
     var random = SplitMix(11)
     for _ in 0..<300 {
@@ -197,7 +192,6 @@ import Testing
     }
   }
 
-  /// A sample stands for four gaps to each side at most, where some are missing.
   @Test func aSampleReachesFourGaps() {
     var stall = stall(Array(repeating: 0, count: 20), activities: Array(repeating: .running, count: 20))
     for place in stall.samples.indices {
@@ -208,12 +202,11 @@ import Testing
     let expected: [Int] = [50] + Array(repeating: 100, count: 8) + [450, 450] + Array(repeating: 100, count: 8) + [450]
     #expect(times.all == expected.map { .milliseconds($0) })
     #expect(times.unobserved == .milliseconds(5500 - expected.reduce(0, +)))
-    // Nothing that was not watched is anybody's.
     stall.notes = [StallNote(.unwatched, time: .milliseconds(20)), StallNote(.unwatched, time: .milliseconds(30))]
     #expect(SampleTimes(of: stall, stall.samples, duration: .milliseconds(5500)).all[0] == .milliseconds(20))
   }
 
-  /// Wilson's interval of 5 in 10, and of none and all (Agresti and Coull, 1998).
+  /// Wilson's intervals for 5 of 10, for none and for all (Agresti and Coull, 1998).
   @Test func intervalsAreWilsons() {
     func share(_ seconds: Int, of weights: [Double]) -> Share {
       Share(time: .seconds(seconds), of: .seconds(10), weights: weights)
@@ -224,14 +217,13 @@ import Testing
       #expect(abs(share.low - low) < 0.0001 && abs(share.high - high) < 0.0001)
       #expect(share.fraction == Double(time) / 10)
     }
-    // One heavy sample and nothing else is one observation.
+    // One heavy sample is one observation.
     #expect(abs(share(10, of: [10]).low - share(10, of: [3]).low) < 1e-9)
     #expect(share(5, of: []).low == 0 && share(5, of: []).high == 1)
     #expect(Share(time: .seconds(1), of: .zero, weights: ten).fraction == 0)
     #expect(share(20, of: ten).fraction == 1)
   }
 
-  /// The largest group first, then in the order of their first threads.
   @Test func threadsThatDoTheSameAreTogether() {
     let stacks = ["ab", "ab", "cb"].map { names in
       Stack(frames: names.utf8.map { .programCounter(RuntimeAddress(UInt64($0))) }, end: .outermost)

@@ -3,7 +3,6 @@ import Testing
 
 @testable import CulpritBlame
 
-/// Why work did not go on, by what was recorded.
 @Suite struct CauseTests {
   private var synthetic = Synthetic()
   private let waits = ["c.start", "handle", "c.read"]
@@ -24,14 +23,14 @@ import Testing
 
   private func causes(_ stall: Stall) -> [Cause] { synthetic.blame(stall, architecture: "x86_64").causes }
 
-  /// Shares of all causes make up the stall, whatever it is made of.
+  /// Checks that the shares of all causes add up to the stall.
   private func expectWhole(_ causes: [Cause], _ stall: Stall) {
     let sum = causes.reduce(Duration.zero) { $0 + $1.share.time }
     #expect(abs((sum - max(stall.duration, stall.samples.map(\.age).max() ?? .zero)).inSeconds) < 1e-6)
     #expect(causes == causes.sorted { $0.share.time > $1.share.time })
   }
 
-  /// The number of the call is x86_64's.
+  /// System call numbers of x86-64.
   @Test(arguments: [
     (Int32(230), "c.clock_nanosleep", Cause.Kind.sleep), (61, "c.wait4", .childProcess), (74, "c.fsync", .file),
     (45, "c.recv", .network), (73, "c.flock", .lock), (34, "c.pause", .signal), (202, "c.pthread_cond_wait", .signal),
@@ -66,7 +65,7 @@ import Testing
     #expect(causes(stall).map(\.kind) == [kind])
   }
 
-  /// A socket without a name, and a named pipe that nobody has opened yet: only the kernel's function tells.
+  /// An unnamed socket, or a named pipe that no process has opened: only the kernel function identifies the object.
   @Test(arguments: ["unix_stream_read_generic", "wait_for_partner"]) mutating func theKernelsFunctionTellsMore(
     function: String
   ) {
@@ -85,7 +84,6 @@ import Testing
     #expect(subjects([], .unknown) == [.noStack] && subjects([], .running) == [.noStack])
     #expect(subjects(["c.start", "handle", "c.something"], .unknown) == [.noState])
     #expect(subjects(["c.start", "handle", "c.something"], .inSystemCall(9999)) == [.call(9999)])
-    // What a function says comes first.
     #expect(subjects(["c.start", "handle", "c.sem_wait"], .unknown) == [.object(.semaphore)])
     var mixed = synthetic.stall([["c.start", "handle"], [], []], lasting: .seconds(10))
     mixed.samples[0].activity = .running
@@ -95,7 +93,7 @@ import Testing
     #expect(unknown?.parts.reduce(.zero) { $0 + $1.share.time } == unknown?.share.time)
   }
 
-  /// To poll nothing is to sleep.
+  /// A poll of no descriptors is a sleep.
   @Test mutating func argumentsTellMore() {
     let sleeping = stall(["c.start", "handle", "c.poll"], .inSystemCall(7)) { _, sample in
       sample.evidence.arguments = [0, 0, 1500, 0, 0, 0]
@@ -106,7 +104,7 @@ import Testing
     #expect(causes(sleeping).map(\.kind) == [.sleep] && causes(polling).map(\.kind) == [.signal])
   }
 
-  /// Who waits for a mutex inside of the loader, stdio or the allocator waits for theirs.
+  /// Mutexes inside the loader, stdio and the allocator belong to them.
   @Test mutating func whoWaitsForAMutexTellsWhoseItIs() {
     func of(_ functions: [String]) -> Cause? {
       let waiting = ["c.start", "handle"] + functions + ["c.___pthread_mutex_lock", "c.__lll_lock_wait"]
@@ -117,12 +115,10 @@ import Testing
     #expect(of(["c.fputs"])?.parts.first?.subject == .object(.stream))
     #expect(of(["c.malloc"])?.parts.first?.subject == .object(.allocator))
     #expect(of([])?.parts.first?.subject == .object(.mutex))
-    // What the application's own functions are called says nothing.
     let own = stall(["c.start", "sem_wait_for_orders", "c.something"], .inSystemCall(202))
     #expect(causes(own).map(\.kind) == [.unknown])
   }
 
-  /// A thread that is ready, and has no processor, does not compute, and does not wait.
   @Test mutating func timeWithoutAProcessorIsACauseOfItsOwn() throws {
     let stall = stall(["c.start", "handle"]) { place, sample in
       sample.cpuTime = sample.age * 0.25
@@ -134,7 +130,7 @@ import Testing
     expectWhole(causes, stall)
   }
 
-  /// A wait for a processor is counted when it ends: what was seen meanwhile gets its part all the same.
+  /// The kernel counts a wait for a CPU when the wait ends, so earlier samples get a part of it.
   @Test mutating func aWaitForAProcessorThatIsCountedLateCounts() {
     let stall = stall(["c.start", "handle"]) { place, sample in
       sample.cpuTime = place < 19 ? .milliseconds(1) : .milliseconds(2)
@@ -154,7 +150,6 @@ import Testing
     expectWhole(causes, stall)
   }
 
-  /// Who runs and waits in turn is divided by what the kernel counted, however the samples found it.
   @Test(arguments: [2, 3, 20]) mutating func whatIsCountedComesBeforeWhatWasFound(every: Int) {
     let computing = stall(["c.start", "handle"])
     var stall = stall(["c.start", "handle", "c.clock_nanosleep"], .inSystemCall(230)) { _, sample in
@@ -172,7 +167,6 @@ import Testing
     expectWhole(causes, stall)
   }
 
-  /// Without counts of the time without a processor, the shares of computing and of the processor that was used agree.
   @Test mutating func withoutDelaysCausesAgreeWithProcessorUse() {
     func shares(_ stall: Stall) -> [Cause.Kind: Double] {
       let causes = causes(stall)
@@ -183,7 +177,7 @@ import Testing
     let ready = stall(["c.start", "handle"]) { _, sample in sample.cpuTime = sample.age * 0.26 }
     #expect(shares(ready) == [.computing: 0.26, .noProcessor: 0.74])
     #expect(abs((synthetic.blame(ready).culprit?.processorUse?.share ?? 0) - 0.26) < 0.001)
-    // It waits for half of the time, and has to wait for a processor in the other half, too.
+    // The thread waits for half of the time, and for a CPU in the other half.
     let inTurn = stall(["c.start", "handle", "c.clock_nanosleep"]) { place, sample in
       sample.cpuTime = sample.age * 0.26
       if place.isMultiple(of: 2) { sample.activity = .inSystemCall(230) }
@@ -193,7 +187,6 @@ import Testing
     #expect(abs((found[.noProcessor] ?? 0) - 0.24) < 0.03)
   }
 
-  /// A library that sleeps between its attempts was asked for something else.
   @Test mutating func sleepBelowAnotherCallIsPolling() {
     func subject(_ functions: [String]) -> Cause.Subject? {
       let stall = stall(["c.start", "handle"] + functions + ["c.clock_nanosleep"], .inSystemCall(230))
@@ -204,14 +197,13 @@ import Testing
     #expect(subject(["c.sqlite3_step", "c.usleep"]) == .work(.library("c.sqlite3_step")))
     #expect(subject(["d.retry", "c.usleep"]) == .work(.library("d.retry")))
     #expect(subject(["c.usleep"]) == nil && subject(["c.sleep_for"]) == nil && subject([]) == nil)
-    // To poll nothing is to sleep, too.
     let polling = stall(["c.start", "handle", "c.curl_perform", "c.poll"], .inSystemCall(7)) { _, sample in
       sample.evidence.arguments = [0, 0, 100, 0, 0, 0]
     }
     #expect(causes(polling).first?.parts.first?.subject == .work(.library("c.curl_perform")))
   }
 
-  /// Files that are read again and again because memory is short.
+  /// Memory pressure evicts files, which are then read again.
   @Test(arguments: [(0, Cause.Kind.file), (300, .file), (1500, .memory)])
   mutating func memoryPressureIsNoFileAccess(stalled: Int, kind: Cause.Kind) {
     let stall = stall(["c.start", "handle", "c.openat"], .inSystemCall(257)) { place, sample in
@@ -232,7 +224,6 @@ import Testing
     expectWhole(causes, stall)
   }
 
-  /// Samples without a stack, and times without samples, are not left out.
   @Test mutating func whatIsNotKnownIsUnknown() {
     let stall = stall(["c.start", "handle"], .unknown)
     #expect(causes(stall).map(\.kind) == [.unknown])
@@ -242,7 +233,6 @@ import Testing
     #expect(causes(none).isEmpty)
   }
 
-  /// The outermost function that the application calls tells what is done; what frees does, wherever it is.
   @Test(arguments: [
     (["handle", "c.deflate", "c.memcpy"], Cause.Subject.work(.kind(.compression))),
     (["handle", "c.malloc", "c._int_malloc"], .work(.kind(.allocation))), (["handle"], .work(.ownCode)),
@@ -258,7 +248,6 @@ import Testing
   @Test mutating func whatIsFreedIsNoComputation() {
     let freed = stall(["c.start", "handle", "c._swift_release_dealloc", "c.free"])
     #expect(causes(freed).map(\.kind) == [.deallocation])
-    // What allocates and frees in turn allocates.
     var inTurn = freed
     let allocating = stall(["c.start", "handle", "c.malloc"])
     for place in inTurn.samples.indices where place.isMultiple(of: 2) {

@@ -4,7 +4,6 @@ import Testing
 
 @testable import CulpritBlame
 
-/// What a stall shows besides who is to blame: labels, whether a queue moved, what occupies a pool.
 @Suite struct CircumstanceTests {
   private func frame(_ raw: String, start: UInt64) -> ResolvedFrame {
     ResolvedFrame(
@@ -16,7 +15,7 @@ import Testing
     )
   }
 
-  /// Where it is inlined it has its caller's start, or none.
+  /// An inlined function has its caller's start or none.
   @Test func aMangledNameIsOneFunction() {
     #expect(FunctionIdentity(frame("$s4shop1fyyF", start: 16)) == FunctionIdentity(frame("$s4shop1fyyF", start: 32)))
     #expect(FunctionIdentity(frame("_ZN4shop1fEv", start: 16)) == FunctionIdentity(frame("_ZN4shop1fEv", start: 32)))
@@ -45,15 +44,16 @@ import Testing
 
   private func blame(_ stall: Stall) -> Blame { Blame(stall: stall, stacks: [], resolve: { _ in [] }) }
 
-  /// A queue with so much in it at each sample, the probe included, of which something was taken up wherever `progress` differs.
+  /// A queue with `waiting` items at each sample, the probe included. A change of `progress` means that an item was
+  /// dequeued.
   private func queue(_ samples: [(progress: UInt32, waiting: UInt32)], _ kind: SourceKind = .queue) -> WaitingWork? {
     var stall = stall(kind, samples.map { ($0.progress, "") })
     for index in samples.indices { stall.samples[index].waitingCount = samples[index].waiting }
     return blame(stall).waitingWork
   }
 
-  /// Who ends work may be held up before it says so, and is looked at once more: no more than the stall is told of. Of one that has
-  /// not ended the last look is newer than what else is known.
+  /// A thread can be delayed before it reports the end of its work, and be sampled again. That sample must not extend
+  /// the stall. For unfinished work the last sample is the newest information.
   @Test func looksAfterTheEndStandForNoTime() {
     var late = stall(.loop, [(0, "a"), (0, "a"), (0, "b"), (0, "b")])
     (late.duration, late.hasEnded) = (.milliseconds(200), true)
@@ -65,32 +65,31 @@ import Testing
   }
 
   @Test func whatWaitsIsCounted() {
-    // The probe comes first here: what is there when it is seen first waits longest.
+    // The probe is the oldest item here.
     #expect(
       queue([(5, 1), (5, 3), (5, 0), (5, 8), (5, 2)]) == WaitingWork(most: 7, oldest: .milliseconds(300))
     )
     #expect(
       queue([(5, 4), (6, 3), (6, 2)], .pool) == WaitingWork(most: 3, isLowerBound: true, oldest: .milliseconds(100))
     )
-    // The last look may come when the next one has been taken up already.
+    // The last sample can come when the next item was already dequeued.
     #expect(queue([(5, 21), (5, 21), (5, 21), (6, 20)]) == WaitingWork(most: 20, oldest: .milliseconds(200)))
-    // What is taken up at each sample tells nothing of how long it waited.
+    // An item dequeued at each sample gives no waiting time.
     #expect(queue([(5, 4), (6, 3), (7, 2)], .executor) == WaitingWork(most: 3))
     #expect(queue([(5, 1), (5, 1)]) == WaitingWork(most: 0))
     #expect(queue([(5, 1000), (6, 900)]) == WaitingWork(most: 999, isLowerBound: true))
-    // Of the pool the probe may be elsewhere.
+    // The position of a pool's probe is unknown.
     #expect(queue([(5, 1), (5, 1)], .pool) == nil)
     #expect(queue([(5, 0), (5, 0)]) == nil && queue([(5, 2)], .loop) == nil)
   }
 
   @Test func aQueueStandsStillOrMoves() {
     #expect(blame(stall(.queue, [(5, ""), (5, ""), (0, ""), (5, "")])).queueProgress == .stoodStill(samples: 3, of: 3))
-    // What was under way when the ping was sent may have ended at once.
+    // Work that was active when the probe was sent can have ended at once.
     #expect(
       blame(stall(.queue, [(4, ""), (5, ""), (5, ""), (5, "")])).queueProgress == .stoodStill(samples: 3, of: 4)
     )
     #expect(blame(stall(.queue, [(5, ""), (6, ""), (6, ""), (7, "")])).queueProgress == .moved(between: 2, of: 3))
-    // One look tells nothing, and what is no queue has none.
     #expect(blame(stall(.queue, [(5, ""), (0, "")])).queueProgress == nil)
     #expect(blame(stall(.loop, [(5, ""), (6, "")])).queueProgress == nil)
   }
@@ -102,7 +101,6 @@ import Testing
     #expect(blame(stall(.loop, [(0, "")])).labels.isEmpty)
   }
 
-  /// Four threads, of which three run a job, two of them in the same function.
   @Test func occupiedThreadsAreTheSamplesOfAPool() throws {
     let names: [UInt64: String] = [0x10: "wait", 0x20: "swift_job_run", 0x30: "slow", 0x40: "quick"]
     let stacks = [[0x30, 0x20], [0x30, 0x20], [0x40, 0x20], [0x10]]

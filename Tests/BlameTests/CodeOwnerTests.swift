@@ -22,7 +22,6 @@ import Testing
   ])
   func applicationModules(path: String) { #expect(CodeOwner.isApplication(frame(path))) }
 
-  /// Generic code of the standard library is compiled into the executable and still not the application's.
   @Test func swiftFunctionsBelongToTheModuleThatDefinesThem() {
     #expect(!CodeOwner.isApplication(frame("/opt/app/shop", raw: "$sSa6appendyyxnF", swift: "Swift")))
     #expect(!CodeOwner.isApplication(frame("/opt/app/shop", raw: "$s7Culprit3foo", swift: "Culprit")))

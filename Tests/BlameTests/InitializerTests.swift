@@ -3,12 +3,11 @@ import Testing
 
 @testable import CulpritBlame
 
-/// Who initializes what others wait for, by the stacks of all threads.
 @Suite struct InitializerTests {
   private var synthetic = Synthetic()
   private let waiting = ["c.start", "applyTax", "c.__pthread_once_slow", "c.syscall"]
 
-  /// The chains of a stall of thread 1 that waits in `functions`, when the other threads had `others`, by their ids from 2 on.
+  /// Returns the wait chains of thread 1, which waits in `functions`. The `others` are the stacks of threads 2 and up.
   private mutating func chains(_ functions: [String], _ others: [[String]], isWaiting: Bool = true) -> [WaitChain] {
     var stall = synthetic.stall(Array(repeating: functions, count: 10))
     if isWaiting { for place in stall.samples.indices { stall.samples[place].activity = .inSystemCall(202) } }
@@ -35,7 +34,6 @@ import Testing
     #expect(link.culprit?.frame.function == "loadTaxRules" && link.stack.first?.function == "c.read")
   }
 
-  /// The one that has made it there first is in the function that made the others wait.
   @Test mutating func aStaticVariableIsInitializedByItsFunction() throws {
     let waiter = ["c.start", "showCountry", "c.__cxa_guard_acquire", "c.syscall"]
     let first = ["c.start", "main", "showCountry", "CountryNames", "c.read"]
@@ -44,7 +42,6 @@ import Testing
     #expect(chain.links.map(\.holder.id) == [4] && chain.links[0].culprit?.frame.function == "CountryNames")
   }
 
-  /// Of several that may be it none is taken, and who waits for something else waits for no initializer.
   @Test mutating func nobodyIsGuessed() {
     let one = ["c.start", "loader", "c.__pthread_once_slow", "loadTaxRules"]
     let other = ["c.start", "loader", "c.__pthread_once_slow", "loadPrices"]

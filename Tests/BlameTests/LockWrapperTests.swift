@@ -3,7 +3,6 @@ import Testing
 
 @testable import CulpritBlame
 
-/// Own functions that only wait for their callers.
 @Suite struct LockWrapperTests {
   private func culprit(_ stacks: [[String]], _ activity: ThreadActivity = .inSystemCall(202), wrappers: [String] = [])
     -> String?
@@ -32,7 +31,6 @@ import Testing
     #expect(culprit(stacks, wrappers: ["!Other.*"]) == "handle")
   }
 
-  /// A wrapper has such a name, a caller of the application's, and a single blocking call.
   @Test func otherFunctionsKeepBlame() {
     #expect(culprit(times(["c.start", "handle", "Lock.lock()", "c.spin"]), .running) == "Lock.lock()")
     #expect(culprit(times(["c.start", "handle", "Lock.lock()"])) == "Lock.lock()")

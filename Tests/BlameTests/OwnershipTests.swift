@@ -3,9 +3,8 @@ import Testing
 
 @testable import CulpritBlame
 
-/// Whose code a function is, by what compilers and linkers have left.
 @Suite struct OwnershipTests {
-  /// A function of a program that was built in /src/shop.
+  /// A function of a program built in /src/shop.
   private func frame(
     _ function: String = "f()",
     raw: String? = nil,
@@ -51,7 +50,7 @@ import Testing
     #expect(CodeOwner.package(of: frame) == package)
   }
 
-  /// Somebody's home may be called checkouts: what lies above the package that is built says nothing.
+  /// Only directories below the package root count: a home directory can be called checkouts.
   @Test(arguments: ["/ci/checkouts/shop", "/home/a/.build/checkouts/shop", "/usr/lib/shop"])
   func wherePackagesAreBuiltTellsNothing(directory: String) {
     func owner(_ path: String) -> CodeOwner {
@@ -68,13 +67,11 @@ import Testing
     #expect(CodeOwner.owner(of: frame(unit: "Sources/CShop/parse.c")) == .own)
   }
 
-  /// What a name begins with says nothing where it is known where the function was compiled.
   @Test(arguments: ["swift_parse_config", "_dispatch_orders", "CFRunLoopOfOurs", "u_parse_74", "_ZN5swift6ParserC2Ev"])
   func ownFunctionsMayBeCalledAsTheRuntimesAre(name: String) {
     #expect(CodeOwner.owner(of: frame(name, unit: "/src/shop/Sources/CShop/parse.c")) == .own)
   }
 
-  /// What was linked from archives of the toolchain has no unit in a program that has them.
   @Test(arguments: [
     "_ZN5swift9RefCountsINS_13RefCountBitsTILNS_19RefCountInlinednessE1EEEE17doDecrementSlowILNS_16PerformDeinitE1EEEbS3_j",
     "swift_retain", "_swift_release_dealloc", "_dispatch_lane_drain", "dispatch_async", "CFRunLoopRunSpecific",
@@ -83,7 +80,7 @@ import Testing
   ])
   func theLinkedRuntimeIsTheSystems(name: String) {
     #expect(CodeOwner.owner(of: frame(name, origin: .undescribed)) == .system)
-    // The last resort, where nothing has debug information.
+    // Without any debug information the name decides.
     #expect(CodeOwner.owner(of: frame(name)) == .system)
   }
 
@@ -92,26 +89,24 @@ import Testing
   ])
   func namesThatOnlyBeginLikeTheRuntimesAreOwn(name: String) {
     #expect(CodeOwner.owner(of: frame(name)) == .own)
-    // From an archive without debug information: nobody's here.
+    // An archive without debug information.
     #expect(CodeOwner.owner(of: frame(name, origin: .undescribed)) == .dependency)
   }
 
-  /// Witnesses, accessors and helpers are in the unit that needs them, and come from no line.
+  /// Witnesses, accessors and helpers are in the unit that uses them, and have no line.
   @Test func nobodyHasWrittenGlue() {
     let unit = "/src/shop/Sources/Shop/main.swift"
     #expect(CodeOwner.owner(of: frame(raw: "$s11DequeModule0A0V", swift: "DequeModule", unit: unit)) == .system)
     #expect(CodeOwner.owner(of: frame("__swift_instantiateConcreteTypeFromMangledName", unit: unit)) == .system)
     #expect(CodeOwner.owner(of: frame(raw: "$sSSwxx", swift: "destroy value witness", origin: .undescribed)) == .system)
-    // Of one's own it may be a function whose first line is not known.
+    // An own function whose first line is unknown.
     #expect(CodeOwner.owner(of: frame(raw: "$s4Shop7CatalogVMa", swift: "Shop", unit: unit)) == .own)
     #expect(CodeOwner.owner(of: frame(raw: "$s4Shop1fyyF", swift: "Shop", at: unit, unit: unit)) == .own)
     #expect(CodeOwner.owner(of: frame(raw: "$sSaMa", swift: "Swift", origin: .undescribed)) == .system)
     #expect(CodeOwner.owner(of: frame(raw: "$sSSIegg_TR", origin: .undescribed)) == .system)
-    // Without debug information glue cannot be told from what somebody wrote.
     #expect(CodeOwner.owner(of: frame(raw: "$s4Shop7CatalogVMa", swift: "Shop")) == .own)
   }
 
-  /// Accessors of stored properties, and witnesses that the compiler derives, come from no line. Written ones do.
   @Test(arguments: [
     "$s4Shop4CartC5totalSivg", "$s4Shop4CartC5totalSivs", "$s4Shop4CartC5totalSivM", "$s4Shop4CartC5totalSivM.resume.0",
     "$s4Shop4CartC2stSivgZ", "$s4Shop4CartC5totalSivpfi", "$s4Shop3KeyV23__derived_struct_equalsySbAC_ACtFZ",
@@ -124,7 +119,6 @@ import Testing
     #expect(CodeOwner.owner(of: frame(raw: symbol, swift: "Shop", at: unit, unit: unit)) == .own)
   }
 
-  /// Go's runtime and standard library are the toolchain's, and modules that were fetched are dependencies.
   @Test(
     arguments: [
       ("runtime.gopark", "/usr/local/go/src/runtime/proc.go", CodeOwner.system), ("runtime.mcall", nil, .system),

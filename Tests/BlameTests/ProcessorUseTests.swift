@@ -31,7 +31,7 @@ import Testing
     #expect(ProcessorUse(none) { _ in true } == nil)
   }
 
-  /// A wait that began before the first sample is counted when it ends: together no more than the time that there is.
+  /// The kernel counts a wait when it ends, including the part before the first sample.
   @Test func noMoreThanTheTimeThatThereIs() {
     let counts = [count(0, used: 0, delayed: 0), count(100, used: 50, delayed: 400)]
     #expect(ProcessorUse(counts) { _ in true } == ProcessorUse(share: 0.5, delay: 0.5))

@@ -3,7 +3,7 @@ import Testing
 
 @testable import CulpritBlame
 
-/// Rings of threads that wait for initializations of Swift's. The kernel refuses the last wait of a ring, and `swift_once` asks again.
+/// Rings of threads in Swift initializers. The kernel refuses the last wait of a ring, and `swift_once` tries again.
 @Suite struct SpinningWaitTests {
   private var synthetic = Synthetic()
   private let itself = [
@@ -16,7 +16,7 @@ import Testing
     "c.start", "serve", "c.taxAccessor", "c.swift_once", "loadTax", "c.priceAccessor", "c.swift_once", "c.syscall",
   ]
 
-  /// A stall of thread 1 that found it in `functions`, using a processor; the other threads were in `others`, from thread 2 on.
+  /// A stall of thread 1, which uses CPU time in `functions`. The `others` are the stacks of threads 2 and up.
   private mutating func stall(_ functions: [String], _ others: [[String]] = [], hasEnded: Bool = false) -> Stall {
     let cpu = (0..<10).map { Duration.milliseconds(90 * $0) }
     var stall = synthetic.stall(Array(repeating: functions, count: 10), cpu: cpu)
@@ -70,7 +70,7 @@ import Testing
     #expect(chain.isDeadlock && chain.links.map(\.holder.id) == [2, 1] && blame.causes.map(\.kind) == [.deadlock])
   }
 
-  /// Without accessors, which may be inlined, the only thread that initializes something is the holder.
+  /// Without accessors, which can be inlined, the only initializing thread is the holder.
   @Test mutating func findsRingByExclusion() {
     #expect(blame(stall(first)).waitChains.first?.links.map(\.holder.id) == [1])
     #expect(blame(stall(first, [second, second])).waitChains.isEmpty)
@@ -101,7 +101,7 @@ import Testing
     #expect(try #require(blame(stall).waitChains.first).isDeadlock && blame(stall).causes.map(\.kind) == [.deadlock])
   }
 
-  /// The other thread initializes what this one waits for, and waits for a group that may still be left.
+  /// The other thread initializes the value, and waits for a group that might still be left.
   @Test mutating func waitsOfUnknownStateAreNotRefused() {
     let other = ["c.start", "serve", "c.taxAccessor", "c.swift_once", "loadTax", "c.dispatch_group_wait", "c.syscall"]
     var stall = stall(first, [other])

@@ -3,14 +3,14 @@ import SampleRecordings
 
 @testable import CulpritBlame
 
-/// Makes stalls from function names: "c.read" is the system's, "culprit.withSection" Culprit's, "d.retry" of a package "retries" that
-/// the application depends on, any other the application's.
+/// Makes stalls from function names. Prefixes: "c." system, "culprit." Culprit, "d." a function of the dependency
+/// "retries"; other names belong to the application.
 struct Synthetic {
   private(set) var stacks: [Stack] = []
   private var names: [UInt64: String] = [:]
   private var addresses: [String: UInt64] = [:]
 
-  /// Gives each name an address of its own; the same name always the same.
+  /// Returns the address of `name`, always the same one.
   private mutating func address(_ name: String) -> UInt64 {
     if let address = addresses[name] { return address }
     let address = UInt64(addresses.count + 1) * 0x1000
@@ -19,8 +19,7 @@ struct Synthetic {
     return address
   }
 
-  /// A stall whose samples have the stacks `timeline`, outermost first, `interval` apart; an empty stack is a failed
-  /// capture.
+  /// A stall with the stacks `timeline`, outermost first, `interval` apart. An empty stack is a failed capture.
   mutating func stall(
     _ timeline: [[String]],
     interval: Duration = .milliseconds(100),
@@ -53,7 +52,7 @@ struct Synthetic {
     )
   }
 
-  /// Has stack number `number` be a task's, which another function awaits.
+  /// Makes stack `number` the stack of a task that another function awaits.
   mutating func addCaller(to number: Int) {
     stacks[number].frames += [
       StackFrame(RuntimeAddress(address("awaiter")), .asyncCaller), StackFrame(RuntimeAddress(0xfff0), .taskStart),

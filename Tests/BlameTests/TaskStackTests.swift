@@ -11,8 +11,8 @@ import Testing
     Stack(frames: frames.map { frame($0, $1) }, end: end)
   }
 
-  /// What an address is called, by its number: 1 to 9 are parts of async functions that begin there, 11 to 19 those that began
-  /// ten before, 20 has no name, 30 is a function of C++, 40 what the compiler has made.
+  /// Addresses 1 to 9 are starts of async functions' parts, 11 to 19 are inside them. 20 has no name, 30 is C++, 40 is
+  /// compiler-generated.
   private func resolve(_ frame: StackFrame) -> [ResolvedFrame] {
     let number = frame.address.value
     let name: String? =
@@ -37,8 +37,6 @@ import Testing
   private let inner: [(UInt64, FrameKind)] = [(100, .programCounter), (101, .returnAddress)]
   private let outer: [(UInt64, FrameKind)] = [(102, .returnAddress), (103, .returnAddress)]
 
-  /// Callers take the place of what runs the task, and where the task begins nothing is missing, whatever the thread's own
-  /// stack lacks.
   @Test(arguments: [StackEnd.outermost, .noUnwindInformation])
   func callersTakeThePlaceOfWhatRunsTheTask(end: StackEnd) {
     let found = TaskStack(
@@ -49,7 +47,6 @@ import Testing
     #expect(frames.map(\.address.value) == [100, 101, 2, 3] && frames.map(\.isAwaiting) == [false, false, true, true])
   }
 
-  /// A child's callers are followed by its parent's.
   @Test func parentsFollowChildren() {
     let found = TaskStack(
       stack(inner + [(2, .asyncCaller), (8, .childStart), (3, .asyncCaller), (9, .taskStart)] + outer)
@@ -66,7 +63,6 @@ import Testing
     #expect(found.end == end && found.kind == .task)
   }
 
-  /// What is not the beginning of a part of an async function is no caller. What has no name may be one.
   @Test func callersAreValidated() {
     let found = TaskStack(
       stack(
@@ -86,7 +82,6 @@ import Testing
     #expect(found.resolve(resolve).allSatisfy { !$0.isAwaiting })
   }
 
-  /// A job whose end is noticed late is over where its thread runs no task.
   @Test func whatComesAfterAJobIsNotItsTime() {
     let stacks = [
       stack(inner + [(2, .asyncCaller), (9, .taskStart)] + outer), stack(outer), stack(outer, end: .copyLimit),

@@ -4,7 +4,6 @@ import Testing
 
 @testable import CulpritBlame
 
-/// A stall in order of time.
 @Suite struct TimelineTests {
   private var synthetic = Synthetic()
 
@@ -22,14 +21,12 @@ import Testing
     #expect(found.allSatisfy { $0.claim?.share.fraction == 1 })
   }
 
-  /// One function alone says nothing new; nor do two that take turns all the time, one of which has most of it.
   @Test mutating func whatIsOneIsLeftOut() {
     #expect(timeline(Array(repeating: "load", count: 40)).isEmpty)
     #expect(timeline((0..<60).map { $0 % 3 == 0 ? "store" : "load" }).isEmpty)
     #expect(timeline([]).isEmpty)
   }
 
-  /// A moment of something else does not part a stretch.
   @Test mutating func momentsBelongToWhatIsAroundThem() {
     var functions = Array(repeating: "load", count: 40) + Array(repeating: "store", count: 40)
     functions[20] = "store"
@@ -37,7 +34,7 @@ import Testing
     #expect(names(timeline(functions)) == ["load", "store"])
   }
 
-  /// Two samples are a stretch where they stand for enough of the stall, and a single one is where it stands for much.
+  /// Several short samples make a stretch if they cover enough of the stall; one sample must cover more.
   @Test mutating func keepsShortStretches() {
     func of(_ counts: [(String, Int)]) -> [String?] {
       names(timeline(counts.flatMap { Array(repeating: $0.0, count: $0.1) }))
@@ -45,7 +42,6 @@ import Testing
     #expect(of([("load", 28), ("store", 2), ("log", 10)]) == ["load", "store", "log"])
     #expect(of([("load", 2), ("store", 1), ("log", 1)]) == ["load", "store", "log"])
     #expect(of([("load", 20), ("store", 1), ("log", 10)]) == ["load", "log"])
-    // Turns are no stretches.
     #expect(timeline((0..<10).map { $0 % 2 == 0 ? "load" : "store" }).isEmpty)
   }
 
@@ -57,7 +53,6 @@ import Testing
     #expect(names(found) == ["load", nil])
   }
 
-  /// Stretches follow each other from the beginning to the end, are few, and each is of another function than the one before.
   @Test(arguments: 0..<200) mutating func stretchesCoverTheStall(seed: Int) {
     var random = SplitMix(UInt64(seed))
     let names = ["load", "store", "log", "sort"]

@@ -3,7 +3,7 @@ import Testing
 
 @testable import CulpritBlame
 
-/// A program whose functions call each other in a fixed way, and how often each place in it was seen.
+/// A program with a fixed call graph, and a sample count for each node.
 private struct CallingProgram {
   struct Node {
     var name: String
@@ -13,7 +13,7 @@ private struct CallingProgram {
 
   var root: Node
 
-  /// A program of a few functions; some are the system's, some are called from several places. None calls itself by way of others.
+  /// A random program without recursion. Some functions belong to the system; some have several callers.
   init(using random: inout some RandomNumberGenerator) {
     var left = Int.random(in: 2...25, using: &random)
     func node(_ depth: Int, below caller: Int) -> Node {
@@ -34,7 +34,7 @@ private struct CallingProgram {
     while left > 0 { root.callees.append(node(1, below: 0)) }
   }
 
-  /// Every stack as often as it was seen.
+  /// Every stack, repeated by its sample count.
   var stacks: [[String]] {
     func stacks(_ node: Node, _ above: [String]) -> [[String]] {
       let own = above + [node.name]
@@ -44,7 +44,7 @@ private struct CallingProgram {
   }
 }
 
-/// What holds of every verdict, whatever the program.
+/// Properties of every verdict.
 @Suite struct VerdictPropertyTests {
   /// Verdicts on random programs. Every second program calls its functions in random order.
   private static let verdicts: [(stacks: [[String]], blame: Blame)] = (0..<200)
@@ -70,15 +70,14 @@ private struct CallingProgram {
       let names = Set(stacks.joined()).filter(isOwn)
       let most = names.map { held(by: $0, in: stacks) }.max() ?? 0
       let culprit = blame.culprit?.frame.function
-      // What the entry point does itself is its own.
+      // The entry point's self time is its own.
       let bare = stacks.count { !$0.contains(where: isOwn) && $0.contains("main") }
-      // Two that hold half each are a tie.
+      // Two functions with half of the time each are a tie.
       if most * 100 > stacks.count * 51 { #expect(culprit != nil && culprit != "main", "\(stacks)") }
       if most * 100 < stacks.count * 49 { #expect(culprit == (bare * 2 >= stacks.count ? "main" : nil), "\(stacks)") }
     }
   }
 
-  /// Who is named ran, and for as long as is said.
   @Test func theCulpritHoldsWhatIsSaid() {
     for (stacks, blame) in Self.verdicts {
       guard let culprit = blame.culprit, let name = culprit.frame.function else { continue }
@@ -88,8 +87,7 @@ private struct CallingProgram {
     }
   }
 
-  /// Time that is given to the culprit instead of to somebody who leads nowhere near it leaves it the culprit, but for whom a
-  /// library calls back, and who called that.
+  /// The culprit gets time from functions that do not lead to it. Library callbacks and their callers are excluded.
   @Test func moreTimeForTheCulpritLeavesItOne() {
     for (stacks, blame) in Self.verdicts {
       guard let name = blame.culprit?.frame.function else { continue }
@@ -102,7 +100,7 @@ private struct CallingProgram {
         changed[index] = path
       }
       let found = Self.blame(changed).culprit?.frame.function
-      // Whether a library calls back once or often is seen in the order of samples, and more of them may show it differently.
+      // The order of samples decides whether a library calls back repeatedly, and more samples can change that.
       let isCalledBack = stacks.contains { stack in
         guard let found, let one = stack.lastIndex(of: found), let other = stack.lastIndex(of: name) else {
           return false
@@ -113,7 +111,6 @@ private struct CallingProgram {
     }
   }
 
-  /// What the tree has of the culprit, wherever it stands, is what the verdict says.
   @Test func sharesAgreeWithTheTree() {
     for (stacks, blame) in Self.verdicts {
       guard let culprit = blame.culprit else { continue }
@@ -125,7 +122,6 @@ private struct CallingProgram {
     }
   }
 
-  /// Callers and parts have the culprit's time, those beside it the rest; nothing is counted twice.
   @Test func partsAreNoMoreThanTheWhole() {
     for (stacks, blame) in Self.verdicts {
       let beside = blame.contenders.reduce(0) { $0 + $1.share.fraction }
@@ -146,7 +142,7 @@ private struct CallingProgram {
       }
     let stall = made.stall(whole)
     let before = made.blame(stall)
-    // Every fourth has lost all but its two innermost functions.
+    // Every fourth stack keeps only its two innermost functions.
     var cut = Synthetic()
     let cutStall = cut.stall(whole.enumerated().map { $0.offset % 4 == 1 ? Array($0.element.suffix(2)) : $0.element })
     for number in whole.indices where number % 4 == 1 { cut.cut(number) }
@@ -156,7 +152,6 @@ private struct CallingProgram {
     #expect(after.truncations == [.noUnwindInformation: 25] && after.completedCount == 25)
   }
 
-  /// What shares nothing with its neighbours is nobody's: neither a caller's nor the next one's.
   @Test func whatIsCutAndUnknownIsNobodys() {
     var made = Synthetic()
     let stall = made.stall((0..<100).map { $0 % 5 == 0 ? ["c.strange"] : ["c.start", "run", $0 % 5 < 4 ? "A" : "B"] })

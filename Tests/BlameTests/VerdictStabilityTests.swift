@@ -6,7 +6,6 @@ import Testing
 
 private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeating: stack, count: count) }
 
-/// The same problem has the same name in every run, whatever samples happen to show.
 @Suite struct VerdictStabilityTests {
   private func blame(_ stacks: [[String]]) -> Blame {
     var made = Synthetic()
@@ -14,7 +13,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     return made.blame(stall)
   }
 
-  /// Between none and all of a sort's samples are in its comparison, in any order.
+  /// A varying part of a sort's samples is in its comparison, in random order.
   @Test(arguments: ["c.sort", "c.qsort", "c.dispatch_apply"], 0..<20)
   func callerOfAlgorithmIsBlamedInEveryRun(algorithm: String, run: Int) {
     var random = SplitMix(UInt64(run))
@@ -55,7 +54,6 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(RepeatedCalls.areMade(by: frame) == isAlgorithm)
   }
 
-  /// Two functions with half of the time each are a tie, whichever has a little more: their caller is the culprit, or none is.
   @Test(arguments: 99...101) func halvesAreATie(first: Int) {
     func work(_ root: String) -> [[String]] {
       times(first, [root, "A", "deep"]) + times(200 - first, [root, "B", "c.x"])
@@ -72,7 +70,6 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(blame(times(100, ["run", "A"]) + times(60, ["run", "B"]) + times(40, ["run", "C"])).culpritName == "A")
   }
 
-  /// Contenders and timeline name the function below a recursion, however deep it is.
   @Test(arguments: [["walk"], ["walk", "visit"]]) func recursionLeadsToWhoWorksBelow(cycle: [String]) {
     let deep = (1...40).map { depth in
       ["run"] + Array(repeating: cycle, count: 1 + depth % 5).joined() + ["leaf", "c.read"]

@@ -3,7 +3,6 @@ import Testing
 
 @testable import CulpritBlame
 
-/// Who waited for whom, by what was recorded.
 @Suite struct WaitChainTests {
   private var synthetic = Synthetic()
   private let locks = ["c.start", "handle", "c.pthread_mutex_lock"]
@@ -12,8 +11,8 @@ import Testing
     HeldLock(kind: .mutex, address: address, holderID: holder, waiterID: 1)
   }
 
-  /// A stall of thread 1 that takes a second and waits for `lock` all the time. Other threads did what `holders` says, each with
-  /// what it held, and what it waited for, if it did.
+  /// A stall of thread 1, which waits for `lock` for the whole second. `holders` has the other threads with their locks
+  /// and waits.
   private mutating func stall(
     waitingFor lock: HeldLock,
     _ holders: [(id: Int32, address: UInt64, stack: [String], lock: HeldLock?)],
@@ -63,7 +62,6 @@ import Testing
     #expect(!chain.isDeadlock)
   }
 
-  /// A cycle is a deadlock when each link was found twice, and nobody used a processor in between.
   @Test(arguments: [true, false], [true, false]) mutating func cyclesAreDeadlocksWhenNothingMoves(
     isHeld: Bool,
     standsStill: Bool
@@ -80,7 +78,6 @@ import Testing
     #expect(chain.isDeadlock == standsStill)
   }
 
-  /// What ended was none; nor is what ends by itself, what went on in the end, or what was seen once only.
   @Test mutating func whatCanBeLeftIsNoDeadlock() {
     func isDeadlock(_ stall: Stall) -> Bool? { synthetic.blame(stall).waitChains.first?.isDeadlock }
     let whole = stall(
@@ -106,7 +103,7 @@ import Testing
     #expect(isDeadlock(moved) == false)
   }
 
-  /// Nobody holds what he waits for: it had changed hands when it was read.
+  /// The lock had changed hands when it was read.
   @Test mutating func whoWaitsForItDoesNotHoldIt() throws {
     let stall = stall(
       waitingFor: mutex(100, 2),
@@ -127,7 +124,6 @@ import Testing
     #expect(chain.isCycle && !chain.isDeadlock && chain.links[0].isConfirmed == false)
   }
 
-  /// Two threads of the work that wait for the same one are one chain.
   @Test mutating func whoeverWaitsTheChainIsOne() throws {
     var stall = stall(waitingFor: mutex(100, 2), [(2, 100, ["c.start", "rebuild"], nil)])
     for place in stall.samples.indices {
@@ -139,7 +135,7 @@ import Testing
   }
 
   @Test mutating func workThatChangesThreadsWaitsWhereItIs() throws {
-    // Declared on thread 1, it waits on thread 5 for what thread 1 holds.
+    // Declared on thread 1, the stall waits on thread 5 for a lock of thread 1.
     var stall = stall(
       waitingFor: mutex(100, 1),
       [(1, 100, ["c.start", "other", "c.read"], nil)],
@@ -150,7 +146,7 @@ import Testing
     #expect(!chain.isDeadlock && chain.links.map { $0.culprit?.frame.function } == ["other"])
   }
 
-  /// However few looks are kept of a long stall: what used no processor between two of them stood still between them.
+  /// Few samples are kept of a long stall, but a thread that used no CPU time between two of them stood still.
   @Test mutating func longDeadlocksStayTold() throws {
     var long = stall(
       waitingFor: mutex(100, 2),
@@ -164,7 +160,6 @@ import Testing
     #expect(chain.isDeadlock && chain.share.fraction > 0.99)
   }
 
-  /// Without processor times nobody knows whether anything moved.
   @Test mutating func whatIsNotKnownToStandStillIsNoDeadlock() {
     let stall = stall(
       waitingFor: mutex(100, 2),
@@ -179,12 +174,11 @@ import Testing
     #expect(chain.isDeadlock && chain.links.map(\.holder.id) == [1])
   }
 
-  /// What looks like a mutex, and is waited for in a function that waits for something else, is none.
   @Test mutating func functionsTellWhetherItIsALock() {
     let condition = ["c.start", "handle", "c.pthread_cond_wait"]
     let stall = stall(waitingFor: mutex(100, 2), [(2, 100, ["c.start", "rebuild"], nil)], in: condition)
     #expect(synthetic.blame(stall).waitChains.isEmpty)
-    // A name of the application's own says nothing, the C library's own names do.
+    // Only the C library's own function names count.
     for (name, isLock) in [
       ("withMutex", false), ("my_pthread_mutex_lock", false), ("c.__GI___pthread_mutex_lock", true),
     ] {
@@ -195,13 +189,12 @@ import Testing
       )
       #expect(synthetic.blame(stall).waitChains.isEmpty != isLock, "\(name)")
     }
-    // The kernel knows of a word with the holder's id whose it is.
+    // The kernel keeps the owner's id in the word.
     var word = stall
     for place in word.samples.indices { word.samples[place].lock?.kind = .word }
     #expect(synthetic.blame(word).waitChains.count == 1)
   }
 
-  /// Two that held it in turn are two chains; their times are no more than the stall.
   @Test mutating func holdersInTurnHaveTheirTimes() {
     var stall = stall(
       waitingFor: mutex(100, 2),
@@ -213,14 +206,12 @@ import Testing
     #expect(chains.map(\.sampleCount) == [7, 3] && chains.reduce(0) { $0 + $1.share.fraction } <= 1.0001)
   }
 
-  /// One look, and no second one: that is likely, no more.
   @Test mutating func whatWasSeenOnceIsLikely() throws {
     var stall = stall(waitingFor: mutex(100, 2), [(2, 100, ["c.start", "rebuild"], nil)], isHeld: false)
     for place in 1..<10 { stall.samples[place].lock = nil }
     #expect(try #require(synthetic.blame(stall).waitChains.first?.links.first).isConfirmed == false)
   }
 
-  /// A holder that was looked at long before or after is none of that time's.
   @Test mutating func whatWasSeenLongAgoTellsNothing() throws {
     var stall = stall(waitingFor: mutex(100, 2), [(2, 100, ["c.start", "rebuild"], nil)])
     for place in stall.holders.indices { stall.holders[place].sample.age += .seconds(10) }

@@ -3,7 +3,6 @@ import Testing
 
 @testable import CulpritBlame
 
-/// Kinds of computation, by the paths of functions.
 @Suite struct WorkKindTests {
   private func frame(_ function: String, _ symbol: String, _ module: String? = nil, owner: String = "/usr/lib/a.so")
     -> ResolvedFrame
@@ -32,7 +31,6 @@ import Testing
     #expect(path.types == types && path.name == name && path.labels == labels && path.isClosure == isClosure)
   }
 
-  /// The kind follows from the path, whatever the mangled signature contains.
   @Test(
     arguments: [
       ("Regex.firstMatch(in:)", "_StringProcessing", Work.Kind.regularExpressions),
@@ -82,7 +80,6 @@ import Testing
     )
   }
 
-  /// A `deinit` with its own work computes. One that only releases objects has its time in the runtime.
   @Test func deinitializersThatComputeDoNotFree() {
     let own = [("load()", "$s4Shop4loadyyF"), ("Cart.deinit", "$s4Shop4CartCfd")]
     let runtime = own + [("swift_release", "swift_release"), ("free", "free")]
@@ -95,7 +92,6 @@ import Testing
     #expect(WorkKinds().work(frames) == .kind(.deallocation))
   }
 
-  /// Own functions that are called as the library's are free nothing.
   @Test func onlyLibrariesFree() {
     #expect(Deallocation.isFreeing(frame("std::_Rb_tree::_M_erase", "_ZNSt8_Rb_treeE8_M_eraseE")))
     #expect(Deallocation.isFreeing(frame("operator delete", "_ZdlPv")))

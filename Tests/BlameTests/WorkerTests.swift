@@ -5,12 +5,11 @@ import Testing
 
 @testable import CulpritBlame
 
-/// Whose the time of a stall is when several threads work on what is watched: those of a pool.
 @Suite struct WorkerTests {
-  /// What a thread was seen in, from an age on, every 10 ms; until the next one, or the end.
+  /// A thread's functions with the ages in ms from which they ran, sampled every 10 ms.
   private typealias Work = [(function: UInt64, from: Int)]
 
-  /// A stall of 1 s of a pool whose threads did `work`, each with an id from 101 on.
+  /// The verdict on a stall of 1 s of a pool whose threads did `work`. Thread ids begin at 101.
   private func blame(_ work: [Work], from first: [Int] = [], to last: [Int] = []) -> Blame {
     var stall = Stall(
       "Swift concurrency",
@@ -29,7 +28,7 @@ import Testing
             age: .milliseconds(age),
             stack: Int(function),
             outcome: .captured,
-            // Half of the time, and a count of each thread's own.
+            // Half of the time, with a different offset for each thread.
             cpuTime: .milliseconds(10_000 * number + age / 2),
             activity: .running,
             threadID: Int32(101 + number)
@@ -47,7 +46,6 @@ import Testing
 
   private func percent(_ claim: Claim?) -> Int? { claim.map { Int(($0.share.fraction * 100).rounded()) } }
 
-  /// Both do one thing for four fifths of the time, then another: as when the first has returned before the pool is missed.
   @Test func whatTookTheTimeOfAllIsToBlame() throws {
     let blame = blame([[(1, 0), (2, 800)], [(1, 0), (2, 780)]])
     #expect(blame.culprit?.frame.function == "f1" && percent(blame.culprit) == 79)
@@ -55,7 +53,7 @@ import Testing
     #expect(blame.workers.map { percent($0.culprit) } == [80, 78])
     #expect(blame.duration == .seconds(1) && blame.unobserved == .zero)
     #expect(blame.lastStack.map(\.function) == ["f2"])
-    // Each thread's processor time is its own.
+    // CPU time is counted per thread.
     #expect(blame.culprit?.processorUse.map { Int(($0.share * 100).rounded()) } == 50)
   }
 
@@ -63,11 +61,9 @@ import Testing
     let blame = blame([[(1, 0)], [(2, 0), (3, 400)], [(1, 0), (2, 250), (3, 500), (4, 750)]])
     #expect(blame.workers.map { $0.culprit?.frame.function } == ["f1", "f3", nil])
     #expect(blame.workers.map { percent($0.culprit) } == [100, 60, nil])
-    // None has half of all.
     #expect(blame.verdict == .noSingleCulprit)
   }
 
-  /// Of two threads with one thing each, neither is to blame for all.
   @Test func exactlyHalfOfTheThreadsIsNotEnough() {
     #expect(blame([[(1, 0)], [(2, 0)]]).verdict == .noSingleCulprit)
   }
@@ -78,7 +74,6 @@ import Testing
     #expect(self.blame([[(1, 0)], [(2, 0)]], from: [0, 0], to: [1000, 250]).culprit.map { percent($0) } == 80)
   }
 
-  /// Whatever threads are seen when, all of the stall is somebody's or nobody's.
   @Test func allTimeIsAccountedFor() {
     var random = SplitMix(29)
     for _ in 0..<200 {
@@ -91,7 +86,6 @@ import Testing
     }
   }
 
-  /// Of a stall that one thread worked on there are no workers.
   @Test func oneThreadIsNoneOfSeveral() {
     var stall = Stall("main")
     stall.samples = [Sample(age: .seconds(1), stack: 0, outcome: .captured, cpuTime: nil)]

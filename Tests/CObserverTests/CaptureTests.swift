@@ -10,7 +10,7 @@ import Testing
 
 @testable import Culprit
 
-/// A stack as a test looks at it: the functions' raw names, innermost first.
+/// A stack as raw function names, innermost first.
 struct NamedStack {
   var names: [String]
   var kinds: [UInt32]
@@ -25,7 +25,7 @@ enum Captured {
   case failed(observer_capture_status)
 }
 
-/// Runs `body` on a thread that has marked a slot, and captures that thread while it runs.
+/// Captures a thread that has marked a slot while it runs `body`.
 private func capturing(
   slot index: Int,
   stackBytes: Int = 128 << 10,
@@ -68,10 +68,9 @@ private func capturing(
   }
 }
 
-/// Names come from a symbolizer that is kept, because opening the executable takes longer than everything else.
+/// Kept between tests, because opening the executable takes longer than the rest of a test.
 nonisolated(unsafe) private var keptSymbolizer: Symbolizer?  // used by one serialized suite
 
-/// The raw names of the functions in `stack`, innermost first.
 private func named(_ stack: unwind_stack) -> [String] {
   let symbolizer = keptSymbolizer ?? Symbolizer(modules: ProcessMap.modules(), shared: ownFiles)
   keptSymbolizer = symbolizer
@@ -83,11 +82,11 @@ private func named(_ stack: unwind_stack) -> [String] {
     }
 }
 
-/// What the thread of the test that is running is to block in; read by that thread.
+/// The state in which the test's thread blocks. Read by that thread.
 nonisolated(unsafe) private var blockKind = WORKLOAD_READ
 
 // SAFETY: one test writes it, once.
-/// Becomes nonzero when the deaf thread unblocks the signal.
+/// Nonzero after the deaf thread has unblocked the signal.
 nonisolated(unsafe) private let isHearing = {
   let flag = UnsafeMutablePointer<Int32>.allocate(capacity: 1)
   flag.initialize(to: 0)
@@ -112,7 +111,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
   return .stack(NamedStack(names: names, kinds: kinds, end: stack.end, leftOut: Int(stack.left_out)), copy: taken)
 }
 
-/// One after the other: captures are for one thread at a time.
+/// Serialized: only one thread can be captured at a time.
 @Suite(.serialized, .usesObserver) struct CaptureTests {
   @Test func aRunningThreadsStackIsComplete() throws {
     try capturing(slot: 3000, { workload_spin(.max, $0) }) { slot in
@@ -155,8 +154,8 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
     }
   }
 
-  /// In an epilogue a register that has just been popped still counts as saved, below the stack pointer: the copy must
-  /// have it, because in the process it is overwritten at once.
+  /// In an epilogue a popped register still counts as saved, below the stack pointer, where the process overwrites it
+  /// at once. So the copy must contain it.
   @Test func epiloguesAreUnwoundFromTheRedZone() throws {
     try capturing(slot: 3001, { workload_epilogues(.max, $0) }) { slot in
       var inEpilogue = 0
@@ -185,7 +184,6 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
     }
   }
 
-  /// Recursion that fits the copy and not the frame table: what is left out is told, and the outer end is kept.
   @Test func ofMoreFramesThanAreKeptBothEndsAre() throws {
     let depth = 2000
     try capturing(slot: 3003, stackBytes: 2 << 20, { workload_recurse(2000, .max, $0) }) { slot in
@@ -197,8 +195,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
       #expect(stack.names.count == Int(UNWIND_FRAMES_MAX))
       let recursion = stack.names.count { $0 == "workload_recurse" }
       #expect(recursion + stack.leftOut >= depth && recursion + stack.leftOut <= depth + 1, "\(stack.leftOut)")
-      // The first half is the innermost frames, of which the loop and its clock are a few; the last ones are where the
-      // thread began.
+      // Nearly all of the first half are frames of the recursion; the last frames are the thread's start.
       let inner = stack.names.prefix(Int(UNWIND_FRAMES_INNER)).drop { $0 != "workload_recurse" }
       #expect(inner.count > Int(UNWIND_FRAMES_INNER) - 5, "\(stack.names.prefix(6))")
       #expect(inner.allSatisfy { $0 == "workload_recurse" })
@@ -208,8 +205,8 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
     }
   }
 
-  /// There is room for one deep stack at a time. Who finds it taken copies what fits into its own; it is taken over and
-  /// over, and its memory is given back to the kernel.
+  /// One buffer holds a deep stack. A sampler that finds it in use copies what fits into its own buffer. The memory is
+  /// returned to the kernel after use.
   @Test func oneDeepStackIsCopiedAtATime() throws {
     try capturing(slot: 3006, stackBytes: 8 << 20, { workload_recurse(3000, .max, $0) }) { slot in
       let view = observer_slot_read(slot)
@@ -233,7 +230,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
     }
   }
 
-  /// On a coroutine's stack the thread's own bounds mean nothing: the copy ends with the mapping, and nothing crashes.
+  /// On a coroutine's stack the thread's bounds do not apply, so the copy ends with the mapping.
   @Test func aCoroutinesStackIsCopiedAsFarAsItIsMapped() throws {
     try capturing(slot: 3004, { workload_spin_on_coroutine(64 << 10, .max, $0) }) { slot in
       for _ in 0..<50 {
@@ -248,7 +245,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
     }
   }
 
-  /// A function without unwind information whose frame pointer is something else ends the stack, which must say so.
+  /// The function has no unwind information and uses the frame pointer for data.
   @Test func aStackThatCannotBeFollowedSaysSo() throws {
     try capturing(slot: 3008, { workload_without_unwind_information(.max, $0) }) { slot in
       var bare = 0
@@ -265,7 +262,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
     }
   }
 
-  /// A blocked thread is read from outside: in full, and without its system call noticing anything.
+  /// Blocked threads are read from outside, without effect on their system call.
   @Test(arguments: 0..<Int(WORKLOAD_BLOCKS.rawValue))
   func blockedThreadsAreReadWithoutASignal(kind: Int) throws {
     try #require(observer_passive_start(128 << 10) == 0)
@@ -285,7 +282,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
         var seen = observer_thread_status()
         var copy: UnsafePointer<stack_copy>?
         let status = observer_capture_passively(view.thread, slot, view.item, &seen, &copy)
-        // Between two calls, and after a signal, the thread runs for a moment.
+        // The thread runs for a moment between two calls, and after a signal.
         guard let copy, status == OBSERVER_CAPTURED else {
           usleep(1000)
           continue
@@ -333,7 +330,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
     }
   }
 
-  /// Somebody resets SIGPROF: its default action would end the process with the next sample.
+  /// SIGPROF's default action would end the process.
   @Test func aHandlerThatWasResetIsPutBack() throws {
     try capturing(slot: 3011, { workload_spin(.max, $0) }) { slot in
       signal(SIGPROF, SIG_DFL)
@@ -345,7 +342,6 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
     }
   }
 
-  /// Somebody else's handler is not replaced under way, and a signal it knows nothing of is not sent to it.
   @Test func aHandlerThatWasReplacedIsNoticed() throws {
     try capturing(slot: 3012, { workload_spin(.max, $0) }) { slot in
       let before = workload_signals()
@@ -361,7 +357,6 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
     }
   }
 
-  /// Somebody else's signal that comes while Culprit has asked the thread for a copy is passed on, and answers nothing.
   @Test func aForeignSignalIsNotSwallowed() throws {
     workload_install_handler()
     defer {
@@ -387,7 +382,6 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
     }
   }
 
-  /// The handler that was there before runs with the mask that it would have without ours.
   @Test func aForeignHandlerHasItsOwnMask() throws {
     workload_install_masking_handler(SIGUSR1)
     defer {
@@ -402,7 +396,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
     #expect(workload_blocked_signals() == interrupted)
   }
 
-  /// No handler of the service's breaks into a copy, where it might leave by siglongjmp; but for that of a fault.
+  /// A service's handler might leave the copy by siglongjmp. Handlers of faults are exempt.
   @Test func noOtherHandlerBreaksIntoACopy() throws {
     try #require(observer_capture_start(128 << 10) == 0)
     var action = sigaction()
@@ -413,7 +407,6 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
     }
   }
 
-  /// Samples must not show the work item that came after the one that was suspected.
   @Test func aWorkItemThatIsOverIsNotCaptured() throws {
     try capturing(slot: 3005, { workload_spin(.max, $0) }) { slot in
       guard case .failed(let status) = capture(slot, item: 1) else {
@@ -424,7 +417,6 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
     }
   }
 
-  /// A thread that keeps SIGPROF blocked costs the deadline, not more; its late answer finds nothing to do.
   @Test func aThreadThatDoesNotAnswerIsGivenUp() throws {
     try capturing(
       slot: 3006,
@@ -461,7 +453,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
     }
   }
 
-  /// Our handler stays, and a signal that is not ours does no harm: SIGPROF's default action would end the process.
+  /// SIGPROF's default action would end the process.
   @Test func aForeignSignalDoesNotEndTheProcess() throws {
     try #require(observer_capture_start(128 << 10) == 0)
     #expect(workload_has_handler())
@@ -475,7 +467,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
     #expect(observer_unwind_start() == nil)
   }
 
-  /// Linked normally libunwind would put itself in front of the C++ runtime's unwinder and of backtrace.
+  /// A normally linked libunwind would interpose the C++ runtime's unwinder and backtrace(3).
   @Test func theServicesUnwinderIsNotReplaced() throws {
     try #require(observer_unwind_start() == nil)
     for name in ["_Unwind_RaiseException", "_Unwind_Backtrace", "backtrace"] {
@@ -496,7 +488,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
     #expect(!clinux_memory_read(UInt64(UInt(bitPattern: page)), &value, 8))
   }
 
-  /// A C library that cannot tell of modules: /proc/self/maps does, with the same result.
+  /// /proc/self/maps replaces dl_iterate_phdr.
   @Test func withoutTheLoadersHelpModulesAreFoundInTheMaps() throws {
     let code = unsafeBitCast(workload_now_ns as @convention(c) () -> UInt64, to: UInt64.self)
     var (byLoader, byMaps) = (clinux_module(), clinux_module())

@@ -4,7 +4,6 @@ import Foundation
 import Glibc
 import Testing
 
-/// What is behind descriptors, asked of the kernel.
 @Suite struct DescriptorTests {
   init() throws { try #require(canReadMemory) }
 
@@ -76,7 +75,6 @@ import Testing
     #expect(number("ppoll", [8, 1]) == -1)
   }
 
-  /// Of what is selected, one descriptor is told, in whichever set it is.
   @Test func oneThatIsSelectedIsTold() {
     func selected(_ sets: [[Int32]?], below count: UInt64) -> Int32 {
       var memory = [UInt64](repeating: 0, count: 16 * 3)

@@ -4,7 +4,6 @@ import Foundation
 import Glibc
 import Testing
 
-/// What the kernel tells of a thread and its surroundings.
 @Suite(.serialized) struct EvidenceTests {
   @Test(arguments: [
     ("read_bytes: 4096\n", "read_bytes:", UInt64(4096)), ("cancelled_read_bytes: 1\nread_bytes: 2\n", "read_bytes:", 2),
@@ -23,21 +22,19 @@ import Testing
     return evidence
   }
 
-  /// What a thread reads and writes is counted, and not more often than it need be.
   @Test func aThreadsWorkIsCounted() throws {
     let tid = clinux_task_self()
     var times = observer_evidence_times()
     let first = read(tid, &times)
     #expect(first.has_counters && first.has_surroundings && !first.has_arguments)
     #expect(!read(tid, &times).has_counters && !read(tid, &times).has_surroundings)
-    // Each that watches the thread has what was counted for itself.
+    // Each watching slot counts for itself.
     #expect(read(tid, &times, slot: 1).has_counters && !read(tid, &times, slot: 1).has_counters)
     #expect(read(tid, &times, slot: 2).has_surroundings)
     let descriptor = open("/dev/null", O_WRONLY)
     defer { close(descriptor) }
     let bytes = [UInt8](repeating: 1, count: 300_000)
     #expect(write(descriptor, bytes, bytes.count) == bytes.count)
-    // Another thread's readings are its own.
     times.next_ns = observer_evidence_times().next_ns
     let second = read(tid, &times)
     #expect(second.has_counters)
@@ -52,7 +49,7 @@ import Testing
     #expect(!read(1 << 29, &times).has_counters)
   }
 
-  /// Files of both versions of control groups, and what is in none.
+  /// Files of cgroup v1 and v2, and of processes without a group.
   @Test(arguments: [
     ("nr_throttled 3\nthrottled_usec 2500\n", UInt64(2_500_000)), ("nr_throttled 3\nthrottled_time 2500\n", 2500),
     ("usage_usec 7\n", .max),
@@ -60,7 +57,7 @@ import Testing
     let path = NSTemporaryDirectory() + "culprit-cpu-\(getpid())-\(nanoseconds)"
     try text.write(toFile: path, atomically: false, encoding: .utf8)
     defer { unlink(path) }
-    // Those of groups that contain each other add up.
+    // Nested groups add up.
     let names = [strdup(path), strdup("/none/cpu.stat"), strdup(path)]
     defer { for name in names { free(name) } }
     observer_evidence_know(names.map { UnsafePointer($0) }, 3, "/none", "/none", 5)

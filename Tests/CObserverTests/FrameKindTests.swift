@@ -8,10 +8,9 @@ import TestSupport
 import TestWorkloads
 import Testing
 
-/// Every kind of frame that a stack can have: complete, or cut and saying so, and never with a caller left out or made
-/// up.
+/// Stacks with every kind of frame are complete, or marked as cut, and never omit or invent a caller.
 @Suite(.serialized, .usesObserver) struct FrameKindTests {
-  /// Captures `thread` `count` times; each stack must satisfy `check`.
+  /// Captures `thread` `count` times and checks each stack with `check`.
   private func sightings(of thread: ObservedThread, count: Int = 80, _ check: (Sighting) throws -> Void) throws {
     for _ in 0..<count {
       let seen = thread.signalled()
@@ -20,7 +19,7 @@ import Testing
     }
   }
 
-  /// Checks that every stack of `body` is complete and shows `expected`; returns the innermost functions' names.
+  /// Checks that every stack of `body` is complete and shows `expected`. Returns the innermost functions' names.
   @discardableResult
   private func checkComplete(
     slot: Int,
@@ -31,7 +30,7 @@ import Testing
     var innermost: [String] = []
     try observing(slot: slot, body) { thread in
       while !thread.signalled().shows(expected) { usleep(1000) }
-      // A thread that shares its core with this one is often met where the last signal left it.
+      // A thread that shares the test's core is often sampled where the last signal interrupted it.
       for _ in 0..<250 {
         try sightings(of: thread) { seen in
           try #require(seen.isComplete(showing: expected), "\(seen.names) \(seen.end)")
@@ -44,7 +43,7 @@ import Testing
   }
 
   @Test func theKernelsCodeInTheProcess() throws {
-    // The C library's function calls the kernel's, which has a name where its symbols are read.
+    // The C library's function calls the vDSO, which has a name where its symbols are read.
     func isInKernelsCode(_ name: String) -> Bool { name != "__clock_gettime" && name != "frames_in_vdso" }
     let innermost = try checkComplete(slot: 3040, { frames_in_vdso($0) }, showing: ["frames_in_vdso"]) {
       $0.count(where: isInKernelsCode) > 8
@@ -52,8 +51,7 @@ import Testing
     #expect(innermost.count(where: isInKernelsCode) > 8, "\(Set(innermost))")
   }
 
-  /// A stub is too short to be met in: a thread that is in the function behind one, which needs no stack, is put back
-  /// into it.
+  /// Sampling seldom hits a stub, so a thread in the function behind one is put back into the stub.
   @Test func linkageStubs() throws {
     var inStub = 0
     try observing(slot: 3041, { frames_through_stub($0) }) { thread in
@@ -78,7 +76,8 @@ import Testing
     #expect(inStub >= 20)
   }
 
-  /// The PLT stub that a thread has come through, whose stack pointer is at the return address of a call of it.
+  /// Returns the PLT stub that the thread came through. Its stack pointer is at the return address of a call of that
+  /// stub.
   private static func stub(called copy: stack_copy) -> UInt64? {
     var registers = copy.registers
     var code = [UInt8](repeating: 0, count: Int(UNWIND_PROLOGUE_BYTES))
@@ -98,22 +97,22 @@ import Testing
     #expect(innermost.contains("large_frame"), "\(Set(innermost))")
   }
 
-  /// The unwinder writes one frame's registers and return address over another's. All but the last few instructions of
-  /// that can be told apart; before it was told at all, every fiftieth stack ended there.
+  /// The unwinder writes one frame's registers and return address over another's. Only the last few instructions of the
+  /// overwrite cannot be recognized.
   @Test func anExceptionThatIsHandedOver() throws {
     let throwing: Workload = { stop in while stop?.pointee == 0 { _ = workload_throw_and_catch(10_000_000) } }
     try observing(slot: 3072, throwing) { thread in
       var all = 0
       var cut = 0
       var inUnwinder = 0
-      // Beside busy processes a thread is often met where it has just got its processor.
+      // On a busy machine a thread is often sampled right after it was scheduled.
       for _ in 0..<20 where inUnwinder < 300 {
         try sightings(of: thread, count: 3000) { seen in
           all += 1
           let levels = seen.names.filter { $0.hasPrefix("workload_throw_") && $0 != "workload_throw_and_catch" }
           inUnwinder += seen.names.contains { $0.hasPrefix("_Unwind_") } ? 1 : 0
           guard seen.end == UNWIND_END_OUTERMOST else { return cut += 1 }
-          // Between two calls the thread is in none of them.
+          // Between two calls neither function is on the stack.
           let isBetweenCalls = !seen.names.contains { $0.hasPrefix("workload_throw_") || $0.hasPrefix("_Unwind_") }
           try #require(seen.names.contains("workload_throw_and_catch") || isBetweenCalls, "\(seen.names)")
           try #require(levels.reversed() == (0..<levels.count).map { "workload_throw_\(16 - $0)" }, "\(seen.names)")
@@ -123,7 +122,6 @@ import Testing
     }
   }
 
-  /// The return address is the next function's first instruction.
   @Test func aCallThatDoesNotReturnAtTheEndOfAFunction() throws {
     try checkComplete(
       slot: 3043,
@@ -144,7 +142,8 @@ import Testing
     )
   }
 
-  /// Read from outside, where the outermost frame's record is the only place on the stack that any call can have led to.
+  /// The sample is read from outside, where the frame record of the outermost frame is the only place that a call can
+  /// have led to.
   @Test func keepsCallersWithoutUnwindInformation() throws {
     try observing(slot: 3069, { frames_no_cfi_blocked($0) }) { thread in
       for _ in 0..<20 {
@@ -155,7 +154,7 @@ import Testing
     }
   }
 
-  /// The frame pointer is an outer function's: to follow it would leave out the callers in between.
+  /// The frame pointer belongs to an outer function, so following it would omit the callers in between.
   @Test(.enabled(if: frames_can_be_made(), "no code is made for this processor"))
   func neitherUnwindInformationNorAFramePointer() throws {
     try checkComplete(
@@ -172,7 +171,7 @@ import Testing
     #expect(innermost.count { $0 == "frames_bare_leaf" } > 40, "\(Set(innermost))")
   }
 
-  /// What is called is a described function, which jumps there: the call says nothing about who is on the stack.
+  /// The called function is described and jumps here, so the call does not identify the function on the stack.
   @Test(
     .enabled(if: frames_can_be_made(), "no code is made for this processor"),
     arguments: [
@@ -206,7 +205,7 @@ import Testing
     }
   }
 
-  /// The value that a frame's function is known by where there are no symbols.
+  /// The start address identifies a frame's function where symbols are missing.
   @Test(.enabled(if: frames_can_be_made(), "no code is made for this processor")) func whereFunctionsBegin() throws {
     try observing(slot: 3065, { frames_no_cfi_framed($0) }) { thread in
       try sightings(of: thread, count: 20) { seen in
@@ -214,21 +213,20 @@ import Testing
           try #require(frame.offset != UNWIND_NO_OFFSET, "\(name)")
           let start = frame.address &- UInt64(frame.offset)
           try #require(thread.name(ofCodeAt: start) == name, "\(name)")
-          // Assembly may begin before what describes it.
+          // Assembly can begin before its unwind description.
           if name.hasPrefix("frames_") { try #require(thread.name(ofCodeAt: start &- 1) != name, "\(name)") }
         }
       }
     }
   }
 
-  /// Where a stack cannot be followed, the outer frames of an earlier one of the same work are still there, and the
-  /// frame of what the innermost of them called is between.
+  /// The outer frames come from an earlier stack of the same work. A frame of the innermost one's callee is between.
   @Test(.enabled(if: frames_can_be_made(), "no code is made for this processor")) func aStackThatIsJoined() throws {
     try observing(slot: 3066, { frames_no_cfi_lost($0) }) { thread in
       var complete: [String]?
       var joined = 0
       let joining = thread.joining
-      // How often the thread is where its stack cannot be followed depends on when it gets a processor.
+      // Scheduling decides how often the thread is where its stack cannot be followed.
       for _ in 0..<50 where joined < 20 {
         try sightings(of: joining, count: 400) { seen in
           if seen.joinedFrom > 0 {
@@ -236,7 +234,7 @@ import Testing
             try #require(seen.end == UNWIND_END_OUTERMOST)
             joined += 1
           } else if seen.end == UNWIND_END_OUTERMOST {
-            // The thread may be in the caller just then.
+            // The thread can also be in the caller.
             complete = seen.names[0] == "frames_bare_lost" ? seen.names : ["frames_bare_lost"] + seen.names
           } else {
             try #require(complete == nil, "\(seen.names)")
@@ -247,7 +245,7 @@ import Testing
     }
   }
 
-  /// A call that is over has left its return address where the stack now has room that nobody has written to.
+  /// The return address of a finished call remains in unwritten stack memory.
   @Test(.enabled(if: frames_can_be_made(), "no code is made for this processor"))
   func aStackIsNotJoinedWithWhatIsOver() throws {
     try observing(slot: 3067, { frames_no_cfi_left_over($0) }) { thread in
@@ -261,7 +259,6 @@ import Testing
             seen.shows(["frames_bare_lost", "frames_left_over", "frames_no_cfi_left_over"]),
             "\(seen.names)"
           )
-          // The last complete one was one of the former.
           joined += seen.names[1] == "frames_left_over" ? 1 : 0
         }
       }
@@ -269,7 +266,6 @@ import Testing
     }
   }
 
-  /// Another thread, or another work item, on the same stack has nothing to do with it.
   @Test(.enabled(if: frames_can_be_made(), "no code is made for this processor"))
   func aStackIsNotJoinedWithOtherWork() throws {
     try observing(slot: 3068, { frames_no_cfi_lost($0) }) { thread in
@@ -297,7 +293,6 @@ import Testing
     }
   }
 
-  /// What it will do until it returns tells where it returns to.
   @Test(.enabled(if: frames_can_be_made(), "no code is made for this processor"))
   func codeThatIsMadeAtRunTimeWithoutFramePointers() throws {
     try observing(slot: 3049, { frames_made_unframed($0) }) { thread in
@@ -340,7 +335,7 @@ import Testing
     }
   }
 
-  /// Another library at the same address, with other frames: whether or not a build-id tells them apart.
+  /// The replacement has other frames at the same address, with a build-id and without.
   @Test(.ownThread, arguments: ["sha1", "none"]) func aLibraryThatWasReplaced(buildID: String) throws {
     let directory = try temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: directory) }
@@ -363,7 +358,7 @@ import Testing
     return String(decoding: template.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
   }
 
-  /// Compiles and loads a library whose function keeps `frameBytes` bytes on its stack while it calls another.
+  /// Compiles and loads a library whose function keeps `frameBytes` bytes on its stack during a call.
   private func loaded(
     frameBytes: Int,
     name: String,
@@ -387,7 +382,7 @@ import Testing
   }
 }
 
-/// The function of the library that is loaded, for a workload, which captures nothing.
+/// The loaded library's function. A workload is a C function pointer and cannot capture it.
 private let enter = LoadedFunction()
 
 private final class LoadedFunction: Sendable {
@@ -397,7 +392,7 @@ private final class LoadedFunction: Sendable {
     ) -> Void
   let symbol = Atomic<Int>(0)
   var body: Body {
-    // SAFETY: the symbol is that of a C function with these parameters.
+    // SAFETY: the symbol is a C function with these parameters.
     unsafeBitCast(symbol.load(ordering: .acquiring), to: Body.self)
   }
 }

@@ -1,7 +1,6 @@
 import CCulpritObserver
 import Testing
 
-/// The stacks that are kept of stalls for notes.
 @Suite(.serialized) struct LastStacksTests {
   private func add(_ addresses: [UInt64], slot: UInt32, item: UInt64) {
     var frames = addresses.map { unwind_frame(address: $0, kind: 1, offset: 0) }
@@ -13,7 +12,7 @@ import Testing
     }
   }
 
-  /// The number of samples and the innermost address of each stack.
+  /// Returns the number of samples and the innermost address of each stack.
   private func read(slot: UInt32, item: UInt64) -> [[UInt64]]? {
     var found = observer_last_stacks()
     guard observer_last_stacks_read(slot, item, &found) else { return nil }
@@ -24,7 +23,6 @@ import Testing
     }
   }
 
-  /// The first stack stays, and of the others those that were seen most often.
   @Test func frequentStacksAreKept() {
     observer_last_stacks_start()
     add([1, 9], slot: 5, item: 100)

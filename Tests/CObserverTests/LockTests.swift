@@ -5,11 +5,10 @@ import Testing
 
 @testable import Culprit
 
-/// Words around futexes: what they say of who holds what.
 @Suite struct LockTests {
   init() throws { try #require(canReadMemory) }
 
-  /// Memory that looks as `words` do, and what is found in it by a futex call on its word `place`.
+  /// Returns the lock that a futex call on word `place` finds in memory with the content `words`.
   private func find(
     _ words: [UInt32],
     at place: Int = 0,
@@ -18,7 +17,7 @@ import Testing
     tid: Int32 = 1 << 29
   ) -> observer_lock {
     var lock = observer_lock()
-    // The words are followed by others: nothing is read beyond memory.
+    // Padding, because the search reads beyond the words.
     let memory = words + Array(repeating: 0, count: 16)
     memory.withUnsafeBytes { bytes in
       let address = UInt64(UInt(bitPattern: bytes.baseAddress)) + UInt64(4 * place)
@@ -52,14 +51,12 @@ import Testing
     }
     let end = find([me], 0x109, expecting: me)
     #expect(end.kind == OBSERVER_LOCK_THREAD.rawValue && end.holder == clinux_task_self())
-    // A robust one has its owner in its word.
     #expect(find([me | 0x8000_0000, 1, me, 1, 16], wait, expecting: me | 0x8000_0000).holder == clinux_task_self())
   }
 
-  /// What only looks like a lock, or whose holder is no thread of this process, is none.
   @Test func whatIsNoneIsNotTaken() {
     let none = OBSERVER_LOCK_NONE.rawValue
-    // No thread has the greatest number that there is.
+    // The kernel's maximum is 4,194,304 (PID_MAX_LIMIT), so no thread has this id.
     let stranger: UInt32 = 4_194_304
     #expect(find([2, 1, 0, 1, 0], wait, expecting: 2).kind == none)
     #expect(find([1, 1, me, 1, 0], wait, expecting: 2).kind == none)
@@ -69,13 +66,10 @@ import Testing
     #expect(find([0], lockPI, expecting: 0).kind == none)
     #expect(find([me], wait, expecting: me).kind == none)
     #expect(find([stranger], 0x109, expecting: stranger).kind == none)
-    // Readers hold it.
     #expect(find([8, 0, 3, 3, 0, 0, me], at: 2, waitBitset, expecting: 3).kind == none)
     #expect(find([0, 0, me, 0, 0, 0, me], at: 0, waitBitset, expecting: 0).kind == none)
     #expect(find([.max], wait, expecting: .max).kind == none)
-    // One that has ended while it held a mutex is told.
     let orphan = find([2, 1, stranger, 1, 0], wait, expecting: 2)
-    // Of one that processes share it may be another process's.
     #expect(find([2, 1, stranger, 1, 128], 0, expecting: 2).kind == none)
     #expect(orphan.kind == OBSERVER_LOCK_MUTEX.rawValue && orphan.is_orphaned && orphan.holder == Int32(stranger))
   }
@@ -92,7 +86,7 @@ import Testing
     #expect(lock.kind == OBSERVER_LOCK_NONE.rawValue)
   }
 
-  /// A stream's lock has the address of its owner's descriptor, which has the owner's id. Anything else there is no lock of a stream.
+  /// A stream's lock stores the address of the owner's thread descriptor, which contains the thread id.
   @Test func streamsHaveOwners() {
     observer_lock_know_threads()
     let own = UInt64(pthread_self())
@@ -106,7 +100,6 @@ import Testing
     for other: UInt64 in [0, 8, own + 4, own + 64, .max - 7] { #expect(stream([2, 1], owner: other).kind == none) }
   }
 
-  /// Many may wait for the same thread: it is looked at once in a while, and left alone where it does not answer.
   @Test func holdersAreLeftInPeace() {
     var holders = observer_holders()
     let start: UInt64 = 1_000_000_000

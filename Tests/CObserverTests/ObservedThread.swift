@@ -10,43 +10,38 @@ import Testing
 
 @testable import Culprit
 
-/// A body that runs until the flag that it is passed becomes nonzero.
+/// A body that runs until its flag becomes nonzero.
 typealias Workload = @convention(c) (UnsafePointer<Int32>?) -> Void
 
-/// What came of looking at a thread.
+/// The result of a look at a thread.
 struct Sighting {
-  /// Whether there is a copy, or why there is none.
   var status: observer_capture_status
-  /// What the kernel said, when it was looked at from outside.
+  /// The state reported by the kernel, for a look from outside.
   var threadStatus = observer_thread_status()
-  /// The addresses in the stack, innermost first, and what they are.
   var frames: [unwind_frame] = []
   var end = UNWIND_END_NOT_CAPTURED
-  /// The functions' raw names; "?" where there is none.
+  /// Raw function names; "?" for an unknown function.
   var names: [String] = []
-  /// The number of the first frame that is an earlier stack's; 0 when none is.
+  /// The index of the first frame that came from an earlier stack; 0 if there is none.
   var joinedFrom = 0
   var leftOut = 0
   var copy = stack_copy()
 
-  /// Whether the functions `expected` are on the stack in this order, innermost first.
   func shows(_ expected: [String]) -> Bool {
     var rest = expected[...]
     for name in names where name == rest.first { rest = rest.dropFirst() }
     return rest.isEmpty
   }
 
-  /// Whether the stack is complete and shows the functions `expected`, innermost first.
   func isComplete(showing expected: [String]) -> Bool {
     status == OBSERVER_CAPTURED && end == UNWIND_END_OUTERMOST && shows(expected)
   }
 }
 
 // SAFETY: only tests that hold the observer use it, one at a time.
-/// The symbols of this process's files. Reading them takes longer than the rest of most tests.
+/// This process's symbols. Shared, because reading them takes longer than most tests.
 nonisolated(unsafe) let ownFiles = SharedFiles()
 
-/// A thread that has marked a slot and runs a workload.
 struct ObservedThread {
   let slot: UnsafeMutablePointer<observer_slot>
   private let symbols = Symbols()
@@ -55,7 +50,7 @@ struct ObservedThread {
 
   init(slot: UnsafeMutablePointer<observer_slot>) { self.slot = slot }
 
-  /// The same thread, whose stacks are joined with earlier ones where they end early.
+  /// The same thread with stacks that are joined with earlier ones where they end early.
   var joining: ObservedThread {
     var other = self
     other.joins = true
@@ -66,7 +61,7 @@ struct ObservedThread {
     symbols.name(unwind_frame(address: address, kind: UNWIND_PROGRAM_COUNTER.rawValue, offset: UNWIND_NO_OFFSET))
   }
 
-  /// Captures it by signal, waiting for at most ten seconds unless told otherwise.
+  /// Captures by signal and waits up to ten seconds by default.
   func signalled(
     timeout: Duration = .seconds(10),
     item: UInt64? = nil,
@@ -82,7 +77,6 @@ struct ObservedThread {
     return sighting(of: copy.pointee, generation: generation)
   }
 
-  /// Looks at it from outside.
   func passively(check: (stack_copy) -> Void = { _ in }) -> Sighting {
     let view = observer_slot_read(slot)
     var threadStatus = observer_thread_status()
@@ -93,7 +87,6 @@ struct ObservedThread {
     return sighting(of: copy.pointee, threadStatus)
   }
 
-  /// Looks at it from outside until it is found blocked.
   func blocked() throws -> Sighting {
     while true {
       let seen = passively()
@@ -132,7 +125,6 @@ struct ObservedThread {
     )
   }
 
-  /// Room for the frames of one stack.
   private final class Room {
     let frames = UnsafeMutablePointer<unwind_frame>.allocate(capacity: Int(UNWIND_FRAMES_MAX))
     let places = UnsafeMutablePointer<UInt64>.allocate(capacity: Int(UNWIND_FRAMES_MAX))
@@ -142,7 +134,7 @@ struct ObservedThread {
     }
   }
 
-  /// Names for addresses, from the modules that are mapped when the first name is asked for.
+  /// Names for addresses, from the modules that are mapped at the first use.
   private final class Symbols {
     private lazy var symbolizer = Symbolizer(modules: ProcessMap.modules(), shared: ownFiles)
 
@@ -154,7 +146,7 @@ struct ObservedThread {
   }
 }
 
-/// Waits until the thread that has marked `slot` right before its body has computed there for a millisecond, or blocks.
+/// Waits until the thread that marked `slot` right before its body has computed for a millisecond or blocks.
 func waitForBody(_ slot: UnsafeMutablePointer<observer_slot>) {
   guard let thread = observer_slot_read(slot).thread else { return }
   let id = observer_thread_id(thread)
@@ -165,7 +157,7 @@ func waitForBody(_ slot: UnsafeMutablePointer<observer_slot>) {
   while clinux_clock_thread_cpu_ns(id) < begin + 1_000_000, isRunnable() { usleep(100) }
 }
 
-/// Runs `body` on a thread that has marked slot `index`, and `reading` meanwhile.
+/// Runs `body` on a thread that has marked slot `index`, and `reading` on the calling thread.
 func observing(
   slot index: Int,
   stackBytes: Int = 128 << 10,
@@ -205,10 +197,9 @@ func observing(
   }
 }
 
-/// Whether memory can be read. The first use decides how, before any test reads memory.
+/// The first use chooses the method, before any test reads memory.
 let canReadMemory = clinux_memory_start() != CLINUX_MEMORY_UNREADABLE
 
-/// Starts what observing needs.
 func prepareObserver(stackBytes: Int = 128 << 10) throws {
   try #require(canReadMemory)
   try #require(observer_unwind_start() == nil)

@@ -1,7 +1,6 @@
 import CCulpritObserver
 import Testing
 
-/// Who works on what several threads work on.
 @Suite struct OwnersTests {
   init() throws { try #require(canReadMemory) }
 
@@ -20,7 +19,6 @@ import Testing
     (0..<observer_owners_used(owners)).map { observer_owners_at(owners, $0) }
   }
 
-  /// A sampler that has asked a thread finds it where it was, or nobody.
   @Test func aThreadKeepsItsPlace() {
     withOwners { owners in
       #expect(places(owners) == [])
@@ -49,7 +47,6 @@ import Testing
     }
   }
 
-  /// A slot says so as long as it has the owner that said it.
   @Test func aSlotHasOwnersUntilItIsAnothers() {
     withOwners { owners in
       var slot = observer_slot()

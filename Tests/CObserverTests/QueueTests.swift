@@ -1,16 +1,15 @@
 import CCulpritObserver
 import Testing
 
-/// A list in memory, as libdispatch's queues have one.
 @Suite struct QueueTests {
   init() throws { try #require(canReadMemory) }
 
-  /// Where a queue has its last, and what waits the next, in bytes.
+  /// Byte offsets of the queue's last item and of an item's next.
   private static let layout = observer_queue_layout(last: -16, next: 8, uncounted: 0)
 
-  /// The count in a queue whose list is `links`: each is the place of the next, `nil` for none.
+  /// Returns the count for a queue with `links`, the place of each item's successor or `nil`.
   private func count(_ links: [Int?], last: Int) -> UInt32 {
-    // Three words for the queue, two for each that waits.
+    // Three words for the queue, two for each item.
     let words = UnsafeMutablePointer<UInt64>.allocate(capacity: 3 + 2 * max(1, links.count))
     defer { words.deallocate() }
     words.initialize(repeating: 0, count: 3 + 2 * max(1, links.count))
@@ -30,10 +29,9 @@ import Testing
     #expect(count((1...many).map { $0 } + [nil], last: many) == UInt32(many))
   }
 
-  /// What is changed while it is read leads nowhere.
   @Test func whatDoesNotLeadToTheLastIsNotBelieved() {
     #expect(count([1, nil, nil], last: 2) == 0)
-    // A circle is as good as no end.
+    // A cycle counts up to the limit.
     #expect(count([1, 0, nil], last: 2) == UInt32(OBSERVER_WAITING_MAX))
     var layout = Self.layout
     #expect(observer_queue_count(&layout, 4096) == 0)

@@ -6,9 +6,9 @@ import TestSupport
 import TestWorkloads
 import Testing
 
-/// Real stacks of this process: by rules that are read anew, by those that are remembered, and by libunwind alone.
+/// Unwinds stacks of this process with rules read anew, with cached rules, and with libunwind alone.
 @Suite(.serialized, .usesObserver) struct RememberedRuleTests {
-  /// Threads that compute, in frames of every kind, and are taken by signal.
+  /// Threads that compute in frames of every kind, captured by signal.
   private static let computing: [Workload] = [
     { frames_spin($0) }, { frames_in_vdso($0) }, { frames_through_stub($0) }, { frames_mostly_prologue($0) },
     { frames_end_in_call($0) }, { frames_by_expression($0) }, { frames_no_cfi_framed($0) },
@@ -17,7 +17,7 @@ import Testing
     { workload_stay_in_handler(true, false, $0) }, { workload_raise_in_turn($0) },
   ]
 
-  /// What `copy` is unwound to must be the same in each way.
+  /// Unwinds `copy` in each way and compares the results.
   private struct Comparison {
     private let cold: OwnUnwinder
     private let warm: OwnUnwinder
@@ -65,7 +65,7 @@ import Testing
     }
   }
 
-  /// Whatever threads this process has, most of which nobody here has written.
+  /// Most threads of the process belong to libraries.
   @Test func ofAllThreads() throws {
     var comparison = try Comparison()
     try prepareObserver()
@@ -87,7 +87,6 @@ import Testing
     }
   }
 
-  /// What was learnt about modules that are what they were is not looked up again.
   @Test func whatIsKnownIsKeptForTheNextLook() throws {
     let unwinder = try OwnUnwinder()
     try observing(slot: 3070, { frames_spin($0) }) { thread in
@@ -108,7 +107,6 @@ import Testing
 
 nonisolated(unsafe) private var blockedIn = WORKLOAD_READ
 
-/// An unwinder for this process that a test has to itself.
 private final class OwnUnwinder {
   struct Found: Equatable {
     var addresses: [UInt64]
@@ -118,7 +116,6 @@ private final class OwnUnwinder {
     var end: unwind_end
   }
 
-  /// How often memory was read.
   var reads: Int { count.pointee }
   private let count = UnsafeMutablePointer<Int>.allocate(capacity: 1)
   private let memory = UnsafeMutableRawPointer.allocate(byteCount: cunwind_bytes(), alignment: 64)
@@ -132,7 +129,7 @@ private final class OwnUnwinder {
     count.initialize(to: 0)
     let process = unwind_process(
       read: { context, address, destination, length in
-        // SAFETY: the context is the count of an unwinder, which has it as long as it is there.
+        // SAFETY: the context points to the count of an unwinder, which outlives its callbacks.
         context?.assumingMemoryBound(to: Int.self).pointee += 1
         return clinux_memory_read(address, destination, length)
       },

@@ -1,7 +1,6 @@
 import CCulpritObserver
 import Testing
 
-/// Which system call was begun anew, from the code that enters the kernel: of both architectures on any machine.
 @Suite struct RestartedCallCodeTests {
   private let padding = [UInt8](repeating: 0x90, count: 40)
 
@@ -12,7 +11,6 @@ import Testing
       let code = padding + load + between + [0x0f, 0x05]
       #expect(observer_restarted_call_x86_64(code, code.count) == number)
     }
-    // The nearest one counts.
     let code = [0xb8, 7, 0, 0, 0] + load + [0x0f, 0x05]
     #expect(observer_restarted_call_x86_64(code, code.count) == number)
   }
@@ -20,10 +18,10 @@ import Testing
   @Test func whatDoesNotTellIsNotGuessed() {
     let code: [UInt8] = [0xb8, 35, 0, 0, 0, 0x0f, 0x05]
     for length in 0..<code.count { #expect(observer_restarted_call_x86_64(code, length) == -1) }
-    // mov %rdi, %rax; syscall: in syscall(2), whatever the caller wants.
+    // mov %rdi, %rax; syscall: the number is the argument of syscall(2).
     let indirect: [UInt8] = padding + [0x48, 0x89, 0xf8, 0x0f, 0x05]
     #expect(observer_restarted_call_x86_64(indirect, indirect.count) == -1)
-    // read(2) is never begun anew in this way.
+    // The kernel never restarts read(2) in this way.
     let read: [UInt8] = [0xb8, 0, 0, 0, 0, 0x0f, 0x05]
     #expect(observer_restarted_call_x86_64(read, read.count) == -1)
   }

@@ -4,10 +4,9 @@ import CCulpritUnwind
 import TestWorkloads
 import Testing
 
-/// What the monitor and the samplers tell each other.
 @Suite struct SamplingTests {
-  /// A sampler that says that it is ready once more, when the monitor has put it to work already, would take no stack ever
-  /// after: the monitor believes it to be at work, and it believes itself to be a spare one.
+  /// A sampler that reports itself ready after it was activated must stay active. Otherwise the monitor would count on
+  /// a sampler that counts itself as a spare.
   @Test func aSamplerThatHasBeenPutToWorkStaysAtWork() throws {
     let sampling = try #require(observer_sampling_create())
     defer { observer_sampling_destroy(sampling) }
@@ -54,7 +53,6 @@ import Testing
     }
   }
 
-  /// However often a sample is asked for, it is taken up once.
   @Test func whatIsWantedIsTakenUpOnce() throws {
     try withSampling { sampling in
       #expect(!observer_work_take(sampling, 3))
@@ -88,7 +86,6 @@ import Testing
     }
   }
 
-  /// Of a sampler that is given up, the thread and the work item that it was reading are avoided, and no others.
   @Test func whatHeldUpASamplerIsAvoided() throws {
     try withSampling { sampling in
       for number: UInt32 in 0..<2 { observer_sampler_ready(sampling, number) }
@@ -109,14 +106,13 @@ import Testing
       #expect(observer_sampling_held_up(sampling) == 1 && observer_sampling_count(sampling) == 2)
       observer_sampler_end_step(sampling, 1)
       #expect(observer_sampler_steps(sampling, 1) == steps + 2)
-      // Work that is about no slot leaves none to be avoided.
+      // Work without a slot leaves nothing to avoid.
       observer_sampler_activate(sampling, 0)
       observer_sampler_begin_step(sampling, 0, -1, 0)
       #expect(observer_sampler_give_up(sampling, 0) == -1)
       #expect(observer_sampling_held_up(sampling) == 2 && !observer_sampling_avoids(sampling, 0))
       observer_sampler_come_back(sampling, 1)
       #expect(!observer_sampling_avoids(sampling, 4711))
-      // The work item itself is not read again, whoever is at work.
       #expect(observer_work_is_avoided(sampling, 5, 41))
     }
   }
@@ -124,7 +120,6 @@ import Testing
   @Test func samplersAreCountedByTheirStates() throws {
     try withSampling { sampling in
       #expect(observer_sampling_count(sampling) == 0 && !observer_sampling_is_at_work(sampling))
-      // One that is not there cannot be put to work, nor brought back.
       observer_sampler_activate(sampling, 0)
       observer_sampler_come_back(sampling, 0)
       #expect(observer_sampler_state(sampling, 0) == OBSERVER_SAMPLER_ABSENT)
@@ -152,8 +147,6 @@ import Testing
     }
   }
 
-  /// A capture serves what was asked for before it began: each stall and each request, one that was left unfinished, and
-  /// nothing twice.
   @Test func aCaptureServesWhatWasAskedForBefore() throws {
     try withSampling { sampling in
       #expect(!observer_capture_all_is_wanted(sampling, 0) && observer_capture_all_is_wanted(sampling, 1))
@@ -166,7 +159,7 @@ import Testing
       #expect(observer_capture_all_is_wanted(sampling, 1), "a stall has come since it began")
       let second = observer_capture_all_begin(sampling, 1)
       #expect(second != first)
-      // Another sampler has begun it anew: the end of the former is not its end.
+      // Another sampler has started the capture again, so the earlier end does not end it.
       let third = observer_capture_all_begin(sampling, 2)
       observer_capture_all_end(sampling, second)
       #expect(observer_capture_all_is_wanted(sampling, 2))
@@ -176,7 +169,6 @@ import Testing
   }
 }
 
-/// How full a ring is, and the order of events of several.
 @Suite struct RingRoomTests {
   private func event(_ number: UInt64 = 0) -> observer_event {
     var event = observer_event()
@@ -192,13 +184,12 @@ import Testing
 
   private func drain(_ ring: OpaquePointer) { while observer_ring_read(ring) != nil { observer_ring_consume(ring) } }
 
-  /// Where there is said to be room for so many events, as many of the longest find it, wherever in the ring they begin.
   @Test(arguments: [1, 2, 5] as [UInt32]) func roomThatIsThereIsFound(events: UInt32) throws {
     let ring = try #require(observer_ring_create(64 << 10))
     defer { observer_ring_destroy(ring) }
     var found = 0
     for step in 0..<500 {
-      // What is left behind moves the place where the next one begins.
+      // Shifts the place of the next event.
       for _ in 0..<step % 5 {
         var small = event()
         _ = observer_ring_write(ring, &small, Self.frames, UInt32(step * 7 % 100))
@@ -220,7 +211,7 @@ import Testing
   @Test func aFullRingHasNoRoomAndAnEmptyOneHas() throws {
     let ring = try #require(observer_ring_create(64 << 10))
     defer { observer_ring_destroy(ring) }
-    // The longest event has some 8 KiB, and one more may be left unused.
+    // The longest event takes about 8 KiB, and one event's space can stay unused.
     #expect(observer_ring_has_room(ring, 6) && !observer_ring_has_room(ring, 8))
     var filler = event()
     while observer_ring_write(ring, &filler, nil, 0) {}
@@ -238,7 +229,6 @@ import Testing
     let rest = (64 << 10) % bytes
     for number in 1...count {
       var next = event()
-      // The last one takes all that is left, and not a frame more.
       let isLast = number == count
       #expect(!isLast || !observer_ring_write(ring, &next, Self.frames, UInt32(rest / frame + 1)))
       #expect(observer_ring_write(ring, &next, Self.frames, isLast ? UInt32(rest / frame) : 0))
@@ -280,7 +270,7 @@ import Testing
   }
 }
 
-/// The kernel's words on a thread's state (proc(5), /proc/PID/syscall).
+/// The formats of proc(5), /proc/PID/syscall.
 @Suite struct ThreadStatusTests {
   private func parse(_ text: String) -> observer_thread_status { observer_thread_status_parse(text, text.utf8.count) }
 
@@ -300,7 +290,6 @@ import Testing
     #expect(parse("0 0x0 0x1 0x2 0x3 0x4 0x5 0x6 0x7").activity == OBSERVER_IN_CALL)
   }
 
-  /// Every shorter text says less, and is not mistaken for one that says it all.
   @Test func whatIsCutOffIsUnknown() {
     let text = "202 0x1 0x2 0x3 0x4 0x5 0x6 0x7 "
     for length in 0...text.utf8.count {

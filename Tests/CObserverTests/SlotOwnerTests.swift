@@ -6,7 +6,7 @@ import TestSupport
 import TestWorkloads
 import Testing
 
-/// A slot of a test's own, in no table: nobody else looks at it.
+/// A slot outside every table, which only the test uses.
 private func withOwnSlot<Result>(_ body: (UnsafeMutablePointer<observer_slot>) throws -> Result) rethrows -> Result {
   var slot = observer_slot()
   return try withUnsafeMutablePointer(to: &slot) { try body($0) }
@@ -50,7 +50,6 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
     }
   }
 
-  /// Begins are worth an exact time below a bound, and not at it.
   @Test func shortThresholdsEndAtTheirBound() {
     let bound = 125 * clinux_clock_coarse_doubt_ns()
     #expect(observer_slot_needs_exact(bound - 1) && !observer_slot_needs_exact(bound))
@@ -63,7 +62,6 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
     }
   }
 
-  /// A new owner finds nothing of the one before: no exemption, no label, no addresses, no age, no request.
   @Test func nothingIsLeftToTheNextOwner() {
     withOwnSlot { slot in
       let former = observer_slot_configure(slot, false, 1, 2, 3, 4)
@@ -78,7 +76,6 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
       #expect(before.unwatched_ns == 77 && before.exempt_ns < 0 && before.thread == nil && before.item == 1000)
       #expect(label(slot) == "former")
 
-      // The watch ended while the work went on.
       #expect(observer_slot_retire(slot))
       #expect(observer_slot_read(slot).exempt_ns >= 0 && label(slot) == "")
       observer_slot_exempt(slot, former)
@@ -89,18 +86,14 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
       let after = observer_slot_read(slot)
       #expect(after.owner_tid_address == 0 && after.queue_head_address == 0 && after.unwatched_ns == 0)
       #expect(after.exempt_ns == 0 && label(slot) == "" && !observer_slot_end_time_was_wanted(slot))
-      // Its end is not timed because the former's was to be.
       observer_slot_end(slot)
       #expect(observer_slot_ended_ns(slot, 1000, present) == 0 && observer_slot_ended_ns(slot, 1000, former) == 0)
-      // One scope is one, not the third.
       observer_slot_exempt(slot, present)
       observer_slot_exempt_no_more(slot, present)
       #expect(observer_slot_read(slot).exempt_ns >= 0)
     }
   }
 
-  /// The sum of exemptions is right whichever of many threads begin and end them, and a former owner that is late adds
-  /// nothing to the next one's.
   @Test func exemptTimeIsItsOwners() {
     withOwnSlot { slot in
       final class Shared: @unchecked Sendable {
@@ -130,8 +123,8 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
       shared.isOver.store(true, ordering: .releasing)
       while shared.ended.load(ordering: .acquiring) < 4 { usleep(1000) }
       let sum = observer_slot_read(slot).exempt_ns
-      // Each thread may have been held up between the clock and its scope. What a former owner adds or takes is the time
-      // since the machine was started.
+      // Each thread can be delayed between the clock and its scope. An error of a former owner would be of the order of
+      // the uptime.
       let longest = 5 * Int64(clinux_clock_ns() - began)
       #expect(sum >= 0 && sum <= longest, "\(sum) of \(longest)")
       #expect(observer_slot_retire(slot))
@@ -155,12 +148,10 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
     }
   }
 
-  /// An end is timed when it was asked for, once, and only for that work item.
   @Test func endsAreTimedOnRequest() {
     withOwnSlot { slot in
       let owner = observer_slot_configure(slot, false, 1, 2, 3, 4)
       observer_slot_begin_for(slot, nil, 100)
-      // Of another one there is nothing to ask, and nothing stays of having asked.
       #expect(!observer_slot_want_end_time(slot, 98))
       observer_slot_end(slot)
       #expect(observer_slot_ended_ns(slot, 100, owner) == 0)
@@ -173,7 +164,6 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
       #expect((before...clinux_clock_ns()).contains(ended))
       #expect(observer_slot_ended_ns(slot, 100, owner) == 0 && observer_slot_ended_ns(slot, 102, owner &+ 1) == 0)
 
-      // A request that is withdrawn by asking times nothing any more.
       observer_slot_begin_for(slot, nil, 104)
       #expect(observer_slot_want_end_time(slot, 104))
       #expect(observer_slot_ended_ns(slot, 104, owner) == 0)
@@ -183,7 +173,6 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
     }
   }
 
-  /// An end that is timed although nothing is marked says nothing; nor does it leave the request behind.
   @Test func anEndWithoutABeginIsNotTimed() {
     withOwnSlot { slot in
       let owner = observer_slot_configure(slot, false, 1, 2, 3, 4)
@@ -197,7 +186,6 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
     }
   }
 
-  /// Labels of every length come back; what is too long is cut; each replaces the one before.
   @Test func labelsAreKeptToTheLastByte() {
     withOwnSlot { slot in
       let owner = observer_slot_configure(slot, false, 1, 2, 3, 4)
@@ -211,7 +199,6 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
     }
   }
 
-  /// The lower thirty bits of a word that can be read; nobody where there is none.
   @Test func theOwnerIsInTheWord() {
     var words: [UInt64] = [0xffff_ffff_8000_002a, 0x4000_0007]
     let (first, second) = words.withUnsafeMutableBytes { bytes in
@@ -223,7 +210,6 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
     #expect(observer_slot_queue_head(0) == 0 && observer_slot_queue_head(8) == 0)
   }
 
-  /// Two states of a queue are told apart, wherever their addresses differ.
   @Test func theHeadOfAQueueTellsItsStatesApart() {
     func small(_ word: UInt64) -> UInt32 {
       withUnsafeBytes(of: word) { observer_slot_queue_head(UInt64(UInt(bitPattern: $0.baseAddress))) }
@@ -233,7 +219,6 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
     #expect(small(words[7]) == small(words[7]))
   }
 
-  /// In a table of the process's, whose first slots are in use, a thread that exits ends its own turn and nobody else's.
   @Test(.usesObserver) func aThreadThatExitsEndsItsOwnTurn() throws {
     try withSlot(0, ofLoop: true) { first in
       try withSlot(1, ofLoop: true) { second in
@@ -245,7 +230,6 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
     }
   }
 
-  /// The end of the turn of a thread that exits is timed like any other.
   @Test(.usesObserver) func theEndOfAThreadIsTimed() throws {
     try withSlot(0, ofLoop: true) { slot in
       let before = clinux_clock_ns()
@@ -263,7 +247,6 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
   }
 }
 
-/// Pauses, and what wakes the monitor.
 @Suite struct ControlTests {
   @Test func pausesAreNested() {
     var control = observer_control()
@@ -293,11 +276,9 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
     #expect(observer_control_wakeups(&control) == 2)
   }
 
-  /// The monitor is woken when it would look too late, or has perhaps passed the caller's slot; and not when it looks in
-  /// time anyway.
   @Test func theMonitorIsWokenInTime() {
     var control = observer_control()
-    // The word that it waits on is the first one.
+    // The monitor waits on the first word.
     func word() -> UInt32 { withUnsafeBytes(of: &control) { $0.load(as: UInt32.self) } }
     func isWoken(by time: UInt64) -> Bool {
       let before = word()
@@ -306,7 +287,6 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
     }
     let seen = observer_control_begin_tick(&control)
     #expect(isWoken(by: 100) && isWoken(by: .max))
-    // A deadline that has passed is not waited for, nor is one that somebody has woken from.
     observer_control_end_tick(&control, seen, 100)
     #expect(isWoken(by: 99) && !isWoken(by: 100) && !isWoken(by: 101))
     observer_control_end_tick(&control, seen, .max)
@@ -314,7 +294,6 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
   }
 }
 
-/// What the monitor tells the escalation thread of a stall.
 @Suite struct StallEntryTests {
   private func read(_ entry: inout observer_stall) -> observer_stall_snapshot {
     var view = observer_stall_snapshot()
@@ -335,7 +314,6 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
     var view = read(&entry)
     #expect(observer_stall_is_stalled(&entry))
     #expect((view.item, view.age_ns, view.threshold_ns, view.tid) == (41, 42, 43, 44))
-    // A thread that is not known leaves the one that was.
     observer_stall_set(&entry, 45, 46, 47, 0)
     view = read(&entry)
     #expect((view.item, view.age_ns, view.threshold_ns, view.tid) == (45, 46, 47, 44))
@@ -369,7 +347,6 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
     #expect(name(view) == "store" && view.kind == 3)
   }
 
-  /// Names of every length, in characters of one to four bytes, are cut between two of them.
   @Test func namesAreCutBetweenCharacters() {
     let longest = Int(OBSERVER_NAME_WORDS) * 8
     for character in ["x", "ß", "日", "🙂"] {
@@ -378,7 +355,7 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
           let text = String(repeating: "a", count: head) + String(repeating: character, count: count)
           var entry = observer_stall()
           observer_stall_set_name(&entry, 1, text, text.utf8.count)
-          // By characters: the most that fit.
+          // The expected result is the longest prefix of whole characters that fits.
           var expected = ""
           for next in text where expected.utf8.count + next.utf8.count <= longest { expected.append(next) }
           #expect(name(read(&entry)) == expected)
@@ -389,7 +366,6 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
     observer_stall_set_name(&entry, 1, "store", 5)
     var view = read(&entry)
     #expect(observer_stall_name_byte(&view, 5) == 0 && observer_stall_name_byte(&view, -1) == 0)
-    // A shorter name leaves nothing of the longer one.
     observer_stall_set_name(&entry, 1, "io", 2)
     #expect(name(read(&entry)) == "io")
   }

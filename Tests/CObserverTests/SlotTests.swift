@@ -6,10 +6,8 @@ import TestSupport
 import TestWorkloads
 import Testing
 
-/// A slot of the process's table that no other test uses, put back at the end.
-///
-/// From the far end of the table, so that the slots before it stay unused: their generation 0 ends the thread-exit
-/// hook's walk, which is why tests of that hook use slot 0.
+/// A slot of the process's table that no other test uses. Tests of the thread-exit hook need slot 0; this one is at the
+/// far end, because the hook's walk ends at the first slot with generation 0.
 func withSlot<Result>(
   _ index: Int,
   ofLoop: Bool = false,
@@ -42,7 +40,7 @@ func withSlot<Result>(
     }
   }
 
-  /// Where the threshold is short, the coarse clock's age would be a good part of it.
+  /// The error of the coarse clock is large compared with a short threshold.
   @Test func shortThresholdsHaveExactBegins() throws {
     try withSlot(4008) { slot in
       let second: UInt64 = 1_000_000_000
@@ -50,7 +48,7 @@ func withSlot<Result>(
         let before = clinux_clock_ns()
         observer_slot_begin(slot)
         let item = observer_slot_work_item(slot)
-        // A nanosecond says which clock it was.
+        // The nanosecond part shows which clock was used.
         try #require(item + 1 >= before && item <= clinux_clock_ns() && observer_slot_doubt_ns(item, 8) == 0)
         observer_slot_end(slot)
       }
@@ -62,7 +60,6 @@ func withSlot<Result>(
       observer_slot_begin(slot)
       #expect(observer_slot_doubt_ns(observer_slot_work_item(slot), 8) == 0)
       observer_slot_end(slot)
-      // What is exact by its nature stays so.
       observer_slot_limit(slot, true, second, 4 * second, second, second)
       observer_slot_begin_exact(slot)
       #expect(observer_slot_doubt_ns(observer_slot_work_item(slot), 8) == 0)
@@ -73,7 +70,6 @@ func withSlot<Result>(
     }
   }
 
-  /// A deferred work item has no threshold, and is sampled as before; who has the slot next knows nothing of that.
   @Test func whatIsDeferredIsNoStall() throws {
     try withSlot(4009) { slot in
       observer_slot_limit(slot, false, 1, 1000, 2, 3)
@@ -115,7 +111,6 @@ func withSlot<Result>(
     }
   }
 
-  /// The work item after one whose end time was wanted must not overwrite the time that the monitor has yet to read.
   @Test func theNextWorkItemKeepsTheEndOfTheAttendedOne() throws {
     try withSlot(4003) { slot in
       observer_slot_begin(slot)
@@ -151,7 +146,7 @@ func withSlot<Result>(
     }
   }
 
-  /// A loop's turn ends with its thread: otherwise a loop whose owner forgot `end` would be stuck for ever.
+  /// Otherwise a loop whose owner forgot `end` would be stuck for ever.
   @Test func threadsThatExitEndTheirTurns() throws {
     try withSlot(0, ofLoop: true) { slot in
       workload_on_thread({ slot in observer_slot_begin(slot?.assumingMemoryBound(to: observer_slot.self)) }, slot)
@@ -161,15 +156,13 @@ func withSlot<Result>(
     }
   }
 
-  /// Other work may be ended by another thread, or be done by one. Its slot has nothing of the entry, which may be
-  /// another thread's soon.
+  /// Other work can end on another thread, so its slot keeps no reference to the entry, which can be reused.
   @Test func otherWorkGoesOnWithoutTheThreadThatBeganIt() throws {
     try withSlot(0) { slot in
       workload_on_thread({ slot in observer_slot_begin_exact(slot?.assumingMemoryBound(to: observer_slot.self)) }, slot)
       let item = observer_slot_work_item(slot)
       #expect(item != 0)
       #expect(observer_slot_read(slot).thread == nil)
-      // Nor does the exit of a thread that has to do with other work change who is named.
       let own = observer_thread_current()
       observer_slot_begin_for(slot, own, item)
       workload_on_thread({ _ in _ = observer_thread_current() }, nil)
@@ -181,13 +174,12 @@ func withSlot<Result>(
     try withSlot(1, ofLoop: true) { slot in
       workload_on_thread({ slot in observer_slot_begin(slot?.assumingMemoryBound(to: observer_slot.self)) }, slot)
       let thread = try #require(observer_slot_read(slot).thread)
-      // Tests that use the observer run one at a time, so nobody has taken the entry since.
+      // Tests that use the observer run one at a time, so the entry is still free.
       try #require(observer_thread_id(thread) == 0)
       #expect(!observer_thread_hold(thread))
     }
   }
 
-  /// A scope that was entered, and a label that is set, for an owner that has gone change nothing of the next one's.
   @Test func nothingIsDoneForAFormerOwner() throws {
     try withSlot(4006) { slot in
       let former = observer_slot_read(slot).generation
@@ -214,7 +206,6 @@ func withSlot<Result>(
     }
   }
 
-  /// The end of a work item of the former owner is not that of one that began in the same tick of the coarse clock.
   @Test func theEndThatWasAskedForIsItsOwners() throws {
     try withSlot(4007) { slot in
       observer_slot_begin(slot)
@@ -225,12 +216,11 @@ func withSlot<Result>(
       let former = observer_slot_read(slot).generation
       let present = observer_slot_configure(slot, false, 10, 80, 4, 20)
       #expect(observer_slot_ended_ns(slot, item, present) == 0)
-      // It is still that of the former one, of which the monitor may not have asked yet.
+      // The end still belongs to the former work item, which the monitor might not have read yet.
       #expect(observer_slot_ended_ns(slot, item, former) != 0)
     }
   }
 
-  /// Somebody who looks at a thread for good keeps it from nothing: not even from leaving.
   @Test func aThreadThatIsHeldMayLeave() throws {
     try withSlot(0, ofLoop: true) { slot in
       workload_on_thread(
@@ -241,12 +231,11 @@ func withSlot<Result>(
         },
         slot
       )
-      // It has left: the call above has waited for its end.
+      // The call above waits for the thread's end.
       let held = try #require(observer_slot_read(slot).thread)
       #expect(observer_thread_id(held) == 0)
       #expect(!observer_thread_hold(held))
       let use = observer_thread_use(held)
-      // Nobody else gets the entry while it is held.
       for _ in 0..<50 { workload_on_thread({ _ in _ = observer_thread_current() }, nil) }
       #expect(observer_thread_use(held) == use)
       observer_thread_let_go(held)
@@ -257,7 +246,7 @@ func withSlot<Result>(
     }
   }
 
-  /// Who left by the bare system call ran no exit hook: its entry says that it is there, and its id is nobody's.
+  /// A thread that leaves by the bare system call runs no exit hook, so its entry stays marked as used.
   @Test func aThreadThatLeftWithoutAWordIsNoticed() throws {
     try withSlot(0, ofLoop: true) { slot in
       workload_on_bare_thread(
@@ -302,7 +291,7 @@ func withSlot<Result>(
       }
   }
 
-  /// Events of many lengths, so that they meet the buffer's end in every way, come out as they went in.
+  /// Events of many lengths meet the end of the buffer in every way.
   @Test func eventsComeOutInOrderAndWhole() throws {
     let ring = try #require(observer_ring_create(64 << 10))
     defer { observer_ring_destroy(ring) }
@@ -337,7 +326,6 @@ func withSlot<Result>(
       guard observer_ring_write(ring, &next, content, 100) else { break }
       count += 1
     }
-    // Nearly all of its memory is used.
     let bytes = MemoryLayout<observer_event>.stride + 100 * MemoryLayout<unwind_frame>.stride
     #expect(count >= UInt64((64 << 10) * 9 / 10 / bytes) && count <= UInt64((64 << 10) / bytes))
     for number in 0..<count {

@@ -7,10 +7,7 @@ import TestSupport
 import TestWorkloads
 import Testing
 
-/// Threads in states that are hard to look at: each look gives what can be known, and the reason for the rest.
 @Suite(.serialized, .usesObserver) struct ThreadStateTests {
-  /// Threads register, work and exit while they are captured. None must answer for another, whatever became of the one
-  /// that was asked.
   @Test func threadsThatComeAndGoAreNotMistaken() throws {
     try prepareObserver()
     let count = 4
@@ -33,7 +30,6 @@ import Testing
     )
     var signs: [UInt32: Int] = [:]
     var statuses: [UInt32: Int] = [:]
-    // Each thread has one.
     var items: Set<UInt64> = []
     var round = 0
     while items.count < 100, signs[WORKLOAD_STORM_WRONG.rawValue] == nil {
@@ -42,7 +38,7 @@ import Testing
       let view = observer_slot_read(slots + place)
       var seen = observer_thread_status()
       var copy: UnsafePointer<stack_copy>?
-      // Mostly by signal: it is when they are not blocked that they come and go.
+      // Mostly by signal, because threads that come and go are rarely blocked.
       let isPassive = round % 32 < count
       let status =
         isPassive
@@ -50,7 +46,7 @@ import Testing
         : observer_capture(view.thread, slots + place, view.item, 20_000_000, &copy)
       statuses[status.rawValue, default: 0] += 1
       guard let copy, status == OBSERVER_CAPTURED else { continue }
-      // Between two work items the copy is of no work item, and nobody would have asked for it.
+      // A copy between two work items is of no use.
       if view.item != 0 {
         let sign = workload_storm_shows(copy.pointee.stack, copy.pointee.stack_bytes, Int32(place), view.item)
         signs[sign.rawValue, default: 0] += 1
@@ -60,11 +56,9 @@ import Testing
     }
     workload_storm_stop(storm)
     #expect(signs[WORKLOAD_STORM_WRONG.rawValue] == nil, "\(signs) \(statuses)")
-    // Marks that were forgotten have ended with their threads.
     for place in 0..<count { #expect(observer_slot_work_item(slots + place) == 0) }
   }
 
-  /// A thread that left by the bare system call could not say so. Its id is another thread's by now.
   @Test(.needsThreadIDs)
   func anIdThatIsUsedAgainIsNotTheSameThread() throws {
     try prepareObserver()
@@ -88,14 +82,13 @@ import Testing
     }
   }
 
-  /// A thread in vfork(2) cannot be interrupted until its child has ended, and can be seen all the same. What was sent
-  /// to it meanwhile comes late and disturbs nobody.
+  /// A thread in vfork(2) cannot be interrupted until its child has ended. Its pending signal arrives late.
   @Test func aThreadThatCannotBeInterruptedIsSeen() throws {
     try observing(slot: 3021, { workload_wait_for_child($0) }) { thread in
       defer { workload_end_child() }
       let seen = try thread.blocked()
       #expect(seen.threadStatus.activity == OBSERVER_IN_CALL && seen.threadStatus.call == workload_call_vfork)
-      // The C library keeps the return address in a register there, which the kernel tells as an argument of the call.
+      // The C library keeps the return address in a register, which the kernel reports as an argument of the call.
       #expect(seen.isComplete(showing: ["workload_wait_for_child"]), "\(seen.names) \(seen.end)")
       #expect(thread.signalled(timeout: .milliseconds(50)).status == OBSERVER_NO_ANSWER)
       #expect(!workload_child_has_ended())
@@ -118,8 +111,6 @@ import Testing
     }
   }
 
-  /// A thread that computes and blocks the signal has no stack; that it used a processor is known, and the report says
-  /// so.
   @Test func aThreadThatDoesNotAnswerIsReportedAsFarAsItIsKnown() throws {
     let reports = Reported()
     let watchdog = try Watchdog(
@@ -149,7 +140,7 @@ import Testing
     #expect(report.description.contains(CaptureOutcome.noAnswer.explanation), "\(report)")
   }
 
-  /// In a signal's handler the stack goes on below it: on the same stack, and on the one that the handler left.
+  /// The handler runs on the interrupted stack or on an alternate one.
   @Test(arguments: [false, true]) func aRunningHandlerIsSeenWithWhatItInterrupted(alternate: Bool) throws {
     try observing(
       slot: 3023,
@@ -178,7 +169,7 @@ import Testing
     }
   }
 
-  /// What a signal interrupts has not made a call: it, and the trampoline that leads to it, are looked up as they are.
+  /// Interrupted code has not made a call, so its address and the trampoline's are looked up as they are.
   private func checkKinds(_ seen: Sighting) throws {
     let trampoline = try #require(seen.names.firstIndex(of: "workload_handler")) + 1
     for (place, frame) in seen.frames.enumerated() {
@@ -188,8 +179,7 @@ import Testing
     }
   }
 
-  /// By the time that a stack is unwound its thread is elsewhere. What the handler says it interrupted must be what it
-  /// interrupted, not what the thread has come to since.
+  /// The thread has moved on when its stack is unwound. The result must show the moment of the signal.
   @Test func aHandlersStackIsOfOneMoment() throws {
     try observing(slot: 3025, { workload_raise_in_turn($0) }) { thread in
       var complete = 0
@@ -216,7 +206,7 @@ final class Reported: @unchecked Sendable {
 }
 
 @Suite(.ownThread) struct StoppedProcessTests {
-  /// Stopped by a signal, and by the freezers of both versions of control groups. At most one tick counts.
+  /// Stopped by a signal and by the freezers of cgroup v1 and v2. At most one tick counts.
   @Test(arguments: [("stopped", false), ("stopped", true), ("frozen", false), ("frozen2", true)])
   func stallExcludesTimeStopped(way: String, computes: Bool) throws {
     try withTemporaryDirectory { directory in
@@ -230,7 +220,7 @@ final class Reported: @unchecked Sendable {
       let stopped = try #require(process.fact("stopped").flatMap { Int64($0) })
       let stall = try #require(namedStalls(in: directory).first?.stall)
       #expect(stall.hasEnded)
-      // A tick, and the resolution of the clock that the begin is stamped with.
+      // One tick plus the resolution of the clock of the begin.
       let tolerance = Duration.milliseconds(250 + 20)
       #expect(stall.duration <= .nanoseconds(elapsed - stopped) + tolerance)
       #expect(stall.gap >= .nanoseconds(stopped) - tolerance)

@@ -1,11 +1,10 @@
 import CCulpritUnwind
 import Testing
 
-/// What is known of instructions, by their encodings in the processors' manuals.
+/// Instruction encodings from the processor manuals.
 @Suite struct ArchitectureTests {
   private typealias Bytes = [UInt8]
 
-  /// `code` at the end of the bytes before a return address, or at the beginning of a function.
   private func before(_ code: [UInt8]) -> [UInt8] {
     [UInt8](repeating: 0x90, count: max(0, Int(UNWIND_CALL_BYTES) - code.count)) + code
   }
@@ -14,7 +13,6 @@ import Testing
     code + [UInt8](repeating: filler, count: Int(UNWIND_PROLOGUE_BYTES))
   }
 
-  /// Instructions of four bytes each, as aarch64 has them.
   private func words(_ words: UInt32...) -> [UInt8] {
     words.flatMap { word in (0..<4).map { UInt8(truncatingIfNeeded: word >> UInt32(8 * $0)) } }
   }

@@ -1,11 +1,10 @@
 import CCulpritUnwind
 import Testing
 
-/// Recordings that are cut short, or have other bytes in their stack, their registers, their code and their tables.
 @Suite(.serialized) struct DamagedFixtureTests {
-  /// So many of each recording, in each mode.
+  /// Damaged copies of each recording, per mode.
   private static let rounds = 40
-  /// What a damaged stack may take, in seconds of processor time: a build for debugging on a busy machine.
+  /// CPU seconds allowed for a damaged stack, in a debug build on a busy machine.
   private static let limit = 5.0
 
   @Test(arguments: RecordedStack.everything) func endsWithAReason(stack: RecordedStack) throws {
@@ -26,7 +25,7 @@ import Testing
       }
       #expect(unwinder.slowest < Self.limit)
     }
-    // Most do no harm to a stack that ends early.
+    // Most damage does not affect a stack that ends early.
     #expect(changed > 0, "what was damaged is not read")
   }
 

@@ -1,9 +1,8 @@
 import CCulpritUnwind
 import Testing
 
-/// Recorded stacks of every kind, of both architectures, on any machine.
 @Suite struct FixtureTests {
-  /// Frames of the kinds that docs/internals/unwinding.md tells of. No file may be lost, or be left out by being misnamed.
+  /// The kinds in docs/internals/unwinding.md. A lost or misnamed file fails the test.
   @Test(arguments: ["x86_64", "aarch64"]) func everyKindIsThere(architecture: String) throws {
     let names = Set(try RecordedStack.all(architecture).map(\.name))
     let kinds = """
@@ -21,25 +20,24 @@ import Testing
     #expect(Set(kinds + (own[architecture] ?? [])).subtracting(names) == [])
   }
 
-  /// With libunwind, where it is there for the architecture: frames are exactly what the processor had done.
+  /// With libunwind the frames are exactly the recorded calls.
   @Test(arguments: RecordedStack.everything) func withTables(stack: RecordedStack) throws {
     if let reason = FixtureUnwinder.missing(for: stack.architecture) { try Test.cancel("\(reason)") }
     let expected = try #require(stack.withTables, "it was recorded without")
     try check(stack, expected, unwinder: try FixtureUnwinder(stack.architecture, usesTables: true))
   }
 
-  /// Without: as many frames as were found when it was recorded, and never a wrong one.
+  /// Without libunwind: at least as many frames as when recorded, and no wrong one.
   @Test(arguments: RecordedStack.everything) func inPlainMode(stack: RecordedStack) throws {
     try check(stack, stack.plain, unwinder: try FixtureUnwinder(stack.architecture))
   }
 
-  /// What is read of other stacks, a page at a time, is wiped when it is told to be; what is known of code stays.
   @Test(arguments: ["x86_64", "aarch64"]) func whatWasReadBesideTheCopyIsWiped(architecture: String) throws {
     let all = try RecordedStack.all(architecture)
     var stack = try #require(
       all.first { $0.after == nil && !$0.isTruncated && $0.ownBytes.isEmpty && $0.plain.count > 5 }
     )
-    // The stack is no copy but memory, with something else around it.
+    // Memory instead of a copied stack, filled with a mark.
     let mark: UInt8 = 0xa7
     let (first, last) = (
       stack.stackStart / 4096 * 4096, (stack.stackStart + UInt64(stack.bytes.count)) / 4096 * 4096 + 4096
@@ -62,7 +60,6 @@ import Testing
     #expect(!unwinder.holds(mark))
   }
 
-  /// What is not recorded cannot be read: a stack without its memory ends, and says why.
   @Test(arguments: RecordedStack.everything.filter { $0.after == nil }) func withoutMemory(stack: RecordedStack) throws
   {
     var bare = stack
@@ -72,13 +69,13 @@ import Testing
     #expect(found.frames == Array(stack.frames.prefix(found.frames.count)))
   }
 
-  /// What is known of a function is not asked for again: that is what makes deep stacks cheap.
+  /// The cache makes deep stacks cheap.
   @Test(arguments: RecordedStack.everything.filter { $0.name == "deep" })
   func aFunctionIsLookedUpOnceHoweverOftenItIsOnTheStack(stack: RecordedStack) throws {
     if let reason = FixtureUnwinder.missing(for: stack.architecture) { try Test.cancel("\(reason)") }
     let unwinder = try FixtureUnwinder(stack.architecture, usesTables: true)
     let found = unwinder.unwind(stack)
-    // One for each frame is whether its address is in any module.
+    // Each frame needs one lookup of its module.
     #expect(unwinder.moduleLookups < found.outcome.count * 3 / 2)
   }
 
@@ -97,8 +94,8 @@ import Testing
 }
 
 extension RecordedStack {
-  /// The true frames that `found` should have, if it has as many: the innermost; behind those that do not fit into the
-  /// room, and from where it was joined with an earlier stack, the outermost.
+  /// The true frames for a result of the same length: the innermost ones, and the outermost ones behind a gap or a
+  /// join.
   func frames(like found: FixtureUnwinder.Found) -> [Frame] {
     let count = found.frames.count
     let inner = found.joinedFrom > 0 ? found.joinedFrom : found.leftOut > 0 ? Int(UNWIND_FRAMES_INNER) : count

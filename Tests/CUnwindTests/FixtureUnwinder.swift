@@ -1,16 +1,16 @@
 import CCulpritUnwind
 import Glibc
 
-/// An unwinder for recorded stacks. Its callbacks read from a recording alone: nothing else can be read.
+/// An unwinder whose callbacks read only from a recording.
 final class FixtureUnwinder {
   struct Found: Equatable {
     var frames: [RecordedStack.Frame]
-    /// Frames between the first `UNWIND_FRAMES_INNER` and the others that were not kept.
+    /// The number of omitted frames after the first `UNWIND_FRAMES_INNER`.
     var leftOut: Int
-    /// The number of the first frame of an earlier stack; 0: none is.
+    /// The index of the first frame from an earlier stack; 0 if there is none.
     var joinedFrom: Int
     var end: String
-    /// Where on the stack the address of each frame was found; 0: nowhere.
+    /// The stack address of each frame's return address; 0 if it was not on the stack.
     var places: [UInt64]
 
     var outcome: RecordedStack.Outcome { .init(count: frames.count + leftOut, end: end) }
@@ -18,9 +18,8 @@ final class FixtureUnwinder {
 
   enum Failure: Error { case architecture(String), missing(String) }
 
-  /// The longest processor time that an unwinding took, in seconds.
+  /// The longest CPU time of an unwinding, in seconds.
   private(set) var slowest = 0.0
-  /// How often the last unwinding asked for a module.
   var moduleLookups: Int { memory.pointee.lookups }
   private let room: UnsafeMutableRawPointer
   private let unwinder: OpaquePointer
@@ -28,7 +27,7 @@ final class FixtureUnwinder {
   private let frames = UnsafeMutablePointer<unwind_frame>.allocate(capacity: Int(UNWIND_FRAMES_MAX))
   private let places = UnsafeMutablePointer<UInt64>.allocate(capacity: Int(UNWIND_FRAMES_MAX))
 
-  /// What is read: pieces, sorted, whose bytes lie one behind the other, and modules.
+  /// Sorted memory pieces with contiguous bytes, and modules.
   private struct Memory {
     var pieces = UnsafeMutableBufferPointer<Piece>.allocate(capacity: 0)
     var bytes = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: 0)
@@ -56,12 +55,12 @@ final class FixtureUnwinder {
     memory.initialize(to: Memory())
     let process = unwind_process(
       read: { context, address, destination, length in
-        // SAFETY: the context is this unwinder's memory, which it has as long as it is there.
+        // SAFETY: the context is this unwinder's memory, which outlives its callbacks.
         guard let memory = context?.assumingMemoryBound(to: Memory.self), let destination else { return false }
         return FixtureUnwinder.read(memory.pointee, address, destination, length)
       },
       find_module: { context, address, found in
-        // SAFETY: as above.
+        // SAFETY: the context is this unwinder's memory, which outlives its callbacks.
         guard let memory = context?.assumingMemoryBound(to: Memory.self) else { return false }
         memory.pointee.lookups += 1
         for module in memory.pointee.modules where address >= module.start && address < module.end {
@@ -89,7 +88,7 @@ final class FixtureUnwinder {
     places.deallocate()
   }
 
-  /// Why stacks of `architecture` cannot be unwound with tables here; `nil`: they can.
+  /// The reason why stacks of `architecture` cannot be unwound with tables here; `nil` if they can.
   static func missing(for architecture: String) -> String? {
     guard let host = cunwind_host(), String(cString: host.pointee.name) == architecture else {
       return "libunwind is for another architecture"
@@ -110,7 +109,7 @@ final class FixtureUnwinder {
     }
     guard low > 0 else { return false }
     let piece = memory.pieces[low - 1]
-    // Pieces that touch have been made one.
+    // Adjacent pieces were merged.
     guard address < piece.end, UInt64(length) <= piece.end - address, let bytes = memory.bytes.baseAddress else {
       return false
     }
@@ -118,13 +117,11 @@ final class FixtureUnwinder {
     return true
   }
 
-  /// Whether steps are taken by rules that are remembered, or all of them by libunwind.
   func useRules(_ use: Bool) { cunwind_use_rules(unwinder, use) }
 
-  /// Wipes what was read of memory that threads write to.
   func wipe() { cunwind_wipe(unwinder) }
 
-  /// Whether it has 512 bytes in a row that are `byte`.
+  /// Whether the unwinder's memory has 512 consecutive bytes of the value `byte`.
   func holds(_ byte: UInt8) -> Bool {
     var count = 0
     for value in UnsafeRawBufferPointer(start: room, count: cunwind_bytes()) {
@@ -134,7 +131,6 @@ final class FixtureUnwinder {
     return false
   }
 
-  /// Makes `stack` what is read from now on.
   private func use(_ stack: RecordedStack) {
     memory.pointee.deallocate()
     var pieces: [Memory.Piece] = []
@@ -158,8 +154,8 @@ final class FixtureUnwinder {
 
   static let item = unwind_work_item(slot: 1, generation: 1, began_ns: 1, tid: 1)
 
-  /// Unwinds `stack`; with `joins`, keeps it or joins it with what was kept of `item`. What was learnt about code is
-  /// forgotten before, unless it `remembers` that.
+  /// Unwinds `stack`. With `joins`, keeps it or joins it with the stack kept for `item`. Unless `remembers`, clears the
+  /// cached facts about code first.
   func unwind(
     _ stack: RecordedStack,
     joins: Bool = false,

@@ -1,9 +1,10 @@
 import CCulpritUnwind
 import Testing
 
-/// Where functions begin and end that have no entry in an unwind table, and are called through pointers.
+/// Bounds of functions without unwind tables, called through pointers.
 @Suite struct FunctionStartTests {
-  /// What `body` is at the label "here", called by a pointer, behind `room` bytes of nop, before the described function `next`.
+  /// Returns the bounds of `body` at the label "here", after `room` bytes of nop and before the described function
+  /// `next`.
   private func check(room: Int = 0, _ body: [MadeUpInstruction], next: [MadeUpInstruction], isFound: Bool = true) throws
   {
     var program = MadeUpProgram()
@@ -21,7 +22,6 @@ import Testing
     }
   }
 
-  /// What the next one does is of no account, not even where it is not understood.
   @Test func aFunctionThatGoesOnIntoTheNextOneEndsThere() throws {
     let notCode = MadeUpInstruction.bytes([0x0f, 0x04, 0xc0])
     try check([.push(.rbx), .label("here"), .set(.rbx, 1), .pop(.rbx)], next: [notCode, .exit])
@@ -34,15 +34,14 @@ import Testing
     try check(room: room, early + late, next: [.exit])
   }
 
-  /// A thread is interrupted at a jump through a word, in code without tables.
   @Test func stubsHaveTheirCallers() throws {
     try check([.label("here"), .jumpWord("end@got")], next: [.exit])
   }
 
-  /// The work for one frame is bounded: code is gone through for 64 KiB, and no farther.
+  /// The decoder reads at most 64 KiB of code per frame.
   @Test(arguments: [(1, true), (0x8000, true), (0x1_0000, true), (0x1_0001, false), (0x1_1000, false)])
   func aFunctionIsFoundBehindSoMuchCode(room: Int, isFound: Bool) throws {
-    // It does not return, so that nothing else tells where it was called.
+    // The function does not return, so only its start identifies the call.
     let body: [MadeUpInstruction] = [.label("here"), .set(.rbx, 1), .callRegister(.rbx), .jump("here")]
     try check(room: room, body, next: [.exit], isFound: isFound)
   }

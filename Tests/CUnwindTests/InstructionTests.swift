@@ -4,14 +4,14 @@ import SplitMix
 import TestSupport
 import Testing
 
-/// What instructions do, by the assembler's account: each is written as text, with what it has to be decoded into.
+/// Instructions written as text and assembled, with the expected decoding.
 @Suite(.ownThread) struct InstructionTests {
   private static let base: UInt64 = 0x4000_0000
 
-  /// The general registers of x86-64 in the order of their numbers in DWARF.
+  /// The x86-64 registers in DWARF order.
   private static let names = ["ax", "dx", "cx", "bx", "si", "di", "bp", "sp"]
 
-  /// The names of register `number` of x86-64, of 64 and of 32 bits.
+  /// The 64-bit and 32-bit names of x86-64 register `number`.
   private static func wide(_ number: Int) -> String { number < 8 ? "%r\(names[number])" : "%r\(number)" }
   private static func narrow(_ number: Int) -> String { number < 8 ? "%e\(names[number])" : "%r\(number)d" }
 
@@ -64,7 +64,7 @@ import Testing
     }
   }
 
-  /// Instructions with three registers and numbers of their own; `here` is where they stand.
+  /// Instructions with random registers and numbers; `here` is their address.
   private func examples(_ generator: inout SplitMix, _ here: UInt64) -> [(UInt64) -> Example] {
     var registers = Array(0..<29).shuffled(using: &generator)
     let (to, other, base) = (registers.removeLast(), registers.removeLast(), registers.removeLast())
@@ -189,7 +189,7 @@ import Testing
 
   // MARK: x86_64
 
-  /// Instructions with three registers, none of which is the first four or the stack pointer, and numbers of their own.
+  /// Instructions with random numbers and three registers, none of which is among the first four or the stack pointer.
   private func examplesOfX86(_ generator: inout SplitMix) -> [Example] {
     var registers = ([4, 5, 6] + Array(8..<16)).shuffled(using: &generator)
     let (to, other, base) = (registers.removeLast(), registers.removeLast(), registers.removeLast())
@@ -287,7 +287,7 @@ import Testing
       example("int3", "end"),
       example("syscall", "system call"), example("cld"),
     ]
-    // What stores one word counts as storing the next one as well.
+    // A store of one word counts as a store of the next one as well.
     let stores = [
       "movups %xmm3", "movlps %xmm3", "movhps %xmm3", "movaps %xmm3", "movntps %xmm3", "movdqa %xmm3", "movq %mm3",
       "movq %xmm3", "movntdq %xmm3", "movnti \(ro)",
@@ -308,7 +308,6 @@ import Testing
       let bytes = Array(code[place..<min(place + Int(CODE_BYTES), code.count)])
       let here = Self.base + UInt64(place)
       let length = cunwind_x86_64.decode(bytes, here, &operations, &count)
-      // What follows would be no instruction of the text.
       try #require(length > 0, "\(example.text)")
       let expected = example.expected.map { expected in
         var words = expected.split(separator: " ").map(String.init)

@@ -1,9 +1,9 @@
 import CCulpritUnwind
 import Testing
 
-/// Which earlier stacks a stack is joined with: the last complete one of the same work item, of the last sixteen.
+/// A stack is joined with the last complete one of the same work item, among the last sixteen.
 @Suite struct JoinTests {
-  /// Stacks that are joined in plain mode, and the ones before them.
+  /// Stacks that are joined in plain mode, and their predecessors.
   private static let pairs: [(first: RecordedStack, second: RecordedStack)] = RecordedStack.everything.compactMap {
     second in
     guard let name = second.after, let first = try? RecordedStack(architecture: second.architecture, name: name),
@@ -33,13 +33,11 @@ import Testing
       #expect(unwinder.unwind(second, joins: true, item: other) == alone, "\(other)")
       #expect(unwinder.unwind(second, joins: true).joinedFrom > 0)
     }
-    // Work that has no name is not kept, either.
     let unwinder = try FixtureUnwinder(second.architecture)
     _ = unwinder.unwind(first, joins: true, item: item { $0.began_ns = 0 })
     #expect(unwinder.unwind(second, joins: true, item: item { $0.began_ns = 0 }).joinedFrom == 0)
   }
 
-  /// Sixteen are kept; the one that has not been used for longest makes room.
   @Test(arguments: [(others: 15, isUsed: false), (16, false), (15, true), (16, true), (17, true)])
   func theLongestUnusedMakesRoom(others: Int, isUsed: Bool) throws {
     let (first, second) = try #require(Self.pairs.first)
@@ -56,14 +54,12 @@ import Testing
     #expect((unwinder.unwind(second, joins: true).joinedFrom > 0) == (others < 16))
   }
 
-  /// A later complete stack of the work item takes the place of the former; it needs no room of another's.
   @Test func oneIsKeptOfEach() throws {
     let (first, second) = try #require(Self.pairs.first)
     let unwinder = try FixtureUnwinder(second.architecture)
     _ = unwinder.unwind(first, joins: true)
     for _ in 0..<40 { _ = unwinder.unwind(first, joins: true, item: item { $0.slot = 2 }) }
     #expect(unwinder.unwind(second, joins: true).joinedFrom > 0)
-    // And it is what is joined: with its frames behind those of the stack itself.
     let found = unwinder.unwind(second, joins: true)
     let alone = unwinder.unwind(second)
     #expect(found.end == "outermost" && Array(found.frames.prefix(alone.frames.count)) == alone.frames)
@@ -72,7 +68,7 @@ import Testing
 
   // MARK: What shows that a frame is alive
 
-  /// What `second` of a pair becomes by `change`, joined with its first one in plain mode.
+  /// Applies `change` to the second stack of a pair and joins it with the first in plain mode.
   private func joined(
     _ pair: (first: RecordedStack, second: RecordedStack),
     _ change: (inout RecordedStack) -> Void = { _ in }
@@ -88,7 +84,6 @@ import Testing
     try #require(cunwind_architecture(stack.architecture)).pointee
   }
 
-  /// Frame records are followed as long as each lies further out than the one before, and above the stack pointer.
   @Test(arguments: pairs.indices) func recordsThatLeadInwardsAreNotFollowed(index: Int) throws {
     let pair = Self.pairs[index]
     let numbers = try architecture(pair.second)
@@ -123,7 +118,6 @@ import Testing
     #expect(beyond.frames == without.frames)
   }
 
-  /// Where no other return address lies between, nobody else can have been called since.
   @Test(arguments: pairs.indices) func aFrameWithNoCallInsideOfItIsAlive(index: Int) throws {
     let pair = Self.pairs[index]
     let numbers = try architecture(pair.second)
@@ -154,7 +148,7 @@ import Testing
     }
   }
 
-  /// What lies beyond the copy is not looked at, though it can be read: it may have changed since.
+  /// Memory beyond the copy can have changed since the signal.
   @Test(arguments: pairs.indices) func aStackThatWasCutIsNotJoined(index: Int) throws {
     let pair = Self.pairs[index]
     let places = try FixtureUnwinder(pair.first.architecture).unwind(pair.first).places
@@ -171,8 +165,6 @@ import Testing
 
   // MARK: Frames in between
 
-  /// The functions that a call names are on the stack, wherever in them the thread was before: no frame is left out, with as
-  /// little room in them as there can be.
   @Test(arguments: [0, 8, 24, 40], [true, false]) func whatIsCalledInBetweenIsFound(room: Int, isDescribed: Bool) throws
   {
     var program = MadeUpProgram()
@@ -184,7 +176,7 @@ import Testing
         + [.call("middle"), .move(.rsp, by: room), .exit]
     )
     program.add("middle", [.move(.rsp, by: -room), .call("lost"), .move(.rsp, by: room), .exit])
-    // What is not understood: no code.
+    // An undecodable instruction.
     program.add("lost", isDescribed: isDescribed, [.bytes([0x0f, 0x04, 0xc0]), .exit])
     for unwinder in try MadeUpCodeTests.unwinders() {
       for choice in 0...1 {

@@ -1,18 +1,18 @@
 import CCulpritUnwind
 import Testing
 
-/// Blocked threads, of which nothing but the stack pointer is known, in frames that the frame pointer is needed for, where
-/// earlier calls of the same function have left theirs on the stack.
+/// Blocked threads, for which only the stack pointer is known. Their frames need the frame pointer, and earlier calls
+/// left frames on the stack.
 @Suite(.enabled(if: FixtureUnwinder.missing(for: "x86_64") == nil, "libunwind is not there for x86_64"))
 struct LeftOverCallTests {
   private typealias Code = [MadeUpInstruction]
 
-  /// A call by way of `deeper`, with arguments on the stack: its frames lie lower than those of later calls, untouched.
+  /// A call through `deeper`, with arguments on the stack: its frames are lower than those of later calls and stay
+  /// intact.
   private static let earlier: Code = [.move(.rsp, by: -64), .call("deeper"), .move(.rsp, by: 64)]
   private static let now: Code = [.set(.rdi, 128), .call("function")]
-  /// Nothing in the order of calls says which frame is over.
   private static let inALoop: Code = [.label("again")] + earlier + now + [.branch("again")]
-  /// A frame whose size the program alone knows.
+  /// A frame whose size is known only at run time.
   private static let growing: Code = MadeUpInstruction.enter + [.lower(.rsp, by: .rdi), .call("wait"), .leave, .exit]
 
   private func program(main: Code, _ function: Code = growing, catches: Bool = false) -> MadeUpProgram {
@@ -25,7 +25,6 @@ struct LeftOverCallTests {
     return program
   }
 
-  /// Checks the stack of the thread, which is complete or ends in the frame that waits.
   private func check(_ thread: MadeUpThread, isFound: Bool = true, sourceLocation: SourceLocation = #_sourceLocation)
     throws
   {
@@ -35,7 +34,6 @@ struct LeftOverCallTests {
     #expect(found.end == (isFound ? "outermost" : "no-register"), sourceLocation: sourceLocation)
   }
 
-  /// Whether the code comes from one call to another decides which of them is over.
   @Test(arguments: [
     ("one after the other", earlier + now, true),
     ("the earlier one not always", [.branch("skipped")] + earlier + [.label("skipped")] + now, true),
@@ -52,7 +50,7 @@ struct LeftOverCallTests {
     try check(thread, isFound: isFound)
   }
 
-  /// The thread of `program`, which has come to the wait for the second time.
+  /// The thread of `program` at its second wait.
   private func blockedAgain(_ program: MadeUpProgram) -> MadeUpThread {
     var thread = MadeUpThread(program, at: "start")
     thread.run(to: "blocked")
@@ -61,14 +59,13 @@ struct LeftOverCallTests {
     return thread
   }
 
-  /// The code says how far the frame pointer is from the stack pointer.
   @Test func aFrameOfFixedSizeIsFound() throws {
     let function: Code = MadeUpInstruction.enter + [.move(.rsp, by: -128), .call("wait"), .leave, .exit]
     let thread = blockedAgain(program(main: Self.inALoop, function))
     try check(thread)
   }
 
-  /// Nothing in the code leads to what catches an exception: the frame is as at calls.
+  /// No code leads to the exception handler, which has the frame of the calls.
   @Test func theFrameOfAHandlerIsFound() throws {
     let function: Code =
       MadeUpInstruction.enter + [
@@ -87,7 +84,7 @@ struct LeftOverCallTests {
     try check(thread)
   }
 
-  /// What a table leads to has the frame that there is at the jump.
+  /// A jump table's targets have the frame of the jump.
   @Test func theFrameBehindATableIsFound() throws {
     let function: Code =
       MadeUpInstruction.enter + [
@@ -97,7 +94,6 @@ struct LeftOverCallTests {
     try check(thread)
   }
 
-  /// A part of a function that stands elsewhere has the frame of the whole.
   @Test func theFrameOfAColdPartIsFound() throws {
     let function: Code = MadeUpInstruction.enter + [.move(.rsp, by: -128), .branch("cold"), .leave, .exit]
     var program = program(main: Self.inALoop, function)
@@ -111,7 +107,6 @@ struct LeftOverCallTests {
     try check(thread)
   }
 
-  /// A function that ends in a jump to where a register says may have led anywhere.
   @Test func aJumpByARegisterMayHaveLedThere() throws {
     var program = program(main: [.set(.rdi, 128), .call("jumping")])
     program.add("jumping", [.jumpByTable(["function"])])
@@ -120,11 +115,10 @@ struct LeftOverCallTests {
     try check(thread)
   }
 
-  /// What one call leads to is no answer for another function, wherever the answers are remembered.
   @Test func anotherFunctionsCallIsNotTaken() throws {
     var program = program(main: [.call("jumping")])
     program.add("jumping", [.jump("outer")])
-    // Their answers have the same place.
+    // Both answers have the same place in the cache.
     let distance: UInt64 = 1 << 12
     program.add(
       "outer",
@@ -144,7 +138,6 @@ struct LeftOverCallTests {
     try check(thread)
   }
 
-  /// An address of code that no call stands before is none that is returned to, even if a frame would fit.
   @Test func anAddressOfCodeIsNoReturnAddress() throws {
     let kept: Code = [.address(.rax, of: "address"), .push(.rax), .push(.rbp)]
     let loop: Code = [.label("again"), .nothing, .label("address")] + Self.now + [.branch("again")]

@@ -2,9 +2,9 @@ import CCulpritUnwind
 import SplitMix
 import Testing
 
-/// Stacks of code that was made up for the purpose, at every instruction, against the account of its calls.
+/// Unwinds generated code at every instruction and compares with the recorded calls.
 @Suite struct MadeUpCodeTests {
-  /// Unwinders in plain mode, and with libunwind where it is there.
+  /// Unwinders in plain mode, and with libunwind if it is available.
   static func unwinders() throws -> [FixtureUnwinder] {
     let isMissing = FixtureUnwinder.missing(for: "x86_64") != nil
     return try (isMissing ? [false] : [false, true]).map { try FixtureUnwinder("x86_64", usesTables: $0) }
@@ -46,15 +46,14 @@ import Testing
     }
   }
 
-  /// Functions of any shape, with early returns, loops, checks and calls in place of returns.
   @Test(arguments: [true, false]) func everyInstructionOfAnyCodeHasItsCallers(isDescribed: Bool) throws {
     try checkRandomCode(isDescribed: isDescribed, hasTables: false) { found, thread in
       found.frames == thread.frames && found.end == "outermost"
     }
   }
 
-  /// What a table leads to may be a part of the function or another one: a stack may end there. Of the first two thousand
-  /// seeds one has a wrong frame, 1965: two functions are taken for one, and their frames' sizes fit by chance.
+  /// A jump table's target can be another function, so a stack can end there. In the first two thousand seeds only 1965
+  /// has a wrong frame: two functions are taken for one, and their frame sizes fit by chance.
   @Test(arguments: [true, false]) func noInstructionOfAnyCodeHasAWrongCaller(isDescribed: Bool) throws {
     try checkRandomCode(isDescribed: isDescribed, hasTables: true) { found, thread in
       found.frames == Array(thread.frames.prefix(found.frames.count))
@@ -67,7 +66,7 @@ import Testing
     isRight: (FixtureUnwinder.Found, MadeUpThread) -> Bool
   ) throws {
     let unwinders = try Self.unwinders()
-    // The last ones had wrong frames.
+    // The last seeds once had wrong frames.
     for seed in Array(1...30) + [75, 117, 224, 305, 337, 460, 480, 578, 1064] {
       var code = RandomCode(seed: UInt64(seed), isDescribed: isDescribed, hasTables: hasTables)
       var thread = MadeUpThread(code.program(functions: 6), at: "start")
@@ -81,7 +80,6 @@ import Testing
     }
   }
 
-  /// A function that no table knows, made at run time, from its first instruction on.
   @Test func codeOfNoModuleHasItsCallers() throws {
     var program = MadeUpProgram()
     program.add("start", isOutermost: true, [.call("main"), .trap])
@@ -94,8 +92,7 @@ import Testing
     try checkEveryInstruction(of: program)
   }
 
-  /// An instruction that the decoder does not know leaves the frame pointer, although an earlier call of the same function
-  /// has left its return address within the frame.
+  /// The undecodable instruction keeps the frame pointer, although a stale return address is within the frame.
   @Test func aFunctionThatIsNotUnderstoodHasTheFrameThatItKeeps() throws {
     var program = MadeUpProgram()
     program.add("start", isOutermost: true, [.call("main"), .trap])
@@ -119,8 +116,8 @@ import Testing
     }
   }
 
-  /// Behind a call that never returns, with nothing between, one function seems to go on into the next, with a frame that it
-  /// does not have. Where that would be, the same return address lies on the stack, of an outer call.
+  /// After a call that never returns, one function seems to continue in the next one, which has another frame. The
+  /// stack also contains the return address at that place, of an outer call.
   @Test func theReturnAddressOfAnOuterCallIsNotTaken() throws {
     var program = MadeUpProgram()
     program.add("start", isOutermost: true, [.call("main"), .trap])
@@ -145,7 +142,6 @@ import Testing
     }
   }
 
-  /// Another program has other code at the same addresses: which functions a call there may lead to is found out anew.
   @Test func whatCallsLedToIsForgotten() throws {
     func thread(_ jump: MadeUpInstruction) -> MadeUpThread {
       var program = MadeUpProgram()
@@ -160,13 +156,11 @@ import Testing
     let (first, second) = (thread(.jumpByTable(["function"])), thread(.jump("function")))
     #expect(first.frames == second.frames)
     let unwinder = try FixtureUnwinder("x86_64")
-    // A jump to where a register says may lead anywhere.
     #expect(unwinder.unwind(first.recorded()).frames == Array(first.frames.prefix(1)))
     #expect(unwinder.unwind(second.recorded()).frames == second.frames)
   }
 }
 
-/// Makes up programs whose functions have random shapes.
 private struct RandomCode {
   var numbers: SplitMix
   let isDescribed: Bool
@@ -187,13 +181,13 @@ private struct RandomCode {
     return "L\(labels)"
   }
 
-  /// A program whose functions call those that come later.
+  /// A program whose functions call later functions.
   mutating func program(functions count: Int) -> MadeUpProgram {
     var program = MadeUpProgram()
     last = count
     program.add("start", isOutermost: true, [.call("f1"), .trap])
     for number in 1...count {
-      // What tables describe may stand directly behind one another.
+      // Functions with tables can be adjacent.
       let alignment: UInt64 = isDescribed && below(2) == 0 ? 1 : 16
       program.add("f\(number)", alignment: alignment, isDescribed: isDescribed, function(number))
       program.words.append(("f\(number)@got", "f\(number)"))
@@ -213,7 +207,7 @@ private struct RandomCode {
     return begin + [.set(.rax, number)] + statements(number, depth: 2, end: end) + end + leaving(number)
   }
 
-  /// A return, or a call of a later function in place of it.
+  /// A return, or a tail call of a later function.
   private mutating func leaving(_ number: Int) -> [MadeUpInstruction] {
     number < last && below(4) == 0 ? [.jump("f\(number + 1)")] : [.exit]
   }

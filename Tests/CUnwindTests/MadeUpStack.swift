@@ -1,57 +1,51 @@
 import Testing
 
-/// A general register of x86_64, by its DWARF number.
+/// A general x86-64 register, by its DWARF number.
 enum MadeUpRegister: Int, CaseIterable {
   case rax, rdx, rcx, rbx, rsi, rdi, rbp, rsp, r8, r9, r10, r11, r12, r13, r14, r15
 
-  /// Its number in instructions.
+  /// The number in instruction encodings.
   fileprivate var code: UInt8 { [0, 2, 1, 3, 6, 7, 5, 4, 8, 9, 10, 11, 12, 13, 14, 15][rawValue] }
 
-  /// What a function gives back to its caller as it was.
+  /// Callee-saved registers.
   static let kept: [MadeUpRegister] = [.rbx, .rbp, .r12, .r13, .r14, .r15]
 }
 
-/// An instruction of made-up code, or what stands between instructions. Jumps are always of the longest form.
+/// An instruction, or a mark between instructions. Jumps use the longest form.
 enum MadeUpInstruction {
-  /// A place with a name; what comes from nowhere has the frame that is at the place `like`.
+  /// A named place. Code after a jump has the frame at the place `like`.
   case label(String, like: String? = nil)
-  /// int3 up to the next address that is a multiple of 16.
+  /// int3 up to a multiple of 16.
   case padding
   case push(MadeUpRegister)
   case pop(MadeUpRegister)
   case copy(to: MadeUpRegister, from: MadeUpRegister)
-  /// add or sub of a constant.
   case move(MadeUpRegister, by: Int)
-  /// sub of a register that holds the number of bytes.
   case lower(MadeUpRegister, by: MadeUpRegister)
-  /// and of minus a power of two, up to 128.
+  /// and with minus a power of two, up to 128.
   case align(MadeUpRegister, to: Int)
-  /// lea distance(base).
   case point(MadeUpRegister, at: MadeUpRegister, Int)
   case load(MadeUpRegister, from: MadeUpRegister, Int)
   case store(MadeUpRegister, to: MadeUpRegister, Int)
   case set(MadeUpRegister, Int)
-  /// lea label(%rip).
   case address(MadeUpRegister, of: String)
-  /// A call; an exception goes on at `pad`.
+  /// A call. An exception continues at `pad`.
   case call(String, pad: String? = nil)
   case callWord(String)
   case callRegister(MadeUpRegister)
   case jump(String)
   case jumpWord(String)
-  /// jmp *%rax, to one of these.
+  /// jmp *%rax to one of these labels.
   case jumpByTable([String])
-  /// jne: where a thread goes is chosen, if it is not told.
+  /// jne. The thread's `choose` decides if `isTaken` is `nil`.
   case branch(String, isTaken: Bool? = nil)
   case leave
   case exit
-  /// ud2.
   case trap
   case nothing
-  /// Any others; a thread goes past them.
+  /// Other bytes, which the thread skips.
   case bytes([UInt8])
 
-  /// push %rbp; mov %rsp,%rbp.
   static let enter: [MadeUpInstruction] = [.push(.rbp), .copy(to: .rbp, from: .rsp)]
 
   fileprivate var goesOn: Bool {
@@ -62,19 +56,18 @@ enum MadeUpInstruction {
   }
 }
 
-/// A program made up for a test: code of x86_64, words that it jumps and calls through, and what its tables say.
+/// A generated x86-64 program: code, words for indirect jumps and calls, and unwind tables.
 struct MadeUpProgram {
   struct Function {
     var start: UInt64
     var end: UInt64
     var isDescribed = true
-    /// Its frames have no caller.
     var isOutermost = false
-    /// Its entry in the table has an address of what catches exceptions.
+    /// The table entry refers to an exception handler.
     var catches = false
-    /// It is no part of the module, but made at run time, and behind all that is part of it.
+    /// The function is outside the module and behind its code, as if made at run time.
     var isMadeAtRunTime = false
-    /// The instructions of its rows, instead of those that its own tell.
+    /// Instructions of the table's rows in place of the generated ones.
     var rows: [UInt8]?
   }
 
@@ -82,14 +75,13 @@ struct MadeUpProgram {
   static let codeStart = base + 0x1_0000
 
   private(set) var functions: [String: Function] = [:]
-  /// Words of the program, and the labels that they hold.
+  /// Words of the program and the labels that they contain.
   var words: [(name: String, value: String)] = []
   private(set) var labels: [String: UInt64] = [:]
   private var instructions: [(address: UInt64, instruction: MadeUpInstruction)] = []
   private var indices: [UInt64: Int] = [:]
   private var end = codeStart
 
-  /// The address of the function, label or word `name`.
   subscript(name: String) -> UInt64 {
     if let label = labels[name] { return label }
     guard let place = words.firstIndex(where: { $0.name == name }) else {
@@ -99,7 +91,7 @@ struct MadeUpProgram {
     return Self.base + 0x8000 + 8 * UInt64(place)
   }
 
-  /// Adds a function at the next address that is a multiple of `alignment` and `offset` more, behind int3.
+  /// Adds a function after int3, at the next multiple of `alignment` plus `offset`.
   mutating func add(
     _ name: String,
     alignment: UInt64 = 16,
@@ -137,7 +129,7 @@ struct MadeUpProgram {
     return (instruction, address + UInt64(encoded(instruction, at: address).count))
   }
 
-  /// Where the instructions of the function `name` are.
+  /// Returns the addresses of the instructions of `name`.
   func addresses(in name: String) -> [UInt64] {
     guard let function = functions[name] else { return [] }
     var result: [UInt64] = []
@@ -159,7 +151,7 @@ struct MadeUpProgram {
   }
 
   var memory: [RecordedStack.Piece] {
-    // There is something before and behind.
+    // Padding before and after the code.
     let start = Self.codeStart - 64
     var code = [UInt8](repeating: 0xcc, count: Int(end - start) + 64)
     for (address, instruction) in instructions {
@@ -173,12 +165,12 @@ struct MadeUpProgram {
     ]
   }
 
-  /// .eh_frame_hdr, and .eh_frame behind it.
+  /// .eh_frame_hdr followed by .eh_frame.
   private var tables: [UInt8] {
     let rows = self.rows
     let described = functions.values.filter(\.isDescribed).sorted { $0.start < $1.start }
     let frames = Self.base + UInt64(12 + 8 * described.count)
-    // "zRL", both addresses relative, of four bytes; the first row: the stack pointer + 8, the return address below it.
+    // "zRL" with relative 4-byte addresses. The first row: CFA at the stack pointer + 8, the return address below it.
     let common = entry(
       little(0, 4) + [1, 0x7a, 0x52, 0x4c, 0, 1, 0x78, 16, 2, 0x1b, 0x1b, 0x0c, 7, 8, 0x90, 1]
     )
@@ -197,24 +189,24 @@ struct MadeUpProgram {
     return header + content + little(0, 4)
   }
 
-  /// An entry of .eh_frame, filled with nop.
+  /// An entry of .eh_frame, padded with nop.
   private func entry(_ content: [UInt8]) -> [UInt8] {
     let filling = [UInt8](repeating: 0, count: (8 - (content.count + 4) % 8) % 8)
     return little(UInt64(content.count + filling.count), 4) + content + filling
   }
 
-  /// The frame at an instruction, as tables describe it.
+  /// The frame at an instruction.
   private struct Row: Equatable {
-    /// What the frame's end is relative to, and how far it is.
+    /// The base register of the frame's end, and the distance.
     var register = MadeUpRegister.rsp
     var distance = 8
-    /// How far the stack pointer is below the frame's end; `nil`: only the program knows.
+    /// The distance from the stack pointer to the frame's end; `nil` if it is known only at run time.
     var depth: Int? = 8
-    /// How far below the frame's end registers were saved.
+    /// The distances of saved registers below the frame's end.
     var saved: [MadeUpRegister: Int] = [:]
   }
 
-  /// The instructions of the rows of each function, by where it begins. A part of another one has that one's frame.
+  /// The rows of each function by start. A split part uses the frame of its function.
   private var rows: [UInt64: [UInt8]] {
     var result: [UInt64: [UInt8]] = [:]
     var reached: [UInt64: Row] = [:]
@@ -338,7 +330,7 @@ struct MadeUpProgram {
   }
 }
 
-/// A thread of a made-up program, and the account of its calls that have not returned.
+/// A thread of a generated program with its unfinished calls.
 struct MadeUpThread {
   static let stackEnd: UInt64 = 0x7fff_0000_0000
 
@@ -346,7 +338,7 @@ struct MadeUpThread {
   private let memory: [RecordedStack.Piece]
   var pc: UInt64
   var registers = [UInt64](repeating: 0, count: 16)
-  /// The words of the stack that were written, by their addresses; those that are over as well.
+  /// All words ever written to the stack, by address.
   var stack: [UInt64: UInt64] = [:]
   private(set) var calls: [Call] = []
 
@@ -361,7 +353,6 @@ struct MadeUpThread {
     set { registers[register.rawValue] = newValue }
   }
 
-  /// A thread whose first function is `first`: nothing called it.
   init(_ program: MadeUpProgram, at first: String) {
     self.program = program
     memory = program.memory
@@ -370,7 +361,7 @@ struct MadeUpThread {
     stack[self[.rsp]] = 0
   }
 
-  /// Executes one instruction; `choose` gets the number of places to go on at. Returns whether there was one.
+  /// Executes one instruction. `choose` gets the number of possible successors. Returns whether there is one.
   @discardableResult mutating func step(_ choose: (Int) -> Int = { _ in 0 }) -> Bool {
     guard let (instruction, next) = program.instruction(at: pc) else { return false }
     pc = next
@@ -409,7 +400,7 @@ struct MadeUpThread {
     return true
   }
 
-  /// Goes on until it is at `label` for the first time, or at most so many instructions.
+  /// Runs to the first occurrence of `label`, for at most `limit` instructions.
   mutating func run(to label: String, limit: Int = 10_000, _ choose: (Int) -> Int = { _ in 0 }) {
     for _ in 0..<limit {
       if pc == program[label] { return }
@@ -418,7 +409,7 @@ struct MadeUpThread {
     Issue.record("\(label) is not reached")
   }
 
-  /// Throws an exception: goes on at the pad of the innermost call that has one. Returns whether there is one.
+  /// Throws an exception, which continues at the innermost pad. Returns whether there is one.
   @discardableResult mutating func raise() -> Bool {
     guard let index = calls.lastIndex(where: { $0.pad != nil }), let pad = calls[index].pad else { return false }
     let call = calls[index]
@@ -444,7 +435,6 @@ struct MadeUpThread {
     return stack[self[.rsp]] ?? 0
   }
 
-  /// The frames that there are, innermost first.
   var frames: [RecordedStack.Frame] {
     [.init(address: pc, isReturnAddress: false)]
       + calls.reversed().map { .init(address: $0.returnAddress, isReturnAddress: true) }

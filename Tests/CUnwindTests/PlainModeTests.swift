@@ -10,7 +10,7 @@ import Testing
     #expect(cunwind_missing_library() == nil)
   }
 
-  /// In a process of its own, for which an empty file lies over the library.
+  /// Uses a child process, in which an empty file is mounted over the library.
   @Test(.enabled(if: Absence.isPermitted, "mount namespaces are not permitted here"))
   func stacksAreUnwoundWithoutTheLibrary() async {
     await #expect(processExitsWith: .success) {
@@ -19,7 +19,6 @@ import Testing
       #expect(cunwind_load() == nil)
       let reason = try #require(cunwind_missing_library())
       #expect(String(cString: reason).contains("libunwind8"))
-      // Nobody else has what is not there.
       #expect(cunwind_library_is_private())
       let room = UnsafeMutableRawPointer.allocate(byteCount: cunwind_bytes(), alignment: 64)
       memset(room, 0, cunwind_bytes())
@@ -39,7 +38,7 @@ import Testing
 private enum Absence {
   enum Failure: Error { case namespace(Int32), mount(String, Int32), nothing }
 
-  /// Whether a process may have mounts of its own, which takes root or the capability to administrate the system.
+  /// Whether mount namespaces are permitted (root, or CAP_SYS_ADMIN).
   static let isPermitted: Bool = {
     let trial = Process()
     trial.executableURL = URL(fileURLWithPath: "/usr/bin/unshare")
@@ -50,7 +49,7 @@ private enum Absence {
     return trial.terminationStatus == 0
   }()
 
-  /// Lays an empty file over libunwind where the calling thread sees it.
+  /// Mounts an empty file over libunwind in the calling thread's namespace.
   static func hideLibunwind() throws {
     guard let host = cunwind_host() else { return }
     let architecture = String(cString: host.pointee.name)
@@ -60,10 +59,10 @@ private enum Absence {
         .filter { FileManager.default.fileExists(atPath: $0) }
     )
     guard !libraries.isEmpty else { throw Failure.nothing }
-    // Not in every version of the C library's module: by name.
+    // By name, because some versions of the Glibc module lack it.
     typealias Unshare = @convention(c) (Int32) -> Int32
     guard let symbol = dlsym(nil, "unshare") else { throw Failure.namespace(ENOSYS) }
-    // SAFETY: it is unshare(2), which takes a number and returns one.
+    // SAFETY: the symbol is unshare(2), which takes an int and returns one.
     guard unsafeBitCast(symbol, to: Unshare.self)(0x0002_0000) == 0 else { throw Failure.namespace(errno) }
     guard mount("none", "/", nil, UInt(MS_REC | MS_PRIVATE), nil) == 0 else {
       throw Failure.mount("/", errno)

@@ -2,14 +2,14 @@ import CCulpritUnwind
 import Foundation
 import Testing
 
-/// A recorded stack, as `Tests/Fixtures/README.md` describes it: all that unwinding it may read.
+/// A recorded stack with all memory that its unwinding reads. `Tests/Fixtures/README.md` describes the format.
 struct RecordedStack: Sendable, CustomTestStringConvertible {
   struct Frame: Equatable, Sendable {
     var address: UInt64
     var isReturnAddress: Bool
   }
 
-  /// How an unwinding ended: after how many frames, and why.
+  /// The result of an unwinding: the number of frames and the reason for the end.
   struct Outcome: Equatable, Sendable {
     var count: Int
     var end: String
@@ -34,7 +34,7 @@ struct RecordedStack: Sendable, CustomTestStringConvertible {
   var name = ""
   var kind = ""
   var architecture = ""
-  /// The name of the stack of the same work that was taken before.
+  /// The name of the earlier stack of the same work.
   var after: String?
   var registers: [Int: UInt64] = [:]
   var stackStart: UInt64 = 0
@@ -47,7 +47,7 @@ struct RecordedStack: Sendable, CustomTestStringConvertible {
   var ownBytes: [UInt8] = []
   var modules: [Module] = []
   var memory: [Piece] = []
-  /// What the processor had done: the calls that were under way, innermost first.
+  /// The actual calls, innermost first.
   var frames: [Frame] = []
   var withTables: Outcome?
   var plain = Outcome(count: 0, end: "")
@@ -62,7 +62,7 @@ struct RecordedStack: Sendable, CustomTestStringConvertible {
   static let directory = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .appendingPathComponent("Fixtures")
 
-  /// One that nobody has recorded, and that has nothing yet.
+  /// An empty stack, without a recording.
   init(kind: String, architecture: String) {
     self.kind = kind
     self.architecture = architecture
@@ -124,7 +124,7 @@ struct RecordedStack: Sendable, CustomTestStringConvertible {
     return true
   }
 
-  /// The word of the copied stack at `address`; what is not copied is 0, and stays so.
+  /// The word of the copied stack at `address`; 0 outside of the copy.
   subscript(address: UInt64) -> UInt64 {
     get { (0..<8).reduce(0) { $0 | UInt64(byte(address + UInt64($1)) ?? 0) << UInt64(8 * $1) } }
     set {
@@ -144,6 +144,6 @@ struct RecordedStack: Sendable, CustomTestStringConvertible {
       .map { try RecordedStack(architecture: architecture, name: String($0.dropLast(6))) }
   }
 
-  /// Those of both; a test that takes its arguments from here says of an empty list that there is nothing.
+  /// The stacks of both architectures, as test arguments.
   static let everything: [RecordedStack] = ["x86_64", "aarch64"].flatMap { (try? all($0)) ?? [] }
 }

@@ -1,10 +1,10 @@
 import CCulpritUnwind
 import Testing
 
-/// Frames of blocked threads, of which no frame pointer is known: with libunwind, which needs it there.
+/// Frames of blocked threads without a known frame pointer, which libunwind needs there.
 @Suite(.enabled(if: FixtureUnwinder.missing(for: "x86_64") == nil, "libunwind is missing"))
 struct RecoveredFrameTests {
-  /// A stub for a system call, in which a thread is blocked at "back".
+  /// A system call stub in which a thread is blocked at "back".
   private static let stub: [MadeUpInstruction] = [.bytes([0x0f, 0x05]), .label("back"), .exit]
 
   private func blocked(_ program: MadeUpProgram, _ change: (inout MadeUpThread) -> Void = { _ in }) -> MadeUpThread {
@@ -18,7 +18,6 @@ struct RecoveredFrameTests {
     try FixtureUnwinder("x86_64", usesTables: true).unwind(stack)
   }
 
-  /// Wherever an aligned frame begins, what was saved in it before is between it and its frame record.
   @Test(arguments: [16, 32, 64, 128], [0, 1, 3, 5]) func anAlignedFrameIsFoundWhereverItIs(alignment: Int, saved: Int)
     throws
   {
@@ -38,8 +37,6 @@ struct RecoveredFrameTests {
     }
   }
 
-  /// A frame whose size only the program knows, with what an earlier call has left behind in it, looks as if it could be in two
-  /// places: what it has passed on to the system call tells where it is.
   @Test func anArgumentOfTheSystemCallTellsWhereAFrameIs() throws {
     var program = MadeUpProgram()
     program.add("start", isOutermost: true, [.set(.rbx, 0), .call("outer"), .trap])
@@ -54,7 +51,6 @@ struct RecoveredFrameTests {
     var thread = blocked(program)
     for isLeftBehind in [false, true] {
       if isLeftBehind {
-        // Another frame record of the same function, called at the same place.
         thread.stack[thread[.rbp] - 128] = thread.stack[thread[.rbp]]
         thread.stack[thread[.rbp] - 120] = program["returned"]
       }
@@ -66,7 +62,7 @@ struct RecoveredFrameTests {
     }
   }
 
-  /// A function that goes on on another stack, as coroutines do, and keeps there where its frame is.
+  /// As in coroutines, the function continues on another stack and keeps its frame's place there.
   @Test func aFrameOnTheThreadsOwnStackIsFoundFromAnotherOne() throws {
     var program = MadeUpProgram()
     program.add("start", isOutermost: true, [.set(.rbx, 0), .call("switch"), .trap])

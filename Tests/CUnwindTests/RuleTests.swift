@@ -2,9 +2,9 @@ import CCulpritUnwind
 import SplitMix
 import Testing
 
-/// Rules that are remembered lead to the same frames as libunwind's steps: the first time, and when they are known.
+/// Cached rules give the same frames as libunwind's steps.
 @Suite struct RuleTests {
-  /// The stack as it was recorded, and with some of its words changed: frames that lead nowhere, or back.
+  /// The recorded stack, and variants with frames that lead nowhere or back.
   private func variants(of stack: RecordedStack) -> [RecordedStack] {
     var random = SplitMix(4711)
     return [stack]
@@ -34,13 +34,11 @@ import Testing
     }
   }
 
-  /// A rule is read once: what it was read from is not asked for again.
   @Test(arguments: RecordedStack.everything.filter { $0.name == "chain-c-1" })
   func aRuleIsRemembered(stack: RecordedStack) throws {
     if let reason = FixtureUnwinder.missing(for: stack.architecture) { try Test.cancel("\(reason)") }
     let unwinder = try FixtureUnwinder(stack.architecture, usesTables: true)
     let found = unwinder.unwind(stack)
-    // The stack without the tables.
     var bare = stack
     let tables = stack.modules.map(\.header)
     #expect(!tables.isEmpty)

@@ -1,15 +1,15 @@
 import CCulpritUnwind
 import Testing
 
-/// What unwind tables say, byte for byte: by DWARF 5, section 6.4.2, and the Linux Standard Base Core, ".eh_frame".
+/// Unwind tables by DWARF 5, 6.4.2, and the Linux Standard Base Core, ".eh_frame".
 @Suite struct TableTests {
-  /// The last but one of all numbers, and 2 in more bytes than it needs, as LEB128.
+  /// LEB128 of the highest number but one, and of 2 with redundant bytes.
   private static let long: [UInt8] = [0xfe] + [UInt8](repeating: 0xff, count: 8) + [0x01]
   private static let two: [UInt8] = [0x82, 0x80, 0x80, 0x00]
-  /// The number of the return address, which numbers and blocks here have in them as if it were undefined.
+  /// The return address's number. Operands and blocks in this file contain the bytes of its "undefined" instruction.
   private static let returnAddress: UInt8 = 16
 
-  /// Instructions that say nothing of the return address.
+  /// Instructions that do not concern the return address.
   private static let others: [(name: String, bytes: [UInt8])] = [
     ("nothing", []), ("nop", [0x00]), ("remember and restore", [0x0a, 0x0b]), ("def_cfa", [0x0c, 7, 16]),
     ("long def_cfa", [0x0c, 7] + long), ("def_cfa_register", [0x0d, 7]), ("def_cfa_offset", [0x0e, 7]),
@@ -25,7 +25,7 @@ import Testing
     ("GNU_negative_offset_extended", [0x2f, 7, 16]),
   ]
 
-  /// A thread at a function with `rows`, DISTANCE bytes behind its beginning, in plain mode.
+  /// Unwinds a thread that is DISTANCE bytes after the start of a function with `rows`, in plain mode.
   private func end(_ rows: [UInt8], at distance: Int) throws -> String {
     var program = MadeUpProgram()
     program.add("work", rows: rows, [.bytes([UInt8](repeating: 0x90, count: 0x400)), .exit])
@@ -36,7 +36,6 @@ import Testing
     return found.end
   }
 
-  /// From the row on in which a function's return address is undefined it has no caller.
   @Test(arguments: others.indices) func aThreadBeginsWhereItsReturnAddressIsUndefined(index: Int) throws {
     let (name, other) = Self.others[index]
     let advances: [(bytes: [UInt8], distance: Int)] = [
@@ -47,20 +46,17 @@ import Testing
       let undefined = [0x07, Self.returnAddress]
       #expect(try end(other + advance + undefined, at: distance) == "outermost", "\(name) \(advance)")
       #expect(try end(other + advance + undefined, at: distance - 1) != "outermost", "\(name) \(advance)")
-      // Until a later row says something else.
       #expect(try end(undefined + advance + [0x90, 1] + other, at: distance - 1) == "outermost", "\(name) \(advance)")
       #expect(try end(undefined + advance + [0x90, 1] + other, at: distance) != "outermost", "\(name) \(advance)")
     }
   }
 
-  /// Rows with what nobody knows, behind which everything may mean something else, say nothing.
   @Test(arguments: [0x17, 0x1c, 0x30, 0x3f] as [UInt8]) func whatIsUnknownInATableIsNotGuessed(instruction: UInt8)
     throws
   {
     #expect(try end([instruction, 0x07, Self.returnAddress], at: 0) != "outermost")
   }
 
-  /// No entry is before the first one, whatever lies where that would be if numbers went round.
   @Test func nothingIsDescribedBeforeTheFirstFunction() throws {
     var program = MadeUpProgram()
     program.add("start", isOutermost: true, [.bytes([UInt8](repeating: 0x90, count: 64)), .trap])
@@ -68,7 +64,6 @@ import Testing
     thread.pc -= 32
     var stack = thread.recorded()
     let table = try #require(stack.memory.first { $0.address == MadeUpProgram.base })
-    // The entry of the first function, for the code before it.
     let distance = UInt32(thread.pc - MadeUpProgram.base)
     let entry = (0..<4).map { UInt8(truncatingIfNeeded: distance >> (8 * $0)) } + table.bytes[16..<20]
     stack.memory.append(.init(address: table.address + 12 + 8 * UInt64(UInt32.max), bytes: entry))

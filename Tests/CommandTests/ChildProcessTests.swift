@@ -2,22 +2,22 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What tests start has nothing of what their process happens to have.
+/// Children inherit nothing that happens to be set in the test process.
 @Suite(.ownThread) struct ChildProcessTests {
-  /// Dispatch blocks most signals on its threads, and a service that is to end by SIGTERM would not.
+  /// Dispatch blocks most signals on its threads; a service that inherited that mask would ignore SIGTERM.
   @Test func noSignalIsBlockedOrIgnored() throws {
     var (all, before) = (sigset_t(), sigset_t())
     sigfillset(&all)
     pthread_sigmask(SIG_SETMASK, &all, &before)
     defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
-    // Nobody here sends it, or waits for it.
+    // Unused elsewhere in this process.
     let former = signal(SIGXFSZ, SIG_IGN)
     defer { signal(SIGXFSZ, former) }
     let child = try ChildProcess("/bin/cat", ["/proc/self/status"])
     for field in ["SigBlk", "SigIgn"] {
       let line = try #require(child.output.split(separator: "\n").first { $0.hasPrefix(field + ":\t") })
       let signals = try #require(UInt64(line.dropFirst(field.count + 2), radix: 16))
-      // 32 and 33 are the C library's own, and cannot be had from outside.
+      // 32 and 33 are reserved by the C library.
       #expect(signals & ~0x1_8000_0000 == 0, "\(line)")
     }
   }
@@ -26,17 +26,16 @@ import Testing
     let descriptor = open("/dev/null", O_RDONLY)
     defer { close(descriptor) }
     let child = try ChildProcess("/bin/ls", ["/proc/self/fd"])
-    // The last one is that of the directory.
+    // 3 is the directory.
     #expect(child.output == "0\n1\n2\n3\n")
   }
 
-  /// One that ends without reading what it is given ends nobody else, and leaves SIGPIPE as it was.
   @Test func whoDoesNotReadEndsNobody() throws {
     let before = signal(SIGPIPE, SIG_DFL)
     signal(SIGPIPE, before)
     let process = try RunningProcess("/bin/true", [])
     process.end()
-    // Children that other tests are starting have copies of the pipe until they call exec(2).
+    // Children that other tests are starting hold copies of the pipe until they call exec(2).
     while process.write(Data("unread".utf8)) { usleep(1000) }
     let after = signal(SIGPIPE, SIG_DFL)
     signal(SIGPIPE, after)

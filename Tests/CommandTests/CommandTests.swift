@@ -74,30 +74,25 @@ import Testing
   }
 }
 
-/// What the program said and how it ended.
 struct Outcome {
   var status: Int32
   var out: String
   var error: String
 }
 
-/// Runs the built `culprit`.
 func culprit(_ arguments: [String], input: Data = Data()) throws -> Outcome {
   try run("culprit", arguments, input: input)
 }
 
-/// Runs the built program called `program` to its end.
 func run(_ program: String, _ arguments: [String], input: Data = Data()) throws -> Outcome {
   try run(builtProgram(program), arguments, input: input)
 }
 
-/// The same for a program that is a file.
 func run(_ program: URL, _ arguments: [String], input: Data = Data()) throws -> Outcome {
   let child = try ChildProcess(program.path, arguments, input: input, keepsErrors: true)
   return Outcome(status: child.status, out: child.output, error: child.errors)
 }
 
-/// A program of this package, which is built beside the tests.
 func builtProgram(_ name: String) -> URL { URL(fileURLWithPath: ChildProcess.built(name)) }
 
 @Suite(.ownThread) struct CulpritCommandTests {
@@ -153,7 +148,6 @@ func builtProgram(_ name: String) -> URL { URL(fileURLWithPath: ChildProcess.bui
     }
   }
 
-  /// The executable is gone: addresses stay without names, and the report says why.
   @Test func missingExecutablesAreTold() throws {
     let outcome = try culprit(["report", "--width=200"], input: Data(StallFileWriter.file(of: recording("x"))))
     #expect(outcome.status == 0)
@@ -161,7 +155,6 @@ func builtProgram(_ name: String) -> URL { URL(fileURLWithPath: ChildProcess.bui
     #expect(outcome.out.contains("shop+0x234"))
   }
 
-  /// A line for each stall, all of it, or in colours.
   @Test func reportsComeInStyles() throws {
     let data = Data(StallFileWriter.file(of: recording("x")))
     let brief = try culprit(["report", "--brief"], input: data)
@@ -178,7 +171,6 @@ func builtProgram(_ name: String) -> URL { URL(fileURLWithPath: ChildProcess.bui
     }
   }
 
-  /// As JSON each stall is a line, and problems are elsewhere.
   @Test func reportsComeAsJSON() throws {
     try withDirectory { directory in
       for name in ["a", "b"] { _ = try write(name, to: "\(directory)/\(name).stall") }
@@ -198,7 +190,6 @@ func builtProgram(_ name: String) -> URL { URL(fileURLWithPath: ChildProcess.bui
     }
   }
 
-  /// On a terminal there are colours, unless they are not wanted, and a pager, which the command waits for.
   @Test func aTerminalGetsColoursAndAPager() throws {
     try withDirectory { directory in
       _ = try write("x", to: "\(directory)/a.stall")
@@ -218,13 +209,11 @@ func builtProgram(_ name: String) -> URL { URL(fileURLWithPath: ChildProcess.bui
       let without = try onTerminal("TERM=dumb PAGER='sed s/^/.../'", "--no-pager")
       #expect(without.hasPrefix("STALL"), "\(without)")
       #expect(try onTerminal("TERM=dumb PAGER=/nowhere/less").hasPrefix("STALL"))
-      // A reader who has had enough is no error.
       #expect(try onTerminal("TERM=dumb PAGER=true").isEmpty)
       #expect(try onTerminal("TERM=dumb PAGER=cat LC_ALL=C", "--full").utf8.allSatisfy { $0 < 0x80 })
     }
   }
 
-  /// Help is in the characters of the locale, as reports are.
   @Test(arguments: ["--help", "help"] + ["report", "top", "diff", "export", "symbolize", "info", "man", "completion"])
   func helpIsInTheCharactersOfTheLocale(command: String) throws {
     func help(_ locale: String) throws -> String {
@@ -263,13 +252,11 @@ func builtProgram(_ name: String) -> URL { URL(fileURLWithPath: ChildProcess.bui
         #expect(lines[1].contains("is not a .stall file: it begins with 23212f62696e2f73, not 43554c505249540a"))
         #expect(lines[2].contains("the file ends inside a record"))
         #expect(lines[3].hasSuffix("missing: No such file or directory"))
-        // Whatever can be read is reported: the cut file's stall, and the good one.
         #expect(outcome.out.components(separatedBy: "\"good\"").count == 3)
       }
     }
   }
 
-  /// A directory stands for what is in it, the newest first.
   @Test func directoriesAreReportedNewestFirst() throws {
     try withDirectory { directory in
       let empty = try culprit(["report", directory])
@@ -285,7 +272,7 @@ func builtProgram(_ name: String) -> URL { URL(fileURLWithPath: ChildProcess.bui
     }
   }
 
-  /// Root may read anything, so this can be seen only as somebody else.
+  /// Root can read every file.
   @Test(.enabled(if: getuid() != 0, "root may read anything")) func unreadableFilesAreTold() throws {
     try withDirectory { directory in
       _ = try write("x", to: "\(directory)/x")
@@ -296,7 +283,6 @@ func builtProgram(_ name: String) -> URL { URL(fileURLWithPath: ChildProcess.bui
     }
   }
 
-  /// A file that is cut at any byte is read as far as it goes, and never crashes the program.
   @Test func cutsAtAnyByteAreSurvived() throws {
     let whole = Data(StallFileWriter.file(of: recording("cut")))
     for length in stride(from: 0, to: whole.count, by: 23) {
@@ -342,7 +328,6 @@ func builtProgram(_ name: String) -> URL { URL(fileURLWithPath: ChildProcess.bui
     #expect(outcome.error.hasSuffix(" --help\".\n"))
   }
 
-  /// An empty name, as of a variable that is not set, is seen in the sentence. Nothing is written elsewhere for it.
   @Test(arguments: [
     ["report", ""], ["top", ""], ["info", ""], ["diff", "", ""], ["export", ""], ["export", "-o", ""],
     ["export", "-fhtml", "-o", ""], ["export", "-fjsonl", "-o", ""], ["symbolize", "-o", ""],

@@ -2,9 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Completion in the shells themselves, and manual pages as their readers see them.
 @Suite(.ownThread) struct CompletionTests {
-  /// What a command line is completed to: its words, the last of which is completed.
+  /// Command lines, whose last word is completed.
   private static let cases: [(line: [String], offered: Set<String>)] = [
     (["to"], ["top"]), (["top", "--by", "c"], ["culprit", "cause"]), (["export", "-f", "p"], ["pprof"]),
     (["report", "--wi"], ["--width"]), (["completion", ""], ["bash", "zsh", "fish"]),
@@ -28,7 +27,7 @@ import Testing
   @Test(.needs("bash")) func bashCompletes() throws {
     try withFiles { directory in
       for (line, offered) in Self.cases {
-        // As readline divides it.
+        // readline splits the line in this way.
         let words = line.flatMap { $0.hasSuffix("=") ? [String($0.dropLast()), "="] : [$0] }
         let script =
           "source bash.sh; COMP_WORDS=(culprit \"$@\"); COMP_CWORD=$#; _culprit; "
@@ -67,13 +66,11 @@ import Testing
           let word = line.prefix { $0 != "\t" }
           return String(word.hasPrefix("--format=") ? word.dropFirst(9) : word.hasSuffix("/") ? word.dropLast() : word)
         }
-        // Fish puts files with the ending before others, and offers these, too.
         #expect(Set(found).subtracting(["a.txt"]) == offered, "\(line): \(child)")
       }
     }
   }
 
-  /// Each value is described as itself, and not as its option.
   @Test(.needs("fish")) func fishDescribesValues() throws {
     try withFiles { directory in
       func described(_ line: String) throws -> [String] {
@@ -102,7 +99,7 @@ import Testing
 
   @Test(.needs("zsh")) func zshCompletes() throws {
     try withFiles { directory in
-      // What is offered is what would be added to the line: of matches the shell keeps none that can be asked for.
+      // zsh keeps no list of matches, so the test collects the additions to the line.
       let script = #"""
         autoload -U compinit && compinit -u -D
         source ./zsh.sh
@@ -140,7 +137,6 @@ import Testing
     }
   }
 
-  /// Every command has a page, which its readers find nothing wrong with, and every option is on it.
   @Test(.needs("mandoc", "groff")) func manualPagesAreWellFormed() throws {
     try withTemporaryDirectory { directory in
       #expect(try culprit(["man", "--output=\(directory)/man/man1"]).status == 0)
@@ -148,7 +144,7 @@ import Testing
       #expect(pages.count == 10 && pages.contains("culprit.1") && pages.contains("culprit-top.1"))
       for page in pages {
         let path = "\(directory)/man/man1/\(page)"
-        // The day of a page is that of its release.
+        // A page has the date of its release.
         let lint = try ChildProcess("/usr/bin/mandoc", ["-T", "lint", "-W", "warning", path])
         let complaints = lint.output.split(separator: "\n").filter { !$0.contains("missing date") }
         #expect(complaints.isEmpty, "\(complaints)")

@@ -1,7 +1,8 @@
 import TestSupport
 import Testing
 
-/// The observing path neither allocates nor locks: counted by an allocator and lock functions in front of the C library's.
+/// The observing path neither allocates nor locks. An allocator and lock functions in front of the C library's count
+/// the calls.
 @Suite(.ownThread) struct CountedCallsTests {
   @Test func theObservingPathCallsNeitherTheAllocatorNorALock() throws {
     let child = try ChildProcess(ChildProcess.built("counted-process"), [])
@@ -12,7 +13,7 @@ import Testing
         #expect(try number("\(path).\(call)") == 0, "\(child.fact("\(path).first") ?? "")")
       }
     }
-    // It was at work, and who allocates is noticed.
+    // The observer was active, and the counters work.
     #expect(try number("sleeping.passive") > 5)
     #expect(try number("computing.signalled") > 5)
     #expect(try number("threads") >= 2)

@@ -4,13 +4,12 @@ import SampleRecordings
 import TestSupport
 import Testing
 
-/// Files that no recorder writes.
 @Suite(.ownThread) struct CraftedFileTests {
   private static let commands =
     ["report", "top", "info", "report --format=json", "top --format=json", "diff"]
     + ["html", "collapsed", "speedscope", "pprof", "firefox", "chrome", "otlp"].map { "export --format=\($0)" }
 
-  /// Runs every command on a file with `recording`, together with two copies of another process.
+  /// Runs every command on a file with `recording`, together with two copies from another process.
   private func read(_ recording: Recording) throws {
     let directory = NSTemporaryDirectory() + "culprit-crafted-\(UUID().uuidString)"
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
@@ -34,7 +33,6 @@ import Testing
     }
   }
 
-  /// Real chains of inlined calls end in a function that has the code.
   @Test func namesFramesThatAreAllInlined() throws {
     var recording = SampleRecordings.everyday()
     for address in recording.names.keys {

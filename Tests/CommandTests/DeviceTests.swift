@@ -5,9 +5,9 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// What is no regular file is not opened by the command, which root runs on what others have named and written.
+/// Root runs the command on files and paths that others have written, so it must open only regular files.
 @Suite(.ownThread) struct DeviceTests {
-  /// Tells whether anybody opens a FIFO to read it: only then does its writer get through.
+  /// A FIFO that detects a reader: its writer continues only when another process opens it.
   private final class Trap: Sendable {
     private let path: String
     private let opened = Atomic<Bool>(false)
@@ -24,7 +24,7 @@ import Testing
       }
     }
 
-    /// Whether it has been opened. The trap is gone then.
+    /// Whether the FIFO has been opened. Removes the trap.
     func wasOpened() -> Bool {
       let answer = opened.load(ordering: .acquiring)
       let own = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
@@ -60,7 +60,6 @@ import Testing
     }
   }
 
-  /// A recording names the files that were mapped; a forged one names what it likes.
   @Test func aForgedModuleOpensNothingButFiles() throws {
     try withTemporaryDirectory { directory in
       let trap = try Trap("\(directory)/trap")
@@ -88,7 +87,6 @@ import Testing
     }
   }
 
-  /// A file that is made anew takes the place of what has its name: of a device it must not.
   @Test func noFileTakesThePlaceOfADevice() throws {
     try withTemporaryDirectory { directory in
       let (fifo, link, saved) = ("\(directory)/fifo", "\(directory)/link", "\(directory)/saved.stall")
@@ -105,7 +103,7 @@ import Testing
     }
   }
 
-  /// What has been opened for the command is read, as with `culprit report <(ssh host cat file)`.
+  /// As with `culprit report <(ssh host cat file)`.
   @Test func openDescriptorsAreRead() throws {
     for path in ["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"] {
       let outcome = try culprit(["info", path], input: Data("not a stall file".utf8))

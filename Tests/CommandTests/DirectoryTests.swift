@@ -3,7 +3,6 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What the command says of directories, and of what is written while it reads.
 @Suite(.ownThread) struct DirectoryTests {
   private func withDirectory(_ body: (String) throws -> Void) throws {
     let path = NSTemporaryDirectory() + "culprit-directory-\(UUID().uuidString)"
@@ -16,8 +15,7 @@ import Testing
     ((try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []).filter { $0.hasSuffix(suffix) }.sorted()
   }
 
-  /// Runs a service that leaves something in the directory as `scenario`. While it goes on, `body` is called, and then
-  /// it is sent `signal`.
+  /// Runs the service `scenario` on the directory, calls `body` while the service runs, and then sends `signal`.
   private func service(
     _ scenario: String,
     _ directory: String,
@@ -30,7 +28,7 @@ import Testing
     }
   }
 
-  /// Waits until a stall is on the disk, with all other threads and some samples. Returns its file.
+  /// Waits until a stall with all other threads and some samples is on disk. Returns its file.
   private func stall(_ directory: String, of process: pid_t) -> String {
     while !isOver(process) {
       if let name = names(directory, ".stall").first(where: { $0.contains("-\(process)-") }),
@@ -51,7 +49,7 @@ import Testing
     }
   }
 
-  /// A service that is stuck, and one that is stopped as well, so that nobody answers for it.
+  /// A stopped service answers no request.
   @Test(arguments: [false, true]) func whatIsUnderWayIsRead(isStopped: Bool) throws {
     try withDirectory { directory in
       try service("stall", directory, signal: SIGKILL) { process in
@@ -129,8 +127,7 @@ import Testing
     }
   }
 
-  /// One that may not be listed, and one whose files may not be opened; the others are printed all the same. Root is
-  /// tested without the capabilities that let it read anything.
+  /// Root runs this test without the capabilities that bypass permissions.
   @Test func whatMayNotBeReadIsToldOf() throws {
     try withDirectory { directory in
       for name in ["closed", "listed", "open"] {
@@ -159,7 +156,7 @@ import Testing
         #expect(outcome.error == sentences.joined(), "\(outcome)")
         #expect(outcome.out.components(separatedBy: marker).count == 2, "\(outcome)")
       }
-      // With nothing that can be read, standard input is not read instead.
+      // Standard input is not read as a substitute.
       let saved = try #require(
         FileManager.default.contents(atPath: "\(directory)/open/\(names("\(directory)/open", ".stall")[0])")
       )
@@ -171,7 +168,6 @@ import Testing
     }
   }
 
-  /// Links, pipes, directories and what is damaged get a sentence each, nothing is waited for, and the rest is printed.
   @Test func whatIsNotOursOrDamagedIsToldOf() throws {
     try withDirectory { directory in
       try service("recover", directory)
@@ -216,7 +212,6 @@ import Testing
       }
       #expect(info.error.split(separator: "\n").count == 11, "\(info)")
       #expect(report.error.split(separator: "\n").count == 6, "\(report)")
-      // The cut file belongs to the same run.
       #expect(
         info.out.split(separator: "\n").map { $0.prefix(12) }.dropFirst() == [
           "  ended     ", "  stall     ", "  stall     ",
@@ -224,7 +219,6 @@ import Testing
       )
       #expect(report.out.components(separatedBy: "CULPRIT   holdUp(_:)").count == 3, "\(report)")
 
-      // Without the run its stalls are told of all the same.
       try FileManager.default.removeItem(atPath: "\(directory)/\(names(directory, ".run").last ?? "")")
       let others = try culprit(["info", directory])
       #expect(others.out.hasPrefix("of runs whose files are gone:\n  stall     \(good), "), "\(others)")

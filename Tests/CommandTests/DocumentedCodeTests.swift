@@ -2,9 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The Swift code in the README and in the documentation for users.
 @Suite(.ownThread) struct DocumentedCodeTests {
-  /// Declarations that the examples use without showing them.
   private static let declarations = """
     struct Log: Sendable {
       enum Value { case string(String) }
@@ -40,7 +38,7 @@ import Testing
 
     """
 
-  /// Names that occur only in code for packages that this one does not depend on.
+  /// Names from packages that this package does not depend on.
   private static let foreign = [
     ".package(", "import NIOCore", "import Hummingbird", "import Vapor", "import ServiceLifecycle", "import Metrics",
     "router.", "_ app: Application",

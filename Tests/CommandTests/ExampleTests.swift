@@ -5,14 +5,13 @@ import SampleRecordings
 import TestSupport
 import Testing
 
-/// What the help shows as printed is what the commands print.
 @Suite(.ownThread) struct ExampleTests {
   private static let rebuild = "Catalog.rebuildIndex(for:)"
   private static let price = "Basket.price()"
 
   private func time(_ text: String) throws -> WallTime { try #require(WallTime(text: text)) }
 
-  /// The lines that the help of `command` has after the example `number`, from 0 on.
+  /// Returns the output that the help of `command` shows for example `number`, from 0 on.
   private func example(_ command: String, _ number: Int = 0) throws -> [Substring] {
     let help = try culprit(["help", command]).out.split(separator: "\n", omittingEmptySubsequences: false)
     let starts = help.indices.filter { help[$0].hasPrefix("  $ ") }
@@ -20,7 +19,7 @@ import Testing
     return lines.map { $0.dropFirst(2) }.reversed().drop { $0.isEmpty }.reversed()
   }
 
-  /// Compares; what ends in an ellipsis is cut there.
+  /// Compares line by line. A line that ends in an ellipsis is compared up to there.
   private func compare(_ outcome: Outcome, _ example: [Substring]) {
     #expect(outcome.status == 0 && outcome.error == "", "\(outcome)")
     let lines = outcome.out.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
@@ -28,7 +27,7 @@ import Testing
     #expect(lines.count == example.count && cut == example.map(String.init), "\(outcome.out)")
   }
 
-  /// Saves a stall of `function`, whose samples all have the same stack.
+  /// Saves a stall of `function` with one stack in all samples.
   private func save(
     _ number: Int,
     _ function: String,
@@ -81,7 +80,7 @@ import Testing
     return Module(path: path, buildID: number == 20 ? [] : [UInt8(number), 1], mappings: [mapping])
   }
 
-  /// The record of a run that was watched for a day, or was killed, with `lines` at its end.
+  /// Writes the record of a run that was watched for a day or killed, with `lines` at its end.
   private func run(in directory: String, _ name: String, _ lines: (RunRecord) -> String) throws {
     let record = RunRecord(
       identity: ProcessIdentity(process: 4242, start: 1, boot: "another", namespace: 1),

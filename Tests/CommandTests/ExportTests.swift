@@ -35,7 +35,6 @@ import Testing
     }
   }
 
-  /// In either case; what has no ending is collapsed.
   @Test(arguments: [
     ("X.HTML", "<!DOCTYPE html>"), ("x.htm", "<!DOCTYPE html>"), ("x.txt", "event loop"), ("x.Folded", "event loop"),
     ("x.Speedscope.JSON", "{"), ("x", "event loop"), (".hidden", "event loop"), ("x.", "event loop"),
@@ -50,7 +49,6 @@ import Testing
     }
   }
 
-  /// Nobody finds collapsed stacks in a file that was to be a picture.
   @Test(arguments: ["x.json", "x.pb", "a.svg", "x.speedscope.json.bak", "x.jsonl", "X.JSONL"])
   func endingsThatTellNoFormatAreRefused(name: String) throws {
     try withTemporaryDirectory { directory in
@@ -69,7 +67,6 @@ import Testing
     }
   }
 
-  /// Of a directory the oldest comes first; all of it is one export.
   @Test func filesAndDirectoriesAreMerged() throws {
     try withTemporaryDirectory { directory in
       try write(SampleRecordings.workers(), to: "\(directory)/culprit-20261120T110000.000Z-7-2.stall")
@@ -81,7 +78,7 @@ import Testing
     }
   }
 
-  /// A directory and a copy of it have the same stalls, which took their time once.
+  /// A stall that is found twice counts once.
   @Test(arguments: ["collapsed", "speedscope", "pprof", "firefox", "chrome", "otlp", "html", "jsonl"])
   func aCopyIsNoSecondStall(format: String) throws {
     try withTemporaryDirectory { directory in
@@ -109,7 +106,6 @@ import Testing
     #expect(outcome.error.hasPrefix("culprit: \(sentence)\n"))
   }
 
-  /// What can be read is exported, and the status says that there was more.
   @Test func badFilesGetASentence() throws {
     try withTemporaryDirectory { directory in
       try write(SampleRecordings.everyday(), to: "\(directory)/good.stall")
@@ -126,7 +122,7 @@ import Testing
     }
   }
 
-  /// What is lost with a recording cannot be had again: no export takes its place, whatever it is called.
+  /// Recordings cannot be replaced, so no export overwrites one.
   @Test(arguments: [[], ["--format=html"], ["--format=pprof"], ["--format=jsonl"]])
   func noExportTakesThePlaceOfARecording(format: [String]) throws {
     try withTemporaryDirectory { directory in
@@ -136,7 +132,7 @@ import Testing
       let manager = FileManager.default
       try manager.createSymbolicLink(atPath: "\(directory)/link.html", withDestinationPath: "saved")
       try manager.linkItem(atPath: "\(directory)/saved", toPath: "\(directory)/hard")
-      // What the shell makes of -o *.stall, the input itself, another recording, links to it, and a name that is new.
+      // The expansion of `-o *.stall`, the input itself, another recording, links to it, and a new name.
       let calls = [
         (["a.stall", "b.stall"], "has the name of a recording"),
         (["a.stall", "a.stall"], "has the name of a recording"),
@@ -157,7 +153,6 @@ import Testing
     }
   }
 
-  /// Nor does one take the place of what it is made of, of which not even the beginning may be whole.
   @Test func noExportTakesThePlaceOfItsInput() throws {
     try withTemporaryDirectory { directory in
       let damaged = Data([0]) + everyday.dropFirst()
@@ -208,7 +203,6 @@ import Testing
       let missing = try culprit(["export", "-o", "\(directory)/no/where", input])
       #expect(missing.status == 1)
       #expect(missing.error == "culprit: \(directory)/no/where: No such file or directory\n")
-      // More than the file may have: what was there stays.
       let path = "\(directory)/kept.speedscope.json"
       try Data("kept".utf8).write(to: URL(fileURLWithPath: path))
       let words = [
@@ -241,7 +235,6 @@ import Testing
     }
   }
 
-  /// A page by its name, and by its format.
   @Test func pages() throws {
     try withTemporaryDirectory { directory in
       let path = "\(directory)/x.html"
@@ -256,7 +249,6 @@ import Testing
     }
   }
 
-  /// The page goes to a file that nobody else can read, and its path to the browser.
   @Test func theReportOpensInABrowser() throws {
     try withTemporaryDirectory { directory in
       let stall = "\(directory)/x.stall"

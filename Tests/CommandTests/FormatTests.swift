@@ -4,7 +4,7 @@ import SampleRecordings
 import TestSupport
 import Testing
 
-/// What the command writes of made-up stalls, as it was looked at once: the formats that no other suite has files of.
+/// Golden files of the formats that no other suite covers.
 @Suite(.ownThread) struct FormatTests {
   private static let recordings = [
     "everyday": SampleRecordings.everyday(), "workers": SampleRecordings.workers(),
@@ -18,7 +18,6 @@ import Testing
     return outcome.out
   }
 
-  /// Runs the command on two directories: what was before, and what came after.
   private func runOnDirectories(_ words: (_ before: String, _ after: String) -> [String]) throws -> String {
     try withTemporaryDirectory { directory in
       let (before, after) = ("\(directory)/before", "\(directory)/after")
@@ -48,7 +47,7 @@ import Testing
     try expectGolden(try written(["export", "--format=jsonl"], on: recording), "\(name).rows.jsonl")
   }
 
-  /// Without the script and the style, which are files of their own, and the samples, which zlib has packed.
+  /// Scripts and styles are separate files, and samples are compressed by zlib; the golden pages leave both out.
   @Test(arguments: recordings.keys.sorted()) func pages(name: String) throws {
     let recording = try #require(Self.recordings[name])
     let page = try written(["export", "--format=html"], on: recording)
@@ -70,7 +69,7 @@ import Testing
     try expectGolden(text, "diff\(words.joined().replacing("=", with: "-")).txt")
   }
 
-  /// A file, or a program's symbols, may have any bytes for names: what is written is UTF-8 all the same, in which they are marked.
+  /// Names in files and symbol tables can contain any bytes. The output is UTF-8 and marks the invalid ones.
   @Test(arguments: [
     ["report"], ["report", "--brief"], ["report", "--format=json"], ["info"], ["top"], ["top", "--format=json"],
     ["export", "--format=html"], ["export", "--format=jsonl"], ["export", "--format=collapsed"],
@@ -81,7 +80,7 @@ import Testing
     let file = StallFileWriter.file(of: SampleRecordings.everyday())
     let header = StallFileWriter.header().count
     var records = Array(file[header...])
-    // A byte that is never one, one that begins what does not go on, and a surrogate.
+    // A byte that UTF-8 never contains, the start of an incomplete sequence, and a surrogate.
     let (name, other) = (Array("Catalog".utf8), [0xff, 0xc3, 0x28, 0xed, 0xa0, 0x80, 0x41] as [UInt8])
     for place in records.indices.dropLast(name.count) where records[place...].starts(with: name) {
       records.replaceSubrange(place..<place + name.count, with: other)

@@ -2,8 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A service that forks, closes descriptors that are not its own and restarts its watchdog comes to no harm, and
-/// neither does anybody else. Each in a process of its own.
+/// Services that fork, close descriptors of the watchdog and restart it. Each runs in its own process.
 @Suite(.ownThread) struct HarmTests {
   private func runScenario(
     _ arguments: String...,
@@ -15,11 +14,11 @@ import Testing
     let process = try ChildProcess(
       ChildProcess.built("policy-process"),
       arguments + (inDirectory ? [directory] : []),
-      // Backtraces of children that crash take longer than all the rest.
+      // Backtraces of crashing children take longer than the rest of the test.
       environment: ["SWIFT_BACKTRACE": "enable=no"]
         .merging(systemd.map { ["NOTIFY_SOCKET": $0.name, "WATCHDOG_USEC": "2000000"] } ?? [:]) { $1 }
     ) { id in
-      // What nobody reads is not sent for long.
+      // Drains the socket; otherwise the service could send no further messages.
       while let systemd, let state = try? String(contentsOfFile: "/proc/\(id)/stat", encoding: .utf8),
         !state.contains(") Z ")
       {
@@ -30,7 +29,7 @@ import Testing
     return (process, directory)
   }
 
-  /// Forked inside a section while other threads mark: with the standard library's locks half of such children died.
+  /// The child is forked inside a section while other threads mark.
   @Test(arguments: ["forks", "forks-exit", "forks-release"])
   func childrenLeaveWhatTheirParentEntered(_ name: String) throws {
     let (process, directory) = try runScenario(name, "40")
@@ -38,7 +37,6 @@ import Testing
     #expect(process.fact("exited") == "40", "\(process)")
   }
 
-  /// The Swift runtime's locks are nobody's in a child whose parent was forked while a report was made.
   @Test func childrenDoWithoutTheLocksOfReports() throws {
     let (process, directory) = try runScenario("forks-report", "3")
     defer { try? FileManager.default.removeItem(atPath: directory) }
@@ -64,14 +62,12 @@ import Testing
     #expect(told == "[\"daemon stall(_:)\"]\n[]\n")
   }
 
-  /// However it is started.
   @Test func aProgramInheritsNothing() throws {
     let (process, directory) = try runScenario("exec", "12", inDirectory: true)
     defer { try? FileManager.default.removeItem(atPath: directory) }
     #expect(process.fact("inherited") == "[]", "\(process)")
   }
 
-  /// Nor does a child, which has other files under those numbers soon.
   @Test func aChildInheritsNoDescriptorAndClosesNone() throws {
     let (process, directory) = try runScenario("fork-descriptors", inDirectory: true)
     defer { try? FileManager.default.removeItem(atPath: directory) }
@@ -80,7 +76,7 @@ import Testing
     #expect(process.fact("exited") == "1", "\(process)")
   }
 
-  /// What the child knows of its parent's threads says nothing of its own, which may have the same numbers soon.
+  /// The child reuses the parent's thread ids.
   @Test(.needsThreadIDs)
   func aChildsThreadsAreNotTakenForItsParents() throws {
     let (process, directory) = try runScenario("fork-numbers")
@@ -90,13 +86,12 @@ import Testing
     #expect(process.fact("exited") == "1", "\(process)")
   }
 
-  /// closefrom(3) while a watchdog runs: its files go on, and the service's own are left alone.
   @Test func aServiceMayCloseEverything() throws {
     let (process, directory) = try runScenario("close-all", inDirectory: true)
     defer { try? FileManager.default.removeItem(atPath: directory) }
     #expect(process.facts("harmed") == ["[]", "[]"], "\(process)")
     #expect(process.fact("told") == "true", "\(process)")
-    // Only where the kernel has no threads with descriptors of their own.
+    // Reported only where threads cannot have their own descriptor table.
     let problem = "the service has closed files that are not its own"
     let problems = process.fact("problems") ?? ""
     #expect(problems == "[]" || problems.contains(problem), "\(process)")
@@ -108,7 +103,7 @@ import Testing
     #expect(try String(contentsOfFile: directory + "/box/" + run, encoding: .utf8).contains("\nended "))
   }
 
-  /// The files of `/proc` that samples are taken from are open for a moment, in which their numbers may become the service's.
+  /// Sampling opens files of `/proc` for a moment, in which the service can close and reuse their numbers.
   @Test func whatIsOpenForAMomentIsNotTheServices() throws {
     let (process, directory) = try runScenario("close-in-stalls", inDirectory: true)
     defer { try? FileManager.default.removeItem(atPath: directory) }
@@ -116,28 +111,24 @@ import Testing
     #expect(process.fact("harmed") == "[]", "\(process)")
   }
 
-  /// While the watchdog reads what earlier runs have left, the numbers that it uses may become the service's.
   @Test func aServiceMayCloseEverythingWhileFilesAreRead() throws {
     let (process, directory) = try runScenario("close-at-start", inDirectory: true)
     defer { try? FileManager.default.removeItem(atPath: directory) }
     #expect(process.fact("harmed") == "[]", "\(process)")
   }
 
-  /// What a service writes to a stream that it has closed fails, and comes into no file of the watchdog's.
   @Test(arguments: [true, false]) func noStandardStreamIsTaken(isSaved: Bool) throws {
     let (process, directory) = try runScenario("no-streams", inDirectory: isSaved)
     defer { try? FileManager.default.removeItem(atPath: directory) }
     #expect(process.fact("taken") == "[]", "\(process)")
   }
 
-  /// A signal that is blocked everywhere to be read comes to whoever reads it.
   @Test func whoReadsProfilingSignalsGetsThem() throws {
     let (process, directory) = try runScenario("read-signals")
     defer { try? FileManager.default.removeItem(atPath: directory) }
     #expect(process.fact("read") == "20", "\(process)")
   }
 
-  /// Threads that mark cost no descriptor.
   @Test func threadsKeepNoDescriptor() throws {
     let (process, directory) = try runScenario("thread-descriptors")
     defer { try? FileManager.default.removeItem(atPath: directory) }
@@ -145,7 +136,6 @@ import Testing
     #expect(process.fact("more").flatMap { Int($0) }.map { $0 <= 2 } == true, "\(process)")
   }
 
-  /// What a timer says and lets be after its end is nothing to whoever has its slot.
   @Test func nobodyActsOnWhatIsAnothersByNow() throws {
     let (process, directory) = try runScenario("exempt")
     defer { try? FileManager.default.removeItem(atPath: directory) }
@@ -153,7 +143,6 @@ import Testing
     #expect(process.fact("stalls") == "\(expected)", "\(process)")
   }
 
-  /// A stall that an earlier watchdog has seen is no reason to do anything for the next one.
   @Test func aWatchdogBeginsWithNothing() throws {
     let systemd = try SystemdListener("@culprit-test-\(UUID().uuidString)")
     let (process, directory) = try runScenario("restarts", "3", systemd: systemd)

@@ -4,7 +4,6 @@ import SampleRecordings
 import TestSupport
 import Testing
 
-/// What signals, terminals and pagers do to the command while it works.
 @Suite(.ownThread) struct InterruptionTests {
   private let everyday = Data(StallFileWriter.file(of: SampleRecordings.everyday()))
 
@@ -12,7 +11,7 @@ import Testing
     while !condition() { usleep(10_000) }
   }
 
-  /// Runs `script` on a terminal of its own, which has 60 columns.
+  /// Runs `script` on its own terminal of 60 columns.
   private func onTerminal(_ script: String, in directory: String) throws -> ChildProcess {
     let whole = "stty cols 60; export TERM=xterm LC_ALL=C.UTF-8; \(script)"
     return try ChildProcess("/usr/bin/script", ["-qfec", whole, "typescript"], directory: directory)
@@ -22,7 +21,7 @@ import Testing
     (FileManager.default.enumerator(atPath: directory)?.compactMap { $0 as? String } ?? []).sorted()
   }
 
-  /// A file system without files that have no name, as far as the command knows.
+  /// An environment in which the command sees no support for unnamed files (O_TMPFILE).
   private func namedFilesOnly(_ directory: String) throws -> [String: String] {
     let source = """
       #define _GNU_SOURCE
@@ -50,7 +49,6 @@ import Testing
     return ["LD_PRELOAD": "\(directory)/named.so"]
   }
 
-  /// Half an export is none, whatever signal ends the command and whatever the file system can do; what was there stays.
   @Test(arguments: [SIGINT, SIGTERM, SIGHUP], [true, false]) func anInterruptedExportLeavesNothing(
     signal: Int32,
     hasUnnamedFiles: Bool
@@ -65,7 +63,7 @@ import Testing
         ["export", "-fchrome", "-o", "\(place)/x.json"],
         environment: environment
       )
-      // It waits for its input, and has its output open.
+      // The command waits for input, with its output file open.
       wait {
         let links = (3..<12).compactMap {
           try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(child.id)/fd/\($0)")
@@ -78,7 +76,6 @@ import Testing
       #expect(!hasExited && status == signal)
       #expect(content(place) == ["x.json"])
       #expect(try String(contentsOfFile: "\(place)/x.json", encoding: .utf8) == "kept")
-      // And a whole one takes its place.
       let whole = try ChildProcess(
         builtProgram("culprit").path,
         ["export", "-fchrome", "-o", "\(place)/x.json"],
@@ -90,7 +87,7 @@ import Testing
     }
   }
 
-  /// Rows are nowhere until all are, and what SIGKILL leaves goes with the next export.
+  /// The next export removes what SIGKILL left behind.
   @Test(arguments: [SIGINT, SIGKILL]) func interruptedRowsLeaveNothing(signal: Int32) throws {
     try withTemporaryDirectory { directory in
       let words = ["export", "-fjsonl", "-o", "\(directory)/rows"]
@@ -106,7 +103,7 @@ import Testing
     }
   }
 
-  /// What is to be ignored stays so, as under nohup.
+  /// As under nohup.
   @Test func ignoredSignalsAreIgnored() throws {
     let program = builtProgram("culprit").path
     let child = try RunningProcess("/bin/sh", ["-c", "trap '' HUP; exec \"$0\" top", program])
@@ -119,7 +116,6 @@ import Testing
     #expect(hasExited && status == 0)
   }
 
-  /// The pager shows what there is, and the command dies of the signal after it.
   @Test func anInterruptedCommandWaitsForItsPager() throws {
     try withTemporaryDirectory { directory in
       try everyday.write(to: URL(fileURLWithPath: "\(directory)/a.stall"))
@@ -133,7 +129,6 @@ import Testing
     }
   }
 
-  /// Progress is told while there is something to wait for, on the terminal alone, and is gone before the output.
   @Test func progressIsToldOnATerminal() throws {
     try withTemporaryDirectory { directory in
       try everyday.write(to: URL(fileURLWithPath: "\(directory)/a.stall"))
@@ -144,7 +139,7 @@ import Testing
       let parts = told.output.components(separatedBy: "\r\u{1b}[K")
       try #require(parts.count == 2, "\(told.output)")
       #expect(parts[0].hasPrefix("\rreading standard input, 0 B, ") && parts[1].hasPrefix("1 stall of 1 kind"))
-      // Where there is none, nobody waits for it: half a second and more without a line.
+      // Without a terminal the command runs for more than half a second and prints no progress.
       for settings in ["TERM=dumb \(culprit) top --no-pager", "\(culprit) top --no-pager --no-progress"] {
         let silent = try onTerminal("(sleep 1; cat a.stall) | env \(settings)", in: directory)
         #expect(silent.status == 0 && !silent.output.contains("reading"), "\(silent)")
@@ -155,7 +150,6 @@ import Testing
     }
   }
 
-  /// Tables are as wide as the terminal, in its characters and colours, and nobody types a file in.
   @Test func tablesFitTheTerminal() throws {
     try withTemporaryDirectory { directory in
       try everyday.write(to: URL(fileURLWithPath: "\(directory)/a.stall"))

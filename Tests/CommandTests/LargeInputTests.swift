@@ -4,7 +4,6 @@ import SampleRecordings
 import TestSupport
 import Testing
 
-/// Many samples, and many files.
 @Suite(.ownThread, .needs("python3")) struct LargeInputTests {
   private func withDirectory(_ body: (String) throws -> Void) throws {
     let path = NSTemporaryDirectory() + "culprit-large-\(UUID().uuidString)"
@@ -38,7 +37,6 @@ import Testing
     return try #require(Int(measured.out.trimmingCharacters(in: .newlines)))
   }
 
-  /// Exports that kept a part of each sample took 29 MiB more for 35,000 more of them.
   @Test func memoryDoesNotGrowWithSamples() throws {
     try withDirectory { directory in
       let (few, many) = ("\(directory)/few.stall", "\(directory)/many.stall")
@@ -54,11 +52,11 @@ import Testing
     }
   }
 
-  /// Reports are made of a choice of so many samples; rows have all, and their times are the stall's to the nanosecond.
+  /// Reports use a selection of the samples; rows contain all of them.
   @Test func rowsHaveEverySample() throws {
     try withDirectory { directory in
       let (stall, rows) = ("\(directory)/large.stall", "\(directory)/rows.jsonl")
-      // The processor time of blame grows with the depth.
+      // The CPU time of blame grows with the depth.
       try write(samples: 120_000, depth: 3, to: stall)
       try peak(["export", "--format=jsonl", stall], output: rows)
       let text = try String(contentsOfFile: rows, encoding: .utf8)
@@ -67,7 +65,7 @@ import Testing
         let row = try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
         let kind = try #require(row["row"] as? String)
         counts[kind, default: 0] += try #require(row["count"] as? Int)
-        // As it is written: a floating-point number would lose the last digits.
+        // The written digits: a floating-point number would lose the last ones.
         let written = try #require(line.firstMatch(of: /"seconds":([0-9.]+)/)?.1)
         seconds[kind, default: 0] += try #require(Decimal(string: String(written)))
       }
@@ -76,7 +74,6 @@ import Testing
     }
   }
 
-  /// Files are worked on by several threads; what comes of them is in the order of the files, and so is what was wrong with them.
   @Test func manyFilesStayInOrder() throws {
     try withDirectory { directory in
       let whole = Data(StallFileWriter.file(of: SampleRecordings.everyday()))

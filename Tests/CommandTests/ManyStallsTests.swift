@@ -4,7 +4,6 @@ import SampleRecordings
 import TestSupport
 import Testing
 
-/// What the command makes of many stalls: `top`, `diff`, `export`, and the options that choose among them.
 @Suite(.ownThread) struct ManyStallsTests {
   private static let hostile = "a\u{1b}[2J\"\\\nb\u{202e}" + String(repeating: "std::pair<int, ", count: 700)
 
@@ -78,7 +77,6 @@ import Testing
     try #require(json(outcome)["groups"] as? [[String: Any]])
   }
 
-  /// Two builds and two hosts of one problem are one line, with the newest build's place.
   @Test func problemsAreCountedAcrossBuildsAndHosts() throws {
     try withDirectory { directory in
       try FileManager.default.createDirectory(atPath: "\(directory)/b", withIntermediateDirectories: true)
@@ -101,16 +99,13 @@ import Testing
       #expect(group["count"] as? Int == 3 && group["totalSeconds"] as? Double == 9)
       let versions = try #require(group["versions"] as? [[String: Any]])
       #expect(versions.map { $0["name"] as? String } == ["ab01", "ab02"])
-      // What top says is what report says.
       let signature = try #require(group["key"] as? String)
       let reports = try culprit(["report", "--signature=\(signature.prefix(6))", directory, "\(directory)/b"])
       #expect(reports.status == 0 && reports.out.components(separatedBy: "CULPRIT   closure in load()").count == 4)
       #expect(!reports.out.contains("store()"))
-      // In either case of its letters, and with all of its digits.
       for digits in [signature, signature.uppercased()] {
         #expect(try groups(culprit(["top", "--format=json", "--signature=\(digits)", directory])).count == 1)
       }
-      // A file that somebody has given another name is read as well, after those with names of Culprit's.
       let renamed = "\(directory)/newest.stall"
       try FileManager.default.moveItem(atPath: "\(directory)/b/culprit-20261120T130000.000Z-7-1.stall", toPath: renamed)
       let all = try culprit(["report", "--brief", directory])
@@ -120,7 +115,6 @@ import Testing
         atPath: renamed,
         toPath: "\(directory)/b/culprit-20261120T130000.000Z-7-1.stall"
       )
-      // The newest first, from whichever directory.
       let times = reports.out.split(separator: "\n").filter { $0.contains("2026-11-20T") }.map { String($0.suffix(24)) }
       #expect(times.count == 3 && times == times.sorted().reversed(), "\(times)")
     }
@@ -151,7 +145,6 @@ import Testing
     }
   }
 
-  /// That none is chosen is an answer, and every command tells what there was to choose. An export is not written.
   @Test(arguments: [
     (["--source=https"], "sources \"http\", \"admin\"; kind \"loop\""), (["--service=mail"], "service \"shop\""),
     (["--host=web", "--since=2026-11-20"], "hosts \"web-1\", \"web-2\"; \(times)"), (["--until=2026-11-20"], times),
@@ -192,7 +185,6 @@ import Testing
     }
   }
 
-  /// What is told as "unknown" can be chosen by that name.
   @Test func stallsOfAnUnknownHostAreChosen() throws {
     try withDirectory { directory in
       try save(1, "load()", in: directory)
@@ -212,7 +204,6 @@ import Testing
 
   private static let times = "they began from 2026-11-20T10:00:00.000Z to 2026-11-20T12:00:00.000Z"
 
-  /// A file in which no stall was recorded is told of, and is nothing that options pass over.
   @Test func aFileWithoutStallsIsTold() throws {
     try withDirectory { directory in
       let path = "\(directory)/header.stall"
@@ -232,7 +223,6 @@ import Testing
     }
   }
 
-  /// A comparison by the hour takes the records of runs, which a service leaves.
   @Test func runsAreCompared() throws {
     try withDirectory { directory in
       for name in ["before", "after"] {
@@ -253,7 +243,6 @@ import Testing
       #expect(changed["isPerHour"] as? Bool == false)
       #expect(entries.map { $0["change"] as? String } == ["new", "gone"])
       #expect(entries.map { $0["differenceSeconds"] as? Double } == [5, -2])
-      // That nothing stalled is something to compare with, where a run has left its record.
       let calm = "\(directory)/calm"
       try FileManager.default.createDirectory(atPath: calm, withIntermediateDirectories: true)
       let record = try #require(
@@ -266,7 +255,6 @@ import Testing
     }
   }
 
-  /// A side without anything that was saved or can be read is no side: nothing is told of the other.
   @Test func whatCannotBeComparedIsTold() throws {
     try withDirectory { directory in
       let load = try save(1, "load()", in: directory)
@@ -296,7 +284,6 @@ import Testing
     }
   }
 
-  /// Every command finds a file that somebody has given another name.
   @Test func renamedStallsAreFoundByAll() throws {
     try withDirectory { directory in
       for name in ["before", "after"] {
@@ -308,7 +295,6 @@ import Testing
       let entries = try #require(changed["entries"] as? [[String: Any]])
       #expect(entries.map { $0["change"] as? String } == ["worse"])
       #expect(entries.map { $0["differenceSeconds"] as? Double } == [3])
-      // In order of time, and not of names.
       try save(2, "load()", hours: 1, in: "\(directory)/after")
       let info = try culprit(["info", "\(directory)/after"])
       #expect(info.status == 0 && info.error == "", "\(info)")
@@ -323,7 +309,6 @@ import Testing
     }
   }
 
-  /// Rows go where engines look for them, in full; once more, to the same place.
   @Test func rowsAreWrittenByDayAndHost() throws {
     try withDirectory { directory in
       let name = Self.hostile
@@ -351,7 +336,6 @@ import Testing
     }
   }
 
-  /// What cannot be written gets a sentence, and nothing is left behind.
   @Test func outputThatFailsLeavesNothing() throws {
     try withDirectory { directory in
       let file = try save(1, "load()", in: directory)
@@ -363,7 +347,7 @@ import Testing
       #expect(full.errors == "culprit: cannot write to standard output: No space left on device\n")
       let closed = try shell(#"{ "$0" top "$1"; echo $? >&2; } | true"#)
       #expect(closed.errors == "0\n")
-      // No file may become longer than a block, which is what a row takes.
+      // Limits files to one block, the size of a row.
       let limited = try shell(#"trap '' XFSZ; ulimit -f 1; "$0" export --format=jsonl -o "$2/rows" "$1""#)
       #expect(limited.status == 1 && limited.errors.hasSuffix(": File too large\n"), "\(limited)")
       let left = FileManager.default.enumerator(atPath: "\(directory)/rows")?.compactMap { $0 as? String } ?? []
@@ -377,7 +361,6 @@ import Testing
     }
   }
 
-  /// What can be read counts, and what cannot is told of.
   @Test func badInputIsToldOf() throws {
     try withDirectory { directory in
       try save(1, "load()", in: directory)
@@ -387,7 +370,6 @@ import Testing
         #expect(outcome.status == 1 && outcome.out.contains("load()"), "\(outcome)")
         #expect(outcome.error.contains("culprit: \(directory)/culprit-x.stall: is not a .stall file"), "\(outcome)")
       }
-      // Of what nothing could be read of, nothing is counted.
       for format in [[], ["--format=json"]] {
         let missing = try culprit(["top", "\(directory)/missing"] + format)
         #expect(missing.status == 1 && missing.out == "", "\(missing)")
@@ -421,7 +403,6 @@ import Testing
     #expect(outcome.error == "culprit: \(sentence)\nTry \"culprit \(words[0]) --help\".\n")
   }
 
-  /// An option that would do nothing is refused before anything is read.
   @Test(arguments: [
     (["report", "--brief"], ["--full", "--explain", "--threads", "--width=80", "--color=always"]),
     (
@@ -447,7 +428,6 @@ import Testing
     }
   }
 
-  /// A directory of debug information that is none is told of: names would be missing, and nobody would know why.
   @Test func debugDirectoriesMustBeThere() throws {
     try withDirectory { directory in
       let file = try save(1, "load()", in: directory)

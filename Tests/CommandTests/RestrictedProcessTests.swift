@@ -2,20 +2,17 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A process that lacks something, or shares SIGPROF with somebody: what is observed there, and what the watchdog says
-/// that it cannot do. Each in a process of its own.
+/// Processes with restrictions or a shared SIGPROF. Each runs in its own process.
 @Suite(.ownThread) struct RestrictedProcessTests {
   private let computing = "computing: computeForLong(), captured"
   private let asleep = "asleep: sleepForLong(), captured"
   private let asleepUnseen = "asleep: nobody, nothing captured: [\"noLook\"]"
 
-  /// The lines that the program printed. The test is skipped where the restrictions cannot be made, for want of
-  /// privileges.
+  /// Returns the lines that the program printed. Skips the test where the restrictions need missing privileges.
   private func lines(_ arguments: [String]) throws -> [String] {
     let outcome = try run("restricted-process", arguments)
     if outcome.status == 77 { try Test.cancel("\(outcome.out)") }
     #expect(outcome.status == 0, "\(outcome)")
-    // Reports without a culprit: why a test failed.
     if !outcome.error.isEmpty { print(outcome.error) }
     return outcome.out.split(separator: "\n").map(String.init)
   }
@@ -24,8 +21,7 @@ import Testing
     #expect(try lines([]) == [computing, asleep, "profiled: 0", "interrupted: false"])
   }
 
-  /// A sandbox without process_vm_readv loses nothing; where there are no files in memory either, memory is read
-  /// through /proc/self/mem.
+  /// Without process_vm_readv, memory is read through a memory file or /proc/self/mem.
   @Test func withoutProcessVMReadvNothingIsLost() throws {
     #expect(
       try lines(["refuse:process_vm_readv"]) == [computing, asleep, "profiled: 0", "interrupted: false"]
@@ -34,21 +30,20 @@ import Testing
     #expect(lines.filter { !$0.hasPrefix("limitation: ") } == [computing, asleep, "profiled: 0", "interrupted: false"])
   }
 
-  /// What a descriptor stands for is found out by fstat(2) where nothing newer is allowed: none is left open.
+  /// fstat(2) replaces statx(2).
   @Test func withoutStatxDescriptorsAreClosed() throws {
     let lines = try lines(["descriptors", "refuse:statx", "refuse:newfstatat"])
-    // Files of symbols cannot be opened by then, but stacks are taken.
+    // Symbol files cannot be opened by then.
     #expect(lines.prefix(2).allSatisfy { $0.hasSuffix(", captured") }, "\(lines)")
     #expect(lines.contains("descriptors: few more"), "\(lines)")
   }
 
-  /// systemd's list of what services call (SystemCallFilter=@system-service) ends who calls anything else.
+  /// systemd kills a service that makes a call outside SystemCallFilter=@system-service.
   @Test func whatServicesMayCallIsEnough() throws {
     let lines = try lines(["system-service", "tasks"])
     #expect(lines.contains(computing) && lines.contains(asleep) && lines.last == "interrupted: false", "\(lines)")
   }
 
-  /// A service at its limit of memory is not ended by a report: that is told instead, to whoever asks and in a sentence.
   @Test func whereThereIsNoMemoryForAReportTheServiceLives() throws {
     let outcome = try run("restricted-process", ["little-memory"])
     #expect(outcome.status == 0, "\(outcome)")
@@ -58,7 +53,7 @@ import Testing
     #expect(outcome.error.contains(/culprit: section "computing" was stuck for \d+\./), "\(outcome)")
   }
 
-  /// Who looks for a limit of threads, which the error number stands for as well, would look in vain.
+  /// EAGAIN also stands for a limit of threads.
   @Test func whereThereIsNoRoomForThreadsThatIsSaid() throws {
     let lines = try lines(["address-space:48"])
     let line = try #require(lines.count == 1 ? lines.first : nil, "\(lines)")
@@ -69,12 +64,12 @@ import Testing
     )
   }
 
-  /// As docs/deploying.md says: what threads need, where the C library's allocator reserves nothing for each of them.
+  /// The figure in docs/deploying.md, with an allocator that reserves no arena per thread.
   @Test func theStartTakesSoMuchAddressSpaceAndNoMore() throws {
     #expect(try lines(["one-arena", "address-space:200"]) == ["started"])
   }
 
-  /// Nothing else works either: memory is read through a pipe.
+  /// Memory is read through a pipe.
   @Test func withoutMemoryFileComputingThreadsAreSeen() throws {
     let lines = try lines(["refuse:process_vm_readv", "refuse:memfd_create", "undumpable"])
     #expect(lines.first == computing)
@@ -87,7 +82,7 @@ import Testing
     #expect(lines.last == "interrupted: false")
   }
 
-  /// The kernel does not tell what threads of a process do that is not dumpable: blocked ones are left alone.
+  /// The kernel hides the thread state of undumpable processes, so blocked threads are not sampled.
   @Test func inAnUndumpableProcessComputingThreadsAreSeen() throws {
     let lines = try lines(["undumpable"])
     #expect(lines.first == computing)
@@ -101,13 +96,11 @@ import Testing
     )
   }
 
-  /// Whoever works for a queue is looked at for a moment. A thread that does not answer is left alone for longer and longer, and what
-  /// is kept of each look would be used up soon if that were forgotten.
+  /// Each look at a thread takes an entry of a small table; a leaked entry would use the table up.
   @Test(arguments: [["queue"], ["queue", "undumpable"]]) func noLookAtAThreadIsForgotten(arguments: [String]) throws {
     #expect(try lines(arguments).contains("visits: 0"))
   }
 
-  /// What a watchdog keeps in memory another one may keep when it has ended, and a child of the process keeps its own.
   @Test func memoryThatIsKeptIsLetGo() throws {
     let lines = try lines(["restarts"])
     func number(_ prefix: String) throws -> Int {
@@ -115,7 +108,7 @@ import Testing
       return try #require(Int(line.filter(\.isNumber)))
     }
     let (first, last, child) = (try number("first: "), try number("last: "), try number("child exited with "))
-    // A machine without a limit for it allows it to whoever has no privileges, too; where nothing may be kept there is nothing to see.
+    // Without a limit for unprivileged processes nothing can be locked.
     guard first > 0 else { return }
     #expect(last > first - 64, "\(lines)")
     #expect(child * 32 > first - 128, "\(lines)")
@@ -123,7 +116,7 @@ import Testing
 
   @Test func withoutTimersThreadsAreSignalledAtOnce() throws {
     for refused in [["refuse:timer_create"], ["refuse:timer_create", "refuse:rt_tgsigqueueinfo"]] {
-      // Whether the sleep was cut short is left to chance here: that is what the limitation says.
+      // The limitation allows the sleep to be interrupted.
       #expect(
         try lines(refused).filter { !$0.hasPrefix("interrupted: ") } == [
           computing, asleep,
@@ -134,14 +127,13 @@ import Testing
     }
   }
 
-  /// A sandbox that lets nobody say where threads run, or how.
   @Test(arguments: ["sched_setaffinity", "sched_setscheduler"]) func withoutSchedulingNothingIsLost(call: String) throws
   {
     #expect(try lines(["refuse:\(call)"]) == [computing, asleep, "profiled: 0", "interrupted: false"])
   }
 
-  /// Where stacks may grow without end, the C library has the main thread's begin at the end of the heap, where coroutines have theirs
-  /// by and by: a copy that went from there to the end of the main thread's would meet what is not there.
+  /// With an unlimited stack the C library places the main thread's stack next to the heap, where coroutine stacks are.
+  /// A copy across the gap would read unmapped memory.
   @Test func aStackWithoutALimitEndsSomewhere() throws {
     let program = builtProgram("restricted-process").path
     let outcome = try run(
@@ -153,7 +145,7 @@ import Testing
     #expect(outcome.out == "coroutines: captured\ninterrupted: false\n", "\(outcome)")
   }
 
-  /// RLIMIT_SIGPENDING is used up: signals arrive without their information, timers cannot be made.
+  /// With RLIMIT_SIGPENDING exhausted, signals arrive without siginfo and timers cannot be created.
   @Test func withoutRoomForPendingSignalsThreadsAreSeen() throws {
     #expect(
       try lines(["no-pending"]) == [
@@ -164,7 +156,6 @@ import Testing
     )
   }
 
-  /// The same after the start.
   @Test func reportsTimersThatAreRefusedLater() throws {
     #expect(
       try lines(["no-pending-later"]) == [
@@ -175,7 +166,7 @@ import Testing
     )
   }
 
-  /// Without memfd_create libunwind is loaded into a namespace of its own, and memory is read by process_vm_readv.
+  /// libunwind is loaded into its own namespace, and memory is read with process_vm_readv.
   @Test func withoutMemoryFilesStacksAreSeen() throws {
     let limitation =
       "limitation: a stall in which a page fault is not answered may have no stacks, because no file in memory "
@@ -183,7 +174,6 @@ import Testing
     #expect(try lines(["refuse:memfd_create"]) == [computing, asleep, limitation, "profiled: 0", "interrupted: false"])
   }
 
-  /// Without /proc modules come from the loader, and names are there all the same.
   @Test func withoutProcComputingThreadsAreSeenAndNamed() throws {
     let lines = try lines(["no-proc"])
     #expect(lines.first == computing)
@@ -191,12 +181,11 @@ import Testing
     #expect(lines.last == "interrupted: false")
   }
 
-  /// A profiler that was there first gets its signals, and only those. They may well interrupt a sleep.
+  /// The earlier profiler's signals can interrupt a sleep.
   @Test func aProfilerInTheSameProcessGoesOn() throws {
     #expect(try lines(["profiler"]).dropLast() == [computing, asleep, "profiled: many"])
   }
 
-  /// One that comes later is not replaced under way, and told of; the next watchdog passes its signals on.
   @Test func aHandlerThatWasReplacedIsToldOfAndChained() throws {
     #expect(
       try lines(["replaced"]).dropLast() == [
@@ -206,7 +195,6 @@ import Testing
     )
   }
 
-  /// A child after fork(2) has no watchdog, may start one, and ends neither the parent's nor its own in a hang.
   @Test func aChildHasNoHalfAliveWatchdog() throws {
     #expect(
       try lines(["fork"]) == [

@@ -3,7 +3,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The example service as its user sees it: started, asked over HTTP, stopped with SIGTERM.
+/// The example service as a separate process, used over HTTP and stopped with SIGTERM.
 private final class RunningService {
   let process: RunningProcess
   private(set) var output = ""
@@ -19,7 +19,7 @@ private final class RunningService {
     port = UInt16(output.prefix { $0 != "\n" }.split(separator: ":").last ?? "") ?? 0
   }
 
-  /// The status line and body of the answer to a request.
+  /// Returns the status line and body of the response.
   func request(_ method: String, _ path: String) throws -> (status: String, body: String) {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     defer { close(descriptor) }
@@ -28,7 +28,7 @@ private final class RunningService {
     address.sin_port = port.bigEndian
     address.sin_addr = in_addr(s_addr: UInt32(0x7f00_0001).bigEndian)
     let connected = withUnsafePointer(to: &address) { pointer in
-      // SAFETY: connect takes any address type by the common head that sockaddr_in has too.
+      // SAFETY: sockaddr_in begins with the header of sockaddr, and connect(2) gets the size of sockaddr_in.
       pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
         connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
       }
@@ -48,7 +48,7 @@ private final class RunningService {
     return (String(parts[0].prefix { $0 != "\r\n" }), parts.count > 1 ? parts[1] : "")
   }
 
-  /// Waits until it prints a report: at its end it would print no more than a line where the machine is busy.
+  /// Waits for a report. On a busy machine the service shortens its last report to one line.
   func waitForReport() throws {
     while !output.contains("\nSTALL ") {
       let text = process.next()
@@ -57,7 +57,7 @@ private final class RunningService {
     }
   }
 
-  /// Ends it in an orderly way and returns all that it printed after its first line.
+  /// Stops the service and returns its output after the first line.
   func stop() -> String {
     kill(process.id, SIGTERM)
     output += process.rest()
@@ -66,17 +66,16 @@ private final class RunningService {
 }
 
 @Suite(.ownThread) struct ServiceTests {
-  /// The whole path, from outside: a real service, a real request that stalls it, its report, the saved file, the command;
-  /// then the same file when the executable is no longer the one that ran.
+  /// The report, the saved file and the command agree, also after the executable was replaced.
   @Test func aStalledServiceIsReportedTheSameWayTwice() throws {
     let directory = NSTemporaryDirectory() + "culprit-service-\(UUID().uuidString)"
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(atPath: directory) }
-    // A copy, which can be replaced.
+    // A copy that the test can replace.
     let executable = "\(directory)/example-service"
     try ChildProcess.copyProgram(builtProgram("example-service").path, to: executable)
 
-    // A second before its end, which the last samples are of.
+    // The threshold is one second less than the stall, which the last samples show.
     let words = ["--directory=\(directory)/stalls", "--width=100", "--threshold=4100"]
     let service = try RunningService(executable: executable, words)
     #expect(try service.request("GET", "/health").body == "ok\n")
@@ -89,7 +88,7 @@ private final class RunningService {
 
     #expect(report.contains("CULPRIT   Catalog.rebuildIndex(for:) "))
     #expect(report.contains("Catalog.swift:"))
-    // Which function of the snapshot the last sample hits is chance: the loop, what it calls, or the closure in that.
+    // The last sample hits the loop, its callee or its closure.
     #expect(report.contains(/would blame (closure in )?Catalog\.(checksum|writeSnapshot)\(/))
     #expect(report.components(separatedBy: "STALL ").count == 2)
 
@@ -101,7 +100,7 @@ private final class RunningService {
     #expect(saved.status == 0)
     #expect(saved.out == report)
 
-    // Deployments strip, replace and delete what ran: the file has its names.
+    // The file keeps names that deployments strip from the executable.
     let nameless = "\(directory)/nameless.stall"
     try withoutNames(file, to: nameless)
     let original = "\(directory)/builds/41"
@@ -123,7 +122,6 @@ private final class RunningService {
       }
       let later = try culprit(["report", "--width=100", file])
       #expect(later.status == 0 && later.out == report, "\(reason)")
-      // Without names functions are still functions, and the report says once how to get names.
       let bare = try culprit(["report", "--width=1000", nameless])
       #expect(bare.status == 0)
       #expect(bare.out.contains("no name in \(executable): \(reason)"), "\(bare.out)")
@@ -135,7 +133,6 @@ private final class RunningService {
     }
   }
 
-  /// The culprit's share, as the report has it.
   private func share(_ report: String) -> Substring? { report.firstMatch(of: /CULPRIT .* ([0-9]+ %) of/)?.1 }
 
   private func shell(_ command: String) throws {
@@ -143,7 +140,7 @@ private final class RunningService {
     try #require(child.hasExited && child.status == 0, "\(child.errors)")
   }
 
-  /// Writes what is saved in `file` to `other` without names, but with the beginnings of functions, as unwinding finds them.
+  /// Writes `file` to `other` without names, but with the function starts that unwinding found.
   private func withoutNames(_ file: String, to other: String) throws {
     var recording = try StallFile(bytes: [UInt8](Data(contentsOf: URL(fileURLWithPath: file)))).recording
     for stack in recording.stacks.indices {

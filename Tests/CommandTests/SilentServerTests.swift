@@ -3,9 +3,9 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The command beside a debuginfod server that takes every connection and never says anything.
+/// The command with a debuginfod server that accepts connections and never responds.
 @Suite(.ownThread) struct SilentServerTests {
-  /// Gives `body` the environment in which such a server is asked.
+  /// Calls `body` with the environment that selects this server.
   private func withServer(_ body: ([String: String]) throws -> Void) throws {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     defer { close(descriptor) }
@@ -25,7 +25,7 @@ import Testing
     }
   }
 
-  /// A library without debug information of its own, with an address in it.
+  /// Returns the arguments that look up an address in a library without debug information.
   private func words(_ directory: String) throws -> [String] {
     let library = try compiledLibrary(
       "int answer(void) { return 42; }",
@@ -55,7 +55,6 @@ import Testing
     }
   }
 
-  /// Of three files the first one is waited for.
   @Test func isWaitedForOnce() throws {
     try withServer { environment in
       try withTemporaryDirectory { directory in
@@ -77,7 +76,7 @@ import Testing
             )
           )
         }
-        // An address at which there is code: that of a function is the same in all of them.
+        // An address inside code; a function of the fixture has one address in all modules.
         let table = try ChildProcess("/usr/bin/nm", [modules[0].path]).output.split(separator: "\n")
         let line = try #require(table.first { $0.hasSuffix(" answer") })
         let offset = try #require(UInt64(line.prefix(16), radix: 16))
@@ -102,14 +101,13 @@ import Testing
       try withTemporaryDirectory { directory in
         let said = "\(directory)/said"
         let command = try ([ChildProcess.built("culprit")] + words(directory)).map { "'\($0)'" }.joined(separator: " ")
-        // When the sentence is there it waits.
         let script = """
           \(command) 2>'\(said)' & command=$!
           until grep -q asking '\(said)'; do kill -0 $command || exit 3; sleep 0.05; done
           kill -TERM $command
           wait $command
           """
-        // The thread that runs tests blocks signals, and what it starts would inherit that.
+        // The test thread blocks signals, and the child would inherit its mask.
         var none = sigset_t()
         var before = sigset_t()
         sigemptyset(&none)

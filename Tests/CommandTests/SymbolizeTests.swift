@@ -4,11 +4,9 @@ import SampleRecordings
 import TestSupport
 import Testing
 
-/// `culprit symbolize`, beside the addr2line that it stands in for.
 @Suite(.ownThread) struct SymbolizeTests {
   private struct Failure: Error { var text: String }
 
-  /// Runs `command` by the shell in `directory`.
   private func shell(_ command: String, in directory: String) throws -> String {
     let child = try ChildProcess("/bin/sh", ["-c", command], directory: directory, keepsErrors: true)
     guard child.hasExited, child.status == 0 else { throw Failure(text: child.errors) }
@@ -49,7 +47,7 @@ import Testing
     try body(directory)
   }
 
-  /// Random addresses inside the program's functions that have names for linkers.
+  /// Returns random addresses inside functions that have linkage names.
   private func addresses(_ directory: String, count: Int) throws -> [String] {
     var random = SystemRandomNumberGenerator()
     let functions = try shell("nm -S --defined-only shop", in: directory).split(separator: "\n")
@@ -67,8 +65,8 @@ import Testing
       }
   }
 
-  /// Excludes the differences that docs/internals/symbols.md lists: addr2line's names of inlined functions without a linkage name
-  /// depend on its earlier queries, and it misreads DWARF 5.
+  /// Excludes the differences listed in docs/internals/symbols.md: addr2line's names of inlined functions without a
+  /// linkage name depend on its earlier queries, and it misreads DWARF 5.
   @Test func outputEqualsAddr2line() throws {
     try withProgram { directory in
       let input = try addresses(directory, count: 400).joined(separator: "\n") + "\n"
@@ -84,21 +82,20 @@ import Testing
     }
   }
 
-  /// Function, file and line of every call as llvm-symbolizer of the toolchain has them, in short what `tools/prove symbols`
-  /// does at length.
+  /// Compares function, file and line with llvm-symbolizer. `tools/prove symbols` runs the long version.
   @Test(arguments: ["g++ -O2 -gdwarf-5", "clang++ -O2 -gdwarf-5 -gsplit-dwarf", "clang++ -O1 -gdwarf-4"])
   func callsAreThoseOfLLVM(compiler: String) throws {
     try withProgram(compiler) { directory in
       let input = try addresses(directory, count: 1000).joined(separator: "\n") + "\n"
       try input.write(toFile: directory + "/addresses", atomically: true, encoding: .utf8)
       let options = "--output-style=GNU --no-demangle -fi"
-      // Beside swift, wherever that is.
+      // llvm-symbolizer is installed beside swift.
       let expected = try shell(
         "\"$(dirname \"$(realpath \"$(command -v swift)\")\")/llvm-symbolizer\" \(options) -e shop <addresses",
         in: directory
       )
       let found = try culprit(["symbolize", "-fi", "-e", directory + "/shop"], input: Data(input.utf8)).out
-      /// The discriminator that addr2line prints is only the innermost call's; 0 and ? are both no line.
+      /// Drops discriminators, which addr2line prints for the innermost call only. 0 and ? both mean no line.
       func comparable(_ text: String) -> [Substring] {
         text.split(separator: "\n")
           .map { line in
@@ -109,14 +106,13 @@ import Testing
       let (ours, theirs) = (comparable(found), comparable(expected))
       try #require(ours.count == theirs.count && ours.count >= 2000)
       for (line, other) in zip(ours, theirs) where line != other {
-        // C1 and C2, D1 and D2: names of constructors and destructors that share their code.
+        // C1 and C2, D1 and D2 are constructors and destructors that share code.
         let demangled = try shell("c++filt -n '\(line)' '\(other)'", in: directory).split(separator: "\n")
         #expect(demangled.first == demangled.last, "\(line) \(other)")
       }
     }
   }
 
-  /// Addresses of a file of 32 bits have eight digits.
   @Test(arguments: ["-fa", "-fiap"]) func outputIsThatOfAddr2lineForFilesOf32Bits(options: String) throws {
     let directory = NSTemporaryDirectory() + "culprit-symbolize-\(UUID().uuidString)"
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
@@ -139,7 +135,6 @@ import Testing
     }
   }
 
-  /// Whoever writes one address and waits gets its answer before the next.
   @Test func everyLineIsAnsweredAtOnce() throws {
     try withProgram { directory in
       let words = ["symbolize", "-f", "-e", directory + "/shop"]
@@ -220,7 +215,6 @@ import Testing
     #expect(try culprit(["symbolize", "-e", "/etc/passwd", "0"]).error == "culprit: /etc/passwd is not an ELF file\n")
   }
 
-  /// Object files and core dumps are refused, because `??` would look like an answer.
   @Test func refusesObjectFilesAndCoreDumps() throws {
     try withProgram { directory in
       _ = try shell("g++ -g -c -o shop.o shop.cpp", in: directory)
@@ -236,7 +230,6 @@ import Testing
     }
   }
 
-  /// A saved stall keeps its names when the program is gone.
   @Test func savedSamplesTravelWithoutTheirBinaries() throws {
     try withProgram("g++ -O0 -g -no-pie") { directory in
       let main = try #require(UInt64(try shell("nm shop | grep ' T main$'", in: directory).prefix(16), radix: 16))
@@ -284,7 +277,6 @@ import Testing
       #expect(try culprit(["report", named]).out == before)
       #expect(try culprit(["report", saved]).out != before)
       #expect(try culprit(["info", named]).out.contains("  names     for 1 addresses\n"))
-      // Once more, from a pipe and to one.
       let piped = try culprit(["symbolize", "-o", "-"], input: Data(contentsOf: URL(fileURLWithPath: named)))
       #expect(piped.status == 0)
       #expect(piped.out.hasPrefix("CULPRIT\n"))

@@ -2,10 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A service that uses libunwind itself, and is held up while it has one of that library's locks.
 @Suite(.ownThread) struct UnwinderLockTests {
-  /// Loaded before the service: it brings libunwind into the global scope and blocks in it for good, with the lock of
-  /// the pool that every step takes memory from.
+  /// A preloaded library that brings libunwind into the global scope and blocks in it, holding the lock of the pool
+  /// that every step allocates from.
   private static let source = """
     #define _GNU_SOURCE
     #include <dlfcn.h>
@@ -104,7 +103,7 @@ import Testing
     }
     """
 
-  /// Where the library can be copied, and where it is loaded into a namespace of its own instead.
+  /// With a copy of the library, and with a namespace of its own instead.
   @Test(arguments: [[], ["refuse:memfd_create"]])
   func aLockOfTheServicesOwnLibraryHoldsUpNobody(restrictions: [String]) throws {
     try withTemporaryDirectory { directory in
@@ -125,7 +124,7 @@ import Testing
     }
   }
 
-  /// Loaded before the service: holds up whoever takes a lock in the watchdog's copy of libunwind until the process has
+  /// A preloaded library that blocks threads taking a lock in the watchdog's copy of libunwind until the process has
   /// forked.
   private static let forkSource = """
     #define _GNU_SOURCE
@@ -166,7 +165,6 @@ import Testing
     }
     """
 
-  /// The child's watchdog needs none of the locks that the parent's threads held when it was made.
   @Test func aLockThatWasHeldAtTheForkHoldsUpNobody() throws {
     try withTemporaryDirectory { directory in
       let library = try compiledLibrary(Self.forkSource, name: "holder", in: directory)

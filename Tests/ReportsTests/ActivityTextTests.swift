@@ -23,7 +23,6 @@ import Testing
     )
   }
 
-  /// A task that is suspended waits, whatever else there is to say.
   @Test func whatIsSuspendedIsSaid() throws {
     func text(_ waiting: StallReport.Waiting) throws -> String {
       var finding = try #require(fullReport().culprit)
@@ -40,7 +39,7 @@ import Testing
     )
   }
 
-  /// Of children of a task that take turns no two neighbouring samples are of one.
+  /// In neighbouring samples different child tasks run.
   @Test func computingIsSaidWithoutProcessorUse() throws {
     var finding = try #require(fullReport().culprit)
     (finding.processorUse, finding.waiting) = (nil, StallReport.Waiting(samples: 0, of: 13))
@@ -57,7 +56,7 @@ import Testing
     #expect(text.contains("CULPRIT") && text.contains("the thread's state is unknown"), "\(text)")
   }
 
-  /// The kernel may not tell how long a thread had no processor: then it is not said that it waited.
+  /// Some kernels do not report the time without a CPU.
   @Test func whatIsNotKnownIsNotSaid() {
     #expect(text(0.1, nil) == "on CPU 10 %")
     #expect(
@@ -73,7 +72,7 @@ import Testing
     )
   }
 
-  /// Four fifths are nearly all, a fifth is hardly any, and each bound belongs to what it bounds.
+  /// From 4/5 on it is nearly all, below 1/5 hardly any; each bound is inclusive.
   @Test func boundsBelongToWhatTheyBound() {
     #expect(text(0.8, 0.2) == "computing: on CPU 80 %")
     #expect(text(0.75, 0.1) == "computing and waiting in turn: on CPU 75 %")

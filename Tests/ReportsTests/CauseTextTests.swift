@@ -51,7 +51,6 @@ import Testing
     #expect(lines([cause(.unknown, 0.02)]) == ["unknown, 2 %, 80 ms"])
   }
 
-  /// What has a part of a cause is not told as if it had all of it, in whatever form the cause is told.
   @Test(arguments: Cause.Kind.allCases) func whatHasAPartOfACauseHasItsShare(kind: Cause.Kind) throws {
     var found = cause(kind, 0.8, ["a mutex", "JSON", "text"])
     found.subjects[0].share = 0.2
@@ -68,13 +67,12 @@ import Testing
     #expect(report.summary.hasSuffix("; " + line.dropLast(", 3.20 s".count)))
     #expect(report.metadata["culprit.cause.subject"] == "a mutex")
     #expect(report.metadata["culprit.cause.subject.share"] == "0.200")
-    // What has all but a trace needs no figure of its own.
+    // Nearly all of the cause: no figure of its own.
     found.subjects[0].share = 0.77
     found.subjects[0].seconds = Seconds(.milliseconds(3080))
     #expect(!CauseText.what(found).contains("%"), "\(CauseText.what(found))")
   }
 
-  /// A polling library is named, and the advice for a sleeping task has no warning.
   @Test func sleepsHaveTheirReasons() {
     var polling = cause(.sleep, 1, ["sqlite3_step"])
     #expect(lines([polling]) == ["waiting in sqlite3_step, which sleeps and tries again, 100 %, 4.00 s"])
@@ -91,7 +89,6 @@ import Testing
     #expect(!next { $0.taskTimes = task }.contains("other work waits"))
   }
 
-  /// Several parts have their figures in brackets, and the whole has its own behind them.
   @Test func whatIsKnownOfTheUnknownIsTold() {
     var found = cause(.unknown, 0.1, ["no stack", "no samples of that time"])
     for (place, share) in [0.08, 0.02].enumerated() {
@@ -102,7 +99,6 @@ import Testing
     #expect(lines([cause(.unknown, 1, ["futex"])]) == ["unknown (futex), 100 %, 4.00 s"])
   }
 
-  /// What was counted stands beside what it shows.
   @Test func evidenceIsShown() {
     func counted(_ change: (inout StallReport.Counts) -> Void) -> (inout StallReport) -> Void {
       var counts = StallReport.Counts(kernelFunctions: [])
@@ -138,7 +134,6 @@ import Testing
     )
   }
 
-  /// Each kind has its words, its advice, and its line in the documentation.
   @Test(arguments: Cause.Kind.allCases) func everyKindIsDocumented(kind: Cause.Kind) throws {
     let page = try String(
       contentsOf: URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(path: "../../docs/causes.md"),
@@ -151,7 +146,6 @@ import Testing
     #expect(CauseText.what(cause(kind)) != "a cause of the kind \(kind.rawValue)")
   }
 
-  /// Nobody is sent to a holder that the report does not have.
   @Test func theFirstStepIsOneThatCanBeTaken() throws {
     let (stall, builder) = exampleStall()
     var report = builder.report(of: stall)
@@ -164,7 +158,6 @@ import Testing
     #expect(report.description.contains("NEXT      Keep long work out of the actor"), "\(report)")
   }
 
-  /// More stalls of the same work than are told are counted.
   @Test func overlapsThatAreNotToldAreCounted() {
     let (stall, builder) = exampleStall()
     var report = builder.report(of: stall)
@@ -181,7 +174,6 @@ import Testing
   @Test func whatToDoIsToldWhenAskedFor() {
     let (stall, builder) = exampleStall()
     var report = builder.report(of: stall)
-    // Nobody leaves a deadlock, whatever took more of the time so far.
     report.causes = [cause(.sleep, 0.51), cause(.deadlock, 0.49)]
     #expect(report.description.contains("\nNEXT      End the process"), "\(report)")
     report.causes = [cause(.lock, 0.8), cause(.sleep, 0.2), cause(.file, 0.01)]

@@ -3,7 +3,6 @@ import Testing
 
 @testable import CulpritReports
 
-/// What a system call was on, in words.
 @Suite struct DescriptorTextTests {
   @Test(arguments: [
     ("/srv/journal.db", "/srv/journal.db"), ("pipe:[4711]", "a pipe"), ("socket:[4711]", "a socket"),
@@ -14,7 +13,7 @@ import Testing
     #expect(DescriptorText.of(Descriptor(number: 3, target: target)) == text)
   }
 
-  /// A loop that waits in epoll_wait waits on its epoll: that says nothing.
+  /// An event loop in epoll_wait waits on its epoll descriptor, which is no information.
   @Test func whatSaysNoMoreIsLeftOut() {
     #expect(DescriptorText.of(Descriptor(number: 3, target: "anon_inode:[eventpoll]")) == nil)
     #expect(DescriptorText.of(Descriptor(number: 3, target: "deep/journal.db", isCut: true)) == "…deep/journal.db")

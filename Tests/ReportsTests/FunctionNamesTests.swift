@@ -36,7 +36,6 @@ import Testing
     )
   }
 
-  /// Specialisations of a function and its pieces are one function.
   @Test func variantsAreNoNamesakes() {
     var special = frame("Store.load()", "Orders", "a")
     special.rawName = "a specialised"
@@ -44,7 +43,6 @@ import Testing
     #expect(FunctionNames([plain, special]).name(special) == "Store.load()")
   }
 
-  /// Overloads have the types of their parameters, and of what they return, where nothing else tells them apart.
   @Test(arguments: [
     (
       "KeyedEncodingContainer.encode(_:forKey:)",
@@ -74,16 +72,15 @@ import Testing
       "shop::find", ["shop::find(int)", "shop::find(std::string const&)"],
       ["shop::find(int)", "shop::find(string const&)"]
     ),
-    // The name of an operator opens no bracket, and what has no parameters has no types.
+    // Operator names can contain "<", and functions without parameters have no types.
     ("< infix(_:_:)", ["static Swift.Int.> infix(Swift.Int) -> Swift.Bool", "b"], ["< infix(_:_:)", "< infix(_:_:)"]),
   ]) func overloadsAreToldApartByTheirTypes(name: String, full: [String], told: [String]) {
     var frames = full.map { frame(name, "Swift", $0) }
     #expect(frames.map(FunctionNames(frames).name) == told)
-    // Alone each has its plain name; of one that is merged with others no types are known.
+    // A single function has its plain name; merged functions have no known types.
     #expect(FunctionNames([frames[0]]).name(frames[0]).hasSuffix(name.replacingOccurrences(of: " #1", with: "")))
     frames[1].isMerged = true
     #expect(!FunctionNames(frames).name(frames[1]).contains(told[1]) || told[1] == name)
-    // Where two ways are needed, both are taken.
     let other = full.map { full in
       var frame = frame(name, "Swift", full)
       frame.module = "/other.so"
@@ -93,7 +90,7 @@ import Testing
     #expect(Set(all.map(FunctionNames(all).name)).count == Set(told).count * 2)
   }
 
-  /// By the first of module, library, file and line that tells most of them apart.
+  /// The first of module, library, file and line that distinguishes most of them.
   @Test func namesakesOfOneModuleAreToldApartByTheirPlaces() {
     func frame(_ raw: String, _ place: (String, Int)?, module: String = "/shop") -> ResolvedFrame {
       var frame = self.frame("load()", "Shop", raw)
@@ -109,7 +106,7 @@ import Testing
       names([frame("a", ("a.c", 1), module: "/x/one.so"), frame("b", ("b.c", 1), module: "/x/two.so")])
         == ["load() (one.so)", "load() (two.so)"]
     )
-    // Three of which the library tells two apart, and the file all.
+    // The library distinguishes two of the three, the file all.
     #expect(
       names([
         frame("a", ("a.c", 1), module: "/one.so"), frame("b", ("b.c", 1), module: "/two.so"),

@@ -4,7 +4,6 @@ import Testing
 
 @testable import CulpritReports
 
-/// Reports as JSON, by the library's own encoder and the published schema.
 @Suite struct JSONTests {
   private struct Everything: Codable, Equatable {
     struct Inner: Codable, Equatable {
@@ -28,7 +27,7 @@ import Testing
     var absent: Int?
   }
 
-  /// What the encoder of somebody else's reads as the same value.
+  /// Foundation's decoder reads equal values.
   @Test func otherDecodersReadTheSame() throws {
     let value = Everything()
     let text = try encodedJSON(value)
@@ -56,7 +55,7 @@ import Testing
     #expect(try again.json() == text)
   }
 
-  /// The schema has each key of each type, with its type, and tells which are always there: as the types themselves tell a decoder.
+  /// The schema lists every key with its type, and the required keys are those that a decoder requires.
   @Test func theSchemaHasTheFormOfTheTypes() throws {
     let url = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
       .appending(path: "../../docs/internals/report-\(StallReport.formatVersion).schema.json")
@@ -99,7 +98,7 @@ import Testing
   }
 }
 
-/// What JSON a type is read from, as it asks a decoder for it.
+/// The JSON form of a type, derived from its requests to a decoder.
 private indirect enum JSONForm {
   case string, number, integer, boolean
   case array(() -> JSONForm)
@@ -121,7 +120,7 @@ private indirect enum JSONForm {
     case let list as any AnyList.Type: self = .array { JSONForm(list.elementType) }
     default:
       let decoder = FormDecoder()
-      // It stops where a value would be needed to go on: the keys are known then.
+      // Decoding stops at the first required value. The keys are known then.
       _ = try? type.init(from: decoder)
       self = .object(decoder.members)
     }
@@ -145,7 +144,7 @@ private protocol AnyList: Decodable {
 }
 extension Array: AnyList where Element: Decodable { static var elementType: any Decodable.Type { Element.self } }
 
-/// Answers whatever is asked with some value, and remembers what was asked.
+/// Answers every request with some value and records it.
 private final class FormDecoder: Decoder {
   var members: [JSONForm.Member] = []
   let codingPath: [any CodingKey] = []

@@ -63,7 +63,7 @@ private func node(
 
 private let rebuild = function("Catalog.rebuild()", at: ("Catalog.swift", 41))
 
-/// A report in which every part says something.
+/// A report with content in every section.
 func fullReport() -> StallReport {
   let builder = ReportBuilder(Recording(process: exampleProcess)) { _ in [] }
   var report = builder.report(of: exampleStall().0)
@@ -82,7 +82,7 @@ func fullReport() -> StallReport {
   report.outerCallers = [finding(function("serve()"), 0.4, 4), finding(function("accept()"), 0.2, 2)]
   report.callees = [
     finding(system("malloc"), 0.1, 1), finding(system("memcpy"), 0.15, 1.5),
-    // Another file's function of the same name.
+    // The function of another file has the same name.
     finding(system("malloc", module: "/opt/libjemalloc.so"), 0.1, 1), finding(system("free"), 0.12, 1.2),
     finding(system("calloc"), 0.11, 1.1),
   ]
@@ -197,7 +197,7 @@ private func threadsReport() -> ThreadsReport {
   )
 }
 
-/// What every part of a report says, looked at once and compared from then on.
+/// Every section against a reviewed snapshot.
 @Suite struct SectionTests {
   @Test(arguments: [60, 100]) func everyPartOfAReportIsTold(width: Int) {
     expectSnapshot(fullReport().text(width: width), "full-\(width)")
@@ -236,7 +236,6 @@ private func threadsReport() -> ThreadsReport {
     expectSnapshot(report.text(width: 100), "sparse-100")
   }
 
-  /// A log gets the answer alone when a stall has ended.
   @Test func theEndIsToldInAFewLines() {
     expectSnapshot(fullReport().endText(width: 100), "ended-100")
     expectSnapshot(fullReport().endText(width: 40), "ended-40")
@@ -245,7 +244,6 @@ private func threadsReport() -> ThreadsReport {
     #expect(report.endText(width: 100).contains("\nCULPRIT   unknown: no stack was captured\n"))
   }
 
-  /// While a stall lasts there is no report yet.
   @Test(arguments: [false, true]) func whatLastsIsToldInTheStyleOfTheReport(_ isHang: Bool) {
     var stall = Stall("ht\u{1b}[31mtp", thread: (43, "eve\nnts"), began: 1_700_000_000_000_000_000)
     stall.duration = .milliseconds(1200)
@@ -255,7 +253,6 @@ private func threadsReport() -> ThreadsReport {
     #expect(EventText(stall, of: nil, isHang: isHang).summary.contains("Z event loop"))
   }
 
-  /// A pool's samples are its threads: there is no time, and no last stack.
   @Test func aPoolIsToldInThreads() {
     var report = fullReport()
     report.source.kind = .pool
@@ -282,7 +279,7 @@ private func threadsReport() -> ThreadsReport {
     expectSnapshot(report.text(width: 100), "workers-100")
   }
 
-  /// The heaviest three of those that have half a percent of the culprit's 8 s.
+  /// The three largest callers with at least half a percent of the culprit's 8 s.
   @Test(arguments: 0...5, [false, true]) func callersAreNamedAsFarAsTheyCount(heavy: Int, hasRare: Bool) throws {
     var report = fullReport()
     report.outerCallers = []
@@ -302,7 +299,7 @@ private func threadsReport() -> ThreadsReport {
   @Test(arguments: 1...7) func contendersAreNamedAndTheRestCounted(count: Int) {
     var report = fullReport()
     report.contenders = (0..<count).map { finding(function("contender\($0)()"), 0.01, 0.1) }
-    // One that is not worth telling, and one that is counted only.
+    // One below the limit, and one that is only counted.
     report.contenders.append(finding(function("hardly()"), 0.009_999, 0.099_99))
     report.contenderCount = count + 2
     let text = report.text(width: 200)
@@ -323,7 +320,6 @@ private func threadsReport() -> ThreadsReport {
     #expect(text.contains("divided between \(list), all called by Catalog.rebuild()"))
   }
 
-  /// What a function without a name is called says where it is: no part of a report says it again.
   @Test func anAddressIsToldOnce() throws {
     func nameless(_ number: Int) -> StallReport.Function {
       var function = function("shop+0x\(number)0")
@@ -372,17 +368,15 @@ private func threadsReport() -> ThreadsReport {
       #expect(!lines.isEmpty && lines.allSatisfy { $0.split(separator: "shop").count == 2 }, "\(number): \(lines)")
     }
     #expect(!text.contains("in shop\n") && !report.endText(width: 200).contains("computing:"), "\(text)")
-    // A function of a library is called by that, and found by its address.
+    // A library function without a symbol is found by its address.
     var library = system("a function of libc.so.6")
     (library.name, library.noName) = ("libc.so.6+0x10", "the file has no symbols")
     #expect(Formatting.placed(library) == "a function of libc.so.6 (libc.so.6+0x10)")
-    // What tells namesakes apart is told once, too; how a function was called is told in any case.
     #expect(Formatting.placed(function("load() (a.c:7)", at: ("a.c", 7))) == "load() (a.c:7)")
     #expect(Formatting.placed(function("load() (libc.so.6)", module: "/usr/lib/libc.so.6")) == "load() (libc.so.6)")
     #expect(Formatting.placed(function("shop+0x10", isInlined: true)) == "shop+0x10 (inlined)")
   }
 
-  /// What the application says of itself, however long, does not flood the report; as JSON it is whole.
   @Test func longTextsAreCut() throws {
     let long = String(repeating: "0123456789", count: 1000)
     let cut = "\(long.prefix(49))…\(long.suffix(50))"
@@ -401,12 +395,10 @@ private func threadsReport() -> ThreadsReport {
     ] { #expect(text.contains(words), "\(words): \(text)") }
     #expect(text.utf8.count < 12_000 && report.headline.count < 300 && report.summary.count < 500)
     #expect(report.endText(width: 100).utf8.count < 1000)
-    // Where all is wanted, notes are told to their end.
     #expect(report.text(StallReport.TextStyle(width: 1000, isFull: true)).contains(" \(long)\n"))
     #expect(try report.json().split(separator: long).count > 8)
   }
 
-  /// Where nothing is to be seen, words say so.
   @Test func namesOfSpacesHaveWords() throws {
     let stack = Stack(frames: [.programCounter(RuntimeAddress(1))], end: .outermost)
     let builder = ReportBuilder(Recording(process: exampleProcess, stacks: [stack])) { frame in
@@ -443,7 +435,6 @@ private func threadsReport() -> ThreadsReport {
     #expect(report.text(width: 200).contains("\(unknown) (the thread had exited)\n"))
     report.verdictReason = nil
     #expect(report.text(width: 200).contains("\(unknown)\n"))
-    // Each label is a word for what follows it.
     for line in report.text(width: 60).split(separator: "\n") { #expect(!line.hasPrefix("NO ")) }
   }
 
@@ -466,7 +457,6 @@ private func threadsReport() -> ThreadsReport {
     expectSnapshot(threadsReport().text(width: width), "threads-\(width)")
   }
 
-  /// In ASCII a text may be longer, and lines are not.
   @Test(arguments: [40, 41, 80]) func threadsFitInASCII(width: Int) {
     var report = threadsReport()
     report.groups = [report.groups[0]]
@@ -477,7 +467,6 @@ private func threadsReport() -> ThreadsReport {
     #expect(text.split(separator: "\n").allSatisfy { $0.count <= width }, "\(text)")
   }
 
-  /// Each with a stack of its own, and nothing missing.
   @Test func fewThreadsNeedFewWords() {
     var report = threadsReport()
     report.groups = [report.groups[2]]
@@ -485,7 +474,6 @@ private func threadsReport() -> ThreadsReport {
     expectSnapshot(report.text(width: 10), "thread-40")
   }
 
-  /// What is the same one after the other is told once; the same again later is told again.
   @Test func lastStacksAreToldOnce() {
     let (one, other) = ([rebuild, system("_start")], [function("other()")])
     let stacks = [(1, one), (2, one), (3, other), (4, one), (5, []), (6, []), (7, one)]
@@ -527,7 +515,6 @@ private func threadsReport() -> ThreadsReport {
     #expect(Formatting.count(1, "look") == "1 look" && Formatting.count(2, "look") == "2 looks")
   }
 
-  /// As long as was said, no longer; of what is too long both ends are kept, the second the longer one.
   @Test func whatDoesNotFitLosesItsMiddle() {
     let text = "abcdefghijkl"
     for width in 5...11 {
@@ -543,7 +530,6 @@ private func threadsReport() -> ThreadsReport {
     )
   }
 
-  /// Counted in eighths: each is one step further.
   @Test func barsGrowByEighths() {
     let steps = Array(" ▏▎▍▌▋▊▉█")
     for eighths in 0...24 {
@@ -554,7 +540,6 @@ private func threadsReport() -> ThreadsReport {
     #expect(Formatting.bar(2, width: 2) == "██" && Formatting.bar(-1, width: 2) == "  ")
   }
 
-  /// Nothing is lost, no line is too long but for a single word, and none could have had the next word.
   @Test func linesAreFullAndNoMore() {
     var random = SplitMix(7)
     for _ in 0..<200 {
@@ -569,7 +554,6 @@ private func threadsReport() -> ThreadsReport {
     }
   }
 
-  /// "5 s" is one word; what only looks like a unit is not.
   @Test func unitsStayWithTheirNumbers() {
     #expect(Formatting.wrapped("took 12 s, or 7 %; or 8 ms", 7) == ["took", "12 s,", "or 7 %;", "or 8 ms"])
     #expect(Formatting.wrapped("is it s", 5) == ["is it", "s"])

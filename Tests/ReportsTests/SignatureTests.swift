@@ -32,14 +32,13 @@ import Testing
     Signature.of(StallReport.Source(kind: kind, name: name), service: service, verdict: verdict, function: function)
   }
 
-  /// The value is that of docs/internals/many-stalls.md, computed by another program: it never changes.
+  /// The documented value (docs/internals/many-stalls.md), computed by another program. It must never change.
   @Test func theValueIsTheDocumentedOne() {
     #expect(signature(frame("Catalog.rebuildIndex(for:)", swiftModule: "Shop")) == "8ff5744ae22d")
     #expect(Signature.hash([]) == "cbf29ce48422")
   }
 
-  /// What a new build changes: addresses, lines, symbols, the numbers of closures, the versions of libraries; and what a source is
-  /// called, of which there may be many.
+  /// Addresses, lines, symbols, closure numbers, library versions and source names change with a build.
   @Test func aNewBuildIsTheSameProblem() {
     let function = signature(frame("closure #1 in load()", swiftModule: "Shop"))
     #expect(signature(frame("closure #12 in load()", swiftModule: "Shop", at: 99)) == function)
@@ -50,7 +49,6 @@ import Testing
     #expect(signature(frame(nil, at: 1)) == signature(frame(nil, at: 2)))
   }
 
-  /// Whichever of two halves is a little larger: it is one problem, and both are named.
   @Test func tiesAreOneProblem() {
     let names: [UInt64: String] = [16: "main", 32: "Catalog.load()", 48: "Catalog.store()"]
     func report(_ first: Int) -> StallReport {
@@ -77,7 +75,6 @@ import Testing
     }
   }
 
-  /// Everything that names the problem counts.
   @Test func otherProblemsHaveOthers() {
     let all = [
       signature(frame("load()", swiftModule: "Shop")), signature(frame("load()", swiftModule: "Basket")),
@@ -87,7 +84,7 @@ import Testing
       signature(frame("load()", swiftModule: "Shop"), kind: .queue),
       signature(frame("load()", swiftModule: "Shop"), verdict: .noSingleCulprit),
       signature(nil, verdict: .noStacks), signature(frame("closure in load()", swiftModule: "Shop")),
-      // Parts do not run together.
+      // Separators keep the parts apart.
       signature(frame("pload()", swiftModule: "Sho")), signature(frame("load()Shop")),
     ]
     #expect(Set(all).count == all.count)
@@ -105,13 +102,12 @@ import Testing
     #expect(Signature.withoutNumbers(name) == kept)
   }
 
-  /// It is in the report, in JSON and among the pairs for a logger, with the host and the build.
   @Test func reportsHaveIt() throws {
     var (stall, builder) = exampleStall()
     let report = builder.report(of: stall)
     #expect(report.signature == signature(frame("Catalog.rebuildIndex(for:)")))
     #expect(report.metadata["culprit.signature"] == report.signature)
-    // Other samples, with the same function to blame.
+    // Other samples with one culprit.
     stall.samples.removeLast(2)
     stall.began = WallTime(nanosecondsSince1970: 1)
     #expect(builder.report(of: stall).signature == report.signature)

@@ -10,7 +10,6 @@ import Testing
     try JSONDecoder().decode(StallReport.self, from: JSONEncoder().encode(report))
   }
 
-  /// A report is data: what was decoded is equal, and reads the same.
   @Test func jsonHasAllOfIt() throws {
     var (stall, builder) = exampleStall()
     stall.notes = [
@@ -39,7 +38,7 @@ import Testing
     #expect(again.hang == .seconds(9))
   }
 
-  /// The keys and forms that docs/internals/report-json.md promises.
+  /// The keys and forms documented in docs/internals/report-json.md.
   @Test func jsonHasTheDocumentedForm() throws {
     let (stall, builder) = exampleStall()
     let data = try JSONEncoder().encode(builder.report(of: stall))
@@ -54,7 +53,6 @@ import Testing
     #expect(function["name"] as? String == "Catalog.rebuildIndex(for:)")
     #expect((function["location"] as? [String: Any])?["line"] as? Int == 42)
     #expect(culprit["share"] as? Double ?? 0 > 0.5)
-    // Every key of the document is documented.
     let documented = try String(
       contentsOf: URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(
         path: "../../docs/internals/report-json.md"
@@ -64,7 +62,6 @@ import Testing
     for key in json.keys { #expect(documented.contains("`\(key)`"), "\(key)") }
   }
 
-  /// Who compares names gets the same one whatever else is in a report; who reads them can tell namesakes apart.
   @Test func namesakesHaveOneNameAndTwoToPrint() throws {
     let stacks = [1, 2].map { Stack(frames: [.programCounter(RuntimeAddress($0))], end: .outermost) }
     let recording = Recording(process: exampleProcess, stacks: stacks)
@@ -98,7 +95,6 @@ import Testing
     #expect(again.source.description == "source of the kind task \"http\"")
   }
 
-  /// Reports of earlier versions say nothing of tasks, and are read; those of threads are written like them.
   @Test func whatEarlierVersionsDoNotHaveIsLeftOut() throws {
     let (stall, builder) = exampleStall()
     var report = builder.report(of: stall)

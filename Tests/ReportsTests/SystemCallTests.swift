@@ -5,7 +5,7 @@ import Testing
 @testable import CulpritBlame
 @testable import CulpritReports
 
-/// The kernel's own numbers of system calls, from its headers (linux-libc-dev).
+/// System call numbers from the kernel's headers (linux-libc-dev).
 private enum KernelHeaders {
   static let paths = [
     "x86_64": "/usr/include/x86_64-linux-gnu/asm/unistd_64.h", "aarch64": "/usr/include/asm-generic/unistd.h",
@@ -17,7 +17,7 @@ private enum KernelHeaders {
     let text = try String(contentsOfFile: try #require(paths[architecture]), encoding: .utf8)
     var names: [Int32: Set<String>] = [:]
     for line in text.split(separator: "\n") {
-      // The generic numbers of calls that differ by the size of offsets are called otherwise.
+      // Generic numbers that depend on the offset size are defined as __NR3264.
       guard let match = line.wholeMatch(of: /#define __NR(?:3264)?_(\w+)\s+(\d+)/), let number = Int32(match.2) else {
         continue
       }
@@ -34,7 +34,7 @@ private enum KernelHeaders {
   @Test(.enabled(if: KernelHeaders.isThere("aarch64"), "there are no generic headers of the kernel"))
   func namesAreTheKernelsOnArm() throws { try compare("aarch64", count: 305) }
 
-  /// Who adds a call changes the count, too.
+  /// An added call also changes the count.
   private func compare(_ architecture: String, count: Int) throws {
     let kernel = try KernelHeaders.numbers(architecture)
     try #require(kernel.count > 250)
@@ -62,7 +62,6 @@ private enum KernelHeaders {
     Module(path: path, buildID: buildID, mappings: [])
   }
 
-  /// Each reason once for a module, and help only where another file may have the name, and its build-id is known.
   @Test func helpIsForNamesThatAreElsewhere() {
     let modules = (1...6).map { module("/lib/\($0).so", [UInt8($0), 0xab]) } + [module("/lib/plain.so", [])]
     func notes(_ numbers: ClosedRange<Int>, _ reason: MissingNameReason = .noSymbols) -> [String] {

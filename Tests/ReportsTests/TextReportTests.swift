@@ -6,7 +6,7 @@ import Testing
 
 @testable import CulpritReports
 
-/// Compares with the file Snapshots/NAME.txt; writes it instead when RECORD_SNAPSHOTS is set.
+/// Compares `text` with Snapshots/NAME.txt, or writes that file if RECORD_SNAPSHOTS is set.
 func expectSnapshot(_ text: String, _ name: String, sourceLocation: Testing.SourceLocation = #_sourceLocation) {
   let directory = #filePath.split(separator: "/").dropLast().joined(separator: "/")
   let path = "/\(directory)/Snapshots/\(name).txt"
@@ -31,7 +31,7 @@ func expectSnapshot(_ text: String, _ name: String, sourceLocation: Testing.Sour
   )
 }
 
-/// A stall like the demo's, with names of every kind.
+/// A stall like the demo's, with every kind of name.
 func exampleStall() -> (Stall, ReportBuilder) {
   let root = ["_start", "__libc_start_main", "main", "Server.run()", "Server.handle(_:)", "Server.rebuild()"]
   let first = root + ["Catalog.rebuildIndex(for:)", "Dictionary.subscript.modify"]
@@ -130,7 +130,7 @@ let exampleProcess = ObservedProcess(4242, "/opt/shop/bin/shop", since: 1_795_17
     expectSnapshot(builder.report(of: stall).text(width: 80), "unfinished-80")
   }
 
-  /// A ping is sent an eighth of the threshold after the one before it, and what is in its way may be older.
+  /// Pings are an eighth of the threshold apart, so the obstacle can be older than the ping.
   @Test(arguments: [SourceKind.queue, .pool, .executor, .pinged, .loop, .section])
   func howLongWhatIsPingedWasStuckIsALowerBound(kind: SourceKind) {
     var (stall, builder) = exampleStall()
@@ -146,7 +146,7 @@ let exampleProcess = ObservedProcess(4242, "/opt/shop/bin/shop", since: 1_795_17
     expectSnapshot(builder.report(of: stall).text(width: 80), "no-stacks-80")
   }
 
-  /// A line may be too long only for a single word that is (a path); the tree and the stack are cut to fit.
+  /// Only a single long word, such as a path, can exceed the width.
   @Test(arguments: [40, 60, 80, 100, 120, 200])
   func linesFit(width: Int) {
     let (stall, builder) = exampleStall()
@@ -157,7 +157,7 @@ let exampleProcess = ObservedProcess(4242, "/opt/shop/bin/shop", since: 1_795_17
     #expect(!text.contains(" \n"))
   }
 
-  /// Names come from requests and files. None may write a report of its own, or to the terminal.
+  /// Names come from requests and files, and could contain control characters.
   @Test func namesCannotForgeAReport() {
     var (stall, builder) = exampleStall()
     stall.source.name = "s\u{1b}[31m\n\nCULPRIT   innocent()"
@@ -170,7 +170,6 @@ let exampleProcess = ObservedProcess(4242, "/opt/shop/bin/shop", since: 1_795_17
     #expect(text.contains("s\\u{1b}[31m\\u{a}"))
   }
 
-  /// Whatever a file claims is printed, not trapped on.
   @Test func absurdFiguresArePrinted() {
     var (stall, _) = exampleStall()
     stall.duration = .nanoseconds(1)

@@ -6,13 +6,12 @@ import Testing
 
 @testable import CulpritReports
 
-/// What the first screen has, what is folded, and what a terminal or a log can show.
 @Suite struct TextStyleTests {
   private static let callers = ["_start", "__libc_start_main", "main"] + (1...52).map { "NIOPosix.run\($0)()" }
   private static let culprit = ["Orders.handle(_:)", "Orders.price(_:)"]
   private static let inside = ["Foundation.decode()", "Foundation.step()", "Foundation.next()"]
 
-  /// A stall of an event loop of NIO's in the functions `own`, whose last sample is in `last`.
+  /// The report of a SwiftNIO event loop's stall in the functions `own`, with its last sample in `last`.
   private func report(own: [String] = culprit, last: [String]? = nil) -> StallReport {
     let usual = Self.callers + own + Self.inside
     let timeline =
@@ -76,7 +75,7 @@ import Testing
   @Test(arguments: [40, 80, 100, 120])
   func theFirstScreenIsTheAnswer(width: Int) {
     let text = report().text(width: width)
-    // On a narrow page it takes a few lines more.
+    // A narrow page needs a few more lines.
     let first = lines(text).prefix(width < 80 ? 28 : 24)
     for label in ["CULPRIT   Orders.price(_:)", "WHY       computing", "NEXT      Do less"] {
       #expect(first.contains { $0.hasPrefix(label) }, "\(label): \(text)")
@@ -85,7 +84,6 @@ import Testing
     expectSnapshot(text, "nio-\(width)")
   }
 
-  /// What does not branch is summed up; own code, what it calls, and where it ends are not.
   @Test func framesThatSayNothingAreFolded() {
     let text = report().text(width: 100)
     let tree = lines(text).drop { !$0.hasPrefix("TREE") }.prefix { !$0.isEmpty }
@@ -116,7 +114,6 @@ import Testing
     )
   }
 
-  /// An address in a library is nothing to read, but what it can be found by.
   @Test func aNamelessFunctionIsItsLibrarys() {
     let report = report()
     #expect(report.text(width: 120).contains("a function of libc.so.6  libc.so.6+0x"))
@@ -129,12 +126,10 @@ import Testing
     let last = ["Orders.säve(ß:)"]
     let text = report(last: last).text(StallReport.TextStyle(width: width, isASCII: true))
     #expect(text.utf8.allSatisfy { $0 < 0x80 } && text.contains("loop-\\u{e9}"))
-    // What is spelled with more characters is laid out with them.
+    // Escapes are included in the layout.
     #expect(text.contains("#0 Orders.s\\u{e4}ve("))
-    // A word that is too long for a line has one of its own.
     for line in lines(text) where line.split(separator: " ").count > 1 { #expect(line.count <= width, "\(line)") }
     #expect(text.contains("... 5") && text.contains("####") == (width == 100), "\(text)")
-    // What is cut is marked with what fits.
     var long = report(last: last)
     long.lastStack?.functions[0].displayName = String(repeating: "wörd.", count: 40)
     long.tree[0].function.displayName = String(repeating: "wörd.", count: 40)
@@ -146,7 +141,6 @@ import Testing
     #expect("3–4 µs × 2 …".inASCII == "3-4 us x 2 ..." && "plain".inASCII == "plain")
   }
 
-  /// Colours change nothing but colours, and there are none where nobody asked.
   @Test func coloursOnlyColour() {
     let style = StallReport.TextStyle(explains: true, hasColor: true)
     let colored = report().text(style)
@@ -162,7 +156,7 @@ import Testing
     #expect(
       colored.hasPrefix("\u{1b}[1mSTALL     \u{1b}[0m") && colored.contains("\u{1b}[1mCULPRIT   Orders.price(_:)")
     )
-    // Each line ends as it began: a log of single lines stays readable.
+    // Each line resets its colours, so that logs of single lines stay readable.
     for line in lines(colored) {
       #expect(
         line.split(separator: "\u{1b}[0m", omittingEmptySubsequences: false).count - 1 == line.split(
@@ -173,7 +167,6 @@ import Testing
     }
   }
 
-  /// The answer is set off to its end, where it takes several lines, and nothing but the answer.
   @Test(arguments: ["CULPRIT", "DEADLOCK"]) func theWholeAnswerIsSetOff(label: String) throws {
     var report = fullReport()
     let link = StallReport.WaitLink(
@@ -201,7 +194,6 @@ import Testing
     let end = label == "CULPRIT" ? "80 % of the stall, 8.00 s" : "of the stall (40 samples)"
     #expect(strong.count > 1 && words.hasPrefix(label + " ") && words.hasSuffix(end), "\(text)")
     #expect(strong.dropFirst().allSatisfy { $0.hasPrefix("          \u{1b}[1m") })
-    // Of what is no answer the label is.
     #expect(text.contains("\u{1b}[1mWHY       \u{1b}[0m"))
   }
 

@@ -6,13 +6,12 @@ import Testing
 
 @testable import CulpritReports
 
-/// Who waited for whom, in words.
 @Suite struct WaitChainTextTests {
-  /// What would write a line of its own, or to the terminal.
+  /// Contains a terminal escape and a forged line.
   private static let hostile = "evil\u{1b}[2J\nCULPRIT   innocent()"
   private static let long = String(repeating: "worker-", count: 40)
 
-  /// A thread that held something, what it ran, innermost first, and what it waited for.
+  /// A lock owner: its stack, innermost first, and its own wait.
   private struct Holder {
     var id: Int32
     var name: String
@@ -24,7 +23,7 @@ import Testing
     HeldLock(kind: kind, address: address, holderID: holder, waiterID: waiter)
   }
 
-  /// The report of a stall of thread 1 that waits for `lock` all the time, while `holders` did what they did.
+  /// The report of thread 1, which waits for `lock` for the whole stall, with the given `holders`.
   private static func report(waitingFor lock: HeldLock, _ holders: [Holder]) -> StallReport {
     var stacks: [Stack] = []
     var names: [UInt64: String] = [:]
@@ -110,7 +109,6 @@ import Testing
     ]
   )
 
-  /// Each line says what is held, and who holds it is named as all else is: harmlessly, and in a few words.
   @Test(arguments: [40, 80, 100, 120]) func chainsAreTold(width: Int) {
     let text = Self.chain.text(width: width)
     expectSnapshot(text, "chain-\(width)")
@@ -123,7 +121,7 @@ import Testing
     #expect(text.contains("\nDEADLOCK  2 threads wait for each other") && !text.contains("\nCULPRIT   innocent"))
   }
 
-  /// A thread that was given no name has that of the thread that started it.
+  /// A new thread inherits the name of the thread that starts it.
   @Test func namesakesOfTheStalledThreadAreOtherThreads() {
     let holder = Holder(id: 2, name: "main", functions: ["Index.update()"])
     let report = Self.report(waitingFor: Self.lock(.mutex, 100, of: 2, for: 1), [holder])
@@ -133,7 +131,7 @@ import Testing
     #expect(!text.contains("thread 2 \"main\"") && text.contains("thread 1 \"main\""))
   }
 
-  /// libdispatch names threads after queues that no application has.
+  /// libdispatch names its threads after queues that the application does not have.
   @Test func threadsOfThePoolAreNumbered() {
     let holders = [
       Holder(
@@ -177,7 +175,7 @@ import Testing
       }
   }
 
-  /// The sections of a report whose work is in a deadlock of `links`, and used a processor meanwhile.
+  /// The sections of a report with a deadlock of `links`, whose work used CPU time.
   private func deadlocked(_ links: [StallReport.WaitLink]) throws -> String {
     var report = Self.deadlock
     report.culprit?.processorUse = StallReport.ProcessorUse(share: 0.98, delay: 0.01)
@@ -207,7 +205,7 @@ import Testing
     #expect(try next([link(.lock, of: 2), link(.initialization, of: 1)]).contains(others))
   }
 
-  /// The kernel refuses the wait that would close the ring, and the thread asks again.
+  /// The kernel refuses the wait that would close the ring, and the thread tries again.
   @Test func refusedWaitsAreNoComputation() throws {
     let text = try deadlocked([link(.lock, of: 2), link(.initialization, of: 1)])
     #expect(!text.contains("computing"), "\(text)")
@@ -255,7 +253,6 @@ import Testing
           "a deadlock, unless a wait ends by itself, or another thread lets go of what is waited for",
         ]
     )
-    // The work waits for two that wait for each other.
     #expect(
       lines([link(.queue, of: 2), link(.mutex, of: 3), link(.mutex, of: 2)], isCycle: true, isDeadlock: true)
         == [

@@ -1,6 +1,6 @@
 import Testing
 
-/// Reads files as docs/internals/stall-format.md describes them, line for line.
+/// Reads files by docs/internals/stall-format.md alone.
 struct DocumentedFormat {
   private let bytes: [UInt8]
   private var place = 0
@@ -21,7 +21,7 @@ struct DocumentedFormat {
     return lines.joined(separator: "\n") + "\n"
   }
 
-  /// CRC-32, a bit at a time.
+  /// CRC-32, bit by bit.
   private func zlibChecksum(_ range: Range<Int>) -> UInt64 {
     var value: UInt32 = 0xffff_ffff
     for byte in bytes[range] {
@@ -52,7 +52,7 @@ struct DocumentedFormat {
 
   private mutating func texts(_ name: String) throws { for _ in 0..<(try number(2)) { try text(name) } }
 
-  /// A number of which all bits stand for none.
+  /// A number whose highest value stands for none.
   private mutating func optional(_ width: Int, _ name: String) throws {
     let value = try number(width)
     lines.append(value == UInt64.max >> (64 - 8 * width) ? "\(name) none" : "\(name) \(value)")

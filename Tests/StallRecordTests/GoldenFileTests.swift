@@ -3,13 +3,13 @@ import Testing
 
 @testable import CulpritStallRecord
 
-/// Files that were written once: what other programs and earlier versions hold.
+/// Files of this and earlier versions, which other programs also contain.
 @Suite struct GoldenFileTests {
   private func path(_ name: String) -> URL {
     URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(path: "Golden/\(name)")
   }
 
-  /// The content of a file, a line for each value.
+  /// The content of a file, one line per value.
   private func text(_ recording: Recording) -> String {
     var text = ""
     dump(recording.process, to: &text, name: "process")
@@ -32,14 +32,13 @@ import Testing
     #expect(text.split(separator: "\n").count == lines.count)
   }
 
-  /// To make the file of a new version, read the newest one, set the new values and write it.
+  /// To make the file of a new version, read the newest file, set the new values and write it.
   @Test func filesOfThisVersionAreWrittenAsEver() throws {
     let bytes = try [UInt8](Data(contentsOf: path("version-1.10.stall")))
     let written = StallFileWriter.file(of: try StallFile(bytes: bytes).recording)
     #expect(written == bytes, "files of a version that was released never change")
   }
 
-  /// The page docs/internals/stall-format.md is enough to read the file: nothing of the reader is used here.
   @Test func everyByteIsWhatTheDocumentationSays() throws {
     let bytes = try [UInt8](Data(contentsOf: path("version-1.10.stall")))
     var page = DocumentedFormat(bytes)
@@ -51,7 +50,6 @@ import Testing
     let (lines, expectedLines) = (text.split(separator: "\n"), expected.split(separator: "\n"))
     for (line, expected) in zip(lines, expectedLines) { try #require(line == expected) }
     #expect(lines.count == expectedLines.count)
-    // Each kind of record is there.
     #expect(page.kinds == Set(1...12).union([14]))
   }
 }

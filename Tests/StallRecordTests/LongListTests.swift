@@ -26,9 +26,9 @@ final class StoreInMemory: OverflowStore {
 }
 
 @Suite struct LongListTests {
-  /// Up to several pieces, of 8192 values each.
+  /// A piece has 8192 values.
   @Test(arguments: [0, 1, 2, 8191, 8192, 8193, 16_384, 16_385, 40_000]) func valuesStayInOrder(_ count: Int) {
-    // With no store, one that takes all, and one that is full soon.
+    // No store, an unlimited one, and one that is soon full.
     for store in [nil, StoreInMemory(), StoreInMemory(piecesMax: 1)] {
       var list = LongList<Int>(store: store)
       for number in 0..<count { list.append(number) }

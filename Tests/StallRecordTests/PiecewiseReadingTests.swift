@@ -3,7 +3,6 @@ import Testing
 
 @testable import CulpritStallRecord
 
-/// A file that comes in pieces is read as one that is there as a whole.
 @Suite struct PiecewiseReadingTests {
   private static let recording = {
     var stall = Stall("http", thread: (7, "shop"), began: 1_700_000_000_000_000_000)
@@ -56,7 +55,7 @@ import Testing
       var bytes = whole
       bytes[place] ^= 0x55
       try check(bytes, length)
-      // So much damage is passed over, also where it ends the file.
+      // Damage of this size is skipped, also at the end of the file.
       bytes.replaceSubrange(place..<min(place + 900, whole.count), with: repeatElement(0xff, count: 5000))
       try check(bytes, length)
     }
@@ -72,7 +71,7 @@ import Testing
     }
   }
 
-  /// What is no such file may be a disk.
+  /// A wrong file could be a disk.
   @Test func nothingElseIsReadToItsEnd() {
     var asked = 0
     let error = #expect(throws: StallFileError.self) {
@@ -85,9 +84,8 @@ import Testing
     #expect(asked == 1)
   }
 
-  /// Samples may be as many as they are; what is kept of a file has to fit into memory.
   @Test func whatIsKeptHasABound() {
-    // A note that belongs to no stall is passed over, and counts all the same.
+    // A note without a stall is skipped, but counts towards the limit.
     let note = StallFileWriter.record(
       of: StallNote(.context, title: "", text: String(repeating: "a", count: 65_000), time: .zero),
       stallID: 1

@@ -43,7 +43,6 @@ import Testing
     )
   }
 
-  /// The last byte of a mapping is in it, the one behind is not.
   @Test func mappingsEndBeforeTheirEnd() {
     var module = module("/a", [(0x1000, 0x2000), (0x4000, 0x5000)])
     for (address, offset) in [
@@ -53,7 +52,7 @@ import Testing
       let address = RuntimeAddress(address)
       #expect(module.contains(address) == (offset != nil), "\(address)")
       #expect(module.fileOffset(of: address) == offset, "\(address)")
-      // Where it is not known by how much the file was moved, the offset stands for the address.
+      // Without a bias the file offset stands for the address.
       module.bias = nil
       #expect(module.fileAddress(of: address) == offset.map(FileAddress.init))
       module.bias = 0x800
@@ -78,7 +77,6 @@ import Testing
     #expect(frame.moduleName == "" && frame.displayName == "0x1f")
   }
 
-  /// As a search through all of them has it, for modules that overlap in every way.
   @Test func theMapAgreesWithALinearSearch() {
     var state: UInt64 = 1
     func random(_ limit: UInt64) -> UInt64 {
@@ -108,7 +106,7 @@ import Testing
   }
 }
 
-/// Of a long text both ends are told, in so many characters as they take when they are printed; none of them is divided.
+/// Long texts keep both ends and whole characters.
 @Test func whatIsToldAmongOtherThingsIsShort() {
   #expect(abridged("GET /orders") == "GET /orders" && abridged("") == "" && abridged("é 漢") == "é 漢")
   let digits = String(repeating: "0123456789", count: 1000)
@@ -121,7 +119,7 @@ import Testing
   #expect(abridged(digits, limit: .max) == digits)
 }
 
-/// What cannot be seen has words in its place; what is not there has none.
+/// Invisible texts are described; missing ones stay empty.
 @Test(arguments: [
   " ", "   ", "\u{a0}\u{3000}", "\u{3164}", "\u{2800}\u{115f}",
 ]) func nothingToBeSeenHasWords(text: String) {
@@ -130,7 +128,7 @@ import Testing
 }
 
 @Suite struct RecordedValueTests {
-  /// Names come from anywhere; what a terminal would act on stands there as its number.
+  /// Names can come from anywhere, so terminal control characters are printed as numbers.
   @Test func onlyWhatIsHarmlessIsPrinted() {
     #expect(printable("a é 漢 🙂") == "a é 漢 🙂")
     #expect(
@@ -148,14 +146,14 @@ import Testing
     cost.add(outcome: .captured, handlerTime: .nanoseconds(9), unwindTime: .nanoseconds(10))
     cost.add(outcome: .captured, handlerTime: .nanoseconds(7), unwindTime: .nanoseconds(1))
     cost.add(outcome: .captured, handlerTime: .zero, unwindTime: .nanoseconds(1000))
-    // A handler may have copied nothing.
+    // A handler that gave no answer might have copied nothing.
     cost.add(outcome: .noAnswer, handlerTime: .nanoseconds(2), unwindTime: .zero)
     #expect((cost.bySignal, cost.fromOutside, cost.withoutStack) == (3, 1, 1))
     #expect(cost.longestHandlerTime == .nanoseconds(9) && cost.handlerTime == .nanoseconds(23))
     #expect(cost.unwindTime == .nanoseconds(1111))
   }
 
-  /// The numbers are those of docs/internals/stall-format.md.
+  /// The numbers are documented in docs/internals/stall-format.md.
   @Test func activitiesAreKnownByTheirNumbers() {
     let codes: [(activity: ThreadActivity, code: UInt8, call: Int32, isWaiting: Bool)] = [
       (.unknown, 0, -1, false), (.running, 1, -1, false), (.inSystemCall(0), 2, 0, true), (.blocked, 3, -1, true),
@@ -184,7 +182,6 @@ import Testing
       #expect(Stack(frames: [], end: end).isTruncated == (end != .outermost))
       #expect((end.explanation == nil) == (end == .outermost))
     }
-    // Each tells something else.
     #expect(Set(ends.compactMap(\.explanation)).count == 11 && Set(outcomes.map(\.explanation)).count == 12)
   }
 
@@ -200,20 +197,18 @@ import Testing
     #expect(notes.map(\.code) == Array(1...12) && notes.map { StallNote.Kind(code: $0.code) } == notes)
   }
 
-  /// A day is counted from one midnight to the next, a month from one to the next, in leap years and others.
   @Test func everyDayHasItsDate() throws {
     var days: UInt64 = 0
     for year in 1970...2553 as ClosedRange<UInt64> {
       let isLeap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
       let lengths: [UInt64] = [31, isLeap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
       for (month, length) in lengths.enumerated() {
-        // The first and the last day of each month.
         for day in [1, length] {
           func two(_ number: UInt64) -> String { number < 10 ? "0\(number)" : "\(number)" }
           let text = "\(year)-\(two(UInt64(month) + 1))-\(two(day))T00:00:00.000Z"
           let time = WallTime(nanosecondsSince1970: (days + day - 1) * 86_400_000_000_000)
           #expect(time.description == text)
-          // Reading takes longer; the end of February is where years differ.
+          // Parsing is slower, so only the end of February is parsed, where years differ.
           if month == 1, day > 1 { #expect(WallTime(text: text) == time) }
         }
         days += length
@@ -269,12 +264,10 @@ import Testing
     #expect(named[0].function == "meant" && named[0].fullName == "full" && named[0].rawName == "raw")
     #expect(named[0].swiftModule == "Shop" && named[0].sourceFunction == "written" && !named[0].isMerged)
     #expect(named[1] == caller)
-    // In the midst of a stack, too.
     let inner = frame("inner", start: 0x30)
     #expect([inner, merged, caller].namingMergedFunctions() == [inner] + named)
   }
 
-  /// Another module's call, one of another function, and one that is inlined there tell nothing.
   @Test func othersCallsTellNothing() {
     let merged = frame("one of them", start: 0x10) { $0.isMerged = true }
     let caller = frame("caller", start: 0x20) { $0.called = meant }
@@ -290,7 +283,7 @@ import Testing
     ] { #expect(stack.namingMergedFunctions() == stack) }
   }
 
-  /// What only leads to several functions has the same code for each; what somebody has written has not.
+  /// Forwarders to merged functions have equal code; written functions do not.
   @Test func whatLeadsToTheMergedIsMergedToo() {
     let merged = frame("one of them", start: 0x10) { $0.isMerged = true }
     func thunk(_ change: (inout ResolvedFrame) -> Void) -> ResolvedFrame {
@@ -311,7 +304,6 @@ import Testing
   @Test(arguments: [
     ("load(from:) in Store", 40, "load(from:) in Store"), ("aNameOf15Letter", 15, "aNameOf15Letter"),
     ("aNameOf16Letters", 15, "aNameOf…Letters"), ("abcdef", 5, "ab…ef"), ("abcdef", 4, "abcd"), ("abcdef", 0, ""),
-    // Brackets hold what is in them together.
     ("f((a in b)) in g<[c in d]>() in h{e in f}", 30, "f((a in b)) in … in h{e in f}"),
     ("a) in b) in c", 12, "a) in … in c"),
     ("find(key:)  with(a:b:)", 21, "find(key:)  with(a:…)"), ("rebuild(for:)abcdefghij", 10, "rebu…fghij"),
@@ -331,7 +323,6 @@ import Testing
 }
 
 @Suite struct DamagedRecordTests {
-  /// A text that claims to be longer than its record, and each record that is one byte too short, are refused.
   @Test func noRecordIsReadBeyondItsEnd() throws {
     let whole = StallFileWriter.file(of: sampleRecording())
     var offset = StallFileFormat.headerBytes
@@ -345,7 +336,7 @@ import Testing
           var bytes = [UInt8(kept & 255), UInt8(kept >> 8), 0, 0, kind, 0, 0, 0] + payload
           let checksum = CRC32.checksum(bytes[...])
           bytes += (0..<4).map { (place: UInt32) in UInt8(truncatingIfNeeded: checksum >> (place * 8)) }
-          // It is one whole record, whatever it says, and nothing is made up.
+          // The record is whole, so its content must not be invented or read beyond its end.
           let file = try StallFile(bytes: StallFileWriter.header() + bytes)
           #expect(file.recordCount == 1 && file.problems.count <= 1)
         }
@@ -380,7 +371,6 @@ import Testing
     #expect(try problems(damaged)[0].hasSuffix("; the last 20 bytes are lost"))
   }
 
-  /// A payload may have a mebibyte, and no byte more.
   @Test func theLongestRecordIsRead() throws {
     func head(_ length: Int) -> [UInt8] {
       withUnsafeBytes(of: UInt32(length).littleEndian) { Array($0) } + [200, 0, 0, 0]

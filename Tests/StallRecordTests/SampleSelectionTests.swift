@@ -3,7 +3,7 @@ import SampleRecordings
 import Testing
 
 @Suite struct SampleSelectionTests {
-  /// A stall with a sample each millisecond, of two threads in turn. The kernel's counts are read at every hundredth.
+  /// A stall with a sample each millisecond, of two threads in turn. Every hundredth sample has the kernel's counts.
   private static func stall(_ count: Int) -> Stall {
     var stall = Stall("pool", kind: .pool, thread: (7, ""), began: 1_700_000_000_000_000_000)
     stall.duration = .milliseconds(count)
@@ -30,7 +30,7 @@ import Testing
   @Test(arguments: [2000, 2001, 4095, 100_050, 300_001]) func ofManySomeStandForAll(_ count: Int) throws {
     let stall = Self.stall(count)
     let chosen = stall.withSamples(1000)
-    // The last one, and the last one with counts, come on top.
+    // The last sample and the last one with counts are always included.
     #expect((1000...2001).contains(chosen.samples.count))
     #expect(chosen.leftOutSamples + chosen.samples.count == count)
     #expect(chosen.samples.first == stall.samples.first)
@@ -40,7 +40,7 @@ import Testing
       chosen.samples.last { $0.evidence.counters != nil } == stall.samples.last { $0.evidence.counters != nil }
     )
     #expect(Set(chosen.samples).count == chosen.samples.count)
-    // Each tenth of the time has its part, and each thread: a coin that falls so far from the middle is none.
+    // Each tenth of the time and each thread keep their share, within the bounds of chance.
     for tenth in 0..<10 {
       let part = chosen.samples.count { Int($0.age / .milliseconds(count) * 10) == tenth }
       #expect(abs(part - chosen.samples.count / 10) <= 3, "tenth \(tenth)")
@@ -50,7 +50,6 @@ import Testing
     #expect(stall.withSamples(1000) == chosen)
   }
 
-  /// What is left out while a file is read is what would be left out of what was read.
   @Test func aFileIsReadWithSome() throws {
     let stall = Self.stall(10_000)
     let bytes = StallFileWriter.file(of: Recording(process: nil, stalls: [stall]))

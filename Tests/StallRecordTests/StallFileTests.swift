@@ -3,7 +3,7 @@ import Testing
 
 @testable import CulpritStallRecord
 
-/// A function that was inlined into another one, with everything that is known of both.
+/// A function inlined into another one, with all fields set.
 private let namedFrames = [
   ResolvedFrame(
     function: "Index.find(_:)",
@@ -32,7 +32,7 @@ private let namedFrames = [
     address: .file(FileAddress(0x2010)),
     origin: .unit(CompilationUnit(directory: "/src", file: "/src/main.swift", swiftModule: "shop"))
   ),
-  // Code that was made at run time has a name, and no address in a file.
+  // Code made at run time has a name but no file address.
   ResolvedFrame(
     function: "jit_add",
     rawName: "jit_add",
@@ -46,7 +46,7 @@ private func unnamedFrame(_ reason: MissingNameReason) -> ResolvedFrame {
   ResolvedFrame(function: nil, module: "", address: .runtime(RuntimeAddress(0x201f)), missing: reason)
 }
 
-/// A recording with everything that a file can hold.
+/// A recording with everything that a file can contain.
 func sampleRecording(hasEnded: Bool = true) -> Recording {
   let stack = Stack(
     frames: [
@@ -142,7 +142,7 @@ func sampleRecording(hasEnded: Bool = true) -> Recording {
   )
 }
 
-/// What the looks in the recording cost; and a few more, of which a file has only the sum.
+/// The cost of the recording's samples and of a few more, of which a file has only the sum.
 private func cost(hasEnded: Bool) -> ObservationCost {
   var cost = ObservationCost()
   cost.add(outcome: .captured, handlerTime: .nanoseconds(700), unwindTime: .zero)
@@ -163,12 +163,11 @@ private func cost(hasEnded: Bool) -> ObservationCost {
     #expect(file.version == (1, 10))
   }
 
-  /// A file of version 1.0 ends stalls without saying what they cost, and has no other threads.
   @Test func filesOfTheFirstVersionAreRead() throws {
     var recording = sampleRecording()
     recording.stalls[0].others = nil
     var bytes = StallFileWriter.file(of: recording)
-    // The header of 1.0, and a last record that is shorter by what 1.1 added: three 32-bit and three 64-bit numbers.
+    // The header of 1.0, and a last record without the three 32-bit and three 64-bit numbers of 1.1.
     bytes.replaceSubrange(8..<16, with: [1, 0, 0, 0, 0x65, 0x85, 0x96, 0x60])
     let added = 3 * 4 + 3 * 8
     let end = bytes.count - (8 + 32 + added + 4)
@@ -184,7 +183,6 @@ private func cost(hasEnded: Bool) -> ObservationCost {
     #expect((stall.cost.bySignal, stall.cost.fromOutside, stall.cost.withoutStack) == (1, 1, 1))
   }
 
-  /// A file of version 1.2 says less of stacks and samples.
   @Test func filesOfAnEarlierVersionAreRead() throws {
     let stack = [0, 0, 0, 0, 3, 2, 0] + [0, 0x10, 0x10, 0, 0, 0, 0, 0, 0] + [1, 0x20, 0x20, 0, 0, 0, 0, 0, 0]
     var bytes = StallFileWriter.header()
@@ -195,7 +193,7 @@ private func cost(hasEnded: Bool) -> ObservationCost {
     #expect(file.recording.stacks == [Stack(frames: frames, end: .noUnwindInformation)])
   }
 
-  /// Its process was killed between two samples.
+  /// The process was killed between two samples.
   @Test func aStallWithoutAnEndLastsAsLongAsItsFileSays() throws {
     var recording = sampleRecording(hasEnded: false)
     recording.stalls[0].duration = .milliseconds(4730)
@@ -204,12 +202,11 @@ private func cost(hasEnded: Bool) -> ObservationCost {
     #expect(try StallFile(bytes: StallFileWriter.file(of: recording)).recording == recording)
   }
 
-  /// Arguments are six or none, however a file ends.
   @Test func evidenceThatIsCutIsLeftOut() throws {
     var recording = sampleRecording()
     recording.stalls[0].samples[0].evidence.arguments = [1, 2, 3, 4, 5, 6]
     let whole = StallFileWriter.record(of: recording.stalls[0].samples[0], stallID: 7)
-    // Without the last argument, as whoever damages a file with care may leave it.
+    // The last argument is missing, which only careful damage produces.
     var payload = Array(
       whole[StallFileFormat.recordHeadBytes..<whole.count - StallFileFormat.recordTailBytes].dropLast(8)
     )
@@ -234,7 +231,7 @@ private func cost(hasEnded: Bool) -> ObservationCost {
     #expect(file.recording == sampleRecording(hasEnded: false))
   }
 
-  /// The page docs/internals/stall-format.md is written from these bytes: a reader that somebody else wrote depends on them.
+  /// Other readers depend on the bytes in docs/internals/stall-format.md.
   @Test func bytesAreThoseOfTheDocumentation() {
     let header = ["43554c505249540a", "0100", "0a00", "ef6d799a"].joined()
     #expect(hexadecimal(StallFileWriter.header()) == header)
@@ -260,7 +257,7 @@ private func cost(hasEnded: Bool) -> ObservationCost {
         #expect(expected.stalls[0].samples.starts(with: stall.samples))
         #expect(!stall.hasEnded)
       }
-      // At the end of a record nothing can be seen to be missing; anywhere else the cut is told.
+      // A cut between records cannot be detected; any other cut is reported.
       #expect(file.problems.count <= 1)
       #expect(file.problems.isEmpty == recordEnds(whole).contains(length))
     }
@@ -284,7 +281,6 @@ private func cost(hasEnded: Bool) -> ObservationCost {
     }
   }
 
-  /// Damage to one byte loses at most the record it is in: nothing else is lost and nothing false is read.
   @Test func aDamagedByteLosesOneRecord() throws {
     let whole = StallFileWriter.file(of: sampleRecording())
     let count = try StallFile(bytes: whole).recordCount
@@ -324,7 +320,6 @@ private func cost(hasEnded: Bool) -> ObservationCost {
     #expect(error?.description == "has format version 2.5; this culprit reads versions up to 1.x")
   }
 
-  /// A newer minor version may add kinds of records, and fields at the end of known ones.
   @Test func whatANewerMinorVersionAddsIsPassedOver() throws {
     let header = Array(StallFileWriter.header())
     var bytes = header + record(kind: 200, payload: [1, 2, 3])
@@ -357,7 +352,7 @@ private func cost(hasEnded: Bool) -> ObservationCost {
     #expect(file.problems.first?.text.hasPrefix("a record claims to have 2147483647 bytes") == true)
   }
 
-  /// Whole records of another file are none of this one: a disk that went down may leave them in it.
+  /// A disk that went down can leave another file's records in a file.
   @Test func recordsOfAnotherFileAreLeftOut() throws {
     var own = Array(StallFileWriter.file(of: sampleRecording()).dropFirst(16))
     var others = own
@@ -371,7 +366,7 @@ private func cost(hasEnded: Bool) -> ObservationCost {
     #expect(both.problems.first?.text.hasPrefix("a record belongs to another file (number 8, not 7)") == true)
   }
 
-  /// Zeros after a header, as a file that grew and was not written has them, are passed over quickly.
+  /// A file that grew without being written has zeros after its header.
   @Test func aLongGapIsPassedOver() throws {
     let bytes = StallFileWriter.header() + [UInt8](repeating: 0, count: 1 << 20)
     let file = try StallFile(bytes: bytes + StallFileWriter.file(of: sampleRecording()).dropFirst(16))
@@ -381,7 +376,7 @@ private func cost(hasEnded: Bool) -> ObservationCost {
     #expect(file.problems.count == 1)
   }
 
-  /// Names and the like stand behind a stall's end: without them its samples are all there.
+  /// Names follow the end of a stall, whose samples are already complete.
   @Test func damageBehindTheEndOfAStallIsNoneOfItsOwn() throws {
     let whole = StallFileWriter.file(of: sampleRecording())
     let name = StallFileWriter.record(ofNameOf: RuntimeAddress(0x1014), namedFrames)
@@ -425,7 +420,7 @@ private func cost(hasEnded: Bool) -> ObservationCost {
     #expect(Duration.seconds(Int64.max).wholeNanoseconds == .max)
   }
 
-  /// A call may be the last instruction of its function: looked up as it is, the return address is the next function's.
+  /// A call can be the last instruction of its function, so the return address belongs to the next function.
   @Test func returnAddressesAreLookedUpInTheCall() {
     #expect(StackFrame.returnAddress(RuntimeAddress(0x2000)).lookupAddress == RuntimeAddress(0x1fff))
     #expect(StackFrame.programCounter(RuntimeAddress(0x2000)).lookupAddress == RuntimeAddress(0x2000))
@@ -465,7 +460,6 @@ private func cost(hasEnded: Bool) -> ObservationCost {
 }
 
 @Suite struct NameRecordTests {
-  /// What was learned from the right file is kept, also that there is no name; the rest may be learned later.
   @Test func onlyWhatTheFileSaysIsKept() throws {
     let address = RuntimeAddress(0x201f)
     var expected = namedFrames
@@ -481,7 +475,7 @@ private func cost(hasEnded: Bool) -> ObservationCost {
     }
   }
 
-  /// What a version wrote that did not say where code is from.
+  /// Earlier versions did not store the origin of code.
   @Test func namesOfOlderFilesAreRead() throws {
     let frames = Array(namedFrames.prefix(2))
     let new = StallFileWriter.record(ofNameOf: RuntimeAddress(1), frames)
@@ -495,7 +489,6 @@ private func cost(hasEnded: Bool) -> ObservationCost {
     #expect(names?.map(\.function) == frames.map(\.function))
   }
 
-  /// Names come behind the end of a stall, and the end is still found, by whoever reads a part of the file only.
   @Test func theEndIsFoundWithNamesBehindIt() throws {
     let recording = sampleRecording()
     var bytes = StallFileWriter.file(of: recording)
@@ -508,7 +501,7 @@ private func cost(hasEnded: Bool) -> ObservationCost {
     let file = try StallFile(bytes: bytes)
     #expect(file.problems.isEmpty && file.recording.names[RuntimeAddress(5)] == namedFrames)
     #expect(file.recording.stalls == recording.stalls)
-    // How far it had come, for who reads the beginning only.
+    // The progress, for readers of the beginning only.
     var stall = recording.stalls[0]
     let begin = StallFileWriter.header() + StallFileWriter.record(ofBeginOf: stall)
     #expect(StallFile.hasEnd(begin + StallFileWriter.record(ofStateOf: stall)))
@@ -531,7 +524,6 @@ private func cost(hasEnded: Bool) -> ObservationCost {
     #expect(try readBack([unnamedFrame(reason)]) == [unnamedFrame(reason)])
   }
 
-  /// A record has bounds, whatever a symbol table claims.
   @Test func longNamesAndChainsAreCut() throws {
     var frame = namedFrames[0]
     frame.fullName = String(repeating: "ä", count: 4000)

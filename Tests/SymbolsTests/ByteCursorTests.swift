@@ -3,9 +3,8 @@ import Testing
 
 @testable import CulpritSymbols
 
-/// Numbers, forms and abbreviations that are written here and read back.
 @Suite struct ByteCursorTests {
-  /// Numbers of every size are as likely.
+  /// Returns a number; all sizes are equally likely.
   private func anyNumber(_ random: inout SplitMix) -> UInt64 {
     UInt64.random(in: 0...(.max), using: &random) >> UInt64.random(in: 0...63, using: &random)
   }
@@ -39,11 +38,9 @@ import Testing
       #expect(found == value, "seed \(seed), kind \(kind)")
     }
     #expect(cursor.isAtEnd && !cursor.hasFailed && cursor.remaining == 0)
-    // What would pass the end is zero.
     #expect(cursor.u8() == 0 && cursor.hasFailed)
   }
 
-  /// The numbers at which the encoding gets another length, and those that have too many bits.
   @Test func boundsOfLEB128AreRead() {
     let powers = (0...9).map { UInt64(1) << UInt64(7 * $0) }
     for value in powers + powers.map({ $0 - 1 }) + [UInt64.max] {
@@ -62,7 +59,6 @@ import Testing
         #expect(cursor.sleb() == value && cursor.isAtEnd && !cursor.hasFailed, "\(value)")
       }
     }
-    // Bits past the 64th are dropped; what is cut is no number.
     let long = MadeUpBytes([UInt8](repeating: 0xff, count: 12) + [0x7f, 5])
     var cursor = long.bytes.cursor()
     #expect(cursor.uleb() == .max && cursor.u8() == 5)
@@ -75,7 +71,6 @@ import Testing
     }
   }
 
-  /// Every read that does not fit gives zero and fails for ever, and one that just fits does not.
   @Test func whatPassesTheEndFails() {
     let memory = MadeUpBytes([1, 2, 3, 4, 5, 6, 7, 8])
     for width in [1, 2, 4, 8] {
@@ -99,7 +94,6 @@ import Testing
     var beyond = memory.bytes.cursor()
     beyond.skip(UInt64.max)
     #expect(beyond.hasFailed)
-    // A part of the bytes ends where it is said to, and never behind all of them.
     for (start, end, count) in [(0, 3, 3), (3, 3, 0), (0, 9, 8), (8, 8, 0)] {
       let cursor = memory.bytes.cursor(at: start, end: end)
       #expect(cursor.remaining == count && !cursor.hasFailed)
@@ -122,7 +116,7 @@ import Testing
     #expect(long?.equals("ab") == false)
   }
 
-  /// The highest address of four bytes stands for code that was dropped, like that of eight.
+  /// The highest 4-byte address marks dropped code, as the highest 8-byte address does.
   @Test func theHighestAddressIsThatOfDroppedCode() {
     let memory = MadeUpBytes([UInt8](repeating: 0xff, count: 8))
     var (narrow, wide, number) = (memory.bytes.cursor(), memory.bytes.cursor(), memory.bytes.cursor())
@@ -147,7 +141,7 @@ import Testing
     [false, true].map { UnitEncoding(version: UInt16(version), addressBytes: UInt8(address), isWide: $0) }
   }
 
-  /// Each form of DWARF 5 (7.5.6) with a value and its bytes. Those that stand for no number have the value 0.
+  /// Each form of DWARF 5 (7.5.6) with its value and bytes. Forms that are no number have the value 0.
   private static func forms(_ encoding: UnitEncoding) -> [(form: UInt16, value: UInt64, bytes: [UInt8])] {
     let wide = encoding.isWide ? 8 : 4
     let address = Int(encoding.addressBytes)
@@ -169,7 +163,7 @@ import Testing
     }
     forms.append((0x0d, UInt64(bitPattern: -300), [0xd4, 0x7d]))
     forms.append((0x19, 1, []))
-    // Text: the place of its first byte.
+    // A text's value is the offset of its first byte.
     forms.append((0x08, 1, [0x61, 0x62, 0]))
     forms.append((0x0a, 0, [2, 9, 9]))
     forms.append((0x03, 0, [2, 0, 9, 9]))
@@ -202,7 +196,6 @@ import Testing
     }
   }
 
-  /// Forms that only an abbreviation can have, that lead to themselves, or that nobody knows.
   @Test func nothingIsReadBehindAFormThatIsNotKnown() {
     let encoding = Self.encodings[0]
     let memory = MadeUpBytes([0x16, 0x0b, 1, 2])
@@ -224,13 +217,12 @@ import Testing
     #expect(read.remaining == 2)
   }
 
-  /// What an abbreviation says of the size of an entry is what its attributes take.
   @Test func abbreviationsAreReadAsTheyWereWritten() {
     let seed = UInt64.random(in: 0...(.max))
     var random = SplitMix(seed)
     for encoding in Self.encodings {
       let forms = Self.forms(encoding)
-      // Numbered from 1, with gaps, high ones, and one that is there twice: the first holds.
+      // Codes with gaps, high codes, and a duplicate of which the first holds.
       let codes: [UInt64] = Array(1...40) + [50, 45, 1 << 40, 5000, 41] + [45, 3]
       var expected: [UInt64: (tag: UInt16, hasChildren: Bool, names: [UInt16], bytes: Int?)] = [:]
       var list: [(code: UInt64, tag: UInt16, hasChildren: Bool, [(UInt16, UInt16)])] = []
@@ -275,7 +267,7 @@ import Testing
           writer.sleb(2 * Int64(code) - 5000)
           writer.append([0, 0])
         }
-        // Cut in the midst of one.
+        // Cut within an abbreviation.
         writer.uleb(count + 1)
         writer.append([0x34, 0, 0x3b])
       }

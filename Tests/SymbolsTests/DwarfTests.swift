@@ -5,9 +5,7 @@ import Testing
 
 @testable import CulpritSymbols
 
-/// Functions, lines and inlined calls, from what compilers write.
 @Suite(.ownThread) struct DwarfTests {
-  /// Every version and form of debug information leads to the same calls.
   @Test(arguments: [
     "g++ -gdwarf-2", "g++ -gdwarf-3", "g++ -gdwarf-4", "g++ -gdwarf-5", "g++ -g -gz=zlib", "g++ -g -gz=zlib-gnu",
     "g++ -gdwarf-5 -gdwarf64", "g++ -gdwarf-4 -fdebug-types-section", "g++ -g -no-pie", "g++ -g -static-pie",
@@ -25,7 +23,7 @@ import Testing
     try expectNestedCalls(fixture, "nested")
   }
 
-  /// Compilers here cannot compress with Zstandard, objcopy can.
+  /// The compilers cannot compress with Zstandard, but objcopy can.
   @Test(arguments: ["g++", "g++ -m32 -nostdlib -shared -fPIC"])
   func sectionsCompressedWithZstandardAreRead(compiler: String) throws {
     let fixture = try Fixture()
@@ -47,7 +45,7 @@ import Testing
     let fixture = try Fixture()
     try fixture.write(nestedCalls, "nested.cpp")
     try fixture.write("int other(int x) { return x + 1; }", "other.cpp")
-    // dwp of the binutils knows version 4 only, that of LLVM is not part of the toolchain.
+    // dwp of the binutils reads only version 4, and the toolchain has no dwp of LLVM.
     try fixture.run(
       "g++ -O2 -gdwarf-\(version) -gsplit-dwarf -c nested.cpp other.cpp && g++ -o nested nested.o other.o"
     )
@@ -57,7 +55,6 @@ import Testing
     try expectNestedCalls(fixture, "nested")
   }
 
-  /// Without the file that a unit was split off to there are lines, symbols and a sentence.
   @Test func aMissingSplitFileIsTold() throws {
     let fixture = try Fixture()
     try fixture.write(nestedCalls, "nested.cpp")
@@ -69,7 +66,6 @@ import Testing
     #expect(symbolizer.problems.first?.contains("which debug information was split off to, is not there") == true)
   }
 
-  /// A function that the compiler has split into hot and cold parts is one function with two pieces.
   @Test func coldPartsBelongToTheirFunction() throws {
     let fixture = try Fixture()
     try fixture.write(
@@ -92,7 +88,6 @@ import Testing
     #expect(found.calls.map(\.rawName) == ["_Z5checki"])
     #expect(found.calls.last?.file == fixture.path("cold.cpp"))
     #expect(found.symbol?.name == "_Z5checki.cold")
-    // In a report both parts are the same function.
     let file = SymbolFile(try ElfImage(path: fixture.path("cold")), search: DebugSearch())
     let whole = try #require(file.frames(at: try fixture.address(of: "_Z5checki", in: "cold"), module: "cold").last)
     let part = try #require(file.frames(at: found.address, module: "cold").last)
@@ -100,7 +95,6 @@ import Testing
     #expect(part.start == whole.start && part.rawName == whole.rawName)
   }
 
-  /// What a template's copies, lambdas and local classes have for names comes from entries that others refer to.
   @Test func namesComeFromOriginsAndSpecifications() throws {
     let fixture = try Fixture()
     try fixture.write(
@@ -135,7 +129,7 @@ import Testing
     }
   }
 
-  /// Several units, of which `.debug_aranges` lists some only: clang writes none, gcc does.
+  /// clang writes no `.debug_aranges`, gcc does.
   @Test func unitsWithoutAddressRangesAreFoundBesideOthers() throws {
     let fixture = try Fixture()
     try fixture.write(
@@ -153,7 +147,6 @@ import Testing
     #expect(try fixture.describe("in_second", in: "both.so").calls.map(\.rawName) == ["second"])
   }
 
-  /// A report's frames: one for each call, the inlined ones marked.
   @Test func framesHaveTheirInlinedCallers() throws {
     let fixture = try Fixture()
     try fixture.write(nestedCalls, "nested.cpp")
@@ -166,7 +159,6 @@ import Testing
     #expect(frames.map(\.function) == ["shop::inner", "shop::Index::middle", "shop::Index::find"])
     #expect(frames.map(\.isInlined) == [true, true, false])
     #expect(frames.map { $0.location?.line } == nestedLines)
-    // The call before a return address is what is looked up.
     let returned = Symbolizer(modules: [module]).resolve(.returnAddress(RuntimeAddress(base + marker.value + 1)))
     #expect(returned == frames)
   }
@@ -224,7 +216,6 @@ import Testing
     #expect(problem.hasPrefix("\(fixture.path("nested.debug")) is of another build: its build-id is "))
   }
 
-  /// Without build-ids the checksum tells.
   @Test func aFileWithAnotherChecksumIsRefused() throws {
     let fixture = try Fixture()
     try stripped(fixture, "-Wl,--build-id=none")
@@ -236,7 +227,7 @@ import Testing
     #expect(symbolizer.problems.first?.contains("is another file: its checksum is ") == true)
   }
 
-  /// Names of a stripped file in `.gnu_debugdata`, as Fedora packs them (GDB manual, "MiniDebugInfo").
+  /// As Fedora packs them (GDB manual, "MiniDebugInfo").
   @Test func packedSymbolsAreRead() throws {
     let fixture = try Fixture()
     try fixture.write(
@@ -252,10 +243,9 @@ import Testing
     #expect(found.symbol?.name == "hidden")
   }
 
-  /// Debug information that several files share (dwz).
   @Test(.needsTmp(because: "dwz works there")) func sharedDebugInformationIsFound() throws {
     let fixture = try Fixture()
-    // Enough of the same in both for something to be shared.
+    // dwz shares only enough common content.
     let common = (0..<40).map { "struct Type\($0) { int first\($0); long second\($0); Type\($0) *next; };" }
     try fixture.write(common.joined(separator: "\n") + "\n#line 1\n" + nestedCalls, "nested.cpp")
     try fixture.run("g++ -O2 -g -fno-eliminate-unused-debug-types -Wl,--build-id -o nested nested.cpp")
@@ -274,11 +264,9 @@ import Testing
   }
 }
 
-/// What is remembered has bounds, and what was forgotten is found again.
 @Suite(.ownThread) struct SymbolMemoryTests {
   @Test func namesAreTheSameWithLittleMemory() throws {
     let fixture = try Fixture()
-    // Many units, none of which stays.
     for number in 0..<60 {
       try fixture.write(
         "int deep\(number)(int x) { return x * \(number); }\nint outer\(number)(int x) { return deep\(number)(x) + 1; }\n",
@@ -299,13 +287,13 @@ import Testing
       highest = max(highest, narrow.byteCount)
     }
     #expect(roomy.byteCount > 64 << 10)
-    // What comes between two looks at the sum may exceed it a little.
+    // The size can exceed the limit a little between two checks.
     #expect(highest < 128 << 10, "\(roomy.byteCount)")
   }
 }
 
 extension ElfImage {
-  /// The module that a process has which maps the file at `base`.
+  /// Returns this process's module whose file is mapped at `base`.
   fileprivate func mapped(at base: UInt64) -> Module {
     let mappings = segments.filter { $0.type == ElfFormat.loadSegment }
       .map { segment in

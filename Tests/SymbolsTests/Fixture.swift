@@ -5,7 +5,7 @@ import Testing
 
 @testable import CulpritSymbols
 
-/// A directory with files that tests compile, gone at the end.
+/// A temporary directory for compiled files.
 final class Fixture {
   let directory: String
 
@@ -22,7 +22,7 @@ final class Fixture {
     try text.write(toFile: path(name), atomically: true, encoding: .utf8)
   }
 
-  /// Runs `command` by the shell in the directory. Returns its standard output.
+  /// Runs `command` in a shell in the directory. Returns standard output.
   @discardableResult
   func run(_ command: String) throws -> String {
     let child = try ChildProcess("/bin/sh", ["-c", command], directory: directory, keepsErrors: true)
@@ -31,18 +31,17 @@ final class Fixture {
   }
 
   func address(of name: String, in file: String) throws -> FileAddress {
-    // That of the binutils knows the machine that it runs on.
+    // nm of the binutils reads only the host's files.
     let line = try run("\"\(toolchain())/llvm-nm\" \(file)").split(separator: "\n")
       .first { $0.split(separator: " ").last == Substring(name) }
     return FileAddress(try #require(line.flatMap { UInt64($0.prefix { $0 != " " }, radix: 16) }))
   }
 
-  /// The directory of the toolchain's programs, wherever `swift` is.
   func toolchain() throws -> String {
     try run("dirname \"$(realpath \"$(command -v swift)\")\"").trimmingCharacters(in: .newlines)
   }
 
-  /// The calls at `addresses` as llvm-symbolizer of the toolchain has them: lines "name file:line", the innermost first.
+  /// Returns the calls at `addresses` from llvm-symbolizer, innermost first, as lines "name file:line".
   func callsByLLVM(_ addresses: [UInt64], in file: String) throws -> [[String]] {
     try write(addresses.map { "0x" + String($0, radix: 16) + "\n" }.joined(), "addresses")
     let options = "--output-style=GNU --no-demangle -f -i -a"
@@ -59,7 +58,7 @@ final class Fixture {
     return calls
   }
 
-  /// What is known of the symbol `name` of `file`, looking for debug information in this directory too.
+  /// Describes the symbol `name` of `file`. Debug information is also searched in this directory.
   func describe(_ name: String, in file: String, addressFrom: String? = nil) throws -> AddressDescription {
     let address = try address(of: name, in: addressFrom ?? file)
     return try symbolizer(file).describe(address)
@@ -74,7 +73,7 @@ struct FixtureError: Error, CustomStringConvertible {
   var description: String
 }
 
-/// A program in which `marker` is inside two inlined calls. The line numbers below are those of its lines.
+/// `marker` is inside two inlined calls. The tests use these line numbers.
 let nestedCalls = """
   namespace shop {
   inline __attribute__((always_inline)) int inner(int value) {
@@ -98,6 +97,5 @@ let nestedCalls = """
   }
   """
 
-/// What the calls at `marker` must be.
 let nestedNames = ["_ZN4shop5innerEi", "_ZN4shop5Index6middleEi", "_ZN4shop5Index4findEi"]
 let nestedLines = [3, 9, 14]

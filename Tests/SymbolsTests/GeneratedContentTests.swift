@@ -4,9 +4,8 @@ import Testing
 
 @testable import CulpritSymbols
 
-/// Compressed sections, and packages of split units, that are written here.
 @Suite(.ownThread) struct GeneratedContentTests {
-  /// A stream as in RFC 1950, of blocks that are not compressed.
+  /// A stream of uncompressed blocks (RFC 1950).
   private func stream(_ content: [UInt8]) -> [UInt8] {
     var writer = ByteWriter()
     writer.append([0x78, 0x01])
@@ -29,7 +28,6 @@ import Testing
     return writer.bytes
   }
 
-  /// Bytes of which none is zero.
   private func noise(_ count: Int, _ random: inout SplitMix) -> [UInt8] {
     (0..<count).map { _ in UInt8(truncatingIfNeeded: random.next() % 255 + 1) }
   }
@@ -45,7 +43,7 @@ import Testing
     for end in [0, 1, 10, 65536, 65537, 65537, 200_000, 399_999, 400_000, 500_000] {
       content.require(end)
       #expect(content.ready >= min(end, whole.count) && content.ready >= before && content.ready <= whole.count)
-      // In pieces of some size, but not much more than was asked for.
+      // The section is read in pieces, not far beyond the request.
       if end > before { #expect(content.ready >= min(before + 65536, whole.count), "\(end)") }
       #expect(content.ready <= max(end, before + 65536), "\(end)")
       before = content.ready
@@ -58,7 +56,6 @@ import Testing
     #expect(plain.ready == compressed.bytes.count && plain.inflatedBytes == 0 && SectionContent.empty.ready == 0)
   }
 
-  /// What a damaged stream does not have is zero.
   @Test func whatCannotBeInflatedIsZero() throws {
     let seed = UInt64.random(in: 0...(.max))
     var random = SplitMix(seed)
@@ -72,19 +69,17 @@ import Testing
       #expect(content.ready == whole.count)
       let found = content.bytes.array
       let right = zip(found, whole).prefix { $0 == $1 }.count
-      // Two bytes begin a stream and five each block.
+      // The stream's header has two bytes, each block's five.
       let blocks = (count + 0x7fff) / 0x8000
       #expect(right >= count - 2 - 5 * blocks && right <= count, "seed \(seed), \(count)")
       #expect(found[right...].allSatisfy { $0 == 0 }, "seed \(seed), \(count)")
     }
-    // One that claims more than it has.
     let short = MadeUpBytes(written)
     let content = try SectionContent(inflating: short.bytes, to: UInt64(whole.count) + 500, of: nil)
     content.requireAll()
     #expect(content.bytes.array == whole + [UInt8](repeating: 0, count: 500))
   }
 
-  /// What claims more than 64 times its size is refused, unless it is less than a megabyte.
   @Test func sizesThatNoStreamBecomesAreRefused() {
     let bytes = MadeUpBytes([UInt8](repeating: 0, count: 1000))
     for (size, isTaken) in [
@@ -134,9 +129,7 @@ import Testing
     #expect(try image.content(of: ".debug_none") == nil)
   }
 
-  // MARK: Packages
-
-  /// An index of `units` by their numbers, with open addressing (DWARF 5, 7.3.5.3), in `slots` slots.
+  /// An index of `units` by number with open addressing (DWARF 5, 7.3.5.3) and `slots` slots.
   private func index(_ version: UInt64, _ units: [(id: UInt64, columns: [UInt64])], kinds: [UInt64], slots: Int)
     -> [UInt8]
   {
@@ -166,7 +159,7 @@ import Testing
     let unit: [UInt8] =
       version == 5
       ? [17, 0, 0, 0, 5, 0, 5, 8, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 0] : [8, 0, 0, 0, 4, 0, 0, 0, 0, 0, 8, 0]
-    // The program's own part.
+    // The program's part.
     let program = madeUpFile([
       MadeUpSection(name: ".debug_info", content: [8, 0, 0, 0, 4, 0, 0, 0, 0, 0, 8, 0]),
       MadeUpSection(name: ".debug_abbrev", content: [0]),
@@ -176,11 +169,11 @@ import Testing
     let own = try #require(try DwarfFile(image))
     let skeleton = own.unit(try #require(own.header(at: 0)))
     #expect(SplitPackage(beside: image) == nil)
-    // Info, abbreviations, lines, offsets of texts, what means something in version 5 only, and what means nothing.
+    // Info, abbreviations, lines, string offsets, a kind of version 5 only, and an unknown one.
     let kinds = ([1, 3, 4, 6, 8, 5, 7] as [UInt64]).shuffled(using: &random)
     for slots in [1, 16, 64] {
       let count = slots == 1 ? 1 : slots - 1
-      // Numbers that differ in the high bits only meet in the same slots.
+      // Numbers that differ only in the high bits share slots.
       let ids = (0..<count).map { UInt64($0 % 3) + UInt64($0 + 1) << 32 }
       let units = ids.enumerated()
         .map { place, id in
@@ -208,7 +201,6 @@ import Testing
       for id in [0, 77, .max, ids[0] ^ 1 << 63] as [UInt64] {
         #expect(package.unit(id, skeleton)?.header.offset == nil)
       }
-      // Of another version, with a number of slots that is no power of two, and cut.
       try write(index(3, units, kinds: kinds, slots: slots))
       #expect(SplitPackage(beside: image) == nil)
       let whole = index(version, units, kinds: kinds, slots: slots)
@@ -216,7 +208,7 @@ import Testing
       #expect(SplitPackage(beside: image)?.unit(ids[0], skeleton)?.header.offset == nil)
       try write(Array(whole.prefix(16 + slots * 12 + 4 * kinds.count - 1)))
       #expect(SplitPackage(beside: image) == nil)
-      // A row that is not there.
+      // A row that does not exist.
       let rows = 16 + slots * 8
       try write(Array(whole[..<rows]) + [UInt8](repeating: 0xff, count: slots * 4) + whole[(rows + slots * 4)...])
       #expect(SplitPackage(beside: image)?.unit(ids[0], skeleton)?.header.offset == nil)

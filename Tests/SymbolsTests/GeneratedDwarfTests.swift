@@ -2,7 +2,6 @@ import Testing
 
 @testable import CulpritSymbols
 
-/// Line number programs of `Generated/lines.txt`, and others that are written here.
 @Suite struct GeneratedLineTests {
   @Test func everyAddressHasTheRowThatWasWritten() throws {
     var made: (file: DwarfFile, table: LineTable)?
@@ -29,14 +28,13 @@ import Testing
     #expect(count > 4000)
   }
 
-  /// A table that is cut anywhere gives less, and nothing else.
   @Test func rowsOfACutTableAreThoseOfTheWholeOne() throws {
-    // Three sequences of three rows: from 1005 to 1020, from 2005 to 2020, and from 3005 to 3020.
+    // Three sequences of three rows: 1005 to 1020, 2005 to 2020, 3005 to 3020.
     let content = bytes(try #require(try generatedLines("lines.txt").first { $0[0] == "cut" })[1])
     for count in 0..<content.count {
       var cut = ByteWriter()
       cut.append(content.prefix(count))
-      // Cut by the file: no table. Cut by its own length: the sequences that end before.
+      // A table cut by the file is empty. One cut by its own length keeps the sequences before the cut.
       let file = try #require(try madeUpDebugInformation([".debug_line": cut.bytes]))
       #expect(LineTable(file, at: 0, directory: nil, addressBytes: 8) == nil)
       guard count >= 4 else { continue }
@@ -50,7 +48,6 @@ import Testing
     }
   }
 
-  /// Rows that go backwards in their sequence are found in order; those before its beginning are not.
   @Test func rowsThatGoBackwardsAreSorted() throws {
     var program = ByteWriter()
     for (address, line) in [(0x1000, 10), (0x1020, 20), (0x1010, -10), (0x0ff0, 500), (0x1030, -470)]
@@ -79,13 +76,11 @@ import Testing
       table.row(at: $0)?.row.line
     }
     #expect(lines == [nil, 11, 11, 21, 21, 31, 31, 51, 51, nil])
-    // Discriminators that are too large for a row move with it.
     let discriminators = [0x1000, 0x1010, 0x1020, 0x1030].map { table.row(at: $0)?.discriminator }
     #expect(discriminators == [0x1_0000, 0x1_0100, 0x1_0200, 0x1_0300])
   }
 
-  /// Where a file is, in every form of a header (DWARF 5, 6.2.4): a directory may be absolute, or relative to that of the
-  /// compilation, which is number 0.
+  /// Directories in a header (DWARF 5, 6.2.4) are absolute or relative to directory 0, the compilation's.
   @Test(arguments: [2, 3, 4, 5]) func pathsOfFilesAreRelativeToTheirDirectories(version: Int) throws {
     let directories = ["/own", "/abs", "rel", "slash/"]
     let files: [(String, Int)] = [
@@ -101,7 +96,7 @@ import Testing
         header.number(UInt64(texts.count), 4)
         texts.text(directory)
       }
-      // With a checksum and something that is not known.
+      // With a checksum and an unknown content type.
       header.append([4, 1, 8, 2, 0x0b, 5, 0x1e, 0xc0, 0x40, 0x0a, UInt8(files.count)])
       for (name, directory) in files {
         header.text(name)
@@ -137,7 +132,6 @@ import Testing
         #expect([2, 3, 5].map { paths[$0] } == ["/cwd/rel/c.c", "/cwd/slash/d.c", "/cwd/f.c"])
       }
       #expect(table.path(first + UInt32(files.count)) == nil && table.path(.max) == nil)
-      // A path that was put together before stays the same.
       #expect(table.path(first + 1) == "/abs/b.c" && (version == 5 || table.path(0) == nil))
     }
   }

@@ -25,7 +25,7 @@ private func generatedNames(_ kind: String) throws -> [(name: String, reading: S
     }
   }
 
-  /// As LLVM's demangler prints what has no name: the first lambda without a number, the second with 0.
+  /// LLVM's demangler prints the first lambda without a number, the second with 0.
   @Test(arguments: [
     ("main::'lambda'(int)::operator()(int) const", "lambda #1 in main"),
     ("shop::run()::'lambda0'()::operator()() const", "lambda #2 in shop::run"),
@@ -45,7 +45,7 @@ private func generatedNames(_ kind: String) throws -> [(name: String, reading: S
     #expect(CxxName(demangled: printed).short == short)
   }
 
-  /// What begins like a name is read as far as it is one, where no demangler knows what follows.
+  /// No demangler knows the continuation.
   @Test func namesOfNewerCompilersAreReadAsFarAsTheyAreOnes() throws {
     let names = try generatedNames("cut")
     try #require(names.count >= 100)
@@ -55,9 +55,7 @@ private func generatedNames(_ kind: String) throws -> [(name: String, reading: S
     }
     let many = String(repeating: "1a", count: 20)
     #expect(CxxName(mangled: "_ZN" + many)?.short.split(separator: ":").count == 16)
-    // A digit ends before what follows it in ASCII.
     #expect(CxxName(mangled: "_Z2:a")?.short == ":a" && CxxName(mangled: "_Z2/a")?.short == "/a")
-    // Through all of the demangling, too: nobody knows what "@" is.
     #expect(demangle("_ZNK4shop5Index4find@").short == "shop::Index::find")
     #expect(demangle("_ZL6helper@").short == "helper")
   }
@@ -75,7 +73,6 @@ private func generatedNames(_ kind: String) throws -> [(name: String, reading: S
     #expect(implicit.short == "run()" && implicit.function == "Shop.run() -> ()")
   }
 
-  /// What comes before a name may come in any order, and as often as there are reasons.
   @Test(arguments: [
     ("merged ", true, false), ("dynamic ", false, false), ("@nonobjc ", false, false), ("override ", false, false),
     ("(3) suspend resume partial function for ", false, false),
@@ -133,7 +130,6 @@ private func generatedNames(_ kind: String) throws -> [(name: String, reading: S
     for (name, full) in names { #expect(RustName(name)?.full == full, "\(name)") }
   }
 
-  /// What is in each other without end is no name, however it is made.
   @Test(arguments: [
     ("INvC1a1f", "S", "a", "", "E"), ("INvC1a1f", "P", "a", "", "E"), ("INvC1a1f", "O", "a", "", "E"),
     ("INvC1a1f", "R", "a", "", "E"), ("INvC1a1f", "QL_", "a", "", "E"), ("INvC1a1f", "T", "a", "E", "E"),
@@ -150,7 +146,7 @@ private func generatedNames(_ kind: String) throws -> [(name: String, reading: S
     #expect(name(20) != nil && name(70) == nil && name(5000) == nil)
   }
 
-  /// Each level refers to the one before twice: read to the end they would be a million million pieces.
+  /// Each level refers to the one before twice, so a complete name would have 10^12 pieces.
   @Test(arguments: [("INvC1a1f", "T", "E", "E"), ("INvC1a1f", "Y", "", "E"), ("INvC1a1fK", "A", "E", "E")])
   func referencesToReferencesHaveABudget(head: String, open: String, close: String, tail: String) {
     let digits = Array("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")

@@ -4,7 +4,7 @@ import Testing
 
 @testable import CulpritSymbols
 
-/// Tables of symbols that are written here at random, against a search through all that was written.
+/// Random symbol tables, compared with a linear search.
 @Suite struct GeneratedSymbolTests {
   private struct Entry {
     var name: String
@@ -13,11 +13,11 @@ import Testing
     var section: UInt16
     var value: UInt64
     var size: UInt64
-    /// The source file that was named before.
+    /// The preceding file symbol.
     var file: String?
   }
 
-  /// An image with `entries` in its table, and code from 0x1000 to 0x1100 and from 0x2000 to 0x2040.
+  /// An image with `entries` in its table, and code at 0x1000 to 0x1100 and 0x2000 to 0x2040.
   private func image(_ entries: [Entry], type: UInt32 = 2) throws -> ElfImage {
     var (names, table) = (ByteWriter(), ByteWriter())
     names.u8(0)
@@ -61,7 +61,7 @@ import Testing
           UInt64.random(in: 0...10, using: &random) == 0
           ? [0, 0xfff, 0x1100, 0x2040].randomElement(using: &random) ?? 0
           : UInt64.random(in: 0...60, using: &random) * 4 + [0x1000, 0x2000][Int.random(in: 0...1, using: &random)]
-        // What stands at the same place is another test.
+        // Symbols at one place are the subject of another test.
         guard starts.insert(start).inserted else { continue }
         var entry = Entry(name: "f\(number)", binding: 0, type: 2, section: 1, value: start, size: 0, file: file)
         entry.binding = UInt8.random(in: 0...2, using: &random)
@@ -72,7 +72,7 @@ import Testing
         entries.append(entry)
       }
       let table = SymbolTable(try image(entries))
-      // Functions in code, of a section of the file, with a name (System V ABI, "Symbol Table").
+      // Named functions in code, in a section of the file (System V ABI, "Symbol Table").
       let functions = entries.filter { entry in
         [2, 10].contains(entry.type) && entry.value != 0 && entry.name != "" && codeEnd(entry.value) != nil
           && (1..<0xff00 ~= entry.section || entry.section == 0xffff)
@@ -84,7 +84,7 @@ import Testing
         let match = table.symbol(at: FileAddress(address))
         #expect(match?.name.string == expected?.name, "seed \(seed), \(address)")
         #expect(match?.range.start == expected?.value && match?.range.end == expected.map { $0.value + $0.size })
-        // Only local symbols are of the file that was named before them.
+        // A file symbol applies to local symbols only.
         #expect(match?.file?.string == expected.flatMap { $0.binding == 0 ? $0.file : nil }, "seed \(seed)")
       }
       var listed: Set<String> = []
@@ -93,7 +93,6 @@ import Testing
     }
   }
 
-  /// A symbol without a length ends with the next one, or with the code; a label in a function is none.
   @Test func symbolsWithoutALengthEndSomewhere() throws {
     func label(_ name: String, _ value: UInt64, type: UInt8 = 0, size: UInt64 = 0, binding: UInt8 = 0) -> Entry {
       Entry(name: name, binding: binding, type: type, section: 1, value: value, size: size)
@@ -121,7 +120,6 @@ import Testing
     )
   }
 
-  /// Of several names for the same code, the exported one stands for them, unless another is asked for.
   @Test func anotherNameForTheSameCodeIsFoundWhereItIsAskedFor() throws {
     func function(_ name: String, _ binding: UInt8, _ value: UInt64 = 0x1000) -> Entry {
       Entry(name: name, binding: binding, type: 2, section: 1, value: value, size: 16)
@@ -152,7 +150,6 @@ import Testing
     #expect(SymbolTable(try image(others + both)).main == 0x1080)
   }
 
-  /// The table with all symbols is taken before that of exported ones, wherever it stands, and only one in the file.
   @Test func theFullestTableIsTaken() throws {
     func table(_ names: [String], _ type: UInt32, _ link: UInt32, entrySize: UInt64 = 24) -> [MadeUpSection] {
       var (texts, symbols) = (ByteWriter(), ByteWriter())
@@ -180,13 +177,12 @@ import Testing
     #expect(try names(full(3) + exported(5)) == ["a", "b"])
     #expect(try names(exported(3) + full(5)) == ["a", "b"])
     #expect(try names(exported(3)) == ["b"] && names(table(["c"], 11, 3) + exported(5)) == ["c"])
-    // No text, entries of another size, or a table that is somewhere else.
     #expect(try names(full(77)) == [] && names(table(["a"], 2, 3, entrySize: 16)) == [])
     #expect(try names([MadeUpSection(name: ".symtab", type: 8, size: 48, link: 3, entrySize: 24)]) == [])
   }
 
   @Test func codeWithoutSectionsEndsWithItsSegment() throws {
-    // Code, data, what is not loaded, and code that would pass the end of all addresses.
+    // Code, data, an unloaded segment, and code that would pass the highest address.
     let image = try madeUpImage(segments: [
       MadeUpSegment(flags: 5, address: 0x1000, size: 0x100), MadeUpSegment(flags: 6, address: 0x2000, size: 0x100),
       MadeUpSegment(type: 4, flags: 5, address: 0x3000, size: 0x100),
@@ -203,8 +199,6 @@ import Testing
     #expect(image.endOfCode(at: 0x1100) == 0x1100)
   }
 
-  /// A function of the unwind table ends where the next one begins, at the latest with its code; what begins outside of
-  /// code is none.
   @Test func functionsOfTheUnwindTableEndWithTheirCode() throws {
     let code: [Range<UInt64>] = [0x1000..<0x1100, 0x1100..<0x1180, 0x1200..<0x1240]
     let starts: [UInt64] = [0x1200, 0x1010, 0x1190, 0x1040, 0x1100]

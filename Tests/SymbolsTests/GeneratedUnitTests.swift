@@ -3,18 +3,17 @@ import Testing
 
 @testable import CulpritSymbols
 
-/// Units of `Generated/units.txt`, and others that are written here.
 @Suite struct GeneratedUnitTests {
   private static let abbreviationList = abbreviations([
     (1, 0x11, true, [(0x11, 0x01), (0x12, 0x07)]),
-    // Functions and inlined calls with an address and a size, two addresses, or a list; with children and without.
+    // Functions and inlined calls with address and size, two addresses, or a list; with children and without.
     (2, 0x2e, true, [(0x11, 0x01), (0x12, 0x07)]), (3, 0x2e, false, [(0x11, 0x01), (0x12, 0x01)]),
     (4, 0x2e, true, [(0x55, 0x17)]), (5, 0x2e, false, [(0x55, 0x17)]),
     (6, 0x1d, true, [(0x11, 0x01), (0x12, 0x07), (0x58, 0x0b), (0x59, 0x0f), (0x57, 0x0b)]),
     (7, 0x1d, false, [(0x58, 0x0b), (0x59, 0x0f), (0x57, 0x0b), (0x11, 0x01), (0x12, 0x01)]),
     (8, 0x1d, true, [(0x58, 0x0b), (0x55, 0x17), (0x59, 0x0f), (0x57, 0x0b)]),
     (9, 0x1d, false, [(0x58, 0x0b), (0x59, 0x0f), (0x55, 0x17), (0x57, 0x0b)]), (10, 0x0b, true, []),
-    // What lies between: a variable, a declaration, types with a way past their children and without, a name.
+    // Entries between: a variable, a declaration, types with and without a sibling reference, a name.
     (11, 0x34, false, [(0x03, 0x08), (0x3b, 0x0b)]), (12, 0x2e, true, [(0x03, 0x08)]),
     (13, 0x04, true, [(0x01, 0x13), (0x03, 0x08)]), (14, 0x13, true, [(0x01, 0x13)]), (15, 0x28, false, [(0x1c, 0x0d)]),
     (16, 0x01, true, [(0x03, 0x08)]), (17, 0x04, true, [(0x01, 0x13), (0x3b, 0x05)]),
@@ -47,7 +46,6 @@ import Testing
         scope += 1
         continue
       }
-      // The chain of all addresses up to the next line.
       #expect(scope == table.count)
       for address in first..<UInt64(numbers[0]) {
         #expect(table.chain(at: address).map { Int(table[$0].entry) } == chain, "\(line), \(address)")
@@ -57,7 +55,6 @@ import Testing
     #expect(made != nil)
   }
 
-  /// Functions whose pieces are more than are allowed for one list are all found: each list is read once.
   @Test func manyListsThatAreReadOnceAreAllRead() throws {
     var (content, lists) = (ByteWriter(), ByteWriter())
     content.append([1] + [UInt8](repeating: 0, count: 16))
@@ -81,7 +78,6 @@ import Testing
     )
     let first = FunctionTable(file.unit(try #require(file.header(at: 0))))
     #expect(first.count == functions && first.chain(at: address - 2).count == 1 && first.chain(at: address - 1) == [])
-    // Another unit is not the poorer for it.
     #expect(FunctionTable(file.unit(try #require(file.header(at: 0)))).count == functions)
   }
 
@@ -103,7 +99,7 @@ import Testing
     let header = try #require(file.header(at: 0))
     for _ in 0..<2 {
       let count = FunctionTable(file.unit(header)).count
-      // Once in full for each 1000 of what one list may have and of the bytes of the section.
+      // One full read for each 1000 of the list limit and the section's bytes.
       #expect(count > 0 && count <= (65536 + lists.count) / 1000)
     }
   }
@@ -114,14 +110,12 @@ import Testing
     let encoding = UnitEncoding(version: 4, addressBytes: 8, isWide: false)
     let first = file.abbreviationTable(at: 0, encoding)
     #expect(first.byteCount == list.count && file.abbreviationTable(at: 0, encoding) === first)
-    // For each way of writing numbers there is another.
     for (version, bytes, isWide) in [(2, 8, false), (4, 4, false), (4, 8, true)] as [(UInt16, UInt8, Bool)] {
       let other = UnitEncoding(version: version, addressBytes: bytes, isWide: isWide)
       #expect(
         file.abbreviationTable(at: 0, other) !== first && file.abbreviationTable(at: 0, other).byteCount == list.count
       )
     }
-    // Begun at every other abbreviation: soon there is nothing any more.
     let bytes = (1..<190).map { file.abbreviationTable(at: $0 * 7, encoding).byteCount }
     #expect(bytes.reduce(0, +) <= 3 * list.count && bytes.last == 0)
     file.forgetUnits()

@@ -4,9 +4,9 @@ import Testing
 
 @testable import CulpritSymbols
 
-/// Files that were damaged, or made to do damage: there is a reason for each address, never a crash or a hang.
+/// Damaged and malicious files cause no crash and no hang, and each address gets a reason.
 @Suite(.ownThread) struct HostileFileTests {
-  /// Bytes of a file in memory of exactly their size.
+  /// Memory of exactly the file's size.
   private final class Memory {
     let bytes: Bytes
     private let region: UnsafeMutableRawBufferPointer
@@ -20,7 +20,7 @@ import Testing
     deinit { region.deallocate() }
   }
 
-  /// Asks for addresses all over the code. Returns how many had a name.
+  /// Looks up addresses all over the code. Returns how many had a name.
   @discardableResult
   private func describe(_ content: [UInt8], step: UInt64 = 5) -> Int {
     let memory = Memory(content)
@@ -57,7 +57,6 @@ import Testing
           damaged[Int.random(in: 0..<damaged.count, using: &random)] = UInt8.random(in: 0...255, using: &random)
         }
       case 2:
-        // A number that is as large as can be.
         let place = Int.random(in: 0..<damaged.count - 8, using: &random)
         for byte in 0..<8 { damaged[place + byte] = 0xff }
       default:
@@ -70,7 +69,7 @@ import Testing
     }
   }
 
-  /// What fuzzing has found, Findings/README.md.
+  /// The files that fuzzing found (Findings/README.md).
   @Test func findingsStayMended() throws {
     let directory = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("Findings")
     let files = try FileManager.default.contentsOfDirectory(atPath: directory.path).filter { $0.hasPrefix("elf-") }
@@ -85,7 +84,6 @@ import Testing
     let found = try files.map {
       String(decoding: try Data(contentsOf: directory.appendingPathComponent($0)), as: UTF8.self)
     }
-    // What a demangler makes of rubbish may be nothing at all.
     for text in found + ["", " ", "$s4", "(extension in ):", "->", " -> ()"] {
       _ = demangle(text)
       _ = SwiftName(demangled: text)
@@ -93,7 +91,6 @@ import Testing
     }
   }
 
-  /// A section that becomes too many zeros is not inflated.
   @Test func zerosWithoutEndAreRefused() throws {
     let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().path + "/Findings/elf-inflated-zeros"
     let image = try ElfImage(path: file)
@@ -102,7 +99,6 @@ import Testing
     #expect(claimed.contains { section in (try? image.content(of: section.name)) == nil })
   }
 
-  /// Two entries that are copies of each other.
   @Test func aLoopOfOriginsEnds() throws {
     let fixture = try Fixture()
     try fixture.write(
@@ -141,7 +137,7 @@ import Testing
     try fixture.run("g++ -O2 -g -gz=zlib -nostartfiles -nostdlib -shared -fPIC -o nested.so nested.cpp")
     var content = [UInt8](try Data(contentsOf: URL(fileURLWithPath: fixture.path("nested.so"))))
     let section = try #require(ElfImage(path: fixture.path("nested.so")).sections.first { $0.name == ".debug_info" })
-    // The size is behind the type of the compression (System V ABI, "Section Compression").
+    // The size follows the compression type (System V ABI, "Section Compression").
     for byte in 0..<8 { content[Int(section.offset) + 8 + byte] = byte == 4 ? 16 : 0 }
     try Data(content).write(to: URL(fileURLWithPath: fixture.path("claims.so")))
     let symbolizer = try fixture.symbolizer("claims.so")
@@ -151,7 +147,6 @@ import Testing
     #expect(symbolizer.problems.first?.contains("claims to become 68719476736") == true, "\(symbolizer.problems)")
   }
 
-  /// Zstandard is undone by the system's library.
   @Test func aSectionInAnUnknownCompressionIsTold() throws {
     let fixture = try Fixture()
     try fixture.write(nestedCalls, "nested.cpp")
@@ -165,7 +160,6 @@ import Testing
     #expect(symbolizer.problems == ["the section .debug_info is compressed in a way that is not known (77)"])
   }
 
-  /// A file that becomes shorter while it is used ends nobody.
   @Test func aFileThatIsCutMeanwhileIsNotLookedInto() throws {
     let fixture = try Fixture()
     try fixture.write(nestedCalls, "nested.cpp")

@@ -4,14 +4,13 @@ import Testing
 
 @testable import CulpritSymbols
 
-/// What is known of instructions, beside what llvm-objdump prints of them.
+/// Compares the instruction decoder with llvm-objdump.
 @Suite(.ownThread) struct MachineCodeTests {
   private struct Line {
     var place: UInt64
     var bytes: [UInt8]
     var mnemonic: Substring
     var operands: [Substring]
-    /// The address behind the comment sign.
     var comment: UInt64?
   }
 
@@ -24,7 +23,7 @@ import Testing
         guard parts.count > 1, head.count == 2, let place = UInt64(head[0].drop { $0 == " " }, radix: 16) else {
           return nil
         }
-        // Bytes, or a word for four.
+        // Bytes on x86-64, 32-bit words on aarch64.
         let bytes = head[1].split(separator: " ")
           .flatMap { text -> [UInt8] in
             let number = UInt32(text, radix: 16) ?? 0
@@ -48,7 +47,7 @@ import Testing
       }
   }
 
-  /// Those of `text`, which commas outside of brackets separate.
+  /// Splits `text` at commas outside of brackets.
   private func operands(_ text: Substring) -> [Substring] {
     var (found, depth, start): ([Substring], Int, Substring.Index) = ([], 0, text.startIndex)
     for place in text.indices {
@@ -74,7 +73,7 @@ import Testing
     return digits.hasPrefix("-") ? hexadecimal(digits.dropFirst()).map { 0 &- $0 } : hexadecimal(digits)
   }
 
-  /// The general registers of x86-64 by number, with the names of all their widths.
+  /// The x86-64 general registers by number, with the names of all widths.
   private static let registers: [Substring: Int] = {
     var numbers: [Substring: Int] = [:]
     for (number, name) in ["ax", "cx", "dx", "bx", "sp", "bp", "si", "di"].enumerated() {
@@ -86,7 +85,7 @@ import Testing
     return numbers
   }()
 
-  /// Libraries that compilers for C, C++ and Swift have made.
+  /// Libraries from C, C++ and Swift compilers.
   @Test(arguments: ["libz.so.1", "libunwind.so.8", "libstdc++.so.6", "libswiftDispatch.so"])
   func instructionsOfX86AreThoseOfLLVM(library: String) throws {
     let fixture = try Fixture()
@@ -95,7 +94,7 @@ import Testing
       ? "$(dirname \"$(realpath \"$(command -v swift)\")\")/../lib/swift/linux" : "/usr/lib/x86_64-linux-gnu"
     try fixture.run("cp \"\(folder)/\(library)\" code.so")
     let text = try #require(ElfImage(path: fixture.path("code.so")).sections.first { $0.name == ".text" })
-    // So much of each is enough to have seen all that is common.
+    // Enough code to contain all common instructions.
     let end = text.address + min(text.size, 200_000)
     let found = lines(
       try fixture.run("\"\(fixture.toolchain())/llvm-objdump\" -d --section=.text --stop-address=\(end) code.so")
@@ -133,7 +132,6 @@ import Testing
       !changesNothing.contains { name.hasPrefix($0) } || name.hasPrefix("btr") || name.hasPrefix("bts")
       || name.hasPrefix("btc")
     if let destination, changes { #expect(what.writes & (1 << UInt32(destination)) != 0, "\(line)") }
-    // What a compiler gives a function as an argument.
     guard line.operands.count == 2, let destination, line.bytes.first != 0x66 else { return }
     let isWide = last.hasPrefix("%r") && last.last != "d" && last.last != "w" && last.last != "b"
     if name == "leaq", let address = line.comment {
@@ -220,7 +218,6 @@ import Testing
     #expect(names.isSuperset(of: ["adrp", "mov", "add", "b", "bl", "cbz", "tbnz", "br", "blr", "ret", "ldp", "b.ne"]))
   }
 
-  /// Stubs have the names that disassemblers give them.
   @Test(arguments: [
     ("aarch64-linux-gnu", ""), ("aarch64-linux-gnu", "-z force-bti"), ("x86_64-linux-gnu", ""),
     ("x86_64-linux-gnu", "-z force-ibt"), ("i386-linux-gnu", "-z now"),
@@ -228,12 +225,12 @@ import Testing
   func stubsAreNamedAfterWhatTheyLeadTo(target: String, options: String) throws {
     let fixture = try Fixture()
     let names = (0..<40).map { "elsewhere\($0)" }
-    // Between the code and the table are pages, so that both parts of an address count.
+    // Pages between the code and the table, so that both parts of an address count.
     let source = names.map { "extern int \($0)(void);" } + ["char space[123456];", "int start(void) { return 0"]
     try fixture.write(source.joined(separator: "\n") + names.map { " + \($0)()" }.joined() + "; }\n", "calls.c")
     try fixture.run("clang -target \(target) -O1 -fPIC -ffreestanding -c -o calls.o calls.c")
     try fixture.run("ld.lld -shared \(options) -o calls.so calls.o")
-    // Each names those of other processors only.
+    // Each llvm-objdump names the stubs of some processors only.
     let isArm = target.hasPrefix("aarch64")
     let text = try fixture.run(isArm ? "\"\(fixture.toolchain())/llvm-objdump\" -d calls.so" : "objdump -d calls.so")
     // "0000000000010a50 <elsewhere3@plt>:"
@@ -245,7 +242,7 @@ import Testing
     #expect(Set(labels.map(\.1)) == Set(names.map { $0 + "@plt" }))
     let image = try ElfImage(path: fixture.path("calls.so"))
     let stubs = PLTStubs(image)
-    // They read the file's bytes where it is mapped.
+    // The stubs refer to the mapped bytes of the image.
     withExtendedLifetime(image) {
       for (address, name) in labels {
         for place in stride(from: address, to: address + (isArm ? 16 : 8), by: isArm ? 4 : 1) {
@@ -259,7 +256,7 @@ import Testing
     }
   }
 
-  /// What a register was set to before a place that is jumped to is not what it has there: who jumps has something else.
+  /// A jump can arrive with another value in the register.
   @Test func constantsEndWhereCodeIsJumpedTo() throws {
     func registers(_ bytes: [UInt8], isArm: Bool) throws -> [Int: MachineCode.Constant] {
       let code = MachineCode(bytes, start: 0x1000, isArm: isArm)
@@ -276,7 +273,6 @@ import Testing
     #expect(try registers(arm + [0xfd, 0xff, 0xff, 0x17], isArm: true).count == 1)
   }
 
-  /// Code that ends in the midst of an instruction, and bytes that are none.
   @Test func codeThatIsCutIsNotUnderstood() {
     for head: [UInt8] in [[], [0x66], [0x48], [0xc4], [0xc5], [0x62], [0x0f], [0x0f, 0x38], [0x0f, 0x3a], [0xe8, 1]] {
       let code = MachineCode(head, start: 0, isArm: false)
@@ -295,10 +291,9 @@ import Testing
     }
   }
 
-  /// A register that got another's value has its constant; one that was stored to memory gives it to nobody.
   @Test func copiesOfConstantsAreFollowed() throws {
     func registers(_ bytes: [UInt8]) throws -> [Int: MachineCode.Constant] {
-      // mov $7, %esi before it, a call behind it
+      // mov $7, %esi before, a call after
       let code = MachineCode([0xbe, 7, 0, 0, 0] + bytes + [0xe8, 0, 1, 0, 0], start: 0x1000, isArm: false)
       let transfers = try #require(code.transfers())
       return try #require(transfers.first).registers

@@ -2,7 +2,6 @@ import Foundation
 
 @testable import CulpritSymbols
 
-/// Writes numbers and texts as sections have them.
 struct ByteWriter {
   private(set) var bytes: [UInt8] = []
   var isBigEndian = false
@@ -20,7 +19,7 @@ struct ByteWriter {
 
   mutating func text(_ text: String) { bytes += Array(text.utf8) + [0] }
 
-  /// LEB128 as DWARF 5 defines it (7.6), with `padding` bytes that add nothing.
+  /// LEB128 (DWARF 5, 7.6), with `padding` redundant bytes.
   mutating func uleb(_ value: UInt64, padding: Int = 0) {
     var groups: [UInt8] = []
     var rest = value
@@ -33,7 +32,7 @@ struct ByteWriter {
   }
 
   mutating func sleb(_ value: Int64, padding: Int = 0) {
-    // As few groups of seven bits as hold the value and its sign.
+    // The fewest groups of seven bits that hold the value and its sign.
     var width = 1
     while width < 10, value < -(1 << Int64(7 * width - 1)) || value >= 1 << Int64(7 * width - 1) { width += 1 }
     width += padding
@@ -58,7 +57,7 @@ struct ByteWriter {
   }
 }
 
-/// Bytes in memory of exactly their size.
+/// Memory of exactly the size of the bytes.
 final class MadeUpBytes {
   let bytes: Bytes
   private let region: UnsafeMutableRawBufferPointer
@@ -81,7 +80,7 @@ struct MadeUpSection {
   var type: UInt32 = 1
   var flags: UInt64 = 0
   var address: UInt64 = 0
-  /// What the header says, where that is not the size of the content.
+  /// The size in the header, if it differs from the content's.
   var size: UInt64?
   var link: UInt32 = 0
   var entrySize: UInt64 = 0
@@ -92,7 +91,7 @@ struct MadeUpSection {
   }
 }
 
-/// A file for x86-64 with `sections`, of which the first has the number 1.
+/// An x86-64 file with `sections`, numbered from 1.
 func madeUpFile(_ sections: [MadeUpSection]) -> [UInt8] {
   var names = ByteWriter()
   var content = ByteWriter()
@@ -137,12 +136,11 @@ struct MadeUpSegment {
   var type: UInt32 = 1
   var flags: UInt32
   var address: UInt64
-  /// How much memory it takes.
   var size: UInt64
   var content: [UInt8] = []
 }
 
-/// An image for x86-64 with `segments`, and no sections.
+/// An x86-64 image with `segments` and no sections.
 func madeUpImage(segments: [MadeUpSegment]) throws -> ElfImage {
   var content = ByteWriter()
   let file = ByteWriter.made { file in
@@ -166,8 +164,7 @@ func madeUpImage(segments: [MadeUpSegment]) throws -> ElfImage {
   return try ElfImage(bytes: memory.bytes, path: "made up", keeper: memory)
 }
 
-/// The abbreviations that tests write units with; a code, a tag, whether there are children, and pairs of an attribute and
-/// its form.
+/// Encodes abbreviations: code, tag, whether there are children, and pairs of attribute and form.
 func abbreviations(_ list: [(code: UInt64, tag: UInt16, hasChildren: Bool, [(UInt16, UInt16)])]) -> [UInt8] {
   ByteWriter.made { writer in
     for (code, tag, hasChildren, attributes) in list {
@@ -184,7 +181,7 @@ func abbreviations(_ list: [(code: UInt64, tag: UInt16, hasChildren: Bool, [(UIn
   }
 }
 
-/// A unit of version 4 around `content`, whose first byte is at 11.
+/// A version 4 unit around `content`, whose first byte is at 11.
 func unit(_ content: [UInt8]) -> [UInt8] {
   ByteWriter.made { writer in
     writer.number(UInt64(content.count + 7), 4)
@@ -201,13 +198,12 @@ func madeUpDebugInformation(_ sections: [String: [UInt8]]) throws -> DwarfFile? 
   return try DwarfFile(madeUpImage(all.map { MadeUpSection(name: $0.key, content: $0.value) }))
 }
 
-/// The lines of a file in `Generated`, in fields.
+/// The lines of a file in `Generated`, split into fields.
 func generatedLines(_ name: String, separator: Character = " ") throws -> [[Substring]] {
   let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(path: "Generated/\(name)")
   return try String(contentsOf: file, encoding: .utf8).split(separator: "\n").map { $0.split(separator: separator) }
 }
 
-/// The bytes that `digits` state in hexadecimal.
 func bytes(_ digits: Substring) -> [UInt8] {
   let values = digits.utf8.map { $0 - ($0 < 0x3a ? 0x30 : 0x57) }
   return stride(from: 0, to: values.count, by: 2).map { values[$0] << 4 | values[$0 + 1] }

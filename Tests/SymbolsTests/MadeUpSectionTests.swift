@@ -4,7 +4,6 @@ import Testing
 
 @testable import CulpritSymbols
 
-/// Sections that compilers seldom write, byte for byte.
 @Suite(.ownThread) struct MadeUpSectionTests {
   private let wide = UnitEncoding(version: 5, addressBytes: 8, isWide: false)
   private let narrow = UnitEncoding(version: 4, addressBytes: 4, isWide: false)
@@ -29,14 +28,13 @@ import Testing
     withBytes(bytes) { RangeList.old($0, at: offset, base: base, encoding) }
   }
 
-  /// A list in `.debug_rnglists` in a unit whose table of addresses has 0x500, 0x600 and 0x700.
+  /// A list in `.debug_rnglists`, in a unit with the addresses 0x500, 0x600 and 0x700.
   private func new(_ bytes: [UInt8], base: UInt64 = 0x100) -> [AddressRange] {
     withBytes(bytes) {
       RangeList.new($0, at: 0, base: base, wide) { $0 < 3 ? 0x500 + 0x100 * $0 : nil }
     }
   }
 
-  /// Pairs count from the base, until a pair of zeros; what is empty or was dropped by the linker is left out.
   @Test func listsOfDWARF4AreRead() {
     let list = words([0x10, 0x20, 0x30, 0x30, 0x50, 0x40, .max, 0x2000, 0x1, 0x2, 0, 0, 0x70, 0x80])
     #expect(old(list, base: 0x1000, narrow) == ranges([(0x1010, 0x1020), (0x2001, 0x2002)]))
@@ -45,13 +43,13 @@ import Testing
     #expect(
       old(longs([.max, 0x3000, 8, 9, 0, 5, 0, 0]), base: 0, wide) == ranges([(0x3008, 0x3009), (0x3000, 0x3005)])
     )
-    // Cut in the midst of a pair.
+    // Cut within a pair.
     #expect(old(words([1, 2, 3]), base: 0x1000, narrow) == ranges([(0x1001, 0x1002)]))
     #expect(old(words([0, 5, 0, 0]), base: 0, narrow) == [])
   }
 
   @Test func listsOfDWARF5AreRead() {
-    // Each kind of entry (DWARF 5, 7.25), and what follows the end.
+    // Each kind of entry (DWARF 5, 7.25).
     #expect(new([4, 1, 5, 0, 4, 9, 10]) == ranges([(0x101, 0x105)]))
     #expect(new([1, 1, 4, 1, 5, 0]) == ranges([(0x601, 0x605)]))
     #expect(new([2, 0, 2, 0]) == ranges([(0x500, 0x700)]))
@@ -59,11 +57,11 @@ import Testing
     #expect(new([5] + longs([0x9000]) + [4, 0, 3, 0]) == ranges([(0x9000, 0x9003)]))
     #expect(new([6] + longs([0x20, 0x30]) + [0]) == ranges([(0x20, 0x30)]))
     #expect(new([7] + longs([0x20]) + [8, 0]) == ranges([(0x20, 0x28)]))
-    // What the linker dropped, what is empty, and addresses that are not in the table.
+    // Dropped and empty code, and addresses that are not in the table.
     #expect(new([4, 0, 5, 0], base: 0) == [] && new([4, 1, 5, 0], base: 0) == ranges([(1, 5)]))
     #expect(new([4, 0, 5, 0]) == ranges([(0x100, 0x105)]))
     #expect(new([2, 3, 1, 0]) == [] && new([6] + longs([0, 8]) + [7] + longs([8]) + [0, 0]) == [])
-    // Cut, and of no known kind.
+    // Cut, and of an unknown kind.
     #expect(
       new([4, 1, 5, 4, 6]) == ranges([(0x101, 0x105)]) && new([4, 1, 5, 8, 4, 6, 7, 0]) == ranges([(0x101, 0x105)])
     )
@@ -81,7 +79,6 @@ import Testing
     #expect((4...8).map { range.contains($0) } == [false, true, true, false, false])
   }
 
-  /// START SIZE NAME in hexadecimal; of two at the same place the later one is there.
   @Test func mapsOfCompilersAreRead() {
     let text = """
       1000 10 first function
@@ -117,7 +114,6 @@ import Testing
     }
   }
 
-  /// Only a file of a known size, and no link, is read.
   @Test func filesAreReadWholeOrNotAtAll() throws {
     let fixture = try Fixture()
     try fixture.write("12345", "five")
@@ -153,7 +149,6 @@ import Testing
     return Module(path: path, buildID: buildID, mappings: [mapping])
   }
 
-  /// Without a build-id the path is all that tells; with one, nothing else does.
   @Test func aFileIsBelievedByItsBuildID() throws {
     let fixture = try fixture()
     let (plain, marked) = (fixture.path("plain.so"), fixture.path("marked.so"))
@@ -165,7 +160,6 @@ import Testing
     let found = hexadecimal(buildID)
     #expect(try name(module(marked), address).missing == .changedFile(expected: "none", found: found))
     #expect(try name(module(plain, buildID), other).missing == .changedFile(expected: found, found: "none"))
-    // Deleted, and there again: only a build-id tells whether it is the same.
     #expect(try name(module(plain + " (deleted)"), other).missing == .unverifiable)
     #expect(try name(module(marked + " (deleted)", buildID), address).function == "answer")
     #expect(
@@ -173,8 +167,6 @@ import Testing
     )
   }
 
-  /// The executable of another process is not the module that is gone, however little is known of either: neither has a
-  /// build-id, and only that of a process's own mappings is known by its place.
   @Test func anotherProcessesFileWithoutABuildIDIsNotBelieved() throws {
     let fixture = try Fixture()
     try fixture.write("#include <unistd.h>\nint main(void) { alarm(3600); for (;;) pause(); }\n", "sleeper.c")
@@ -190,7 +182,7 @@ import Testing
       kill(child, SIGKILL)
       waitpid(child, nil, 0)
     }
-    // The kernel lets the parent go on before the program is mapped.
+    // The parent continues before the program is mapped.
     var line: Substring?
     for _ in 0..<60_000 where line == nil {
       let maps = try String(contentsOfFile: "/proc/\(child)/maps", encoding: .utf8)
@@ -199,7 +191,6 @@ import Testing
     }
     let gone = module(path + " (deleted)")
     #expect(try name(gone, main, process: child).missing == .unverifiable)
-    // At its very place in that process, too.
     let bounds = try #require(line).prefix { $0 != " " }.split(separator: "-").compactMap { UInt64($0, radix: 16) }
     try #require(bounds.count == 2)
     var there = gone
@@ -208,11 +199,9 @@ import Testing
     ]
     let frame = StackFrame.programCounter(RuntimeAddress(bounds[0] + (main.value & 0xfff)))
     #expect(Symbolizer(modules: [there], process: child).resolve(frame).first?.missing == .unverifiable)
-    // Nor is this process's executable, which is another file.
     #expect(try name(gone, main, process: getpid()).missing == .unverifiable)
   }
 
-  /// Code without a line is placed at the declaration of its function.
   @Test func placesCodeWithoutLinesAtDeclaration() throws {
     let fixture = try Fixture()
     try fixture.write("\n\nint answer(int a) {\n  return a * 42;\n}\n", "a.c")
@@ -223,7 +212,6 @@ import Testing
     #expect(found.location?.line == 3 && found.location?.file.hasSuffix("a.c") == true)
   }
 
-  /// Another file is at the path of a module that this process has unloaded.
   @Test func rejectsReplacedFileWithoutBuildID() throws {
     let fixture = try fixture()
     let plain = fixture.path("plain.so")
@@ -244,7 +232,6 @@ import Testing
     #expect(ProcessFiles.paths(of: module, in: 7).count == 5)
   }
 
-  /// What is noted in a file needs no look-up, unless it is that there is no name.
   @Test func whatWasNotedIsTaken() throws {
     let fixture = try fixture()
     let address = try fixture.address(of: "answer", in: "plain.so")

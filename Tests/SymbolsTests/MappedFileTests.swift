@@ -4,10 +4,10 @@ import Testing
 @testable import CulpritSymbols
 
 @Suite struct MappedFileTests {
-  /// How much of the mapping that begins at `address` is in this process's memory, in KiB (proc(5), smaps).
+  /// The resident KiB of the mapping at `address` (proc(5), smaps).
   private func resident(_ address: UnsafeRawPointer) throws -> Int {
     let head = String(UInt(bitPattern: address), radix: 16) + "-"
-    // Foundation's strings end with the first piece of such a file.
+    // Foundation's String initializers stop after the first chunk of such a file.
     let file = try #require(FileHandle(forReadingAtPath: "/proc/self/smaps"))
     let lines = String(decoding: file.readDataToEndOfFile(), as: UTF8.self).split(separator: "\n")
     let begin = try #require(lines.firstIndex { $0.hasPrefix(head) })
@@ -20,7 +20,6 @@ import Testing
       .reduce(0) { $0 + Int(file.bytes.base.load(fromByteOffset: $1, as: UInt8.self)) }
   }
 
-  /// Whole pages of the part, and no others.
   @Test func whatIsReleasedIsNotInMemory() throws {
     try withTemporaryFile([UInt8](repeating: 1, count: 16 * 4096)) { path in
       let file = try MappedFile(path: path)
@@ -41,7 +40,6 @@ import Testing
     }
   }
 
-  /// A service opens the files of plug-ins that come and go.
   @Test func whatIsLetGoIsMappedNoMore() throws {
     func mappings(of path: String) throws -> Int {
       let file = try #require(FileHandle(forReadingAtPath: "/proc/self/maps"))

@@ -3,7 +3,7 @@ import Testing
 
 @testable import CulpritSymbols
 
-/// What Swift's optimiser makes of functions that differ in constants only, and which of them a call means.
+/// Swift's optimizer merges functions that differ only in constants. The call identifies which one is meant.
 @Suite(.ownThread) struct MergedFunctionTests {
   private static let program = """
     nonisolated(unsafe) var taxes = [Int](repeating: 3, count: 64)
@@ -40,7 +40,7 @@ import Testing
     print(callTax(n), callDiscount(n), callRate(n), callEither(n), callJust(n), callFromOutside(n))
     """
 
-  /// What is called at each call of the merged function, or of what leads to it, in `caller`: the names of the frame.
+  /// Returns the frame names for each call in `caller` of the merged function or of a forwarder to it.
   private func names(calledIn caller: String, of file: String, _ fixture: Fixture) throws -> Set<String> {
     let listing = try fixture.run("objdump -d --no-show-raw-insn \(file)")
     var merged: UInt64?
@@ -77,27 +77,24 @@ import Testing
     try fixture.write(Self.program, "prices.swift")
     try fixture.write(Self.main, "main.swift")
     try fixture.run("swiftc -swift-version 6 -O -g -module-name shop prices.swift main.swift -o shop")
-    // The fixture is worth something only when the optimiser has merged them.
+    // The fixture is useful only if the optimizer merged the functions.
     try #require(try fixture.run("nm shop").contains("FTm"))
-    // Nothing in the file has the name of the private one any more: it must not be called by another one.
+    // The private function's name is not in the file, so the frame must not get another name.
     let unknown = try #require(try names(calledIn: "callRate", of: "shop", fixture).first)
     #expect(unknown.hasSuffix(" or a function like it (merged by the compiler)"))
     #expect(try names(calledIn: "callTax", of: "shop", fixture) == ["readTax(times:)"])
     #expect(try names(calledIn: "callDiscount", of: "shop", fixture) == ["readDiscount(times:)"])
     #expect(try names(calledIn: "callFromOutside", of: "shop", fixture) == ["readTax(times:)"])
-    // One call of two may stand for both.
     #expect(
       try names(calledIn: "callEither", of: "shop", fixture).isSubset(of: [
         unknown, "readTax(times:)", "readDiscount(times:)",
       ])
     )
-    // Without debug information what somebody has written cannot be told from what the optimiser has left.
     try fixture.run("strip --strip-debug shop -o stripped")
     #expect(try names(calledIn: "callTax", of: "stripped", fixture) == [unknown])
     #expect(try names(calledIn: "callFromOutside", of: "stripped", fixture) == ["readTax(times:)"])
   }
 
-  /// A forwarder to a merged function has the code of the other forwarders, and the name of any of them.
   @Test func whatOnlyLeadsToAMergedFunctionMayBeAnothers() {
     func frame(_ function: String, _ kind: FunctionKind, isMerged: Bool = false) -> ResolvedFrame {
       ResolvedFrame(
@@ -115,7 +112,7 @@ import Testing
     #expect(stack.namingMergedFunctions().map(\.isMerged) == [true, true, false, false])
   }
 
-  /// Every instruction of a library is as long as a disassembler says, as far as functions are followed.
+  /// Compares instruction lengths with llvm-objdump.
   @Test func codeIsFollowedAsADisassemblerDoes() throws {
     let path = try #require(loadedPath(containing: "/libswiftCore.so"))
     let image = try ElfImage(path: path)

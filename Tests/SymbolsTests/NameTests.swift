@@ -5,16 +5,15 @@ import Testing
 
 @testable import CulpritSymbols
 
-/// What real symbols become: `Names/names.txt` has some hundred of every kind with the name that readers get, and what
-/// must hold of any name is checked for symbols of the code of the libraries that this process has loaded.
+/// Symbols of each kind in `Names/names.txt` with their expected names, and properties of the names in loaded
+/// libraries.
 @Suite(.ownThread) struct RealNameTests {
-  /// What a main file does at its top level, where that awaits: its parts as well.
   @Test(arguments: [
     ("async_Main", "top-level code"), ("async_MainTQ0_", "top-level code"), ("async_MainTY12_", "top-level code"),
     ("async_Mainly", "async_Mainly"), ("async_MainTQ_", "async_MainTQ_"), ("async_MainTQx_", "async_MainTQx_"),
   ]) func topLevelCodeThatAwaitsHasAName(symbol: String, name: String) { #expect(demangle(symbol).short == name) }
 
-  /// One line for each: the symbol, the name, and the Swift module if there is one, with tabs between.
+  /// Each line has the symbol, the name, and the Swift module if there is one, separated by tabs.
   @Test func namesAreThoseThatWereLookedAt() throws {
     let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(path: "Names/names.txt")
     let lines = try String(contentsOf: file, encoding: .utf8).split(separator: "\n")
@@ -50,7 +49,7 @@ import Testing
     )
     try #require(symbols.count > 300)
     var told = 0
-    // Large libraries have tens of thousands of names. Each run takes another sample.
+    // Each run takes another sample of the names.
     for symbol in symbols.shuffled().prefix(500) {
       let name = demangle(symbol)
       for fault in faults(name, of: symbol) where told < 20 {
@@ -60,13 +59,12 @@ import Testing
     }
   }
 
-  /// What is wrong with `name` for a reader.
+  /// Returns the faults of `name`.
   private func faults(_ name: DemangledName, of symbol: String) -> [String] {
     let short = name.short
     var faults: [String] = []
     if short.isEmpty { faults.append("empty") }
     if short.count > 100 { faults.append("longer than 100 characters") }
-    // What no demangler knows stays as it is.
     guard name.full != symbol, short != symbol else { return faults }
     if short.contains("->") && !short.contains("operator->") { faults.append("a type") }
     if short.contains("top-level code"), !isInTopLevelCode(name.full) { faults.append("no top-level code") }
@@ -86,7 +84,6 @@ import Testing
     return faults
   }
 
-  /// Whether the demangler says that what `full` names is in a module, and in nothing else of it.
   private func isInTopLevelCode(_ full: String) -> Bool {
     guard let last = full.range(of: " in ", options: .backwards) else { return false }
     return full[last.upperBound...].allSatisfy { $0.isLetter || $0.isNumber || $0 == "_" }
@@ -107,10 +104,9 @@ import Testing
     return open.isEmpty
   }
 
-  /// A symbolizer demangles for as long as its service runs.
   @Test func demanglingKeepsNoMemory() async {
     await #expect(processExitsWith: .success) {
-      /// In pages: not the most that there ever was, which was when the process began.
+      /// In pages. The current size, because the peak may be from the process's start.
       func residentMemory() throws -> Int {
         let counts = try String(contentsOfFile: "/proc/self/statm", encoding: .utf8).split(separator: " ")
         return try #require(Int(counts[1]))
@@ -122,15 +118,14 @@ import Testing
       let before = try residentMemory()
       for _ in 0..<600 { for name in names { _ = demangle(name) } }
       let growth = try residentMemory() - before
-      // What they would take is 300 pages.
+      // A leak would take 300 pages.
       #expect(growth < 200, "\(growth)")
     }
   }
 }
 
-/// Names of Rust's newer scheme in full.
 @Suite(.ownThread) struct RustNameTests {
-  /// Names that have what those in `Names/names.txt` lack: constants, identifiers past ASCII, lifetimes, signatures.
+  /// Kinds of names that `Names/names.txt` lacks: constants, non-ASCII identifiers, lifetimes, signatures.
   private static let others = [
     "_RINvC1a3fooKj4_Kan3_Kb1_Kc41_E", "_RNvC1au8gdel_5qa", "_RNvC1au9bcher_kva",
     "_RNvC1au30____7hkackfecea1cbdathfdh9hlq6y",
@@ -146,14 +141,14 @@ import Testing
       .filter { $0.hasPrefix("_R") }.map { String($0.prefix { $0 != "\t" }) }
     try #require(listed.count > 50)
     let names = listed + Self.others
-    // Without the hashes of crates.
+    // Without crate hashes.
     let child = try ChildProcess("/usr/bin/c++filt", ["-i"], input: Data(names.joined(separator: "\n").utf8))
     let expected = child.output.split(separator: "\n").map(String.init)
     try #require(expected.count == names.count)
     for (name, full) in zip(names, expected) { #expect(demangledName(name) == full, "\(name)") }
   }
 
-  /// What the binutils do not read, as the compiler's own rustc-demangle prints it.
+  /// Names that the binutils cannot read, as printed by rustc-demangle.
   @Test(arguments: [
     ("_RINvC1a3fooKRe616263_E", "a::foo::<\"abc\">"), ("_RINvC1a3fooKRe22_E", "a::foo::<\"\\\"\">"),
     ("_RINvC1a3fooKRAh1_h2_EE", "a::foo::<{&[1, 2]}>"),
@@ -167,13 +162,11 @@ import Testing
     #expect(RustName(name)?.short == "a::foo")
   }
 
-  /// A short name that refers to a long part of itself over and over does not become one of many megabytes; one that
-  /// repeats itself as compilers have it is read.
   @Test func namesThatRepeatThemselvesHaveABound() {
     for (length, count) in [(4, 100), (1000, 600), (60_000, 600)] {
       let part = String(repeating: "x", count: length)
       let text = String(repeating: "78", count: length)
-      // The first argument, and references to its place: a type, and a constant.
+      // The first argument, followed by references to its place: a type and a constant.
       for name in [
         "_RINvC1a1fC\(length)\(part)" + String(repeating: "B7_", count: count) + "E",
         "_RINvC1a1fKRe\(text)_" + String(repeating: "KB8_", count: count) + "E",
@@ -185,7 +178,6 @@ import Testing
     }
   }
 
-  /// Names of the older scheme, with escapes and with what compilers add, are those of the binutils.
   @Test func olderNamesAreThoseOfTheBinutils() throws {
     let names = [
       "_ZN4core3fmt9Formatter3pad17h0123456789abcdefE", "_ZN3foo17h05af221e174051e9E.llvm.A5310EB9",
@@ -200,11 +192,10 @@ import Testing
     let expected = child.output.split(separator: "\n").map(String.init)
     try #require(expected.count == names.count)
     for (name, full) in zip(names, expected) { #expect(demangledName(name) == full, "\(name)") }
-    // The binutils decode escapes of ASCII only.
+    // The binutils decode ASCII escapes only.
     #expect(demangledName("_ZN10caf$u8d5d$3bar17h05af221e174051e9E") == "caf\u{8d5d}::bar")
   }
 
-  /// What is cut off or nonsense stays as it is.
   @Test func damagedNamesStayAsTheyAre() {
     for name in Self.others {
       for count in 2..<name.utf8.count { _ = demangledName(String(name.prefix(count))) }

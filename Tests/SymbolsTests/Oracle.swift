@@ -3,9 +3,9 @@ import Foundation
 
 @testable import CulpritSymbols
 
-/// A file as libelf and libdw of the elfutils read it.
+/// A file read by libelf and libdw (elfutils).
 final class OracleFile {
-  /// Nothing to compare with: the elfutils do not take it for an ELF file.
+  /// The elfutils do not recognize the file as ELF.
   struct Unreadable: Error {}
 
   let elf: OpaquePointer
@@ -28,14 +28,13 @@ final class OracleFile {
     close(descriptor)
   }
 
-  /// The ELF header.
   var header: GElf_Ehdr {
     var header = GElf_Ehdr()
     gelf_getehdr(elf, &header)
     return header
   }
 
-  /// The sections with their headers, that of number 0 included.
+  /// The sections with their headers, including number 0.
   var sections: [(section: OpaquePointer, header: GElf_Shdr)] {
     var count = 0
     guard elf_getshdrnum(elf, &count) == 0 else { return [] }
@@ -47,7 +46,6 @@ final class OracleFile {
       }
   }
 
-  /// The program headers.
   var segments: [GElf_Phdr] {
     var count = 0
     guard elf_getphdrnum(elf, &count) == 0 else { return [] }
@@ -111,9 +109,7 @@ struct OracleNote: Equatable {
   init(_ note: ElfNote) { self.init(type: note.type, name: note.name.array, descriptor: note.descriptor.array) }
 }
 
-/// The debug information of a file as libdw reads it.
 final class OracleDwarf {
-  /// A row of a line table.
   struct Row {
     var address: UInt64
     var line: Int32
@@ -126,7 +122,7 @@ final class OracleDwarf {
   private let file: OracleFile
   private let dwarf: OpaquePointer
 
-  /// The debug information of `file`; `nil` when there is none.
+  /// Returns `nil` if `file` has no debug information.
   init?(_ file: OracleFile) {
     self.file = file
     guard let dwarf = dwarf_begin_elf(file.elf, DWARF_C_READ, nil) else { return nil }
@@ -135,7 +131,7 @@ final class OracleDwarf {
 
   deinit { dwarf_end(dwarf) }
 
-  /// A unit: where it begins, and where its first entry is; for one of a type its signature and the type's place in it.
+  /// The offsets of a unit and its first entry. A type unit also has its signature and the type's offset.
   struct Unit: Equatable {
     var offset: UInt64
     var firstEntry: UInt64
@@ -166,8 +162,8 @@ final class OracleDwarf {
     }
   }
 
-  /// `path` as libdw has it, relative to `directory`, with one slash where libdw has put one behind the directory "/". In
-  /// DWARF 5 what libdw has may begin with the directory, and be relative as that is.
+  /// Returns `path` relative to `directory`, with libdw's duplicate slash after "/" removed. In DWARF 5 libdw's path
+  /// can begin with the directory, and be relative as well.
   private static func path(_ path: String, in directory: String?) -> String {
     if path.hasPrefix("//") { return String(path.dropFirst()) }
     guard let directory, !path.hasPrefix("/"), !path.hasPrefix(directory + "/") else { return path }

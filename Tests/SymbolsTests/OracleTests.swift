@@ -6,23 +6,19 @@ import Testing
 
 @testable import CulpritSymbols
 
-/// Our reading of files beside that of libelf and libdw.
-///
-/// Headers and notes are compared for every ELF file of the toolchain and below `/usr/lib`; symbols and line tables, which
-/// are far more, for a sample: another one each time, or that of the seed in `CULPRIT_ORACLE`. With `CULPRIT_ORACLE=all`
-/// there is no sample.
+/// Compares the file readers with libelf and libdw. Headers and notes are compared for every ELF file of the toolchain
+/// and below `/usr/lib`, symbols and line tables for a random sample. `CULPRIT_ORACLE` sets the seed of the sample, or
+/// `all`.
 @Suite(.ownThread) struct OracleTests {
   private static let setting = ProcessInfo.processInfo.environment["CULPRIT_ORACLE"]
   private static let isWhole = setting == "all"
   private static let seed = setting.flatMap { UInt64($0) } ?? .random(in: 0...(.max))
 
-  /// How to repeat a sample.
+  /// The setting that repeats the sample.
   private static var hint: Comment { isWhole ? "all files" : "CULPRIT_ORACLE=\(seed)" }
 
-  /// Tells of a difference, and of the sample that has shown it.
   private func record(_ difference: String) { Issue.record("\(difference) (\(Self.hint.rawValue))") }
 
-  /// The ELF files of the toolchain and below `/usr/lib`, sorted.
   private static let files = Result {
     let toolchain = try Fixture().toolchain() + "/.."
     let found = try ChildProcess(
@@ -41,7 +37,7 @@ import Testing
     return read(descriptor, &magic, 4) == 4 && magic == [0x7f, 0x45, 0x4c, 0x46]
   }
 
-  /// Up to `count` of the files in an order that follows from the seed.
+  /// Returns up to `count` files, in an order that follows from the seed.
   private static func sample(_ count: Int) throws -> [String] {
     let files = try files.get()
     guard !isWhole else { return files }
@@ -63,7 +59,7 @@ import Testing
     #expect(compared > files.count * 9 / 10, Self.hint)
   }
 
-  /// The same for other machines, of which there are no files here.
+  /// Other machines, for which the host has no files.
   @Test(arguments: ["powerpc-linux-gnu", "i386-linux-gnu", "mips64-linux-gnuabi64", "armv7-linux-gnueabihf"])
   func filesForOtherMachinesAreReadAlike(target: String) throws {
     let fixture = try Fixture()
@@ -128,7 +124,7 @@ import Testing
     #expect(count > 20_000, Self.hint)
   }
 
-  /// Compares the tables of symbols entry by entry, and looks functions up. Returns how many entries there are.
+  /// Compares all entries and looks functions up. Returns the number of entries.
   private func compareSymbols(_ image: ElfImage, _ oracle: OracleFile) throws -> Int {
     var count = 0
     var functions: [UInt64: Set<String>] = [:]
@@ -167,11 +163,11 @@ import Testing
       }
       count += entries
     }
-    // Objects have all their functions at 0; Thumb's and others' are not where their symbols say.
+    // In object files all functions begin at 0; in files for other machines symbols are not always at the code.
     guard oracle.header.e_type != ET_REL, oracle.header.e_machine == EM_X86_64, !functions.isEmpty else { return count }
     let table = SymbolTable(image)
     for (start, names) in functions {
-      // Another name of the same code may stand for it, and only a sixteenth of the names were kept.
+      // Another name of the code can stand for a function, and only a sixteenth of the names were kept.
       let found = names.compactMap { name in
         name.withCString { text in
           table.symbol(
@@ -217,7 +213,7 @@ import Testing
   }
 
   @Test func lineTablesOfInstalledFilesAreThoseOfLibdw() throws {
-    // This program is there always, with what Swift writes.
+    // The test program is always present, and written by Swift.
     var files = [try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")]
     files += try Self.sample(.max).filter { Self.isWhole || $0.hasPrefix("/usr/lib/debug/") }.prefix(
       Self.isWhole ? .max : 6
@@ -227,7 +223,7 @@ import Testing
     #expect(rows > 1000, Self.hint)
   }
 
-  /// Compares the line tables of up to `unitsMax` units of the file at `path`. Returns how many rows there are.
+  /// Compares the line tables of up to `unitsMax` units. Returns the number of rows.
   private func compareLines(_ path: String, unitsMax: Int) throws -> Int {
     let oracle = try OracleFile(path)
     guard oracle.header.e_type != ET_REL, let dwarf = OracleDwarf(oracle), let image = try? ElfImage(path: path),
@@ -262,7 +258,7 @@ import Testing
         continue
       }
       count += rows.count
-      // The last row of a sequence may have no code: it is where the sequence ends.
+      // The last row of a sequence marks its end and can have no code.
       let ends = Set(rows.filter(\.endsSequence).map(\.address))
       var differences = 0
       for (row, next) in zip(rows, rows.dropFirst()) where !row.endsSequence && next.address > row.address {

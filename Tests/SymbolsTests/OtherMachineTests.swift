@@ -4,15 +4,12 @@ import Testing
 
 @testable import CulpritSymbols
 
-/// Files for other machines: of 32 bits, big-endian, with addresses of four bytes.
 @Suite(.ownThread) struct OtherMachineTests {
-  /// How to make a library for a machine.
   private static func library(_ target: String, _ options: String) -> String {
     "clang++ -target \(target) -O2 \(options) -ffreestanding -fPIC -c -o nested.o nested.cpp"
       + " && ld.lld -shared --gc-sections --build-id -o nested.so nested.o"
   }
 
-  /// Every byte of the code has the calls that llvm-symbolizer has for it, and those at the marker are the source's.
   @Test(arguments: [
     ("i386-linux-gnu", "-gdwarf-2"), ("i386-linux-gnu", "-gdwarf-5 -gz=zlib"), ("i386-linux-gnu", "-gdwarf-4"),
     ("powerpc-linux-gnu", "-gdwarf-2"), ("powerpc-linux-gnu", "-gdwarf-4 -gz=zlib"), ("powerpc-linux-gnu", "-gdwarf-5"),
@@ -31,7 +28,6 @@ import Testing
     try expectCallsOfLLVM(fixture)
   }
 
-  /// GCC writes the 64-bit format of DWARF for 32 bits, too.
   @Test(arguments: [
     "-gdwarf-2", "-gdwarf-4", "-gdwarf-5", "-gdwarf-4 -gdwarf64", "-gdwarf-5 -gdwarf64", "-gdwarf-5 -gz=zlib",
     "-gdwarf-4 -fdebug-types-section",
@@ -45,7 +41,7 @@ import Testing
 
   private func expectCallsOfLLVM(_ fixture: Fixture) throws {
     let marker = try fixture.address(of: "marker", in: "nested.so")
-    // A label inside a function is one to llvm-symbolizer.
+    // llvm-symbolizer takes a label inside a function for a function.
     try fixture.run("\"\(fixture.toolchain())/llvm-objcopy\" -N marker -w -N '.L0*' nested.so")
     let symbolizer = try fixture.symbolizer("nested.so")
     let found = symbolizer.describe(marker)
@@ -69,7 +65,7 @@ import Testing
     #expect(symbolizer.problems == [])
   }
 
-  /// What no compiler here writes: the 64-bit format of DWARF with addresses of four bytes, big-endian.
+  /// No compiler here writes the 64-bit DWARF format with 4-byte addresses, big-endian.
   @Test(arguments: ["powerpc-linux-gnu", "mips-linux-gnu", "i386-linux-gnu"])
   func wideOffsetsWithNarrowAddressesAreRead(target: String) throws {
     let fixture = try Fixture()
@@ -112,14 +108,12 @@ import Testing
     #expect(found.map { $0?.line } == [41, 41, 41, 41, 43, 43, 43, 43, nil])
     #expect(found.map { $0?.rawName } == [nil, nil] + Array(repeating: "written", count: 6) + [nil])
     #expect(found[0]?.file == "wide.c")
-    // What the linker dropped is nowhere.
     #expect(symbolizer.describe(FileAddress(0xffff_ffff)).calls.isEmpty)
     #expect(symbolizer.describe(FileAddress(0x1_0000_0001)).calls.isEmpty)
     let expected = try fixture.callsByLLVM([start + 3, start + 5], in: "wide.so")
     #expect(expected.map { $0.map { $0.split(separator: " ").last } } == [["wide.c:41"], ["wide.c:43"]])
   }
 
-  /// Symbols of 32-bit files and their stubs, without debug information.
   @Test(arguments: ["", "-Wl,-z,now", "-fcf-protection=full", "-no-pie -static-libgcc"])
   func stubsOf32BitX86HaveTheNameOfTheirTarget(options: String) throws {
     let fixture = try Fixture()
@@ -141,7 +135,7 @@ import Testing
     }
   }
 
-  /// The lowest bit of a function's symbol says that its instructions are Thumb's; the function begins before it.
+  /// The lowest bit of a symbol marks Thumb code; the function begins at the even address.
   @Test func functionsOfThumbBeginWhereTheirCodeDoes() throws {
     let fixture = try Fixture()
     try fixture.write("int first(int x) { return x + 1; }\nint second(int x) { return x + 2; }\n", "thumb.c")
@@ -149,7 +143,7 @@ import Testing
       "clang -target thumbv7-linux-gnueabihf -O1 -ffreestanding -fPIC -c thumb.c && ld.lld -shared -o thumb.so thumb.o"
     )
     let symbolizer = try fixture.symbolizer("thumb.so")
-    // llvm-nm takes the bit away, too.
+    // llvm-nm also clears the bit.
     for name in ["first", "second"] {
       let start = try fixture.address(of: name, in: "thumb.so")
       #expect(symbolizer.describe(start).symbol?.name == name)
@@ -157,7 +151,7 @@ import Testing
     }
   }
 
-  /// In the first ABI for PowerPC of 64 bits a function's symbol is where its descriptor is.
+  /// In the ELFv1 ABI for PowerPC64 a function's symbol refers to its descriptor.
   @Test func functionsOfPowerPCAreFoundByTheirDescriptors() throws {
     let fixture = try Fixture()
     try fixture.write(
@@ -184,7 +178,6 @@ import Testing
     #expect(symbolizer.describe(FileAddress(0x1001_000c)).symbol?.name == "refund")
   }
 
-  /// A header that is of no file.
   @Test func unknownClassesAndOrdersAreRefusedByName() throws {
     let fixture = try Fixture()
     for (place, text) in [

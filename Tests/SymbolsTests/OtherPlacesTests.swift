@@ -5,9 +5,7 @@ import Testing
 
 @testable import CulpritSymbols
 
-/// Code that is not simply in a file with symbols.
 @Suite(.ownThread) struct OtherPlacesTests {
-  /// Stubs of the linker are named after what they lead to, in every layout that linkers make.
   @Test(arguments: [
     "gcc -O1", "gcc -O1 -Wl,-z,now", "gcc -O1 -fcf-protection=full -Wl,-z,ibtplt", "gcc -O1 -no-pie",
     "clang -O1 -fuse-ld=lld", "clang -O1 -fuse-ld=lld -Wl,-z,now",
@@ -28,7 +26,7 @@ import Testing
     let symbolizer = try fixture.symbolizer("stubs")
     for line in listed {
       let name = line.drop { $0 != "<" }.dropFirst().dropLast(2)
-      // The weak one that is called when the program ends may have a stub of another form.
+      // The weak __cxa_finalize can have another form of stub.
       guard name != "__cxa_finalize@plt" else { continue }
       let address = try #require(UInt64(line.prefix { $0 != " " }, radix: 16))
       for offset in [0, 4, 6] as [UInt64] {
@@ -37,7 +35,7 @@ import Testing
     }
   }
 
-  /// A function with several implementations (IFUNC) has no name in the relocation of its stub.
+  /// The stub's relocation of an IFUNC has no name.
   @Test func stubsOfChosenFunctionsHaveTheNameOfTheFunction() throws {
     let fixture = try Fixture()
     try fixture.write(
@@ -56,11 +54,11 @@ import Testing
     let address = FileAddress(try #require(UInt64(line.prefix { $0 != " " }, radix: 16)))
     let symbolizer = try fixture.symbolizer("chosen.so")
     #expect(symbolizer.describe(address).stub == "pay@plt")
-    // The first entry of the table leads to the dynamic linker.
+    // The first PLT entry leads to the dynamic linker.
     #expect(symbolizer.describe(FileAddress(address.value & ~0xf - 16)).stub == "PLT stub")
   }
 
-  /// Programs without libraries have shorter stubs, for chosen functions only.
+  /// Static programs have shorter stubs, for IFUNCs only.
   @Test func stubsOfStaticProgramsHaveTheNameOfTheFunction() throws {
     let fixture = try Fixture()
     try fixture.write(
@@ -85,7 +83,6 @@ import Testing
     #expect(Set(names) == ["pay@plt", "refund@plt"])
   }
 
-  /// In reports they have the name that people write.
   @Test func stubsAreReadable() throws {
     let fixture = try Fixture()
     try fixture.write("namespace shop { int pay(int amount) { return amount; } }\n", "shop.cpp")
@@ -116,7 +113,6 @@ import Testing
     let module = Module(path: "[vdso]", buildID: image.buildID, mappings: [mapping])
     let name = Symbolizer(modules: [module]).resolve(frame).first?.function
     #expect(name == "__vdso_clock_gettime" || name == "clock_gettime")
-    // That of another kernel is not this one.
     let other = Module(path: "[vdso]", buildID: [1, 2], mappings: [mapping])
     #expect(Symbolizer(modules: [other]).resolve(frame).first?.missing == .noFile)
   }
@@ -137,9 +133,8 @@ import Testing
     #expect(map.function(at: RuntimeAddress(.max)) == nil)
   }
 
-  /// The map of a process that does not exist otherwise.
   @Test(.needsTmp(because: "maps are there")) func addressesInNoModuleAreLookedUpInTheMap() throws {
-    // More than the kernel gives (PID_MAX_LIMIT is 4,194,304), and not that of another run of this test.
+    // Above PID_MAX_LIMIT (4,194,304), and random so that runs do not collide.
     let id = Int32.random(in: 5_000_000...Int32.max)
     let path = "/tmp/perf-\(id).map"
     try #require(!FileManager.default.fileExists(atPath: path))
@@ -151,16 +146,14 @@ import Testing
     #expect(frame.function == "jitted" && frame.module == path && frame.start == FileAddress(0x10000))
     #expect(frame.address == .runtime(RuntimeAddress(0x10010)))
     #expect(Symbolizer(modules: []).resolve(.programCounter(RuntimeAddress(0x10010))).first?.missing == .notMapped)
-    // A link may lead anywhere.
     try FileManager.default.removeItem(atPath: path)
     try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: "/etc/passwd")
     #expect(PerfMap(process: id) == nil)
   }
 
-  /// Anybody may write to /tmp: only root and whoever runs this are believed.
+  /// /tmp is writable for everyone, so only files of root and of the current user are trusted.
   @Test(.needsRoot(to: "give files away"), .needsTmp(because: "maps are there"))
   func anotherUsersMapIsNotBelieved() throws {
-    // No process has such a number.
     let id: Int32 = .random(in: 5_000_000...Int32.max)
     let path = "/tmp/perf-\(id).map"
     try "10000 100 jitted\n".write(toFile: path, atomically: true, encoding: .utf8)
@@ -180,7 +173,7 @@ import Testing
       kill(process.id, SIGTERM)
       process.end()
     }
-    // Until it is in its own program, it is a copy of this one.
+    // Until exec(2) the child is a copy of the test process.
     while realPath("/proc/\(process.id)/exe") != realPath(fixture.path("sleeper")) { usleep(1000) }
     try fixture.run("gcc -g -O2 -Wl,--build-id -o other sleeper.c && mv other sleeper")
     let mapping = Module.Mapping(start: RuntimeAddress(0x10_0000), end: RuntimeAddress(0x20_0000), fileOffset: 0)

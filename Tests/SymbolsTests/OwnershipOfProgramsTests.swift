@@ -5,10 +5,9 @@ import Testing
 
 @testable import CulpritSymbols
 
-/// Whose code the functions of a real program are, which was built as the package manager builds one.
 @Suite(.ownThread) struct OwnershipOfProgramsTests {
-  /// A program of Swift and C with a package that it depends on and, linked statically, the Swift runtime. Its module is called
-  /// otherwise than the directory of its sources.
+  /// A program of Swift and C with a package dependency and a static Swift runtime. The module's name differs from its
+  /// source directory's.
   private func program(_ options: String) throws -> Fixture {
     let fixture = try Fixture()
     try fixture.run("mkdir -p Sources/Server Sources/CShop .build/checkouts/swift-dep/Sources/Dep objects")
@@ -101,24 +100,23 @@ import Testing
     for name in ["$s4Shop4workSiyF", "$s4Shop4fillyy3Dep5IndexVySSGzF", "swift_parse_config"] {
       #expect(owners[name] == .own, "\(name)")
     }
-    // What the optimiser has made of two functions comes from no line.
+    // Merged functions have no line.
     let merged = names("$s4Shop").filter { $0.hasSuffix("Tm") }
     #expect(merged.isEmpty == (options == "-Onone"))
     for name in merged { #expect(owners[name] == .own, "\(name)") }
     #expect(owners["main"] == .entry)
     #expect(owners["$s3Dep6handOnyS2iyXEF"] == .dependency)
-    // Also where its code was specialised for the program, and compiled with it.
+    // Includes specializations that were compiled with the program.
     #expect(options == "-Onone" || names("$s3Dep5IndexV4note").contains { $0.hasSuffix("Tg5") })
     for name in names("$s3Dep") { #expect([.dependency, .system].contains(owners[name]), "\(name)") }
     let runtime = names("_ZN5swift9RefCounts") + names("swift_retain") + names("$sSS") + names("_ZN5swift8Demangle")
     #expect(runtime.count > 50)
     for name in runtime { #expect(owners[name] == .system, "\(name)") }
-    // Nothing of the runtime is anybody's own: there are thousands of functions, and this program has a few.
+    // The runtime has thousands of functions, this program only a few.
     let own = owners.filter { $0.value == .own }.map(\.key)
     #expect(own.allSatisfy { $0.contains("4Shop") || $0 == "swift_parse_config" }, "\(own)")
   }
 
-  /// Names are the last resort.
   @Test func withoutDebugInformationNamesTell() throws {
     let fixture = try program("-O")
     try fixture.run("strip -g -o bare shop")

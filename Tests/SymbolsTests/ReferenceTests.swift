@@ -4,9 +4,7 @@ import Testing
 
 @testable import CulpritSymbols
 
-/// Entries that are named by others: how far that is followed, and which name is taken.
 @Suite struct ReferenceTests {
-  /// Names are looked up through sixteen entries, and no more.
   @Test func chainsOfReferencesHaveAnEnd() throws {
     let list = abbreviations([
       (1, 0x11, true, [(0x11, 0x01), (0x12, 0x06)]), (2, 0x2e, false, [(0x11, 0x01), (0x12, 0x06), (0x47, 0x13)]),
@@ -20,7 +18,6 @@ import Testing
       content.u8(2)
       content.number(0x1000, 8)
       content.number(0x10, 4)
-      // The entries of the chain have five bytes each; the first follows.
       for _ in 0..<length - 1 {
         content.number(UInt64(11 + content.count + 4), 4)
         content.u8(3)
@@ -37,7 +34,6 @@ import Testing
     }
   }
 
-  /// A reference that counts from the unit's beginning does not leave the unit; one that counts from the section's does.
   @Test func referencesStayInTheirUnit() throws {
     for (form, isFound) in [(0x13, false), (0x10, true)] as [(UInt16, Bool)] {
       let list = abbreviations([
@@ -50,7 +46,7 @@ import Testing
         content.number(0x1000, 8)
         content.number(0x10, 4)
       }
-      // Behind this unit and the header and first entry of the next.
+      // Beyond this unit and the next unit's header and first entry.
       content.number(UInt64(11 + content.count + 5 + 12), 4)
       content.u8(0)
       let other = unit([4, 3] + Array("elsewhere".utf8) + [0, 0])
@@ -62,9 +58,8 @@ import Testing
     }
   }
 
-  /// An entry's own name for linkers comes first, then that of what it is a copy of, then what is written.
   @Test func theBestOfTheNamesIsTaken() throws {
-    // By their attributes: a name, a name for linkers, an origin, a declaration.
+    // By attributes: name, linkage name, origin, declaration.
     let forms: [(UInt16, UInt16)] = [(0x03, 0x08), (0x6e, 0x08), (0x31, 0x13), (0x47, 0x13)]
     let base: [(UInt16, UInt16)] = [(0x11, 0x01), (0x12, 0x06)]
     var list: [(code: UInt64, tag: UInt16, hasChildren: Bool, [(UInt16, UInt16)])] = [(1, 0x11, true, base)]
@@ -73,7 +68,7 @@ import Testing
       list.append((UInt64(2 + set), 0x2e, false, base + own))
     }
     list += [(20, 0x2e, false, [(0x03, 0x08)]), (21, 0x2e, false, [(0x03, 0x08), (0x2007, 0x08)])]
-    // The two that are referred to: one with a name, one with a name for linkers, too.
+    // The referenced entries: one with a name, one also with a linkage name.
     for isLinked in [false, true] {
       var content = ByteWriter()
       content.u8(1)

@@ -4,9 +4,7 @@ import Testing
 
 @testable import CulpritSymbols
 
-/// Files that several symbolizers look addresses up in.
 @Suite(.ownThread) struct SharedFilesTests {
-  /// A program is read once, wherever its copies are; what is of another build, or has no build-id, is none of them.
   @Test func copiesOfAFileAreOpenedOnce() throws {
     let fixture = try Fixture()
     try fixture.write("int work(int n) { return n + 1; }\n", "work.c")
@@ -23,7 +21,6 @@ import Testing
     }
     let shared = SharedFiles()
     let (first, copy) = (fixture.path("work.so"), fixture.path("copy.so"))
-    // What is not there yet under one path may be under another.
     #expect(resolve(copy, image.buildID, shared)?.function == nil)
     #expect(resolve(first, image.buildID, shared)?.function == "work")
     try fixture.run("rm work.so")
@@ -31,15 +28,13 @@ import Testing
     #expect(found?.function == "work" && found?.module == copy)
     #expect(resolve(first, [1, 2, 3], shared)?.function == nil)
     #expect(resolve(first, image.buildID, SharedFiles())?.function == nil)
-    // Without a build-id the path has to do.
+    // Without a build-id the path identifies the file.
     let plain = fixture.path("plain.so")
     #expect(resolve(plain, [], shared)?.function == "work" && resolve(first, [], shared)?.function == nil)
-    // What could not be opened is not looked for once more.
     try fixture.run("cp plain.so work.so")
     #expect(resolve(first, [], shared)?.function == nil && resolve(first, [], SharedFiles())?.function == "work")
   }
 
-  /// Of many services' programs only so many are kept open, and those that are used now.
   @Test func filesThatWereNotUsedForLongAreForgotten() throws {
     let fixture = try Fixture()
     let names = (0..<4).map { "program\($0)" }

@@ -22,7 +22,6 @@ import Testing
     #expect(name(index, 0x40) == nil)
   }
 
-  /// A small symbol inside a large one must not hide the large one behind it.
   @Test func nestedSymbolsFallBackToTheOuterOne() {
     let index = SymbolIndex(
       [symbol(0x10, 0x100, 1), symbol(0x20, 0x30, 2), symbol(0x28, 0x2c, 3)],
@@ -36,7 +35,6 @@ import Testing
     #expect(name(index, 0x100) == nil)
   }
 
-  /// Assembly often states no length: such a symbol ends at the next one, or with the code.
   @Test func symbolsWithoutALengthEndAtTheNext() {
     let index = SymbolIndex([symbol(0x10, 0x10, 1), symbol(0x20, 0x20, 2)], limit: { _ in 0x28 })
     #expect(name(index, 0x1f) == 1)
@@ -44,7 +42,7 @@ import Testing
     #expect(name(index, 0x28) == nil)
   }
 
-  /// Starts are sorted by parts of their bits: near each other, far apart, and the same.
+  /// Starts are sorted by parts of their bits, so the test covers close, distant and equal starts.
   @Test func symbolsAreSortedByStartAndThenByRank() {
     var random = SystemRandomNumberGenerator()
     var starts = (0..<3000).map { UInt64.random(in: 1...UInt64(1) << UInt64($0 % 63), using: &random) }
@@ -65,7 +63,6 @@ import Testing
     #expect(name(index, 0x28) == 1)
   }
 
-  /// The C library's own names have others beside, which programmers know.
   @Test func aPublicNameStandsBesideAReservedOne() {
     let reserved: Set<UInt32> = [1, 2, 5]
     let index = SymbolIndex(
@@ -107,7 +104,6 @@ import Testing
     #expect(name(index, 0) == nil)
   }
 
-  /// Against a search through all symbols, on random tables.
   @Test func agreesWithALinearSearch() {
     let seed = UInt64.random(in: 0...(.max))
     var random = Seeded(state: seed)
@@ -122,7 +118,7 @@ import Testing
         let covering = symbols.filter { $0.start <= address && address < $0.end }
         let latest = covering.map(\.start).max()
         let found = index.symbol(at: FileAddress(address))
-        // Of several that start at one place the best stands for all, so a shorter one may give way to a longer.
+        // The best of several symbols at one place stands for all, and can be the shorter one.
         #expect(found?.start == latest, "seed \(seed), address \(address)")
       }
     }
@@ -186,7 +182,6 @@ struct Seeded: RandomNumberGenerator {
     ("default argument 0 of Shop.run(times: Swift.Int) -> ()", "default of times in run(times:)", "Shop"),
     ("Shop.apply(_: (Swift.Int) -> Swift.Int, to: [Swift.String : Swift.Int]) -> ()", "apply(_:to:)", "Shop"),
     ("static Swift.Int.< infix(Swift.Int, Swift.Int) -> Swift.Bool", "Int.<(_:_:)", "Swift"),
-    // What is local to a function, or in something local, is followed by it.
     ("$defer #1 () -> () in Shop.planRoute(Swift.Int) throws -> Swift.Int", "defer in planRoute(_:)", "Shop"),
     (
       "relaxEdges #1 <A where A: Swift.Sequence>(A, depth: Swift.Int) -> Swift.Int in Shop.planRoute(Swift.Int) -> ()",
@@ -236,7 +231,6 @@ struct Seeded: RandomNumberGenerator {
     #expect(name.module == module)
   }
 
-  /// What the compiler makes for types says what it does, and belongs to nobody.
   @Test(arguments: [
     ("reabstraction thunk helper from @escaping @callee_guaranteed () -> () to X", "reabstraction thunk"),
     ("initializeWithCopy value witness for Swift.String", "copying a value"),
@@ -256,7 +250,6 @@ struct Seeded: RandomNumberGenerator {
     #expect(name.module == nil && name.kind == .glue)
   }
 
-  /// Variants and parts of a function are that function; its closures are others.
   @Test(arguments: [
     ("Shop.run() -> ()", "Shop.run() -> ()"),
     ("generic specialization <Swift.Int> of merged Shop.run() -> ()", "Shop.run() -> ()"),
@@ -335,7 +328,6 @@ struct Seeded: RandomNumberGenerator {
   ])
   func rustNames(raw: String, short: String) { #expect(demangle(raw).short == short) }
 
-  /// Copies and parts that compilers make are the function that a reader knows.
   @Test(arguments: [
     ("str_to_mpn.part.0.constprop.0", "str_to_mpn"), ("main.cold", "main"),
     ("_ZN4shop5Index4findEi.isra.0", "shop::Index::find"),
@@ -373,7 +365,6 @@ struct Seeded: RandomNumberGenerator {
   }
 }
 
-/// Against real files: the C library, the Swift runtime and this test's own executable.
 @Suite(.ownThread) struct ElfImageTests {
   @Test func fileThatIsNotThereOrNotElfHasAReason() {
     #expect(throws: ElfError.self) { try ElfImage(path: "/nonexistent/file") }
@@ -381,14 +372,13 @@ struct Seeded: RandomNumberGenerator {
     #expect(throws: ElfError.self) { try ElfImage(path: "/tmp") }
     #expect(throws: ElfError.self) { try ElfImage(path: "/dev/null") }
     #expect(throws: ElfError.self) { try ElfImage(path: "/etc/passwd\0x") }
-    // Nobody writes to it: opening it must not wait for that.
+    // Opening the FIFO must not wait for a writer.
     let fifo = NSTemporaryDirectory() + "culprit-test-fifo-\(getpid())"
     mkfifo(fifo, 0o600)
     defer { unlink(fifo) }
     #expect(throws: ElfError.self) { try ElfImage(path: fifo) }
   }
 
-  /// Every function that nm lists is found at its start and at its last byte.
   @Test func everySymbolOfTheSwiftRuntimeIsFound() throws {
     let path = try #require(loadedPath(containing: "libswiftCore.so"))
     let symbols = SymbolTable(try ElfImage(path: path))
@@ -404,7 +394,7 @@ struct Seeded: RandomNumberGenerator {
           missed += 1
           continue
         }
-        // Where functions lie in each other it may be the inner one's, but one that nm has at its start.
+        // In nested functions the inner one can be found, if nm has its start.
         let start = symbol.range.start
         if names[start]?.contains(symbol.name.string) != true { misnamed.append(symbol.name.string) }
         if address == entry.start, start != entry.start { misnamed.append(entry.name) }
@@ -421,7 +411,7 @@ struct Seeded: RandomNumberGenerator {
     #expect(hexadecimal(try ElfImage(path: path).buildID) == expected.map(String.init))
   }
 
-  /// libc is stripped of local symbols; its unwind table still delimits their functions.
+  /// Local symbols are stripped, but the unwind table still delimits functions.
   @Test func strippedFunctionsKeepTheirBounds() throws {
     let path = try #require(loadedPath(containing: "libc.so.6"))
     let functions = FunctionStarts(try ElfImage(path: path))
@@ -432,7 +422,6 @@ struct Seeded: RandomNumberGenerator {
     #expect(functions.start(at: FileAddress(0)) == nil)
   }
 
-  /// Neither symbols nor an unwind table say where it begins; the unwinder may have found it in the code.
   @Test func aFunctionThatIsNowhereDescribedBeginsWhereTheStackSays() throws {
     let fixture = try Fixture()
     try fixture.write(
@@ -462,7 +451,6 @@ struct Seeded: RandomNumberGenerator {
     let found = try frame(hidden, begins: hidden)
     #expect(found.function == nil && found.missing == .noSymbolHere && found.start == hidden)
     #expect(try frame(hidden, begins: nil).start == nil)
-    // Where there is a symbol, that tells.
     let named = try frame(exported, begins: FileAddress(exported.value + 1))
     #expect(named.function == "exported" && named.start == exported)
   }
@@ -501,7 +489,6 @@ struct Seeded: RandomNumberGenerator {
     #expect(why == "cannot open /nonexistent/gone: No such file or directory")
   }
 
-  /// A function of this file, by its address in this process: name, module and line.
   @Test func ownFunctionIsNamedWithItsLine() throws {
     let executable = try #require(maps().map { String($0[5].drop { $0 == " " }) }.first { $0.hasSuffix(".xctest") })
     let listed = run("nm \(executable)").split(separator: "\n").first {
@@ -559,7 +546,6 @@ func loadedPath(containing name: String) -> String? {
   maps().map { String($0[5].drop { $0 == " " }) }.first { $0.hasSuffix(name) }
 }
 
-/// The executable mappings of this process with the build-ids of their files.
 private func modulesOfThisProcess() -> [Module] {
   maps().filter { $0[1].contains("x") && $0[5].contains("/") }
     .compactMap { fields in
@@ -573,7 +559,6 @@ private func modulesOfThisProcess() -> [Module] {
     }
 }
 
-/// Functions whose code the linker has made one, because it is the same (`--icf`).
 @Suite(.ownThread) struct FoldedFunctionTests {
   @Test func namesAllFunctionsThatTheLinkerFolded() throws {
     let fixture = try Fixture()

@@ -4,17 +4,15 @@ import Testing
 
 @testable import CulpritSymbols
 
-/// Units of types: in `.debug_types` (DWARF 4), among the others (DWARF 5), and in packages.
 @Suite(.ownThread) struct TypeUnitTests {
-  /// A function whose declaration is in a unit of its own, which is referred to by its signature.
-  ///
-  /// Compilers copy declarations of methods to the unit with the code, so that their names need no signature.
+  /// The function's declaration is in a type unit, referred to by signature. Compilers copy declarations of methods to
+  /// the unit with the code.
   @Test(arguments: [("", 4), ("-m32", 4), ("", 5), ("-m32", 5)])
   func namesAreFoundBySignature(option: String, version: Int) throws {
     let fixture = try Fixture()
     let address = option.isEmpty ? ".quad" : ".long"
     let bytes = option.isEmpty ? 8 : 4
-    // From DWARF 5 on the kind of the unit comes first.
+    // From DWARF 5 on the unit's kind comes first.
     func header(_ unit: Int) -> String {
       version == 5 ? ".byte \(unit), \(bytes); .long 0" : ".long 0; .byte \(bytes)"
     }
@@ -65,7 +63,6 @@ import Testing
     #expect(try fixture.describe("other", in: "types.so").calls.map(\.rawName) == ["_ZN4shop6refundEv"])
   }
 
-  /// A signature that no unit has, and one that leads back to the same entry.
   @Test func signaturesThatLeadNowhereCostNamesOnly() throws {
     let fixture = try Fixture()
     try fixture.write(

@@ -4,7 +4,6 @@ import Testing
 
 @testable import CulpritSymbols
 
-/// Where units are, and which one an address belongs to.
 @Suite struct UnitLookupTests {
   // MARK: Headers
 
@@ -57,13 +56,11 @@ import Testing
       let isInside = isOfType && Int(distance) < content.count - before
       #expect(header?.type?.signature == (isInside ? id : nil), "\(note)")
       #expect(header?.type?.entry == (isInside ? before + Int(distance) : nil), "\(note)")
-      // Cut anywhere, it is none.
       let cut = MadeUpBytes(Array(content.dropLast(Int.random(in: 1...content.count - before, using: &random))))
       #expect(UnitHeader(cut.bytes, at: before, isType: isType) == nil, "\(note)")
     }
   }
 
-  /// Lengths that mean something else, and units that are too short for what they have to begin with.
   @Test func headersThatMakeNoSenseAreNone() {
     for (content, isHeader) in [
       ([2, 0, 0, 0, 4, 0], false), ([3, 0, 0, 0, 4, 0, 0], false), ([7, 0, 0, 0, 4, 0, 0, 0, 0, 0, 8], true),
@@ -75,7 +72,6 @@ import Testing
     }
   }
 
-  /// Every entry is in the unit that surrounds it, in whatever order they are asked for.
   @Test func entriesAreInTheUnitsAroundThem() throws {
     let seed = UInt64.random(in: 0...(.max))
     var random = SplitMix(seed)
@@ -94,7 +90,6 @@ import Testing
     }
     #expect(file.allHeaders.map(\.offset) == starts)
     #expect(try #require(try madeUpDebugInformation(sections)).allHeaders.map(\.offset) == starts)
-    // The first entry that is asked for may be that at a unit's beginning.
     for start in starts {
       #expect(try madeUpDebugInformation(sections)?.header(containing: start)?.offset == start, "seed \(seed)")
     }
@@ -103,7 +98,6 @@ import Testing
     #expect(try madeUpDebugInformation([".debug_info": [1, 2, 3]])?.header(containing: 1)?.offset == nil)
   }
 
-  /// A place outside of the section is in no unit, and to say so takes neither a search nor memory.
   @Test func placesOutsideOfTheSectionAreRefusedAtOnce() throws {
     let content = (0..<50).flatMap { _ in unit([1, 1, 1]) }
     for offset in [.min, -1, content.count, content.count + 1, .max] {
@@ -113,7 +107,6 @@ import Testing
     }
   }
 
-  /// Units that are forgotten leave nothing but the list of where they are, and are read again when they are asked for.
   @Test func forgottenUnitsTakeNoMemory() throws {
     let list = abbreviations([
       (1, 0x11, true, [(0x11, 0x01), (0x12, 0x06)]), (2, 0x2e, false, [(0x03, 0x08), (0x11, 0x01), (0x12, 0x06)]),
@@ -147,13 +140,11 @@ import Testing
     }
   }
 
-  /// Each unit of DWARF 5 numbers its lists of ranges by a table of its own, wherever in the section that is.
   @Test func unitsHaveTablesOfRangesOfTheirOwn() throws {
     let list = abbreviations([(1, 0x11, false, [(0x55, 0x23), (0x74, 0x17)])])
     var (units, lists) = (ByteWriter(), ByteWriter())
     let starts: [UInt64] = [0x1000, 0x2000, 0x3000]
     for start in starts {
-      // Two lists, of which the unit has the second.
       let both = [start, start + 0x100]
         .map { start in
           ByteWriter.made { writer in
@@ -194,7 +185,6 @@ import Testing
     )
   }
 
-  /// Only types that contain no functions are passed over.
   @Test(arguments: [0x02, 0x13, 0x17, 0x34, 0x39] as [UInt16]) func functionsInOtherEntriesAreFound(tag: UInt16) throws
   {
     let list = abbreviations([
@@ -218,7 +208,6 @@ import Testing
 
   // MARK: Which unit
 
-  /// Ranges of units in `.debug_aranges`, in both formats, beside sets that nobody can read.
   @Test func unitsAreFoundByTheirAddressRanges() throws {
     let seed = UInt64.random(in: 0...(.max))
     var random = SplitMix(seed)
@@ -242,7 +231,7 @@ import Testing
         for _ in 0..<Int.random(in: 0...5, using: &random) {
           let start = UInt64.random(in: 0...60, using: &random) * 4
           let size = UInt64.random(in: 0...40, using: &random)
-          // Two zeros are the end.
+          // Two zeros end the list.
           if start == 0, size == 0 { continue }
           set.number(start, addressBytes)
           set.number(size, addressBytes)
@@ -250,7 +239,7 @@ import Testing
         }
         if isRead { known.insert(offset) }
         if Bool.random(using: &random) {
-          // One that passes the end of all addresses, the end of the list, and what is behind that.
+          // An entry beyond the highest address, the end of the list, and bytes after it.
           if addressBytes == 8 {
             set.number(.max - 3, 8)
             set.number(.max, 8)
@@ -281,7 +270,6 @@ import Testing
     }
   }
 
-  /// What `.debug_aranges` does not list is found in the units: those of code, not those that others include.
   @Test func unitsAreFoundByTheirOwnRanges() throws {
     let list = abbreviations([
       (1, 0x11, false, [(0x11, 0x01), (0x12, 0x06)]), (2, 0x3c, false, [(0x11, 0x01), (0x12, 0x06)]),
@@ -323,8 +311,8 @@ import Testing
     #expect(found([0, starts[3]], addresses) == others)
   }
 
-  /// A unit of Swift belongs to the module whose entry has the directory of the unit's file; modules inside of others, and
-  /// those that it imports, are others.
+  /// A Swift unit belongs to the module whose entry has the directory of the unit's file. Nested and imported modules
+  /// do not count.
   @Test func theModuleOfAUnitIsThatOfItsDirectory() throws {
     let list = abbreviations([
       (1, 0x11, true, [(0x03, 0x08), (0x1b, 0x08), (0x11, 0x01), (0x12, 0x06)]),
@@ -341,7 +329,6 @@ import Testing
         content.u8(code & 0xf)
         content.text(name)
         content.text(place)
-        // One inside of it.
         if code == 0x12 {
           content.append([2] + Array("Inner\0/shop/Sources\0".utf8) + [0, 0])
         } else if code == 2 {
@@ -361,7 +348,6 @@ import Testing
     #expect(try module([own, (2, "Other", "/shop/Other")])?.swiftModule == "Own")
     #expect(try module([(0x12, "Outer", "/elsewhere")])?.swiftModule == nil)
     #expect(try module([(3, "NoModule", "/shop/Sources")])?.swiftModule == nil)
-    // A directory that merely begins alike, and one that is relative.
     #expect(try module([(2, "Alike", "/shop/Sour"), (2, "Relative", "shop/Sources")])?.swiftModule == nil)
     #expect(try module([])?.swiftModule == nil)
   }

@@ -24,7 +24,7 @@ import Synchronization
     )
   }
   let stuck = try watchdog.watchLoop(named: "stuck")
-  // On a busy machine a short turn may take longer than most stalls: that is not what is asked.
+  // On a busy machine a short turn can exceed the usual threshold, which is not the subject here.
   let requests = try watchdog.watchLoop(named: "requests", threshold: .seconds(60))
   let thread = ClosureLoop()
   say("ready=\(getpid())")
@@ -61,7 +61,7 @@ import Synchronization
 
 private let isStuck = Atomic<Bool>(false)
 
-/// Makes turns as a service does them, some microseconds each, for so long.
+/// Makes short turns for `milliseconds`.
 private func turn(_ loop: WatchedLoop, _ watchdog: Watchdog, milliseconds: UInt64) {
   var count = 0
   let end = now() + milliseconds * 1_000_000
@@ -72,7 +72,6 @@ private func turn(_ loop: WatchedLoop, _ watchdog: Watchdog, milliseconds: UInt6
   say("turns=\(count)")
 }
 
-/// Some microseconds of work, with an allocation.
 @inline(never)
 private func answer() {
   var bytes = [UInt8](repeating: 7, count: 4096)
@@ -83,7 +82,7 @@ private func answer() {
 private let answers = Atomic<Int>(0)
 private let steps = Atomic<Int>(0)
 
-/// Holds up its thread; a stack that is looked at is another one each time.
+/// Blocks its thread with another stack in each sample.
 private func holdUpDifferently() {
   var way = 0
   while isStuck.load(ordering: .acquiring) {
@@ -92,7 +91,8 @@ private func holdUpDifferently() {
   }
 }
 
-/// Calls itself or the other one, on a way that the digits of `way` say. The two differ, or an optimizer would make them one.
+/// Recurses on a path chosen by the digits of `way`. The two functions differ, because an optimizer would merge equal
+/// ones.
 @inline(never)
 private func goLeft(_ way: Int, depth: Int) {
   if depth == 0 {
@@ -105,7 +105,6 @@ private func goLeft(_ way: Int, depth: Int) {
   steps.add(1, ordering: .relaxed)
 }
 
-/// As ``goLeft(_:depth:)``.
 @inline(never)
 private func goRight(_ way: Int, depth: Int) {
   guard depth > 0 else {

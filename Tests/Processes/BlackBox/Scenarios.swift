@@ -6,7 +6,6 @@ import Dispatch
 import Glibc
 import TestWorkloads
 
-/// What the service can be made to do, by name.
 let scenarios: [String: @Sendable (Watchdog) throws -> Void] = [
   "turn": { try turn($0, until: { false }) },
   "work": work,
@@ -28,7 +27,6 @@ let scenarios: [String: @Sendable (Watchdog) throws -> Void] = [
   },
   "tell": tell,
   "stop": { $0.stop() },
-  // The root is the next argument; "filtered" may follow.
   "chroot": { watchdog in
     let root = CommandLine.arguments[3]
     guard chroot(root) == 0, chdir("/") == 0 else { exit(77) }
@@ -38,7 +36,7 @@ let scenarios: [String: @Sendable (Watchdog) throws -> Void] = [
     }
     stopCompletely(watchdog)
   },
-  // The next argument is the change of the program's file, after the first sample and long before the stall is declared.
+  // The argument is the change of the program's file, made between the first sample and the declaration.
   "change-program": { watchdog in
     watchdog.onStall { say("\($0)") }
     try stall(watchdog) {
@@ -65,23 +63,21 @@ let scenarios: [String: @Sendable (Watchdog) throws -> Void] = [
   "latency": measureLatency,
 ]
 
-/// Stops `watchdog`, however slow the disk is. SIGALRM bounds the wait.
 private func stopCompletely(_ watchdog: Watchdog) {
   while !watchdog.stop(patience: .seconds(60)) {}
 }
 
-/// Turns a loop, healthily.
 private func turn(_ watchdog: Watchdog, until isOver: () -> Bool) throws {
   let loop = try watchdog.watchLoop(named: "main")
   say("turning=\(getpid())")
   while !isOver() {
-    // A turn that slept would be late where threads wait for a CPU.
+    // A turn that sleeps would be late while threads wait for a CPU.
     loop.withTurn {}
     usleep(2000)
   }
 }
 
-/// Turns a loop that works for a quarter of what it may, and says of every stall.
+/// Turns a loop that works for a quarter of its threshold, and prints every stall.
 @Sendable private func work(_ watchdog: Watchdog) throws {
   watchdog.onStall { say("stall=\($0.duration.wholeNanoseconds)\n\($0)") }
   let loop = try watchdog.watchLoop(named: "main")
@@ -89,7 +85,6 @@ private func turn(_ watchdog: Watchdog, until isOver: () -> Bool) throws {
   while true { loop.withTurn { _ = usleep(50_000) } }
 }
 
-/// Works on a turn of a loop for long.
 private func stall(_ watchdog: Watchdog, _ body: () -> Void) throws {
   let loop = try watchdog.watchLoop(named: "main")
   loop.withTurn {
@@ -100,19 +95,19 @@ private func stall(_ watchdog: Watchdog, _ body: () -> Void) throws {
   }
 }
 
-/// The code that is to blame.
+/// The culprit.
 @inline(never)
 func holdUp(_ isOver: () -> Bool) {
   while !isOver() { usleep(20_000) }
 }
 
-/// What runs at the end, and is not to blame.
+/// Runs last, and is not to blame.
 @inline(never)
 func linger(_ isOver: () -> Bool) {
   while !isOver() { usleep(10_000) }
 }
 
-/// Deletes or renames the file of this program, or replaces it by the file with the ending `.new`.
+/// Deletes or renames this program's file, or replaces it by the file with the suffix `.new`.
 private func changeProgram(_ change: String) {
   let path = CommandLine.arguments[0]
   switch change {
@@ -122,7 +117,6 @@ private func changeProgram(_ change: String) {
   }
 }
 
-/// Says how earlier runs ended.
 @Sendable private func tell(_ watchdog: Watchdog) {
   let told = DispatchSemaphore(value: 0)
   watchdog.onPreviousRun { run in
@@ -149,7 +143,7 @@ private func changeProgram(_ change: String) {
   if CommandLine.arguments.contains("--peak") { say("peak=\(peakOfMemory())") }
 }
 
-/// The most memory that this process has had, in KiB, as the kernel says it.
+/// The peak memory of this process in KiB.
 private func peakOfMemory() -> Int {
   guard let file = fopen("/proc/self/status", "r") else { return -1 }
   defer { fclose(file) }
@@ -163,7 +157,7 @@ private func peakOfMemory() -> Int {
   return -1
 }
 
-/// Leaves everything to another thread: the main one is a zombie until the process ends.
+/// Ends the main thread, which is a zombie until the process ends.
 @Sendable private func leaveMain(_ watchdog: Watchdog) {
   var thread = pthread_t()
   pthread_create(&thread, nil, { _ in while true { usleep(100_000) } }, nil)
@@ -171,12 +165,11 @@ private func peakOfMemory() -> Int {
 }
 
 private func fault() {
-  // SAFETY: none: nothing is mapped there, and that is what is wanted.
+  // SAFETY: none. The access faults on purpose.
   UnsafeMutablePointer<Int>(bitPattern: 8)?.pointee = 1
 }
 
-/// Has a child that ends in every way that could be taken for the end of this process, and one that goes on without
-/// exec when this one does not.
+/// Forks children that end in every way, and one that outlives this process without exec.
 @Sendable private func forkAndTurn(_ watchdog: Watchdog) throws {
   say("child=\(workload_fork { exit(7) })")
   say("child=\(workload_fork { fault(); return 0 })")
@@ -185,21 +178,20 @@ private func fault() {
   try turn(watchdog, until: { false })
 }
 
-/// The arguments behind the scenario, for whatever is started.
 private var rest: [String] { Array(CommandLine.arguments.dropFirst(3)) }
 
-/// `words` as C has them, and a NULL; never freed.
+/// `words` as C strings with a final NULL. Never freed.
 private func cArguments(_ words: [String]) -> [UnsafeMutablePointer<CChar>?] { words.map { strdup($0) } + [nil] }
 
-/// Whether a stall is on the disk: its file has its name before it has anything else.
+/// Whether a stall is on disk. Its file is renamed before it has content.
 private func hasStall() -> Bool {
   let box = BlackBoxDirectory(path: CommandLine.arguments[1])
   let names = try? box.names([".stall"])
   return names?.contains { box.stall($0)?.recording.stalls.isEmpty == false } == true
 }
 
-/// Is stuck, and starts a program in a child once that is on the disk: `start WAY PROGRAM ARGUMENT…`. The child's
-/// process id is the content of the file `child` in the directory.
+/// Stalls, and then starts a program in a child: `start WAY PROGRAM ARGUMENT…`. The file `child` in the directory gets
+/// the child's process id.
 @Sendable private func startInMidStall(_ watchdog: Watchdog) throws {
   var thread = pthread_t()
   pthread_create(
@@ -221,14 +213,13 @@ private func hasStall() -> Bool {
   try stall(watchdog) { holdUp { false } }
 }
 
-/// Becomes the same program anew, in the same process: `exec SCENARIO`.
+/// Executes this program again in this process: `exec SCENARIO`.
 private func becomeAnew() {
   say("before=\(getpid())")
   execv("/proc/self/exe", cArguments([CommandLine.arguments[0], CommandLine.arguments[1]] + rest))
   say("error=\(errno)")
 }
 
-/// The same once it is stuck and that is on the disk.
 @Sendable private func execInMidStall(_ watchdog: Watchdog) throws {
   try stall(watchdog) {
     holdUp { hasStall() }
@@ -238,7 +229,7 @@ private func becomeAnew() {
 
 private func takeAllMemory() {
   say("taking=\(getpid())")
-  // The kernel fills what it takes: an optimizer leaves out what nobody reads.
+  // The kernel writes the memory, because an optimizer would omit unread stores.
   let zeros = open("/dev/zero", O_RDONLY)
   while true {
     let size = 1 << 20

@@ -12,10 +12,9 @@ import Culprit
 import Glibc
 import TestWorkloads
 
-// What hangs is ended by SIGALRM. Generous, because the machine may be busy.
+// SIGALRM ends a hanging process. Generous, because the machine can be busy.
 alarm(100)
 
-/// Writes `text` to standard output, past the C library's buffer.
 func say(_ text: String) {
   let bytes = Array((text + "\n").utf8)
   _ = write(STDOUT_FILENO, bytes, bytes.count)
@@ -25,7 +24,7 @@ guard CommandLine.arguments.count >= 3, let scenario = scenarios[CommandLine.arg
   say("usage: blackbox-process DIRECTORY \(scenarios.keys.sorted().joined(separator: "|"))")
   exit(2)
 }
-// A prefork server: each worker starts a watchdog of its own, and the parent waits for all of them.
+// A prefork server: each worker starts its own watchdog, and the parent waits for all of them.
 if let place = CommandLine.arguments.firstIndex(of: "--workers"), let count = Int(CommandLine.arguments[place + 1]) {
   var isWorker = false
   for _ in 0..<count where !isWorker { isWorker = workload_plain_fork() == 0 }

@@ -1,6 +1,6 @@
-// Stalls under a watchdog, and counts what the threads on the observing path call meanwhile: the monitor, and a thread that
-// itself calls nothing, so that every call it makes is the signal handler's. Another one is in code of which no rule is known, so
-// that libunwind is asked.
+// Stalls under a watchdog and counts the calls of threads on the observing path: the monitor, and a thread that makes
+// no calls of its own, so that all its calls are the signal handler's. Another thread runs code without a cached rule,
+// so that libunwind is used.
 //
 //   $ counted-process
 //   monitor.allocations=0
@@ -12,7 +12,7 @@ import Glibc
 import Synchronization
 import TestWorkloads
 
-// Whoever starts this may be a thread of Dispatch, which blocks most signals.
+// A Dispatch thread that starts this process blocks most signals.
 var none = sigset_t()
 sigemptyset(&none)
 pthread_sigmask(SIG_SETMASK, &none, nil)
@@ -24,9 +24,9 @@ func say(_ name: String, _ calls: counted_calls) {
   print("\(name).loader=\(calls.loader_calls)\n\(name).unwinder_locks=\(calls.unwinder_locks)\n\(name).first=\(first)")
 }
 
-/// A thread that computes in C and does nothing else, as one turn of a watched loop.
+/// A thread that computes in C during one turn of a watched loop.
 final class Computing: @unchecked Sendable {
-  // SAFETY: the flag is written by one thread and read by another, in C, as volatile.
+  // SAFETY: one thread writes the flag, another reads it in C as volatile.
   private let flag = UnsafeMutablePointer<Int32>.allocate(capacity: 1)
   private let tid = Atomic<Int32>(0)
   private let counts = Atomic<Bool>(false)
@@ -55,17 +55,17 @@ final class Computing: @unchecked Sendable {
     )
   }
 
-  /// Begins to count its calls; returns where.
+  /// Starts counting. Returns the counter's index.
   func count() -> Int32 {
     while tid.load(ordering: .acquiring) == 0 { usleep(1000) }
-    // From here on it only looks at a flag.
+    // After this the thread only reads a flag.
     usleep(10_000)
     let place = counted_calls_begin(tid.load(ordering: .relaxed))
     counts.store(true, ordering: .releasing)
     return place
   }
 
-  /// Ends its turn. What it calls then is not the handler's.
+  /// Ends the turn. Later calls are not the handler's.
   func stop() { flag.pointee = 1 }
 
   private final class Box {
@@ -85,11 +85,10 @@ watchdog.onStall { report in
 let computing = Computing(try watchdog.watchLoop(named: "computing"))
 let sleeping = try watchdog.watchLoop(named: "sleeping")
 let computingPlace = computing.count()
-// Somebody in code of which no rule is remembered.
 let undescribed = workload_thread_start({ @Sendable _, stop in workload_without_unwind_information(.max, stop) }, nil)
-// Twice, so that nothing which is done once is missed, and nothing that is done again.
+// Two stalls, to include both one-time and repeated work.
 let monitorPlace = counted_calls_begin(counted_calls_find("culprit-monitor"))
-// The one at work is the first that was started.
+// The active sampler is the first that was started.
 let samplerPlace = counted_calls_begin(counted_calls_find("culprit-sample"))
 let recorderPlace = counted_calls_begin(counted_calls_find("culprit-record"))
 for _ in 0..<2 {

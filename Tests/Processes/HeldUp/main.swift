@@ -26,7 +26,6 @@ import Synchronization
 
 let arguments = CommandLine.arguments
 
-/// A line of output, at once.
 func say(_ line: String) {
   let bytes = Array((line + "\n").utf8)
   _ = write(STDOUT_FILENO, bytes, bytes.count)
@@ -41,7 +40,7 @@ func tell(_ watchdog: Watchdog) {
   watchdog.onStallBegan { say("began=\($0.source.name)") }
   watchdog.onHang { say("hang=\($0.source.name)") }
   watchdog.onStall { report in
-    // Not those that are made while the stall lasts, before systemd would end the service.
+    // Excludes reports of the running stall, before systemd ends the service.
     guard report.hasEnded else { return }
     say("culprit=\(report.culprit?.function.symbol ?? report.culprit?.function.name ?? "nobody")")
     say("captured=\(report.raw.stall.samples.count { $0.outcome == .captured })")
@@ -76,7 +75,7 @@ func startThread(_ body: @escaping @Sendable () -> Void) {
 func waitForLine() { if readLine() == nil { exit(0) } }
 
 struct Place: @unchecked Sendable {
-  // SAFETY: a mapping that is never given back.
+  // SAFETY: the mapping is never unmapped.
   let bytes: UnsafeMutablePointer<CChar>
 }
 
@@ -90,7 +89,7 @@ func stallOnFrozenFile(_ path: String, terminateAfter: Duration? = nil, systemd:
     let mapped = mmap(nil, 4 * 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0), mapped != MAP_FAILED
   else { fail("cannot map \(path)") }
   let place = Place(bytes: mapped.assumingMemoryBound(to: CChar.self))
-  // It is in memory, and clean: the next store asks the file system.
+  // The page is resident and clean, so the next store asks the file system.
   say("byte=\(place.bytes[0])")
   var configuration = Watchdog.Configuration(threshold: .milliseconds(300))
   configuration.sampling.hangThreshold = .milliseconds(900)
@@ -99,7 +98,7 @@ func stallOnFrozenFile(_ path: String, terminateAfter: Duration? = nil, systemd:
   let watchdog = try Watchdog(configuration)
   tell(watchdog)
   let loop = try watchdog.watchLoop(named: "store")
-  // Where the process is to be ended, it is for the other one's sake.
+  // Termination must concern the other source.
   let bystander = terminateAfter == nil ? try watchdog.watchLoop(named: "bystander") : nil
   var ends: [Int32] = [0, 0]
   guard pipe(&ends) == 0 else { fail("pipe") }
@@ -122,7 +121,7 @@ func stallOnFrozenFile(_ path: String, terminateAfter: Duration? = nil, systemd:
     }
     startThread {
       usleep(50_000)
-      // Waits for the thread in the fault, and everybody who wants the lock waits for this one.
+      // Waits for the faulting thread, and all threads that need the lock wait for this one.
       mprotect(place.bytes + 2 * 4096, 4096, PROT_READ)
       say("protected")
     }
@@ -148,7 +147,7 @@ func stallInPlugin(_ path: String) throws {
   let wait = unsafeBitCast(symbol, to: Wait.self)
   let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(300)))
   tell(watchdog)
-  // Its code is in memory from now on.
+  // The library's code is resident now.
   wait(1)
   say("ready")
   waitForLine()
@@ -163,7 +162,7 @@ func stallWithForeignDescriptors(_ path: String) throws {
   let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(300)))
   tell(watchdog)
   let loop = try watchdog.watchLoop(named: "numbers")
-  // As a service does that becomes a daemon, or starts programs.
+  // As services do that become daemons or start programs.
   for number in STDERR_FILENO + 1..<64 { close(number) }
   for _ in 0..<64 where open(path, O_RDONLY | O_CLOEXEC) < 0 { fail("cannot open \(path)") }
   say("ready")
@@ -175,8 +174,8 @@ func stallWithForeignDescriptors(_ path: String) throws {
 
 nonisolated(unsafe) var markedLoops: [WatchedLoop] = []
 
-/// Starts `count` threads that work in the loops of that place above pages of their stacks that do not come. Returns where each takes a
-/// byte from when it is to go on.
+/// Starts `count` threads in turns of loops, above stack pages that do not arrive. Returns the pipe from which each
+/// thread reads a byte to continue.
 func startAbovePages(_ count: Int32) -> Int32 {
   var ends: [Int32] = [0, 0]
   guard pipe(&ends) == 0 else { fail("pipe") }
@@ -203,7 +202,7 @@ func stallAbovePage() throws {
   let end = startAbovePages(1)
   while watchdog.status.limitations.isEmpty { usleep(10_000) }
   for limitation in watchdog.status.limitations { say("limitation=\(limitation)") }
-  // Who replaces the one that is held up takes this one's stacks.
+  // The replacement for the blocked sampler takes this thread's stacks.
   other.withTurn { _ = sleepForLong() }
   unanswered_pages_answer()
   while !watchdog.status.limitations.isEmpty { usleep(10_000) }
@@ -213,8 +212,8 @@ func stallAbovePage() throws {
   say("stopped=\(watchdog.stop(patience: .seconds(60)))")
 }
 
-/// All who take stacks are held up. Stalls are noticed all the same, a stop waits for nobody, and the next watchdog says why it has no
-/// stacks.
+/// All samplers are blocked. Stalls are still detected, a stop does not wait, and the next watchdog reports why it has
+/// no stacks.
 func stallAbovePages() throws {
   var configuration = Watchdog.Configuration(threshold: .milliseconds(300))
   configuration.sampling.hangThreshold = .milliseconds(900)
@@ -247,7 +246,6 @@ func stallWithoutMainThread() throws {
   tell(watchdog)
   let loop = try watchdog.watchLoop(named: "left")
   startThread {
-    // Until the main thread has left.
     while true {
       let text = readWhole("/proc/self/stat")
       if text.split(separator: ")").last?.hasPrefix(" Z") ?? false { break }
@@ -311,7 +309,7 @@ func stallWithSmallSignalStack() throws {
 
 nonisolated(unsafe) var littleLoop: WatchedLoop?
 
-/// A signal's frame finds no room on these threads' stacks, and the last one has no thread pointer for a handler.
+/// These stacks have no room for a signal frame, and the last thread has no thread pointer for a handler.
 func computeWithLittleStack() throws {
   let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(300)))
   tell(watchdog)
@@ -322,7 +320,7 @@ func computeWithLittleStack() throws {
   say("little error=\(error)")
   startThread { _ = compute_with_little_stack(30_000, nil) }
   say("bare error=\(compute_on_bare_thread(30_000))")
-  // Both compute for longer than it takes until both are seen.
+  // Both compute until both have been reported.
   var computing = 0
   while computing < 2 {
     let groups = try watchdog.captureThreads().groups.filter { $0.noStack?.code == "notSignalled" }

@@ -11,7 +11,7 @@ private let exitFromThread: @convention(c) @Sendable (UnsafeMutableRawPointer?) 
   exit(3)
 }
 
-/// Sets up a watchdog and returns without keeping it, as functions that configure an application do.
+/// Sets up a watchdog without keeping it, as functions that configure an application do.
 @Sendable private func configure(_ directory: String?) throws {
   let watchdog = try Watchdog(threshold: .milliseconds(400), directory: directory)
   watchdog.onStallBegan { _ in isStuck.store(true, ordering: .releasing) }
@@ -20,7 +20,6 @@ private let exitFromThread: @convention(c) @Sendable (UnsafeMutableRawPointer?) 
 
 private let isStuck = Atomic(false)
 
-/// A service keeps its watchdog until it ends.
 nonisolated(unsafe) private var kept: Watchdog?
 
 private func isEndSaved(_ directory: String?) -> Bool {
@@ -37,13 +36,12 @@ private func isEndSaved(_ directory: String?) -> Bool {
   return false
 }
 
-/// Measures a section under a watchdog that is released without having been stopped.
 private func importOnce(_ directory: String?) throws {
   let watchdog = try Watchdog(threshold: .milliseconds(400), directory: directory)
   watchdog.withSection("accept", threshold: .milliseconds(400)) { serveSlowly() }
 }
 
-/// Stalls, and ends in a way: `end WAY [DIRECTORY]`. The way `previous` prints how the run before ended.
+/// Stalls and ends: `end WAY [DIRECTORY]`. The way `previous` prints how the run before ended.
 @Sendable func end(_ arguments: [String]) throws {
   let way = arguments.first ?? ""
   let directory = arguments.dropFirst().first
@@ -51,7 +49,7 @@ private func importOnce(_ directory: String?) throws {
   switch way {
   case "scope":
     try configure(directory)
-    // Takes all of Swift's threads.
+    // Occupies all of Swift's threads.
     for _ in 0..<sysconf(Int32(_SC_NPROCESSORS_ONLN)) { Task.detached { serveSlowly() } }
     while !isStuck.load(ordering: .acquiring) { usleep(10_000) }
     exit(0)
@@ -83,11 +81,10 @@ private func importOnce(_ directory: String?) throws {
       exit(3)
     }
   case "scoped":
-    // The same name again: the former watch has ended with its release.
     for _ in 0..<3 { try watchdog.watchLoop(named: "request", scoped: true).withTurn {} }
     say("scoped=true")
   case "served":
-    // The watchdog leaves a handler of the service alone.
+    // The watchdog must keep the service's handler.
     signal(SIGTERM) { _ in _exit(7) }
   case "ignored": signal(SIGTERM, SIG_IGN)
   case "child":

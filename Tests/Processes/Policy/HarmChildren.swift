@@ -4,7 +4,7 @@ import Glibc
 import Synchronization
 import TestWorkloads
 
-/// The watchdog that children inherit, with what they hold of it.
+/// The parent's watchdog and its objects in a child.
 final class Inheritance {
   var watchdog: Watchdog?
   var loop: WatchedLoop?
@@ -23,8 +23,8 @@ final class Inheritance {
   }
 }
 
-/// Forks so often, in a turn of a loop and a section, while other threads mark as fast as they can. Each child leaves
-/// both, does `body` and exits.
+/// Forks `count` times within a turn and a section, while other threads mark. Each child leaves both, runs `body` and
+/// exits.
 func haveChildren(_ count: Int, _ body: (Inheritance) throws -> Void) throws {
   let inheritance = try Inheritance()
   guard let watchdog = inheritance.watchdog, let loop = inheritance.loop else { return }
@@ -35,7 +35,7 @@ func haveChildren(_ count: Int, _ body: (Inheritance) throws -> Void) throws {
       watchdog.withSection("forking", threshold: .seconds(60)) { loop.withExemption { workload_plain_fork() } }
     }
     if child == 0 {
-      // A child that hangs is told from one that crashes.
+      // Distinguishes a hanging child from a crashing one.
       alarm(30)
       try body(inheritance)
       _exit(0)
@@ -47,7 +47,7 @@ func haveChildren(_ count: Int, _ body: (Inheritance) throws -> Void) throws {
   ends.tell()
 }
 
-/// Lets everything go that was inherited, and uses it once more before that.
+/// Uses the inherited objects once more and releases them.
 func releaseEverything(_ inheritance: Inheritance) throws {
   inheritance.loop?.withTurn(label: "child") {}
   inheritance.timer?.label("child")
@@ -75,7 +75,7 @@ func releaseEverything(_ inheritance: Inheritance) throws {
   inheritance.watchdog = nil
 }
 
-/// Starts a watchdog of its own, which sees a stall, and goes on marking what was inherited.
+/// Starts a child's own watchdog, which sees a stall, and uses the inherited objects.
 func watchForThemselves(_ inheritance: Inheritance) throws {
   let seen = Atomic<Int>(0)
   try withExtendedLifetime(Witness()) { witness in
@@ -83,7 +83,7 @@ func watchForThemselves(_ inheritance: Inheritance) throws {
     watchdog.onStall { report in if report.source.name == "own" { witness.seen.add(1, ordering: .relaxed) } }
     let loop = try watchdog.watchLoop(named: "own")
     loop.begin()
-    // What is another watchdog's must not end what is this one's.
+    // The parent's watchdog must not end this one's work.
     inheritance.loop?.begin()
     inheritance.loop?.end()
     inheritance.timer?.end()
@@ -100,7 +100,6 @@ final class Witness: Sendable {
   let seen = Atomic<Int>(0)
 }
 
-/// Forks, in a section of its own watchdog.
 func haveChildOfTheirOwn(_ inheritance: Inheritance) throws {
   inheritance.loop = nil
   let watchdog = try Watchdog(quick())
@@ -117,9 +116,8 @@ func haveChildOfTheirOwn(_ inheritance: Inheritance) throws {
   if status != 0 { _exit(6) }
 }
 
-/// Forks while its own watchdog makes its first report, which is when the Swift runtime meets most types. Each child uses
-/// types that nobody has used before, and exits. Of those that hang only such are told for whose fork the report was waited
-/// for: on a busy machine that may take longer than a fork waits.
+/// Forks while the first report is made, when the Swift runtime meets most types. Each child uses new types and exits.
+/// Hanging children count only if the fork waited for the report; on a busy machine a report can exceed that wait.
 func forkWhileReporting(_ inheritance: Inheritance) throws {
   inheritance.loop = nil
   let witness = Witness()
@@ -145,14 +143,14 @@ func forkWhileReporting(_ inheritance: Inheritance) throws {
     if child.isWaitedFor { ends.wait(for: child.id) } else { otherEnds.wait(for: child.id) }
   }
   stopOrTell(watchdog)
-  // Most forks are waited for, on any machine.
+  // Most forks wait, on any machine.
   if ends.others.isEmpty, ends.exited > otherEnds.exited { return }
   ends.tell()
   otherEnds.tell()
   _exit(8)
 }
 
-/// Has the Swift runtime make types that this process has not used.
+/// Makes the Swift runtime instantiate new types.
 private func useNewTypes() {
   struct Unused<Value>: Hashable where Value: Hashable { var value: Value }
   let values = (0..<3).map { Unused(value: Unused(value: $0)) }

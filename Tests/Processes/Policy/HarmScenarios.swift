@@ -8,7 +8,7 @@ func quick(directory: String? = nil) -> Watchdog.Configuration {
   Watchdog.Configuration(threshold: .milliseconds(200), interval: .milliseconds(100), directory: directory)
 }
 
-/// Becomes a daemon (daemon(3)) while a watchdog runs, closes what it may have inherited, and starts another watchdog.
+/// Becomes a daemon (daemon(3)) under a watchdog, closes inherited descriptors and starts another watchdog.
 func becomeDaemon(_ arguments: [String]) throws {
   let directory = arguments[0]
   let inheritance = try Inheritance()
@@ -35,17 +35,16 @@ func becomeDaemon(_ arguments: [String]) throws {
   rename("\(directory)/daemon.new", "\(directory)/daemon")
 }
 
-/// Names that come from other threads.
 final class Names: Sendable {
   private let names = Mutex<[String]>([])
   func add(_ name: String) { names.withLock { $0.append(name) } }
   var all: [String] { names.withLock { $0 } }
 }
 
-/// Starts programs in every way while other threads mark; each tells which descriptors it has.
+/// Starts programs in every way while other threads mark. Each prints its descriptors.
 func startPrograms(_ arguments: [String]) throws {
   let count = count(arguments)
-  // What the test left open is not the watchdog's.
+  // Descriptors that the test left open.
   closefrom(3)
   let watchdog = try Watchdog(quick(directory: arguments[1]))
   let loop = try watchdog.watchLoop(named: "main")
@@ -78,7 +77,7 @@ func startPrograms(_ arguments: [String]) throws {
     var status: Int32 = 0
     waitpid(child, &status, 0)
     let numbers = String(decoding: text, as: UTF8.self).split(separator: "\n").compactMap { Int($0) }.sorted()
-    // The last one is what it lists the others through.
+    // The last one lists the others.
     if numbers != [0, 1, 2, 3] || status != 0 { inherited.add("\(way): \(numbers), status \(status)") }
   }
   busy.end()
@@ -86,24 +85,24 @@ func startPrograms(_ arguments: [String]) throws {
   say("inherited=\(inherited.all)")
 }
 
-/// Forks and looks at what the child has open; the child then closes everything and opens files of its own there.
+/// Forks and lists the child's descriptors. The child then closes all and opens its own files.
 func lookAtDescriptorsInChild(_ arguments: [String]) throws {
   let directory = arguments[0]
-  // Not the first descriptor must the watchdog's be: who looks at the list has one, too.
+  // Excludes the descriptor of the listing itself.
   let before = Set(descriptors().keys)
   let watchdog = try Watchdog(quick(directory: "\(directory)/box"))
   let loop = try watchdog.watchLoop(named: "main")
   let reported = Names()
   watchdog.onStall { reported.add($0.source.name) }
   loop.withTurn { stall(.milliseconds(300)) }
-  // Its names are read from files, which a child would have until its end.
+  // The report reads names from files, which the child must not keep.
   _ = waitUntil { !reported.all.isEmpty }
   loop.begin()
   stall(.milliseconds(400))
   let child = workload_plain_fork()
   if child == 0 {
     alarm(30)
-    // libunwind has opened a pipe when it was loaded, which it would need for unwinding its own thread. Nobody uses it.
+    // libunwind opens an unused pipe when it is loaded.
     let more = descriptors().filter { !before.contains($0.key) && !$0.value.hasPrefix("pipe:") }
     say("inherited=\(more.values.sorted())")
     closefrom(3)
@@ -112,7 +111,7 @@ func lookAtDescriptorsInChild(_ arguments: [String]) throws {
     for _ in 0..<100 { loop.withTurn {} }
     let own = try Watchdog(quick())
     let ownLoop = try own.watchLoop(named: "own")
-    // Threads that take what was the parent's.
+    // Threads that reuse the parent's values.
     for _ in 0..<20 {
       let isOver = Witness()
       startThread {
@@ -133,10 +132,10 @@ func lookAtDescriptorsInChild(_ arguments: [String]) throws {
   ends.tell()
 }
 
-/// Forks; the child gives a thread of its own the number that a thread of the parent's watchdog had, and captures its threads.
+/// Forks. A thread of the child gets the id of a thread of the parent's watchdog, and the child captures its threads.
 func takeNumberOfThreadInChild() throws {
   let watchdog = try Watchdog(quick())
-  // A new thread names itself.
+  // A new thread sets its own name.
   _ = waitUntil { !threads(named: "culprit-monitor").isEmpty }
   guard let number = threads(named: "culprit-monitor").first else { return say("seen=no monitor") }
   var ends: [Int32] = [0, 0]
@@ -145,7 +144,6 @@ func takeNumberOfThreadInChild() throws {
   if child == 0 {
     alarm(60)
     close(ends[1])
-    // Until the number is free.
     var byte: UInt8 = 0
     _ = read(ends[0], &byte, 1)
     guard let thread = workload_thread_with_id(number) else {
@@ -168,7 +166,7 @@ func takeNumberOfThreadInChild() throws {
   result.tell()
 }
 
-/// Closes every descriptor while a watchdog runs, opens files of its own there, and stalls.
+/// Closes every descriptor under a watchdog, opens its own files there, and stalls.
 func closeAll(_ arguments: [String]) throws {
   let directory = arguments[0]
   let box = "\(directory)/box"
@@ -180,7 +178,7 @@ func closeAll(_ arguments: [String]) throws {
   watchdog.onStall { report in names.add("\(report.source.name) \(report.culprit?.function.name ?? "nobody")") }
   let loop = try watchdog.watchLoop(named: "main")
   loop.withTurn { stall(.milliseconds(1500)) }
-  // One in the midst of a stall, too, whose file is open.
+  // Also during a stall, whose file is open.
   loop.begin()
   stall(.milliseconds(1500))
   closefrom(3)
@@ -199,7 +197,7 @@ func closeAll(_ arguments: [String]) throws {
   if arguments.contains("abort") { abort() }
 }
 
-/// Closes everything again and again while a stall is sampled, and opens files of its own.
+/// Repeatedly closes all descriptors during a sampled stall and opens its own files.
 func closeInStalls(_ arguments: [String]) throws {
   let directory = arguments[0]
   let watchdog = try Watchdog(.init(threshold: .milliseconds(100), interval: .milliseconds(10)))
@@ -223,19 +221,18 @@ func closeInStalls(_ arguments: [String]) throws {
   say("harmed=\(harmed)")
 }
 
-/// Closes everything while the watchdog looks through a directory with many files, and opens files of its own.
+/// Closes all descriptors while the watchdog reads a directory with many files, and opens its own files.
 func closeAtStart(_ arguments: [String]) throws {
   let directory = arguments[0]
   let box = "\(directory)/box"
   mkdir(box, 0o700)
-  // As an earlier run has left them.
   for number in 0..<1000 {
     let path = "\(box)/culprit-20261101T000000.000Z-4242-\(number + 1).stall"
     close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600))
   }
   let watchdog = try Watchdog(quick(directory: box))
   var harmed: [String] = []
-  // The look takes some ten milliseconds; the numbers that it uses are the service's then.
+  // The read takes some ten milliseconds, in which the service reuses its descriptors.
   for round in 0..<40 {
     closefrom(3)
     let files = OwnFiles(in: directory, upTo: 16)
@@ -246,8 +243,8 @@ func closeAtStart(_ arguments: [String]) throws {
   watchdog.stop(patience: .seconds(10))
 }
 
-/// A service that has closed its standard streams: which of their numbers are taken by the watchdog, from its start on and while a
-/// stall is saved?
+/// Starts without standard streams, and prints which of their numbers the watchdog uses, from its start to the saving
+/// of a stall.
 func startWithoutStreams(_ arguments: [String]) throws {
   let out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 100)
   for stream in [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO] { close(stream) }
@@ -258,7 +255,7 @@ func startWithoutStreams(_ arguments: [String]) throws {
   loop.withTurn {
     for _ in 0..<8 {
       stall(.milliseconds(50))
-      // For a moment another thread may have one there: what is kept counts.
+      // Another thread can open one for a moment; only kept descriptors count.
       let now = [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO].filter { fcntl($0, F_GETFD) >= 0 }
       usleep(20_000)
       taken.formUnion(now.filter { fcntl($0, F_GETFD) >= 0 })
@@ -269,7 +266,7 @@ func startWithoutStreams(_ arguments: [String]) throws {
   say("taken=\(taken.sorted())")
 }
 
-/// A service that reads SIGPROF from a descriptor, as others do SIGUSR1.
+/// Reads SIGPROF from a descriptor, as other services read SIGUSR1.
 func readProfilingSignals() throws {
   var profiling = sigset_t()
   sigemptyset(&profiling)
@@ -280,7 +277,7 @@ func readProfilingSignals() throws {
   var read = 0
   for _ in 0..<20 {
     kill(getpid(), SIGPROF)
-    // Nobody waits for it at once.
+    // The reader is not waiting at once.
     usleep(5000)
     var patience = timespec(tv_sec: 0, tv_nsec: 200_000_000)
     if sigtimedwait(&profiling, nil, &patience) == SIGPROF { read += 1 }
@@ -311,8 +308,7 @@ func countThreadDescriptors() throws {
   say("more=\(descriptors().count - before)")
 }
 
-/// Invalidates a timer on another thread, in a scope of it that may take long; whoever has its slot then is to be
-/// watched.
+/// Invalidates a timer on another thread, during a long scope of it. The slot's next owner must be watched.
 func exemptNobodyElse() throws {
   let watchdog = try Watchdog(quick())
   let names = Names()
@@ -327,14 +323,13 @@ func exemptNobodyElse() throws {
       isInvalid.seen.add(1, ordering: .releasing)
     }
     _ = waitUntil { isInvalid.seen.load(ordering: .acquiring) == 1 }
-    // Its slot is the one that was given back last.
+    // The slot that was returned last is reused first.
     return try watchdog.watchLoop(named: "after")
   }
   loop.label("own")
   timer.label("foreign")
   loop.withTurn { stall(.milliseconds(800)) }
   say("told=\(waitUntil { !names.all.isEmpty })")
-  // And the other way round: a scope that is entered when the timer is invalid.
   let second = watchdog.beginSection("left", threshold: .seconds(60))
   second.end()
   let other = try watchdog.watchLoop(named: "then")
@@ -342,7 +337,7 @@ func exemptNobodyElse() throws {
   second.label("foreign")
   second.withExemption { other.withTurn { stall(.milliseconds(800)) } }
   say("told=\(waitUntil { names.all.count >= 2 })")
-  // Nor does saying that the launch is over end what somebody else does, when that is over long ago.
+  // A late end of the launch must not end other work.
   watchdog.stop(patience: .seconds(10))
   var configuration = quick()
   configuration.lifecycle.launchThreshold = .seconds(60)
@@ -361,7 +356,7 @@ func exemptNobodyElse() throws {
   say("stalls=\(names.all.sorted())")
 }
 
-/// Starts and stops watchdogs while a loop of each is stuck for longer than the next one lets anything be.
+/// Restarts watchdogs while a loop of each is stuck for longer than the next one's threshold.
 func restart(_ count: Int) throws {
   let asked = Names()
   let held = Names()
@@ -384,7 +379,7 @@ func restart(_ count: Int) throws {
       return .veto
     }
     usleep(20_000)
-    // Pings are sent from the start on, and none is withheld for what an earlier watchdog has seen.
+    // Pings are sent from the start, without regard to an earlier watchdog's stall.
     if waitUntil({ second.status.systemd.map { $0.pings > 0 } ?? false }) { told += 1 }
     if let state = second.status.systemd, state.hangs > 0 { held.add("\(number)") }
     second.stop(patience: .seconds(10))

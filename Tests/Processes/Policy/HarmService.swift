@@ -3,13 +3,11 @@ import Glibc
 import Synchronization
 import TestWorkloads
 
-/// What a service marks while the scenarios go on, on as many threads as a machine has processors, and a few more.
 final class BusyThreads: Sendable {
   private let stop = Atomic<Bool>(false)
   private let running = Atomic<Int>(0)
   private let ready = Atomic<Int>(0)
 
-  /// Starts threads that mark loops, sections, timers, labels and activities of `watchdog` without a pause.
   init(_ watchdog: Watchdog, count: Int = 4) throws {
     for number in 0..<count {
       let loop = try watchdog.watchLoop(named: "busy \(number)")
@@ -34,8 +32,8 @@ final class BusyThreads: Sendable {
         running.subtract(1, ordering: .releasing)
       }
     }
-    // The Swift runtime looks up types under locks of its own when they are used first; a child forked then may hang in
-    // it. So each of them has done everything before.
+    // The Swift runtime locks while it looks up a type for the first time, and a child forked then can hang. So each
+    // thread first runs all of its code once.
     _ = waitUntil { ready.load(ordering: .relaxed) == count }
   }
 
@@ -65,14 +63,12 @@ func startThread(_ body: @escaping @Sendable () -> Void) -> pthread_t {
   return thread
 }
 
-/// Works for too long.
 @inline(never)
 func stall(_ time: Duration) {
   let end = ContinuousClock.now + time
   while ContinuousClock.now < end { usleep(5000) }
 }
 
-/// Waits until `isSo`, for 20 s at most. Returns whether it is.
 func waitUntil(_ isSo: () -> Bool) -> Bool {
   for _ in 0..<4000 where !isSo() { usleep(5000) }
   return isSo()
@@ -98,7 +94,6 @@ struct Ends {
   }
 }
 
-/// The process's open descriptors and what they are.
 func descriptors() -> [Int32: String] {
   guard let listing = opendir("/proc/self/fd") else { return [:] }
   defer { closedir(listing) }
@@ -128,7 +123,6 @@ func allThreads() -> [(id: Int32, name: String)] {
   return found
 }
 
-/// The beginning of the file at `path`; empty if the file cannot be read.
 func content(_ path: String) -> String {
   let file = open(path, O_RDONLY | O_CLOEXEC)
   guard file >= 0 else { return "" }
@@ -138,10 +132,9 @@ func content(_ path: String) -> String {
   return String(decoding: text.prefix(max(0, count)), as: UTF8.self)
 }
 
-/// The first line of the file at `path`; `nil` if the file cannot be read.
 private func line(_ path: String) -> String? { content(path).split(separator: "\n").first.map(String.init) }
 
-/// Stops `watchdog`; where that does not come to its end, says what the process's threads do, and ends it.
+/// Stops `watchdog`. If that hangs, prints the state of all threads and ends the process.
 func stopOrTell(_ watchdog: Watchdog) {
   guard !watchdog.stop(patience: .seconds(20)) else { return }
   for thread in allThreads() {
@@ -152,13 +145,13 @@ func stopOrTell(_ watchdog: Watchdog) {
   _exit(9)
 }
 
-/// Files that a service opened where others had been closed, each with a content that nobody else may change.
+/// Files opened under closed numbers. Only this service may change their content.
 struct OwnFiles {
   private let directory: String
   private let content = Array("content of the service's own\n".utf8)
   private var numbers: [Int32] = []
 
-  /// Opens as many as needed to have every number up to `last`.
+  /// Opens files until every number up to `last` is used.
   init(in directory: String, upTo last: Int32) {
     self.directory = directory
     var number: Int32 = -1
@@ -172,7 +165,7 @@ struct OwnFiles {
 
   var count: Int { numbers.count }
 
-  /// How many are closed, are something else now or have another content.
+  /// Lists closed, replaced and changed files.
   func harmed() -> [String] {
     numbers.enumerated().compactMap { index, number in
       var target = [UInt8](repeating: 0, count: 4096)

@@ -3,14 +3,13 @@ import Dispatch
 import Glibc
 import Synchronization
 
-// What comes from outside, and what goes there: names, files, servers, whoever reads standard error.
-
-/// What no terminal may see: escape sequences, other control characters, ends of lines, changes of direction.
+/// Escape sequences, control characters, line ends and changes of direction.
 private let nasty = "n\u{1B}[2J\u{7F}\u{9B}\u{2028}\u{2029}\u{202E}\u{2066}\u{200F}\r\nINJECTED"
 
 private let work = Atomic<UInt64>(0)
 
-/// Computes for so many milliseconds, and on a busy machine until it has had a processor for half of them: a thread that does
+/// Computes for the given milliseconds of wall time and half of that in CPU time. A thread that does not run answers no
+/// signal.
 /// not run answers no signal.
 @inline(never)
 func computeInTheWay(_ milliseconds: Int) {
@@ -18,8 +17,7 @@ func computeInTheWay(_ milliseconds: Int) {
   var used = timespec()
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used)
   let enough = used.tv_sec * 1_000_000_000 + used.tv_nsec + milliseconds * 500_000
-  // The system call is made right here: a thread that has just been in one is often met there, and a function for it would be
-  // the culprit.
+  // The system call is inlined: samples often hit a returning call, whose function would be the culprit.
   while ContinuousClock.now < end || used.tv_sec * 1_000_000_000 + used.tv_nsec < enough {
     for _ in 0..<1000 { work.wrappingAdd(1, ordering: .relaxed) }
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used)
@@ -35,7 +33,6 @@ func computeInTheWay(_ milliseconds: Int) {
   }
   for problem in watchdog.status.problems { say("problem=\(problem)") }
   for limitation in watchdog.status.limitations { say("limitation=\(limitation.code)") }
-  // A library on the stack that has no debug information.
   let queue = DispatchQueue(label: "work")
   watchdog.withSection("work", threshold: .milliseconds(200)) { queue.sync { computeInTheWay(600) } }
   if arguments.first == "wait" { while !isReported.load(ordering: .acquiring) { usleep(10_000) } }
@@ -43,16 +40,15 @@ func computeInTheWay(_ milliseconds: Int) {
   say("stopped=true")
 }
 
-/// How many pages the calling thread has touched for the first time.
+/// Returns the calling thread's count of minor page faults.
 private func ownPages() -> Int {
   var used = rusage()
-  // RUSAGE_THREAD, which the C library only has for programs that ask for GNU's names.
+  // RUSAGE_THREAD, which Glibc declares only with _GNU_SOURCE.
   getrusage(1, &used)
   return used.ru_minflt
 }
 
-/// Stalls once with every setting as large as it may be, and uses what takes a time with the largest and the smallest:
-/// `stall-at-limits DIRECTORY`.
+/// Stalls with every setting at its maximum, and uses extreme durations: `stall-at-limits DIRECTORY`.
 @Sendable func stallAtLimits(_ arguments: [String]) throws {
   let (longest, shortest) = (Duration.seconds(Int64.max), Duration.seconds(Int64.min))
   var configuration = Watchdog.Configuration(interval: .milliseconds(50), directory: arguments.first)
@@ -67,7 +63,7 @@ private func ownPages() -> Int {
   let watchdog = try Watchdog(configuration)
   let isReported = Atomic<Bool>(false)
   watchdog.onStall { report in
-    // The section that may take no time is late when its thread loses its processor.
+    // The section with the threshold 0 is late when its thread is preempted.
     guard report.source.name == "work" else { return }
     say("report=\(report.culprit?.function.name ?? "nobody")")
     say("length=\("\(report)".count > 100)")
@@ -85,11 +81,10 @@ private func ownPages() -> Int {
   say("stopped=\(watchdog.stop(patience: longest))")
 }
 
-/// Makes `descriptor` a pipe that takes nothing more. Returns its other end.
+/// Makes `descriptor` a full pipe. Returns the reading end.
 func fillPipe(_ descriptor: Int32) -> Int32 {
   var ends: [Int32] = [0, 0]
   guard pipe(&ends) == 0, dup2(ends[1], descriptor) >= 0 else { exit(2) }
-  // A pipe is full when it does not take one byte more.
   _ = fcntl(ends[1], F_SETFL, O_NONBLOCK)
   while write(ends[1], "x", 1) == 1 {}
   _ = fcntl(ends[1], F_SETFL, 0)
@@ -97,7 +92,7 @@ func fillPipe(_ descriptor: Int32) -> Int32 {
   return ends[0]
 }
 
-/// Has nonsense in its configuration file, which CULPRIT_CONFIGURATION names, while nobody reads what is said of it.
+/// Has an invalid configuration file in CULPRIT_CONFIGURATION, while standard error is a full pipe.
 @Sendable func beMisconfigured(_ arguments: [String]) throws {
   guard let path = getenv("CULPRIT_CONFIGURATION").map({ String(cString: $0) }) else { exit(2) }
   let watchdog = try Watchdog()
@@ -105,7 +100,7 @@ func fillPipe(_ descriptor: Int32) -> Int32 {
   let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
   _ = write(file, "interval = nonsense\nthreshold = 3s\n", 35)
   close(file)
-  // What waits for ever is ended.
+  // Ends a hanging process.
   alarm(30)
   while watchdog.configuration.sampling.threshold != .seconds(3) { usleep(10_000) }
   say("problems=\(watchdog.status.problems.count)")
@@ -115,7 +110,7 @@ func fillPipe(_ descriptor: Int32) -> Int32 {
   close(unread)
 }
 
-/// Returns how many pages were touched by letting go.
+/// Returns the number of pages touched by the release.
 @inline(never)
 private func beginAndLetGo(_ watchdog: Watchdog) throws -> Int {
   let activity = try watchdog.beginActivity("forgotten")
@@ -124,7 +119,7 @@ private func beginAndLetGo(_ watchdog: Watchdog) throws -> Int {
   return ownPages() - before
 }
 
-/// Lets go of an activity while nobody reads standard error and what is written there waits.
+/// Releases an activity while standard error is a full pipe.
 @Sendable func letGoOfAnActivity(_ arguments: [String]) throws {
   let unread = fillPipe(STDERR_FILENO)
   let watchdog = try Watchdog(Watchdog.Configuration(threshold: .seconds(4)))
@@ -139,7 +134,7 @@ private func beginAndLetGo(_ watchdog: Watchdog) throws -> Int {
     text += chunk[..<count].drop { $0 == UInt8(ascii: "x") }
   }
   say("told=true")
-  // Nobody reads what is said of the next one, and stop() does not wait for that.
+  // The next one's message cannot be written, and stop() does not wait for it.
   let other = fillPipe(STDERR_FILENO)
   _ = try beginAndLetGo(watchdog)
   watchdog.stop(patience: .seconds(10))
@@ -147,7 +142,7 @@ private func beginAndLetGo(_ watchdog: Watchdog) throws -> Int {
   for descriptor in [unread, other] { close(descriptor) }
 }
 
-/// Has a nasty name in every place that takes one, and prints everything that is said of it. Is ended by its watchdog.
+/// Uses a hostile name in every place, and prints all output about it. Its watchdog ends it.
 @Sendable func beNasty(_ arguments: [String]) throws {
   guard let directory = arguments.first else { exit(2) }
   if let file = fopen("/proc/thread-self/comm", "w") {
@@ -184,15 +179,14 @@ private func beginAndLetGo(_ watchdog: Watchdog) throws -> Int {
   say("\(try watchdog.captureThreads())")
   watchdog.tellSystemd(status: nasty)
   loop.withTurn(label: nasty) { computeInTheWay(500) }
-  // The report of that goes to standard error.
   usleep(500_000)
   for problem in watchdog.status.problems { say(problem) }
   for limitation in watchdog.status.limitations { say("\(limitation)") }
   loop.withTurn(label: nasty) { while true { computeInTheWay(100) } }
 }
 
-/// Gives up its turn in a section, while its own children compute on all of the pool's threads: until where tasks are kept has been
-/// found out, which the first section begins.
+/// Suspends in a section while its child tasks compute on all threads, until the first section has found the location
+/// of task data.
 @Sendable func yieldToOthers(_ arguments: [String]) throws {
   let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(400), interval: .milliseconds(50)))
   let isTold = Atomic<Bool>(false)
@@ -215,7 +209,6 @@ private func beginAndLetGo(_ watchdog: Watchdog) throws -> Int {
       isOver.signal()
     }
     isOver.wait()
-    // Its report is made by then.
     usleep(300_000)
   }
   watchdog.stop(patience: .seconds(60))

@@ -2,8 +2,8 @@ import Culprit
 import Glibc
 import Synchronization
 
-/// Stalls in each of the functions that `shop_work` of a library has by number, of every library that is named. Prints what each
-/// stall is known by, who is to blame, and where that is.
+/// Stalls in each function that `shop_work` of the given libraries selects by number. Prints each stall's signature,
+/// culprit and place.
 @Sendable func stallInBuilds(_ arguments: [String]) throws {
   guard let functions = arguments.first.flatMap({ Int32($0) }) else { exit(2) }
   let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(200), interval: .milliseconds(20)))
@@ -25,7 +25,7 @@ import Synchronization
     for number in 0..<functions {
       watchdog.withSection("work", threshold: .milliseconds(200)) { work(number, 0.6) }
       stalls += 1
-      // One after the other, so that they come in this order.
+      // One at a time, to keep the order.
       while reported.load(ordering: .acquiring) < stalls { usleep(10_000) }
     }
   }

@@ -61,7 +61,6 @@ let scenarios: [String: @Sendable ([String]) throws -> Void] = [
 
 func count(_ arguments: [String]) -> Int { arguments.first.flatMap { Int($0) } ?? 20 }
 
-/// Prints the configuration that holds.
 private func saySettings() throws {
   let watchdog = try Watchdog()
   let configuration = watchdog.configuration
@@ -75,7 +74,6 @@ private func saySettings() throws {
   watchdog.stop(patience: .seconds(10))
 }
 
-/// Uses a watchdog that was not started in every way there is.
 private func useEverythingDisabled() throws {
   let watchdog = try Watchdog()
   let second = try Watchdog()

@@ -222,8 +222,8 @@ private func waitFor(_ expected: Set<String>) -> Bool { clock.wait { places.with
   say("ended=true")
 }
 
-/// Gets stuck while standard error is a full pipe: `report-to-full-pipe alone|beside-stuck`. One handler vetoes the end,
-/// and another one may be stuck.
+/// Gets stuck while standard error is a full pipe: `report-to-full-pipe alone|beside-stuck`. One handler vetoes the
+/// end; another one can be stuck.
 @Sendable func reportToFullPipe(_ arguments: [String]) throws {
   var configuration = Watchdog.Configuration(threshold: .milliseconds(200), interval: .milliseconds(50))
   configuration.lifecycle.terminateAfter = .milliseconds(600)

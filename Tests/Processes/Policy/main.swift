@@ -9,14 +9,13 @@
 import Culprit
 import Glibc
 
-// Whoever starts this may be a thread of Dispatch, which blocks most signals.
+// A Dispatch thread that starts this process blocks most signals.
 var none = sigset_t()
 sigemptyset(&none)
 pthread_sigmask(SIG_SETMASK, &none, nil)
-// What hangs is ended by SIGALRM. Generous, because the machine may be busy.
+// SIGALRM ends a hanging process. Generous, because the machine can be busy.
 alarm(100)
 
-/// Writes `text` to standard output, past the C library's buffer.
 func say(_ text: String) {
   let bytes = Array((text + "\n").utf8)
   _ = write(STDOUT_FILENO, bytes, bytes.count)

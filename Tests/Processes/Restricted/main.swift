@@ -14,8 +14,7 @@ import TestWorkloads
 //   restricted-process [refuse:CALL | system-service | tasks | queue | little-memory | descriptors | undumpable | no-proc
 //                       | no-pending | no-pending-later | profiler | fork | restarts | replaced | coroutine | one-arena | address-space:MIB]...
 
-/// Computes for a second, and on a busy machine until it has had a processor for half a second: a thread that does not run
-/// answers no signal.
+/// Computes for a second of wall time and half a second of CPU time. A thread that does not run answers no signal.
 @inline(never)
 func computeForLong() {
   let end = ContinuousClock.now + .seconds(1)
@@ -23,8 +22,7 @@ func computeForLong() {
   var used = timespec()
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used)
   let enough = used.tv_sec * 1_000_000_000 + used.tv_nsec + 500_000_000
-  // The system call is made right here: a thread that has just been in one is often met there, and a function for it would be
-  // the culprit.
+  // The system call is inlined: samples often hit a returning call, whose function would be the culprit.
   while ContinuousClock.now < end || used.tv_sec * 1_000_000_000 + used.tv_nsec < enough {
     var round = 0
     while round < 100_000 {
@@ -50,7 +48,7 @@ func sleepForLong() {
 let computed = Atomic<UInt64>(0)
 nonisolated(unsafe) var wasInterrupted = false
 
-/// What the watchdog makes of the two stalls, a line each, then what it says that it cannot do.
+/// Describes the two stalls, a line each, and the reported limitations.
 func describeStalls() throws -> [String] {
   let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(200)))
   nonisolated(unsafe) var lines: [String] = []
@@ -58,13 +56,13 @@ func describeStalls() throws -> [String] {
     let captured = report.raw.stall.samples.filter { $0.outcome == .captured }
     let failures = Set(report.raw.stall.samples.map(\.outcome)).subtracting([.captured])
     if report.culprit == nil { FileHandle.standardError.write(Data("\(report)".utf8)) }
-    // On a busy machine a few may fail; that tells nothing of what is restricted.
+    // On a busy machine a few samples can fail.
     lines.append(
       "\(report.source.name): \(report.culprit?.function.name ?? "nobody"), "
         + (captured.isEmpty ? "nothing captured: \(failures.map { "\($0)" }.sorted())" : "captured")
     )
   }
-  // Enough for the service, and not for a report.
+  // Enough memory for the service, but not for a report.
   if given.contains("little-memory") { _ = workload_leave_memory(40 << 20) }
   if given.contains("tasks") {
     _ = try watchdog.watchConcurrency()
@@ -91,11 +89,11 @@ func describeStalls() throws -> [String] {
   return lines + limitations + watchdog.status.problems.map { "problem: \($0)" }
 }
 
-/// How many descriptors are open. `/proc` and the C library's stat(2) may be refused.
+/// Counts open descriptors. `/proc` and stat(2) might be refused.
 func openDescriptors() -> Int { (0..<4096).count { fcntl(Int32($0), F_GETFD) >= 0 } }
 
-/// Computes until a preloaded library has stopped a thread that holds a lock of libunwind. Returns at once without such
-/// a library; the test ends the program otherwise.
+/// Computes until a preloaded library has stopped a thread that holds a lock of libunwind. Returns at once without that
+/// library. The test ends the program otherwise.
 func waitForHeldLock() {
   guard let address = dlsym(nil, "held_over_fork") else { return }
   // SAFETY: the library defines it as an int, and stays loaded.
@@ -105,7 +103,7 @@ func waitForHeldLock() {
 
 nonisolated(unsafe) var parentsWatchdog: Watchdog?
 
-/// The child has no watchdog: its parent's does nothing here, and one of its own works.
+/// The parent's watchdog does nothing in the child, and a new one works.
 func runChild() -> Int32 {
   guard let parents = parentsWatchdog else { return 2 }
   do {
@@ -114,7 +112,7 @@ func runChild() -> Int32 {
   } catch {
     guard error.code == .notInThisProcess, error.limit == Int(getppid()) else { return 4 }
   }
-  // What the parent marked is nothing that the child does, and stopping must not wait for threads that are not there.
+  // Stopping must not wait for the parent's threads.
   parents.withSection("in the child", threshold: .milliseconds(10)) { _ = computed.wrappingAdd(1, ordering: .relaxed) }
   parents.stop()
   parentsWatchdog = nil
@@ -127,21 +125,21 @@ func runChild() -> Int32 {
   return 0
 }
 
-/// So much memory of the process is locked, in KiB.
+/// The locked memory of the process in KiB.
 func lockedMemory() -> Int {
   let status = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
   let line = status.split(separator: "\n").first { $0.hasPrefix("VmLck:") }
   return line.flatMap { Int($0.filter(\.isNumber)) } ?? 0
 }
 
-/// What a watchdog locks that starts now, in KiB.
+/// The memory that a new watchdog locks, in KiB.
 func lockedByWatchdog() throws -> Int {
   let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(200)))
   defer { watchdog.stop(patience: .seconds(10)) }
   return lockedMemory()
 }
 
-// Where it may, the process gets its processor beside busy ones: what is tested here is what it lacks otherwise.
+// A higher priority where permitted: the tests concern restrictions, not busy machines.
 setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, -10)
 
 let given = Set(CommandLine.arguments.dropFirst())
@@ -183,11 +181,10 @@ if startsOnly {
   }
   exit(0)
 }
-// Another thread to capture.
 _ = workload_thread_start({ @Sendable _, _ in while true { pause() } }, nil)
 
 if given.contains("restarts") {
-  // As much as an ordinary service may lock, on machines of today.
+  // The usual RLIMIT_MEMLOCK of a service.
   var limit = rlimit(rlim_cur: 8 << 20, rlim_max: 8 << 20)
   setrlimit(__rlimit_resource_t(8 /* RLIMIT_MEMLOCK: its macro is not imported */), &limit)
   let first = try lockedByWatchdog()
@@ -203,19 +200,19 @@ if given.contains("restarts") {
     print("\(report.source.name): \(captured > 0 ? "captured" : "nothing captured")")
   }
   let loop = try watchdog.watchLoop(named: "coroutines")
-  // From here on the main thread's stack is known. The heap grows, and a coroutine's stack is at its end.
+  // The main thread's stack bounds are known from here on. The heap grows, and a coroutine's stack is at its end.
   loop.withTurn { _ = computed.wrappingAdd(1, ordering: .relaxed) }
   for _ in 0..<64 { withExtendedLifetime(malloc(64 << 10)) {} }
   loop.withTurn { workload_spin_on_coroutine(64 << 10, workload_now_ns() + 1_500_000_000, nil) }
   watchdog.stop(patience: .seconds(60))
 } else if given.contains("fork") {
-  // Code without a remembered rule: it is unwound by libunwind, whose locks the fork concerns.
+  // libunwind, whose locks the fork concerns, unwinds code without a cached rule.
   _ = workload_thread_start({ @Sendable _, stop in workload_without_unwind_information(.max, stop) }, nil)
   let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(200)))
   parentsWatchdog = watchdog
   watchdog.onStall { print("parent: \($0.source.name): \($0.culprit?.function.name ?? "nobody")") }
   let loop = try watchdog.watchLoop(named: "over the fork")
-  // The fork in the middle of a stall: the parent goes on with it, the child has nothing to do with it.
+  // Forks during a stall, which only the parent continues.
   loop.begin()
   computeForLong()
   waitForHeldLock()
@@ -223,7 +220,7 @@ if given.contains("restarts") {
   loop.end()
   watchdog.stop(patience: .seconds(60))
 } else if given.contains("replaced") {
-  // Somebody takes SIGPROF over while a watchdog runs; the next watchdog takes it back, and passes on what is not its own.
+  // SIGPROF is taken over while a watchdog runs. The next watchdog takes it back and forwards other signals.
   let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(200)))
   workload_start_profiler()
   print("replaced: \(watchdog.status.limitations.map { "\($0)" })")
@@ -234,11 +231,10 @@ if given.contains("restarts") {
 } else {
   let before = openDescriptors()
   for line in try describeStalls() { print(line) }
-  // Some stay open after stop(), for signals that come late.
+  // Some descriptors stay open after stop(), for late signals.
   let more = openDescriptors() - before
   if given.contains("descriptors") { print("descriptors: \(more < 16 ? "few" : "\(more)") more") }
   print("profiled: \(workload_profiled() > 5 ? "many" : "\(workload_profiled())")")
 }
-// After stop() a signal is harmless, whoever sends it.
 raise(SIGPROF)
 print("interrupted: \(wasInterrupted)")

@@ -2,16 +2,14 @@ import Glibc
 import Synchronization
 
 extension Scenario {
-  /// A task that computes until nobody watches it any more.
   func runLetGo(on stage: Stage) throws {
     let watch = try stage.watchdog.watchConcurrency()
-    // A second watch of the same.
     say("refused=\((try? stage.watchdog.watchConcurrency()) == nil)\n")
     usleep(300_000)
     Task.detached { while !isLetGo.load(ordering: .relaxed) {} }
     var watched = 0
     while watched == 0 {
-      // It may be between two of them.
+      // The task can be between two jobs.
       for _ in 0..<100 where watched < 2 {
         usleep(10_000)
         watched = max(watched, watchpoints())
@@ -28,7 +26,7 @@ extension Scenario {
 
 private let isLetGo = Atomic(false)
 
-/// How many of the kernel's notes of writes the process has.
+/// The number of perf events of the process.
 private func watchpoints() -> Int {
   guard let file = fopen("/proc/self/maps", "re") else { return 0 }
   defer { fclose(file) }
@@ -36,7 +34,7 @@ private func watchpoints() -> Int {
   defer { free(line) }
   var count = 0
   while getline(&line, &size, file) >= 0 {
-    // SAFETY: getline has written a string there.
+    // SAFETY: getline has stored a string.
     if let line, strstr(line, "[perf_event]") != nil { count += 1 }
   }
   return count

@@ -10,7 +10,7 @@ extension Scenario {
     let interrupter = workload_thread_start(
       { thread, _ in
         usleep(.random(in: 20_000...100_000))
-        // SAFETY: the thread's number, which was made a pointer below.
+        // SAFETY: the pointer was made from the pthread_t below.
         pthread_kill(pthread_t(UInt(bitPattern: thread)), SIGUSR1)
         workload_contend({ _ in }, nil)
       },
@@ -21,7 +21,7 @@ extension Scenario {
   }
 }
 
-/// Makes the metadata of 2 to the power of `depth` types, which the runtime does once for each.
+/// Instantiates 2 to the power of `depth` types, each once per process.
 @inline(never)
 func makeTypes<Element>(_: Element.Type, depth: Int) -> Int {
   guard depth > 0 else { return MemoryLayout<Element>.size }

@@ -49,10 +49,9 @@ enum Scenario: String {
   /// Anywhere, while every thread of Dispatch and of Swift Concurrency is blocked.
   case pools
 
-  /// How long work may take. Where all samples are of computing threads, a busy machine has them come late.
+  /// Longer where all samples are of computing threads, which are late on a busy machine.
   var threshold: Duration { self == .exceptions ? .seconds(1) : .milliseconds(400) }
 
-  /// The time between samples.
   var interval: Duration { self == .exceptions ? .milliseconds(10) : .milliseconds(50) }
 
   func run(on stage: Stage, library: String) throws {
@@ -77,7 +76,7 @@ enum Scenario: String {
     case .restartedSleep: try runRestarted(on: stage) { workload_sleep(2_500_000_000) }
     case .restartedPoll: try runRestarted(on: stage) { workload_poll(2_500_000_000) }
     case .quota:
-      // Until the thread has used the CPU time, however long that takes beside other processes.
+      // CPU time, because other processes can delay the thread.
       try stage.turn("main") {
         while ownProcessorTime() < .milliseconds(400) { workload_spin(workload_now_ns() + 20_000_000, nil) }
       }
@@ -98,7 +97,7 @@ enum Scenario: String {
     }
   }
 
-  /// How long the calling thread has had a processor.
+  /// The CPU time of the calling thread.
   private func ownProcessorTime() -> Duration {
     var time = timespec()
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
@@ -166,10 +165,9 @@ enum Scenario: String {
 
   private func runPools(on stage: Stage) throws {
     let pools = BlockedPools(stage)
-    // A thread that contends is not needed: the pools are.
+    // The pools take the place of a contending thread.
     let contender = workload_thread_start({ _, _ in workload_contend({ _ in }, nil) }, nil)
     try stage.turn("main") { workload_hold() }
-    // The handler is called although nothing else moves.
     while !stage.hasReport(of: .loop) { usleep(10_000) }
     say("idle-workers=\(pools.idleWorkers)\n")
     pools.release()
@@ -189,10 +187,9 @@ extension Scenario {
 }
 
 extension Scenario {
-  /// Within a threshold of 400 ms one thing returns; what comes then is not to blame.
+  /// One function returns within 400 ms and is to blame; its successors are not.
   fileprivate func runInTurn(on stage: Stage) throws {
     let watch = try stage.watchdog.watchConcurrency()
-    // Before anything was missed.
     for limitation in stage.watchdog.status.limitations { say("limited=\(limitation)\n") }
     usleep(300_000)
     while !stage.hasReport(of: self == .oneJob ? .job : .pool) {
@@ -206,7 +203,6 @@ extension Scenario {
         }
       }
       if self == .inTurn {
-        // The threads are taken, and these wait.
         usleep(50_000)
         for _ in 0..<10 {
           tasks.enter()
@@ -221,7 +217,7 @@ extension Scenario {
 }
 
 extension Scenario {
-  /// Tasks that compute for 2 s and give up their thread every 5 ms: one, as many as there are threads, and more.
+  /// Tasks that compute for 2 s and yield every 5 ms: one, one per thread, and more.
   fileprivate func runWithPauses(on stage: Stage) throws {
     let watch = try stage.watchdog.watchConcurrency()
     usleep(300_000)
@@ -258,7 +254,7 @@ func servePages() {
   if isComputing { while DispatchTime.now() < end {} } else { usleep(150_000) }
 }
 
-/// Takes turns of 100 ms as long as the process is there.
+/// Takes turns of 100 ms until the process ends.
 @inline(never)
 func takeTurns() async {
   while true {
@@ -269,7 +265,6 @@ func takeTurns() async {
 
 private let isComputing = CommandLine.arguments[2] == "computing"
 
-/// Keeps a thread busy for a while.
 @inline(never)
 func occupyThePool() {
   usleep(50_000)
@@ -278,12 +273,11 @@ func occupyThePool() {
 
 private let occupied = Atomic<Int>(0)
 
-/// Every thread of Dispatch's and of Swift Concurrency's pools, blocked.
 final class BlockedPools: Sendable {
   private static let qualities: [DispatchQoS.QoSClass] = [
     .userInteractive, .userInitiated, .default, .utility, .background,
   ]
-  /// More than a pool has threads.
+  /// More than the threads of a pool.
   private static let blocksPerQueue = 300
   private static let taskCount = 64
 
@@ -292,7 +286,7 @@ final class BlockedPools: Sendable {
   private let witnesses = Atomic<Int>(0)
   private let sectionsEnded = Atomic<Int>(0)
 
-  /// Blocks them; one thread of each kind works on a section of `stage` meanwhile.
+  /// Blocks the pools, while one thread of each kind works in a section of `stage`.
   init(_ stage: Stage) {
     DispatchQueue.global().async { self.work(in: "worker", of: stage) }
     Task.detached { self.work(in: "task", of: stage) }
@@ -301,7 +295,6 @@ final class BlockedPools: Sendable {
     for quality in Self.qualities {
       for _ in 0..<Self.blocksPerQueue { DispatchQueue.global(qos: quality).async { self.block() } }
     }
-    // Until no more threads are added.
     var seen = -1
     while blocked.load(ordering: .acquiring) != seen {
       seen = blocked.load(ordering: .acquiring)
@@ -313,7 +306,7 @@ final class BlockedPools: Sendable {
     Task.detached { self.witnesses.add(1, ordering: .relaxed) }
   }
 
-  /// How many pools had a thread left to run something.
+  /// The number of pools that still had an idle thread.
   var idleWorkers: Int { witnesses.load(ordering: .relaxed) }
 
   private func block() {
@@ -326,7 +319,6 @@ final class BlockedPools: Sendable {
     sectionsEnded.add(1, ordering: .releasing)
   }
 
-  /// Lets all of them go on, and waits for the ends of the sections.
   func release() {
     for _ in 0..<Self.taskCount + 2 + Self.qualities.count * Self.blocksPerQueue { gate.signal() }
     while sectionsEnded.load(ordering: .acquiring) < 2 { usleep(1000) }

@@ -15,17 +15,16 @@ import Culprit
 import Glibc
 import TestWorkloads
 
-// Whoever starts this may be a thread of Dispatch, which blocks most signals.
+// A Dispatch thread that starts this process blocks most signals.
 var none = sigset_t()
 sigemptyset(&none)
 pthread_sigmask(SIG_SETMASK, &none, nil)
-// What hangs is ended by SIGALRM. Generous, because the machine may be busy.
+// SIGALRM ends a hanging process. Generous, because the machine can be busy.
 alarm(100)
 guard CommandLine.arguments.count >= 4, let scenario = Scenario(rawValue: CommandLine.arguments[1]) else {
   say("usage: stalling-process SCENARIO waiting|computing DIRECTORY [LIBRARY|filtered|for-ever]\n")
   exit(2)
 }
-// Before there is another thread.
 workload_use_arenas(scenario == .arena ? 2 : 1)
 if CommandLine.arguments.last == "filtered", !workload_refuse_call("perf_event_open") { exit(77) }
 do {

@@ -6,7 +6,7 @@ import Synchronization
 
 private typealias Answer = CheckedContinuation<Void, Never>
 
-/// Sections whose task waits for work elsewhere, by the way in which the work is handed on.
+/// Sections whose task waits for other work, by the way of handing the work on.
 let bridgeScenarios: [String: @Sendable () -> Void] = [
   "bridge-task": { requestAnswer { answer in Task { answerLater(answer) } } },
   "bridge-nested-task": { requestAnswer { answer in Task { Task { answerLater(answer) } } } },
@@ -41,7 +41,6 @@ let bridgeScenarios: [String: @Sendable () -> Void] = [
       }
     }
   },
-  // No thread runs a task of the section.
   "bridge-detached": { requestAnswer { answer in Task.detached { answerLater(answer) } } },
   "bridge-dispatch": { requestAnswer { answer in DispatchQueue.global().async { answerLater(answer) } } },
   "bridge-thread": { requestAnswer { answer in Thread.detachNewThread { answerLater(answer) } } },
@@ -72,9 +71,7 @@ let bridgeScenarios: [String: @Sendable () -> Void] = [
       }.value
     }
   },
-  // A function of its own awaits the answer.
   "bridge-function": { inSection { await awaitCourier() } },
-  // The task sleeps for itself.
   "bridge-sleep": {
     inSection {
       Task { computeBeside() }
@@ -112,7 +109,7 @@ private func inSection(_ body: @escaping @Sendable () async -> Void) {
   inTask { await watchdog.withSection("request", threshold: .milliseconds(500)) { await body() } }
 }
 
-/// Opens a section and awaits, right in it, the answer to what `handOn` hands on.
+/// Opens a section and awaits in it the answer to the work that `handOn` starts.
 private func requestAnswer(_ handOn: @escaping @Sendable (Answer) -> Void) {
   inTask {
     await watchdog.withSection("request", threshold: .milliseconds(500)) {
@@ -136,7 +133,7 @@ private func answerInATurn(_ answer: Answer) {
   answer.resume()
 }
 
-/// Computes for a while, but for less time than the wait beside it.
+/// Computes for less time than the concurrent wait.
 @inline(never) private func computeBeside() {
   let end = DispatchTime.now() + .milliseconds(1200)
   while DispatchTime.now() < end { kept.add(1, ordering: .relaxed) }

@@ -5,14 +5,13 @@ import Glibc
 import SimulatedClock
 import Synchronization
 
-/// How the main thread comes to wait, by name.
 let scenarios: [String: @Sendable () -> Void] = [
   "mutex": { waitForLock(NSLock()) },
   "recursive": { waitForLock(NSRecursiveLock()) },
   "computing-holder": { waitForLock(NSLock(), whileHeld: computeForLong) },
   "swift-mutex": waitForSwiftMutex,
   "write-lock": { waitForReadWriteLock(held: { pthread_rwlock_wrlock($0) }, wanted: { pthread_rwlock_rdlock($0) }) },
-  // Readers do not leave their names.
+  // A read-write lock does not record its readers.
   "read-lock": { waitForReadWriteLock(held: { pthread_rwlock_rdlock($0) }, wanted: { pthread_rwlock_wrlock($0) }) },
   "join": waitForThread,
   "queue": waitForQueue,
@@ -38,7 +37,7 @@ let endlessScenarios: Set = [
   "deadlock", "deadlock-queue", "deadlock-three", "self-deadlock", "orphan", "timed-deadlock",
 ]
 
-/// A section of a task within another one of it, for which no thread runs the task most of the time.
+/// A section of a task within another one. No thread runs the task for most of the time.
 private func stallInATask() {
   let isDone = DispatchSemaphore(value: 0)
   Task.detached {
@@ -57,15 +56,12 @@ private func nameThread(_ name: String) {
   try? name.write(toFile: "/proc/thread-self/comm", atomically: false, encoding: .utf8)
 }
 
-/// Whether the main thread has begun to wait.
 private let isAnswering = Atomic(false)
 
-/// Waits until the main thread sleeps in `answerRequest(_:)`.
 private func awaitMainAsleep() {
   while !isAnswering.load(ordering: .acquiring) || !isAsleep("\(getpid())") { usleep(100) }
 }
 
-/// Waits until all other threads sleep, the main thread in `answerRequest(_:)`.
 func awaitAllAsleep() {
   let own = "\(clinux_task_self())"
   awaitMainAsleep()
@@ -90,7 +86,6 @@ private func onThread(_ name: String, _ body: @escaping @Sendable (_ begun: @Sen
   hasBegun.wait()
 }
 
-/// Blocks for 2 s. Reports blame it.
 @inline(never) func rebuildIndex() {
   if clinux_task_self() != getpid() { awaitAllAsleep() }
   clock.block(for: .seconds(2))
@@ -103,7 +98,7 @@ private func onThread(_ name: String, _ body: @escaping @Sendable (_ begun: @Sen
   while clock.now < end { for _ in 0..<10_000 { kept.add(1, ordering: .relaxed) } }
 }
 
-/// A call that nothing comes behind is made a jump where it is optimised, and leaves no trace on the stack.
+/// An optimized tail call would leave no frame, so a store follows the call.
 let kept = Atomic(0)
 
 @inline(never) func answerRequest(_ wait: () -> Void) {
@@ -139,9 +134,9 @@ private func waitForSwiftMutex() {
   answerRequest { value.withLock { $0 += 1 } }
 }
 
-/// A lock of the C library's, which stays where it is.
+/// A pthread lock at a fixed address.
 private final class ReadWriteLock: @unchecked Sendable {
-  // SAFETY: the lock itself is made for several threads.
+  // SAFETY: the lock is made for several threads.
   let pointer = UnsafeMutablePointer<pthread_rwlock_t>.allocate(capacity: 1)
   init() { pthread_rwlock_init(pointer, nil) }
 }
@@ -202,7 +197,7 @@ private func waitForGlobal() {
   answerRequest { kept.add(catalog, ordering: .relaxed) }
 }
 
-/// A worker holds what the main thread waits for, and waits for a queue that somebody keeps busy.
+/// A worker holds the lock and waits for a busy queue.
 private func waitForChain() {
   let lock = NSLock()
   let queue = DispatchQueue(label: "orders")
@@ -223,7 +218,6 @@ private func waitForChain() {
 
 @inline(never) func storeOrder(_ queue: DispatchQueue) { queue.sync { _ = kept.add(1, ordering: .relaxed) } }
 
-/// First one holds it, then another.
 private func waitForTwo() {
   let lock = NSLock()
   let isTaken = DispatchSemaphore(value: 0)
@@ -235,7 +229,7 @@ private func waitForTwo() {
     clock.block(for: .milliseconds(800))
     lock.unlock()
   }
-  // The C library's lock is not fair: who asks for it in a loop gets it before the one that sleeps.
+  // Mutexes are unfair: a spinning thread gets the lock before a sleeping one.
   onThread("second") { begun in
     begun()
     while !lock.try() {}
@@ -310,7 +304,6 @@ private func waitForTheDead() {
   answerRequest { lock.lock() }
 }
 
-/// Nobody owns a semaphore.
 private func waitForSignal() {
   let semaphore = DispatchSemaphore(value: 0)
   onThread("keeper") { begun in
@@ -337,7 +330,7 @@ private func waitForCondition() {
   }
 }
 
-/// The lock of a stream looks much like a mutex, and has its owner as an address.
+/// A stream's lock resembles a mutex, but stores its owner as an address.
 private func waitForStream() {
   let stream = Stream()
   onThread("keeper") { begun in
@@ -349,7 +342,6 @@ private func waitForStream() {
   answerRequest { flockfile(stream.file) }
 }
 
-/// Another process has the lock.
 private func waitForFile() {
   let path = NSTemporaryDirectory() + "culprit-file-lock-\(getpid())"
   let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
@@ -357,10 +349,8 @@ private func waitForFile() {
   let own = "/proc/\(getpid())/fd/\(file)"
   let keeper = Process()
   keeper.executableURL = URL(fileURLWithPath: "/usr/bin/flock")
-  // Shorter than it takes to be asked a second time.
   keeper.arguments = [own, "sleep", "1"]
   guard (try? keeper.run()) != nil else { exit(77) }
-  // Once it has it, it cannot be had.
   while flock(file, LOCK_EX | LOCK_NB) == 0 {
     flock(file, LOCK_UN)
     usleep(1_000)
@@ -370,18 +360,17 @@ private func waitForFile() {
 }
 
 private final class Stream: @unchecked Sendable {
-  // SAFETY: the C library locks it.
+  // SAFETY: the C library locks the stream.
   let file = fopen("/dev/null", "w")
 }
 
 private final class PlainMutex: @unchecked Sendable {
-  // SAFETY: the lock itself is made for several threads.
+  // SAFETY: the mutex is made for several threads.
   let pointer = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
   init() { pthread_mutex_init(pointer, nil) }
 
   func lock() { pthread_mutex_lock(pointer) }
 
-  /// Gives up after `milliseconds`.
   func lock(within milliseconds: Int) {
     var end = timespec()
     clock_gettime(CLOCK_REALTIME, &end)
@@ -390,7 +379,6 @@ private final class PlainMutex: @unchecked Sendable {
   }
 }
 
-/// Two that wait for each other, and give up in the end.
 private func deadlockForAWhile() {
   let (one, other) = (PlainMutex(), PlainMutex())
   one.lock()
@@ -402,7 +390,7 @@ private func deadlockForAWhile() {
   answerRequest { other.lock(within: 30_000) }
 }
 
-/// Whoever waits for a queue with a target has the queue itself already, and waits for the target.
+/// A waiter for a queue with a target already owns the queue and waits for the target.
 private func waitForTargetQueue() {
   let outer = DispatchQueue(label: "outer")
   let inner = DispatchQueue(label: "inner", target: outer)

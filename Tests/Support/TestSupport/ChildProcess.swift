@@ -1,15 +1,13 @@
 import Foundation
 import Testing
 
-/// What a program said and how it ended.
+/// The output and the end of a program.
 package struct ChildProcess: Sendable {
-  /// Everything it wrote to its standard output.
   package var output: String
-  /// Everything it wrote to its standard error; empty unless that was asked for.
+  /// Standard error; empty unless it was kept.
   package var errors: String
-  /// Its exit status, or the number of the signal that ended it.
   package var status: Int32
-  /// Whether it ended by itself.
+  /// Whether the process exited, and was not killed by a signal.
   package var hasExited: Bool
 
   /// Runs the program at `path` to its end.
@@ -48,15 +46,13 @@ package struct ChildProcess: Sendable {
     errors = process.errors
   }
 
-  /// The same for a program and its arguments in one list.
   package init(_ words: [String]) throws { try self.init(words[0], Array(words.dropFirst())) }
 
-  /// The value of the line `name=value` of its output.
+  /// Returns the value of the output line `name=value`.
   package func fact(_ name: String) -> String? {
     output.split(separator: "\n").first { $0.hasPrefix(name + "=") }.map { String($0.dropFirst(name.count + 1)) }
   }
 
-  /// The values of all such lines.
   package func facts(_ name: String) -> [String] {
     output.split(separator: "\n").filter { $0.hasPrefix(name + "=") }.map { String($0.dropFirst(name.count + 1)) }
   }
@@ -70,8 +66,8 @@ package struct ChildProcess: Sendable {
     return path
   }
 
-  /// Copies the program `from` in another process: a child that this one starts meanwhile would inherit the open file, and
-  /// a file that is open for writing cannot be executed.
+  /// Copies a program in another process. A child that starts meanwhile would inherit the open file, and a file open
+  /// for writing cannot be executed.
   package static func copyProgram(_ from: String, to: String) throws {
     let copy = try ChildProcess("/bin/cp", [from, to], keepsErrors: true)
     try #require(copy.hasExited && copy.status == 0, "\(copy)")
@@ -84,8 +80,7 @@ package struct ChildProcess: Sendable {
   }()
 }
 
-/// Whether nothing of `process` is left but its number: no thread, and what it had open is closed. Signals still find a child
-/// that has ended and that nobody has waited for.
+/// Whether `process` has no thread and no open descriptor left. An unreaped child still receives signals.
 package func isOver(_ process: pid_t) -> Bool {
   guard let status = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8) else { return true }
   let tasks = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(process)/task")) ?? []

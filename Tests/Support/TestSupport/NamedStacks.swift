@@ -6,7 +6,7 @@ package struct NamedSample: Equatable, Sendable {
   package var sample: Sample
   /// The functions as reports call them, innermost first; "?" where there is no name.
   package var names: [String]
-  /// Why there are no more.
+  /// The reason for the end of the stack.
   package var end: StackEnd
 
   /// Whether the functions `expected` are on the stack in this order, innermost first.
@@ -36,7 +36,6 @@ package struct NamedStall: Sendable {
   }
 }
 
-/// A directory that is removed with its content at the end.
 package func withTemporaryDirectory<Result>(_ body: (String) throws -> Result) throws -> Result {
   let path = NSTemporaryDirectory() + "culprit-test-\(UUID().uuidString)"
   try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)

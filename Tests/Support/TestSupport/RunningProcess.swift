@@ -6,7 +6,7 @@ package final class RunningProcess {
   package let id: pid_t
   private var input: Int32
   private let output: Int32
-  /// What it wrote to its standard error goes into a file, so that neither stream waits for the other to be read.
+  /// A file, so that reading one stream never waits for the other.
   private let errorFile: Int32
   private var ended: (status: Int32, hasExited: Bool)?
 
@@ -54,18 +54,17 @@ package final class RunningProcess {
     if errorFile >= 0 { close(errorFile) }
   }
 
-  /// Gives it `data` to read. Returns whether it was there to read all of it.
+  /// Writes `data` to standard input. Returns whether the process read all of it.
   @discardableResult
   package func write(_ data: Data) -> Bool { Spawn.write(data, to: input) }
 
-  /// Lets it come to the end of what there is to read.
   package func closeInput() {
     guard input >= 0 else { return }
     close(input)
     input = -1
   }
 
-  /// What it says next; empty when it says nothing more.
+  /// Returns the next output; empty at its end.
   package func next() -> String {
     var chunk = [UInt8](repeating: 0, count: 4096)
     while true {
@@ -75,19 +74,16 @@ package final class RunningProcess {
     }
   }
 
-  /// Everything that it says until its end.
   package func rest() -> String { String(decoding: Spawn.readAll(output), as: UTF8.self) }
 
-  /// Everything that it wrote to its standard error so far.
   package var errors: String {
     guard errorFile >= 0 else { return "" }
-    // The place where the program goes on writing is its own and this process's.
+    // The program and this process share the file offset.
     var bytes = [UInt8](repeating: 0, count: Int(max(0, lseek(errorFile, 0, SEEK_END))))
     let count = pread(errorFile, &bytes, bytes.count, 0)
     return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
   }
 
-  /// Waits until it has ended. Returns its exit status, or the number of the signal that ended it.
   @discardableResult
   package func end() -> (status: Int32, hasExited: Bool) {
     if let ended { return ended }

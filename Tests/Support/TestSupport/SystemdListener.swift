@@ -3,11 +3,10 @@ import Testing
 
 /// A datagram socket that listens in systemd's place.
 package final class SystemdListener {
-  /// Where it listens.
   package let name: String
   private let descriptor: Int32
 
-  /// Listens at the path `name`, or at an abstract address where that begins with "@".
+  /// Listens at the path `name`, or at an abstract address if `name` begins with "@".
   package init(_ name: String) throws {
     self.name = name
     descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
@@ -29,7 +28,7 @@ package final class SystemdListener {
 
   deinit { close(descriptor) }
 
-  /// Everything that was said and not read yet.
+  /// Returns all unread messages.
   package func heard() -> [String] {
     var all: [String] = []
     var buffer = [UInt8](repeating: 0, count: 4096)
