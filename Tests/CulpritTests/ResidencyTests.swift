@@ -76,7 +76,7 @@ import Testing
     for thread in try FileManager.default.contentsOfDirectory(atPath: "/proc/self/task") {
       let name = (try? String(contentsOfFile: "/proc/self/task/\(thread)/comm", encoding: .utf8)) ?? ""
       guard ["culprit-monitor\n", "culprit-escalat\n"].contains(name) else { continue }
-      // Of a thread that waits the kernel tells where its stack is (proc_pid_syscall(5)): the last number but one.
+      // The last number but one is the stack pointer of a waiting thread (proc_pid_syscall(5)).
       while true {
         let call = try String(contentsOfFile: "/proc/self/task/\(thread)/syscall", encoding: .utf8)
         if let stack = call.split(separator: " ").dropLast().last, let address = UInt64(stack.dropFirst(2), radix: 16) {
@@ -135,8 +135,7 @@ import Testing
     }
   }
 
-  /// Of what a stack has on it, whether it is read from outside, copied in the handler, or deeper than a usual copy, nothing is where a
-  /// core file or a child would have it; and after a while nothing is left at all.
+  /// Copies of stacks are in no core file and no child, and are wiped.
   @Test(.usesObserver, .ownThread) func whatStacksHaveOnThemIsCopiedInSecret() throws {
     let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(200)))
     defer { watchdog.stop() }

@@ -1,5 +1,5 @@
-/* Waiting for a ring's completion: the one call of which it is known that it may return early (docs/internals/capture.md). By
- * the bare calls (io_uring(7)). */
+/* Waiting for a ring's completion: the one call of which it is known that it may return early
+ * (docs/internals/capture.md). By the bare calls (io_uring(7)). */
 #define _GNU_SOURCE
 #include "io_uring.h"
 
