@@ -268,7 +268,7 @@ func processes(_ folder: String) -> [Target] {
       ],
       path: "\(folder)/BlackBox"
     ),
-    // Has an environment, signals, sockets and an end of its own, forks, closes descriptors and restarts its watchdog.
+    // A process for tests of the environment, signals, sockets, forks, closed descriptors, restarts and process exit.
     .executableTarget(
       name: "policy-process",
       dependencies: [

@@ -78,7 +78,7 @@ package struct CountedStall: Hashable, Sendable {
 
   fileprivate var identity: Identity { Identity(host: host, id: id) }
 
-  /// The culprit in a few words, as in "Catalog.rebuildIndex(for:)" or "nobody alone (poll)".
+  /// The culprit in a few words, as in "Catalog.rebuildIndex(for:)" or "no single culprit (poll)".
   package var culprit: String {
     switch verdict {
     case .culprit: function.map { visible($0.name) } ?? "a function without a name"

@@ -6,7 +6,7 @@ extension Watchdog {
   /// Adds text to the report of every stall, for example the tenant, queue lengths or configuration.
   ///
   /// `describe` is called on a thread of the watchdog when a stall begins. It has 200 ms, because it might need a lock
-  /// that the stalled thread holds. If it takes longer, the report says so, and `describe` is not called again before
+  /// that the stalled thread holds. If it takes longer, the report notes it, and `describe` is not called again before
   /// it has returned.
   ///
   /// - Parameters:

@@ -4,8 +4,7 @@ import Glibc
 import SourceLoads
 import Synchronization
 
-/// One loop is stuck, another one turns: does what is done about the first hold up the second? Follows what its standard input
-/// says, a line each:
+/// Measures whether the stall of one loop delays the turns of another loop. Each line of standard input is a command:
 ///
 ///     stall [differently]   a turn of the loop "stuck" begins and does not end, on one stack, or never twice on the same
 ///     turn MILLISECONDS     short turns of the loop "requests": turns=COUNT

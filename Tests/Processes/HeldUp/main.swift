@@ -16,7 +16,7 @@ import Synchronization
 //   held-up-process descriptors FILE        closes every descriptor, opens FILE under their numbers, and is stuck when its file system does
 //                                           not answer any more
 //   held-up-process page                    works above a page of its stack that does not come, while another loop is stuck, too
-//   held-up-process pages                   the same twice, so that all who take stacks are held up, and starts another watchdog
+//   held-up-process pages                   works above two such pages, so that every sampler is blocked, and starts another watchdog
 //   held-up-process leave                   is stuck after the main thread has left
 //   held-up-process small                   computes on a thread with a signal stack that is too small
 //   held-up-process little                  computes with little stack left, on threads with and without work, and without a thread pointer

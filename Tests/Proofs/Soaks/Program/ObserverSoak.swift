@@ -97,7 +97,7 @@ struct ObserverSoak {
     figures.print("soak.interrupted", sum(\.interrupted), "calls", in: 0...0)
     figures.print("soak.early", sum(\.early), "calls", in: 0...0)
     guard !known.isEmpty else { return }
-    // What docs/internals/capture.md says of them. They are no part of the sums above.
+    // The documented exceptions (docs/internals/capture.md), which the sums above exclude.
     figures.print("soak.io_uring_calls", sum(\.calls, ofKnown: true), "calls")
     figures.print("soak.io_uring_interrupted", sum(\.interrupted, ofKnown: true), "calls")
     figures.print("soak.io_uring_unexpected", sum(\.unexpected, ofKnown: true), "calls", in: 0...0)
