@@ -25,11 +25,10 @@ import Testing
     var told: [String] = []
     while !told.contains("hanging=store"), let line = service.line(within: Self.limit) { told.append(line) }
     #expect(told.contains("hanging=store"), "\(told)")
-    // Systemd must receive no pings meanwhile, except one that is already under way.
-    usleep(400_000)
     #expect(systemd.heard().contains("WATCHDOG=1"))
+    // A healthy service sends seven pings in this time. One can be under way.
     usleep(1_500_000)
-    #expect(!systemd.heard().contains("WATCHDOG=1"))
+    #expect(systemd.heard().count { $0 == "WATCHDOG=1" } <= 1)
     service.tell("limitations")
     // The response comes after the thaw if it needs the lock.
     if let line = service.line(within: 1000) { told.append(line) }

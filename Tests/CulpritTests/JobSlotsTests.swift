@@ -7,8 +7,10 @@ import Testing
 @testable import Culprit
 
 @Suite(.serialized, .usesObserver) struct JobSlotsTests {
-  /// Slots of a registry without a monitor, with a threshold of one second.
-  private func withSlots(_ body: (inout JobSlots, (String) -> SlotRegistry.Lease?) throws -> Void) rethrows {
+  /// Slots of a registry without a monitor.
+  private func withSlots(
+    threshold: Duration = .seconds(1), _ body: (inout JobSlots, (String) -> SlotRegistry.Lease?) throws -> Void
+  ) rethrows {
     let control = ControlBlock()
     SlotRegistry.shared.activate(control, Watchdog.Configuration())
     defer { SlotRegistry.shared.deactivate() }
@@ -16,7 +18,7 @@ import Testing
     defer { slots.endAll() }
     try body(&slots) { name in
       let source = WatchedSource(kind: .job, name: name)
-      return try? SlotRegistry.shared.lease(source, for: control, threshold: .seconds(1), polled: false)
+      return try? SlotRegistry.shared.lease(source, for: control, threshold: threshold, polled: false)
     }
   }
 
@@ -86,9 +88,11 @@ import Testing
 
   /// While a probe waits, jobs that are not stalls yet are part of the pool's stall.
   @Test func onlyStallsStay() {
-    withSlots { slots, lease in
-      let now = clinux_clock_ns()
-      _ = slots.begin(1, since: now - 10_000_000_000, lease)
+    let now = clinux_clock_ns()
+    // Far more than this test takes, and the clock began earlier.
+    let age = now / 2
+    withSlots(threshold: .nanoseconds(Int64(age))) { slots, lease in
+      _ = slots.begin(1, since: now - age, lease)
       _ = slots.begin(2, since: now - 1_000_000, lease)
       _ = slots.begin(3, since: now - 1_000_000, lease)
       for id: Int32 in 1...3 { slots.confirm(id, until: now) }
