@@ -1,13 +1,13 @@
 import ChildProcesses
 import Glibc
 
-/// A small file system of its own that can be broken while somebody writes to it: full, read-only, failing, stuck. Needs root.
+/// A small private file system that can fail while a process writes to it: full, read-only, failing, stuck. Needs root.
 ///
-/// It is mounted in a mount namespace of its own. In this process's, every other process that unshares it would get a copy of
-/// the mount, and what is unmounted here would live on there, broken as it is.
+/// It is mounted in a separate mount namespace. If it were mounted in this process's namespace, any process that calls
+/// unshare(2) would copy the mount and keep the broken file system alive after it is unmounted here.
 ///
-/// A process of its own, the guard, takes it away when it is removed, when this process has ended in whatever way, or when its
-/// time is up: nothing that goes wrong here leaves a frozen file system, a mount or a loop device behind.
+/// A guard process unmounts it on removal, when this process ends for any reason, or at its time limit. No failure here
+/// leaves a frozen file system, a mount or a loop device behind.
 package final class FaultyDisk {
   package enum Kind: Sendable {
     /// ext4 on a file, by a loop device.
@@ -16,17 +16,17 @@ package final class FaultyDisk {
     case tmpfs
   }
 
-  /// Where its files are, for this process and others like it.
+  /// The mount point, for processes outside its mount namespace.
   package var path: String { "/proc/\(guardProcess)/root\(pathInside)" }
-  /// The same for programs that are started ``inside(_:)``.
+  /// The mount point, for programs that are started ``inside(_:)``.
   package var pathInside: String { "\(home)/mounted" }
   private let home: String
   private let kind: Kind
   private let guardProcess: pid_t
-  /// The guard acts when it is told a line, or this is closed.
+  /// The guard's standard input. The guard cleans up when it reads a line or end of file.
   private var guardInput: Int32
 
-  /// Why there can be none here, in a sentence without its end; `nil` if there can.
+  /// The reason why no disk can be created, as a sentence without a period; `nil` if one can be.
   package static var obstacle: String? {
     guard getuid() == 0 else { return "mounting file systems needs root" }
     guard access("/dev/loop-control", W_OK) == 0 else { return "there are no loop devices" }
@@ -37,12 +37,12 @@ package final class FaultyDisk {
     return nil
   }
 
-  /// Makes one.
+  /// Creates and mounts a file system.
   ///
   /// - Parameters:
-  ///   - kind: What it is.
-  ///   - mebibytes: How large it is. ext4 has a journal from 2 MiB on.
-  ///   - seconds: How long it exists at most: then it is thawed and goes, whoever uses it.
+  ///   - kind: The type of the file system.
+  ///   - mebibytes: The size in MiB. ext4 has a journal from 2 MiB on.
+  ///   - seconds: The lifetime in seconds, after which the guard thaws and unmounts it even if it is in use.
   /// - Throws: ``FaultyDiskError``.
   package init(_ kind: Kind, mebibytes: Int, seconds: Int) throws(FaultyDiskError) {
     self.kind = kind
@@ -50,7 +50,7 @@ package final class FaultyDisk {
     var template = Array("\(place)/culprit-disk-XXXXXX".utf8CString)
     guard mkdtemp(&template) != nil else { throw FaultyDiskError("mkdtemp", errno) }
     home = template.withUnsafeBufferPointer { String(cString: $0.baseAddress.unsafelyUnwrapped) }
-    // Before there is anything to be taken away.
+    // The guard must run before anything is mounted.
     (guardProcess, guardInput) = try Shell.start(
       "echo; exec >/dev/null; timeout \(seconds) head -n 1; cd '\(home)' || exit; fsfreeze -u mounted; "
         + "umount mounted || umount -l mounted; rm -rf --one-file-system '\(home)'"
@@ -74,10 +74,11 @@ package final class FaultyDisk {
 
   private func run(_ command: String) throws(FaultyDiskError) { try Shell.run(command, in: guardProcess) }
 
-  /// The words that run `program` where the file system is mounted: the process that is started becomes it.
+  /// The command line that runs `program` in the mount namespace of the file system. nsenter(1) executes `program` in
+  /// place, so the process id stays valid.
   package func inside(_ program: [String]) -> [String] { Shell.entering(guardProcess) + program }
 
-  /// Takes it away.
+  /// Unmounts and deletes it.
   package func remove() {
     guard guardInput >= 0 else { return }
     Spawn.write("\n".utf8, to: guardInput)
@@ -90,7 +91,7 @@ package final class FaultyDisk {
     try run("cd '\(pathInside)' && rm -r '\(name)'\(andMakesNew ? " && mkdir -m 700 '\(name)'" : "")")
   }
 
-  /// Leaves no room.
+  /// Fills it until no byte is free.
   package func fill() throws(FaultyDiskError) {
     let file = open("\(path)/ballast", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
     guard file >= 0 else { throw FaultyDiskError("ballast", errno) }
@@ -101,30 +102,30 @@ package final class FaultyDisk {
     }
   }
 
-  /// Makes room again.
+  /// Frees the space that ``fill()`` has taken.
   package func drain() { unlink("\(path)/ballast") }
 
-  /// Makes it read-only, also for files that are open for writing, as the kernel does when it finds an error: EROFS.
+  /// Remounts it read-only, even for files open for writing, as the kernel does after an error: writes fail with EROFS.
   package func makeReadOnly() throws(FaultyDiskError) { try run("mount -o remount,abort '\(pathInside)'") }
 
-  /// Makes everything fail from now on, as when a disk is pulled out: EIO. What had not reached the disk is lost.
+  /// Makes all further operations fail with EIO, as when a disk is pulled out. Unwritten data is lost.
   package func pullOut() throws(FaultyDiskError) {
     let directory = try opened()
     defer { close(directory) }
-    // Neither the log nor the data are written before.
+    // FS_SHUTDOWN_FLAGS_NOLOGFLUSH: neither the log nor the data are flushed.
     var flags: UInt32 = 2
     // SAFETY: FS_IOC_SHUTDOWN reads a number of 32 bits.
     guard ioctl(directory, 0x8004_587d, &flags) == 0 else { throw FaultyDiskError("shutdown", errno) }
   }
 
-  /// Makes whoever writes to it wait in the kernel, where not even SIGKILL reaches them, until ``thaw()``.
+  /// Blocks all writers in the kernel, where not even SIGKILL ends them, until ``thaw()``.
   package func freeze() throws(FaultyDiskError) {
     let directory = try opened()
     defer { close(directory) }
     guard ioctl(directory, 0xc004_5877, 0) == 0 else { throw FaultyDiskError("freeze", errno) }
   }
 
-  /// Lets those go on. Returns whether it was frozen until now.
+  /// Resumes blocked writers. Returns whether the file system was frozen.
   package func thaw() -> Bool {
     guard let directory = try? opened() else { return false }
     defer { close(directory) }
@@ -138,7 +139,7 @@ package final class FaultyDisk {
     try mountImage()
   }
 
-  /// How many bytes have been written to the device, and how often it was told to make them safe; `nil` without a device.
+  /// The bytes written to the device and the number of its cache flushes; `nil` without a device.
   package var written: (bytes: Int, flushes: Int)? {
     var information = stat()
     guard kind == .ext4, stat(path, &information) == 0 else { return nil }
@@ -157,7 +158,7 @@ package final class FaultyDisk {
   }
 }
 
-/// Why something could not be done to a disk, or to a service.
+/// A failed operation on a disk or a service.
 package struct FaultyDiskError: Error, CustomStringConvertible {
   /// The reason.
   package let description: String

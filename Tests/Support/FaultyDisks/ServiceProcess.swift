@@ -1,13 +1,13 @@
 import ChildProcesses
 import Glibc
 
-/// A service that has been started, what it is told, and what it says.
+/// A running service that a test controls by lines on its standard input and output.
 package final class ServiceProcess {
   package let process: pid_t
   private let input: Int32
   private let output: Int32
   private var isOver = false
-  /// What has been read, and not been asked for.
+  /// Output that has been read from the pipe but not returned yet.
   private var unread: [UInt8] = []
 
   /// Starts `program`.
@@ -25,12 +25,12 @@ package final class ServiceProcess {
     }
   }
 
-  /// Starts `program`, which is built beside this one.
+  /// Starts `program` from the directory of the running executable.
   ///
   /// - Parameters:
   ///   - program: Its name.
   ///   - arguments: Its arguments.
-  ///   - disk: The file system that it is to see, if any.
+  ///   - disk: The file system in whose mount namespace it runs, if any.
   /// - Throws: ``FaultyDiskError``.
   package convenience init(
     besideThis program: String,
@@ -55,7 +55,7 @@ package final class ServiceProcess {
     Spawn.write((line + "\n").utf8, to: input)
   }
 
-  /// The next line that it says; `nil` when it has ended, or says nothing for so many milliseconds.
+  /// The next line of output; `nil` at end of file, or after `milliseconds` without output (-1: no limit).
   package func line(within milliseconds: Int32 = -1) -> String? {
     while true {
       if let end = unread.firstIndex(of: 10) {
@@ -74,7 +74,7 @@ package final class ServiceProcess {
     return nil
   }
 
-  /// Everything that it says until its end.
+  /// Waits for end of file and returns the remaining output.
   package func rest() -> String {
     while !isOver { _ = read(within: -1) }
     defer { unread = [] }
@@ -100,8 +100,8 @@ package final class ServiceProcess {
   @discardableResult
   package func end() -> Int32 { Spawn.end(process) ?? -1 }
 
-  /// What its threads whose names begin with `prefix`, and not with `exception`, have written so far, as the kernel counts it:
-  /// bytes and calls of write(2) and its like, and bytes of pages that were made dirty and are to reach the disk at some time.
+  /// I/O of the threads whose names begin with `prefix` but not with `exception`, from /proc/PID/task/TID/io: bytes and
+  /// calls of write(2) and similar calls, and bytes of pages that were dirtied and will reach the disk.
   package func written(
     byThreads prefix: String,
     except exception: String? = nil
@@ -118,7 +118,7 @@ package final class ServiceProcess {
     return (sum("wchar"), sum("syscw"), sum("write_bytes"))
   }
 
-  /// Whether its first thread has ended: others may wait in the kernel for a disk, and nobody can end those.
+  /// Whether the main thread has ended. Other threads might still wait in the kernel for a disk, and cannot be killed.
   package var hasLeft: Bool {
     guard let text = try? Shell.run("cat /proc/\(process)/stat") else { return true }
     return text.split(separator: ")").last?.hasPrefix(" Z") ?? true

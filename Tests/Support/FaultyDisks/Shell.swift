@@ -1,15 +1,14 @@
 import ChildProcesses
 import Glibc
 
-/// Commands of a shell, as root has them on its path.
+/// Runs shell commands with root's search path.
 package enum Shell {
   static func words(_ command: String, in namespace: pid_t? = nil) -> [String] {
     let shell = ["/bin/sh", "-c", "PATH=$PATH:/usr/sbin:/sbin; \(command)"]
     return namespace.map { entering($0) + shell } ?? shell
   }
 
-  /// The words in front of a program that is to run in the mount namespace of the process `namespace`, as the process that
-  /// is started.
+  /// A command prefix that runs a program in the mount namespace of the process `namespace`, without an extra process.
   static func entering(_ namespace: pid_t) -> [String] {
     ["/usr/bin/nsenter", "--mount=/proc/\(namespace)/ns/mnt", "--"]
   }
@@ -24,15 +23,15 @@ package enum Shell {
     return said
   }
 
-  /// Starts `command` in a process group and a mount namespace of its own, and waits until it has written a line. Returns its
-  /// process and the other end of its standard input.
+  /// Starts `command` in a new process group and mount namespace, and waits for its first line of output. Returns its
+  /// process id and the writing end of its standard input.
   static func start(_ command: String) throws(FaultyDiskError) -> (process: pid_t, input: Int32) {
     let (input, output) = (try spawning(Spawn.pipe), try spawning(Spawn.pipe))
     let nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC)
     defer { for descriptor in [input.reading, output.reading, nowhere] { close(descriptor) } }
-    // Whoever unshares this process's namespace meanwhile gets no copy of what is mounted there, which would keep it alive.
+    // A private namespace: a copy in another process that unshares this one's would keep the mount alive.
     let words = ["/usr/bin/unshare", "--mount", "--propagation=private"] + words(command)
-    // Whoever reads what this process says would wait for the end of this one, too.
+    // Standard error goes to /dev/null: a reader of this process's stderr would otherwise wait for the guard, too.
     let process = try spawning { () throws(SpawnError) in
       defer { close(output.writing) }
       return try Spawn.process(
@@ -53,7 +52,7 @@ package enum Shell {
   }
 }
 
-/// What `body` returns; that it could not be started is said of the disk or the service.
+/// Returns the result of `body`, and converts its error to a ``FaultyDiskError``.
 func spawning<Result>(_ body: () throws(SpawnError) -> Result) throws(FaultyDiskError) -> Result {
   do { return try body() } catch { throw FaultyDiskError(error.description) }
 }

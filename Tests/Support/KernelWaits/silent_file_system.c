@@ -39,7 +39,7 @@ static void answer(const struct fuse_in_header *head, const uint8_t *content, co
   switch (head->opcode) {
   case FUSE_INIT: {
     const struct fuse_init_in *in = (const void *)content;
-    /* No read-ahead: a page that nobody has asked for is not in memory. */
+    /* No read-ahead: only requested pages are in memory. */
     struct fuse_init_out out = {.major = FUSE_KERNEL_VERSION,
                                 .minor = FUSE_KERNEL_MINOR_VERSION,
                                 .max_readahead = 0,

@@ -95,8 +95,8 @@ package enum SampleRecordings {
     )
   }
 
-  /// A stall in which the work waits for a lock whose holder waits for another one, whose holder computes, or, `isDeadlock`, waits for
-  /// what the work holds. The threads' names hurt who prints them as they are.
+  /// A stall with a chain of lock waits: the work waits for an owner that waits for a second lock. The owner of the
+  /// second lock computes or, if `isDeadlock`, waits for a lock that the work holds. Thread names are ``hostileNames``.
   package static func waits(isDeadlock: Bool) -> Recording {
     var maker = RecordingMaker(process: process(), modules: modules)
     let lock: [RecordingMaker.Function] = [.call("pthread_mutex_lock"), .call("__lll_lock_wait")]
@@ -144,7 +144,7 @@ package enum SampleRecordings {
     )
   }
 
-  /// Names that hurt who prints them as they are.
+  /// Names with characters that are harmful when printed unescaped.
   package static let hostileNames = [
     "quote\"back\\slash", "line\nfeed\r\n", "tab\tand\u{0}nul", "\u{1b}[31mred\u{1b}[0m\u{7}",
     "<script>alert('x')</script>&amp;",

@@ -3,7 +3,7 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// An event loop as small as can be: closures, on a thread of its own; an executor of Swift concurrency, too.
+/// A minimal event loop that runs closures on a dedicated thread. It is also a serial executor.
 package final class ClosureLoop: SerialExecutor {
   private struct State {
     var waiting: [@Sendable () -> Void] = []
@@ -31,13 +31,13 @@ package final class ClosureLoop: SerialExecutor {
     pthread_detach(thread)
   }
 
-  /// Runs `body` on the loop's thread, after what was put in before.
+  /// Runs `body` on the loop's thread, after everything enqueued before.
   package func execute(_ body: @escaping @Sendable () -> Void) {
     state.withLock { $0.waiting.append(body) }
     signal.signal()
   }
 
-  /// Runs `body` on the loop's thread, and waits for it.
+  /// Runs `body` on the loop's thread and waits for its end.
   package func wait(for body: @escaping @Sendable () -> Void) {
     let done = DispatchSemaphore(value: 0)
     execute {
@@ -47,13 +47,13 @@ package final class ClosureLoop: SerialExecutor {
     done.wait()
   }
 
-  /// Runs `job` on the loop's thread, after what was put in before.
+  /// Runs `job` on the loop's thread, after everything enqueued before.
   package func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)
     execute { [self] in job.runSynchronously(on: asUnownedSerialExecutor()) }
   }
 
-  /// Ends the loop when everything that was put in has been run.
+  /// Ends the loop after everything enqueued has run.
   package func stop() {
     state.withLock { $0.isStopping = true }
     signal.signal()

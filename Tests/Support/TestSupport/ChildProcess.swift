@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// The output and the end of a program.
+/// The output and exit status of a program.
 package struct ChildProcess: Sendable {
   package var output: String
   /// Standard error; empty unless it was kept.
@@ -14,13 +14,13 @@ package struct ChildProcess: Sendable {
   ///
   /// - Parameters:
   ///   - path: The program's file.
-  ///   - arguments: What is passed to it.
-  ///   - environment: What is added to its environment. Its standard error is kept when this is given.
-  ///   - directory: Where it starts; where this process is when there is none.
-  ///   - input: What it gets to read, by a pipe.
+  ///   - arguments: The program's arguments.
+  ///   - environment: Variables added to its environment. Standard error is kept if this is given.
+  ///   - directory: The working directory; `nil` inherits this process's.
+  ///   - input: Standard input, passed by a pipe.
   ///   - keepsErrors: Whether its standard error is kept.
-  ///   - meanwhile: Called with its process id once it has been started.
-  /// - Throws: What `meanwhile` throws, or why the program could not be started.
+  ///   - meanwhile: Called with the process id after the program has been started.
+  /// - Throws: ``SpawnError`` if the program cannot be started, or the error that `meanwhile` throws.
   package init(
     _ path: String,
     _ arguments: [String],

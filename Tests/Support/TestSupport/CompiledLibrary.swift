@@ -1,6 +1,6 @@
 import Foundation
 
-/// A compiler did not do what it was told to.
+/// A compiler failed.
 package struct CompilationFailure: Error, CustomStringConvertible {
   package var description: String
 }
@@ -9,9 +9,9 @@ package struct CompilationFailure: Error, CustomStringConvertible {
 ///
 /// - Parameters:
 ///   - source: The text of the source file.
-///   - language: The ending of the source file's name: `c`, `s`, `swift`.
-///   - name: What the library is called.
-///   - directory: Where the files go.
+///   - language: The suffix of the source file's name: `c`, `s`, `swift`.
+///   - name: The library's name without `.so`.
+///   - directory: The directory of the source file and the library.
 ///   - options: The compiler's options.
 /// - Returns: The library's path.
 /// - Throws: ``CompilationFailure``.

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Compares `text` with the file Golden/`name` beside the test; writes it instead when RECORD_SNAPSHOTS is set.
+/// Compares `text` with Golden/`name` in the test's directory, or writes that file if RECORD_SNAPSHOTS is set.
 package func expectGolden(
   _ text: String,
   _ name: String,

@@ -2,8 +2,8 @@ import Foundation
 import Synchronization
 import Testing
 
-/// Runs each test on a thread of its own, where it can block: on a child, a pipe, or a lock. The pool that all other tests
-/// share has one thread per core, so two blocked tests would stop the run.
+/// Runs each test on a dedicated thread, where it can block: on a child, a pipe, or a lock. The pool that all other
+/// tests share has one thread per core, so two blocked tests would stop the run.
 ///
 /// On a suite or test that also uses the observer, `.usesObserver` comes first: a test that waits for the observer would
 /// otherwise keep others from starting.

@@ -1,7 +1,7 @@
 import ChildProcesses
 import Foundation
 
-/// A program that has been started, what it gets to read, and what it says.
+/// A running program, its standard input and its output.
 package final class RunningProcess {
   package let id: pid_t
   private var input: Int32
@@ -14,9 +14,9 @@ package final class RunningProcess {
   ///
   /// - Parameters:
   ///   - path: The program's file.
-  ///   - arguments: What is passed to it.
-  ///   - environment: What is added to its environment.
-  ///   - directory: Where it starts; where this process is when there is none.
+  ///   - arguments: The program's arguments.
+  ///   - environment: Variables added to its environment.
+  ///   - directory: The working directory; `nil` inherits this process's.
   ///   - keepsErrors: Whether its standard error is kept.
   /// - Throws: ``SpawnError``.
   package init(

@@ -90,7 +90,7 @@ ENTERED_BY(frames_no_cfi_goes_on, frames_bare_goes_on)
 ENTERED_BY(frames_no_cfi_switch, frames_bare_switch)
 ENTERED_BY(frames_no_cfi_left_over, frames_left_over)
 
-/* Has time of its own as well: a complete stack may end in it. */
+/* Computes for part of the time, so a complete stack can end in this function. */
 void frames_bare_lost(const volatile int *stop);
 KEPT void frames_no_cfi_lost(const volatile int *stop) {
   while (*stop == 0) {
@@ -112,7 +112,7 @@ __asm__(".macro local_function name\n"
         "local_function \\name\n"
         ".endm\n");
 
-/* What GCC makes of a variable that is aligned to 32 bytes, and a variable length array. */
+/* As compiled by GCC for a function with a variable aligned to 32 bytes and a variable-length array. */
 __asm__(".text\n"
         "function frames_expression\n"
         ".cfi_startproc\n"
@@ -268,7 +268,7 @@ __asm__(".text\n"
         ".balign 4\n"
         "4: .long 2b - 4b, 3b - 4b\n"
         ".text\n"
-        /* Half of the time its stack pointer is what nothing but another register tells. */
+        /* Half of the time, the frame can only be found through rbx: rax has its size. */
         "function frames_bare_lost\n"
         "push %rbx\n"
         "mov $2000, %ecx\n"
@@ -284,8 +284,8 @@ __asm__(".text\n"
         "pop %rbx\n"
         "ret\n"
         ".size frames_bare_lost, . - frames_bare_lost\n"
-        /* Calls two functions by the same call. What the first one calls leaves its return address where the second one
-         * has room that it does not use. */
+        /* Calls two functions from one call site. The callee of the first leaves its return address in a part of the
+         * stack that the second one allocates but never writes. */
         "function frames_left_over\n"
         ".cfi_startproc\n"
         "push %rbx\n"
@@ -365,7 +365,7 @@ bool frames_can_be_made(void) { return true; }
 
 #else
 
-/* There are no such functions here: what is entered is described. */
+/* On other architectures these functions are compiled, with unwind information. */
 void frames_expression(const volatile int *stop) { frames_spin(stop); }
 void frames_bare_framed(const volatile int *stop) { frames_spin(stop); }
 void frames_bare_unframed(const volatile int *stop) { frames_spin(stop); }

@@ -59,8 +59,7 @@ bool workload_was_contended(void) { return held.was_contended; }
 
 void workload_use_arenas(int count) { mallopt(M_ARENA_MAX, count); }
 
-/* Larger than what the caches of threads and the allocator's fast lists keep, smaller than what is mapped on its
- * own. */
+/* Larger than chunks in tcache and fast bins, smaller than M_MMAP_THRESHOLD. */
 enum { CHUNK_BYTES = 256 << 10, PAGE_BYTES = 4096 };
 
 static uint8_t *guarded; /* the page that cannot be accessed */
@@ -82,8 +81,8 @@ static void on_fault(int signal, siginfo_t *information, void *context) {
   guarded = NULL;
 }
 
-/* Three chunks beside each other: the allocator's notes about the middle one share their page with the first one's
- * content only, and the last one keeps it from being joined to the free memory above. */
+/* Three adjacent chunks: the header of the middle one shares its page with the first one's content only, and the last
+ * one keeps it from being merged with the free memory above. */
 static bool take_chunks(uint8_t *chunks[3]) {
   for (int attempt = 0; attempt < 16; attempt++) {
     for (int index = 0; index < 3; index++)
@@ -160,7 +159,7 @@ void workload_exit_in_malloc(int status) {
   leaving.thread = pthread_self();
   leaving.status = status;
   signal(SIGTERM, leave);
-  /* Whoever started this process may block it. */
+  /* The process might have inherited a mask that blocks SIGTERM. */
   sigset_t none;
   sigemptyset(&none);
   pthread_sigmask(SIG_SETMASK, &none, NULL);

@@ -56,7 +56,7 @@ bool workload_refuse_call(const char *name) {
   return false;
 }
 
-/* What systemd's SystemCallFilter=@system-service leaves out (systemd 252), of what is still there. */
+/* Calls outside systemd's SystemCallFilter=@system-service (systemd 252) that current kernels still implement. */
 static const uint32_t not_of_services[] = {
     SYS_mincore,         SYS_ptrace,
     SYS_syslog,          SYS_vhangup,
@@ -119,7 +119,7 @@ static atomic_int profiled;
 static void on_profile(int signal, siginfo_t *information, void *context) {
   (void)signal;
   (void)context;
-  /* What an interval timer of the process sends (setitimer(2)). */
+  /* Sent by an interval timer of the process (setitimer(2)). */
   if (information->si_code == SI_KERNEL)
     profiled++;
 }

@@ -134,7 +134,7 @@ static void recover_by_jumping(int signal) {
   siglongjmp(back, 1);
 }
 
-/* What many a service's own crash handler does. */
+/* Like the crash handlers of many services. */
 static void die_as_if_alone(int signal) {
   recovered = recovered + 1;
   struct sigaction action = {.sa_handler = SIG_DFL};
@@ -142,10 +142,10 @@ static void die_as_if_alone(int signal) {
   raise(signal);
 }
 
-/* What was there before a handler of this file. */
+/* The handler that a handler of this file has replaced. */
 static struct sigaction before;
 
-/* What crash reporters do: they call who was there before, or put it back and have the fault come again. */
+/* Like crash reporters: they call the replaced handler, or restore it and let the fault recur. */
 static void call_former(int signal, siginfo_t *information, void *context) {
   recovered = recovered + 1;
   before.sa_sigaction(signal, information, context);

@@ -73,8 +73,8 @@ KEPT void workload_spin_on_coroutine(uint64_t bytes, uint64_t deadline_ns, const
   free(stack);
 }
 
-/* In assembly, so that what the unwind tables say about the epilogue is known: after "pop %rbp" the saved register is
- * below the stack pointer, and the caller needs it as its frame pointer. */
+/* In assembly for known unwind tables in the epilogue: after "pop %rbp" the saved register is below the stack pointer,
+ * and the caller needs it as its frame pointer. */
 #if defined(__x86_64__)
 __asm__(".text\n"
         ".globl workload_short_epilogue\n"

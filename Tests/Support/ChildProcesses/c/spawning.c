@@ -17,7 +17,7 @@ static int act(posix_spawn_file_actions_t *actions, const struct spawning *how) 
     error = posix_spawn_file_actions_adddup2(actions, how->output, STDOUT_FILENO);
   if (error == 0 && how->errors >= 0)
     error = posix_spawn_file_actions_adddup2(actions, how->errors, STDERR_FILENO);
-  /* What somebody else in this process has opened without a thought of programs that are started. */
+  /* Other code of this process might have opened descriptors without O_CLOEXEC. */
   if (error == 0)
     error = posix_spawn_file_actions_addclosefrom_np(actions, STDERR_FILENO + 1);
   return error;

@@ -1,10 +1,10 @@
 import CSpawning
 import Glibc
 
-/// Starts programs, and waits for them.
+/// Starts programs and waits for them.
 ///
-/// What a child inherits by chance is settled here: no signal is blocked and none is ignored, whatever the thread that starts it
-/// blocks (one of Dispatch blocks most) and whatever its process ignores; and it has no descriptors but those it is given.
+/// Children start with no signal blocked or ignored, independent of this process (a thread of Dispatch blocks most
+/// signals), and inherit only the descriptors that are passed to them.
 package enum Spawn {
   /// A pipe that no child inherits.
   ///
@@ -19,14 +19,14 @@ package enum Spawn {
   /// Starts `program`.
   ///
   /// - Parameters:
-  ///   - program: Its file.
-  ///   - words: Its arguments, the first of which is its own name.
-  ///   - environment: Its environment, a `NAME=value` each; that of this process when there is none.
-  ///   - directory: Where it starts; where this process is when there is none.
-  ///   - input: Its standard input; nothing to be read when there is none.
-  ///   - output: Its standard output; that of this process when there is none.
-  ///   - errors: Its standard error; likewise.
-  ///   - isAlone: Whether it is in a process group of its own, and so hears nothing of what ends this process's.
+  ///   - program: The path of the executable.
+  ///   - words: The arguments, beginning with the program's name.
+  ///   - environment: The environment as `NAME=value` strings; `nil` inherits this process's.
+  ///   - directory: The working directory; `nil` inherits this process's.
+  ///   - input: Standard input; `nil` for /dev/null.
+  ///   - output: Standard output; `nil` inherits this process's.
+  ///   - errors: Standard error; `nil` inherits this process's.
+  ///   - isAlone: Whether it gets a separate process group, so that signals to this process's group do not reach it.
   /// - Returns: Its process id.
   /// - Throws: ``SpawnError``.
   package static func process(
@@ -74,8 +74,8 @@ package enum Spawn {
     return file
   }
 
-  /// Waits for the end of `process`. Returns its exit status, or the negative number of the signal that ended it; `nil` when
-  /// somebody else has waited for it.
+  /// Waits for the end of `process`. Returns its exit status, or the negative number of the signal that ended it; `nil`
+  /// if the process was already reaped.
   package static func end(_ process: pid_t) -> Int32? {
     var status: Int32 = 0
     while waitpid(process, &status, 0) < 0 { guard errno == EINTR else { return nil } }
@@ -84,8 +84,8 @@ package enum Spawn {
 
   /// Writes `bytes` to a pipe. Returns whether its reader took them all.
   ///
-  /// A reader that has gone costs no signal: SIGPIPE is the calling thread's own, which blocks it meanwhile and takes it away.
-  /// To ignore it would be for the whole process, and for every program that anybody in it starts.
+  /// A closed reader raises no SIGPIPE: the calling thread blocks the signal while it writes, then discards it.
+  /// Ignoring SIGPIPE would affect the whole process and the programs that it starts.
   @discardableResult
   package static func write(_ bytes: some Collection<UInt8>, to descriptor: Int32) -> Bool {
     var broken = sigset_t()

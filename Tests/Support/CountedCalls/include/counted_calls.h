@@ -7,11 +7,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* What the chosen thread has called. */
+/* Calls counted for one thread. */
 struct counted_calls {
   uint64_t allocations; /* malloc, calloc, realloc, free, posix_memalign, aligned_alloc, memalign, … */
   uint64_t locks; /* taking a mutex, read-write lock, spin lock, semaphore, waiting for a condition, pthread_once */
-  uint64_t unwinder_locks; /* locks taken by libunwind-ARCH, whose own they are: nobody else uses that library */
+  uint64_t unwinder_locks; /* locks of libunwind-ARCH, uncontended: no other code uses that library */
   uint64_t loader_calls;   /* dlopen, dlsym, dladdr, dl_iterate_phdr: they take the loader's lock */
   char first[256];         /* the first call that was counted, and where it was made; empty: none */
 };
@@ -20,7 +20,7 @@ struct counted_calls {
 enum { COUNTED_THREADS_MAX = 8 };
 int counted_calls_begin(pid_t tid);
 
-/* What the thread in PLACE has called since. */
+/* Returns the calls of the thread in PLACE since counted_calls_begin. */
 struct counted_calls counted_calls_of(int place);
 
 /* The calling thread's id. */

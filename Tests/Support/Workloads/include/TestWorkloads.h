@@ -22,7 +22,7 @@ void workload_spin(uint64_t deadline_ns, const volatile int *stop);
 /* Calls itself DEPTH times, each with a frame of at least 512 bytes, then spins. */
 void workload_recurse(int depth, uint64_t deadline_ns, const volatile int *stop);
 
-/* Spins on a stack of its own of BYTES bytes, as a coroutine does (makecontext(3)), then comes back. */
+/* Spins on a separate stack of BYTES bytes, as a coroutine does (makecontext(3)), then returns. */
 void workload_spin_on_coroutine(uint64_t bytes, uint64_t deadline_ns, const volatile int *stop);
 
 /* Runs in a leaf function whose last instructions before the return are executed most of the time: its interrupted
@@ -43,19 +43,20 @@ void workload_raise(void);
 /* Runs BODY with CONTEXT on a new thread and waits for its end. */
 void workload_on_thread(void (*body)(void *), void *context);
 
-/* The same; the thread leaves by the bare system call, which runs nothing of what a thread's end runs. */
+/* Runs BODY with CONTEXT on a new thread that exits by the bare system call, so no cleanup of the C library runs. Waits
+ * for its end. */
 void workload_on_bare_thread(void (*body)(void *), void *context);
 
 /* Nanoseconds of CLOCK_MONOTONIC. */
 uint64_t workload_now_ns(void);
 
-/* A thread that can be told to stop. */
+/* Runs BODY with CONTEXT on a new thread; BODY returns when *stop is not 0. */
 struct workload_thread;
 struct workload_thread *workload_thread_start(void (*body)(void *context, const volatile int *stop), void *context);
 void workload_thread_stop(struct workload_thread *thread);
 
-/* Blocks in the system call that KIND names until workload_unblock. Each restarts or is called again when it is
- * interrupted, and workload_interrupted tells how often it was. Not inlined, so that it is seen on the stack. */
+/* Blocks in the system call that KIND names until workload_unblock. An interrupted call restarts or is repeated;
+ * workload_interrupted returns the number of interruptions. Not inlined, so that it is seen on the stack. */
 enum workload_block {
   WORKLOAD_READ,
   WORKLOAD_SEMAPHORE,
@@ -89,18 +90,18 @@ int workload_become_daemon(void);
 /* Makes the system call NAME fail with EPERM from now on, as in a sandbox (seccomp(2)). Returns whether that is so. */
 bool workload_refuse_call(const char *name);
 
-/* Leaves the process BYTES of memory beside what it has (RLIMIT_DATA). Returns false when that is not possible. */
+/* Limits the process to BYTES more memory than it uses (RLIMIT_DATA). Returns false when that is not possible. */
 bool workload_leave_memory(size_t bytes);
 
-/* The same of address space (RLIMIT_AS). */
+/* Limits the process to BYTES more address space than it uses (RLIMIT_AS). Returns false when that is not possible. */
 bool workload_leave_address_space(size_t bytes);
 
 /* Has the kernel end the process for any system call that a service under systemd's SystemCallFilter=@system-service
  * may not make. Returns whether that is possible. */
 bool workload_be_killed_for_calls(void);
 
-/* Gives the calling thread descriptors of its own, which are those of the process as they are now (unshare(2)). Returns
- * whether it has them. */
+/* Gives the calling thread a private copy of the process's descriptor table (unshare(2)). Returns whether it has
+ * one. */
 bool workload_take_own_descriptors(void);
 
 /* Makes this process one that is not dumpable (prctl(2)), and no longer root's. Returns whether that is so. */
@@ -121,12 +122,12 @@ int workload_fork_and_leave(void);
  * none. */
 int workload_start(const char *way, const char *path, char *const arguments[]);
 
-/* Runs CHILD in a child process and returns what it exits with, -1 if it does not. */
+/* Runs CHILD in a child process. Returns its exit status, or -1 if it did not exit. */
 int workload_fork(int (*child)(void));
 
 /* Has the thread die of what WAY names: a fault (breakpoint, seccomp, unmapped, cut-file, no-instruction, division),
  * abort, a signal by its number (raise-N, kill-N, queue-N), or several threads at once of no-instruction (together).
- * Returns what the faulting call returned when the process lives on. */
+ * Returns the result of the faulting call if the process survives. */
 int64_t workload_die(const char *way);
 
 /* Installs a handler for SIGNAL that recovers by returning or jumping, or (dying) restores the default action and sends
@@ -140,18 +141,18 @@ int workload_recovered(void);
 /* Sends SIGNAL to thread TID of this process (tgkill(2)). */
 void workload_signal_thread(int tid, int signal);
 
-/* Puts the calling thread, and no other, into so many groups with long numbers, COUNT of them. Returns whether it is:
- * it takes privileges. */
+/* Adds the calling thread, and no other, to COUNT groups with long numbers. Returns whether it could: it takes
+ * privileges. */
 bool workload_be_in_groups(int count);
 
-/* Lets the kernel keep no information with signals any more: RLIMIT_SIGPENDING is used up. */
+/* Uses up RLIMIT_SIGPENDING, so the kernel drops the information of further signals. */
 bool workload_use_up_pending_signals(void);
 
-/* Makes standard error a pipe that nobody reads, or the file PATH that may have 64 bytes. */
+/* Replaces standard error by a full pipe that is never read, or by the file PATH, limited to 64 bytes. */
 void workload_break_standard_error(void);
 void workload_fill_standard_error(const char *path);
 
-/* The signals that the calling thread blocks, signal N as bit N-1; blocks one more of them. */
+/* Returns the calling thread's signal mask, signal N as bit N-1; blocks SIGNAL. */
 uint64_t workload_blocked_signals(void);
 void workload_block_signal(int signal);
 
@@ -162,7 +163,7 @@ int workload_read_by_descriptor(int signal);
  * one, for WAIT_NS, until CLOCK_MONOTONIC reaches DEADLINE_NS. Returns the first signal that came, 0 if none did. */
 int workload_compute_and_wait_for_signals(uint64_t work_ns, uint64_t wait_ns, uint64_t deadline_ns);
 
-/* Installs a handler for SIGPROF that has BLOCKED blocked while it runs; what the last one that ran had blocked. */
+/* Installs a handler for SIGPROF with BLOCKED in its sa_mask; returns the signal mask during its last run. */
 void workload_install_masking_handler(int blocked);
 uint64_t workload_mask_in_handler(void);
 

@@ -50,7 +50,7 @@ void frames_no_cfi_goes_on(const volatile int *stop);
 /* Calls one that jumps by a table, and ends with a call that does not return. */
 void frames_no_cfi_switch(const volatile int *stop);
 
-/* Calls one, frames_bare_lost, that makes room on the stack, half of the time, which nothing tells the size of. */
+/* Calls frames_bare_lost, whose frame half of the time has a size that is only in a register. */
 void frames_no_cfi_lost(const volatile int *stop);
 
 /* Calls, by the same call of frames_left_over, frames_former, and frames_latter, which calls frames_bare_lost while a

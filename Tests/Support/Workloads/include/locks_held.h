@@ -54,7 +54,7 @@ void workload_rest(void);
  * the environment variable WORKLOAD_HOLD. Returns false when it cannot be opened. */
 bool workload_hold_in_initializer(const char *path);
 
-/* What needs the same lock as each of these, for workload_contend. */
+/* Functions for workload_contend. Each takes the lock that the workload_hold function of similar name holds. */
 void workload_need_malloc(void *context);
 void workload_need_stdio(void *context);
 void workload_need_module_list(void *context);

@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* What such a thread does: it waits in one call, computes, or computes with a mark that is longer than a usual copy. */
+/* The thread sleeps in one call, computes, or computes with a mark that is longer than a usual stack copy. */
 enum marked_way { MARKED_ASLEEP, MARKED_COMPUTING, MARKED_DEEP };
 
 struct marked_stack;

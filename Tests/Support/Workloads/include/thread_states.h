@@ -19,7 +19,7 @@ struct workload_storm *workload_storm_start(int count, uint64_t (*begin)(void *c
 /* Ends the storm. */
 void workload_storm_stop(struct workload_storm *storm);
 
-/* What the copy of a stack, BYTES long, shows of its thread. */
+/* Finds the sign of the thread in PLACE in the copy of its stack, BYTES long. */
 enum workload_storm_sign {
   WORKLOAD_STORM_NOTHING, /* it is not in its work */
   WORKLOAD_STORM_RIGHT,   /* it works at PLACE on NUMBER, or has just begun to */
@@ -27,15 +27,15 @@ enum workload_storm_sign {
 };
 enum workload_storm_sign workload_storm_shows(const uint8_t *stack, uint64_t bytes, int place, uint64_t number);
 
-/* Runs BEGIN with CONTEXT on a new thread that then leaves by the bare system call, without what the C library does for
- * a thread that exits. Returns the thread's id, which is free again. */
+/* Runs BEGIN with CONTEXT on a new thread that exits by the bare system call, without the cleanup of the C library.
+ * Returns the thread's id, which is free again. */
 int workload_leave_abruptly(void (*begin)(void *context), void *context);
 
-/* Starts a thread with the id ID, which must be free, that computes until it is told to stop. Returns NULL when that
+/* Starts a thread with the id ID, which must be free, that computes until workload_thread_stop. Returns NULL if the id
  * cannot be had: it takes privileges. */
 struct workload_thread *workload_thread_with_id(int id);
 
-/* Computes in a function of its own, for the thread above. */
+/* Computes until *STOP, in a function that only the thread of workload_thread_with_id runs. */
 void workload_compute_as_another(const volatile int *stop);
 
 /* Waits in vfork(2) until workload_end_child is called, which cannot be interrupted, then computes until *STOP. */

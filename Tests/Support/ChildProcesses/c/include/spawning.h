@@ -1,11 +1,11 @@
-/* What starting a program takes of the C library's extensions, which Swift does not see. */
+/* Starts programs with extensions of the C library that Swift does not import. */
 #ifndef SPAWNING_H
 #define SPAWNING_H
 
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* How a program is started. */
+/* Options for starting a program. */
 struct spawning {
   const char *program;      /* its file */
   char *const *words;       /* its arguments, NULL behind the last */

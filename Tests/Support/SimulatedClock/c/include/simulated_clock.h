@@ -10,9 +10,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Stops the clock and begins a simulation. IS_BUSY says whether something besides the watchdog's threads is still at
- * work in this instant, for example a capture that has been requested; NULL for none. The clock waits for that for
- * PATIENCE_NS of the kernel's time at most. */
+/* Stops the clock and begins a simulation. IS_BUSY returns whether work outside the watchdog's threads is pending at
+ * this instant, for example a requested capture; NULL for none. The clock waits for that work for at most PATIENCE_NS
+ * of the kernel's time. */
 void simulated_clock_begin(bool (*is_busy)(void), uint64_t patience_ns);
 
 /* Ends the simulation: from now on the clock runs with the kernel's. */
