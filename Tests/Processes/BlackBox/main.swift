@@ -1,4 +1,4 @@
-// A service whose end is tested from outside, and what its next launch says of it.
+// A service for tests of its end, as seen from outside and by its next launch.
 //
 //   $ blackbox-process /tmp/runs stall
 //   stalled=123456789            (CLOCK_MONOTONIC in nanoseconds, just before the work began)

@@ -1,6 +1,6 @@
-// Stalls under a watchdog and counts the calls of threads on the observing path: the monitor, and a thread that makes
-// no calls of its own, so that all its calls are the signal handler's. Another thread runs code without a cached rule,
-// so that libunwind is used.
+// Stalls under a watchdog and counts the calls of threads on the observing path. One is the monitor. The other makes no
+// calls itself, so all its calls come from the signal handler. Another thread runs code without a cached rule, so that
+// libunwind is used.
 //
 //   $ counted-process
 //   monitor.allocations=0

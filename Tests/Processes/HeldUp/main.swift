@@ -6,23 +6,25 @@ import Glibc
 import KernelWaits
 import Synchronization
 
-// A service with threads that the kernel holds up because a file system does not answer, and what its watchdog makes of that.
+// A service with threads blocked in the kernel by a file system that does not answer, and its watchdog's reports.
 //
-//   held-up-process serve FILE NAME PLACE   answers for the file system at PLACE, which has FILE as NAME
-//   held-up-process frozen FILE SOCKET      stores into FILE, on a file system that is then frozen, while another thread waits
-//                                           for the lock of the address space; systemd listens at SOCKET
-//   held-up-process terminate FILE          the same with a limit, and what the watchdog writes to standard error
+//   held-up-process serve FILE NAME PLACE   serves the file system at PLACE, which has FILE as NAME
+//   held-up-process frozen FILE SOCKET      stores into FILE on a frozen file system while another thread waits for the
+//                                           lock of the address space; systemd listens at SOCKET
+//   held-up-process terminate FILE          as frozen, with a termination limit and standard error of the watchdog
 //   held-up-process plugin FILE             calls into the library FILE, whose file system then does not answer
-//   held-up-process descriptors FILE        closes every descriptor, opens FILE under their numbers, and is stuck when its file system does
-//                                           not answer any more
-//   held-up-process page                    works above a page of its stack that does not come, while another loop is stuck, too
-//   held-up-process pages                   works above two such pages, so that every sampler is blocked, and starts another watchdog
+//   held-up-process descriptors FILE        closes every descriptor, opens FILE under their numbers, and is stuck
+//                                           when its file system does not answer any more
+//   held-up-process page                    works above a missing page of its stack while another loop is stuck
+//   held-up-process pages                   works above two missing pages, so that every sampler is blocked, and
+//                                           starts another watchdog
 //   held-up-process leave                   is stuck after the main thread has left
 //   held-up-process small                   computes on a thread with a signal stack that is too small
-//   held-up-process little                  computes with little stack left, on threads with and without work, and without a thread pointer
+//   held-up-process little                  computes with little stack left, on threads with and without work, and
+//                                           without a thread pointer
 //   held-up-process edge                    is stuck at the lowest page of the main thread's stack
 //
-// It says "ready", waits for a line, stalls, tells of what the watchdog's handlers are told, and ends after another line.
+// Prints "ready", waits for a line, stalls, prints the calls of the watchdog's handlers, and ends after another line.
 
 let arguments = CommandLine.arguments
 

@@ -8,11 +8,11 @@ import Glibc
 import Synchronization
 import TestWorkloads
 
-// Stalls twice, computing and asleep, under the restrictions that its arguments name, and prints what a watchdog says
-// of it:
+// Stalls twice, computing and asleep, under the restrictions in its arguments, and prints the watchdog's reports:
 //
 //   restricted-process [refuse:CALL | system-service | tasks | queue | little-memory | descriptors | undumpable | no-proc
-//                       | no-pending | no-pending-later | profiler | fork | restarts | replaced | coroutine | one-arena | address-space:MIB]...
+//                       | no-pending | no-pending-later | profiler | fork | restarts | replaced | coroutine | one-arena
+//                       | address-space:MIB]...
 
 /// Computes for a second of wall time and half a second of CPU time. A thread that does not run answers no signal.
 @inline(never)

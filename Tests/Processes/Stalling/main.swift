@@ -1,13 +1,13 @@
-// A process that stalls in a given way under a watchdog, for tests: what it holds up meanwhile may be anything, and if
-// it hangs it takes no other test with it.
+// A process that stalls in a given way under a watchdog. Tests run it as a child, because the stall can hold arbitrary
+// locks and hang the process.
 //
 //   $ stalling-process malloc waiting /tmp/stalls
 //   contended=true
 //   STALL     event loop "main" was stuck for 1.50 s, limit 400 ms
 //   …
 //
-// With "filtered" instead of a library, a seccomp filter refuses perf_event_open(2); with "for-ever" the stall lasts until
-// the process is killed.
+// With "filtered" instead of a library, a seccomp filter refuses perf_event_open(2). With "for-ever" the stall lasts
+// until the process is killed.
 //
 // The stalls are saved in the directory. Facts about what happened are printed as `name=value`, then the reports.
 
