@@ -5,7 +5,7 @@ public struct Catalog: Sendable {
   private let documents: [String]
   private var index: [Substring: [Int]] = [:]
 
-  /// A catalog of so many made-up documents.
+  /// Creates a catalog of `count` made-up documents.
   public init(documents count: Int) {
     let words = ["lamp", "table", "chair", "mirror", "shelf", "curtain", "carpet", "clock", "vase", "frame", "stool"]
     documents = (0..<count)
@@ -19,7 +19,7 @@ public struct Catalog: Sendable {
   /// The numbers of the documents that contain `word`.
   public func search(_ word: String) -> [Int] { index[Substring(word)] ?? [] }
 
-  /// Builds the index anew, at least once and for as long as `duration`: this is the code that is to blame.
+  /// Rebuilds the index, at least once and for as long as `duration`. This is the culprit of the stall.
   @inline(never)
   mutating func rebuildIndex(for duration: Duration) {
     let end = ContinuousClock.now + duration
@@ -32,7 +32,7 @@ public struct Catalog: Sendable {
     } while ContinuousClock.now < end
   }
 
-  /// Writes a snapshot for as long as `duration`: this is the code that happens to run when a watchdog fires.
+  /// Writes a snapshot for as long as `duration`. This is the code that happens to run when a watchdog fires.
   @inline(never)
   func writeSnapshot(for duration: Duration) {
     let end = ContinuousClock.now + duration
@@ -49,5 +49,5 @@ public struct Catalog: Sendable {
   }
 }
 
-/// Keeps the compiler from dropping the work that nobody reads.
+/// Keeps the compiler from removing the computation of an unused result.
 nonisolated(unsafe) private var lastChecksum: UInt64 = 0

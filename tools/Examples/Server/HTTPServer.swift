@@ -1,14 +1,14 @@
 import Glibc
 
-/// What went wrong with a socket.
+/// A failed socket call.
 public struct SocketError: Error, CustomStringConvertible {
-  /// What could not be done, and why.
+  /// The operation that failed, and the reason.
   public var description: String
 
   init(_ what: String) { description = "\(what): \(String(cString: strerror(errno)))" }
 }
 
-/// Set by SIGTERM and SIGINT; a signal handler may do no more.
+/// Set by SIGTERM and SIGINT; storing a flag is async-signal-safe.
 nonisolated(unsafe) private var shallStop: sig_atomic_t = 0
 
 /// An HTTP/1.1 server on loopback with one event loop, over poll(2). Connections are closed after one response.
@@ -31,7 +31,7 @@ public final class HTTPServer {
   ///
   /// - Parameters:
   ///   - port: The port to listen on; 0 for any free one.
-  ///   - catalog: What is served.
+  ///   - catalog: The documents to serve.
   /// - Throws: ``SocketError``.
   public init(port: UInt16, catalog: Catalog) throws {
     self.catalog = catalog
@@ -61,10 +61,10 @@ public final class HTTPServer {
 
   /// Serves until SIGTERM or SIGINT.
   ///
-  /// - Parameter turn: Called for each turn of the event loop with what the turn does; must do that, once.
+  /// - Parameter turn: Called for each turn of the event loop with the turn's work, which it must call exactly once.
   public func run(turn: (() -> Void) -> Void) {
     signal(SIGPIPE, SIG_IGN)
-    // Who starts a service from a thread of a pool hands down a mask that blocks these.
+    // A service that is started from a Dispatch thread inherits a mask that blocks these signals.
     var ends = sigset_t()
     sigemptyset(&ends)
     for number in [SIGTERM, SIGINT] {

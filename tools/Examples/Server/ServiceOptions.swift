@@ -1,6 +1,6 @@
 import CulpritOptions
 
-/// What the example service can be told: with a watchdog and without one, so that only the watchdog makes a difference.
+/// Command-line options of the example service. Both variants share them, so that they differ only in the watchdog.
 public enum ServiceOptions {
   /// The options.
   package static let table = OptionTable(
