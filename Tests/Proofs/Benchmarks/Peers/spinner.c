@@ -39,7 +39,7 @@ static struct {
   unw_addr_space_t *local_addr_space;
 } unwinder;
 
-/* What the handlers are to do, and what came of it. */
+/* Options and results of the handlers. */
 static _Atomic uint32_t interrupted;
 static bool is_cold;
 static uint64_t unwind_ns;
@@ -131,7 +131,7 @@ struct peer_spinner *peer_spinner_start(uint32_t frames, size_t live_bytes, bool
     free(self);
     return NULL;
   }
-  /* What a call itself and what alloca adds around the room. */
+  /* Stack overhead of a call and of alloca. */
   size_t around = 156, share = live_bytes / frames;
   self->frames = frames;
   self->frame_bytes = share > around + 16 ? share - around : 16;

@@ -46,7 +46,7 @@ struct BlameTrials {
     figures.note("seed \(seed)")
   }
 
-  /// Runs all trials in every build, quiet and beside four busy processes; then saved stalls without their executables.
+  /// Runs all trials in every build, idle and with four busy processes, then saved stalls without their executables.
   func run(isBrief: Bool) throws {
     if isBrief { return try runBriefly() }
     let trials = try arguments.number("trials", in: 1...1_000_000) ?? 600
@@ -74,7 +74,7 @@ struct BlameTrials {
     try travel()
   }
 
-  /// Runs a dozen trials of kinds that every build names, with the program beside this one.
+  /// Runs a dozen trials of kinds that every build names, with the program in this program's directory.
   private func runBriefly() throws {
     let words = ["trials=12", "seed=\(seed)", "kinds=solid", "threads=4"]
     let verdicts = try runTrials("\(tools)/blame-trials", words, "briefly")
@@ -89,10 +89,10 @@ struct BlameTrials {
 
   // MARK: Executables that are gone
 
-  /// What happens to an executable between a stall and its report.
+  /// A change of the executable between a stall and its report.
   private enum Change: String, CaseIterable { case rebuilt, stripped, deleted }
 
-  /// 50 saved stalls: do they say what the live reports said, after the executable has changed?
+  /// Compares reports of 50 saved stalls after such a change with the live reports.
   private func travel() throws {
     guard arguments.value("kinds") == nil, builds.count == Build.all.count else { return }
     let all = builds.flatMap { build in Change.allCases.map { (build, $0) } }
@@ -157,7 +157,7 @@ struct BlameTrials {
     return (same, verdicts.count)
   }
 
-  /// The reports in `text`: the number of the trial, and what each says of culprit, shares and names.
+  /// The reports in `text`: the number of the trial, and the lines with culprits, shares and names.
   private static func reports(in text: String) -> [(trial: Int, text: [String])] {
     var reports: [(trial: Int, text: [String])] = []
     var isOfInterest = false

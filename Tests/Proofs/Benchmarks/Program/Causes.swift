@@ -1,6 +1,6 @@
 import Judges
 
-/// Plays stalls with known causes, alone and beside four busy processes; briefly the first one for each cause, alone.
+/// Runs stalls with known causes, idle and with four busy processes. A brief run takes the first of each cause, idle.
 func benchCauses(_ figures: Figures, isBrief: Bool) throws {
   for (name, busy) in isBrief ? [("causes", 0)] : [("causes", 0), ("causes.busy", 4)] {
     let words = ["judge", "\(busy)"] + (isBrief ? ["brief"] : [])

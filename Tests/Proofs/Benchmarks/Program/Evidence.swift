@@ -3,9 +3,9 @@ import CCulpritLinux
 import CCulpritObserver
 import Glibc
 
-/// What reading the evidence of a blocked thread costs a sampler, beside its stack, as often as stalls are sampled.
+/// Measures the time a sampler needs to read the evidence of a blocked thread, without its stack, at the usual rate.
 func benchEvidence(_ figures: Figures) throws {
-  // A thread that waits for a pipe: its call, what that is on, and the kernel's function are read.
+  // A thread that waits for a pipe: its system call, the descriptor, and the kernel function are read.
   var ends: [Int32] = [0, 0]
   guard pipe(&ends) == 0, clinux_memory_start() != CLINUX_MEMORY_UNREADABLE else { throw EvidenceError() }
   let tid = UnsafeMutablePointer<Int32>.allocate(capacity: 2)
@@ -16,7 +16,7 @@ func benchEvidence(_ figures: Figures) throws {
     &thread,
     nil,
     { argument in
-      // SAFETY: it is what was given below, two numbers that are never freed.
+      // SAFETY: the argument is `tid` below: two numbers that are never freed.
       guard let numbers = argument?.assumingMemoryBound(to: Int32.self) else { return nil }
       numbers[0] = clinux_task_self()
       var byte: UInt8 = 0
@@ -32,7 +32,7 @@ func benchEvidence(_ figures: Figures) throws {
   status.arguments.0 = UInt64(ends[0])
   var times = observer_evidence_times()
   var turns: UInt64 = 0
-  /// The times of so many readings, in microseconds, with a pause between two.
+  /// The times of `count` readings in microseconds, with a pause of `pause` microseconds between them.
   func readings(_ count: Int, pause: UInt32) -> [Double] {
     (0..<count)
       .map { _ in
@@ -47,7 +47,7 @@ func benchEvidence(_ figures: Figures) throws {
       }
   }
   figures.print("evidence.time_each", median(readings(20_000, pause: 0)), "µs", in: 0...20)
-  // As far apart as samples are: the processor's caches have something else in them then.
+  // With the interval of samples: the CPU's caches have other content by then.
   let apart = readings(200, pause: 40_000)
   figures.print("evidence.time_each_apart", median(apart), "µs")
   figures.print("evidence.time_with_counts", apart.sorted()[apart.count * 9 / 10], "µs")

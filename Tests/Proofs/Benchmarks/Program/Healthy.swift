@@ -3,7 +3,7 @@ import Culprit
 import Glibc
 import Synchronization
 
-/// The least that marking a work item can cost: the time of its begin and two stores.
+/// The minimum cost of marking a work item: the time of its begin and two stores.
 final class BareMark: Sendable {
   private let began = Atomic<UInt64>(0)
 
@@ -18,7 +18,7 @@ final class BareMark: Sendable {
   func end() { began.store(0, ordering: .relaxed) }
 }
 
-/// What `began` and `ended` cost, beside a bare pair of relaxed stores with a coarse clock read, in turns.
+/// Measures `begin` and `end` alternately with a bare pair of relaxed stores and a coarse clock read.
 func benchHealthy(_ figures: Figures) throws {
   let watchdog = try Watchdog()
   defer { watchdog.stop() }

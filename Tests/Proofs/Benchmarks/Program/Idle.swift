@@ -1,7 +1,7 @@
 import Judges
 import Glibc
 
-/// What a watchdog costs a service that does nothing: the example service with it, beside the same service, told the same, without it.
+/// Measures the cost of a watchdog in an idle service: the example service with and without one, with equal options.
 func benchIdle(_ figures: Figures) throws {
   let directory = CommandLine.arguments.first.map { String($0[..<($0.lastIndex(of: "/") ?? $0.startIndex)]) } ?? "."
   let watched = try Service(directory + "/example-service", ["--threshold=4000"])
@@ -43,7 +43,7 @@ private final class Service {
       throw ServiceError(description: "cannot start \(path): \(String(cString: strerror(error)))")
     }
     id = spawned
-    // "listening on …" tells that it is up.
+    // The service prints "listening on …" once it is up.
     var byte: UInt8 = 0
     while read(pipes[0], &byte, 1) == 1, byte != UInt8(ascii: "\n") {}
     guard byte == UInt8(ascii: "\n") else { throw ServiceError(description: "\(path) ended before it was up") }

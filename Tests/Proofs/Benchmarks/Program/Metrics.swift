@@ -4,14 +4,14 @@ import CCulpritObserver
 import Culprit
 import Glibc
 
-/// What counting a probe costs, beside a probe that is handed to a queue and run, and what reading all metrics does.
+/// Measures the cost of counting a probe, compared with an uncounted one, and of reading all metrics.
 func benchMetrics(_ figures: Figures) throws {
   let watchdog = try Watchdog()
   defer { watchdog.stop() }
   let series = UnsafeMutablePointer<observer_series>.allocate(capacity: 1)
   series.initialize(to: observer_series())
   defer { series.deallocate() }
-  // What a probe does to its slot when it is run, without and with the counting; both read the clock.
+  // A probe's effects on its slot, without and with counting; both read the clock.
   let slot = UnsafeMutablePointer<observer_slot>.allocate(capacity: 1)
   slot.initialize(to: observer_slot())
   defer { slot.deallocate() }
@@ -38,7 +38,7 @@ func benchMetrics(_ figures: Figures) throws {
   figures.print("metrics.probe_counted", median(counted), "ns")
   figures.print("metrics.probe_cost", median(zip(counted, plain).map { $0 - $1 }), "ns", in: -100...50)
 
-  // As many sources as there can be: each has been late, or is watched.
+  // The maximum number of sources.
   var loops: [WatchedLoop] = []
   for number in 0..<256 { loops.append(try watchdog.watchLoop(named: "loop \(number)")) }
   var (taken, text): ([Double], [Double]) = ([], [])

@@ -45,7 +45,7 @@ private struct ObserverBench {
     }
   }
 
-  /// Time in the handler, beside that of a handler that unwinds.
+  /// Measures time in the handler, compared with a handler that unwinds.
   private func timeHandlers(_ figures: Figures) throws {
     let spinner = try Spinner(frames: Self.frames, liveBytes: Self.liveBytes)
     defer { spinner.stop() }
@@ -77,7 +77,7 @@ private struct ObserverBench {
     figures.print("handler.vs_unwind_cold", median(cold) / median(copying), "times", in: 20...Double.infinity)
   }
 
-  /// How much of a stack the handler uses, where it copies at once and where it has to ask the kernel what is mapped.
+  /// Measures the handler's stack use, both with an immediate copy and with a query of the kernel's mappings.
   private func measureHandlerStack(_ figures: Figures) throws {
     var most = 0
     var frame = 0
@@ -91,8 +91,8 @@ private struct ObserverBench {
     figures.print("handler.stack_kernel", Double(frame), "bytes")
   }
 
-  /// The longest time that a thread which only looks at the clock was held up, while `count` other threads, and it, are
-  /// captured back to back, and while nobody is but the same processor is busy with something else.
+  /// Measures the longest delay of a thread that reads the clock in a loop, while it and `count` other threads are
+  /// captured back to back, and without captures.
   private func watchBystander(beside count: Int, _ watchdog: Watchdog, _ figures: Figures) throws {
     guard let crowd = peer_crowd_start(UInt32(count)), peer_bystander_start() else {
       throw BenchError(description: "cannot start \(count) threads")

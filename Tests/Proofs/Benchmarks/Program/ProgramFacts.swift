@@ -2,8 +2,8 @@ import Judges
 import ChildProcesses
 import Glibc
 
-/// What the program called `name`, which lies beside this one or was built for `build`, says, a line for each fact. Of what went wrong the
-/// lines are noted.
+/// The facts that the program `name` prints, one a line. The program is in this program's directory or, if given, in
+/// that of `build`. Lines about failures are noted in `figures`.
 func programFacts(
   _ name: String,
   _ words: [String],

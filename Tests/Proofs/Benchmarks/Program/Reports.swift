@@ -4,9 +4,9 @@ import ChildProcesses
 import Culprit
 import Glibc
 
-/// What reports and exports of large stalls take, beside programs that others wrote reading the same stacks.
+/// Measures reports and exports of large stalls, and other programs that read equal stacks.
 struct ReportsBench {
-  /// The peers, by the environment: the path of flamegraph.pl, and of stackcollapse-perf.pl where it is there.
+  /// Peers, from the environment: the paths of flamegraph.pl and stackcollapse-perf.pl, if set.
   private static let flamegraph = getenv("FLAMEGRAPH").map { String(cString: $0) }
   private static let stackcollapse = getenv("STACKCOLLAPSE").map { String(cString: $0) }
   private static let formats = ["collapsed", "speedscope", "pprof", "firefox", "chrome", "otlp", "jsonl", "html"]
@@ -23,7 +23,7 @@ struct ReportsBench {
     directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
   }
 
-  /// What a program took.
+  /// The resources used by a program.
   private struct Use {
     var seconds: Double
     var mebibytes: Double
@@ -83,14 +83,14 @@ struct ReportsBench {
       uses.append((Double(samples), use))
     }
     let (few, many) = (uses[uses.count - 2], uses[uses.count - 1])
-    // 1 is in proportion to the samples; between the two reading them takes most of what is added.
+    // 1 is linear. Between the two sizes, reading the samples dominates.
     figures.print(
       "reports.text_slope",
       log(many.use.seconds / few.use.seconds) / log(many.samples / few.samples),
       "exponent",
       in: 0...1.15
     )
-    // Who is to blame is worked out from 50,000 to 100,000 samples, whatever their number, by which memory varies.
+    // The culprit is computed from 50,000 to 100,000 samples at any size, so memory varies within that factor.
     figures.print(
       "reports.text_memory_slope",
       log(many.use.mebibytes / few.use.mebibytes) / log(many.samples / few.samples),
@@ -99,7 +99,8 @@ struct ReportsBench {
     )
   }
 
-  /// Memory of reports, exports and the page against the number of samples, where the same number is chosen for who is to blame.
+  /// Measures memory of reports, exports and the page against the number of samples. Both sizes select equally many
+  /// samples to find the culprit.
   private func memoryGrowth(stacks: Int) throws {
     for format in ["text"] + Self.formats {
       let uses = try [100_000, 1_600_000].map { samples in
@@ -115,15 +116,15 @@ struct ReportsBench {
     (many.use.mebibytes - few.use.mebibytes) * 1_048_576 / (many.samples - few.samples)
   }
 
-  /// Many files of one service beside one.
+  /// Compares many files of one service with one.
   private func files(_ count: Int) throws {
     try files(count, of: try recording(samples: 100, stacks: 20), "named_file")
-    // Names are written when a stall is over: of what was saved before, the program's own file has to tell.
+    // Names are written when a stall ends. A copy made before has to be symbolized with the program's executable.
     let share = try files(count, of: try recordingWithoutNames(), "file")
     figures.print("reports.each_file_vs_first", share, "times", in: 0...0.1)
   }
 
-  /// Prints what `count` copies of `stall` take; returns the time of each one more relative to that of one.
+  /// Prints the time of reports on `count` copies of `stall`. Returns the time of each further copy relative to one.
   @discardableResult
   private func files(_ count: Int, of stall: String, _ name: String) throws -> Double {
     let many = "\(directory)/\(count)-\(name)s"
@@ -175,7 +176,7 @@ struct ReportsBench {
     return used
   }
 
-  /// Runs `program`, which must end well, and writes what it prints to `path`.
+  /// Runs `program`, which must succeed, and writes its output to `path`.
   private func use(_ program: String, _ words: [String], into path: String = "/dev/null") throws -> Use {
     let output = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
     guard output >= 0 else { throw BenchError(description: "\(path): \(String(cString: strerror(errno)))") }

@@ -118,14 +118,14 @@ private struct SourcesBench {
     figures.print("sources.\(name)_cost_ns", median(with) - median(without), "ns")
   }
 
-  /// What 256 loops that are all at work cost the monitor.
+  /// Measures the monitor's cost with 256 active loops.
   private func many(_ figures: Figures) throws {
     let watchdog = try Watchdog()
     defer { watchdog.stop() }
     let loops = try (0..<256).map { try watchdog.watchLoop(named: "loop \($0)") }
     let before = monitorTime()
     let began = clinux_clock_ns()
-    // A thread marks them all: each turn is short, and there are thousands in a second.
+    // One thread marks all loops: each turn is short, and there are thousands in a second.
     while clinux_clock_ns() - began < UInt64(seconds) * 1_000_000_000 {
       for loop in loops { loop.withTurn { work() } }
       usleep(100)
@@ -143,10 +143,10 @@ private struct SourcesBench {
     return 0
   }
 
-  /// How long after the threshold handlers are told of a stall, and how far its stated duration is from the truth.
+  /// Measures the delay of reports after the threshold, and the error of reported durations.
   private func delays(_ figures: Figures) throws {
     var configuration = Watchdog.Configuration(threshold: .milliseconds(300))
-    // Each of the stalls is to be told, and all have the same culprit.
+    // No rate limits: every stall must be reported, and all have the same culprit.
     (configuration.reporting.perMinute, configuration.reporting.perCulprit) = (.max, .max)
     let watchdog = try Watchdog(configuration)
     let told = Mutex<[UInt64]>([])

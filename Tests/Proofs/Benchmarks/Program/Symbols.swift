@@ -4,15 +4,15 @@ import CulpritSymbols
 import Glibc
 import SplitMix
 
-/// Names, files, lines and inlined calls beside those of llvm-symbolizer, and what they cost.
+/// Compares names, files, lines and inlined calls with llvm-symbolizer's, and measures their cost.
 func benchSymbols(_ figures: Figures) throws {
   try SymbolsBench(addresses: 20_000, runs: 5).run(figures)
 }
 
 private struct SymbolsBench {
-  /// How many random addresses each file is asked for.
+  /// The number of random addresses in each file.
   var addresses: Int
-  /// How often each program is run for its time and memory.
+  /// The number of runs of each program for its time and memory.
   var runs: Int
   private let compiler: SymbolPrograms
 
@@ -24,7 +24,7 @@ private struct SymbolsBench {
     self.addresses = addresses
     self.runs = runs
     culprit = PeerRun.directory + "culprit"
-    // That of the toolchain is the newest at hand.
+    // The toolchain's llvm-symbolizer is the newest available.
     let swift = try PeerRun(["sh", "-c", "dirname \"$(realpath \"$(command -v swift)\")\""]).output
     let toolchain = swift.split(separator: "\n").joined()
     llvm = toolchain + "/llvm-symbolizer"
@@ -90,13 +90,13 @@ private struct SymbolsBench {
     return Double(agreed) / Double(input.count)
   }
 
-  /// What kind of difference there is, `nil` when there is none.
+  /// The kind of difference, or `nil` if there is none.
   private func difference(
     _ found: AddressDescription,
     _ expected: [(name: String, place: String)],
     _ starts: [String: Set<UInt64>]
   ) -> String? {
-    /// Whether `name` is another one for the symbol that was found: both stand for the same code.
+    /// Whether `name` is an alias of the symbol that was found: both have one address.
     func isAlias(_ name: String) -> Bool {
       found.symbol.map { starts[name]?.contains($0.start.value) ?? false } ?? false
     }
@@ -267,7 +267,7 @@ private struct SymbolsBench {
   private func path(ofLibrary name: String) throws -> String {
     let line = readFile("/proc/self/maps").split(separator: "\n").first { $0.hasSuffix("/" + name) }
     if let line, let slash = line.firstIndex(of: "/") { return String(line[slash...]) }
-    // Not linked to this program: beside the one that is.
+    // This program does not link it: search next to libswiftCore.so, which it does link.
     let core = readFile("/proc/self/maps").split(separator: "\n").first { $0.hasSuffix("/libswiftCore.so") }
     guard let core, let slash = core.firstIndex(of: "/") else {
       throw PeerRun.Failure(description: "this process has no \(name)")
@@ -275,7 +275,7 @@ private struct SymbolsBench {
     return core[slash...].dropLast("libswiftCore.so".count) + name
   }
 
-  /// The file with the debug information of `file`, which addr2line must be told: it does not look for it everywhere.
+  /// The file with the debug information of `file`. addr2line needs its path: it does not search every directory.
   private func debugFile(of file: String) throws -> String {
     let id = try AddressSymbolizer(path: file).buildID
     let digits = hexadecimal(id)

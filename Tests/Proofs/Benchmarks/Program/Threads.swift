@@ -5,15 +5,15 @@ import Culprit
 import CulpritStallRecord
 import Glibc
 
-/// What capturing every thread of a process with many of them takes.
+/// Measures the capture of every thread of a process with 2,000 threads.
 func benchThreads(_ figures: Figures) throws {
   let watchdog = try Watchdog()
   defer { watchdog.stop() }
   try captureCrowd(of: 2000, watchdog, figures)
 }
 
-/// Captures `count` threads over and over. None may be missing, and the times are those of the median capture: one is
-/// as long as what else the processors have to do makes it.
+/// Captures `count` threads repeatedly. None may be missing. The times are medians, because a single capture also waits
+/// for unrelated work on the CPUs.
 private func captureCrowd(of count: Int, _ watchdog: Watchdog, _ figures: Figures) throws {
   guard let crowd = peer_crowd_start(UInt32(count)) else {
     throw BenchError(description: "cannot start \(count) threads")

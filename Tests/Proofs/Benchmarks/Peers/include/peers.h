@@ -1,5 +1,5 @@
-/* What "tools/prove captures" observes, and what it compares with: threads at a known depth, bystanders that notice
- * when they are held up, and the ways of taking stacks that Culprit does not use. */
+/* Workloads and peers for "tools/prove captures": threads at a known depth, bystanders that notice delays, and methods
+ * of capturing stacks that Culprit does not use. */
 #ifndef PEERS_H
 #define PEERS_H
 
@@ -8,32 +8,32 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Lets the calling thread be sent the signals that are used here: whoever started the process may have blocked them. */
+/* Unblocks the signals of this library in the calling thread, which might have inherited a mask that blocks them. */
 void peer_accept_signals(void);
 
-/* A thread that computes, with LIVE_BYTES of stack in FRAMES frames above it. Its handlers run on a stack of their own,
- * of which can be told how much they used. */
+/* A thread that computes, with LIVE_BYTES of stack in FRAMES frames above it. Its handlers run on an alternate signal
+ * stack whose use is measured. */
 struct peer_spinner;
 
-/* Starts one, which calls PREPARE first; on a coroutine's stack (makecontext(3)) where COROUTINE says so. Returns NULL
- * when it cannot. */
+/* Starts a spinner, which calls PREPARE first. If COROUTINE, it runs on a coroutine's stack (makecontext(3)). Returns
+ * NULL when it cannot. */
 struct peer_spinner *peer_spinner_start(uint32_t frames, size_t live_bytes, bool coroutine, void (*prepare)(void));
 pid_t peer_spinner_thread(const struct peer_spinner *spinner);
 void peer_spinner_stop(struct peer_spinner *spinner);
 
-/* Forgets, and then tells, how many bytes of their stack SPINNER's handlers have used, the kernel's signal frame
- * included. Not while one runs. */
+/* Resets, or returns, the number of bytes of stack that SPINNER's handlers have used, including the kernel's signal
+ * frame. Must not be called while a handler runs. */
 void peer_spinner_forget_handlers(struct peer_spinner *spinner);
 size_t peer_spinner_handler_bytes(const struct peer_spinner *spinner);
 
-/* Runs a handler in SPINNER that does nothing: what it uses is the kernel's. Returns when it has. */
+/* Runs an empty handler in SPINNER and waits for it: its stack use is the kernel's share. */
 void peer_spinner_interrupt(struct peer_spinner *spinner);
 
-/* Loads libunwind for peer_unwind_in_handler. Returns NULL, or what is missing. */
+/* Loads libunwind for peer_unwind_in_handler. Returns NULL, or the name of the missing part. */
 const char *peer_unwinder_start(void);
 
-/* Unwinds SPINNER in a signal handler, as most samplers do (unw_step(3) from the handler's context), with nothing
- * learnt before where COLD says so. Sets *FRAMES. Returns the nanoseconds spent in the handler, 0 when it failed. */
+/* Unwinds SPINNER in a signal handler, as most samplers do (unw_step(3) from the handler's context). COLD flushes
+ * libunwind's cache first. Sets *FRAMES. Returns the nanoseconds spent in the handler, 0 when it failed. */
 uint64_t peer_unwind_in_handler(struct peer_spinner *spinner, bool cold, uint32_t *frames);
 
 /* COUNT threads that sleep most of the time: together they wake a hundred times a second, for a few microseconds. */
@@ -41,16 +41,16 @@ struct peer_crowd;
 struct peer_crowd *peer_crowd_start(uint32_t count);
 void peer_crowd_stop(struct peer_crowd *crowd);
 
-/* Stops every thread of CROWD and the bystander at once, walks one after the other, which takes WALK_NS for each, and
- * lets them go: how samplers work that do not copy. */
+/* Stops all threads of CROWD and the bystander at once, walks them one after the other, which takes WALK_NS for each,
+ * and resumes them, like samplers that do not copy stacks. */
 void peer_crowd_stop_all(struct peer_crowd *crowd, uint64_t walk_ns);
 
-/* A thread that looks at the clock without a pause. There is one at a time. */
+/* A thread that reads the clock in a loop. At most one runs at a time. */
 bool peer_bystander_start(void);
 void peer_bystander_stop(void);
 
-/* The longest time between two looks since this was last called, in nanoseconds, less what it was ready to run and
- * other threads or programs had the processors: that is no hold-up by whoever captures. */
+/* Returns the longest time between two clock reads since the last call, in nanoseconds. Excludes time in which the
+ * thread was runnable without a CPU: captures do not cause those delays. */
 uint64_t peer_bystander_worst_ns(void);
 
 #endif
