@@ -1,8 +1,8 @@
 // swift-tools-version: 6.1
 import PackageDescription
 
-// The programs of `tools/prove blame` as a package of their own, which has Culprit as a dependency like any service, and can
-// be built in the ways that services are. Built by `Tests/Proofs/Blame/build`.
+// The programs of `tools/prove blame` as a separate package, which depends on Culprit like any service and can be built
+// in the ways that services are. Built by `Tests/Proofs/Blame/build`.
 
 /// A dependency that the package manager checks out: `build` makes a repository of `Retries/` and passes its path.
 let retries = Context.environment["BLAME_RETRIES"] ?? "/repository/of/retries"
@@ -25,7 +25,7 @@ let package = Package(
     ),
     .target(name: "Catalogue", path: "Catalogue"),
     .target(name: "NativeWork", path: "Native"),
-    // Symbolic links to what the package of the repository shares with its tests.
+    // Symbolic links to files that the main package shares with its tests.
     .target(
       name: "Judges",
       dependencies: [.product(name: "Culprit", package: "culprit")],

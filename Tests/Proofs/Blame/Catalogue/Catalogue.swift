@@ -2,7 +2,7 @@ import Foundation
 
 // Generic code that another module of the same package calls.
 
-/// What can be priced.
+/// A type with a price.
 public protocol Priced {
   var cents: Int { get }
 }
@@ -15,7 +15,7 @@ public func totalPrice<Items: Sequence>(_ items: Items) -> Int where Items.Eleme
   return total
 }
 
-/// Keeps values as JSON.
+/// Stores values as JSON.
 public struct Archive<Entry: Codable> {
   private var stored: [Data] = []
 
@@ -25,20 +25,20 @@ public struct Archive<Entry: Codable> {
   /// Adds `entry`.
   public mutating func add(_ entry: Entry) throws { stored.append(try JSONEncoder().encode(entry)) }
 
-  /// Everything that was added.
+  /// All entries, decoded.
   public func entries() throws -> [Entry] { try stored.map { try JSONDecoder().decode(Entry.self, from: $0) } }
 }
 
-/// A list that is kept in order.
+/// A sorted list.
 public struct OrderedList<Element> {
   /// The elements.
   public private(set) var elements: [Element] = []
   private let isBefore: (Element, Element) -> Bool
 
-  /// An empty list whose elements are in the order of `isBefore`.
+  /// Creates an empty list sorted by `isBefore`.
   public init(by isBefore: @escaping (Element, Element) -> Bool) { self.isBefore = isBefore }
 
-  /// Puts `element` into its place.
+  /// Inserts `element` at its sorted position.
   public mutating func insert(_ element: Element) {
     var (low, high) = (0, elements.count)
     while low < high {

@@ -3,7 +3,7 @@ import Foundation
 import Judges
 import Synchronization
 
-/// Runs trials and judges what is reported.
+/// Runs trials and judges the reports.
 final class Session: Sendable {
   private let trials: [Trial]
   private let textDirectory: String?
@@ -13,16 +13,16 @@ final class Session: Sendable {
   private let next = Counter()
 
   /// - Parameters:
-  ///   - trials: What is run.
-  ///   - textDirectory: Where the reports' texts go.
-  ///   - directory: Where stalls are saved.
-  /// - Throws: What the watchdog's start throws.
+  ///   - trials: The trials to run.
+  ///   - textDirectory: A directory for the reports' texts, if any.
+  ///   - directory: A directory for saved stalls, if any.
+  /// - Throws: The watchdog's error if it cannot start.
   init(_ trials: [Trial], reports textDirectory: String?, directory: String?) throws {
     self.trials = trials
     self.textDirectory = textDirectory
     var configuration = Watchdog.Configuration(threshold: .seconds(1), interval: .milliseconds(50))
     configuration.storage.directory = directory
-    // Each is looked at.
+    // No rate limits: every report is judged.
     configuration.reporting.perMinute = 1_000_000
     configuration.reporting.perCulprit = 1_000_000
     configuration.storage.notesCrashes = false
@@ -42,7 +42,7 @@ final class Session: Sendable {
         continue
       }
       let report = found[trial.name]
-      // What any thread ran meanwhile may be in the report, as another thread's.
+      // A report can include concurrent work of other threads.
       let present = courses.values.joined().filter { $0.begin < end && $0.end > begin }
       let truth = BlameTruth(
         number: trial.number,
@@ -54,7 +54,7 @@ final class Session: Sendable {
       )
       print(BlameJudgement(truth, report: report).line)
       guard let textDirectory, let report else { continue }
-      // As `culprit report --width=1000` prints it, and what was the case.
+      // The output of `culprit report --width=1000`.
       try report.text(width: 1000).write(
         toFile: "\(textDirectory)/\(trial.number).txt",
         atomically: false,

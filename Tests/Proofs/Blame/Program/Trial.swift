@@ -3,12 +3,12 @@ import Judges
 import NativeWork
 import SplitMix
 
-/// One stall: A takes a share of it, then others in turn have the rest; or nobody has half.
+/// One stall. Kind A takes 55 to 85 % of it, other kinds share the rest; in divided trials no kind takes half.
 struct Trial: Sendable {
   var number: Int
-  /// Who runs, one after the other, and which share of the stall each is to have.
+  /// The kinds in order of execution, with their shares of the stall.
   var parts: [(kind: Kind, share: Double)]
-  /// How long the stall is to take, in nanoseconds.
+  /// The duration of the stall, in nanoseconds.
   var length: UInt64
   var threshold: Duration
 
@@ -39,7 +39,7 @@ struct Trial: Sendable {
   }
 }
 
-/// For how long the calling thread was ready to run without a processor, in nanoseconds (proc(5), `schedstat`).
+/// The time the calling thread was runnable without a CPU, in nanoseconds (proc(5), `schedstat`).
 private func runDelay() -> UInt64 {
   let file = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC)
   guard file >= 0 else { return 0 }
@@ -50,13 +50,13 @@ private func runDelay() -> UInt64 {
   return fields.count > 1 ? UInt64(fields[1]) ?? 0 : 0
 }
 
-/// What trials are drawn from.
+/// Draws random trials.
 struct Lottery {
   var random: SplitMix
   var kinds: [Kind]
-  /// How long trials take, in milliseconds.
+  /// The durations of trials, in milliseconds.
   var lengths: ClosedRange<Int>
-  /// One trial of so many is shared by parts of which none has half; none when 0.
+  /// The interval of divided trials, in which no part has half of the time; 0 for none.
   var dividedEvery: Int
   private var nextFirsts: [Kind] = []
   private var runs: [String: Int] = [:]
@@ -103,7 +103,7 @@ struct Lottery {
     )
   }
 
-  /// Each kind is a trial's A equally often.
+  /// The next kind A. Each kind is A equally often.
   private mutating func first() -> Kind {
     while true {
       if nextFirsts.isEmpty { nextFirsts = kinds.shuffled(using: &random) }

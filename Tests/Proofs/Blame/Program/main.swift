@@ -3,11 +3,11 @@ import Foundation
 import NativeWork
 import Synchronization
 
-// blame-trials: stalls with known culprits, and what Culprit says of each. Started by `tools/prove blame`, with options
-// `name=value`:
+// blame-trials: stalls with known culprits, and judgements of Culprit's reports. Started by `tools/prove blame`, with
+// options `name=value`:
 //
-//   trials, seed, threads, kinds (names, or "solid"), shortest and longest (milliseconds), divided (one trial of so many is
-//   nobody's), reports (a directory for the texts of all reports), save (one for .stall files)
+//   trials, seed, threads, kinds (names, or "solid"), shortest and longest (milliseconds), divided (interval of trials
+//   without a culprit), reports (a directory for the texts of all reports), save (one for .stall files)
 //   spin: keeps a processor busy until its standard input ends
 //   list: prints the kinds
 //

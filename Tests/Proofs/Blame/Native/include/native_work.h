@@ -1,4 +1,4 @@
-// Work in C and C++ that goes on until a given time, each kind in a function of its own; and the clocks of trials.
+// Work in C and C++ that goes on until a given time, one function for each kind; and the clocks of trials.
 // None of it is async-signal-safe. Threads: any.
 #ifndef NATIVE_WORK_H
 #define NATIVE_WORK_H
@@ -20,17 +20,17 @@ static inline uint64_t native_now(void) {
 /// The calling thread's processor time in nanoseconds.
 uint64_t native_thread_time(void);
 
-/// A word of the calling thread's own.
+/// A thread-local word.
 void native_set_deadline(uint64_t deadline);
 uint64_t native_deadline(void);
 
-/// qsort(3) with a comparator of one's own.
+/// qsort(3) with a custom comparator.
 void rank_goods(uint64_t end);
-/// memcpy(3), much of it.
+/// memcpy(3) of large blocks.
 void copy_pages(uint64_t end);
 /// A function whose name begins like those of the Swift runtime.
 void swift_parse_prices(uint64_t end);
-/// poll(2) with nothing to come.
+/// poll(2) without events.
 void poll_nothing(uint64_t end);
 
 /// Templates.
@@ -41,7 +41,7 @@ void enter_throw_refusals(uint64_t end);
 void enter_sort_shelves(uint64_t end);
 /// std::map with keys that are strings.
 void enter_index_titles(uint64_t end);
-/// A lock by a class of one's own, which another thread holds.
+/// A custom lock class whose lock another thread holds.
 void enter_wait_at_gate(uint64_t end);
 /// Virtual functions.
 void enter_draw_shapes(uint64_t end);

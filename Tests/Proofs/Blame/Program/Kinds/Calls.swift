@@ -81,7 +81,7 @@ private func followKeyPaths(until end: UInt64) {
   keep(sum)
 }
 
-/// A generic function of the program's own, which is everybody's.
+/// A generic helper of the program. No kind has it as an identifier.
 @inline(never)
 private func untilItSucceeds<Result>(_ attempt: () throws -> Result?) rethrows -> Result {
   while true { if let result = try attempt() { return result } }

@@ -38,7 +38,7 @@ private func readFromPipe(until end: UInt64) {
   close(ends[0])
 }
 
-/// Waits for what a peer sends by TCP on this machine.
+/// Receives from a TCP peer on this machine.
 @inline(never)
 private func receiveFromPeer(until end: UInt64) {
   let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)

@@ -1,16 +1,16 @@
 import NativeWork
 import Synchronization
 
-/// Work that goes on until a given time in a function of its own: what a trial's A and B are drawn from.
+/// A kind of work that goes on until a given time in one function. Trials draw their parts from these.
 struct Kind: Sendable {
   /// The function's name without its arguments.
   var name: String
-  /// The identifiers that are this kind's alone: its function, and what that calls of the program's own code. A report that
-  /// uses one speaks of this kind.
+  /// Identifiers of this kind only: its function, and the program's functions that it alone calls. A report with one of
+  /// them refers to this kind.
   var identifiers: [String]
-  /// How often it can be run in a process.
+  /// The maximum number of runs in a process.
   var runsMax: Int
-  /// Takes until a time of `native_now`, or a little longer.
+  /// Runs until a time of `native_now`, or a little longer.
   var run: @Sendable (UInt64) -> Void
 
   init(
@@ -29,14 +29,14 @@ struct Kind: Sendable {
     computing, coding, strings, collections, calls, alike, waiting, files, native, dependencies,
   ].flatMap { $0 }
 
-  /// A dozen that every build names.
+  /// A dozen kinds that every build names.
   static let solid = [
     "spinOnIntegers", "attemptOrders", "callDeep", "walkTree", "waitForLock", "sleepAWhile", "readFromPipe",
     "copy_pages", "poll_nothing", "waitForCondition", "drawShapes", "waitForSemaphore",
   ]
 }
 
-/// Whether there is time left.
+/// Whether `end` is in the future.
 @inline(__always)
 func isBefore(_ end: UInt64) -> Bool { native_now() < end }
 

@@ -12,25 +12,25 @@ extension Kind {
   ]
 }
 
-/// Sleeps until `end`, in one call: what wakes it early shows in the trial's share.
+/// Sleeps until `end`, in one call, so early wakeups show in the trial's share.
 @inline(__always)
 func sleepThread(until end: UInt64) {
   var time = timespec(tv_sec: Int(end / 1_000_000_000), tv_nsec: Int(end % 1_000_000_000))
   while clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, nil) == EINTR {}
 }
 
-/// A thread that does something, and then something else.
+/// A thread that runs two closures in turn and then a third.
 final class Helper: @unchecked Sendable {
   // SAFETY: started in the initializer, and not changed after it.
   private var thread = pthread_t()
   private let isStarted = DispatchSemaphore(value: 0)
-  /// Those that have nothing more to do.
+  /// Threads whose work is done.
   private static let done = Mutex<[pthread_t]>([])
 
   /// - Parameters:
-  ///   - first: What it has done when the initializer returns.
-  ///   - body: What it does then.
-  ///   - afterwards: What it does in the end.
+  ///   - first: Runs before the initializer returns.
+  ///   - body: Runs next.
+  ///   - afterwards: Runs last.
   init(
     first: @escaping @Sendable () -> Void = {},
     then body: @escaping @Sendable () -> Void,
@@ -46,10 +46,10 @@ final class Helper: @unchecked Sendable {
     isStarted.wait()
   }
 
-  /// It has done what it was to do. On a busy machine its end takes long, and is no part of that.
+  /// Marks the work as done. The exit of the thread, which can take long on a busy machine, does not count.
   func leave() { Self.done.withLock { $0.append(thread) } }
 
-  /// Waits for the ends of those that were left.
+  /// Joins all threads whose work is done.
   static func joinAll() {
     let threads = done.withLock { done in
       defer { done = [] }

@@ -1,4 +1,4 @@
-/// Calls `attempt` until it succeeds: a function of a dependency whose time is its caller's.
+/// Calls `attempt` until it succeeds: a dependency's function whose time belongs to its caller.
 @inline(never)
 public func retrying<Result>(_ attempt: (Int) throws -> Result?) rethrows -> Result {
   var number = 0
@@ -8,12 +8,12 @@ public func retrying<Result>(_ attempt: (Int) throws -> Result?) rethrows -> Res
   }
 }
 
-/// Packs bytes: a dependency that takes the time itself.
+/// Packs bytes: a dependency that uses the time itself.
 public struct Squeezer: Sendable {
-  /// One of these.
+  /// Creates a squeezer.
   public init() {}
 
-  /// The lengths of the runs of equal bytes in `bytes`, as often as `isWanted` says.
+  /// Returns the sum of the numbers of runs of equal bytes in `bytes`, counted eight times for each true `isWanted`.
   @inline(never)
   public func squeeze(_ bytes: [UInt8], while isWanted: () -> Bool) -> Int {
     var total = 0
