@@ -84,7 +84,7 @@ NOT_INLINED void writeSummary(uint64_t end) {
 
 static std::mutex stock;
 
-// Others wait for this, which waits for nobody.
+// Another thread waits for the lock that this function's caller holds.
 NOT_INLINED void recountStock(uint64_t end) {
   uint64_t value = 1;
   while (cause_now() < end)
@@ -114,7 +114,7 @@ NOT_INLINED void clearCustomers(uint64_t end) {
   cause_sink = cause_sink + 1;
 }
 
-// Maps and lists that grow in turn, so that no entry is beside the one before it.
+// Grows maps and lists in turn, so that consecutive entries are not adjacent in memory.
 static void buildCustomers(size_t count) {
   for (size_t done = 0; done < count; done += 20) {
     std::vector<Customers> turn(20);

@@ -147,7 +147,7 @@ static void *serve(void *argument) {
     pthread_mutex_lock(&seats);
     serve_customer();
     pthread_mutex_unlock(&seats);
-    /* The lock is not fair: who asks for it at once has it before whoever is being woken. */
+    /* Mutexes are not fair: without a pause this thread would lock it again before a woken waiter runs. */
     usleep(1000);
   }
   return NULL;
@@ -167,9 +167,9 @@ NOT_INLINED void book_seats(uint64_t end) {
   }
 }
 
-/* Those that wait for each other. */
+/* Deadlocks. */
 
-/* A ring of locks is told from the lowest address on. */
+/* Reports of a deadlock start at the lock with the lowest address. */
 static struct { pthread_mutex_t shelf, store; } goods = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
 
 NOT_INLINED static void return_goods(void) {

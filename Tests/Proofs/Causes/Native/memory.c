@@ -15,7 +15,7 @@ enum { PAGE = 4096 };
 
 static int faults;
 
-/* Who brings the pages. */
+/* Resolves page faults. */
 static void *fetch_pages(void *argument) {
   struct uffd_msg message;
   cause_begun();

@@ -1,4 +1,4 @@
-/* Threads that hold what others wait for. */
+/* Threads that hold locks and other resources of the stalled work. */
 #ifndef THREADS_H
 #define THREADS_H
 
@@ -16,10 +16,10 @@ extern "C" {
 pthread_t cause_thread(const char *name, void *(*body)(void *), unsigned milliseconds);
 void cause_begun(void);
 
-/* What BODY was started with. */
+/* The number of milliseconds that cause_thread passed to BODY. */
 static inline unsigned cause_argument(void *argument) { return (unsigned)(uintptr_t)argument; }
 
-/* A call that nothing comes behind is made a jump where it is optimised: whoever calls adds to this afterwards. */
+/* Modified after calls, because the optimizer would turn a last call into a jump, which leaves no frame. */
 extern volatile uint64_t cause_sink;
 
 #ifdef __cplusplus

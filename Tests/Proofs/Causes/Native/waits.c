@@ -78,7 +78,7 @@ NOT_INLINED void await_notice(void) {
   cause_sink += count;
 }
 
-/* Who would signal is busy. */
+/* Signals by a busy thread. */
 
 static sem_t forecast;
 
@@ -132,7 +132,7 @@ NOT_INLINED void await_import(void) {
   cause_sink += 1;
 }
 
-/* What is made once. */
+/* One-time initialization. */
 
 static pthread_once_t has_currencies = PTHREAD_ONCE_INIT;
 static unsigned currency_milliseconds;

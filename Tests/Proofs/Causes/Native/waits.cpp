@@ -92,7 +92,7 @@ struct Account {
 
 static Account savings, current;
 
-// Has one and takes its time, and wants the other only when it has let go.
+// Holds one lock for a while, and takes the other only after releasing it.
 NOT_INLINED static void auditAccount(unsigned time) {
   usleep(time * 1000);
   cause_sink = cause_sink + 3;
@@ -114,7 +114,7 @@ NOT_INLINED void moveMoney() {
   current.mutex.unlock();
 }
 
-// A ring of locks is told from the lowest address on.
+// Reports of a deadlock start at the lock with the lowest address.
 static struct { std::mutex card, purse; } wallet;
 
 NOT_INLINED static void refundPurchase() {
@@ -139,7 +139,7 @@ NOT_INLINED void chargeCard() {
 class Printer {
 public:
   NOT_INLINED void await() {
-    // Held all the time, and nobody else's.
+    // Held throughout the wait; no other thread wants it.
     std::lock_guard<std::mutex> paper(paper_);
     std::unique_lock<std::mutex> lock(mutex_);
     isReady_.wait(lock, [this] { return pages_ > 0; });
@@ -193,7 +193,7 @@ NOT_INLINED void stopFlusher() {
   cause_sink = cause_sink + 1;
 }
 
-// What is made once.
+// One-time initialization.
 
 static std::once_flag hasTaxRules;
 
@@ -330,7 +330,7 @@ static void *checkout(void *argument) {
   return nullptr;
 }
 
-// Waits for whoever has the basket, and then pauses.
+// Waits for the owner of the basket, then sleeps.
 NOT_INLINED void checkOut(unsigned time) {
   {
     std::lock_guard<std::mutex> lock(basket);

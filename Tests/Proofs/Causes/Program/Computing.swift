@@ -35,7 +35,7 @@ extension Scenario {
     Scenario("computing-swift-base64", .swift, .computing, "packLabels(until:)", work: .codable) { stage in
       try stage.turn { packLabels(until: until(1.8)) }
     },
-    // A deinitializer with work of its own.
+    // The deinitializer computes.
     Scenario("computing-swift-deinit", .swift, .computing, "Journal.deinit", work: .ownCode) { stage in
       try stage.turn { keepJournal(until: until(1.8)) }
     },

@@ -17,14 +17,14 @@ extension Scenario {
     Scenario("congestion-swift-pool", .swift, .congestion, also: [.computing], "renderPreview()") { stage in
       try crowdPool(stage) { renderPreview() }
     },
-    // What looks like sleeping is many that sleep for a moment.
+    // Many jobs that each sleep briefly look like a single sleep.
     Scenario("congestion-cpp-pool", .cpp, .congestion, also: [.sleep], "shop::applyEvent", [.nearMiss]) { stage in
       try crowdPool(stage) { enter_apply_event() }
     },
     Scenario("near-congestion-sleeping", .c, .congestion, also: [.sleep], "handle_message", [.nearMiss]) { stage in
       try crowdQueue(stage, [{ handle_message() }])
     },
-    // One block that does not end, on a queue that more waits for.
+    // One block that does not end, on a queue with further blocks.
     Scenario("near-congestion-stuck", .swift, .sleep, also: [.congestion], "importPrices()", [.nearMiss]) { stage in
       let queue = DispatchQueue(label: "orders")
       let watch = try stage.watchdog.watchQueue(queue)
@@ -37,19 +37,20 @@ extension Scenario {
   ]
 }
 
-/// A watched queue with more small blocks than it can do at once.
+/// A watched queue with more small blocks than it can process in time.
 private func crowdQueue(_ stage: Stage, _ jobs: [@Sendable () -> Void]) throws {
   let queue = DispatchQueue(label: "orders")
   let watch = try stage.watchdog.watchQueue(queue)
   usleep(300_000)
-  // In any order: on a busy machine who sleeps right after who computes is woken late, and would have more time than the others.
+  // In random order: on a busy machine a job that sleeps right after a computing job is woken late, and would get more
+  // time than the others.
   for number in (0..<220).shuffled() { queue.async(execute: jobs[number % jobs.count]) }
   queue.sync {}
   usleep(200_000)
   watch.stop()
 }
 
-/// The same of Swift's pool, whose threads have as much each.
+/// Congests Swift's pool: each of its threads gets as many jobs as the queue of `crowdQueue`.
 private func crowdPool(_ stage: Stage, _ job: @escaping @Sendable () -> Void) throws {
   let watch = try stage.watchdog.watchConcurrency()
   usleep(500_000)

@@ -50,7 +50,7 @@ private func buildCatalogue() -> [Category] {
   keep(catalogue.count)
 }
 
-/// Lists that grow in turn, so that nothing is beside what comes after it.
+/// Grows lists in turn, so that consecutive elements are not adjacent in memory.
 private func buildOrders() -> [[String]] {
   func orders(_ count: Int) -> [[String]] {
     var orders: [[String]] = []

@@ -54,7 +54,7 @@ extension Scenario {
       }
       try stage.turn { payInvoice(gate) }
     },
-    // Who has it waits for a queue that somebody else keeps busy.
+    // The owner waits for a queue that is busy with another block.
     Scenario("lock-chain", .swift, .lock, "confirmOrder(_:)", holder: "printLabels()") { stage in
       let lock = NSLock()
       let queue = DispatchQueue(label: "labels")

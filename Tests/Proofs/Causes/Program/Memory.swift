@@ -13,10 +13,10 @@ extension Scenario {
     },
     Scenario("memory-swift-fault", .swift, .memory, "sumLedger(_:)", [.root]) { stage in
       let pages = try latePages(6, each: 300)
-      // SAFETY: as many bytes are mapped as are said to be there.
+      // SAFETY: `latePages` has mapped this number of bytes.
       try stage.turn { sumLedger(UnsafeBufferPointer(start: pages, count: 6 * 4096)) }
     },
-    // A file several times as large as the memory that the process may have: the kernel computes as long as it waits.
+    // A file several times as large as the memory limit: the kernel computes for as long as it waits.
     Scenario("memory-c-thrashing", .c, .memory, also: [.file, .computing], "scan_mapped_file", [.root]) { stage in
       let path = "\(stage.directory)/index"
       let limit = 48 << 20
@@ -30,7 +30,7 @@ extension Scenario {
       guard cause_fill_file(path, 512 << 20) == 0 else { throw Unavailable("there is no room in \(stage.directory)") }
       try stage.turn { scan_mapped_file(path, until(2)) }
     },
-    // The same with a slow disk.
+    // A mapped file on a slow disk.
     Scenario("memory-c-slow-disk", .c, .memory, also: [.file], "scan_mapped_file", [.root]) { stage in
       try withSlowDisk(stage) { path in try stage.turn { scan_mapped_file(path, until(1.8)) } }
     },

@@ -3,7 +3,7 @@ import Foundation
 import Glibc
 import Judges
 
-/// Plays scenarios, each in a process of its own, and has the reports judged.
+/// Plays scenarios, each in a separate process, and judges the reports.
 struct Player {
   private(set) var judgement = CauseJudgement()
 

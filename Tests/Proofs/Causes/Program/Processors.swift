@@ -13,7 +13,7 @@ extension Scenario {
       stage in
       try withQuota(0.2) { try stage.turn { planRoutes(until: until(2.2)) } }
     },
-    // So little of a processor that it may not even come to tell where it is.
+    // A CPU share so small that the thread might never answer a sample.
     Scenario("processor-c-idle", .c, .noProcessor, also: [.computing], nil) { stage in
       try besideBusyChildren(3, priority: 20) { try stage.turn { forecast_demand(until(2.2)) } }
     },
@@ -25,7 +25,7 @@ extension Scenario {
   ]
 }
 
-/// Runs `body` with the process in a control group that may use such a share of a processor.
+/// Runs `body` with the process in a control group that is limited to `share` of a CPU.
 func withQuota(_ share: Double, _ body: () throws -> Void) throws {
   let period = 100_000
   let quota = Int(share * Double(period))
@@ -39,12 +39,12 @@ func withQuota(_ share: Double, _ body: () throws -> Void) throws {
   try body()
 }
 
-/// Runs `body` on a processor that so many children keep busy. Other threads of the process stay where they are.
+/// Runs `body` on a CPU that `count` children keep busy. Other threads of the process are not moved.
 func besideBusyChildren(_ count: Int, priority: Int32, _ body: () throws -> Void) throws {
   let processor = cause_first_processor()
   let children = (0..<count).map { _ in cause_busy_child(processor) }
   let areGone = DispatchSemaphore(value: 0)
-  // By another thread: this one may not even come to see that its time is up.
+  // On another thread: this one might not get the CPU in time to end the children.
   Thread.detachNewThread {
     usleep(2_500_000)
     for child in children { cause_end_child(child) }

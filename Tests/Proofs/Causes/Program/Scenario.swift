@@ -1,7 +1,7 @@
 import Foundation
 import Judges
 
-/// A stall, what it is known to be, and how it comes about.
+/// A stall with a known cause, and the code that produces it.
 struct Scenario: Sendable {
   typealias Language = CauseTruth.Language
   typealias Cause = CauseTruth.Cause
@@ -14,7 +14,7 @@ struct Scenario: Sendable {
 
   var name: String { truth.name }
 
-  /// `play` watches and stalls. What computes is load-sensitive by itself.
+  /// `play` watches and stalls. Computing scenarios are load-sensitive by default.
   init(
     _ name: String,
     _ language: Language,
@@ -45,7 +45,7 @@ struct Scenario: Sendable {
     self.play = play
   }
 
-  /// As JSON.
+  /// The truth as JSON.
   var line: String {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
@@ -68,7 +68,7 @@ extension Scenario {
   }()
 }
 
-/// What it takes is not there.
+/// A resource that a scenario needs is missing on this machine.
 struct Unavailable: Error, CustomStringConvertible {
   var description: String
   init(_ description: String) { self.description = description }

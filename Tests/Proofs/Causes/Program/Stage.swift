@@ -5,10 +5,10 @@ import Glibc
 import Judges
 import Synchronization
 
-/// Where a scenario is played: under a watchdog, which reports the stall.
+/// The environment of a scenario: a watchdog, which reports the stall.
 final class Stage: Sendable {
   let watchdog: Watchdog
-  /// A fresh one, which is removed in the end.
+  /// A new directory, which is removed at the end.
   let directory: String
   private let reports = Mutex<[StallReport]>([])
   private let measured = Mutex<CauseMeasures?>(nil)
@@ -21,13 +21,13 @@ final class Stage: Sendable {
     watchdog.onStall { [self] report in reports.withLock { $0.append(report) } }
   }
 
-  /// A turn of the loop "orders", on the calling thread.
+  /// Runs `work` as a turn of the loop "orders", on the calling thread.
   func turn(_ work: () -> Void) throws {
     let loop = try watchdog.watchLoop(named: "orders", scoped: true)
     loop.withTurn { measure(work) }
   }
 
-  /// A turn that does not end by itself: the watch does.
+  /// Runs a turn that never ends; the process finishes after 3 s.
   func endlessTurn(_ work: () -> Void) throws {
     finishLater()
     try watchdog.watchLoop(named: "orders", scoped: true).withTurn(work)
@@ -40,7 +40,7 @@ final class Stage: Sendable {
     }
   }
 
-  /// Runs `work`, and notes what the thread had meanwhile.
+  /// Runs `work`, and records the thread's times during it.
   func measure(_ work: () -> Void) {
     let before = Self.times()
     work()
@@ -55,10 +55,10 @@ final class Stage: Sendable {
 
   /// Prints the truth and the report, and ends the process.
   func finish() -> Never {
-    // Who comes second waits for that.
+    // Never unlocked: a second caller waits for the end of the process.
     ending.lock()
     watchdog.stop(patience: .seconds(60))
-    // A source may have stalled a second time, for a moment, after what counts.
+    // The source might have stalled again briefly after the scenario's stall.
     guard let report = reports.withLock({ $0.max { $0.duration < $1.duration } }) else {
       leave(with: 1, saying: "causes-process: there was no report")
     }
@@ -80,7 +80,7 @@ final class Stage: Sendable {
   }
 }
 
-/// The moment so many seconds from now, as `CauseWork` counts.
+/// The time `seconds` from now, on the clock of `CauseWork`.
 func until(_ seconds: Double) -> UInt64 { cause_now() + UInt64(seconds * 1e9) }
 
 func onThread(_ name: String, _ body: @escaping @Sendable (_ begun: @Sendable () -> Void) -> Void) {
@@ -102,7 +102,7 @@ func inTask(_ body: @escaping @Sendable () async -> Void) {
   isOver.wait()
 }
 
-/// A call that nothing comes behind is made a jump where it is optimised, and leaves no trace on the stack.
+/// Modified after calls, because the optimizer would turn a last call into a jump, which leaves no frame.
 let kept = Atomic(0)
 
 func keep(_ number: Int) { kept.add(number, ordering: .relaxed) }

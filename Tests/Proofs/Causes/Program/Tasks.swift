@@ -3,7 +3,7 @@ import Culprit
 import Foundation
 
 extension Scenario {
-  /// What tasks and actors are held up by, in sections that suspend and on the pool's threads.
+  /// Stalls of tasks and actors, in sections that suspend and on the pool's threads.
   static let tasks = [
     Scenario("sleep-task", .swift, .sleep, "awaitRetry()") { stage in try section(stage) { await awaitRetry() } },
     Scenario("computing-task", .swift, .computing, "resizeImage(until:)", work: .ownCode) { stage in
@@ -13,7 +13,7 @@ extension Scenario {
       let ledger = Ledger()
       try section(stage) { await ledger.recount(until: until(1.8)) }
     },
-    // Who has the actor is to blame.
+    // The actor's current job is the culprit.
     Scenario("lock-actor", .swift, .lock, "Ledger.recount(until:)") { stage in
       let ledger = Ledger()
       try section(stage) {
@@ -22,7 +22,7 @@ extension Scenario {
         await ledger.readTotal()
       }
     },
-    // The one thing that a task runs without a pause, on one of the pool's threads.
+    // A single job of a task, on a pool thread.
     Scenario("computing-job", .swift, .computing, "resizeImage(until:)", work: .ownCode) { stage in
       try job(stage) { resizeImage(until: until(1.8)) }
     },
@@ -52,10 +52,10 @@ extension Scenario {
   ]
 }
 
-/// A watched section of a task, which may be suspended in it.
+/// Runs `body` in a watched section of a task, in which it may suspend.
 private func section(_ stage: Stage, _ body: @escaping @Sendable () async -> Void) throws {
   inTask {
-    // Where tasks keep things is found out by the first section.
+    // The first section finds the offsets of the task's fields.
     await stage.watchdog.withSection("first", threshold: .milliseconds(600)) {
       try? await Task.sleep(nanoseconds: 300_000_000)
     }
@@ -63,7 +63,7 @@ private func section(_ stage: Stage, _ body: @escaping @Sendable () async -> Voi
   }
 }
 
-/// What a task runs on one of the pool's threads, all of which are watched.
+/// Runs `body` as a job on a watched pool thread.
 private func job(_ stage: Stage, _ body: @escaping @Sendable () -> Void) throws {
   let watch = try stage.watchdog.watchConcurrency()
   usleep(500_000)

@@ -32,7 +32,7 @@ extension Scenario {
     Scenario("signal-concurrent-perform", .swift, .signal, "scaleAll(until:)") { stage in
       try stage.turn { scaleAll(until: until(1.8)) }
     },
-    // Who would signal is a block of low priority, and busy.
+    // A busy block of low priority would signal.
     Scenario("signal-swift-inversion", .swift, .signal, "awaitThumbnail(_:)") { stage in
       let semaphore = DispatchSemaphore(value: 0)
       DispatchQueue.global(qos: .background).async {
@@ -233,7 +233,7 @@ private enum Rates {
   static let current: [Double] = loadExchangeRates()
 }
 
-/// Says when another thread has begun to make what is made once.
+/// Signalled when another thread has begun the one-time initialization.
 private let isLoading = DispatchSemaphore(value: 0)
 
 @inline(never) private func loadExchangeRates() -> [Double] {

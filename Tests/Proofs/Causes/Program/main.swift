@@ -1,17 +1,17 @@
-// Stalls whose causes are known, one at a time.
+// Stalls with known causes, one at a time.
 //
-//   $ causes-process list            all of them, each a line: what holds it up, and who is to blame
-//   $ causes-process lock-nslock     one: a line with the truth as the program measured it, a line with the report
-//   $ causes-process judge 0         all of them, beside so many busy processes: how many reports were right
-//   $ causes-process judge 4 brief   some of each family
+//   $ causes-process list            prints all stalls, one a line: cause, culprit and lock owner
+//   $ causes-process lock-nslock     plays one: prints a line with the measured truth and a line with the report
+//   $ causes-process judge 0         plays all with this number of busy processes: prints the number of right reports
+//   $ causes-process judge 4 brief   plays the first for each cause
 //
-// Ends with 77 where the machine does not allow what it takes.
+// Exits with 77 if the machine lacks a required resource or privilege.
 
 import CauseWork
 import Foundation
 import Glibc
 
-// Who writes to what nobody reads is told by the call.
+// Writes to a closed pipe must fail with an error instead of a signal.
 signal(SIGPIPE, SIG_IGN)
 
 let words = CommandLine.arguments.dropFirst()
@@ -34,7 +34,7 @@ if words.first == "judge", let busy = words.dropFirst().first.flatMap({ Int($0) 
   print(player.judgement.facts)
   exit(0)
 }
-// What hangs is ended by SIGALRM. Generous, because the machine may be busy.
+// SIGALRM ends a hanging process. Generous, because the machine can be busy.
 alarm(100)
 guard words.count == 1, let scenario = Scenario.all.first(where: { $0.name == words.first }) else {
   print("usage: causes-process list|NAME|judge BUSY [brief]")

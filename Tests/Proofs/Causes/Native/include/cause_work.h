@@ -1,6 +1,5 @@
-// Work in C and C++ that stalls for a known cause, each piece in a function of its own, and what has to happen around
-// it. Ends are moments of CLOCK_MONOTONIC in nanoseconds. None of it is async-signal-safe. Threads: any, one piece at a
-// time.
+// Work in C and C++ that stalls for a known cause, one function for each kind, and the setup it needs. Ends are times
+// of CLOCK_MONOTONIC in nanoseconds. None of it is async-signal-safe. Threads: any, one function at a time.
 #ifndef CAUSE_WORK_H
 #define CAUSE_WORK_H
 
@@ -43,10 +42,10 @@ void enter_create_sessions(uint64_t end);
 void enter_sort_shelves(uint64_t end);
 void enter_scan_log_lines(uint64_t end);
 void enter_write_summary(uint64_t end);
-/// Computes while a thread of its own waits for the lock that is held meanwhile.
+/// Computes while another thread waits for the lock that the calling thread holds.
 void enter_recount_stock(uint64_t end);
 
-// Deallocation. What is built takes about MILLISECONDS to free.
+// Deallocation. The built structures take about MILLISECONDS to free.
 void build_history(unsigned milliseconds);
 void free_history(uint64_t end);
 void enter_build_customers(unsigned milliseconds);
@@ -54,7 +53,7 @@ void enter_clear_customers(uint64_t end);
 void enter_build_events(unsigned milliseconds);
 void enter_clear_events(uint64_t end);
 
-// Locks: what begins with hold_ gives the lock to another thread, or to a child process, for MILLISECONDS.
+// Locks: functions that begin with hold_ let another thread, or a child process, hold the lock for MILLISECONDS.
 void hold_ledger(unsigned milliseconds);
 void book_payment(void);
 void hold_prices(unsigned milliseconds);
@@ -65,32 +64,32 @@ pid_t hold_spool_file(const char *path, unsigned milliseconds);
 void lock_spool_file(const char *path);
 pid_t hold_invoice_number(const char *path, unsigned milliseconds);
 void lock_invoice_number(const char *path);
-/// THREADS threads serve customers for a tenth of a second each, in turn with whoever books seats.
+/// THREADS threads each lock the seats for a tenth of a second in turn, also with the caller of book_seats.
 void begin_serving(unsigned threads, uint64_t end);
 void book_seats(uint64_t end);
 void enter_hold_register(unsigned milliseconds);
 void enter_open_register(void);
 void enter_hold_statistics(unsigned milliseconds);
 void enter_update_statistics(void);
-/// The holder wants next what the calling thread has, once it has let go.
+/// The other thread releases its lock before it takes the calling thread's, so there is no deadlock.
 void enter_hold_accounts(unsigned milliseconds);
 void enter_move_money(void);
 
-// Deadlocks: after begin_ another thread has the lock that the next call wants.
+// Deadlocks: after begin_ another thread holds the lock that the next call takes.
 void begin_returning_goods(void);
 void transfer_stock(void);
 void begin_three_deliveries(void);
 void load_truck(void);
 void open_account_twice(void);
-/// Both give up, the calling thread after MILLISECONDS.
+/// Both waits time out, the calling thread's after MILLISECONDS.
 void begin_closing_branch(void);
 void close_branch_in_time(unsigned milliseconds);
 void enter_begin_refund(void);
 void enter_charge_card(void);
-/// Of tasks on Swift's pool: what each of them waits for only another one would send.
+/// Called by tasks on Swift's pool: each waits for a reply that only another task would send.
 void wait_for_reply(void);
 
-// Signals: somebody gives one after MILLISECONDS.
+// Signals: another thread signals after MILLISECONDS.
 void begin_shipment(unsigned milliseconds);
 void await_shipment(void);
 void begin_payment(unsigned milliseconds);
@@ -110,7 +109,7 @@ void await_import(void);
 void enter_begin_flushing(unsigned milliseconds);
 void enter_stop_flusher(void);
 
-// What is made once: by another thread, for MILLISECONDS.
+// One-time initialization, by another thread, for MILLISECONDS.
 void begin_currency_table(unsigned milliseconds);
 void show_currency(void);
 void enter_begin_tax_rules(unsigned milliseconds);
@@ -118,10 +117,10 @@ void enter_apply_tax(void);
 void enter_begin_country_names(unsigned milliseconds);
 void enter_show_country(void);
 
-// The loader: another thread has its lock for MILLISECONDS.
+// The loader: another thread holds its lock for MILLISECONDS.
 void begin_listing_modules(unsigned milliseconds);
 void open_plugin(void);
-/// PATH is a named pipe: opening it as a library takes until somebody writes to it.
+/// PATH is a named pipe: opening it as a library blocks until it is written to.
 void begin_loading_driver(const char *path, unsigned milliseconds);
 void find_entry_point(void);
 void enter_list_libraries(void);
@@ -144,10 +143,10 @@ int begin_warehouse(unsigned milliseconds);
 void ask_warehouse(int descriptor);
 void enter_await_answer(int descriptor);
 void poll_warehouse(int descriptor);
-/// The port of a socket that accepts nothing more, or -1; *LISTENER is to be closed.
+/// Returns the port of a socket whose backlog is full, or -1. The caller closes *LISTENER.
 int begin_busy_bank(int *listener);
 void connect_to_bank(int port, unsigned milliseconds);
-/// One whose other end reads nothing for MILLISECONDS.
+/// Returns a connection whose other end reads nothing for MILLISECONDS.
 int begin_slow_reader(unsigned milliseconds);
 void upload_images(int descriptor);
 
