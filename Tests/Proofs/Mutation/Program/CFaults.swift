@@ -50,7 +50,7 @@ private struct CFinder {
     return (start, start + length)
   }
 
-  /// Looks at `node` and at what is in it, in the order in which clang has printed them.
+  /// Visits `node` and its descendants in the order of clang's output.
   mutating func visit(_ node: [String: Any], isStatement: Bool) {
     _ = offset(node["loc"])
     let limits = node["range"] as? [String: Any]

@@ -1,7 +1,7 @@
-/// A fault that can be switched on: a place in a source file, and what the place does then.
+/// A fault that can be switched on: a range in a source file, and its replacement.
 struct Fault: Sendable {
   enum Kind: String, Sendable {
-    /// A comparison or range includes its bound, or no longer does.
+    /// A comparison or range includes its bound instead of excluding it, or the reverse.
     case bound
     /// A condition means its opposite.
     case negation
@@ -30,15 +30,15 @@ struct Fault: Sendable {
   /// Its lines, from 1.
   var lines: ClosedRange<Int>
   var kind: Kind
-  /// What stands there when it is on.
+  /// The replacement while the fault is on.
   var form: Form
 
-  /// Whether it is one of a file in C, which has no truth values.
+  /// Whether its file is in C, which has no truth values.
   private var isC: Bool { file.hasSuffix(".c") }
 
-  /// The text with a switch, as the number `number`; `text` is the place's.
+  /// The code with a switch for the fault `number`; `text` is the original code.
   ///
-  /// It has as many lines as the text, so that what the compiler says of a line is of the same one.
+  /// It has as many lines as `text`, so that line numbers in the compiler's messages stay valid.
   func switched(_ text: String, number: Int) -> String {
     let isOn = "fault_is_on(\(number))"
     return switch form {
@@ -98,7 +98,7 @@ struct SourceText {
 
 /// The operators that are replaced by others, in both languages.
 enum Operators {
-  /// What an operator between two values is replaced by, and what kind of fault that is.
+  /// The replacement of a binary operator, and the kind of fault.
   static func other(_ name: String) -> (name: String, kind: Fault.Kind)? {
     switch name {
     case "<": ("<=", .bound)
@@ -119,7 +119,7 @@ enum Operators {
     }
   }
 
-  /// What an operator that changes its left side is replaced by.
+  /// The replacement of an operator that assigns to its left side.
   static func otherAssignment(_ name: String) -> String? {
     switch name {
     case "+=": "-="

@@ -26,7 +26,7 @@ struct MutatedPackage {
       }
       var targets: [Target]
     }
-    // In a folder of its own: SwiftPM would wait for whoever builds or tests the package.
+    // With a separate scratch path: SwiftPM would otherwise wait for other builds of the package.
     let describe = ["swift", "package", "--scratch-path", copy + ".describe", "describe", "--type", "json"]
     let (status, output) = try run(describe, in: root)
     guard status == 0 else {
@@ -50,7 +50,7 @@ struct MutatedPackage {
 
   func text(_ file: String) throws -> String { try String(contentsOfFile: "\(root)/\(file)", encoding: .utf8) }
 
-  /// Writes the copy with `faults`, by number. What is there already stays as it is, so that builds are short.
+  /// Writes the copy with `faults`, by number. Unchanged files are not rewritten, so that builds are short.
   func write(_ faults: [Int: Fault]) throws {
     var byFile: [String: [(number: Int, fault: Fault)]] = [:]
     for (number, fault) in faults { byFile[fault.file, default: []].append((number, fault)) }
@@ -77,7 +77,7 @@ struct MutatedPackage {
       written.insert(file)
       try put(bytes, "\(copy)/\(file)", nil)
     }
-    // What was removed from the package since the copy was written.
+    // Deletes files that the package has lost since the copy was written.
     let there = manager.enumerator(atPath: copy)
     while let file = there?.nextObject() as? String {
       if file == ".build" {
@@ -157,13 +157,13 @@ struct MutatedPackage {
     return (refused, text.split(separator: "\n").filter { $0.contains(": error: ") })
   }
 
-  /// What tells the tests of now from those of another time: all files but the sources that have faults, and pages.
+  /// A fingerprint of the tests: of all files except the sources that have faults, and Markdown.
   func testsFingerprint(without folders: [String]) throws -> String {
     var hash = FNV()
     for file in try files().sorted()
     where !file.hasSuffix(".md") && !folders.contains(where: { file.hasPrefix($0 + "/") }) {
       hash.add(file.utf8)
-      // A link has nothing of its own.
+      // A symbolic link to a directory has no content.
       hash.add((try? Data(contentsOf: URL(fileURLWithPath: "\(root)/\(file)"))) ?? Data())
     }
     return String(hash.value, radix: 16)

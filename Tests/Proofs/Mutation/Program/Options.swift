@@ -1,6 +1,6 @@
 import Foundation
 
-/// What `tools/mutate` is asked for.
+/// Options of `tools/mutate`.
 struct Options {
   var count = 300
   var seed: UInt64 = 1
@@ -13,9 +13,9 @@ struct Options {
   private static let usage =
     "Usage: tools/mutate [--faults N] [--seed N] [--patience SECONDS] [--list] [--left] [--package FOLDER] [FOLDER]..."
 
-  /// Those that `arguments` give.
+  /// Parses `arguments`.
   ///
-  /// - Throws: ``MutationError`` when there are none such.
+  /// - Throws: ``MutationError`` if an argument is invalid.
   init(_ arguments: [String]) throws {
     var rest = arguments[...]
     var folders: [String] = []

@@ -7,7 +7,7 @@ struct MutationError: Error, CustomStringConvertible {
   init(_ description: String) { self.description = description }
 }
 
-/// Writes a line at once: who reads sees how far it is.
+/// Writes a line without buffering, so that progress is visible.
 func say(_ line: String) { FileHandle.standardOutput.write(Data((line + "\n").utf8)) }
 
 /// Runs a program of the search path with its standard output, and its errors where `withErrors`, kept.
@@ -62,9 +62,9 @@ struct FaultSwitch {
   }
 }
 
-/// A test as it was without a fault.
+/// A test's results without a fault.
 struct TestCase: Codable {
-  /// What the test library calls it.
+  /// Its identifier in Swift Testing.
   var name: String
   /// How long it took alone, in seconds, with the start of its process.
   var seconds: Double
@@ -89,7 +89,7 @@ struct TestRunner {
     return "\(folder)/\(tests)"
   }
 
-  /// What tests there are.
+  /// The names of all tests.
   func list() throws -> [String] {
     let (status, output) = try run([try program(), "--testing-library", "swift-testing", "--list-tests"], in: package)
     let names = String(decoding: output, as: UTF8.self).split(separator: "\n").map(String.init)
@@ -101,20 +101,20 @@ struct TestRunner {
     return names
   }
 
-  /// How a run of tests went.
+  /// The result of a run of tests.
   struct Outcome {
     var passed: Bool
-    /// What failed first: a test, or the whole process.
+    /// The first failure: a test, or the whole process.
     var failure: String
     var seconds: Double
   }
 
-  /// Runs the tests `names` in one process, for `seconds` at most; `isSlow` is called once when half a minute has passed.
-  /// Nothing that they have started is left behind.
+  /// Runs the tests `names` in one process, for `seconds` at most. `isSlow` is called once after half a minute. All
+  /// processes that the tests have started are ended.
   func test(_ names: [String], seconds: Double, isSlow: () -> Void = {}) throws -> Outcome {
     let pattern = names.map { "^" + NSRegularExpression.escapedPattern(for: $0) + "(/|$)" }.joined(separator: "|")
     let start = ContinuousClock.now
-    // A file, because whoever inherits a pipe can keep it open.
+    // A file, because a process that inherits a pipe can keep it open.
     let path = package + ".output"
     let arguments = ["env", "-C", package, try program(), "--testing-library", "swift-testing", "--filter", pattern]
     let process = try spawn(arguments, output: path)
@@ -158,8 +158,8 @@ struct TestRunner {
     return process
   }
 
-  /// The first test that `text` says to have failed: "✘ Test name() recorded an issue at …", "✘ Test name() failed after …";
-  /// there may be colours around the sign.
+  /// The first failed test in `text`: "✘ Test name() recorded an issue at …", "✘ Test name() failed after …". The sign
+  /// can be coloured.
   private static func failed(in text: String) -> String? {
     guard let line = text.split(separator: "\n").first(where: { $0.contains("✘") && $0.contains(" Test ") }),
       let begin = line.range(of: " Test ")
@@ -180,7 +180,7 @@ enum Descendants {
     let becomesSubreaper: Int32 = 36
     // SAFETY: it is prctl(2), which takes an option and up to four numbers.
     if let control = dlsym(nil, "prctl") { _ = unsafeBitCast(control, to: Control.self)(becomesSubreaper, 1, 0, 0, 0) }
-    // A handler, because what is blocked or ignored is so in every program that is started, too.
+    // A handler, because started programs inherit blocked and ignored signals.
     guard pipe(&Self.interruptions) == 0 else { return }
     for signal in [SIGINT, SIGTERM, SIGHUP] {
       Glibc.signal(signal) { signal in
@@ -199,9 +199,9 @@ enum Descendants {
   // SAFETY: written once, before the handlers are installed.
   nonisolated(unsafe) private static var interruptions: [Int32] = [-1, -1]
 
-  /// Ends all of them, and waits for those that nobody else waits for: `waitedFor` is one that somebody does.
+  /// Kills all descendants and reaps them, except `waitedFor`, which the caller reaps.
   static func kill(waitedFor: pid_t = 0) {
-    // Each may start another one until it has ended.
+    // A process can fork until it has ended.
     for _ in 0..<1000 {
       let found = all()
       for process in found {

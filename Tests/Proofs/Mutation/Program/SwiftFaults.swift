@@ -10,7 +10,7 @@ import SwiftSyntax
 /// - Returns: Them, in no order.
 func swiftFaults(in file: String, _ source: SourceText) -> [Fault] {
   let tree = Parser.parse(source: String(decoding: source.bytes, as: UTF8.self))
-  // What cannot be folded has an operator of its own; it stays a list, in which nothing is found.
+  // Expressions with custom operators cannot be folded. They stay lists, in which no fault is found.
   let folded = OperatorTable.standardOperators.foldAll(tree) { _ in }
   let finder = SwiftFinder(file, source)
   finder.walk(folded)

@@ -27,7 +27,7 @@ func buildable(_ picked: [Fault], in package: MutatedPackage) throws -> [Int: Fa
     for (file, lines) in refused {
       let here = faults.filter { $1.file == file }
       let hit = here.filter { _, fault in lines.contains { fault.lines.contains($0) } }
-      // What is said of a line without a fault is about a type that a fault has made unclear.
+      // Errors on lines without a fault are about types that a fault in this file has made ambiguous.
       for number in (hit.isEmpty ? here : hit).keys { faults[number] = nil }
     }
     guard faults.count < before else {
@@ -99,16 +99,16 @@ func fingerprint(of faults: [Fault], in package: MutatedPackage) throws -> Strin
   return String(hash.value, radix: 16)
 }
 
-/// What was found out about faults, in a file that grows, so that a run that was ended goes on.
+/// Known results of faults, in a file that grows, so that an interrupted run can continue.
 ///
-/// Its first line says which tests there were: of others nothing is known that was not noticed.
+/// The first line is the fingerprint of the tests. Results of other tests are not used.
 struct Results {
-  /// By number, which test has noticed; "-" for none.
+  /// By fault number, the test that noticed the fault; "-" for none.
   private(set) var known: [Int: String] = [:]
   private let log: FileHandle
 
-  /// Those at `path`, of tests with the fingerprint `tests`. With `isLeft`, those that had been noticed stay so whatever the
-  /// tests were, and all others are tried again.
+  /// Reads the results at `path` of tests with the fingerprint `tests`. If `isLeft`, noticed faults stay noticed even
+  /// if the tests have changed, and all others are tried again.
   init(path: String, tests: String, isLeft: Bool) throws {
     let text = (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""
     var lines = text.split(separator: "\n")
@@ -171,11 +171,11 @@ func mutate() throws {
     say("mutate: \(possible.count - picked.count) places are within others, and are tried with other seeds")
   }
   let folders = options.folders.joined(separator: "+").replacingOccurrences(of: "/", with: "_")
-  // What was found of other sources is not true of these.
+  // Results of other sources are invalid for these.
   let run = "\(options.seed)-\(options.count)-\(folders)-\(try fingerprint(of: picked, in: package))"
   let present = try package.testsFingerprint(without: options.folders)
   let cache = "\(work)/tests-\(run)-\(present).json"
-  // With --left the tests that were there are taken to come to where they came.
+  // With --left the tests are assumed to reach the faults that they reached in the latest run.
   let former = options.isLeft ? try latest(in: work, prefix: "tests-\(run)") ?? cache : cache
   let tests = try reach(runner, from: former, cache: cache)
   guard !tests.isEmpty else { throw MutationError("there is no test in \(options.root) that passes without a fault") }

@@ -1,2 +1,2 @@
-/* For code in Swift, whose modules have nothing of their own that is run first. */
+/* For Swift code: Swift modules have no constructors, which run before main. */
 #include "fault_switch_here.h"

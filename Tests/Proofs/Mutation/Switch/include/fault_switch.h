@@ -1,4 +1,4 @@
-/* Which of the faults that tools/mutate has put into the sources is on, and which have been reached. */
+/* The switch for the faults that tools/mutate has put into the sources: the fault that is on, and those reached. */
 #ifndef FAULT_SWITCH_H
 #define FAULT_SWITCH_H
 
@@ -7,7 +7,7 @@
 
 enum { FAULT_SWITCH_MAX = 4096 };
 
-/* What a file is mapped as, by every process of a run, however it was started: its bytes outlive a kill. */
+/* The content of a file that every process of a run maps, however it was started, so it outlives a kill. */
 struct fault_switch {
   /* The number of the fault that is on; 0 for none. */
   int32_t on;
