@@ -1,8 +1,8 @@
 // swift-tools-version: TOOLS
 import PackageDescription
 
-// A service's package as somebody else has it: targets called as parts of Culprit could be, and every member of the module
-// that is imported. `check` puts the version of the tools and the path of Culprit into it.
+// The package of a service that depends on Culprit. Its targets have names that Culprit's modules could have, and it
+// requires an import for every member. `check` inserts the version of the tools and the path of Culprit.
 let package = Package(
   name: "consumer",
   dependencies: [.package(name: "culprit", path: "CULPRIT")],

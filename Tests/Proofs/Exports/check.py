@@ -7,7 +7,7 @@ import xml.etree.ElementTree
 
 import jsonschema
 
-# What src/lib/file-format-spec.ts of speedscope says of sampled profiles, as JSON Schema.
+# Sampled profiles in speedscope's src/lib/file-format-spec.ts, as JSON Schema.
 SPEEDSCOPE = {
     "type": "object",
     "required": ["$schema", "shared", "profiles"],
@@ -85,7 +85,7 @@ def main(kind, *words):
         with open(words[1], encoding="utf-8") as file:
             schema = json.load(file)
         jsonschema.Draft202012Validator.check_schema(schema)
-        # Nothing may be there that the schema does not tell of.
+        # Fields outside the schema are errors.
         for form in [schema, *schema["$defs"].values()]:
             form["additionalProperties"] = False
         with open(words[0], encoding="utf-8") as file:
@@ -96,7 +96,7 @@ def main(kind, *words):
         expect(total, int(words[2]), words[0])
         print(f"report       jsonschema: {total} ns in {len(reports)} reports")
     elif kind == "culprit":
-        # How long the one stall took, and the symbol and share of who is to blame.
+        # The duration of the single stall, and the culprit's symbol and share.
         with open(words[0], encoding="utf-8") as file:
             (report,) = [json.loads(line, parse_float=decimal.Decimal) for line in file]
         culprit = report["culprit"]

@@ -21,7 +21,7 @@ def check(path, wanted):
     with open(path, "rb") as file:
         content = file.read()
     data = ProfilesData.FromString(content)
-    # What a collector is sent has the same form.
+    # Requests to a collector have an equal wire format.
     request = ExportProfilesServiceRequest.FromString(content)
     for message in [*messages(data), *messages(request)]:
         if len(UnknownFieldSet(message)):

@@ -7,7 +7,7 @@ import sys
 from browser import Browser
 
 CONTRAST_MIN = 4.5
-# What of an element's text and what is behind it is looked at; and what is drawn: ink and fills of the graphs.
+# Contrasts of each visible element's text with its background, and of the graphs' ink with their fills.
 CONTRASTS = r"""(() => {
   const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
   const parse = (text) => {
@@ -67,7 +67,7 @@ def everyday(browser, pages, pictures):
     expect(text(browser, "#summary") == "12 samples, 5.01 s", text(browser, "#summary"))
     browser.picture(f"{pictures}/desktop.png", whole=True)
 
-    # A click zooms, keys walk, and the address says so.
+    # A click zooms, keys move the selection, and the URL reflects both.
     browser.click("#flame", across=0.1, down=22 * 4 + 11)
     expect("zoom=" in browser.run("location.hash"), "a click zooms")
     expect(current(browser).startswith("Catalog.rebuildIndex(for:), 70 %"), current(browser))
@@ -156,7 +156,7 @@ def everyday(browser, pages, pictures):
     expect(len(names) > 5 and "main" in names, f"all functions are there: {names}")
     browser.click('[data-view="flame"]')
 
-    # Every control can be reached by keys, and says what it is.
+    # Every control is reachable by keyboard and has an accessible name.
     tree = browser.call("Accessibility.getFullAXTree")["nodes"]
     roles = {}
     for node in tree:
@@ -180,7 +180,7 @@ def themes(browser, pages, pictures):
                     worst[scheme] = min(worst.get(scheme, 99), contrast)
             if name == "everyday":
                 browser.picture(f"{pictures}/{scheme}.png", whole=True)
-    # The switch goes before what the system prefers.
+    # The theme switch overrides the system's preference.
     paper = 'getComputedStyle(document.documentElement).getPropertyValue("--paper")'
     browser.prefer("dark")
     dark = browser.run(paper)
@@ -216,7 +216,7 @@ def hostile(browser, pages):
     expect(browser.run('document.querySelectorAll("script:not([type])").length') == 1, "there is one script")
     expect(not any(ord(c) < 32 and c not in "\n\t" or c in "\u202e\u2028\u2029\x7f\x9b" for c in browser.run("document.body.innerText")), "nothing turns the writing")
     clean(browser, "hostile")
-    # What somebody would put into the page all the same does not run.
+    # The content security policy blocks injected scripts and requests.
     browser.run('(() => { try { const s = document.createElement("script"); s.append("window.harm = 1"); document.body.append(s) } catch { } })()')
     browser.run("""(() => { try { document.body.innerHTML += '<img src=x onerror="window.harm = 1">' } catch { } })()""")
     browser.run("""fetch("http://127.0.0.1:9/").catch(() => 0).then(() => 0)""")

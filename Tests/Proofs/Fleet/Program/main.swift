@@ -2,7 +2,7 @@ import CulpritOptions
 import CulpritStallRecord
 import Glibc
 
-// fleet-stalls: what the watchdogs of a made-up fleet have saved.
+// fleet-stalls: writes the saved stalls of a made-up fleet.
 
 private let table = OptionTable(
   usage: ["fleet-stalls [OPTION]... DIRECTORY"],

@@ -2,7 +2,7 @@ import CulpritStallRecord
 
 @testable import CulpritSymbols
 
-/// Sections of debug information: what a fuzzer changes in them does not first have to survive the ELF file around them.
+/// Sections of debug information, in a valid ELF file, so that mutations reach the DWARF reader.
 ///
 /// The input begins with the kind of the file, a byte: 1 for 64 bits, and 2 for big-endian. The lengths of the sections
 /// follow, two bytes each, then their content.

@@ -2,7 +2,7 @@ import CulpritStallRecord
 
 @testable import CulpritSymbols
 
-/// What a fuzzer gave, kept where the reader can look at it.
+/// A copy of a fuzzer's input that lives as long as the reader needs it.
 final class FuzzInput {
   private let region: UnsafeMutableRawPointer
   let bytes: Bytes
@@ -12,7 +12,7 @@ final class FuzzInput {
   }
 
   init(_ array: [UInt8]) {
-    // Of exactly this size, so that AddressSanitizer sees a step past the end.
+    // Of exactly this size, so that AddressSanitizer detects reads past the end.
     let region = UnsafeMutableRawPointer.allocate(byteCount: max(array.count, 1), alignment: 1)
     array.withUnsafeBytes { UnsafeMutableRawBufferPointer(start: region, count: $0.count).copyMemory(from: $0) }
     self.region = region
@@ -72,7 +72,7 @@ enum FuzzedImage {
   }
 }
 
-/// Asks for the first addresses that `image` says something about, and for some that it may not know.
+/// Symbolizes addresses of `image`, from its sections, segments and debug information, and some outside of it.
 func describeEverything(in image: ElfImage) {
   let file = SymbolFile(image, search: DebugSearch())
   var addresses: [UInt64] = [0, 1, 0x1000, 0x1010, 0x1135, 0x1180, 0x2000, .max]

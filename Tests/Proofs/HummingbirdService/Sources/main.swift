@@ -1,9 +1,9 @@
-// A Hummingbird service under a watchdog, and those who ask it: what its handlers do is known.
+// A Hummingbird service under a watchdog, and its clients. The handlers' behaviour is known.
 //
 //   $ hummingbird-process one          one handler hangs, first in A, then in B
-//   $ hummingbird-process all          as many as there are threads do
-//   $ hummingbird-process child        a handler waits for a child task that is slow
-//   $ hummingbird-process healthy 120  so many seconds of requests that take no time
+//   $ hummingbird-process all          as many handlers hang as there are threads
+//   $ hummingbird-process child        a handler waits for a slow child task
+//   $ hummingbird-process healthy 120  sends quick requests for this number of seconds
 //
 // `tools/prove hummingbird` builds it. CULPRIT in the manifest stands for the path of this package.
 //

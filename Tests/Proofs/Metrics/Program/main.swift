@@ -1,5 +1,5 @@
-// A service whose loops, queues and sections are late by what it measures itself, to be compared with its metrics; they
-// are written to FILE as well. Prints facts as `name=value`.
+// A service that measures the delays of its loops, queues and sections itself, and compares them with its metrics. It
+// also writes the metrics to FILE. Prints facts as `name=value`.
 //
 //   $ metrics-process FILE
 //   loop.count=14
@@ -17,7 +17,7 @@ func say(_ text: String) {
   _ = write(STDOUT_FILENO, bytes, bytes.count)
 }
 
-// What hangs is ended by SIGALRM. Generous, because the machine may be busy.
+// SIGALRM ends a hanging process. Generous, because the machine can be busy.
 alarm(100)
 guard CommandLine.arguments.count == 2 else {
   say("usage: metrics-process FILE")
@@ -51,7 +51,7 @@ let hangs = Mutex<[String: UInt64]>([:])
 watchdog.onHang { event in hangs.withLock { $0[event.source.name, default: 0] += 1 } }
 watchdog.onStall { report in reported.withLock { $0[report.source.name, default: .zero] += report.duration } }
 
-// How long each probe of the loop has waited, by what the loop itself can see: a bit less than the truth.
+// The wait of each probe as measured by the loop: slightly less than the watchdog measures.
 let waits = Mutex<[Duration]>([])
 let loop = ClosureLoop()
 let loopWatch = try watchdog.watchLoop(named: "loop") { probe in
@@ -84,7 +84,7 @@ watchdog.withSection("export", threshold: .milliseconds(100)) {
   say("export.age=\((found?.stallAge ?? .zero) >= .milliseconds(100))")
 }
 loopWatch.stop()
-// What was handed over before is run before: nothing of the loop is under way any more.
+// Runs after all probes enqueued so far, so no measurement of the loop is pending.
 loop.wait {}
 watchdog.stop(patience: .seconds(60))
 let metrics = watchdog.metrics
@@ -94,7 +94,7 @@ if let found = metrics.source("loop"), let latencies = found.latencies {
   let own = waits.withLock { $0 }
   say("loop.count=\(latencies.count == UInt64(own.count) && own.count > 4)")
   say("loop.sum=\(latencies.sum >= own.reduce(.zero, +) && latencies.sum <= elapsed)")
-  // What the loop has seen is a bit less than what was counted: a bucket can have fewer, and never more.
+  // The loop measures slightly less than the watchdog, so a bucket can only have fewer probes than the loop counts.
   let areRight = latencies.buckets.allSatisfy { bucket in
     bucket.count <= UInt64(own.filter { $0 <= bucket.upperBound }.count)
   }

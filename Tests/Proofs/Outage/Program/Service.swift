@@ -127,7 +127,7 @@ final class Service: Sendable {
       }
     }
     say("handlers=\(seen.handlerDelays.count)\nhandler.delay=\((seen.handlerDelays.max() ?? 0) * 1000)")
-    // What handlers of the service use is the service's.
+    // Excludes handlers, which are the service's code.
     let own = use.times.filter { $0.key != "culprit-handler" }.values.reduce(0, +)
     say("processor=\(own / Self.measured.for * 100)")
     for (name, time) in use.times.sorted(by: { $0.value > $1.value }) where time > 0.02 {

@@ -1,10 +1,10 @@
 // Stalls of loops while many requests wait.
 //
-//   $ outage-process                       with none, 100, 1,000 and 4,000 requests, each in a process of its own
-//   $ outage-process --brief               with none and 1,000
-//   $ outage-process --requests=1000       with so many, in this process: facts as "name=value"
-//   $ outage-process --requests=1000 --hold=70    the same, and the requests wait for so many seconds
-//   $ outage-process --requests=1000 --unwatched  the same without a watchdog
+//   $ outage-process                       with 0, 100, 1,000 and 4,000 requests, each in a separate process
+//   $ outage-process --brief               with 0 and 1,000
+//   $ outage-process --requests=1000       with this number, in this process: facts as "name=value"
+//   $ outage-process --requests=1000 --hold=70    the requests wait for 70 seconds
+//   $ outage-process --requests=1000 --unwatched  without a watchdog
 
 import Culprit
 import Foundation

@@ -1,5 +1,5 @@
-/// What a service has in a module of this name.
+/// A type of the service, in a module of this name.
 public struct CommandLineOptionsOfTheService {
-  /// Something of it.
+  /// Creates an instance.
   public init() {}
 }

@@ -1,12 +1,12 @@
 import Culprit
 import Dispatch
 
-/// An executor that a service has made.
+/// An executor of the service.
 final class Executor: SerialExecutor {
   func enqueue(_ job: consuming ExecutorJob) { job.runSynchronously(on: asUnownedSerialExecutor()) }
 }
 
-/// What a service sees where Culprit does nothing. Prints a line for each fact.
+/// Uses the API where Culprit is inactive. Prints a line for each fact.
 func useUnwatched(_ watchdog: Watchdog) throws {
   let status = watchdog.status
   print("mode=\(status.mode) limitations=\(status.limitations.map { "\($0.code): \($0)" })")

@@ -1,4 +1,4 @@
-// Uses every public type of Culprit with nothing imported but Culprit. Prints what a stall's report says, a line for each fact.
+// Uses every public type of Culprit with no other import. Prints the facts of a stall report, one a line.
 import Blame
 import CZlib
 import CommandLineOptions
@@ -7,7 +7,7 @@ import Dispatch
 import Reports
 import Symbols
 
-// Names of a service that others' modules must leave alone.
+// Names of the service that must not collide with a module's.
 struct Configuration {}
 struct Activity {}
 struct Termination {}
