@@ -1,29 +1,29 @@
-/* What the generators of call chains share. */
+/* Shared parts of the generators of call chains. */
 #ifndef GENERATE_H
 #define GENERATE_H
 
-/* A random number from 0 to BOUND - 1. */
+/* Returns a random number from 0 to BOUND - 1. */
 int below(int bound);
 
-/* One of the COUNT texts in CHOICES. */
+/* Returns one of the COUNT texts in CHOICES at random. */
 const char *one_of(const char *const *choices, int count);
 
-/* True PERCENT times of a hundred. */
+/* Returns true with a probability of PERCENT percent. */
 int happens(int percent);
 
 enum { PARAMETERS_MAX = 9, OUTERMOST_PARAMETERS = 8 };
 
-/* Where in which chain a function is, and what it calls. */
+/* A function's place in its chain, and its callee. */
 struct level {
   int chain, level;
-  int parameters;        /* how many it has: p0 and so on */
-  char callee[64];       /* what it calls, */
-  int callee_parameters; /* and how many parameters that has */
+  int parameters;        /* the number of its parameters, p0 and so on */
+  char callee[64];       /* the name of its callee */
+  int callee_parameters; /* the number of the callee's parameters */
 };
 
-/* A way to call: what stands before the function that does, and in it. "%1$d" and "%2$d" stand for the chain's and the
- * level's number, "CALL" for the call, which may be where the function's parameters are not known, "SELF" for a call of
- * the function itself. */
+/* A shape of call: the code before the calling function, and the body of the function. "%1$d" and "%2$d" stand for the
+ * numbers of the chain and the level, "CALL" for the call, which can be outside of the parameters' scope, "SELF" for a
+ * recursive call of the function. */
 struct shape_text {
   const char *before, *body;
 };
@@ -31,7 +31,7 @@ struct shape_text {
 /* Prints a call of CALLEE, which is the callee of LEVEL or a pointer to it. */
 void print_call(const struct level *level, const char *callee);
 
-/* Prints TEXT, of a shape_text, filled in for LEVEL. */
+/* Prints TEXT, of a shape_text, with the placeholders replaced for LEVEL. */
 void print_filled(const struct level *level, const char *text);
 
 /* Ways through code without unwind information (sites.h); "" for none. */

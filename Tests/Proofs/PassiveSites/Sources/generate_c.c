@@ -25,7 +25,7 @@ static void print_head(const struct level *level) {
   printf("  int a = %s;\n  int result = 0;\n", level->parameters ? "p0" : "(int)sink & 63");
 }
 
-/* What the function keeps in its frame. Returns what is to be done with it once the call is back. */
+/* Prints variables in the function's frame. Returns the code that uses them after the call. */
 static const char *print_frame(void) {
   static const int sizes[] = {100, 1000, 5000}, alignments[] = {32, 64, 128};
   int size = below(2) ? 16 : 100;
@@ -52,7 +52,7 @@ static const char *print_frame(void) {
   return "";
 }
 
-/* What the function leaves behind below its frame. */
+/* Prints calls that leave data below the function's frame. */
 static void print_left_over(const struct level *level) {
   if (happens(15))
     printf("  volatile char left[%d];\n  left[0] = 1;\n  churn(a & 7);\n  sink += left[0];\n", 100 + below(600));
@@ -60,7 +60,7 @@ static void print_left_over(const struct level *level) {
     printf("  if (!dry)\n    deeper(%d, dry%d_%d, (void *)(long)a);\n", below(12), level->chain, level->level);
 }
 
-/* Both, in any order: what is left behind may come to lie in the frame. */
+/* Prints both in random order, so that left-over data can end up in the frame. */
 static const char *print_frame_and_left_over(const struct level *level, int has_frame) {
   int before = happens(50);
   if (before)
@@ -85,7 +85,7 @@ enum shape { DIRECT, POINTER, TABLE, TAIL, RECURSION, COLD, SWITCH, LOOP, BY_VAL
 static const enum shape usual[] = {DIRECT,    DIRECT, DIRECT, DIRECT, DIRECT, POINTER,  TABLE,    TAIL,
                                    RECURSION, COLD,   COLD,   SWITCH, LOOP,   BY_VALUE, CALLBACK, JUMP};
 
-/* What stands before a function that calls its callee in such a shape. */
+/* Prints the code before a function that calls its callee in SHAPE. */
 static void print_before(const struct level *level, enum shape shape) {
   int chain = level->chain, number = level->level;
   char name[128];

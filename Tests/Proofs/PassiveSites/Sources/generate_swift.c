@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-/* Swift's own places to block in, beside those of C; "once" is a global that another thread is making. */
+/* Places to block in, in C and in Swift; "once" is a global that another thread initializes. */
 static const char *const leaves[] = {"read",
                                      "semaphore",
                                      "mutex",

@@ -1,4 +1,4 @@
-/* What a program whose stacks are recorded tells the recorder: by a system call that no kernel has. */
+/* Requests of a recorded program to the recorder, by a system call that no kernel has. */
 #ifndef HOOKS_H
 #define HOOKS_H
 
@@ -40,7 +40,7 @@ static inline long hook(enum hook operation, unsigned long a, unsigned long b, u
 #ifdef __cplusplus
 extern "C"
 #endif
-    /* Tells the recorder of the process's modules and of the calling thread's stack, which must be the first one. */
+    /* Passes the process's modules and the calling thread's stack to the recorder. Called on the first thread. */
     void
     announce(void);
 

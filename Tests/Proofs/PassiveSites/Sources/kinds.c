@@ -173,7 +173,7 @@ KEPT static void handle(int number) {
   kinds_sink++;
 }
 
-/* Without a frame of its own when the signal comes. */
+/* Has no frame when the signal arrives. */
 void kinds_trap(void);
 
 static void on_signal(const char *name, int flags) {
@@ -378,7 +378,7 @@ static void expression(void) {
 #if defined(__clang__)
 void kinds_async(void *context);
 
-/* A function of Swift's concurrency: its frame record is marked, and what it is called with lies before that. */
+/* A function of Swift's concurrency: its frame record is marked, and the async context lies before the record. */
 static void async(void) {
   char context[64] = {0};
   watch("async", kinds_inner, 1);
@@ -387,7 +387,7 @@ static void async(void) {
 }
 #endif
 
-/* In C++, which is not linked where it is not asked for. */
+/* In C++, which is linked only on request. */
 __attribute__((weak)) void kinds_exception(void);
 
 static void exception(void) {
@@ -395,7 +395,7 @@ static void exception(void) {
     kinds_exception();
 }
 
-/* Everything once, one after the other, with every instruction compared. */
+/* Runs every kind, one after the other, and compares at every instruction. */
 static void all(void);
 
 static const struct {

@@ -1,4 +1,4 @@
-/* What the programs have in common that have a stack for each kind of frame. */
+/* Shared parts of the programs with a stack for each kind of frame. */
 #ifndef KINDS_H
 #define KINDS_H
 

@@ -1,9 +1,9 @@
-/* Runs a program instruction by instruction, keeps account of its calls and returns, and writes the stacks that it asks
- * for (hooks.h) to files: record [--survey] x86_64|aarch64 DIRECTORY DESCRIPTION PROGRAM ARGUMENT...
+/* Runs a program instruction by instruction, keeps account of its calls and returns, and writes the stacks that the
+ * program requests (hooks.h) to files: record [--survey] x86_64|aarch64 DIRECTORY DESCRIPTION PROGRAM ARGUMENT...
  *
- * What a stack is expected to be is what the processor has done: each call leaves its return address and the place of
- * that; it is over when the stack pointer is above. No unwind table has a say in it. With --survey nothing is written,
- * but where the program asks for it every instruction's stack is unwound and compared. */
+ * Expected stacks follow from the executed instructions, without unwind tables: each call pushes its return address and
+ * the stack pointer, and ends when the stack pointer is above. With --survey nothing is written. Instead, while the
+ * program requests it, the stack at every instruction is unwound and compared. */
 #define _GNU_SOURCE
 #include "hooks.h"
 #include "stack_file.h"
@@ -90,7 +90,7 @@ static void text_at(uint64_t address, char *text, size_t length) {
   text[length - 1] = 0;
 }
 
-/* Calls that wait for somebody. */
+/* Whether the system call NUMBER can block. */
 static bool may_block(uint64_t number) {
   static const int native[] = {0, 7, 23, 34, 35, 61, 73, 202, 230, 232, 270, 271, 281},
                    arm[] = {63, 32, 72, 73, 98, 101, 115, 22, 260};
@@ -140,7 +140,7 @@ static void copy_stack(const struct unwind_registers *registers) {
   if (on_other) {
     copy->own_low = stack_end - (8 << 20);
     copy->own_end = stack_end;
-    /* What a signal's frame has saved is not known yet: as much as there may be. */
+    /* The registers saved in the signal frame are not known yet: copies the maximum. */
     copy->own_start = own_end;
     copy->own_bytes = stack_end - own_end;
   }
@@ -229,7 +229,7 @@ static void write_stack(const char *name, const struct unwind_registers *registe
   written++;
 }
 
-/* What the kernel tells of a thread that is blocked in the system call that is about to be made. */
+/* Writes the stack as the kernel shows it while the thread is blocked in the system call that it is about to make. */
 static void write_blocked(const char *name) {
   struct unwind_registers blocked = {.known = 0};
   uint64_t arguments[6];
@@ -262,7 +262,7 @@ static void add_watch(bool is_range) {
   strcpy(watch->after, next_after);
 }
 
-/* Does what the program asks for. */
+/* Executes a request of the program. */
 static void do_hook(void) {
   switch (argument(0)) {
   case HOOK_MODULE:
@@ -331,8 +331,8 @@ static void check_watch(struct watch *watch) {
 
 /* The survey. */
 static struct unwinder *unwinder, *with_tables;
-/* By mode, how often an unwinder found the same, less, or something else. Of a blocked thread only the stack pointer
- * and the program counter are known; where a thread is blocked, it may be at any instruction here. */
+/* The number of equal, shortened and wrong stacks, by mode. In the blocked modes only the stack pointer and the program
+ * counter are known, here at any instruction. */
 enum { PLAIN, TABLES, BLOCKED_PLAIN, BLOCKED_TABLES, MODES };
 static long compared[MODES][3];
 static const char *const modes[MODES] = {"plain", "with tables", "blocked plain", "blocked with tables"};
@@ -417,7 +417,7 @@ static void find_saved(struct call *call, uint64_t sp) {
       call->saved_at = at;
 }
 
-/* Keeps account of what the instruction did that led from BEFORE to where the thread is now. */
+/* Updates the calls for the instruction that led from BEFORE to the present registers. */
 static void account(const struct unwind_registers *before) {
   uint64_t pc = pc_of(&now), sp = sp_of(&now), from = pc_of(before), word = 0;
   struct call call = {.kind = UNWIND_RETURN_ADDRESS};
@@ -468,7 +468,8 @@ static void account(const struct unwind_registers *before) {
   has_left &= !jumps;
 }
 
-/* The kernel has called a signal's handler, which returns to the place that resumes what was interrupted at BEFORE. */
+/* Updates the calls for a signal handler that the kernel has called. Its return address is the code that resumes the
+ * instruction at BEFORE. */
 static void account_signal(const struct unwind_registers *before) {
   uint64_t sp = sp_of(&now), returns_to = 0;
   if (is_x86_64())
@@ -477,14 +478,14 @@ static void account_signal(const struct unwind_registers *before) {
     returns_to = now.values[30];
   calls[call_count++] = (struct call){.address = pc_of(before), .place = sp, .kind = UNWIND_PROGRAM_COUNTER};
   calls[call_count++] = (struct call){.address = returns_to, .place = sp, .kind = UNWIND_PROGRAM_COUNTER};
-  /* The kernel's code is in a module of its own, which QEMU has none for. */
+  /* The kernel's code for the return is in the vDSO, for which QEMU has no module. */
   struct unwind_module module;
   if (!stack_module(&stack, returns_to, &module) && stack.module_count < STACK_MODULES) {
     strcpy(stack.names[stack.module_count], "linux-vdso.so.1");
     stack.modules[stack.module_count++] =
         (struct unwind_module){returns_to / PAGE * PAGE, returns_to / PAGE * PAGE + PAGE, 0};
   }
-  /* What is copied of the thread's own stack where the handler has another one. */
+  /* The start of the copied part of the thread's own stack if the handler runs on another one. */
   own_end = sp_of(before) - target->architecture->red_zone;
 }
 

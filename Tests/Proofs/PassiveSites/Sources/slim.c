@@ -33,7 +33,7 @@ static void add_line(uint64_t line) {
   line_count++;
 }
 
-/* Whole pages cannot be read, so that only what is needed is. */
+/* Refuses reads of whole pages, so that only the needed lines are noted. */
 static bool read_noting(void *context, uint64_t address, void *destination, size_t length) {
   if (length == PAGE || !stack_memory(*(struct recorded_stack **)context, address, destination, length))
     return false;

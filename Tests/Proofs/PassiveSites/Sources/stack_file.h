@@ -8,7 +8,7 @@
 
 enum { STACK_MODULES = 64, STACK_PIECES = 4096, STACK_FRAMES = 4096, STACK_NAME = 256 };
 
-/* Memory that was recorded. */
+/* Recorded memory. */
 struct piece {
   uint64_t address, length;
   uint8_t *bytes;
@@ -34,7 +34,7 @@ struct recorded_stack {
 extern const char *const stack_ends[];
 enum { STACK_ENDS = 10 };
 
-/* How an unwinding of a recorded stack compares with what is expected. */
+/* The result of comparing an unwound stack with the expected one. */
 enum comparison { COMPARED_EQUAL, COMPARED_CUT, COMPARED_WRONG };
 enum comparison stack_compare(const struct recorded_stack *expected, const struct unwind_stack *found);
 
@@ -44,7 +44,7 @@ void stack_write(FILE *file, const struct recorded_stack *stack);
 /* Writes a line KEYWORD ADDRESS with LENGTH BYTES to FILE. */
 void stack_write_bytes(FILE *file, const char *keyword, uint64_t address, const uint8_t *bytes, uint64_t length);
 
-/* Reads what stack_write wrote to the file at PATH; ends the process with a sentence where that is not what it is. */
+/* Reads a file that stack_write wrote to PATH. Ends the process with a message if the file is malformed. */
 void stack_read(const char *path, struct recorded_stack *stack);
 
 /* Copies LENGTH bytes of STACK's memory at ADDRESS to DESTINATION. Returns false when not all of it was recorded. */

@@ -111,7 +111,7 @@ static int step(int signal) {
   return ask(text) ? stopped() : -1;
 }
 
-/* Lets the loader run as fast as it can: to the program's entry, of which the auxiliary vector tells. */
+/* Runs the loader at full speed, up to the program's entry point in the auxiliary vector. */
 static void run_to_entry(void) {
   enum { AT_ENTRY_TYPE = 9 };
   uint8_t bytes[1024];
