@@ -1,4 +1,4 @@
-/* What the calls and the threads that make them share. */
+/* Shared parts of the calls and the threads that make them. */
 #ifndef CALLERS_H
 #define CALLERS_H
 
@@ -10,10 +10,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* How a call ended. */
+/* The result of a call. */
 enum outcome { TIMED_OUT, WOKEN, INTERRUPTED, EARLY, UNEXPECTED, OUTCOMES };
 
-/* A thread and what it waits for. */
+/* A thread and the objects that it waits for. */
 struct caller {
   const struct kind *kind;
   uint64_t random; /* the state of its generator */
@@ -45,16 +45,16 @@ struct kind {
 
 extern const struct kind kinds[];
 
-/* How many kinds can be had here. */
+/* The number of kinds that are available here. */
 int kinds_count(void);
 
-/* Whether KIND is one that is known to return early. */
+/* Whether KIND is known to return early. */
 bool kind_may_return_early(int kind);
 
-/* The next random number of CALLER. */
+/* Returns the next random number of CALLER. */
 uint64_t next_random(struct caller *caller);
 
-/* A random number of at least 1 << LOW and less than 2 << HIGH: each power of two is as likely as another. */
+/* Returns a random number of at least 1 << LOW and less than 2 << HIGH, with each power of two equally likely. */
 uint64_t random_between_powers(struct caller *caller, int low, int high);
 
 /* Nanoseconds of CLOCK. */

@@ -24,21 +24,21 @@
 #define MILLISECOND UINT64_C(1000000)
 #define SECOND UINT64_C(1000000000)
 
-/* Each call is in a function of its own, which a stack shows. */
+/* Each call is in a separate function, so that stacks show it. */
 #define CALL __attribute__((noinline)) static
 
 static struct timespec timespec_of(uint64_t ns) {
   return (struct timespec){.tv_sec = (time_t)(ns / SECOND), .tv_nsec = (long)(ns % SECOND)};
 }
 
-/* How long to wait: 4 microseconds to 8 milliseconds, short waits as often as long ones. */
+/* A random time to wait: 4 microseconds to 8 milliseconds, short waits as often as long ones. */
 static uint64_t some_time(struct caller *caller) { return random_between_powers(caller, 12, 22); }
 
 static uint64_t some_milliseconds(struct caller *caller) { return 1 + next_random(caller) % 4; }
 
-/* The outcome of a call that was to wait ASKED nanoseconds from BEGAN on, by CLOCK. HAS_TIMED_OUT says what the call
- * said of it, ERROR is its errno value otherwise. The clock is the one that the call itself goes by: others may run at
- * a slightly different speed. */
+/* Returns the outcome of a call that began at BEGAN with a timeout of ASKED nanoseconds. HAS_TIMED_OUT is the call's
+ * result, otherwise ERROR is its errno value. CLOCK must be the clock that the call uses: others can run at a slightly
+ * different speed. */
 static enum outcome timed_on(clockid_t clock, struct caller *caller, uint64_t began, uint64_t asked, bool has_timed_out,
                              int error) {
   uint64_t took = now_ns(clock) - began;
@@ -93,7 +93,7 @@ CALL enum outcome call_clock_nanosleep_absolute(struct caller *caller) {
   return timed(caller, began, asked, error == 0, error);
 }
 
-/* Waiting for a descriptor that never becomes ready: the reading end of a pipe that nobody writes to. */
+/* Waits for a descriptor that never becomes ready: the reading end of an idle pipe. */
 
 static bool open_pipe(struct caller *caller) { return pipe2(caller->descriptors, O_CLOEXEC) == 0; }
 
@@ -160,7 +160,7 @@ CALL enum outcome call_recv(struct caller *caller) {
   return timed(caller, began, asked - (uint64_t)tick.tv_nsec, result < 0 && errno == EAGAIN, errno);
 }
 
-/* Waiting for a semaphore that nobody posts, a condition that nobody signals, a signal that seldom comes. */
+/* Waits for a semaphore without posts, a condition without signals, a rare signal. */
 
 static bool open_semaphore(struct caller *caller) { return sem_init(&caller->semaphore, 0, 0) == 0; }
 
@@ -194,7 +194,7 @@ CALL enum outcome call_pthread_cond_timedwait(struct caller *caller) {
   uint64_t began = now_ns(CLOCK_MONOTONIC);
   struct timespec until = timespec_of(began + asked);
   int error = pthread_cond_timedwait(&caller->condition, &caller->mutex, &until);
-  /* 0 would be a wake-up that nobody made. */
+  /* 0 is a spurious wakeup, which must not come before the timeout. */
   enum outcome outcome = timed(caller, began, asked, error == ETIMEDOUT || error == 0, error);
   pthread_mutex_unlock(&caller->mutex);
   return outcome;
@@ -229,8 +229,8 @@ CALL enum outcome call_sigtimedwait(struct caller *caller) {
   return timed(caller, began, asked, result < 0 && errno == EAGAIN, errno);
 }
 
-/* What wakes a caller that waits without a limit. Once for each call: a caller that does not get a processor for long
- * must not find a pile of wake-ups. */
+/* Wakes callers that wait without a limit, once for each call: a caller that gets no CPU for long must not find
+ * accumulated wakeups. */
 
 static bool begin_waking(struct caller *caller) {
   uint64_t call = atomic_load(&caller->call);

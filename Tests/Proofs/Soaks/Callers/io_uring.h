@@ -1,13 +1,13 @@
-/* Waiting in a ring of the kernel's (io_uring(7)). */
+/* Waits in a ring of the kernel (io_uring(7)). */
 #ifndef IO_URING_H
 #define IO_URING_H
 
 #include "callers.h"
 
-/* Whether this process may have one. */
+/* Whether this process can create a ring. */
 bool io_uring_is_there(void);
 
-/* What a kind of call consists of (callers.h). */
+/* The functions of a kind of call (callers.h). */
 bool open_ring(struct caller *caller);
 enum outcome call_io_uring_enter(struct caller *caller);
 void close_ring(struct caller *caller);

@@ -4,24 +4,24 @@ import CulpritStallRecord
 import FaultyDisks
 import Glibc
 
-/// What is written while a stall lasts, as the kernel counts it for the watchdog's threads and for the disk.
+/// Measures writes during a stall, as the kernel counts them for the watchdog's threads and for the disk.
 struct BlackBoxCost {
-  /// How long is measured.
+  /// The duration of a measurement.
   private static let seconds = 10.0
 
-  /// Threads that read memory, by writing it into a file in memory, and write nothing else: the kernel counts both alike.
+  /// Threads that read memory by writing it into a memory file, and write nothing else. The kernel counts both alike.
   private static let sampler = "culprit-sample"
 
   private struct Counts {
-    /// What the watchdog's threads wrote; the bytes that are to reach the disk are those of all of them.
+    /// Writes of the watchdog's threads, except samplers; dirtied bytes include samplers.
     var threads = (bytes: 0, calls: 0, dirtied: 0)
-    /// Bytes that the device got, and how often it was told to make them safe.
+    /// Bytes written to the device, and cache flushes.
     var device: (bytes: Int, flushes: Int)?
     var samples = 0.0
     var fileBytes = 0.0
   }
 
-  /// Runs both kinds of stall and prints what they cost.
+  /// Runs both kinds of stall and prints their cost.
   ///
   /// - Parameter figures: Where the figures go.
   /// - Throws: ``FaultyDiskError``, ``BlackBoxSoakError``.
@@ -43,7 +43,7 @@ struct BlackBoxCost {
   }
 
   private func run(_ isVaried: Bool, _ disk: FaultyDisk?, _ directory: String, _ figures: Figures) throws {
-    // What is mounted for the service is elsewhere for this process.
+    // The service runs in another mount namespace, in which the path of the directory differs.
     let inside = disk.map { $0.pathInside + "/stalls" } ?? directory
     let service = try ServiceProcess(besideThis: "blackbox-process", [inside, "latency"], on: disk)
     defer { service.end() }
@@ -52,8 +52,8 @@ struct BlackBoxCost {
     let box = BlackBoxDirectory(path: directory)
     func file() -> String? { (try? box.names([".stall"]))?.first { $0.contains("-\(service.process)-") } }
     func stall() -> Stall? { file().flatMap { box.stall($0) }?.recording.stalls.first }
-    // What the beginning of a stall costs is another matter: modules and all threads; and so is what is written once when it is a
-    // hang: names.
+    // Skips the cost of the beginning of a stall, modules and all threads, and of the names that are written once when
+    // the stall becomes a hang.
     while stall()?.others?.isComplete != true || stall()?.notes.contains(where: { $0.kind == .hang }) != true {
       usleep(10_000)
     }

@@ -6,13 +6,13 @@ import Glibc
 /// Kills a service at random moments, half of them in mid-stall, and asks its next launch what happened.
 struct BlackBoxSoak {
   var kills: Int
-  /// The moments follow from it.
+  /// Determines the random times of kills.
   var seed: UInt64
 
-  /// What the next launch must name.
+  /// The culprit that the next launch must name.
   private static let culprit = "holdUp(_:)"
 
-  /// Runs the soak test and prints what came of it.
+  /// Runs the soak test and prints its results.
   ///
   /// - Parameter figures: Where the figures go.
   /// - Throws: ``BlackBoxSoakError`` or ``FaultyDiskError`` when the service cannot be started.

@@ -20,13 +20,13 @@ final class NearThresholds: Sendable {
     var length: UInt64 { end &- begin }
   }
 
-  /// What is watched under one threshold in one way.
+  /// A watched source, with its work items and reports.
   private final class Source: Sendable {
     let name: String
     /// In nanoseconds.
     let threshold: UInt64
     let spans = Mutex<[Span]>([])
-    /// The middles of the stalls that were told of.
+    /// The middles of the reported stalls.
     let told = Mutex<[UInt64]>([])
 
     init(_ kind: String, _ milliseconds: UInt64) {
@@ -39,7 +39,7 @@ final class NearThresholds: Sendable {
       spans.withLock { $0.append(Span(begin: begin, end: end)) }
     }
 
-    /// How many were told of that ended in time, or that were none at all.
+    /// The number of reports without a work item, or on one that ended in time.
     var falseReports: Int {
       let spans = spans.withLock { $0 }
       return told.withLock { $0 }
@@ -49,7 +49,7 @@ final class NearThresholds: Sendable {
         }.count
     }
 
-    /// How many took longer than they may.
+    /// The number of work items that exceeded the threshold.
     var overruns: Int { spans.withLock { $0.filter { $0.length > threshold }.count } }
     var count: Int { spans.withLock { $0.count } }
   }
@@ -67,7 +67,7 @@ final class NearThresholds: Sendable {
   /// Starts the work on threads that `start` makes, under `watchdog`.
   ///
   /// - Parameters:
-  ///   - watchdog: Whose sources they are.
+  ///   - watchdog: The watchdog of the sources.
   ///   - start: Runs its argument on a thread, until the soak test is over.
   /// - Throws: ``WatchdogError``.
   func begin(_ watchdog: Watchdog, start: (@escaping @Sendable () -> Void) -> Void) throws {

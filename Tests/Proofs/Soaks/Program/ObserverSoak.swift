@@ -7,12 +7,12 @@ import CulpritStallRecord
 import Glibc
 import SoakCallers
 
-/// Takes the stacks of threads that block all the time, over and over, and counts the system calls that noticed.
+/// Repeatedly captures stacks of threads that constantly block, and counts disturbed system calls.
 struct ObserverSoak {
-  /// How many stacks are to be taken at least.
+  /// The minimum number of stacks to capture.
   var samplesMin: Int
   var threadsPerKind: Int
-  /// What the threads do at random follows from it.
+  /// Determines the threads' random choices.
   var seed: UInt64
 
   private struct Taken {
@@ -77,7 +77,7 @@ struct ObserverSoak {
       Double(kinds.filter { known.contains($0.name) == ofKnown }.reduce(0) { $0 + $1.counts[keyPath: count] })
     }
     figures.print("soak.calls", sum(\.calls), "calls")
-    // A kind of call that is never made, or ends in a way that was not foreseen, tells nothing.
+    // A kind of call without calls, or with unexpected results, proves nothing.
     figures.print(
       "soak.kinds",
       Double(kinds.count { $0.counts.calls > 0 }),

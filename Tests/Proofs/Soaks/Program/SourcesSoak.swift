@@ -11,7 +11,7 @@ struct SourcesSoak {
   /// How long it lasts.
   var seconds: Int
 
-  /// What is going on.
+  /// The state of the running load.
   private final class Load: Sendable {
     let isOver = Atomic<Bool>(false)
     let reports = Mutex<[String]>([])
@@ -19,7 +19,7 @@ struct SourcesSoak {
 
     func count(_ source: String, _ number: Int = 1) { items.withLock { $0[source, default: 0] += number } }
 
-    /// Runs `body` again and again on a thread of its own, until the soak test is over.
+    /// Calls `body` repeatedly on a new thread, until the soak test is over.
     func `repeat`(_ source: String, _ threads: Threads, _ body: @escaping @Sendable () -> Void) {
       threads.start {
         while !self.isOver.load(ordering: .relaxed) {
@@ -59,7 +59,7 @@ struct SourcesSoak {
   func run(_ figures: Figures) throws {
     let load = Load()
     let threads = Threads()
-    // The default threshold: what a busy machine does to a thread for seconds is no false report.
+    // The default threshold: a thread that a busy machine delays for seconds causes no false report.
     let watchdog = try Watchdog()
     watchdog.onStall { report in
       guard !report.source.name.hasPrefix("near ") else { return }
@@ -92,7 +92,7 @@ struct SourcesSoak {
     }
     threads.start { Self.runLoop(watchdog, load) }
     try near.begin(watchdog) { threads.start($0) }
-    // One half of the time on a machine that has nothing else to do, the other beside threads that compute.
+    // The first half runs on an otherwise idle machine, the second with computing threads.
     usleep(UInt32(seconds) * 500_000)
     near.setBusy(true)
     usleep(UInt32(seconds) * 500_000)
