@@ -4,7 +4,7 @@ import Judges
 import SplitMix
 import Synchronization
 
-/// Stalls at the end of random chains of async functions, which know who has called whom.
+/// Stalls at the end of random chains of async functions with known callers.
 struct Chains {
   /// A way to call the next function. Each has the frames that it should leave, from the inside out.
   enum Link: String, CaseIterable, CustomStringConvertible {
@@ -27,15 +27,15 @@ struct Chains {
     }
   }
 
-  /// What a chain is to do.
+  /// The plan of a chain.
   struct Path: Sendable {
     var links: [Link]
-    /// Before which links a task is suspended for a moment.
+    /// The links before which a task suspends briefly.
     var suspensions: Set<Int>
     var isComputing: Bool
     var watchdog: Watchdog
     var place = 0
-    /// Who awaits the child task that goes on with it; `nil` where the same task does.
+    /// The executor of the task that awaits this child task; `nil` if the same task continues the path.
     var parent: Parent?
 
     var next: Path {
@@ -45,7 +45,7 @@ struct Chains {
       return path
     }
 
-    /// The same for a child of the present task.
+    /// The path as a child of the present task continues it.
     func handedTo(_ parent: Parent) -> Path {
       var path = self
       path.parent = parent
@@ -53,10 +53,10 @@ struct Chains {
     }
   }
 
-  /// Where a task runs that awaits a child. Beside other processes it may get to that only when the child's stall is over,
-  /// and until then nobody is its caller.
+  /// The executor of a task that awaits a child. On a busy machine the task might only await after the child's stall,
+  /// and until then it is not the child's caller.
   actor Parent {
-    /// Returns when it awaits the child: until then nothing else runs here.
+    /// Returns when the task awaits the child, because nothing else runs here until then.
     func waitUntilItAwaits() {}
   }
 
@@ -112,7 +112,7 @@ private func beginTask(_ path: Chains.Path) async {
   returned.add(1, ordering: .relaxed)
 }
 
-/// What is left to do after each call, so that the caller is one.
+/// Modified after calls, because a tail call would leave no caller.
 private let returned = Atomic(0)
 
 @inline(never)

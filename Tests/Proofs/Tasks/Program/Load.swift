@@ -79,7 +79,7 @@ struct HealthyLoad {
   }
 }
 
-/// What the watchdog's own threads use of a processor while every thread of the pool works.
+/// Measures the CPU time of the watchdog's threads while every thread of the pool works.
 func measureCost(seconds: Int) throws {
   let watchdog = try Watchdog(Watchdog.Configuration())
   let watch = try watchdog.watchConcurrency()

@@ -135,21 +135,21 @@ private func workAsAChild(_ milliseconds: Int) async {
   while DispatchTime.now() < end {}
 }
 
-/// Of a task that is nobody's child, and has the label all the same.
+/// Waits for an unstructured task, which inherits the task-local label.
 @inline(never)
 private func awaitAValue(_ milliseconds: Int) async {
   let work = Task { await workForAnother(milliseconds) }
   await work.value
 }
 
-/// Of one that has no label of its own: that of who waits is told.
+/// Waits for a detached task, which has no label. The report names the label of the waiting task.
 @inline(never)
 private func awaitAStranger(_ milliseconds: Int) async {
   let work = Task.detached { await workForAnother(milliseconds) }
   await work.value
 }
 
-/// Of one that the section has started, and that resumes a continuation.
+/// Waits for a continuation that an unstructured task resumes.
 @inline(never)
 private func awaitABridge(_ milliseconds: Int) async {
   await withCheckedContinuation { (answer: CheckedContinuation<Void, Never>) in

@@ -26,20 +26,20 @@ struct Trials {
 
   private static let threshold = 1000
 
-  /// What goes on on the other threads.
+  /// The load on the other threads.
   private enum Beside: CaseIterable {
     case nothing
     case shortTasks
-    /// There are more of them than threads: a ping waits for one every time, and never for as long as it might.
+    /// More tasks than threads: each ping waits for one of them, but always less than the threshold.
     case longTasks
   }
 
-  /// Trials in which one thread is held, or all are.
+  /// Trials in which one thread, or each thread, is held.
   init(isOne: Bool, seed: UInt64) throws {
     self.isOne = isOne
     random = SplitMix(seed)
     var configuration = Watchdog.Configuration(threshold: .milliseconds(Self.threshold))
-    // Each trial wants its report.
+    // No rate limits: each trial needs its report.
     (configuration.reporting.perMinute, configuration.reporting.perCulprit) = (.max, .max)
     watchdog = try Watchdog(configuration)
     watchdog.onStall { [reports] in reports.add($0) }
@@ -101,7 +101,7 @@ struct Trials {
     case .nothing: break
     case .shortTasks:
       ends.enter()
-      // None of Dispatch's threads, which are what is tried here.
+      // Not on a thread of Dispatch: the trial holds those.
       Thread.detachNewThread {
         while !isStopping.isSet {
           Task.detached { takeATurn(200) }
@@ -121,7 +121,7 @@ struct Trials {
   }
 }
 
-/// Takes a turn after the other, each in a task of its own, which waits for a thread.
+/// Runs turns in sequence, each in a new task, which waits for a thread.
 private func takeTurns(until isStopping: Flag, _ ends: DispatchGroup) {
   Task.detached {
     usleep(120_000)

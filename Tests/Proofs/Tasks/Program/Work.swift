@@ -37,7 +37,7 @@ private func holdBySleeping(_ milliseconds: Int) {
   after.add(1, ordering: .relaxed)
 }
 
-/// A lock that somebody else has meanwhile.
+/// Waits for a lock until a queue releases it.
 @inline(never)
 private func holdByLocking(_ milliseconds: Int) {
   let lock = DispatchSemaphore(value: 0)
@@ -48,7 +48,7 @@ private func holdByLocking(_ milliseconds: Int) {
   after.add(1, ordering: .relaxed)
 }
 
-/// A pipe that somebody writes to in the end.
+/// Reads from a pipe until a queue writes to it.
 @inline(never)
 private func holdByReading(_ milliseconds: Int) {
   var ends: [Int32] = [0, 0]
@@ -64,10 +64,10 @@ private func holdByReading(_ milliseconds: Int) {
   close(ends[1])
 }
 
-/// What comes after a call, so that the caller stays on the stack.
+/// Modified after calls, so that the caller stays on the stack.
 private let after = Atomic<Int>(0)
 
-/// What comes last, and is not to blame: under another name than what was before.
+/// Runs last and is not the culprit. Its name differs from the functions before it.
 @inline(never)
 func finishByComputing(_ milliseconds: Int) {
   let end = DispatchTime.now() + .milliseconds(milliseconds)

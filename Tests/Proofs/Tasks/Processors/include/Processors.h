@@ -1,12 +1,12 @@
-/* As many processors as the environment says, for who asks how many threads to make.
+/* Overrides the number of CPUs.
  *
- * libdispatch, and with it Swift's pool, makes as many threads as there are processors. In a program that is linked
- * with this it takes the number from the variable PROCESSORS, where that is set.
+ * libdispatch, and with it Swift's pool, makes as many threads as there are CPUs. In a program that links this library
+ * the number comes from the environment variable PROCESSORS, if set.
  */
 #ifndef PROCESSORS_H
 #define PROCESSORS_H
 
-/* The number that is told. */
+/* Returns the number of CPUs that the program sees. */
 long processors_told(void);
 
 #endif
