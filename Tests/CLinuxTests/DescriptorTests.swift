@@ -13,7 +13,7 @@ import Testing
     var other = clinux_descriptor_keep(dup(number))
     clinux_descriptor_close(&kept)
     #expect(kept.number == -1 && !clinux_descriptor_is_ours(&kept))
-    // Whoever has the number now, it is not that file.
+    // The number can belong to another file by now.
     #expect(!clinux_descriptor_is_same(&other, number) && clinux_descriptor_is_ours(&other))
     // Once more does nothing.
     clinux_descriptor_close(&kept)
@@ -48,7 +48,7 @@ import Testing
     clinux_descriptor_close(&kept)
   }
 
-  /// The service has closed it, and has a file of its own under the number, which stays open.
+  /// The service has closed the descriptor and opened another file under its number, which must stay open.
   @Test func whatTheServiceHasUnderTheNumberIsLeftAlone() {
     var kept = clinux_descriptor_keep(unnamedFile())
     let number = kept.number

@@ -8,7 +8,7 @@ import Testing
 @Suite(.serialized) struct ForkingTests {
   init() { clinux_fork_start() }
 
-  /// What threads that take part change: a word before their work, another one after it.
+  /// Memory of registered threads: a word that each changes before its work, and another one after it.
   private struct Words {
     var begun: InlineArray<3, UInt64> = [0, 0, 0]
     var done: InlineArray<3, UInt64> = [0, 0, 0]
@@ -18,8 +18,8 @@ import Testing
     let value = Atomic<Int32>(-1)
   }
 
-  /// What `body` returns in a child, 100 for a child that does not come to its end; and whether the fork has waited for
-  /// everybody who worked. It may call C only: other threads of the tests may hold locks of the runtime.
+  /// Runs `body` in a child. Returns its result, or 100 if the child was killed, and whether the fork has waited for
+  /// all working threads. `body` must call only C: other threads of the tests can hold locks of the runtime.
   private func inChild(_ body: () -> Int32) -> (outcome: Int32, hasWaited: Bool) {
     let impatient = clinux_fork_impatient_count()
     let child = workload_plain_fork()

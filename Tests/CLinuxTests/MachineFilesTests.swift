@@ -7,7 +7,7 @@ import Testing
   @Test(arguments: ["/proc/self", "/proc/self/stat", "/proc/sys/kernel/ostype", "/sys/kernel"])
   func theKernelAnswersForItsOwn(path: String) { #expect(clinux_process_is_kernels(path)) }
 
-  /// What is not there, and what is on another file system, is not the kernel's; nor is what is below that.
+  /// Missing files, files on other file systems, and paths through those are not the kernel's.
   @Test(arguments: [
     "/proc/none", "/dev/null", "/proc/self/root/etc", "/etc/passwd", "",
     "/proc/self/" + String(repeating: "task/../", count: 20) + "stat",

@@ -7,7 +7,7 @@ import Testing
 @Suite struct MaskTests {
   private func bit(_ signal: Int32) -> UInt64 { 1 << UInt64(signal - 1) }
 
-  /// Runs `body` on a thread of its own, whose mask nobody else sees.
+  /// Runs `body` on a new thread, so that its mask affects no other code.
   private func onThread(_ body: @escaping () -> Void) { RunningThread(body).join() }
 
   @Test func aMaskIsWhatWasSet() {
@@ -20,14 +20,14 @@ import Testing
       for signal: Int32 in 1...64 {
         #expect(clinux_mask_keeps_out(clinux_task_self(), signal) == (mask & bit(signal) != 0), "\(signal)")
       }
-      // The C library's own are never blocked, nor what the kernel does not let block.
+      // The C library never blocks its own signals, and the kernel refuses to block some.
       _ = clinux_mask_set(.max)
       #expect(clinux_mask_get() == ~(bit(32) | bit(33) | bit(SIGKILL) | bit(SIGSTOP)))
       #expect(clinux_mask_set(before) != before)
     }
   }
 
-  /// Services of users that a directory knows can be in many groups, and the kernel tells them before the mask.
+  /// Users from a directory service can be in many groups, which the kernel lists in the status file before the mask.
   @Test(.enabled(if: getuid() == 0, "only root says which groups it is in"), arguments: [280, 330, 400, 6000, 65536])
   func manyGroupsHideNothing(count: Int32) {
     onThread {

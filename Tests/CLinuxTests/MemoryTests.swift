@@ -4,14 +4,14 @@ import TestWorkloads
 import Testing
 
 @Suite(.serialized) struct MemoryTests {
-  /// `count` pages with a byte of their own number in each place, of which `absent` is not mapped.
+  /// Maps `count` pages in which each byte depends on its position. The page `absent` cannot be read.
   private func withPages(_ count: Int, absent: Int? = nil, _ body: (UInt64) throws -> Void) throws {
     let bytes = count * page
     let memory = try #require(mmap(nil, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))
     try #require(memory != MAP_FAILED)
     defer { munmap(memory, bytes) }
     for place in 0..<bytes { memory.storeBytes(of: Self.byte(place), toByteOffset: place, as: UInt8.self) }
-    // It stays taken, so that nobody else gets the place.
+    // The page stays mapped, so that no other mapping takes its address.
     if let absent { mprotect(memory + absent * page, page, PROT_NONE) }
     try body(UInt64(UInt(bitPattern: memory)))
   }
@@ -51,7 +51,7 @@ import Testing
     )
   }
 
-  /// All of it or nothing; or what is in front of the first page that cannot be read.
+  /// A read returns everything or nothing; a partial read ends at the first unreadable page.
   @Test func whatIsNotThereIsNotRead() throws {
     for absent in 1..<11 {
       try withPages(11, absent: absent) { start in
@@ -98,7 +98,7 @@ import Testing
       let range = fields[0].split(separator: "-").compactMap { UInt64($0, radix: 16) }
       guard fields.count == 6, range.count == 2 else { continue }
       let path = String(fields[5].drop { $0 == " " })
-      // A file may be there more than once: the unwinder's namespace has a C library of its own.
+      // A file can be mapped more than once: the unwinder's namespace has a separate C library.
       if UInt64(fields[2], radix: 16) == 0 { starts[path] = range[0] }
       if (range[0]..<range[1]).contains(address) { return starts[path].map { ($0, path) } }
     }
@@ -134,7 +134,7 @@ import Testing
   }
 }
 
-/// How much of what is there can be read where files must not be longer than 100 bytes, and than none: a little and a lot.
+/// The number of successful short and long reads with file size limits of 100 bytes and of 0.
 private func pagesReadWithLimits() -> Int32 {
   guard clinux_memory_start() == CLINUX_MEMORY_BY_WINDOW else { return 100 }
   var read: Int32 = 0

@@ -33,9 +33,9 @@ struct RunningThread {
   func join() { pthread_join(thread, nil) }
 }
 
-/// Something that several threads share, alive as long as anybody refers to it.
+/// A value that several threads share. It lives as long as any reference.
 final class Shared<Value>: @unchecked Sendable {
-  // SAFETY: what is behind the pointer is atomic, or guarded by what is.
+  // SAFETY: all accesses through the pointer are atomic, or ordered by atomic accesses.
   let pointer: UnsafeMutablePointer<Value>
 
   init(_ value: Value) {
@@ -49,7 +49,7 @@ final class Shared<Value>: @unchecked Sendable {
   }
 }
 
-/// A file of its own with `content`, open for reading and writing, that has no name.
+/// Creates an unlinked file with `content`, open for reading and writing.
 func unnamedFile(_ content: [UInt8] = []) -> Int32 {
   var name = Array((NSTemporaryDirectory() + "culprit-test-XXXXXX").utf8CString)
   let descriptor = mkstemp(&name)

@@ -2,7 +2,7 @@ import CCulpritLinux
 import Glibc
 import Testing
 
-/// What the kernel tells of threads.
+/// The kernel's information on threads.
 @Suite(.serialized) struct TaskTests {
   /// A thread called `name` that sleeps, while `body` gets its id.
   private func withSleeper(_ name: String, _ body: (Int32) throws -> Void) rethrows {
@@ -35,7 +35,7 @@ import Testing
     }
   }
 
-  /// A name may have what the kernel puts around it.
+  /// Names can contain the delimiters of the kernel's stat file.
   @Test(arguments: ["sleeper", "a) R (b", ") R 1 R", "R", "((((((((((((((("]) func whoSleepsIsAsleep(name: String) {
     withSleeper(name) { sleeper in
       for _ in 0..<10_000 where !clinux_task_is_asleep(sleeper) { usleep(1000) }
@@ -44,7 +44,7 @@ import Testing
     #expect(!clinux_task_is_asleep(clinux_task_self()) && !clinux_task_is_asleep(1 << 29))
   }
 
-  /// Whoever asks runs, whatever it is called.
+  /// The calling thread is running, whatever its name.
   @Test(arguments: [") S (", "a) D", "S", ""]) func whoRunsIsNot(name: String) {
     RunningThread {
       clinux_task_set_name(name)
@@ -85,7 +85,7 @@ import Testing
     clinux_descriptor_close(&status)
   }
 
-  /// The second number of the file is what a thread has waited for processors.
+  /// The second number of the file is the time that the thread was runnable without a CPU.
   @Test func theWaitForAProcessorIsTheKernels() throws {
     func second(_ path: String) throws -> UInt64 {
       let descriptor = open(path, O_RDONLY)

@@ -2,7 +2,7 @@ import CCulpritLinux
 import Glibc
 import Testing
 
-/// What the C library tells debuggers of its threads.
+/// The C library's interface for debuggers to its list of threads.
 @Suite(.serialized) struct ThreadPointerTests {
   init() {
     _ = clinux_memory_start()
@@ -27,7 +27,7 @@ import Testing
     let wakeup = Shared(clinux_wakeup())
     let threads = (0..<count).map { index in
       RunningThread {
-        // SAFETY: each thread writes to a place of its own, and notifies behind that.
+        // SAFETY: each thread writes to its own element, and notifies after that.
         own[index] = clinux_thread_pointer(pointer: clinux_thread_pointer_own(), tid: clinux_task_self())
         clinux_wakeup_notify(wakeup.pointer)
         while !clinux_wakeup_stopping(wakeup.pointer) {
@@ -105,7 +105,7 @@ import Testing
     }
   }
 
-  /// The lists change under whoever reads them: what is found is true all the same, and those that stay are found.
+  /// The lists change during the walk: every entry found is correct, and threads that stay are found.
   @Test func threadsThatComeAndGoMisleadNobody() {
     withThreads(4) { own in
       let isOver = Shared(clinux_wakeup())

@@ -15,7 +15,7 @@ import Testing
     clinux_wakeup_wait(wakeup.pointer, seen + 1, 1)
   }
 
-  /// A wait ends when somebody wakes it, and not before unless it is time.
+  /// A wait ends at a wakeup or at its deadline.
   @Test func aWaitLastsUntilItsDeadline() {
     let wakeup = Shared(clinux_wakeup())
     for time: UInt64 in [1_000_000, 999_999_999, 1_000_000_001] where time < 1_500_000_000 {
@@ -107,7 +107,7 @@ import Testing
     #expect(counter.pointer.pointee == 4 && !clinux_lock_is_taken(lock.pointer))
   }
 
-  /// What a thread of the process that this one was forked from held is free here.
+  /// Locks that threads of the parent process held are free after a fork.
   @Test func anotherProcessesLockIsFree() {
     let own = clinux_process_stamp()
     #expect(own != 0 && clinux_process_stamp() == own)

@@ -11,7 +11,7 @@ private let countsWrites: Bool = {
   return error == 0
 }()
 
-/// A thread that writes to a word when it is told to.
+/// A thread that writes to a word on request.
 private final class Writer: Sendable {
   private struct State {
     var threadID: Int32 = 0
