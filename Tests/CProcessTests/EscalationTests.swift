@@ -3,13 +3,13 @@ import CCulpritProcess
 import Glibc
 import Testing
 
-/// What the escalation thread and the rest of the watchdog tell each other.
+/// The memory shared by the escalation thread and the rest of the watchdog.
 @Suite struct EscalationTests {
   private final class Block {
     let pointer = UnsafeMutablePointer<cprocess_escalation>.allocate(capacity: 1)
     init() { pointer.initialize(to: cprocess_escalation()) }
     deinit {
-      // SAFETY: allocated above, and nobody else has it.
+      // SAFETY: allocated above, and no other code has the pointer.
       pointer.deallocate()
     }
   }
@@ -38,7 +38,7 @@ import Testing
     #expect(taken(culprit, keep: false) == nil)
   }
 
-  /// Nobody takes what somebody has taken.
+  /// A text that has been taken cannot be taken again.
   @Test func aTextHasOneReader() throws {
     let block = Block()
     let status = try #require(cprocess_escalation_status(block.pointer))
@@ -92,11 +92,11 @@ import Testing
     #expect(cprocess_escalation_shutdown_base(block.pointer, &base, &thread) && base.user_ns == 5 && thread == 6)
   }
 
-  /// A question is over when every handler has answered it, and what is answered later is nobody's.
+  /// A question ends when every handler has answered it; later answers are ignored.
   @Test func questionsAreAnsweredByEveryHandler() {
     let block = Block()
     let own = block.pointer
-    // Where nobody is to be asked, everything is answered.
+    // Without handlers every question is answered.
     cprocess_escalation_ask(own)
     #expect(cprocess_escalation_is_answered(own) && !cprocess_escalation_end_question(own))
     for _ in 0..<3 { cprocess_escalation_add_handler(own) }
@@ -128,8 +128,8 @@ import Testing
     #expect(!cprocess_escalation_is_answered(own) && !cprocess_escalation_end_question(own))
   }
 
-  /// A handler that comes in the middle of a question has no part in it, and one that leaves then has still to answer: nobody's
-  /// answer takes the place of another one's.
+  /// A handler that is added during a question takes no part in it; one that is removed during a question must still
+  /// answer. No answer replaces another handler's.
   @Test func whoIsAskedIsKnown() {
     let block = Block()
     let own = block.pointer
