@@ -37,7 +37,7 @@ import Testing
       [0x41, 0xff, 0x54, 0x24, 8], [0xff, 0x92, 0, 1, 0, 0], [0xff, 0x94, 0x3c, 0, 1, 0, 0],
       [0xff, 0x14, 0x25, 0, 1, 0, 0], [0xff, 0x15, 0x10, 0, 0, 0], [0xff, 0x14, 0xc5, 0, 1, 0, 0],
     ] { #expect(call(x86, before(code), at: 0x1000).0 == UNWIND_CALL_INDIRECT.rawValue, "\(code)") }
-    // jmp *%rax; push (%rax); a call that is shorter than what is there; nothing; *(%rsp) without its last byte.
+    // jmp *%rax; push (%rax); a call that ends before the last byte; nothing; *(%rsp) without its last byte.
     for code: [UInt8] in [
       [0xff, 0xe0], [0xff, 0x30], [0xff, 0xd0, 0x90], [0xff, 0x13, 0x90], [], [0xff, 0x14], [0xff, 0x53],
       [0xff, 0x15, 0, 0, 0],
@@ -74,7 +74,7 @@ import Testing
       (push + [0x48, 0x83, 0xec, 0x20], 0x20), (push + [0x53, 0x48, 0x81, 0xec, 0, 2, 0, 0], 0x208),
       // Not among the pushes: a pop, and a push that is no register.
       (push + [0x58], 0), (push + [0x4f], 0), (push + [0x41, 0x58], 0),
-      // sub too late; and $-32,%rsp: it does not tell.
+      // sub too late; and $-32,%rsp: the size is unknown.
       (push + [0x90, 0x48, 0x83, 0xec, 0x20], nil), (push + [0x48, 0x83, 0xe4, 0xe0], nil),
       (push + nops + [0x48, 0x81, 0xec, 0, 1, 0, 0], nil), (push + nops + [0x48, 0x83, 0xc4, 8], 0),
       ([0x53] + push, nil), ([0x55, 0x90] + push, nil), ([0x55, 0x48, 0x89, 0xe6], nil), (nops, nil),
@@ -233,8 +233,8 @@ import Testing
     #expect(known(&registers) == [numbers.pc: 21, numbers.sp: 22, numbers.frame_pointer: 23])
   }
 
-  /// What changes segments, control registers or the mode of the processor is no code of a program, and what is longer than an
-  /// instruction can be is none.
+  /// Instructions that change segments, control registers or the CPU mode do not occur in programs, and no instruction
+  /// exceeds the maximum length.
   @Test func whatNoProgramDoesIsNotDecoded() {
     let two: [UInt8] = [
       0x04, 0x06, 0x07, 0x08, 0x09, 0x0a, 0x0c, 0x20, 0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x30, 0x32, 0x33, 0x35,

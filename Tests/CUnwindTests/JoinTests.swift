@@ -66,7 +66,7 @@ import Testing
     #expect(found.joinedFrom == alone.frames.count && found.frames.last == first.frames.last)
   }
 
-  // MARK: What shows that a frame is alive
+  // MARK: Signs that a frame is alive
 
   /// Applies `change` to the second stack of a pair and joins it with the first in plain mode.
   private func joined(

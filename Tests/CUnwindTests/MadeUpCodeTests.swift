@@ -53,7 +53,7 @@ import Testing
   }
 
   /// A jump table's target can be another function, so a stack can end there. In the first two thousand seeds only 1965
-  /// has a wrong frame: two functions are taken for one, and their frame sizes fit by chance.
+  /// has a wrong frame: two functions are taken for one, and their frame sizes happen to match.
   @Test(arguments: [true, false]) func noInstructionOfAnyCodeHasAWrongCaller(isDescribed: Bool) throws {
     try checkRandomCode(isDescribed: isDescribed, hasTables: true) { found, thread in
       found.frames == Array(thread.frames.prefix(found.frames.count))

@@ -143,7 +143,7 @@ struct MadeUpProgram {
     words.first { self[$0.name] == address }.map { self[$0.value] }
   }
 
-  // MARK: What is in memory
+  // MARK: Memory
 
   var module: RecordedStack.Module {
     let ends = functions.values.filter(\.isMadeAtRunTime).map(\.start).min() ?? end
