@@ -89,7 +89,7 @@ import Testing
       let input = try addresses(directory, count: 1000).joined(separator: "\n") + "\n"
       try input.write(toFile: directory + "/addresses", atomically: true, encoding: .utf8)
       let options = "--output-style=GNU --no-demangle -fi"
-      // llvm-symbolizer is installed beside swift.
+      // llvm-symbolizer is in the directory of swift.
       let expected = try shell(
         "\"$(dirname \"$(realpath \"$(command -v swift)\")\")/llvm-symbolizer\" \(options) -e shop <addresses",
         in: directory

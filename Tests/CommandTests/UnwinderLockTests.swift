@@ -103,7 +103,7 @@ import Testing
     }
     """
 
-  /// With a copy of the library, and with a namespace of its own instead.
+  /// With a copy of the library, and with a separate namespace instead.
   @Test(arguments: [[], ["refuse:memfd_create"]])
   func aLockOfTheServicesOwnLibraryHoldsUpNobody(restrictions: [String]) throws {
     try withTemporaryDirectory { directory in
