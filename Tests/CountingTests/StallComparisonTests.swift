@@ -37,7 +37,7 @@ import Testing
     }
   }
 
-  /// Where times are not compared by the hour, it is told why.
+  /// If totals are not compared by the hour, the text states the reason.
   @Test(
     arguments: [
       (nil, nil, "of before and after"), (nil, 4, "of before"), (1, nil, "of after"), (0, 4, "of before"), (1, 4, nil),
@@ -59,7 +59,7 @@ import Testing
     #expect(StallComparison(side([]), side([])).entries.isEmpty)
   }
 
-  /// Where not all can be told, it is the ends of the list that are.
+  /// A limited list has the entries that changed most in either direction.
   @Test func whatChangedMostIsTold() {
     let text = StallComparison(side([("gone()", 9), ("same()", 1)]), side([("new()", 4), ("same()", 1)], hours: 3))
       .text(limit: 2)

@@ -6,7 +6,7 @@ import Testing
 @testable import CulpritCounting
 
 @Suite struct StallGroupTests {
-  /// A group has the sum, the worst, the newest and the oldest, and who else was there.
+  /// A group has the sum, the worst, the newest and the oldest stall, and its other hosts, labels and versions.
   @Test func stallsOfOneProblemAreAGroup() throws {
     let stalls = [
       counted("1", "load()", seconds: 2, at: 50, host: "web-2", version: "cd", line: 31, labels: ["GET /"]),
@@ -58,7 +58,7 @@ import Testing
     #expect(groups.groups.reduce(0) { $0 + $1.count } == 4)
   }
 
-  /// A directory and a copy of it have the same stalls, of which the later copy knows the end. Hosts have process ids of their own.
+  /// A directory and its copy have equal stalls, and the later copy has their ends. Process ids are unique per host.
   @Test func aStallCountsOnce() {
     let merged = [
       counted("7", seconds: 2, at: 5, hasEnded: false), counted("7", seconds: 3, at: 5),
@@ -69,7 +69,7 @@ import Testing
     #expect(merged.map(\.id) == ["8", "7", "7"] && merged[2].hasEnded)
   }
 
-  /// A function without a name is called by its module and its address: the module is not told again.
+  /// The name of a function without a symbol consists of its module and address, so the module is not repeated.
   @Test func anAddressIsToldOnce() throws {
     var stall = counted()
     stall.function?.location = nil

@@ -13,7 +13,7 @@ import Testing
     return offer
   }
 
-  /// What most stalls have comes first, and a few names are enough. What an option is not used for is not told.
+  /// Values of most stalls come first, and a few names are enough. Options that are not used are left out.
   @Test func namesAreTold() {
     var all = StallOffer()
     for number in 0..<7 { all.add(offer("s\(number)", host: "h\(number % 2)", began: UInt64(number))) }
