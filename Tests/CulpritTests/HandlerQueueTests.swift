@@ -72,7 +72,7 @@ import Testing
     }
   }
 
-  /// The limit is 64 calls beside the running call, and 64 more vital calls.
+  /// The limit is 64 calls in addition to the running call, and 64 more vital calls.
   @Test func dropsCallsBeyondTheLimit() throws {
     try withWorkers { workers in
       let queue = HandlerQueue(workers)

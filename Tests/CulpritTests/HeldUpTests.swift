@@ -90,7 +90,7 @@ import Testing
       """,
       name: "plugin",
       in: place.path,
-      // Puts the unwind tables on a page of their own.
+      // Puts the unwind tables on a separate page.
       options: ["-O1", "-fomit-frame-pointer", "-fuse-ld=lld", "-Wl,-z,separate-code"]
     )
     let files = try SilentFileSystem(library, as: "plugin.so", in: place)

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Stalls of threads that hold a lock which the watchdog or its handlers might need.
-/// Each runs in a process of its own, which an alarm ends if it hangs.
+/// Each runs in a separate process, which an alarm ends if it hangs.
 @Suite(.serialized, .ownThread) struct LocksHeldTests {
   struct Outcome {
     var process: ChildProcess

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Culprit
 
-/// The pool of Swift concurrency, in processes of their own because tests run on it, too.
+/// The pool of Swift concurrency, in separate processes because tests run on it, too.
 @Suite(.ownThread, .serialized) struct PoolTests {
   private func poolStall(in directory: String) throws -> Stall? {
     try stallFiles(in: directory).compactMap { try read($0).recording.stalls.first }.first { $0.source.kind == .pool }

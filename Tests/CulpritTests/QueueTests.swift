@@ -31,7 +31,7 @@ import Testing
     let layout = try #require(QueueLayout.current)
     let missed = Mutex<[QueueLayout?]>([])
     let done = DispatchSemaphore(value: 0)
-    // A new thread has an arena of its own, which grows by single pages.
+    // A new thread has a separate arena, which grows by single pages.
     Thread.detachNewThread {
       var kept: [UnsafeMutableRawPointer?] = []
       for _ in 0..<3000 {

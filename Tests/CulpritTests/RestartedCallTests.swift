@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The kernel gives system calls that it restarts after a stop a number of their own.
+/// System calls that the kernel restarts after a stop have the number of restart_syscall(2).
 @Suite(.ownThread, .serialized) struct RestartedCallTests {
   @Test(arguments: ["restarted-sleep", "restarted-poll"], ["early", "late"])
   func whatIsRestartedIsNamed(scenario: String, when: String) throws {
