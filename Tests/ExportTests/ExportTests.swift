@@ -42,7 +42,7 @@ import Testing
     #expect(try export(recordings, format) == once)
   }
 
-  /// What cannot be written is no end of a file that looks whole.
+  /// A failed write throws, so that no truncated file looks complete.
   @Test(arguments: ExportFormat.allCases) func errorsOfWritingAreThrown(format: ExportFormat) throws {
     struct Full: Error {}
     var exporter = Exporter(format, version: "0.1.0") { _ in throw Full() }
@@ -58,7 +58,7 @@ import Testing
     var exporter = Exporter(format, version: "0.1.0") { sizes.append($0.count) }
     try exporter.add(recording) { names($0, in: recording) }
     try exporter.finish()
-    // What is collected for a piece, and what was added to that last.
+    // The buffer's threshold, and the last element appended to it.
     #expect(try #require(sizes.max()) < 128 << 10)
   }
 
@@ -89,7 +89,7 @@ import Testing
     #expect(Set(tracks).count == 2)
   }
 
-  /// A cut stack is completed as in a report, but not where nobody looks up names: what was captured is all there is.
+  /// A cut stack is completed as in a report. Raw exports, without names, contain only captured frames.
   @Test func cutStacksHaveTheCallersOfTheirNeighbours() throws {
     let recording = SampleRecordings.everyday()
     let profile = try Pprof(try export([recording], .pprof))

@@ -26,7 +26,7 @@ import Testing
     try expectGolden(try OTLP(try export(recordings, .otlp)).text, "\(name).otlp.txt")
   }
 
-  /// What zlib makes of it depends on its version: what is compared is the profile.
+  /// Compares uncompressed profiles, because the compressed bytes depend on the version of zlib.
   @Test(arguments: recordings.keys.sorted(), [false, true])
   func profiles(name: String, isRaw: Bool) throws {
     let recordings = try #require(Self.recordings[name])

@@ -4,7 +4,7 @@ import Testing
 
 @testable import CulpritExports
 
-/// Names come from requests, files and whoever wrote a library: no export lets them do anything.
+/// Names come from requests, files and libraries of others: no export lets them take effect.
 @Suite struct HostileNameTests {
   private let recording = SampleRecordings.hostile()
 

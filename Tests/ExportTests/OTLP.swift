@@ -4,7 +4,7 @@ import Testing
 /// writer is used.
 struct OTLP {
   struct Sample: Hashable {
-    /// What tells it from the others of its profile.
+    /// The values that are unique in a profile.
     struct Identity: Hashable {
       var stack: UInt64
       var attributes: [String: String]
@@ -29,7 +29,7 @@ struct OTLP {
   var profiles: [Profile] = []
   var mappings: [String] = []
 
-  /// What a dictionary has, whose pieces a reader merges.
+  /// The entries of a dictionary. A reader merges its pieces.
   private struct Dictionary {
     var tables: [UInt64: [ArraySlice<UInt8>]] = [:]
 

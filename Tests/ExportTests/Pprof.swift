@@ -158,7 +158,7 @@ struct Pprof {
   }
 }
 
-/// What `compressed`, one member of gzip, holds.
+/// The content of `compressed`, one member of gzip.
 func gunzip(_ compressed: [UInt8]) throws -> [UInt8] {
   var stream = z_stream()
   try #require(inflateInit2_(&stream, 15 + 16, ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size)) == Z_OK)
@@ -167,7 +167,7 @@ func gunzip(_ compressed: [UInt8]) throws -> [UInt8] {
   var result: [UInt8] = []
   var room = [UInt8](repeating: 0, count: 1 << 16)
   var status = Z_OK
-  // SAFETY: zlib is told how much of both arrays there is, and is done with the input before it is gone.
+  // SAFETY: zlib gets the sizes of both arrays, and is done with the input before the closure returns.
   input.withUnsafeMutableBufferPointer { source in
     stream.next_in = source.baseAddress
     stream.avail_in = UInt32(source.count)

@@ -36,7 +36,7 @@ import Testing
     let samples = profiles.flatMap(\.samples)
     #expect(samples.flatMap(\.values).reduce(0, +) == duration(recording))
     for profile in profiles {
-      // What OpenTelemetry asks for: one sample for what is the same, and times within the profile's.
+      // Required by OpenTelemetry: equal identities share a sample, and times are within the profile's.
       #expect(Set(profile.samples.map(\.identity)).count == profile.samples.count)
       for sample in profile.samples {
         #expect(sample.values.count == sample.times.count && !sample.values.isEmpty)
@@ -118,7 +118,7 @@ import Testing
   }
 }
 
-/// Every index of a profile of the Firefox Profiler is in its table, and every column as long as it says.
+/// Requires every index of a profile of the Firefox Profiler to be in its table, and every column to have its length.
 func checkFirefox(_ profile: JSON) throws {
   let shared = profile["shared"]
   func length(_ table: JSON) throws -> Int {
