@@ -38,7 +38,7 @@ private func decompressed(_ compressed: [UInt8]) throws -> [UInt8] {
   var input = compressed
   var room = [UInt8](repeating: 0, count: 16 << 20)
   var count = 0
-  // SAFETY: zlib is told how much of both arrays there is, and is done with them before they are gone.
+  // SAFETY: zlib gets the sizes of both arrays, and is done with them before the closures return.
   input.withUnsafeMutableBufferPointer { source in
     room.withUnsafeMutableBufferPointer { target in
       stream.next_in = source.baseAddress
@@ -52,7 +52,7 @@ private func decompressed(_ compressed: [UInt8]) throws -> [UInt8] {
   return Array(room[..<count])
 }
 
-/// What a page's script reads, read by the description of the form; nothing of the writer is used.
+/// The data that a page's script reads, decoded according to its specification without code of the writer.
 private struct Profile {
   var header: [String: Any]
   /// For each track the weights of its samples, and their stacks by name, outermost first.
@@ -115,7 +115,7 @@ private struct Profile {
 }
 
 @Suite struct PageTests {
-  /// The address of a function without a name says in which module it is: there is no line below it that says the same.
+  /// The name of a function without a symbol contains its module, so no line below repeats it.
   @Test func anAddressIsToldOnce() throws {
     var recording = SampleRecordings.everyday()
     #expect(try page([recording]).contains("<p class=\"source\">"))
@@ -186,7 +186,7 @@ private struct Profile {
     #expect(page.utf8.count < 200_000)
   }
 
-  /// Who waits for whom is drawn, from the work to who holds everything up, or round.
+  /// The chain of lock waits is drawn from the work to the thread at its root, or as a ring.
   @Test(arguments: [false, true]) func waitChainsAreDrawn(isDeadlock: Bool) throws {
     let page = try page([SampleRecordings.waits(isDeadlock: isDeadlock)])
     #expect(page.matches(of: /<ol class="chain">/).count == 1)
@@ -227,7 +227,7 @@ private struct Profile {
     #expect(throws: Full.self) { try writer.write { _ in throw Full() } }
   }
 
-  /// The verdict of what has many samples is told to be of some of them; the graphs have all.
+  /// The verdict of a stall with many samples is marked as based on some of them; the graphs have all.
   @Test func manySamplesAreBlamedByAnEvenChoice() throws {
     let large = SampleRecordings.large(samples: 1_000, stacks: 50)
     let chosen = try page([large], samplesPerReport: 100)
