@@ -24,10 +24,10 @@ static struct {
 } threads[COUNTED_THREADS_MAX];
 static _Atomic int used;
 
-/* The calling thread's id; the kernel is asked once. */
+/* The calling thread's id, cached. */
 static __thread pid_t own_tid __attribute__((tls_model("initial-exec")));
 
-/* Where libunwind's code is. */
+/* The address range of libunwind's code. */
 static uint64_t unwinder_start, unwinder_end;
 
 enum call { ALLOCATION, LOCK, LOADER };
@@ -57,7 +57,7 @@ static void count(enum call call, const char *name, void *caller) {
 
 #define CALLER __builtin_extract_return_addr(__builtin_return_address(0))
 
-/* The C library's own allocator, under names that it exports for this. */
+/* The C library's allocator, under the names that it exports for replacements. */
 extern void *__libc_malloc(size_t);
 extern void *__libc_calloc(size_t, size_t);
 extern void *__libc_realloc(void *, size_t);
@@ -101,7 +101,7 @@ int posix_memalign(void **memory, size_t alignment, size_t size) {
   return *memory ? 0 : ENOMEM;
 }
 
-/* A function of the C library that stands behind one of the same name here. */
+/* Finds the C library's function that the one here replaces. */
 #define BEHIND(name)                                                                                                   \
   static __typeof__(&name) behind;                                                                                     \
   if (!behind) {                                                                                                       \

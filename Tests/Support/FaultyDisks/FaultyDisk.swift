@@ -132,9 +132,9 @@ package final class FaultyDisk {
     return ioctl(directory, 0xc004_5878, 0) == 0
   }
 
-  /// Mounts it anew, after what cannot be undone.
+  /// Unmounts and mounts it again, after an irreversible failure.
   package func mountAgain() throws(FaultyDiskError) {
-    // A child that this process is about to start may have a copy of a descriptor for a moment.
+    // A child that this process is starting can briefly hold a copy of a descriptor, which makes umount(8) fail.
     try run("for i in $(seq 300); do umount '\(pathInside)' && exit; sleep 0.1; done; exit 1")
     try mountImage()
   }

@@ -13,8 +13,8 @@ package final class ServiceProcess {
   /// Starts `program`.
   ///
   /// - Parameters:
-  ///   - program: Its file.
-  ///   - words: Its arguments, the first of which is its own name.
+  ///   - program: The path of the executable.
+  ///   - words: The arguments, beginning with the program's name.
   /// - Throws: ``FaultyDiskError``.
   package init(_ program: String, _ words: [String]) throws(FaultyDiskError) {
     let (toIt, fromIt) = (try spawning(Spawn.pipe), try spawning(Spawn.pipe))
@@ -28,8 +28,8 @@ package final class ServiceProcess {
   /// Starts `program` from the directory of the running executable.
   ///
   /// - Parameters:
-  ///   - program: Its name.
-  ///   - arguments: Its arguments.
+  ///   - program: The name of the executable.
+  ///   - arguments: The arguments after the program's name.
   ///   - disk: The file system in whose mount namespace it runs, if any.
   /// - Throws: ``FaultyDiskError``.
   package convenience init(
@@ -50,7 +50,7 @@ package final class ServiceProcess {
     close(output)
   }
 
-  /// Tells it `line`, if it still listens.
+  /// Sends `line` to its standard input, if it is still open.
   package func tell(_ line: String) {
     Spawn.write((line + "\n").utf8, to: input)
   }
@@ -66,7 +66,7 @@ package final class ServiceProcess {
     }
   }
 
-  /// The value of the next line `name=value`; other lines before it are left out. `nil` as for ``line(within:)``.
+  /// The value of the next line `name=value`. Skips other lines before it. `nil` as for ``line(within:)``.
   package func fact(_ name: String, within milliseconds: Int32 = -1) -> String? {
     while let line = line(within: milliseconds) {
       if line.hasPrefix(name + "=") { return String(line.dropFirst(name.count + 1)) }
@@ -96,7 +96,7 @@ package final class ServiceProcess {
     return true
   }
 
-  /// Waits until it has ended. Returns its exit status, or the negative number of the signal that ended it.
+  /// Waits for its end. Returns the exit status, or the negative number of the signal that ended it.
   @discardableResult
   package func end() -> Int32 { Spawn.end(process) ?? -1 }
 

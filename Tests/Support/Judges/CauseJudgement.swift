@@ -163,8 +163,8 @@ package struct CauseJudgement {
     return faults
   }
 
-  /// Primary causes that are right. A load-sensitive thread that lacked a CPU for most of the stall stalled for that reason;
-  /// at about half of the stall either cause is right.
+  /// Primary causes that are right. A load-sensitive thread that lacked a CPU for most of the stall stalled for that
+  /// reason; at about half of the stall either cause is right.
   private static func allowed(_ truth: CauseTruth, _ measured: CauseMeasures) -> Set<String> {
     guard truth.loadSensitive == true, let wall = measured.wallSeconds, let delay = measured.delaySeconds, wall > 0
     else {

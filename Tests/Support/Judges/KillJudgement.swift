@@ -4,7 +4,8 @@ package struct KillJudgement {
   package var isRunReported: Bool
   /// The number of reported hangs.
   package var hangs: Int
-  /// The reported duration in nanoseconds; `nil` unless there is exactly one hang, or one of the given source, and its culprit is right.
+  /// The reported duration in nanoseconds. `nil` unless there is exactly one hang, or one of the given source, with the
+  /// right culprit.
   package var duration: Int64?
 
   /// - Parameters:

@@ -31,7 +31,7 @@ static uint8_t *make_stack(void) {
   return pages + PAGE;
 }
 
-/* Needs neither a thread pointer nor much stack. */
+/* Needs no thread pointer and little stack. */
 BARE static void spend(int milliseconds) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);

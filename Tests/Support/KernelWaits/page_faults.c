@@ -33,7 +33,7 @@ __attribute__((noinline)) static void wait_above_missing_page(int place) {
   char byte;
   uint64_t page = ((uint64_t)(uintptr_t)room + PAGE) & ~(uint64_t)(PAGE - 1);
   missing_pages[place] = page;
-  /* Taken away, and not given back before it is answered. */
+  /* The next access to the page faults, and waits for the answer. */
   madvise((void *)(uintptr_t)page, PAGE, MADV_DONTNEED);
   struct uffdio_register range = {.range = {.start = page, .len = PAGE}, .mode = UFFDIO_REGISTER_MODE_MISSING};
   if (ioctl(faults, UFFDIO_REGISTER, &range) != 0)
@@ -94,7 +94,7 @@ void use_small_signal_stack(void) {
 
 #if defined(__x86_64__)
 
-/* Where the main thread's stack begins: a line of /proc/self/maps. */
+/* The lowest address of the main thread's stack, from /proc/self/maps. */
 static uint64_t lowest_of_stack(void) {
   char line[512];
   unsigned long start = 0;
@@ -119,7 +119,7 @@ __attribute__((noinline)) void sleep_at_lowest_page(int milliseconds) {
   struct timespec time = {.tv_sec = milliseconds / 1000, .tv_nsec = milliseconds % 1000 * 1000000L};
   uint64_t low = lowest_of_stack();
   long result;
-  /* The frame is found by the frame pointer, wherever the stack pointer is. */
+  /* The unwinder finds the frame by the frame pointer, independent of the stack pointer. */
   __asm__ volatile("movq %%rsp, %%rbx\n\t"
                    "movq %[low], %%rsp\n\t"
                    "syscall\n\t"

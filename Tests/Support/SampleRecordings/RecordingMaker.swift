@@ -2,13 +2,13 @@ import CulpritStallRecord
 
 struct RecordingMaker {
   indirect enum Function {
-    /// One of the application's, at a line of a file.
+    /// A function of the application, with file and line.
     case own(String, String, Int)
-    /// One of a library's of the system, without a line.
+    /// A function of a system library, without a line.
     case system(String)
-    /// The same with the name that it has in the library.
+    /// A function of a system library under its symbol's name.
     case call(String)
-    /// One of the application's that was inlined into another one.
+    /// A function of the application that was inlined into another one.
     case inlined(String, String, Int, into: Function)
 
     fileprivate var name: String {
@@ -25,10 +25,10 @@ struct RecordingMaker {
   private var places: [Stack: Int] = [:]
   private var names: [RuntimeAddress: [ResolvedFrame]] = [:]
   private var addresses: [String: UInt64] = [:]
-  /// The modules that functions of the application are in, in turn.
+  /// The modules of the application's functions, used in turn.
   var ownModules = [1]
   var samples: [Sample] = []
-  /// The looks at holders of locks.
+  /// The samples of lock owners.
   var holders: [HolderSample] = []
   var others: [(thread: ObservedThread, functions: [Function], activity: ThreadActivity)] = []
 

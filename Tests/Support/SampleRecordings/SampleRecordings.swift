@@ -1,6 +1,6 @@
 import CulpritStallRecord
 
-/// Recordings that exports are made of: names and addresses are in them, and no file is needed.
+/// Recordings for tests of exports. They contain names and addresses, so no executables are needed.
 package enum SampleRecordings {
   static func process(_ id: Int32 = 4242) -> ObservedProcess {
     ObservedProcess(id, "/opt/shop/shop", since: 1_763_637_800_000_000_000)
@@ -30,7 +30,7 @@ package enum SampleRecordings {
     Module.Mapping(start: RuntimeAddress(start), end: RuntimeAddress(start + size), fileOffset: offset)
   }
 
-  /// A stall of an event loop that computes, waits for a lock and is not to be seen for a while, and other threads.
+  /// A stall of an event loop that computes, waits for a lock, and cannot be sampled for a while, and other threads.
   package static func everyday(process id: Int32 = 4242, stall number: UInt64 = 1, began second: UInt64 = 65)
     -> Recording
   {
@@ -73,7 +73,7 @@ package enum SampleRecordings {
     )
   }
 
-  /// A stall of a pool, on which two threads worked, one of them from the middle on.
+  /// A stall of a pool with two working threads, the second from the middle on.
   package static func workers() -> Recording {
     var maker = RecordingMaker(process: process(), modules: modules)
     for sample in 0..<20 {
@@ -191,7 +191,7 @@ package enum SampleRecordings {
     return recording
   }
 
-  /// The same as a file, in pieces: of samples there may be more than fit into memory.
+  /// A stall as of ``large(samples:stacks:depth:)``, written in pieces, because it might not fit into memory.
   package static func largeFile(samples: Int, stacks: Int, depth: Int = 40, _ write: ([UInt8]) throws -> Void) rethrows
   {
     let recording = withoutSamples(samples, stacks: stacks, depth: depth)
@@ -236,7 +236,7 @@ package enum SampleRecordings {
     for stack in 0..<stacks {
       var rest = stack
       let functions = (0..<depth).map { level -> RecordingMaker.Function in
-        // The leaves of a tree in which each function calls two, down to where there are enough of them.
+        // Leaves of a binary call tree.
         defer { rest /= 2 }
         return .own("level\(level).function\(rest)()", "Level\(level).swift", rest % 1000 + 1)
       }

@@ -1,8 +1,8 @@
-/// A small generator that can be seeded: Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (2014).
+/// A small seedable generator: Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (2014).
 public struct SplitMix: RandomNumberGenerator, Sendable {
   private var state: UInt64
 
-  /// The generator whose numbers follow from `seed`.
+  /// Creates a generator with `seed`.
   public init(_ seed: UInt64) { state = seed }
 
   /// The next number.
@@ -14,7 +14,7 @@ public struct SplitMix: RandomNumberGenerator, Sendable {
     return mixed ^ (mixed >> 31)
   }
 
-  /// Another generator, which follows from this one and `number`.
+  /// Returns a generator derived from this one and `number`.
   public func derived(_ number: UInt64) -> SplitMix {
     var other = SplitMix(state ^ (number &+ 1) &* 0xd1b5_4a32_d192_ed03)
     _ = other.next()

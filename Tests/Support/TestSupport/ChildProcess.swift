@@ -13,7 +13,7 @@ package struct ChildProcess: Sendable {
   /// Runs the program at `path` to its end.
   ///
   /// - Parameters:
-  ///   - path: The program's file.
+  ///   - path: The path of the executable.
   ///   - arguments: The program's arguments.
   ///   - environment: Variables added to its environment. Standard error is kept if this is given.
   ///   - directory: The working directory; `nil` inherits this process's.
@@ -66,14 +66,14 @@ package struct ChildProcess: Sendable {
     return path
   }
 
-  /// Copies a program in another process. A child that starts meanwhile would inherit the open file, and a file open
-  /// for writing cannot be executed.
+  /// Copies a program in another process. Otherwise a child that starts meanwhile could inherit the file open for
+  /// writing, and such a file cannot be executed.
   package static func copyProgram(_ from: String, to: String) throws {
     let copy = try ChildProcess("/bin/cp", [from, to], keepsErrors: true)
     try #require(copy.hasExited && copy.status == 0, "\(copy)")
   }
 
-  /// Where this test's own program is. Not by its mappings, which sanitizers change.
+  /// The directory of this test's executable. Does not use its mappings, which sanitizers change.
   private static let buildDirectory: String = {
     let path = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
     return String(path.prefix(upTo: path.lastIndex(of: "/") ?? path.endIndex))

@@ -13,7 +13,7 @@ package final class RunningProcess {
   /// Starts the program at `path`.
   ///
   /// - Parameters:
-  ///   - path: The program's file.
+  ///   - path: The path of the executable.
   ///   - arguments: The program's arguments.
   ///   - environment: Variables added to its environment.
   ///   - directory: The working directory; `nil` inherits this process's.

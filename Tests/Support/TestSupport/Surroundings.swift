@@ -1,8 +1,8 @@
 import Foundation
 import Testing
 
-/// Conditions for tests that need more than an ordinary user of a container has. A test whose condition is not met is skipped,
-/// with a reason.
+/// Conditions for tests that need more than an ordinary user of a container has. A test whose condition is not met is
+/// skipped, with a reason.
 extension Trait where Self == ConditionTrait {
   package static func needsRoot(to purpose: String) -> Self { .enabled(if: geteuid() == 0, "needs root to \(purpose)") }
 

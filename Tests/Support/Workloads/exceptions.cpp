@@ -10,14 +10,14 @@ struct Thrown {
   int64_t number;
 };
 
-/* Has something to do when an exception passes. */
+/* Has a destructor that runs when an exception passes. */
 struct Guard {
   ~Guard() { sink = sink + 1; }
 };
 
 } // namespace
 
-/* A function for every level, so that a stack shows whether one of them is missing. */
+/* A function for every level, so that a missing one shows in a stack. */
 #define LEVEL(level, next)                                                                                             \
   extern "C" __attribute__((noinline)) void workload_throw_##level(int64_t number) {                                   \
     workload_throw_##next(number);                                                                                     \

@@ -192,7 +192,7 @@ __asm__(".text\n"
         "jnz 1b\n"
         "ret\n"
         ".size frames_bare_leaf, . - frames_bare_leaf\n"
-        /* Reached by a jump of a described function: the call is one of that. */
+        /* Reached by a jump from a described function, which the call site names. */
         "function frames_jumps_to_leaf\n"
         ".cfi_startproc\n"
         "jmp frames_bare_jumped_leaf\n"
@@ -224,7 +224,7 @@ __asm__(".text\n"
         "pop %rbp\n"
         "ret\n"
         ".size frames_bare_jumped_framed, . - frames_bare_jumped_framed\n"
-        /* Never returns itself: ends in a jump through a register. */
+        /* Ends in a jump through a register instead of a return. */
         "function frames_bare_goes_on\n"
         "push %r14\n"
         "push %rbx\n"
@@ -238,7 +238,7 @@ __asm__(".text\n"
         "pop %r14\n"
         "jmp *%rax\n"
         ".size frames_bare_goes_on, . - frames_bare_goes_on\n"
-        /* Jumps through a table, and calls what does not return. */
+        /* Jumps through a table, and ends with a call that does not return. */
         "function frames_bare_switch\n"
         "push %rbp\n"
         "mov %rsp, %rbp\n"
@@ -398,7 +398,7 @@ bool frames_can_be_made(void) { return false; }
 
 typedef void made(const volatile int *stop, void (*function)(const volatile int *));
 
-/* Makes a function of LENGTH bytes of CODE, in memory that belongs to no file. */
+/* Copies a function of LENGTH bytes of CODE to anonymous memory. */
 static made *make(const uint8_t *code, size_t length) {
   void *memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED)

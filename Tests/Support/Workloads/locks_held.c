@@ -72,7 +72,7 @@ static void on_fault(int signal, siginfo_t *information, void *context) {
   uint8_t *address = information->si_addr;
   if (!guarded || address < guarded || address >= guarded + PAGE_BYTES)
     abort();
-  /* Another thread may have come first. */
+  /* Another thread can fault first. */
   if (gettid() == holder) {
     workload_hold();
     has_held = true;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* The mark is what this is not: what looks for it has it nowhere. */
+/* The complement of the mark, so that code that searches for the mark has no copy of it on its stack. */
 static const uint64_t opposite = UINT64_C(0x5ec3e7a11ce0f00d);
 
 enum { SHALLOW_WORDS = 1 << 10, DEEP_WORDS = 1 << 13, WORDS_WANTED = 64 };

@@ -110,7 +110,7 @@ bool workload_hide_proc(void) {
   if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0)
     return false;
   mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL);
-  /* Not every sandbox lets it be unmounted; an empty directory over it hides it as well. */
+  /* Not every sandbox allows unmounting; an empty file system mounted over it hides it as well. */
   return umount2("/proc", MNT_DETACH) == 0 || mount("none", "/proc", "tmpfs", 0, NULL) == 0;
 }
 
@@ -171,8 +171,7 @@ int workload_plain_fork(void) { return fork(); }
 
 int workload_become_daemon(void) { return daemon(1, 1); }
 
-/* Leaves the process BYTES more than it has of what RESOURCE limits: one number of pages of those that FORMAT reads
- * (proc(5), statm). */
+/* Limits RESOURCE to BYTES more than the process uses: one number of pages, read with FORMAT from statm (proc(5)). */
 static bool leave(int resource, const char *format, size_t bytes) {
   FILE *file = fopen("/proc/self/statm", "re");
   unsigned long pages = 0;

@@ -183,7 +183,7 @@ bool workload_be_in_groups(int count) {
   gid_t *groups = calloc((size_t)count, sizeof *groups);
   for (int index = 0; index < count; index++)
     groups[index] = (gid_t)(4000000000U + (unsigned)index);
-  /* The bare call is about the thread alone (nptl(7)). */
+  /* The bare system call affects only the calling thread (nptl(7)). */
   bool is_done = syscall(SYS_setgroups, (long)count, groups) == 0;
   free(groups);
   return is_done;
@@ -276,12 +276,12 @@ bool workload_become_unusual(void) {
     }
   struct sched_param parameter = {.sched_priority = 10};
   sched_setaffinity(0, sizeof first, &first);
-  /* First: with a real-time policy there is none. */
+  /* Before the real-time policy, under which there is no timer slack. */
   prctl(PR_SET_TIMERSLACK, 200000000, 0, 0, 0);
   setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), -5);
   if (pthread_setschedparam(pthread_self(), SCHED_FIFO, &parameter) == 0)
     return true;
-  /* Nobody is refused this one. */
+  /* SCHED_BATCH needs no privileges. */
   parameter.sched_priority = 0;
   sched_setscheduler(0, SCHED_BATCH, &parameter);
   return false;

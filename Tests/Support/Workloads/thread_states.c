@@ -141,7 +141,7 @@ static void compute_if_wanted(void *id, const volatile int *stop) {
     workload_compute_as_another(stop);
 }
 
-/* The kernel gives the next thread the first free id after the one in this file. */
+/* The kernel gives the next thread the first free id after the number in this file. */
 static bool prepare_id(int id) {
   char text[16];
   int length = snprintf(text, sizeof text, "%d", id - 1);
@@ -176,7 +176,7 @@ KEPT void workload_wait_for_child(const volatile int *stop) {
   struct timespec moment = {0, 1000000};
   child_may_end = 0;
   child_has_ended = false;
-  /* The child has this thread's memory and its stack, and may do next to nothing with them. */
+  /* The child shares this thread's memory and stack, and must barely use them. */
   pid_t child = vfork();
   if (child == 0) {
     while (!child_may_end)
@@ -200,7 +200,7 @@ KEPT void workload_wait_deaf(const volatile int *stop) {
   pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-/* A control group for this process to be frozen in: its directory, what freezes it and what thaws it. */
+/* A control group to freeze this process in: its directory, the text that freezes it and the text that thaws it. */
 struct freezer {
   const char *root, *file, *freeze, *thaw;
   char directory[128];
@@ -262,7 +262,7 @@ const volatile uint64_t *workload_stop_process(enum workload_stop way, uint64_t 
     if (write(ready[1], &is_possible, 1) != 1 || !is_possible)
       _exit(1);
     sleep_ns(before_ns);
-    /* Twice in a row: for a moment it may wait for something else. */
+    /* Twice in a row: it can briefly wait for something else. */
     for (int seen = 0; way == WORKLOAD_STOP_ASLEEP && seen < 2 && getppid() == parent;) {
       seen = is_asleep(parent) ? seen + 1 : 0;
       sleep_ns(2000000);
@@ -331,7 +331,7 @@ KEPT void workload_handler(int signal) {
   sink++;
 }
 
-/* Threads of Dispatch's block it, and what they start inherits that. */
+/* Threads of Dispatch block the signal, and their children inherit the mask. */
 static void let_signal_through(void) {
   sigset_t wanted;
   sigemptyset(&wanted);

@@ -321,7 +321,7 @@ KEPT void workload_without_unwind_information(uint64_t deadline_ns, const volati
   sink++;
 }
 
-/* Where there is no such system call, clone(2) does the same. */
+/* Without this system call, clone(2) is equivalent. */
 #if defined(SYS_vfork)
 const int64_t workload_call_vfork = SYS_vfork;
 #else

@@ -6,7 +6,7 @@ import Glibc
 /// Children start with no signal blocked or ignored, independent of this process (a thread of Dispatch blocks most
 /// signals), and inherit only the descriptors that are passed to them.
 package enum Spawn {
-  /// A pipe that no child inherits.
+  /// Creates a pipe that no child inherits.
   ///
   /// - Throws: ``SpawnError``.
   package static func pipe() throws(SpawnError) -> (reading: Int32, writing: Int32) {
@@ -65,7 +65,7 @@ package enum Spawn {
     return process
   }
 
-  /// A file without a name, which no child inherits.
+  /// Creates a file without a name that no child inherits.
   ///
   /// - Throws: ``SpawnError``.
   package static func file() throws(SpawnError) -> Int32 {
@@ -82,7 +82,7 @@ package enum Spawn {
     return status & 0x7f == 0 ? status >> 8 & 0xff : -(status & 0x7f)
   }
 
-  /// Writes `bytes` to a pipe. Returns whether its reader took them all.
+  /// Writes `bytes` to a pipe. Returns whether all were written.
   ///
   /// A closed reader raises no SIGPIPE: the calling thread blocks the signal while it writes, then discards it.
   /// Ignoring SIGPIPE would affect the whole process and the programs that it starts.
@@ -96,7 +96,7 @@ package enum Spawn {
     defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
     var rest = Array(bytes)[...]
     while !rest.isEmpty {
-      // SAFETY: the kernel reads no more than there is.
+      // SAFETY: the kernel reads at most `count` bytes, all in the buffer.
       let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
       if count < 0, errno == EINTR { continue }
       guard count > 0 else {
@@ -109,7 +109,7 @@ package enum Spawn {
     return true
   }
 
-  /// Everything that comes from `descriptor` until its end.
+  /// Reads from `descriptor` until end of file.
   package static func readAll(_ descriptor: Int32) -> [UInt8] {
     var bytes: [UInt8] = []
     var chunk = [UInt8](repeating: 0, count: 64 << 10)
@@ -122,7 +122,7 @@ package enum Spawn {
   }
 }
 
-/// Why a program could not be started.
+/// A failure to start a program.
 package struct SpawnError: Error, CustomStringConvertible {
   /// The reason.
   package let description: String

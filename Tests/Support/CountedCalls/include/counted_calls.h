@@ -1,5 +1,5 @@
 /* Counts the calls of the allocator and of lock functions by chosen threads. Defined in the executable, the functions
- * stand in front of the C library's for every library in the process. */
+ * replace the C library's for every library in the process. */
 #ifndef COUNTED_CALLS_H
 #define COUNTED_CALLS_H
 
@@ -16,23 +16,23 @@ struct counted_calls {
   char first[256];         /* the first call that was counted, and where it was made; empty: none */
 };
 
-/* Begins to count the calls of thread TID. One of COUNTED_THREADS_MAX at a time; returns its place. */
+/* Begins to count the calls of thread TID. At most COUNTED_THREADS_MAX threads are counted. Returns its place. */
 enum { COUNTED_THREADS_MAX = 8 };
 int counted_calls_begin(pid_t tid);
 
 /* Returns the calls of the thread in PLACE since counted_calls_begin. */
 struct counted_calls counted_calls_of(int place);
 
-/* The calling thread's id. */
+/* Returns the calling thread's id. */
 pid_t counted_calls_own_thread(void);
 
-/* The id of the thread of this process that is called NAME, 0 if there is none. */
+/* Returns the id of the thread of this process that is called NAME, 0 if there is none. */
 pid_t counted_calls_find(const char *name);
 
-/* Computes without calling anything until *STOP is not 0. */
+/* Computes without calling any function until *STOP is not 0. */
 void counted_calls_compute(const volatile int *stop);
 
-/* Sleeps for MILLISECONDS, without calling anything but the kernel. */
+/* Sleeps for MILLISECONDS by a bare system call. */
 void counted_calls_sleep(unsigned milliseconds);
 
 #endif

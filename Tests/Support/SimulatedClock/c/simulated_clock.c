@@ -33,22 +33,22 @@ struct sleeper {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* Something that the driver looks at has changed. */
+/* Signalled when a condition of the driver has changed. */
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static struct waiter waiters[WAITERS_MAX];
 static struct sleeper sleepers[SLEEPERS_MAX];
-/* Threads of the watchdog that neither wait nor have ended. */
+/* Threads of the watchdog that are neither waiting nor ended. */
 static int working;
-/* Counts simulations. */
+/* The number of simulations so far. */
 static uint32_t simulation;
 static bool (*is_busy)(void);
-/* How often the driver waits half a millisecond for what is_busy reports: a thread that was asked for its stack may be
- * unable to answer. */
+/* The maximum number of half milliseconds that the driver waits for is_busy: a thread whose stack was requested might
+ * be unable to answer. */
 static uint64_t patience;
 
-/* The time while it is simulated, else 0; and how far the clock is ahead of the kernel's while it runs. */
+/* The time while it is simulated, else 0; and the clock's advance over the kernel's while it runs. */
 static _Atomic uint64_t simulated_ns, ahead_ns;
-/* CLOCK_REALTIME less CLOCK_MONOTONIC. */
+/* CLOCK_REALTIME minus CLOCK_MONOTONIC. */
 static _Atomic int64_t wall_offset_ns;
 
 static _Thread_local bool is_ours, is_tests, is_idle;
@@ -60,7 +60,7 @@ static uint64_t kernel_ns(clockid_t clock) {
 }
 
 static uint64_t now_ns(clockid_t clock) {
-  /* The watchdog compares it with the times at which the kernel started threads. */
+  /* The watchdog compares CLOCK_BOOTTIME with the start times of threads, which the kernel sets. */
   if (clock == CLOCK_BOOTTIME)
     return kernel_ns(clock);
   uint64_t now = atomic_load(&simulated_ns);
@@ -165,7 +165,7 @@ void simulated_clock_set_idle(bool idle) {
   pthread_mutex_unlock(&lock);
 }
 
-/* The driver's part. All with the lock held. */
+/* The driver. All functions are called with the lock held. */
 
 /* Waits until something changes, for MICROSECONDS at most: a word changes without notice. */
 static void wait_for_change(long microseconds) {
@@ -209,7 +209,7 @@ static bool release(uint64_t now) {
   return any;
 }
 
-/* The next time at which something happens, UINT64_MAX if nothing needs the time to pass. */
+/* Returns the time of the next event, UINT64_MAX if nothing needs the time to pass. */
 static uint64_t next_instant(void) {
   bool is_needed = false;
   uint64_t next = UINT64_MAX;
@@ -228,7 +228,7 @@ static uint64_t next_instant(void) {
   return is_needed ? next : UINT64_MAX;
 }
 
-/* Wakes the threads that have waited since a simulation that is over. Returns whether there are any. */
+/* Wakes the threads that still wait since an earlier simulation. Returns whether there are any. */
 static bool wake_left_over(void) {
   bool any = false;
   for (struct waiter *waiter = waiters; waiter < waiters + WAITERS_MAX; waiter++) {
@@ -240,7 +240,7 @@ static bool wake_left_over(void) {
   return any;
 }
 
-/* Whether the driver waits for work that is_busy reports. WAITED: how often it has in a row. */
+/* Whether the driver waits for work that is_busy reports. WAITED counts its consecutive waits. */
 static bool awaits_other_work(uint64_t *waited) {
   if (is_busy && is_busy())
     return (*waited)++ < patience;
@@ -293,7 +293,7 @@ void simulated_clock_begin(bool (*busy)(void), uint64_t patience_ns) {
   is_busy = busy;
   patience = patience_ns / 500000;
   simulation++;
-  /* The watchdog rounds some times to even ones: durations are exact from a round one on. */
+  /* Begins at a round time: the watchdog rounds some times, so that durations become exact. */
   uint64_t now = now_ns(CLOCK_MONOTONIC);
   atomic_store(&simulated_ns, now - now % 1000000 + 1000000);
   pthread_cond_signal(&changed);

@@ -1,5 +1,5 @@
-/* Code that a test can recognise in a stack: functions that stay on it for a known time, compiled in C so that their
- * addresses are known. None of them is inlined or folded into another. */
+/* Functions that tests recognise in stacks: they stay on the stack for a known time, and have known addresses because
+ * they are compiled in C. None of them is inlined or folded into another. */
 #ifndef TEST_WORKLOADS_H
 #define TEST_WORKLOADS_H
 
@@ -29,11 +29,11 @@ void workload_spin_on_coroutine(uint64_t bytes, uint64_t deadline_ns, const vola
  * program counter is often in the epilogue, where saved registers are below the stack pointer. */
 void workload_epilogues(uint64_t deadline_ns, const volatile int *stop);
 
-/* A signal handler for SIGPROF, and how often it has been called. */
+/* The number of calls of a signal handler for SIGPROF; the handler. */
 int workload_signals(void);
 void workload_on_signal(int signal);
 
-/* Whether a handler other than the default one is installed for SIGPROF. */
+/* Whether the action for SIGPROF differs from the default. */
 bool workload_has_handler(void);
 
 /* Installs workload_on_signal for SIGPROF; sends SIGPROF to the calling thread. */
@@ -47,10 +47,10 @@ void workload_on_thread(void (*body)(void *), void *context);
  * for its end. */
 void workload_on_bare_thread(void (*body)(void *), void *context);
 
-/* Nanoseconds of CLOCK_MONOTONIC. */
+/* Returns nanoseconds of CLOCK_MONOTONIC. */
 uint64_t workload_now_ns(void);
 
-/* Runs BODY with CONTEXT on a new thread; BODY returns when *stop is not 0. */
+/* Runs BODY with CONTEXT on a new thread. BODY must return when *stop is not 0. */
 struct workload_thread;
 struct workload_thread *workload_thread_start(void (*body)(void *context, const volatile int *stop), void *context);
 void workload_thread_stop(struct workload_thread *thread);
@@ -74,20 +74,20 @@ void workload_prepare_block(void);
 void workload_unblock(void);
 int workload_interrupted(void);
 
-/* Runs in a function without unwind information whose frame pointer register holds something else. */
+/* Runs in a function without unwind information whose frame pointer register has another use. */
 void workload_without_unwind_information(uint64_t deadline_ns, const volatile int *stop);
 
-/* The number of vfork(2), or of what does the same, on this architecture: Swift does not import it. */
+/* The number of vfork(2), or of an equivalent call, on this architecture: Swift does not import it. */
 extern const int64_t workload_call_vfork;
 
-/* Fills FILE with the path of the library that the symbol NAME resolves to in this process; empty when to none. */
+/* Fills FILE with the path of the library that defines the symbol NAME in this process; empty if there is none. */
 void workload_file_of_symbol(const char *name, char *file, uint64_t length);
 
 /* fork(2) and daemon(3), which Swift does not import. */
 int workload_plain_fork(void);
 int workload_become_daemon(void);
 
-/* Makes the system call NAME fail with EPERM from now on, as in a sandbox (seccomp(2)). Returns whether that is so. */
+/* Makes the system call NAME fail with EPERM from now on, as in a sandbox (seccomp(2)). Returns whether it could. */
 bool workload_refuse_call(const char *name);
 
 /* Limits the process to BYTES more memory than it uses (RLIMIT_DATA). Returns false when that is not possible. */
@@ -96,37 +96,37 @@ bool workload_leave_memory(size_t bytes);
 /* Limits the process to BYTES more address space than it uses (RLIMIT_AS). Returns false when that is not possible. */
 bool workload_leave_address_space(size_t bytes);
 
-/* Has the kernel end the process for any system call that a service under systemd's SystemCallFilter=@system-service
- * may not make. Returns whether that is possible. */
+/* Makes the kernel end the process at any system call outside systemd's SystemCallFilter=@system-service. Returns
+ * whether it could. */
 bool workload_be_killed_for_calls(void);
 
 /* Gives the calling thread a private copy of the process's descriptor table (unshare(2)). Returns whether it has
  * one. */
 bool workload_take_own_descriptors(void);
 
-/* Makes this process one that is not dumpable (prctl(2)), and no longer root's. Returns whether that is so. */
+/* Makes this process undumpable (prctl(2)), and drops root's privileges. Returns whether it could. */
 bool workload_become_undumpable(void);
 
-/* Takes /proc away from this process, which must have one thread. Returns whether that is so: it takes privileges. */
+/* Hides /proc from this process, which must have one thread. Returns whether it could: it takes privileges. */
 bool workload_hide_proc(void);
 
-/* A profiler: a handler for SIGPROF and an interval timer that sends it; how often the handler was called by it. */
+/* A profiler: a handler for SIGPROF and an interval timer that sends it; the number of calls by the timer. */
 void workload_start_profiler(void);
 int workload_profiled(void);
 
-/* Has a child that sleeps for 5 s without exec, with everything open but for the standard streams. Returns 0. */
+/* Starts a child that sleeps for 5 s without exec, with all descriptors except the standard streams. Returns 0. */
 int workload_fork_and_leave(void);
 
 /* Starts the program PATH with ARGUMENTS, which end with NULL, in a child process: by posix_spawn(3) when WAY is
- * "spawn", by vfork(2) when it is "vfork", by fork(2) otherwise, and execv(3). Returns its process id, -1 if there is
- * none. */
+ * "spawn", by vfork(2) when it is "vfork", by fork(2) otherwise, and execv(3). Returns its process id, or -1 on
+ * failure. */
 int workload_start(const char *way, const char *path, char *const arguments[]);
 
 /* Runs CHILD in a child process. Returns its exit status, or -1 if it did not exit. */
 int workload_fork(int (*child)(void));
 
-/* Has the thread die of what WAY names: a fault (breakpoint, seccomp, unmapped, cut-file, no-instruction, division),
- * abort, a signal by its number (raise-N, kill-N, queue-N), or several threads at once of no-instruction (together).
+/* Makes the thread die as WAY specifies: by a fault (breakpoint, seccomp, unmapped, cut-file, no-instruction,
+ * division), abort, a signal by its number (raise-N, kill-N, queue-N), or no-instruction in several threads (together).
  * Returns the result of the faulting call if the process survives. */
 int64_t workload_die(const char *way);
 
@@ -134,7 +134,7 @@ int64_t workload_die(const char *way);
  * the signal again. */
 void workload_recover_from(int signal, const char *way);
 
-/* workload_die, where the handler that jumps lands; how often one of these handlers has run. */
+/* workload_die, with the landing point of the handler that jumps; the number of runs of these handlers. */
 int64_t workload_die_or_jump(const char *way);
 int workload_recovered(void);
 
@@ -156,22 +156,22 @@ void workload_fill_standard_error(const char *path);
 uint64_t workload_blocked_signals(void);
 void workload_block_signal(int signal);
 
-/* Blocks SIGNAL in the calling thread. Returns a descriptor that it is read from. */
+/* Blocks SIGNAL in the calling thread. Returns a signalfd(2) for it. */
 int workload_read_by_descriptor(int signal);
 
-/* Blocks every signal in the calling thread and takes turns at computing for WORK_NS and at waiting for a signal, any
- * one, for WAIT_NS, until CLOCK_MONOTONIC reaches DEADLINE_NS. Returns the first signal that came, 0 if none did. */
+/* Blocks every signal in the calling thread. Alternates between computing for WORK_NS and waiting for any signal for
+ * WAIT_NS, until CLOCK_MONOTONIC reaches DEADLINE_NS. Returns the first signal received, or 0. */
 int workload_compute_and_wait_for_signals(uint64_t work_ns, uint64_t wait_ns, uint64_t deadline_ns);
 
 /* Installs a handler for SIGPROF with BLOCKED in its sa_mask; returns the signal mask during its last run. */
 void workload_install_masking_handler(int blocked);
 uint64_t workload_mask_in_handler(void);
 
-/* Gives the calling thread one processor, slow timers, a nice value and real-time priority, each as far as it may have
- * that; SCHED_BATCH where it may not have the last. Returns whether it has that. */
+/* Gives the calling thread one CPU, slow timers, a nice value and real-time priority, each if permitted; SCHED_BATCH
+ * without real-time priority. Returns whether it has real-time priority. */
 bool workload_become_unusual(void);
 
-/* How thread TID is scheduled, in TEXT. */
+/* Describes the scheduling of thread TID, in TEXT. */
 void workload_describe_thread(int tid, char *text, uint64_t length);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* Threads whose stacks have a mark on them that can be found again wherever it is copied to. */
+/* Threads with a mark on their stacks, which can be found in any copy of the stack. */
 #ifndef MARKED_STACK_H
 #define MARKED_STACK_H
 
@@ -15,17 +15,17 @@ enum marked_way { MARKED_ASLEEP, MARKED_COMPUTING, MARKED_DEEP };
 
 struct marked_stack;
 
-/* Starts one. It calls MARK with CONTEXT, true once the mark is there and false when it is gone again. NULL when no
- * thread can be had. */
+/* Starts a thread. It calls MARK with CONTEXT, and true once the mark is on its stack, false when it is gone. Returns
+ * NULL if no thread can be started. */
 struct marked_stack *marked_stack_start(enum marked_way way, void (*mark)(bool begins, void *context), void *context);
 
-/* An address on its stack, at the mark. */
+/* Returns an address in the mark on its stack. */
 uint64_t marked_stack_address(const struct marked_stack *stack);
 
-/* Ends it, and waits for that. */
+/* Ends the thread and joins it. */
 void marked_stack_end(struct marked_stack *stack);
 
-/* Whether the LENGTH bytes at BYTES, which is aligned to 8, have half a kibibyte of the mark. */
+/* Whether the LENGTH bytes at BYTES, which is aligned to 8, contain at least 512 bytes of the mark. */
 bool marked_stack_is_in(const uint8_t *bytes, size_t length);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* Threads that want a processor and do not get one, and threads that want none. */
+/* Threads that want a CPU and do not get one, and threads that want none. */
 #ifndef PROCESSORS_H
 #define PROCESSORS_H
 
@@ -8,14 +8,14 @@
 extern "C" {
 #endif
 
-/* Binds the calling thread to the processor that it is on, and starts COUNT threads that compute on the same one. */
+/* Binds the calling thread to its current CPU, and starts COUNT threads that compute there. */
 struct workload_crowd;
 struct workload_crowd *workload_crowd_start(int count);
 
-/* Ends those threads. The caller stays bound. */
+/* Ends the computing threads. The caller stays bound. */
 void workload_crowd_stop(struct workload_crowd *crowd);
 
-/* Waits for NS, in one call that the kernel restarts after the process was stopped: of nanosleep(2), of poll(2). */
+/* Wait for NS in one call that the kernel restarts after the process was stopped: nanosleep(2), poll(2). */
 void workload_sleep(uint64_t ns);
 void workload_poll(uint64_t ns);
 

@@ -1,4 +1,4 @@
-/* Threads in states that are hard to look at: about to exit, gone, unable to answer, on another stack. */
+/* Threads in states that are hard to sample: about to exit, gone, unable to answer, on another stack. */
 #ifndef THREAD_STATES_H
 #define THREAD_STATES_H
 
@@ -9,9 +9,9 @@
 extern "C" {
 #endif
 
-/* Threads that come and go, COUNT at a time, each for a millisecond or so. Each calls BEGIN with CONTEXT and its place,
- * from 0 to COUNT - 1, which returns the number of its work, and END with the same; every second one forgets END. All
- * the while that number is on its stack, for workload_storm_shows. */
+/* A storm of short-lived threads, COUNT at a time, each for about a millisecond. Each calls BEGIN with CONTEXT and its
+ * place, from 0 to COUNT - 1, which returns the number of its work, and END with equal arguments; every second one
+ * omits END. Its stack has that number for workload_storm_shows. */
 struct workload_storm;
 struct workload_storm *workload_storm_start(int count, uint64_t (*begin)(void *context, int place),
                                             void (*end)(void *context, int place), void *context);
@@ -38,7 +38,7 @@ struct workload_thread *workload_thread_with_id(int id);
 /* Computes until *STOP, in a function that only the thread of workload_thread_with_id runs. */
 void workload_compute_as_another(const volatile int *stop);
 
-/* Waits in vfork(2) until workload_end_child is called, which cannot be interrupted, then computes until *STOP. */
+/* Waits uninterruptibly in vfork(2) until workload_end_child is called, then computes until *STOP. */
 void workload_wait_for_child(const volatile int *stop);
 void workload_end_child(void);
 bool workload_child_has_ended(void);
@@ -46,7 +46,7 @@ bool workload_child_has_ended(void);
 /* Waits, with SIGPROF blocked, until *STOP. */
 void workload_wait_deaf(const volatile int *stop);
 
-/* How a process can be kept from running. */
+/* Ways to keep a process from running. */
 enum workload_stop {
   WORKLOAD_STOP_BY_SIGNAL,   /* SIGSTOP and SIGCONT */
   WORKLOAD_STOP_BY_FREEZER,  /* the freezer of control groups, version 1 */
@@ -54,18 +54,18 @@ enum workload_stop {
   WORKLOAD_STOP_ASLEEP,      /* by signals, once the main thread is asleep */
 };
 
-/* Stops this process in the WAY that is given after BEFORE_NS, and lets it go on after DURING_NS more. Returns where it
- * will be found how long that was, in nanoseconds; 0 until it is over. NULL when this machine does not allow it. */
+/* Stops this process in the given WAY after BEFORE_NS, and resumes it DURING_NS later. Returns the place of the
+ * measured duration in nanoseconds, 0 until it is over; NULL when this machine does not allow it. */
 const volatile uint64_t *workload_stop_process(enum workload_stop way, uint64_t before_ns, uint64_t during_ns);
 
-/* Lets a child of this process attach to it as a debugger does, until this process ends. Returns the child's id; 0 when
+/* Lets a child of this process attach to it like a debugger, until this process ends. Returns the child's id, or 0 when
  * that is not allowed. */
 int32_t workload_be_traced(void);
 
-/* Takes signals, on an alternate stack if ALTERNATE, whose handler computes, or waits if WAITS, until *STOP. */
+/* Handles signals until *STOP, on an alternate stack if ALTERNATE. The handler computes, or waits if WAITS. */
 void workload_stay_in_handler(bool alternate, bool waits, const volatile int *stop);
 
-/* Takes a signal every few microseconds until *STOP, on an alternate stack, from two functions in turn. The handler
+/* Takes a signal every few microseconds until *STOP, on an alternate stack, alternately from two functions. The handler
  * calls workload_handle_first or workload_handle_second, after workload_raise_first or workload_raise_second has raised
  * it. */
 void workload_raise_in_turn(const volatile int *stop);

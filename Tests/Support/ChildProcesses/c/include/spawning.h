@@ -17,14 +17,14 @@ struct spawning {
   bool is_alone;            /* whether it is in a process group of its own */
 };
 
-/* Starts it, with no signal blocked or ignored and no descriptor but those three. Returns 0, or an errno value.
- * Threads: any. */
+/* Starts a program, with no signal blocked or ignored and no descriptors but its standard streams. Returns 0, or an
+ * errno value. Threads: any. */
 int spawning_start(const struct spawning *how, pid_t *process);
 
-/* Makes a pipe that no program inherits. Returns 0, or an errno value. Threads: any. */
+/* Creates a pipe that no program inherits. Returns 0, or an errno value. Threads: any. */
 int spawning_pipe(int ends[2]);
 
-/* Makes a file without a name that no program inherits. Returns its descriptor, or -1. Threads: any. */
+/* Creates a file without a name that no program inherits. Returns its descriptor, or -1. Threads: any. */
 int spawning_file(void);
 
 #endif

@@ -15,10 +15,10 @@
  * of the kernel's time. */
 void simulated_clock_begin(bool (*is_busy)(void), uint64_t patience_ns);
 
-/* Ends the simulation: from now on the clock runs with the kernel's. */
+/* Ends the simulation: the clock runs with the kernel's again. */
 void simulated_clock_end(void);
 
-/* The present time, in nanoseconds of CLOCK_MONOTONIC. */
+/* Returns the present time, in nanoseconds of CLOCK_MONOTONIC. */
 uint64_t simulated_clock_now_ns(void);
 
 /* Lets the time pass until UNTIL_NS, and blocks until the work of that instant is done. */
@@ -27,20 +27,20 @@ void simulated_clock_block_until(uint64_t until_ns);
 /* Lets the time pass until UNTIL_NS, and returns at once. */
 void simulated_clock_let_pass_until(uint64_t until_ns);
 
-/* Moves the time on at once, past every deadline in between: a process that was stopped or suspended. */
+/* Moves the time on in one step, past every deadline in between, as if the process had been stopped or suspended. */
 void simulated_clock_skip(uint64_t duration_ns);
 
 /* Sets CLOCK_REALTIME forwards or backwards. */
 void simulated_clock_step_wall(int64_t step_ns);
 
-/* A thread of a test that counts as one of the watchdog's: time passes only while it waits in one of these functions,
+/* Makes a thread of a test count as one of the watchdog's: time passes only while it waits in one of these functions,
  * or is idle. Called by the thread that creates it, by the new thread, and at its end. */
 void simulated_clock_thread_created(void);
 void simulated_clock_thread_began(void);
 void simulated_clock_thread_ends(void);
 
-/* Whether the calling thread, one of the watchdog's that runs code of the test or one that counts as such, waits for
- * the test: time can pass meanwhile. */
+/* Sets whether the calling thread waits for the test, so that time can pass. It is one of the watchdog's, running code
+ * of the test, or a thread that counts as one. */
 void simulated_clock_set_idle(bool is_idle);
 
 #endif
