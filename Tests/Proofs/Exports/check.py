@@ -67,7 +67,7 @@ def expect(found, wanted, path):
 def main(kind, *words):
     """Checks one file, or with "json" several."""
     if kind == "svg":
-        # The widest box is all of it: its title has the sum.
+        # The widest box is the root: its title has the total.
         tree = xml.etree.ElementTree.parse(words[0])
         titles = [title.text for title in tree.iter("{http://www.w3.org/2000/svg}title")]
         sums = [int(re.search(r"\(([\d,]+) ms, 100(\.0*)?%\)$", text).group(1).replace(",", ""))

@@ -1,5 +1,5 @@
-/* Runs a command and writes its cost to descriptor 3: nanoseconds in all, microseconds of processor time, the peak
- * of resident memory in KiB, and the status as wait(2) has it.
+/* Runs a command and writes its cost to descriptor 3: nanoseconds of wall time, microseconds of CPU time, the peak of
+ * resident memory in KiB, and the status of wait(2).
  *
  * Linux counts the memory of the process that starts a program as the program's own peak (setmax_mm_hiwater_rss in
  * begin_new_exec), so the starting process must be small: this one has about 1 MiB. */

@@ -14,7 +14,7 @@
 
 enum { STACK_BYTES = 64 << 10 };
 
-/* Between two threads that wake, whatever their number: more of them must not mean less processor for the bystander. */
+/* The mean interval between wakeups, whatever the number of threads, so that more threads do not use more CPU time. */
 #define PAUSE_NS UINT64_C(10000000)
 
 struct peer_crowd {
@@ -32,7 +32,7 @@ static struct {
   _Atomic uint64_t worst_ns;
 } bystander;
 
-/* Stopping all at once: how many are stopped, and the number of the stop that is over. */
+/* State of a stop of all threads: the number of stopped threads, and the number of the last finished stop. */
 static _Atomic uint32_t stopped;
 static _Atomic uint32_t released;
 
@@ -114,8 +114,8 @@ void peer_crowd_stop_all(struct peer_crowd *crowd, uint64_t walk_ns) {
   syscall(SYS_futex, &released, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
 }
 
-/* How long the calling thread has been ready to run while others ran, in its file FILE: the second number of schedstat,
- * Documentation/scheduler/sched-stats.rst. */
+/* Returns the time that the calling thread was runnable without a CPU, from its open file FILE: the second number of
+ * schedstat, Documentation/scheduler/sched-stats.rst. */
 static uint64_t starved_ns(int file) {
   char text[64];
   ssize_t length = pread(file, text, sizeof text - 1, 0);

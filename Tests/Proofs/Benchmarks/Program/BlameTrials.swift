@@ -3,9 +3,9 @@ import ChildProcesses
 import CulpritOptions
 import Glibc
 
-/// Random stalls with known culprits (`Tests/Proofs/Blame`): what does Culprit say of them?
+/// Judges Culprit's reports of random stalls with known culprits (`Tests/Proofs/Blame`).
 struct BlameTrials {
-  /// How a program was built.
+  /// A way to build a program.
   struct Build {
     var name: String
     var program: String
@@ -30,7 +30,7 @@ struct BlameTrials {
   private let arguments: OptionTable.Arguments
   private let seed: Int
   private let builds: [Build]
-  /// Where this program and `culprit` are.
+  /// The directory of this program and of `culprit`.
   private let tools: String
 
   init(_ figures: Figures, _ arguments: OptionTable.Arguments) throws {

@@ -8,7 +8,7 @@ func benchIdle(_ figures: Figures) throws {
   defer { watched.stop() }
   let unwatched = try Service(directory + "/example-service-unwatched", ["--threshold=4000"])
   defer { unwatched.stop() }
-  // Long enough for start-up to be over and for a tick to be a small part.
+  // Long enough that start-up is over and one tick more or less does not matter.
   sleep(2)
   let before = watched.watchdogWakeups()
   let seconds: UInt32 = 20
@@ -21,7 +21,7 @@ func benchIdle(_ figures: Figures) throws {
   figures.print("idle.rss_delta", with - without, "MiB", in: -1...4)
 }
 
-/// A service that was started for measuring.
+/// A running service to measure.
 private final class Service {
   private let id: pid_t
 
@@ -58,7 +58,7 @@ private final class Service {
   /// Resident memory, the kernel's exact count.
   func residentMiB() -> Double { Double(number("Rss:", in: readFile("/proc/\(id)/smaps_rollup"))) / 1024 }
 
-  /// How often the watchdog's threads have waited for something so far: each time, they were woken.
+  /// The number of voluntary context switches of the watchdog's threads so far: each is a wakeup.
   func watchdogWakeups() -> Int {
     var wakeups = 0
     for thread in threads() where readFile("/proc/\(id)/task/\(thread)/comm").hasPrefix("culprit-") {

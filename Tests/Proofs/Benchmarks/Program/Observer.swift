@@ -13,17 +13,16 @@ func benchObserver(_ figures: Figures, isBrief: Bool) throws {
 }
 
 private struct ObserverBench {
-  /// How many stacks are taken for the times of handlers.
+  /// The number of stacks captured to time handlers.
   var captures: Int
-  /// How often the bystander is watched, with and without captures.
+  /// The number of times that the bystander is watched, with and without captures.
   var rounds: Int
 
-  /// The stack that handlers are timed with.
+  /// The size of the stack in timed captures.
   private static let liveBytes = 16 << 10
   private static let frames: UInt32 = 40
 
-  /// The most that our handler may use of the stack it runs on, besides the kernel's part: in release, and without
-  /// optimisation.
+  /// The maximum use of its stack by Culprit's handler, without the kernel's part, in release and debug builds.
   private static let handlerStackBytesMax = 1024
 
   func run(_ figures: Figures) throws {
@@ -117,7 +116,7 @@ private struct ObserverBench {
           without.append(Double(peer_bystander_worst_ns()))
         }
       }
-      // For contrast: all stopped until each has been walked, for as long as unwinding in a handler takes.
+      // For comparison: all threads are stopped until each has been walked, at the speed of unwinding in a handler.
       if turn % 8 == 0 {
         _ = peer_bystander_worst_ns()
         peer_crowd_stop_all(crowd, 26_000)
@@ -134,7 +133,7 @@ private struct ObserverBench {
   }
 }
 
-/// A thread that computes, for taking its stack by signal.
+/// A computing thread whose stack is captured by signal.
 private struct Spinner {
   let pointer: OpaquePointer
 
@@ -147,7 +146,7 @@ private struct Spinner {
 
   func stop() { peer_spinner_stop(pointer) }
 
-  /// Takes its stack.
+  /// Captures its stack.
   func capture() throws -> (bytes: Int, handlerTime: Double) {
     let thread = observer_thread_find(peer_spinner_thread(pointer))
     var copy: UnsafePointer<stack_copy>?
@@ -158,7 +157,7 @@ private struct Spinner {
     return (Int(copy.pointee.stack_bytes), Double(copy.pointee.handler_ns))
   }
 
-  /// How much of their stack the handlers use that `body` makes run.
+  /// The stack use of the handlers that `body` runs.
   func handlerBytes(_ body: (OpaquePointer) throws -> Void) rethrows -> Int {
     peer_spinner_forget_handlers(pointer)
     try body(pointer)

@@ -1,26 +1,26 @@
 import Judges
 import Glibc
 
-/// A program that does the same as ours, run to its end.
+/// A finished run of a program, Culprit's or a comparable one.
 struct PeerRun {
-  /// How long it took.
+  /// The wall time.
   var seconds: Double
-  /// The processor time that it used.
+  /// The CPU time.
   var processorSeconds: Double
-  /// The most memory that it had at a time.
+  /// The peak of resident memory.
   var peakBytes: Double
   var output: String
 
-  /// Why a program could not be run.
+  /// A failed run.
   struct Failure: Error, CustomStringConvertible {
     var description: String
   }
 
   /// Runs `command` (a path and its arguments) with the file `input` as its standard input.
   ///
-  /// Its output is kept only where `keepsOutput` is set, which takes memory.
+  /// Keeps the output only if `keepsOutput`, which takes memory.
   ///
-  /// - Throws: ``Failure`` when it cannot be started, or ends with another status than 0 and `mayFail` is not set.
+  /// - Throws: ``Failure`` if it cannot be started, or exits with a status other than 0 and `mayFail` is not set.
   init(
     _ command: [String],
     input: String = "/dev/null",
@@ -40,7 +40,7 @@ struct PeerRun {
     posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, path, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
     posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0)
     posix_spawn_file_actions_addopen(&actions, 3, use, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
-    // From a small process: a program's peak of memory is at least that of the process that starts it.
+    // By a small process: a program's peak of memory is at least that of the process that starts it.
     let launcher = Self.directory + "bench-launcher"
     var arguments = ([launcher] + command).map { strdup($0) } + [nil]
     defer { arguments.forEach { free($0) } }
@@ -51,7 +51,7 @@ struct PeerRun {
     }
     var ending: Int32 = 0
     while waitpid(child, &ending, 0) < 0, errno == EINTR {}
-    // Nanoseconds, microseconds of processor time, KiB, and how the program ended.
+    // Nanoseconds of wall time, microseconds of CPU time, KiB, and the exit status.
     let numbers = readFile(use).split(whereSeparator: \.isWhitespace).compactMap { Double($0) }
     let isMissing = numbers.last == Double(127 << 8)
     guard ending == 0, numbers.count == 4, !isMissing else {
@@ -66,7 +66,7 @@ struct PeerRun {
     }
   }
 
-  /// The medians of `count` runs of each of `commands`, which take turns: other work on the machine affects all alike.
+  /// The medians of `count` runs of each of `commands`, in turns, so that other work on the machine affects all alike.
   static func medians(
     _ count: Int,
     _ commands: [[String]],
@@ -79,7 +79,7 @@ struct PeerRun {
     }
   }
 
-  /// The directory of this program and of those built with it, with the slash at its end.
+  /// The directory of this program and of those built with it, with a final slash.
   static let directory: String = {
     var target = [UInt8](repeating: 0, count: Int(PATH_MAX))
     let count = target.withUnsafeMutableBytes { room in

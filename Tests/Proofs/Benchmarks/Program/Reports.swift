@@ -37,7 +37,7 @@ struct ReportsBench {
     try files(200)
   }
 
-  /// Each format of one large stall.
+  /// Measures each format of one large stall.
   private func each(samples: Int, stacks: Int) throws {
     let stall = try recording(samples: samples, stacks: stacks)
     figures.note("\(samples) samples of \(stacks) distinct stacks, 40 functions each, in 200 modules")
@@ -69,7 +69,7 @@ struct ReportsBench {
     unlink(perf)
   }
 
-  /// Time and memory of the text report against the number of samples.
+  /// Measures time and memory of the text report against the number of samples.
   private func growth(stacks: Int) throws {
     var uses: [(samples: Double, use: Use)] = []
     for samples in [1000, 10_000, 100_000, 1_000_000, 10_000_000] {
@@ -132,7 +132,7 @@ struct ReportsBench {
     for number in 0..<count {
       _ = try use("/bin/cp", [stall, "\(many)/culprit-20261123T205412.385Z-4242-\(number + 1).stall"])
     }
-    // The least of some runs: of what takes milliseconds all else is the machine.
+    // The minimum of some runs: at milliseconds, most variation comes from other work on the machine.
     func least(_ path: String) throws -> Double {
       try (0..<5).map { _ in try use("\(programs)/culprit", ["report", path]).seconds }.min() ?? .nan
     }
@@ -144,7 +144,7 @@ struct ReportsBench {
     return more / one
   }
 
-  /// A stall of this program, as it is saved while it goes on.
+  /// Saves a stall of this program while it is running.
   private func recordingWithoutNames() throws -> String {
     let (stalls, copy) = ("\(directory)/stalls", "\(directory)/goes-on.stall")
     let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(500), directory: stalls))

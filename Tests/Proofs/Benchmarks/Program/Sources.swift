@@ -15,10 +15,10 @@ func benchSources(_ figures: Figures, isBrief: Bool) throws {
 }
 
 private struct SourcesBench {
-  /// How often each work is timed, watched and not, in turns.
+  /// The number of timings of each work, alternately watched and unwatched.
   var rounds: Int
   var stalls: Int
-  /// How long the monitor is observed.
+  /// The duration of the monitor's observation.
   var seconds: UInt32
 
   func run(_ figures: Figures) throws {
@@ -27,7 +27,7 @@ private struct SourcesBench {
     try delays(figures)
   }
 
-  /// The cost for each kind of source.
+  /// Measures the cost of each kind of source.
   private func workItems(_ figures: Figures) throws {
     let watchdog = try Watchdog()
     defer { watchdog.stop() }
@@ -78,7 +78,7 @@ private struct SourcesBench {
     }
   }
 
-  /// Times `watched` and `plain` in turns.
+  /// Times `watched` and `plain` alternately.
   private func compare(
     _ name: String,
     _ count: Int,
@@ -94,7 +94,7 @@ private struct SourcesBench {
     tell(name, with, without, figures)
   }
 
-  /// Times `body` while what `watch` returns lives, and while it does not, in turns.
+  /// Times `body` alternately with and without the watch that `watch` returns.
   private func compare<Watch: AnyObject>(
     _ name: String,
     _ count: Int,

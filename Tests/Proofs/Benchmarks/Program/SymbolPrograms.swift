@@ -2,9 +2,9 @@ import CulpritSymbols
 import Glibc
 import Judges
 
-/// Programs and libraries of several languages and sizes, for comparing symbolizers: compiled here, or found on this machine.
+/// Programs and libraries of several languages and sizes to compare symbolizers, compiled here or found locally.
 struct SymbolPrograms {
-  /// Where compiled programs go.
+  /// The directory for compiled programs.
   let directory: String
   /// The directory of the programs of the Swift toolchain.
   let toolchain: String
@@ -12,7 +12,7 @@ struct SymbolPrograms {
   /// Compiles ``symbolsProgram`` with `compiler`. Returns the path.
   func cxx(_ compiler: String, _ name: String) throws -> String { try compiled(compiler, name, symbolsProgram, "cpp") }
 
-  /// As many as there are of: C, C++ and Rust compiled here, Swift's and Rust's own libraries and compilers, Go's programs.
+  /// The available programs: C, C++ and Rust compiled here, libraries and compilers of Swift and Rust, programs in Go.
   func others() throws -> [(String, String)] {
     var files = [
       ("c", try compiled("gcc -O2 -g", "c", Self.smallProgram, "c")),
@@ -36,7 +36,7 @@ struct SymbolPrograms {
     return files.filter { access($0.1, R_OK) == 0 }
   }
 
-  /// Two of the programs on the path that Go's compiler has made.
+  /// Two programs on the path that were compiled by Go.
   private func goPrograms() throws -> [(String, String)] {
     let script = """
       IFS=:

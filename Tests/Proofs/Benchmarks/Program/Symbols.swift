@@ -60,7 +60,7 @@ private struct SymbolsBench {
   private func agreement(_ name: String, _ file: String, _ figures: Figures) throws -> Double {
     let path = "\(directory)/addresses.\(name)"
     let input = readFile(path).split(separator: "\n").compactMap { UInt64($0.dropFirst(2), radix: 16) }
-    // Of symbol tables llvm-symbolizer uses that of the file that it is given only.
+    // llvm-symbolizer reads the symbol table of the given file only.
     let debug = try debugFile(of: file)
     let text = try PeerRun(
       [llvm, "--output-style=GNU", "--no-demangle", "-f", "-i", "-a", "-e", debug],
@@ -126,7 +126,7 @@ private struct SymbolsBench {
     place.split(separator: ":").last.flatMap { Int($0.prefix { $0.isNumber }) } ?? 0
   }
 
-  /// Where the symbols are that nm lists.
+  /// The addresses of the symbols that nm lists.
   private func symbolStarts(_ commands: [[String]]) throws -> [String: Set<UInt64>] {
     var starts: [String: Set<UInt64>] = [:]
     for command in commands {
@@ -141,7 +141,7 @@ private struct SymbolsBench {
     return starts
   }
 
-  /// The share of the addresses whose symbol is one that nm lists for them.
+  /// The share of addresses whose symbol is among those that nm lists for them.
   private func symbolsThatContain(_ file: String, _ input: [UInt64]) throws -> Double {
     var symbols: [(start: UInt64, end: UInt64, name: String)] = []
     for line in try PeerRun(["nm", "-S", "--defined-only", file]).output.split(separator: "\n") {
@@ -168,7 +168,7 @@ private struct SymbolsBench {
         if address < symbol.end { names.insert(symbol.name) }
       }
       let found = symbolizer.describe(FileAddress(address)).symbol?.name
-      // nm -S leaves out symbols without a length, and adds versions to names.
+      // nm -S omits symbols without a length, and adds versions to names.
       if found.map({ name in names.contains { $0 == name || $0.hasPrefix(name + "@") } || names.isEmpty })
         ?? names.isEmpty
       {
@@ -180,7 +180,7 @@ private struct SymbolsBench {
 
   // MARK: Cost
 
-  /// Whole processes, for all addresses and for one: processor time, because other work on the machine does not change it.
+  /// Compares processes for all addresses and for one. Uses CPU time, which other work on the machine does not change.
   private func compareCost(_ name: String, _ file: String, _ figures: Figures) throws {
     let input = "\(directory)/addresses.\(name)"
     let one = "\(directory)/address"
@@ -191,7 +191,7 @@ private struct SymbolsBench {
       ("llvm", [llvm, "--output-style=GNU", "-f", "-i", "-e", file]),
       ("addr2line", ["addr2line", "-f", "-i", "-e", debug]),
     ]
-    // It takes seconds for libc, and minutes for large units (257 s for the C++ program).
+    // eu-addr2line takes seconds for libc, and minutes for large units (257 s for the C++ program).
     let slow = ("eu_addr2line", ["eu-addr2line", "-f", "-i", "-e", file])
     var cold: [String: Double] = [:]
     var peak: [String: Double] = [:]
@@ -213,8 +213,8 @@ private struct SymbolsBench {
     figures.print("symbols.cold_ratio", coldOurs / coldTheirs, "times", in: 0...1)
   }
 
-  /// Plain output and JSON for each of `files`, relative to those of llvm-symbolizer, for many addresses and for a tenth of
-  /// them. The bound is on the geometric mean, and a wider one on each file.
+  /// Compares plain output and JSON for each of `files` with llvm-symbolizer, for many addresses and a tenth of them.
+  /// Bounds the geometric mean, and each file by a wider bound.
   private func compareForms(_ files: [(String, String)], _ figures: Figures) throws {
     for (form, option, style) in [("plain", "-fi", "GNU"), ("json", "--format=json", "JSON")] {
       for (amount, count) in [("", addresses), ("_few", addresses / 10)] {
@@ -238,7 +238,7 @@ private struct SymbolsBench {
     }
   }
 
-  /// In this process: an address that was asked for before, and one of a unit that is known.
+  /// Times lookups in this process: of a known address, and of a new address in a known unit.
   private func timeLookUps(_ file: String, _ figures: Figures) throws {
     let base: UInt64 = 0x7f00_0000_0000
     let mapping = Module.Mapping(start: RuntimeAddress(base), end: RuntimeAddress(base + 1 << 30), fileOffset: 0)
@@ -257,7 +257,7 @@ private struct SymbolsBench {
     let empty = median((0..<1000).map { _ in Double(ContinuousClock().measure {}.components.attoseconds) / 1e9 })
     figures.note("reading the clock takes \(Int(empty)) ns, which is taken off")
     figures.print("symbols.new_address_ns", median(times(frames[addresses...])) - empty, "ns", in: 0...2000)
-    // A stall has some hundred distinct addresses, which are asked for again and again.
+    // A stall has some hundred distinct addresses, which are looked up repeatedly.
     let known = (0..<20).flatMap { _ in times(frames[..<1000]) }
     figures.print("symbols.known_address_ns", median(known) - empty, "ns", in: 0...200)
   }

@@ -1,4 +1,4 @@
-/// The C++ program whose addresses are named: templates, lambdas, virtual calls, exceptions, and much of the C++ library.
+/// The C++ program to symbolize: templates, lambdas, virtual calls, exceptions, and much of the C++ library.
 let symbolsProgram = #"""
   #include <algorithm>
   #include <map>

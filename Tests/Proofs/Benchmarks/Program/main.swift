@@ -2,7 +2,7 @@ import CulpritOptions
 import Glibc
 import Judges
 
-// culprit-bench: the figures that Culprit claims, measured.
+// culprit-bench: measures the figures that Culprit claims.
 
 typealias Benchmark = (Figures, OptionTable.Arguments) throws -> Void
 

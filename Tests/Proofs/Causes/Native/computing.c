@@ -22,7 +22,7 @@ NOT_INLINED void allocate_buffers(uint64_t end) {
   enum { COUNT = 2000 };
   static char *buffers[COUNT];
   while (cause_now() < end) {
-    /* More than a thread's cache holds, and in an order that leaves holes. */
+    /* Exceeds a thread's cache, in an order that leaves holes. */
     for (int i = 0; i < COUNT; i++) {
       buffers[i] = malloc(24 + (size_t)(i * 37 % 900));
       buffers[i][0] = (char)i;
@@ -109,7 +109,7 @@ struct entry {
 
 static struct entry *history;
 
-/* COUNT entries, each somewhere else than the one before it. */
+/* Builds COUNT entries in a random order of addresses. */
 static struct entry *chain(size_t count) {
   struct entry **all = malloc(count * sizeof *all), *first = NULL;
   uint64_t random = 1;

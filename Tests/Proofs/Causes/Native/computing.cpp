@@ -165,7 +165,7 @@ NOT_INLINED void applyEvent() {
 
 } // namespace shop
 
-// How many of what TRIAL pieces are take MILLISECONDS to be cleared.
+// The number of pieces that take MILLISECONDS to free, if TRIAL pieces take NANOSECONDS; MOST at most.
 static size_t enough(size_t trial, unsigned milliseconds, uint64_t nanoseconds, size_t most) {
   return std::min(most, static_cast<size_t>(trial * milliseconds * 1000000ull / (nanoseconds + 1)) + 1);
 }

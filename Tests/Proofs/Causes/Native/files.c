@@ -104,7 +104,7 @@ NOT_INLINED void reconcile_books(const char *directory, uint64_t end) {
   int file = create(directory, "books", 0);
   uint64_t value = 1, now;
   while ((now = cause_now()) < end) {
-    /* As long for the disk as it takes, and more than twice as long for the sums. */
+    /* Time of the disk, and more than twice as long for sums. */
     for (int i = 0; i < 5; i++) {
       cause_ignore(pwrite(file, block, 4096, 0));
       fsync(file);

@@ -81,7 +81,7 @@ NOT_INLINED void write_log_line(void) {
   cause_sink += 1;
 }
 
-/* Children that hold a lock of a file. */
+/* Children that hold file locks. */
 
 NOT_INLINED void lock_spool_file(const char *path) {
   int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -97,7 +97,7 @@ static void lock_record(int file) {
   fcntl(file, F_OFD_SETLKW, &all);
 }
 
-/* A child that holds the lock that LOCK takes of the file PATH. */
+/* Starts a child that holds the lock that LOCK takes on the file PATH. */
 static pid_t hold_in_child(const char *path, void (*lock)(int), unsigned milliseconds) {
   int ready[2];
   char byte;
@@ -130,7 +130,7 @@ pid_t hold_invoice_number(const char *path, unsigned milliseconds) {
   return hold_in_child(path, lock_record, milliseconds);
 }
 
-/* Many that hold it for a moment each. */
+/* Many threads that each hold the lock briefly. */
 
 static pthread_mutex_t seats = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t closing_time;

@@ -115,7 +115,7 @@ NOT_INLINED void open_order_pipe(const char *path) {
 }
 
 NOT_INLINED void send_backlog(int descriptor) {
-  /* More than a pipe holds. */
+  /* Exceeds the capacity of a pipe. */
   static char backlog[1 << 18];
   ssize_t count = write(descriptor, backlog, sizeof backlog);
   cause_sink += (uint64_t)count;
@@ -133,7 +133,7 @@ NOT_INLINED void run_night_script(void) {
   cause_sink += (uint64_t)status + 1;
 }
 
-/* Processors. */
+/* CPUs. */
 
 uint64_t cause_delay(void) {
   char text[100] = "";

@@ -8,10 +8,10 @@
 extern "C" {
 #endif
 
-/* Like fork(2); the child ends with its parent, and after a minute. It may only do what signal handlers may. */
+/* Like fork(2). The child ends with its parent, or after a minute. It must only call async-signal-safe functions. */
 pid_t cause_fork(void);
 
-/* For results that the compiler would have us use. */
+/* Ignores results that are declared warn_unused_result. */
 static inline void cause_ignore(ssize_t result) { (void)result; }
 
 #ifdef __cplusplus

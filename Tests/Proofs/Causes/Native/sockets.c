@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* A socket that listens on a port of the loopback, which *ADDRESS gets. */
+/* Returns a socket that listens on a loopback port, and stores its address in *ADDRESS. */
 static int listen_on_loopback(struct sockaddr_in *address, int backlog) {
   socklen_t length = sizeof *address;
   int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -22,7 +22,7 @@ static int listen_on_loopback(struct sockaddr_in *address, int backlog) {
   return listener;
 }
 
-/* Both ends of a connection. */
+/* Returns both ends of a connection. */
 static int connect_pair(int ends[2]) {
   struct sockaddr_in address;
   int listener = listen_on_loopback(&address, 1);
@@ -69,7 +69,7 @@ int begin_busy_bank(int *listener) {
   *listener = listen_on_loopback(&address, 0);
   if (*listener < 0)
     return -1;
-  /* One more than it takes on. */
+  /* One more than the backlog. */
   for (int i = 0; i < 3; i++) {
     int filler = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     connect(filler, (struct sockaddr *)&address, sizeof address);
@@ -83,7 +83,7 @@ NOT_INLINED void connect_to_bank(int port, unsigned milliseconds) {
       .sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}, .sin_port = htons((uint16_t)port)};
   struct timeval patience = {milliseconds / 1000, milliseconds % 1000 * 1000};
   int connection = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  /* This is how long connect(2) waits, too. */
+  /* Also the timeout of connect(2). */
   setsockopt(connection, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
   if (connect(connection, (struct sockaddr *)&address, sizeof address) != 0)
     cause_sink += 1;
@@ -109,7 +109,7 @@ int begin_slow_reader(unsigned milliseconds) {
 }
 
 NOT_INLINED void upload_images(int descriptor) {
-  /* More than the system keeps of a connection. */
+  /* Exceeds the socket buffers. */
   static char images[1 << 24];
   ssize_t count = send(descriptor, images, sizeof images, 0);
   cause_sink += (uint64_t)count;

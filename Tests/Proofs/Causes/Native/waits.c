@@ -173,7 +173,7 @@ static void *inspect_modules(void *argument) {
 void begin_listing_modules(unsigned milliseconds) { cause_thread("inspector", inspect_modules, milliseconds); }
 
 NOT_INLINED void open_plugin(void) {
-  /* One that is not there yet, and surely somewhere: opening it changes the list of modules. */
+  /* Not loaded yet, and part of every glibc: opening it changes the list of modules. */
   void *plugin = dlopen("libBrokenLocale.so.1", RTLD_NOW);
   cause_sink += plugin != NULL;
 }
@@ -183,7 +183,7 @@ static const char *driver;
 static void *load_driver(void *argument) {
   (void)argument;
   cause_begun();
-  /* Not a library, and refused once something can be read. */
+  /* Not a library: dlopen fails once the pipe has data. */
   if (dlopen(driver, RTLD_NOW) != NULL)
     cause_sink += 1;
   return NULL;
@@ -202,7 +202,7 @@ void begin_loading_driver(const char *path, unsigned milliseconds) {
   driver = path;
   cause_thread("feeder", feed_driver, milliseconds + 200);
   cause_thread("loader", load_driver, 0);
-  /* Until it has the lock. */
+  /* Until the loader has its lock. */
   usleep(200000);
 }
 

@@ -28,7 +28,7 @@ extension Scenario {
     Scenario("computing-swift-regex", .swift, .computing, "matchInvoices(until:)", work: .regularExpressions) { stage in
       try stage.turn { matchInvoices(until: until(1.8)) }
     },
-    // Searches without a pattern are in the module of regular expressions, too.
+    // Plain searches are in the module of regular expressions, too.
     Scenario("computing-swift-split", .swift, .computing, "divideAddresses(until:)", work: .text) { stage in
       try stage.turn { divideAddresses(until: until(1.8)) }
     },
@@ -97,7 +97,7 @@ extension Scenario {
     Scenario("computing-cpp-stream", .cpp, .computing, "shop::writeSummary", work: .text) { stage in
       try stage.turn { enter_write_summary(until(1.8)) }
     },
-    // Stopped by another process for most of a stall: that time is no part of it.
+    // Another process stops this one for a while, which does not count as stall time.
     Scenario("computing-c-stopped", .c, .computing, also: [.suspension], "price_baskets", work: .ownCode) { stage in
       let stopper = cause_stopper(1200, 1500)
       try stage.turn { price_baskets(until(3.6)) }

@@ -4,7 +4,7 @@ import Foundation
 
 extension Scenario {
   static let congestion = [
-    // Nobody has half of it: the same amount of each of four kinds of jobs.
+    // Equal parts of four kinds of jobs: none has half of the time.
     Scenario("congestion-queue", .swift, .congestion, also: [.computing, .sleep], nil) { stage in
       try crowdQueue(
         stage,

@@ -1,13 +1,13 @@
 import Foundation
 import Glibc
 
-/// A control group of the process's own, by version 1 or 2.
+/// A control group for this process, in version 1 or 2.
 struct ControlGroup {
   private let directory: String
-  /// The one that the process was in.
+  /// The process's previous group.
   private let former: String
 
-  /// One of `controller` with `settings`, or with `unified` where there is one tree of groups for all.
+  /// Creates a group of `controller` with `settings`, or with `unified` in the unified hierarchy.
   init(_ controller: String, settings: [(String, String)], orUnified unified: [(String, String)]) throws {
     let name = "causes-\(getpid())"
     let own = (try? String(contentsOfFile: "/proc/self/cgroup", encoding: .utf8)) ?? ""
@@ -34,7 +34,7 @@ struct ControlGroup {
     }
   }
 
-  /// Goes back, and removes the group: the kernel may take a moment to see that it is empty.
+  /// Moves the process back and removes the group. The kernel can be slow to notice that the group is empty.
   func leave() {
     _ = Self.write("\(getpid())", to: "\(former)/cgroup.procs")
     for _ in 0..<200 where rmdir(directory) != 0 && errno == EBUSY { usleep(10_000) }

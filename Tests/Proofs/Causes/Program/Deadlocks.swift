@@ -27,7 +27,7 @@ extension Scenario {
       }
       try stage.endlessTurn { sendParcel(postage) }
     },
-    // The kernel refuses these waits, and `swift_once` asks again and again.
+    // The kernel refuses these waits with EDEADLK, and `swift_once` retries them forever.
     Scenario("deadlock-swift-global", .swift, .deadlock, "loadTariffs()", holder: "loadTariffs()", [.deadlock]) {
       stage in
       try stage.endlessTurn { keep(tariffs) }
@@ -57,7 +57,7 @@ extension Scenario {
       enter_begin_refund()
       try stage.endlessTurn { enter_charge_card() }
     },
-    // Tasks have all threads, and wait for what only another task would signal.
+    // Tasks occupy all threads, and wait for signals that only other tasks would send.
     Scenario("signal-swift-pool", .swift, .signal, "awaitReply(_:)") { stage in
       try fillPool(stage) { awaitReply(DispatchSemaphore(value: 0)) }
     },
@@ -69,7 +69,7 @@ extension Scenario {
 
 private func fillPool(_ stage: Stage, _ wait: @escaping @Sendable () -> Void) throws {
   let watch = try stage.watchdog.watchConcurrency()
-  // Until the pool's threads are known.
+  // Until the watchdog has found the pool's threads.
   usleep(300_000)
   stage.finishLater()
   for _ in 0..<ProcessInfo.processInfo.activeProcessorCount * 2 { Task.detached { wait() } }

@@ -35,7 +35,7 @@ private final class Category {
   }
 }
 
-/// As many trees as take long enough to be dropped, in processor time: the machine may be less busy then.
+/// Builds as many trees as take 1.6 s of CPU time to be freed. The load can change between the trial and the stall.
 private func buildCatalogue() -> [Category] {
   func trees(_ count: Int) -> [Category] { (0..<count).map { _ in Category(depth: 13) } }
   var few = trees(10)

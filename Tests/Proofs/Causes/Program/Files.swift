@@ -16,7 +16,7 @@ extension Scenario {
     Scenario("file-c-dsync", .c, .file, "append_to_ledger", [.loadSensitive]) { stage in
       try stage.turn { append_to_ledger(stage.directory, until(1.8)) }
     },
-    // All of it is in memory: the kernel computes.
+    // The whole file is in memory: the kernel computes.
     Scenario("file-c-reading", .c, .file, also: [.computing], "scan_archive") { stage in
       let path = "\(stage.directory)/archive"
       guard cause_fill_file(path, 64 << 20) == 0 else { throw Unavailable("there is no room in \(stage.directory)") }
@@ -41,7 +41,7 @@ extension Scenario {
   ]
 }
 
-/// Runs `body` with a file that is on the disk only, which gives half a megabyte in a second.
+/// Runs `body` with an uncached file on a disk that is limited to half a megabyte a second.
 func withSlowDisk(_ stage: Stage, _ body: (String) throws -> Void) throws {
   let path = "\(stage.directory)/index"
   guard cause_fill_file(path, 64 << 20) == 0 else { throw Unavailable("there is no room in \(stage.directory)") }

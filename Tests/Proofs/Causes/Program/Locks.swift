@@ -43,7 +43,7 @@ extension Scenario {
       }
       try stage.turn { showStock(lock) }
     },
-    // A wrapper of a lock only waits for its caller.
+    // The culprit is the caller of the lock's wrapper.
     Scenario("lock-swift-wrapper", .swift, .lock, "payInvoice(_:)", holder: "rebuildIndex()") { stage in
       let gate = Gate()
       onThread("keeper") { begun in
@@ -84,7 +84,7 @@ extension Scenario {
       }
       try stage.turn { lockCache(path) }
     },
-    // The queue serves many before, one after the other.
+    // The queue runs many blocks before this one.
     Scenario(
       "lock-queue-behind-many",
       .swift,

@@ -36,7 +36,7 @@ extension Scenario {
   ]
 }
 
-/// A negative number is that there is no loopback.
+/// Returns `number`, or throws if it is negative: there is no loopback interface.
 func connected(_ number: Int32) throws -> Int32 {
   guard number >= 0 else { throw Unavailable("there are no connections by way of 127.0.0.1") }
   return number

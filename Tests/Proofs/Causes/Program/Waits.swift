@@ -28,7 +28,7 @@ extension Scenario {
       }
       try stage.turn { awaitTable(condition) }
     },
-    // One iteration is short, and the other one long, on another thread.
+    // One iteration is short, the other one is long and runs on another thread.
     Scenario("signal-concurrent-perform", .swift, .signal, "scaleAll(until:)") { stage in
       try stage.turn { scaleAll(until: until(1.8)) }
     },
@@ -126,7 +126,7 @@ extension Scenario {
   ]
 
   static let loaders = [
-    // Another thread looks through the list of modules, and takes its time.
+    // Another thread iterates over the list of modules slowly.
     Scenario("loader-c-open", .c, .loader, "open_plugin", holder: "inspect_module") { stage in
       begin_listing_modules(1800)
       try stage.turn { open_plugin() }
@@ -135,7 +135,7 @@ extension Scenario {
       begin_listing_modules(1800)
       try stage.turn { enter_list_libraries() }
     },
-    // Another thread opens a library from a file that does not come.
+    // Another thread opens a library from a pipe without data.
     Scenario("loader-c-symbol", .c, .loader, "find_entry_point", holder: "load_driver") { stage in
       let path = try namedPipe(in: stage)
       try path.withCString { path in
@@ -173,7 +173,7 @@ extension Scenario {
   ]
 }
 
-/// Where a library is looked for that is none.
+/// A named pipe under the name of a library.
 private func namedPipe(in stage: Stage) throws -> String {
   let path = "\(stage.directory)/driver.so"
   guard mkfifo(path, 0o600) == 0 else { throw Unavailable("there are no named pipes in \(stage.directory)") }
@@ -205,7 +205,7 @@ private func namedPipe(in stage: Stage) throws -> String {
   let both = DispatchGroup()
   for _ in 0..<2 { both.enter() }
   DispatchQueue.concurrentPerform(iterations: 2) { _ in
-    // Neither thread takes both.
+    // Ensures that each thread runs one iteration.
     both.leave()
     _ = both.wait(timeout: .now() + .seconds(30))
     if !Thread.isMainThread { scaleThumbnail(until: end) }
@@ -270,7 +270,7 @@ private let translations: [String: String] = loadTranslations()
 }
 
 @inline(never) private func retryLater() {
-  // However long the process is stopped meanwhile.
+  // In parts, so that a stop of the process cannot shorten the sleep by more than one of them.
   for _ in 0..<18 { Thread.sleep(forTimeInterval: 0.1) }
   keep(13)
 }

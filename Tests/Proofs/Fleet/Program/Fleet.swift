@@ -1,21 +1,21 @@
 import CulpritStallRecord
 import SplitMix
 
-/// A service on many hosts, which stalls now and then, in several builds. The same seed makes the same files.
+/// A service on many hosts, in several builds, with occasional stalls. Equal seeds make equal files.
 struct Fleet {
   private let generator: SplitMix
   private let problems: [Problem]
 
-  /// A function that is to blame for some of the stalls.
+  /// A culprit of some of the stalls.
   private struct Problem {
     var function: String
     var file: String
-    /// Most problems are rare, and a few are not.
+    /// Most problems are rare, and a few are frequent.
     var weight: Int
     var systemCall: Int32?
   }
 
-  /// Some builds, in which functions lie elsewhere and have other lines.
+  /// Builds in which functions have different addresses and lines.
   private static let builds: [[UInt8]] = [[0x93, 0xac, 0x61], [0x2f, 0x00, 0x17], [0xc4, 0x55, 0x9e]]
   /// 2026-11-16T00:00:00Z.
   private static let beginning: UInt64 = 1_794_787_200_000_000_000

@@ -4,8 +4,8 @@ import CulpritStallRecord
 
 /// Sections of debug information, in a valid ELF file, so that mutations reach the DWARF reader.
 ///
-/// The input begins with the kind of the file, a byte: 1 for 64 bits, and 2 for big-endian. The lengths of the sections
-/// follow, two bytes each, then their content.
+/// The input begins with a byte of flags: 1 for 64 bits, 2 for big-endian. The lengths of the sections follow, two
+/// bytes each, then their content.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzDwarf(_ data: UnsafePointer<UInt8>, _ count: Int) -> Int32 {
   let names = FuzzedImage.sectionNames

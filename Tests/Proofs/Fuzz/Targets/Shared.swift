@@ -29,7 +29,7 @@ enum FuzzedImage {
     ".debug_aranges", ".debug_addr", ".debug_str_offsets", ".debug_types",
   ]
 
-  /// The file with `contents`, the sections in the order of ``sectionNames``.
+  /// An ELF file with `contents`, the sections in the order of ``sectionNames``.
   static func elf(_ contents: [[UInt8]], is64: Bool, isBigEndian: Bool) -> [UInt8] {
     let (headerBytes, entryBytes) = is64 ? (64, 64) : (52, 40)
     var bytes = [UInt8](repeating: 0, count: headerBytes)

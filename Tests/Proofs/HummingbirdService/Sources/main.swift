@@ -42,7 +42,7 @@ let application = Application(
 let server = Task { try await application.runService(gracefulShutdownSignals: []) }
 let port = await first(of: running)
 
-// The probes have come to know the runtime.
+// Until the watchdog has found the pool's threads.
 try await Task.sleep(for: .milliseconds(600))
 
 switch words.first {
@@ -61,7 +61,7 @@ default:
   print("usage: hummingbird-process one|all|child|healthy SECONDS")
   exit(2)
 }
-// Where the machine is busy, names take their time.
+// On a busy machine symbolizing takes time.
 for _ in 0..<600 where words.first != "healthy" && reports.load(ordering: .relaxed) == 0 {
   try await Task.sleep(for: .milliseconds(100))
 }
@@ -74,7 +74,7 @@ print("limitations=\(watchdog.status.limitations.map(\.code))")
 await watchdog.stop()
 exit(0)
 
-/// Has so many threads ask for `path` at a time, and waits for their answers.
+/// Sends `count` concurrent requests for `path`, and waits for the responses.
 func ask(_ path: String, _ count: Int) async {
   let port = port
   await withCheckedContinuation { (done: CheckedContinuation<Void, Never>) in
@@ -95,7 +95,7 @@ final class Left: Sendable {
   func isLast() -> Bool { count.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 }
 }
 
-/// Asks for `path`, and reads the answer to its end. Returns how that begins, and how long it took.
+/// Sends a request for `path` and reads the response to its end. Returns the status line and the time taken.
 func request(_ path: String, _ port: Int) -> String {
   let began = ContinuousClock.now
   let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
@@ -123,7 +123,7 @@ func request(_ path: String, _ port: Int) -> String {
     "\(String(decoding: answer.prefix { $0 != UInt8(ascii: "\r") }, as: UTF8.self)) after \(ContinuousClock.now - began)"
 }
 
-/// The route's handler.
+/// The slow route's handler.
 @inline(never)
 func serveSlowly() async -> String {
   let priced = await price()
@@ -137,11 +137,11 @@ func price() async -> Int {
   return 1
 }
 
-/// A: within the threshold.
+/// Part A, within the threshold.
 @inline(never)
 func fillTheCache() { usleep(1_880_000) }
 
-/// B: with which the threshold is passed.
+/// Part B, in which the threshold passes.
 @inline(never)
 func finishThePage() { usleep(1_300_000) }
 

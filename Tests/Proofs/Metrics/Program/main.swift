@@ -39,7 +39,7 @@ extension Watchdog.Metrics {
   return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
 }
 
-/// Sleeps in a section for as long as makes it a stall, or a hang.
+/// Sleeps in a section long enough for a stall, or a hang.
 func stall(_ watchdog: Watchdog, _ name: String, milliseconds: UInt32) {
   watchdog.withSection(name, threshold: .milliseconds(100)) { _ = usleep(milliseconds * 1000) }
 }
@@ -69,12 +69,12 @@ for _ in 0..<4 {
   loop.execute { usleep(120_000) }
   usleep(200_000)
 }
-// More than have a place, and never late: they leave nothing behind.
+// More sections than the metrics can list, none of them late: they leave no series.
 for number in 0..<5000 { watchdog.withSection("request \(number)", threshold: .seconds(4)) {} }
 let late = try watchdog.watchLoop(named: "late")
 stall(watchdog, "import", milliseconds: 450)
 stall(watchdog, "import", milliseconds: 900)
-// One that goes on: counted when it began, and not in the durations yet.
+// A running stall is counted at its beginning, and included in the durations at its end.
 let isTold = Atomic<Bool>(false)
 watchdog.onHang { event in if event.source.name == "export" { isTold.store(true, ordering: .relaxed) } }
 watchdog.withSection("export", threshold: .milliseconds(100)) {
@@ -117,14 +117,14 @@ say("others=\(metrics.source("others").map { "\($0.stalls)" } ?? "none")")
 say("own=\(metrics.ownCost.processorTime > .zero) \(metrics.ownCost.wakeups > 0)")
 say("mode=\(metrics.mode)")
 
-// Another watchdog goes on where the first has stopped.
+// A second watchdog continues the counts of the first.
 let second = try Watchdog(configuration)
 stall(second, "import", milliseconds: 450)
 second.stop(patience: .seconds(60))
 let after = second.metrics
 say("again=\(after.source("import")?.stalls ?? 0) \(after.ownCost.wakeups >= metrics.ownCost.wakeups)")
 
-// A child begins at 0.
+// A child's counts begin at 0.
 configuration.metrics.file = nil
 let third = try Watchdog(configuration)
 let child = workload_plain_fork()

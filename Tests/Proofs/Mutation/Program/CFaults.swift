@@ -1,13 +1,13 @@
 import Foundation
 
-/// The faults that can be put into a C source, found in the tree that clang prints of it.
+/// Returns the possible faults of a C source, found in the syntax tree that clang prints.
 ///
 /// - Parameters:
-///   - file: Its path from the root of the package.
-///   - source: Its text.
+///   - file: The path from the root of the package.
+///   - source: The text of the file.
 ///   - root: The root of the package.
-/// - Returns: Them, in no order.
-/// - Throws: ``MutationError`` when clang cannot read it.
+/// - Returns: The faults, in no particular order.
+/// - Throws: ``MutationError`` if clang cannot parse the file.
 func cFaults(in file: String, _ source: SourceText, root: String) throws -> [Fault] {
   let includes = ["CSupport", "Sources"].flatMap { base -> [String] in
     let folders = (try? FileManager.default.contentsOfDirectory(atPath: "\(root)/\(base)")) ?? []
@@ -27,7 +27,7 @@ private struct CFinder {
   let file: String
   let source: SourceText
   var faults: [Fault] = []
-  /// The file that the locations are in: clang prints it when it changes.
+  /// The file of the current location: clang prints a file name only when it changes.
   private var current = ""
   private var isInFunction = false
 
@@ -36,7 +36,7 @@ private struct CFinder {
     self.source = source
   }
 
-  /// Where `location` is in the source; `nil` when it is elsewhere, or comes from a macro.
+  /// The offset of `location` in the source; `nil` if it is in another file or in a macro.
   private mutating func offset(_ location: Any?) -> (start: Int, end: Int)? {
     guard let location = location as? [String: Any] else { return nil }
     if let spelling = location["spellingLoc"] {
@@ -99,7 +99,7 @@ private struct CFinder {
     case "CallExpr":
       if isStatement { remove(range) }
     case "IfStmt", "WhileStmt", "ConditionalOperator":
-      // The condition comes first. Comparisons and negations are found by themselves.
+      // The condition comes first. Comparisons and negations are handled elsewhere.
       guard let first = (node["inner"] as? [[String: Any]])?.first, let condition = children.first ?? nil else {
         return
       }
@@ -121,7 +121,7 @@ private struct CFinder {
     return oneLine(before + other + between[1] + source[right.lowerBound..<range.upperBound])
   }
 
-  /// The statement at `range` with its semicolon does nothing.
+  /// Adds a fault: the statement at `range` is removed, with its semicolon.
   private mutating func remove(_ range: Range<Int>) {
     guard let next = source.bytes[range.upperBound...].firstIndex(where: { ![32, 10].contains($0) }),
       source.bytes[next] == UInt8(ascii: ";")

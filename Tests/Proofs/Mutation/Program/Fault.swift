@@ -3,31 +3,31 @@ struct Fault: Sendable {
   enum Kind: String, Sendable {
     /// A comparison or range includes its bound instead of excluding it, or the reverse.
     case bound
-    /// A condition means its opposite.
+    /// A condition is inverted.
     case negation
-    /// A sum for a difference, or the other way around.
+    /// A sum becomes a difference, or the reverse.
     case sum
-    /// "And" for "or", or the other way around.
+    /// "And" becomes "or", or the reverse.
     case connective
-    /// A statement does nothing.
+    /// A statement is removed.
     case removal
   }
 
-  /// How the text at the place is replaced.
+  /// The kind of replacement.
   enum Form: Hashable, Sendable {
     case expression(String)
-    /// A truth value: its opposite.
+    /// The inverse of a truth value.
     case opposite
     case statement(String)
-    /// A statement: nothing instead.
+    /// Nothing instead of a statement.
     case nothing
   }
 
-  /// The file, from the root of the package.
+  /// The file's path from the root of the package.
   var file: String
-  /// The place, in bytes of UTF-8.
+  /// The range in bytes of UTF-8.
   var range: Range<Int>
-  /// Its lines, from 1.
+  /// The line numbers, from 1.
   var lines: ClosedRange<Int>
   var kind: Kind
   /// The replacement while the fault is on.
@@ -63,7 +63,7 @@ func oneLine(_ text: String) -> String {
   text.split(whereSeparator: \.isNewline).map { $0.drop { $0 == " " } }.joined(separator: " ")
 }
 
-/// The text of a file, by bytes and by lines.
+/// The text of a file with access by bytes and by lines.
 struct SourceText {
   let bytes: [UInt8]
   private let lineStarts: [Int]
@@ -76,7 +76,7 @@ struct SourceText {
 
   subscript(range: Range<Int>) -> String { String(decoding: bytes[range], as: UTF8.self) }
 
-  /// The lines of `range`, from 1.
+  /// The line numbers of `range`, from 1.
   func lines(_ range: Range<Int>) -> ClosedRange<Int> { line(range.lowerBound)...line(range.upperBound - 1) }
 
   private func line(_ offset: Int) -> Int {
@@ -89,14 +89,14 @@ struct SourceText {
     return low + 1
   }
 
-  /// Whether `range` can be written a second time in one line: no comment, and no text of several lines, is in it.
+  /// Whether the text at `range` can be repeated in one line: it contains no comment and no multi-line string.
   func fitsOneLine(_ range: Range<Int>) -> Bool {
     let text = self[range]
     return !text.contains("//") && !text.contains("/*") && !text.contains("\"\"\"")
   }
 }
 
-/// The operators that are replaced by others, in both languages.
+/// The operators that are replaced, in both languages.
 enum Operators {
   /// The replacement of a binary operator, and the kind of fault.
   static func other(_ name: String) -> (name: String, kind: Fault.Kind)? {

@@ -4,10 +4,10 @@ import Foundation
 struct MutatedPackage {
   let root: String
   let copy: String
-  /// The file that the copy's processes share.
+  /// The file with the switch, shared by the copy's processes.
   var switchPath: String { copy + ".switch" }
 
-  /// The files of the work tree that are not ignored.
+  /// The files in the work tree that git does not ignore.
   private func files() throws -> [String] {
     let (status, output) = try run(["git", "ls-files", "-z", "-co", "--exclude-standard"], in: root)
     guard status == 0 else {
@@ -17,7 +17,7 @@ struct MutatedPackage {
       .filter { FileManager.default.fileExists(atPath: "\(root)/\($0)") }
   }
 
-  /// The sources of the targets that are built here: others, for another platform, are noticed by no test.
+  /// The sources of targets that are built on this platform. Tests cannot notice faults in others.
   private func builtSources() throws -> Set<String> {
     struct Description: Decodable {
       struct Target: Decodable {
@@ -37,7 +37,7 @@ struct MutatedPackage {
     return Set(targets.flatMap { target in target.sources.map { "\(target.path)/\($0)" } })
   }
 
-  /// The faults that can be put into the sources under `folders`, in the order of files and places.
+  /// The possible faults in sources under `folders`, ordered by file and position.
   func possibleFaults(under folders: [String]) throws -> [Fault] {
     let built = try builtSources()
     let wanted = try files().filter { file in folders.contains { file.hasPrefix($0 + "/") } && built.contains(file) }
@@ -88,7 +88,7 @@ struct MutatedPackage {
     }
   }
 
-  /// The sources of the switch, by their paths in the copy.
+  /// The source files of the switch, by path in the copy.
   private func switchFiles() throws -> [String: Data] {
     let folder = URL(fileURLWithPath: #filePath).appendingPathComponent("../../Switch").standardizedFileURL.path
     func bytes(_ file: String) throws -> Data { try Data(contentsOf: URL(fileURLWithPath: "\(folder)/\(file)")) }
@@ -100,7 +100,7 @@ struct MutatedPackage {
     ]
   }
 
-  /// Every target that may have a fault depends on the switch.
+  /// Makes every target that can have a fault depend on the switch.
   private var manifestEnd: String {
     """
 
@@ -115,7 +115,7 @@ struct MutatedPackage {
   }
 
   private func switched(_ source: SourceText, _ faults: [(number: Int, fault: Fault)], _ file: String) -> String {
-    // In the first line, so that the lines keep their numbers.
+    // In the first line, so that line numbers stay valid.
     var text = file.hasSuffix(".c") ? "" : "import CFaultSwitch; "
     var place = 0
     for (number, fault) in faults.sorted(by: { $0.fault.range.lowerBound < $1.fault.range.lowerBound }) {
@@ -138,8 +138,8 @@ struct MutatedPackage {
     if let mode { try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path) }
   }
 
-  /// Builds the copy's tests. Returns the places that the compilers refuse, by file, and what they say; nothing when all is
-  /// built.
+  /// Builds the copy's tests. Returns the lines that the compilers refuse, by file, and their messages. Both are empty
+  /// after a successful build.
   func build() throws -> (refused: [String: Set<Int>], errors: [Substring]) {
     let (status, output) = try run(["swift", "build", "--build-tests"], in: copy, withErrors: true)
     if status == 0 { return ([:], []) }

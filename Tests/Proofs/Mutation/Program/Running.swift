@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 
-/// Why there is nothing to be said of the tests.
+/// The reason why tests cannot be judged.
 struct MutationError: Error, CustomStringConvertible {
   let description: String
   init(_ description: String) { self.description = description }
@@ -10,7 +10,7 @@ struct MutationError: Error, CustomStringConvertible {
 /// Writes a line without buffering, so that progress is visible.
 func say(_ line: String) { FileHandle.standardOutput.write(Data((line + "\n").utf8)) }
 
-/// Runs a program of the search path with its standard output, and its errors where `withErrors`, kept.
+/// Runs a program from the search path. Returns its status and standard output, with its errors if `withErrors`.
 func run(_ arguments: [String], in directory: String, withErrors: Bool = false) throws -> (status: Int32, output: Data)
 {
   let process = Process()
@@ -27,30 +27,30 @@ func run(_ arguments: [String], in directory: String, withErrors: Bool = false) 
   return (process.terminationReason == .exit ? process.terminationStatus : -process.terminationStatus, output)
 }
 
-/// The file that the processes of the mutated package share, with the number of the fault that is on.
+/// The file that the processes of the mutated package map, with the number of the active fault.
 struct FaultSwitch {
   private let file: UnsafeMutableRawPointer
   private static let bytes = 4 + 4096
 
-  /// Makes the file at `path`, with no fault on.
+  /// Creates the file at `path`, with no active fault.
   init(path: String) throws {
     try Data(count: Self.bytes).write(to: URL(fileURLWithPath: path))
     let descriptor = open(path, O_RDWR)
     defer { close(descriptor) }
-    // SAFETY: the mapping is of the size of the file, shared as its other readers' are, and never unmapped.
+    // SAFETY: the mapping has the size of the file, is shared with its other readers, and is never unmapped.
     guard descriptor >= 0,
       let mapped = mmap(nil, Self.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0), mapped != MAP_FAILED
     else { throw MutationError("\(path) cannot be mapped: \(String(cString: strerror(errno)))") }
     file = mapped
   }
 
-  /// Switches the fault `number` on, and others off.
+  /// Activates the fault `number` only.
   func set(_ number: Int) {
     // SAFETY: the first four bytes of the mapping, which is aligned to a page.
     file.storeBytes(of: Int32(number), as: Int32.self)
   }
 
-  /// The faults that have been reached since this was asked before.
+  /// Returns the faults that have been reached since the last call.
   func takeReached() -> Set<Int> {
     var reached: Set<Int> = []
     for number in 0..<Self.bytes - 4 {
@@ -66,9 +66,9 @@ struct FaultSwitch {
 struct TestCase: Codable {
   /// Its identifier in Swift Testing.
   var name: String
-  /// How long it took alone, in seconds, with the start of its process.
+  /// The time that it took alone, in seconds, including the start of its process.
   var seconds: Double
-  /// The faults that it comes to.
+  /// The faults that it reaches.
   var reached: Set<Int>
   var passed: Bool
 
@@ -93,7 +93,7 @@ struct TestRunner {
   func list() throws -> [String] {
     let (status, output) = try run([try program(), "--testing-library", "swift-testing", "--list-tests"], in: package)
     let names = String(decoding: output, as: UTF8.self).split(separator: "\n").map(String.init)
-    // Where there are none, listing them fails.
+    // Listing fails if there are none.
     if names.isEmpty {
       throw MutationError("\(package) has no tests of Swift Testing (listing them: status \(status))")
     }
@@ -141,8 +141,8 @@ struct TestRunner {
     return Outcome(passed: status == 0 && !isLate && text.contains("Test run with "), failure: failure, seconds: taken)
   }
 
-  /// Starts a program with its standard output and its errors in the file `output`. Foundation's processes would not end
-  /// before those that they have started.
+  /// Starts a program with standard output and errors in the file `output`. Not by Foundation, whose processes end only
+  /// after their children.
   private func spawn(_ arguments: [String], output: String) throws -> pid_t {
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
@@ -170,15 +170,15 @@ struct TestRunner {
   }
 }
 
-/// Processes that this one has started, and that those have started, and so on: also those whose parents have ended.
+/// The descendants of this process, including those whose parents have ended.
 enum Descendants {
-  /// Has orphans among them become this process's children (PR_SET_CHILD_SUBREAPER of prctl(2)), and ends all of them when
-  /// this process is interrupted.
+  /// Makes orphaned descendants children of this process (PR_SET_CHILD_SUBREAPER of prctl(2)), and kills all when this
+  /// process is interrupted.
   static func adopt() {
-    // Glibc's module lacks it.
+    // Glibc's module does not declare prctl.
     typealias Control = @convention(c) (Int32, UInt, UInt, UInt, UInt) -> Int32
     let becomesSubreaper: Int32 = 36
-    // SAFETY: it is prctl(2), which takes an option and up to four numbers.
+    // SAFETY: the symbol is prctl(2), which takes an option and up to four numbers.
     if let control = dlsym(nil, "prctl") { _ = unsafeBitCast(control, to: Control.self)(becomesSubreaper, 1, 0, 0, 0) }
     // A handler, because started programs inherit blocked and ignored signals.
     guard pipe(&Self.interruptions) == 0 else { return }
@@ -213,12 +213,12 @@ enum Descendants {
     }
   }
 
-  /// Their ids.
+  /// The ids of all descendants.
   private static func all() -> [pid_t] {
     let entries = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
     var children: [pid_t: [pid_t]] = [:]
     for id in entries.compactMap({ pid_t($0) }) {
-      // "7 (name) S 1 …", where the name may have anything in it.
+      // "7 (name) S 1 …", where the name can contain any characters.
       guard let text = try? String(contentsOfFile: "/proc/\(id)/stat", encoding: .utf8),
         let parent = text[(text.lastIndex(of: ")") ?? text.startIndex)...].split(separator: " ").dropFirst(2).first
       else { continue }

@@ -2,12 +2,12 @@ import SwiftOperators
 import SwiftParser
 import SwiftSyntax
 
-/// The faults that can be put into a Swift source.
+/// Returns the possible faults of a Swift source.
 ///
 /// - Parameters:
-///   - file: Its path from the root of the package.
-///   - source: Its text.
-/// - Returns: Them, in no order.
+///   - file: The path from the root of the package.
+///   - source: The text of the file.
+/// - Returns: The faults, in no particular order.
 func swiftFaults(in file: String, _ source: SourceText) -> [Fault] {
   let tree = Parser.parse(source: String(decoding: source.bytes, as: UTF8.self))
   // Expressions with custom operators cannot be folded. They stay lists, in which no fault is found.
@@ -36,7 +36,7 @@ private final class SwiftFinder: SyntaxVisitor {
     faults.append(Fault(file: file, range: range, lines: source.lines(range), kind: kind, form: form))
   }
 
-  /// `node` with another text for a part of it; `nil` when that cannot be written in a line.
+  /// The text of `node` with `part` replaced by `other`; `nil` if it does not fit in a line.
   private func text(_ node: some SyntaxProtocol, _ part: some SyntaxProtocol, _ other: String) -> String? {
     let (all, middle) = (range(node), range(part))
     guard source.fitsOneLine(all) else { return nil }
@@ -86,7 +86,7 @@ private final class SwiftFinder: SyntaxVisitor {
     return .visitChildren
   }
 
-  /// Comparisons and negations are found by themselves.
+  /// Inverts `condition`. Comparisons and negations are handled elsewhere.
   private func negate(_ condition: ExprSyntax) {
     if let infix = condition.as(InfixOperatorExprSyntax.self),
       let symbol = infix.operator.as(BinaryOperatorExprSyntax.self)?.operator.text,
@@ -122,12 +122,12 @@ private final class SwiftFinder: SyntaxVisitor {
     return expression
   }
 
-  /// Whether `call` states what always holds.
+  /// Whether `call` is an assertion.
   private func isCheck(_ call: FunctionCallExprSyntax) -> Bool {
     ["precondition", "preconditionFailure", "assert", "fatalError"].contains(call.calledExpression.trimmedDescription)
   }
 
-  /// Whether `node` is all of a closure or of a function with a result, and so may be its result.
+  /// Whether `node` is the single expression of a closure or of a function with a result, and so can be its result.
   private func isResult(_ node: CodeBlockItemSyntax) -> Bool {
     guard let list = node.parent?.as(CodeBlockItemListSyntax.self), list.count == 1 else { return false }
     guard let owner = list.parent else { return false }
@@ -135,6 +135,6 @@ private final class SwiftFinder: SyntaxVisitor {
     return owner.parent?.as(FunctionDeclSyntax.self)?.signature.returnClause != nil
   }
 
-  /// Code of other platforms is among it.
+  /// Skips conditional code, which can belong to other platforms.
   override func visit(_ node: IfConfigDeclSyntax) -> SyntaxVisitorContinueKind { .skipChildren }
 }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// `count` of `faults`, of which none is within another, in an order that follows from `seed`.
+/// Picks `count` of `faults` that do not overlap, in a random order from `seed`.
 func pick(_ count: Int, of faults: [Fault], seed: UInt64) -> [Fault] {
   var generator = SplitMix(seed)
   var picked: [Fault] = []
@@ -13,7 +13,7 @@ func pick(_ count: Int, of faults: [Fault], seed: UInt64) -> [Fault] {
   return picked
 }
 
-/// Builds the copy, without the faults that the compilers refuse. Returns those that are in it, by number.
+/// Builds the copy without the faults that the compilers refuse. Returns the built faults, by number.
 func buildable(_ picked: [Fault], in package: MutatedPackage) throws -> [Int: Fault] {
   var faults = Dictionary(uniqueKeysWithValues: picked.enumerated().map { ($0 + 1, $1) })
   while true {
@@ -36,7 +36,8 @@ func buildable(_ picked: [Fault], in package: MutatedPackage) throws -> [Int: Fa
   }
 }
 
-/// The tests with what they reach, from the file `former` as far as they are there; kept in the file `cache`.
+/// Runs the tests without faults to find those that each reaches. Reuses results in the file `former`, and saves all in
+/// the file `cache`.
 func reach(_ runner: TestRunner, from former: String, cache: String) throws -> [TestCase] {
   let known = (try? JSONDecoder().decode([TestCase].self, from: Data(contentsOf: URL(fileURLWithPath: former)))) ?? []
   var byName = Dictionary(known.map { ($0.name, $0) }) { $1 }
@@ -56,7 +57,7 @@ func reach(_ runner: TestRunner, from former: String, cache: String) throws -> [
   return names.compactMap { byName[$0] }.filter(\.passed)
 }
 
-/// Runs the tests that come to the fault `number`, the nearest and quickest first, until one notices it. Returns which.
+/// Runs the tests that reach the fault `number`, the nearest and quickest first, until one notices it. Returns it.
 func notice(
   _ number: Int,
   _ fault: Fault,
@@ -66,7 +67,7 @@ func notice(
 ) throws -> String? {
   let parts = fault.file.split(separator: "/")
   let near = (parts.first == "CSupport" || parts.first == "Sources" ? String(parts[1]) : "Command") + "Tests"
-  // A second more for each away: the tests of another target are quick sometimes, too.
+  // One second more for tests of another target: they are sometimes quick, too.
   let order = tests.filter { $0.reached.contains(number) }
     .sorted { ($0.seconds + ($0.target == near ? 0 : 1)) < ($1.seconds + ($1.target == near ? 0 : 1)) }
   var rest = order[...]
@@ -131,14 +132,14 @@ struct Results {
     log = FileHandle(fileDescriptor: open(path, O_WRONLY | O_APPEND | O_CLOEXEC), closeOnDealloc: true)
   }
 
-  /// Keeps which `test` has noticed the fault `number`, `nil` for none.
+  /// Records that `test` has noticed the fault `number`; `nil` for none.
   mutating func add(_ number: Int, _ test: String?) {
     known[number] = test ?? "-"
     log.write(Data("\(number) \(test ?? "-")\n".utf8))
   }
 }
 
-/// The path of the file in `folder` that was changed last, of those whose names begin with `prefix`.
+/// The path of the most recently changed file in `folder` whose name begins with `prefix`.
 func latest(in folder: String, prefix: String) throws -> String? {
   try FileManager.default.contentsOfDirectory(atPath: folder).filter { $0.hasPrefix(prefix) }.map { "\(folder)/\($0)" }
     .max { try modified($0) < modified($1) }
@@ -153,7 +154,7 @@ func mutate() throws {
   let work = options.root + "/.build/mutate"
   let package = MutatedPackage(root: options.root, copy: work + "/package")
   let possible = try package.possibleFaults(under: options.folders)
-  // One in four is no program.
+  // Half as many more, because one fault in four does not compile.
   let picked = pick(options.count + options.count / 2, of: possible, seed: options.seed)
   if options.isList {
     for (number, fault) in picked.enumerated() {

@@ -1,5 +1,5 @@
-/* The switch itself, in every file in C that has a fault: some tests compile these files alone. The linker keeps one.
- */
+/* Defines the switch in every C file that has a fault, because some tests compile these files alone. The linker keeps
+ * one definition. */
 #ifndef FAULT_SWITCH_HERE_H
 #define FAULT_SWITCH_HERE_H
 
@@ -11,11 +11,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Where the file cannot be mapped (another root), no fault is on. */
+/* No fault is on if the file cannot be mapped, for example under another root. */
 __attribute__((weak)) struct fault_switch fault_switch_nowhere;
 __attribute__((weak)) struct fault_switch *volatile fault_switch_state = &fault_switch_nowhere;
 
-/* Before other constructors, which may have faults. */
+/* Runs before other constructors, which can have faults. */
 __attribute__((weak, constructor(101))) void fault_switch_map(void) {
   if (fault_switch_state != &fault_switch_nowhere)
     return;

@@ -1,7 +1,7 @@
 import Glibc
 import Synchronization
 
-/// The work of a service while some of its requests hang: it answers others, opens sockets and files, and starts threads.
+/// The work of a service while some of its requests hang: answers others, opens sockets and files, starts threads.
 final class HealthyWork: Sendable {
   private let latencies = Mutex<[Double]>([])
   /// Keeps the work from being optimized away.

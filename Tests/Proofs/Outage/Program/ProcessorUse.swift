@@ -1,9 +1,9 @@
 import Glibc
 import Judges
 
-/// The processor time and the files of Culprit's threads.
+/// The CPU time and the files of Culprit's threads.
 struct ProcessorUse {
-  /// The processor time so far in seconds, by the names of the threads.
+  /// The CPU time so far in seconds, by the names of the threads.
   var times: [String: Double] = [:]
   var threads = 0
   var stallFiles = 0

@@ -5,9 +5,9 @@ import Synchronization
 
 /// A service in which many requests wait at once while three of its loops stall.
 ///
-/// Each request is a section of a suspended task. The loops stall at the same time and for the same time: one computes, one
-/// sleeps, one waits for a lock of a named thread. Each of them stalls twice: first just after the requests have become late,
-/// then while they have been late for some time.
+/// Each request is a section of a suspended task. The loops stall at one time and for equal durations: one computes,
+/// one sleeps, one waits for a lock of a named thread. Each of them stalls twice: first just after the requests have
+/// become late, then while they have been late for some time.
 final class Service: Sendable {
   /// The threshold of sections and loops, and the time for which a loop stalls.
   static let threshold = 0.5

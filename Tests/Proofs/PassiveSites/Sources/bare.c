@@ -1,5 +1,4 @@
-/* Functions without unwind information that chains go through: code that is made at run time, and closures of libffi.
- */
+/* Functions without unwind information in chains: code generated at run time, and closures of libffi. */
 #define _GNU_SOURCE
 #include "sites.h"
 

@@ -1,4 +1,4 @@
-/* The places that call chains block in. */
+/* The functions that call chains block in. */
 #define _GNU_SOURCE
 #include "sites.h"
 
@@ -59,7 +59,7 @@ __attribute__((noinline)) void deeper(int depth, int (*function)(void *), void *
   sink += frame[0];
 }
 
-/* A function NAME that blocks in the body that follows, unless the chain runs dry. */
+/* Defines a function NAME that blocks in the following body, unless the chain runs dry. */
 #define PLACE(name)                                                                                                    \
   static inline __attribute__((always_inline)) void name##_now(void);                                                  \
   int name(void) {                                                                                                     \

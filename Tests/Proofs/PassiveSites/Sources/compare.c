@@ -1,7 +1,6 @@
-/* Lets a thread block at the end of each generated call chain, reads its stack from outside, then takes it by signal,
- * and compares: compare DIRECTORY (for a file to lock). Prints a line for each place where the two differ, then the
- * number of places, of those that are equal, cut and wrong, and the longest processor time that unwinding took, in
- * nanoseconds. */
+/* Lets a thread block at the end of each generated call chain, reads its stack from outside, captures it by signal, and
+ * compares both: compare DIRECTORY (for a file to lock). Prints a line for each chain where they differ, then the
+ * number of chains, of those that are equal, cut and wrong, and the longest CPU time of an unwinding in nanoseconds. */
 #define _GNU_SOURCE
 #include "CObserver.h"
 #include "sites.h"
@@ -42,7 +41,7 @@ static void finish(pthread_t thread) {
   }
 }
 
-/* Processor time of this thread. */
+/* Returns the CPU time of this thread. */
 static uint64_t used_ns(void) {
   struct timespec time;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -82,7 +81,7 @@ static enum stack_comparison compare(const struct unwind_stack *outside, struct 
   if (is_false(outside))
     return STACK_WRONG;
   enum stack_comparison found = stack_compare(outside, signalled);
-  /* A signal is met before the system call, which starts over. */
+  /* The signal interrupts the thread at the system call instruction, to which the kernel resets the call. */
   if (outside->frames[0].address - signalled->frames[0].address <= 4)
     signalled->frames[0].address = outside->frames[0].address;
   if (found != STACK_EQUAL && signalled->end != UNWIND_END_OUTERMOST && outside->count >= signalled->count &&
@@ -127,7 +126,7 @@ int main(int count, char **arguments) {
     enum observer_capture_status status = OBSERVER_NOT_BLOCKED;
     for (int attempt = 0; attempt < 5000 && status != OBSERVER_CAPTURED; attempt++) {
       usleep(500);
-      /* A chain also waits, for a moment, on its way to where it blocks. */
+      /* A chain also waits briefly on its way to the blocking call. */
       if (arrived)
         status = observer_capture_passively(view.thread, slot, view.item, &seen, &copy);
     }

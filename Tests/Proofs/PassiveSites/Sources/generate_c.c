@@ -71,7 +71,7 @@ static const char *print_frame_and_left_over(const struct level *level, int has_
   return kept;
 }
 
-/* A function that does the call for its caller: what printf leads to it. */
+/* Prints a function that makes the call for its caller. */
 static void print_helper(const struct level *level, const char *result_and_name, const char *parameters) {
   printf("%s(%s) {\n  int result = 1;\n", result_and_name, parameters);
   struct level outside = *level;
@@ -189,7 +189,7 @@ static void print_c_function(const struct level *level) {
   printf("%s  sink += result%s;\n  return result + 1;\n}\n", kept, happens(50) ? " + a" : "");
 }
 
-/* Ways to call that C++ has and C has not. */
+/* Shapes of calls in C++ only. */
 static const struct shape_text plus_plus_shapes[] = {
     {"struct b%1$d_%2$d { virtual int go(int) = 0; virtual ~b%1$d_%2$d() {} };\n"
      "struct d%1$d_%2$d : b%1$d_%2$d { long kept = 1; int go(int p) override { int r = CALL; kept += r; return r + "

@@ -16,8 +16,8 @@
 
 enum { CALLS_MAX = 4096, WATCHES_MAX = 64, COPIES_MAX = 1 << 20, PAGE = 4096 };
 
-/* A call that is under way: its return address, the stack pointer that the called function begins with, and where on
- * the stack that has saved the return address; 0: not known yet. */
+/* An active call: its return address, the stack pointer at the entry of the called function, and the address at which
+ * that function has saved the return address, 0 if unknown. */
 struct call {
   uint64_t address, place, saved_at;
   enum unwind_frame_kind kind;
@@ -50,7 +50,7 @@ static uint64_t pc_of(const struct unwind_registers *registers) { return registe
 
 static uint64_t sp_of(const struct unwind_registers *registers) { return registers->values[target->architecture->sp]; }
 
-/* Code does not change, but is read with every step. */
+/* Caches code, which does not change but is read at every step. */
 static uint32_t code_at(uint64_t address) {
   enum { PAGES = 256 };
   static struct {
@@ -78,7 +78,7 @@ static bool is_system_call(uint64_t address) {
 
 static uint64_t call_number(void) { return now.values[is_x86_64() ? 0 : 8]; }
 
-/* Argument INDEX of a system call. */
+/* Returns argument INDEX of a system call. */
 static uint64_t argument(int index) { return now.values[target->architecture->arguments[index]]; }
 
 static void text_at(uint64_t address, char *text, size_t length) {
@@ -408,8 +408,8 @@ static void survey(void) {
   stack.copy.registers = all;
 }
 
-/* Finds where the function that CALL led to, which is about to call another with the stack pointer SP, has saved its
- * return address. */
+/* Finds the address at which the function called by CALL has saved its return address. That function is about to call
+ * another one with the stack pointer SP. */
 static void find_saved(struct call *call, uint64_t sp) {
   uint64_t word;
   for (uint64_t at = sp; at < call->place && call->saved_at == 0; at += 8)
@@ -452,8 +452,7 @@ static void account(const struct unwind_registers *before) {
     calls[call_count++] = call;
     return;
   }
-  /* An exception or longjmp(3) leaves calls behind that nothing returns from, and goes on in the frame of the last one.
-   */
+  /* An exception or longjmp(3) abandons calls without a return, and continues in the frame of the last one. */
   static bool has_left;
   uint32_t code = is_x86_64() ? 0 : code_at(from);
   bool jumps = (code & 0xfffffc1f) == 0xd65f0000 || (code & 0xfffffc1f) == 0xd61f0000 || code == 0xd65f0bff;

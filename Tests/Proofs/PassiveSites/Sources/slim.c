@@ -1,7 +1,6 @@
-/* Leaves of a recorded stack what unwinding it needs: slim FILE NAME-OF-FIRST|- NAME LINES... prints the file of FILE's
- * stack, with the lines of 64 bytes that were read of its memory and how unwinding ends in each mode; slim --lines FILE
- * FIRST|- prints which lines those are, and how unwinding ends, where it runs. FIRST is the file of the stack that was
- * taken before, of the same work. */
+/* Reduces a recorded stack to the memory that its unwinding reads. slim FILE NAME-OF-FIRST|- NAME LINES... prints
+ * FILE's stack with the 64-byte lines of memory that were read, and the end of the unwinding in each mode. slim --lines
+ * FILE FIRST|- prints these lines and ends, where it runs. FIRST is the file of the previous stack of the same work. */
 #include "stack_file.h"
 
 #include <inttypes.h>
@@ -136,7 +135,7 @@ int main(int count, char **arguments) {
   }
   for (int index = 3; index < count; index++)
     take(arguments[index]);
-  /* Modules that nothing is in are of no interest. */
+  /* Omits modules without any frame. */
   int kept = 0;
   for (int index = 0; index < stack.module_count; index++) {
     bool is_used = false;
@@ -156,7 +155,7 @@ int main(int count, char **arguments) {
     int next = from;
     uint64_t length = 0;
     do {
-      /* Memory may begin or end within a line. */
+      /* Memory can begin or end within a line. */
       for (int at = 0; at < LINE; at++)
         if (stack_memory(&stack, lines[next] * LINE + (uint64_t)at, &bytes[length], 1))
           length++;

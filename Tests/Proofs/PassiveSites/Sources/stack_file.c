@@ -18,7 +18,7 @@ static bool same_frame(const struct unwind_frame *one, const struct unwind_frame
 
 enum comparison stack_compare(const struct recorded_stack *expected, const struct unwind_stack *found) {
   int total = expected->frame_count;
-  /* Between where a stack ended and the earlier one that it was joined with, frames may be missing. */
+  /* Frames can be missing between a cut stack and the earlier one that it was joined with. */
   int missing = found->joined_from > 0 ? total - (int)(found->count + found->left_out) : 0;
   if (missing < 0)
     return COMPARED_WRONG;
@@ -99,7 +99,7 @@ static int value_of(char digit) {
   return at ? (int)(at - digits) : -1;
 }
 
-/* Decodes TEXT in place. Returns how many bytes it was. */
+/* Decodes TEXT in place. Returns the number of bytes. */
 static uint64_t decode(char *text) {
   uint8_t *to = (uint8_t *)text;
   uint64_t length = 0;

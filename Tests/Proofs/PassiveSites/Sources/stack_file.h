@@ -30,7 +30,7 @@ struct recorded_stack {
   struct piece pieces[STACK_PIECES];
 };
 
-/* Names of why stacks end, by enum unwind_end. */
+/* Names of the reasons for the end of a stack, by enum unwind_end. */
 extern const char *const stack_ends[];
 enum { STACK_ENDS = 10 };
 
@@ -38,7 +38,7 @@ enum { STACK_ENDS = 10 };
 enum comparison { COMPARED_EQUAL, COMPARED_CUT, COMPARED_WRONG };
 enum comparison stack_compare(const struct recorded_stack *expected, const struct unwind_stack *found);
 
-/* Writes STACK to FILE, but for its end. */
+/* Writes STACK to FILE, except its end. */
 void stack_write(FILE *file, const struct recorded_stack *stack);
 
 /* Writes a line KEYWORD ADDRESS with LENGTH BYTES to FILE. */

@@ -15,9 +15,9 @@ struct target {
   void (*end)(void);
 };
 
-/* Starts COMMAND and lets it run to its first instruction. Ends the process with a sentence where it cannot. */
+/* Starts COMMAND and runs it to its first instruction. Ends the process with a message on failure. */
 const struct target *target_native(char **command);
-/* The same for aarch64, by qemu-aarch64-static and its gdb stub. */
+/* As target_native, for aarch64, by qemu-aarch64-static and its gdb stub. */
 const struct target *target_aarch64(char **command);
 
 #endif

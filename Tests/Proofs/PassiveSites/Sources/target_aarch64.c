@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* GDB's remote protocol, as far as it is needed ("Remote Protocol" in GDB's manual). */
+/* The required part of GDB's remote protocol ("Remote Protocol" in GDB's manual). */
 enum { PACKET_MAX = 1 << 16, REGISTERS = 33 };
 
 static pid_t child;
@@ -33,7 +33,7 @@ static int take(void) {
   return received[received_at++];
 }
 
-/* Sends TEXT and waits for the answer, which is in PACKET then. */
+/* Sends TEXT and stores the reply in PACKET. */
 static bool ask(const char *text) {
   char out[256];
   uint8_t sum = 0;
@@ -86,7 +86,7 @@ static bool read_memory(uint64_t address, void *destination, size_t length) {
   return true;
 }
 
-/* GDB's signal numbers are its own, but for those up to 15 that are used here. */
+/* GDB numbers signals differently, except those up to 15 that are used here. */
 static int stopped(void) {
   if (packet[0] != 'T' && packet[0] != 'S') {
     has_ended = true;

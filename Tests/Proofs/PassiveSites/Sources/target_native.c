@@ -95,7 +95,7 @@ const struct target *target_native(char **command) {
   }
   if (child < 0 || wait_for_stop() != 0)
     fail(command[0]);
-  /* The loader runs as fast as it can. */
+  /* Runs the loader at full speed. */
   uint64_t pair[2], entry = 0;
   char path[64];
   snprintf(path, sizeof path, "/proc/%d/auxv", child);

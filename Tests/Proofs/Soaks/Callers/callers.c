@@ -58,8 +58,8 @@ static void count_signal(int signal) {
     self->signals++;
 }
 
-/* Computes between two calls: mostly for microseconds, so that the thread enters its next call at any moment of a look
- * at it, sometimes for several ticks of the kernel, so that a signal finds it computing. */
+/* Computes between two calls: mostly for microseconds, so that samples hit the beginning of the next call, sometimes
+ * for several kernel ticks, so that signals find the thread computing. */
 __attribute__((noinline)) static void compute(struct caller *caller) {
   bool is_long = next_random(caller) % 64 == 0;
   uint64_t end = now_ns(CLOCK_MONOTONIC) + random_between_powers(caller, is_long ? 20 : 10, is_long ? 23 : 13);
@@ -84,7 +84,7 @@ static void *run_caller(void *argument) {
   return NULL;
 }
 
-/* Goes on until every caller has ended: the last of its calls ends only when it is woken. */
+/* Runs until every caller has ended, because their last calls end only when woken. */
 static void *run_waker(void *argument) {
   struct caller dice = {.random = (uint64_t)(uintptr_t)argument};
   while (atomic_load(&ended_count) < callers_running) {
@@ -97,7 +97,7 @@ static void *run_waker(void *argument) {
   return NULL;
 }
 
-/* Ends the threads that run and frees what they waited for. */
+/* Ends the running threads and frees their resources. */
 static void end(void) {
   atomic_store(&is_over, true);
   for (int index = 0; index < callers_running; index++)
@@ -149,7 +149,7 @@ int soak_start(int per_kind, uint64_t seed) {
     return ENOMEM;
   struct sigaction action = {.sa_handler = count_signal, .sa_flags = SA_RESTART};
   sigaction(SIGUSR1, &action, NULL);
-  /* The signals of the callers' own, whatever this process was started with. */
+  /* Independent of the signal mask that this process has inherited. */
   sigset_t awaited, handled, before;
   sigemptyset(&awaited);
   sigaddset(&awaited, SIGUSR2);
@@ -159,7 +159,7 @@ int soak_start(int per_kind, uint64_t seed) {
   pthread_sigmask(SIG_UNBLOCK, &handled, NULL);
   int error = begin(seed);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
-  /* Without it some of the threads that were started would never end. */
+  /* Without the waker some of the started threads would never end. */
   if (pthread_create(&waker, NULL, run_waker, (void *)(uintptr_t)seed) != 0)
     abort();
   if (error != 0)

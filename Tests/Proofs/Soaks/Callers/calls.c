@@ -1,4 +1,4 @@
-/* The calls: those of signal(7) that do not restart after a signal, and, for comparison, some that do. */
+/* The calls: those in signal(7) that do not restart after a signal and, for comparison, some that do. */
 #define _GNU_SOURCE
 #include "callers.h"
 #include "io_uring.h"
@@ -55,7 +55,7 @@ static enum outcome timed(struct caller *caller, uint64_t began, uint64_t asked,
   return timed_on(CLOCK_MONOTONIC, caller, began, asked, has_timed_out, error);
 }
 
-/* The outcome of a call without a limit, which must give RESULT. */
+/* Returns the outcome of a call without a timeout, whose expected result is RESULT. */
 static enum outcome untimed(bool is_right, int error) {
   if (is_right)
     return WOKEN;
@@ -67,7 +67,7 @@ static void close_descriptors(struct caller *caller) {
   close(caller->descriptors[1]);
 }
 
-/* Sleeping. */
+/* Sleeps. */
 
 CALL enum outcome call_nanosleep(struct caller *caller) {
   uint64_t asked = some_time(caller);
@@ -144,9 +144,9 @@ static bool open_sockets(struct caller *caller) {
   return socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, caller->descriptors) == 0;
 }
 
-/* The kernel counts this time in its ticks, of which it may have missed the last one when it begins to: without anybody
- * observing, 16 of 940000 calls returned up to 0.4 ms early on a machine with more to do than processors. So less than
- * a tick is not early here; every other call goes by a clock of nanoseconds. */
+/* The kernel measures this timeout in ticks and can miss the last tick at its beginning: without an observer, 16 of
+ * 940000 calls returned up to 0.4 ms early on an overloaded machine. So a difference of less than a tick is not early
+ * here. Every other call uses a clock with nanoseconds. */
 CALL enum outcome call_recv(struct caller *caller) {
   char byte;
   struct timespec tick;
@@ -251,13 +251,13 @@ static void send_signal(struct caller *caller, int signal) {
   syscall(SYS_tgkill, getpid(), atomic_load(&caller->tid), signal);
 }
 
-/* SIGUSR2 is blocked in every caller, so that it is taken by this call or by the next one. */
+/* SIGUSR2 is blocked in every caller, so this call or the next one takes it. */
 static void wake_sigtimedwait(struct caller *caller) {
   if (begin_waking(caller))
     send_signal(caller, SIGUSR2);
 }
 
-/* Waiting without a limit. */
+/* Calls without a timeout. */
 
 CALL enum outcome call_pause(struct caller *caller) {
   sig_atomic_t before = caller->signals;
@@ -265,8 +265,8 @@ CALL enum outcome call_pause(struct caller *caller) {
   return caller->signals != before ? WOKEN : INTERRUPTED;
 }
 
-/* A signal that came before the thread was in the call would be counted and wake nothing. A thread that is blocked here
- * stays so until it gets this signal, and pause is the only call that it ever blocks in. */
+/* A signal before the call would be counted and wake nothing. A thread that is blocked here stays blocked until it gets
+ * this signal, because pause is the only call that it ever blocks in. */
 static void wake_pause(struct caller *caller) {
   if (atomic_load(&caller->call) != 0 && is_blocked_in_call(caller) && begin_waking(caller))
     send_signal(caller, SIGUSR1);
@@ -312,8 +312,8 @@ static void wake_accept(struct caller *caller) {
   close(descriptor);
 }
 
-/* Two files, of each of which two descriptions are open: the caller's and, two places further, the waker's. The waker
- * has the lock of the one that the caller waits for, and takes the other one's before it gives that up. */
+/* Opens two files with two descriptions each: the caller's and, two indices later, the waker's. The waker holds the
+ * lock of the file that the caller waits for, and takes the other one before it releases it. */
 static bool open_files(struct caller *caller) {
   for (int file = 0; file < 2; file++) {
     char path[64];
@@ -377,7 +377,7 @@ const struct kind kinds[] = {
     {"io_uring_enter", open_ring, call_io_uring_enter, NULL, close_ring}, /* the last one: see kinds_count */
 };
 
-/* Sandboxes refuse rings. */
+/* Sandboxes can refuse rings. */
 int kinds_count(void) { return (int)(sizeof kinds / sizeof kinds[0]) - !io_uring_is_there(); }
 
 bool kind_may_return_early(int kind) { return kinds[kind].call == call_io_uring_enter; }

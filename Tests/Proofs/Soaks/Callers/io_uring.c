@@ -1,5 +1,5 @@
-/* Waiting for a ring's completion: the one call of which it is known that it may return early
- * (docs/internals/capture.md). By the bare calls (io_uring(7)). */
+/* Waits for a ring's completion, by bare system calls (io_uring(7)): the only call that is known to return early
+ * (docs/internals/capture.md). */
 #define _GNU_SOURCE
 #include "io_uring.h"
 
@@ -70,7 +70,7 @@ void close_ring(struct caller *caller) {
   free(ring);
 }
 
-/* Hands in a timeout of NS nanoseconds. */
+/* Submits a timeout of NS nanoseconds. */
 static bool submit_timeout(struct ring *ring, struct __kernel_timespec *time) {
   uint32_t tail = *word(ring, ring->submission.tail);
   uint32_t place = tail & *word(ring, ring->submission.ring_mask);

@@ -3,7 +3,7 @@ import CulpritBlackBox
 import FaultyDisks
 import Glibc
 
-/// Kills a service at random moments, half of them in mid-stall, and asks its next launch what happened.
+/// Kills a service at random times, half of them during a stall, and judges the report of its next launch.
 struct BlackBoxSoak {
   var kills: Int
   /// Determines the random times of kills.
@@ -72,7 +72,7 @@ struct BlackBoxSoak {
   }
 }
 
-/// Why the soak test cannot be run.
+/// The reason why the soak test cannot run.
 struct BlackBoxSoakError: Error, CustomStringConvertible {
   var description: String
 }

@@ -4,24 +4,24 @@ import FaultyDisks
 import Glibc
 import Judges
 
-/// Kills services that hang with a lock held that the recorder may need, and asks the next launch what hung.
+/// Kills services that hang with a lock that the recorder might need, and judges the report of the next launch.
 struct LockSoak {
-  /// How many services are killed for each lock.
+  /// The number of services killed for each lock.
   var kills: Int
 
-  /// The names of the held locks, and the function that the next launch must name.
+  /// The names of the held locks, each with the culprit that the next launch must name.
   private static let scenarios = [
     ("malloc", "workload_hold"), ("arena", "workload_hold"), ("modules", "workload_hold"),
     ("initializer", "workload_hold"), ("stdio", "workload_hold"), ("metadata", "workload_hold"),
     ("pools", "workload_hold"),
   ]
 
-  /// Runs the soak test and prints how many hangs were named for each lock.
+  /// Runs the soak test and prints the number of named hangs for each lock.
   ///
   /// - Parameter figures: Where the figures go.
   /// - Throws: ``BlackBoxSoakError`` or ``FaultyDiskError`` when a service cannot be started.
   func run(_ figures: Figures) throws {
-    // Each allocation takes the lock of an arena.
+    // Each allocation takes an arena's lock.
     setenv("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0", 1)
     let directory = "/tmp/culprit-locks-\(getpid())"
     defer { _ = try? Shell.run("rm -rf \(directory)") }

@@ -5,15 +5,14 @@ import Glibc
 import SourceLoads
 import Synchronization
 
-/// Work that takes nearly as long as it may, under thresholds down to the shortest: is any of it reported that ended in
-/// time?
+/// Work that takes nearly its threshold, down to the shortest threshold. Counts reports of work that ended in time.
 ///
-/// Whether a work item was in time is measured around it, from before its begin to after its end.
+/// Each work item is timed from before its begin to after its end.
 final class NearThresholds: Sendable {
-  /// In milliseconds, from the shortest that is allowed on.
+  /// In milliseconds, from the minimum on.
   private static let thresholds: [UInt64] = [10, 20, 50, 100, 1000]
 
-  /// The time around a work item, on the clock of the day.
+  /// The time around a work item, on the wall clock.
   private struct Span {
     var begin: UInt64
     var end: UInt64
@@ -110,13 +109,13 @@ final class NearThresholds: Sendable {
     for _ in 0..<2 { start { [self] in beBusy() } }
   }
 
-  /// Whether other threads compute meanwhile, as many as there are processors here.
+  /// Sets whether other threads compute, as many as there are CPUs.
   func setBusy(_ isBusy: Bool) { self.isBusy.store(isBusy, ordering: .relaxed) }
 
   /// Ends the work; the threads end soon after.
   func end() { isOver.store(true, ordering: .relaxed) }
 
-  /// Prints what came of it, when all threads have ended. Returns the number of false reports.
+  /// Prints the results after all threads have ended. Returns the number of false reports.
   func tell(_ figures: Figures) -> Int {
     for watch in watches.withLock({ $0 }) { watch.stop() }
     for loop in closureLoops { loop.stop() }
@@ -133,7 +132,7 @@ final class NearThresholds: Sendable {
     return falseReports
   }
 
-  /// Passes work of 90 to 99 % of the source's threshold to `body`, again and again; most of it sleeps, some computes.
+  /// Repeatedly passes work of 90 to 99 % of the source's threshold to `body`. Most of it sleeps, some computes.
   private func again(_ source: Source, _ body: (@escaping @Sendable () -> Void) -> Void) {
     while !isOver.load(ordering: .relaxed) {
       let length = source.threshold / 1000 * UInt64.random(in: 900...990)
@@ -143,12 +142,12 @@ final class NearThresholds: Sendable {
         if computes {
           while monotonicNanoseconds() < deadline {}
         } else {
-          // The timer's slack and the way back take some of it.
+          // Timer slack and the wakeup take some of the margin.
           var until = timespec(tv_sec: Int(deadline / 1_000_000_000), tv_nsec: Int(deadline % 1_000_000_000))
           clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nil)
         }
       }
-      // At every phase of the kernel's tick.
+      // Covers every phase of the kernel's tick.
       usleep(UInt32.random(in: 0..<8000))
     }
   }

@@ -16,7 +16,7 @@ struct ObserverSoak {
   var seed: UInt64
 
   private struct Taken {
-    /// Stacks of threads that were read from outside, and of those that were sent the signal.
+    /// The number of stacks read from outside, and of stacks captured by a signal.
     var (passive, signalled) = (0, 0)
     /// Stacks that reach the thread's first function.
     var complete = 0
@@ -31,7 +31,7 @@ struct ObserverSoak {
     }
   }
 
-  /// Tells how far it has come, a tenth at a time.
+  /// Reports progress in steps of a tenth.
   private struct Progress {
     private let all: Int
     private let figures: Figures
@@ -53,10 +53,10 @@ struct ObserverSoak {
     }
   }
 
-  /// Runs the soak test and prints what came of it.
+  /// Runs the soak test and prints its results.
   ///
   /// - Parameters:
-  ///   - atOnce: Whether every thread is sent the signal at once, whatever it does: what Culprit never does.
+  ///   - atOnce: Whether every thread is signalled at once, in any state, which Culprit never does.
   ///   - figures: Where the figures go.
   /// - Throws: ``WatchdogError`` when stacks cannot be captured here, ``SoakError`` when the threads cannot be started.
   func run(atOnce: Bool, _ figures: Figures) throws {
@@ -113,7 +113,7 @@ struct ObserverSoak {
     return try body(Set((0..<soak_kinds() * Int32(threadsPerKind)).map { soak_thread($0) }))
   }
 
-  /// Takes the stacks as a service gets them: a capture of all threads, and at once the next one.
+  /// Captures stacks like a service: repeated captures of all threads, without a pause.
   private func observe(_ figures: Figures) throws -> Taken {
     let watchdog = try Watchdog()
     defer { watchdog.stop() }
@@ -135,7 +135,7 @@ struct ObserverSoak {
     }
   }
 
-  /// Sends each thread the signal at once, whatever it does, and takes the stack that its handler copies.
+  /// Signals each thread at once, in any state, and takes the stack that its handler copies.
   private func signalAtOnce(_ figures: Figures) throws -> Taken {
     guard clinux_memory_start() != CLINUX_MEMORY_UNREADABLE,
       clinux_module_start(true) != CLINUX_MODULES_UNKNOWN, observer_unwind_start() == nil,
@@ -169,7 +169,7 @@ struct ObserverSoak {
   }
 }
 
-/// Why a soak test cannot be run.
+/// The reason why a soak test cannot run.
 private struct SoakError: Error, CustomStringConvertible {
   var description: String
 }

@@ -6,9 +6,9 @@ import Glibc
 import SourceLoads
 import Synchronization
 
-/// Every kind of source at once, at work and healthy, for a while: is any of them reported?
+/// Runs healthy work in every kind of source at once. No report is expected.
 struct SourcesSoak {
-  /// How long it lasts.
+  /// The duration in seconds.
   var seconds: Int
 
   /// The state of the running load.
@@ -52,7 +52,7 @@ struct SourcesSoak {
     }
   }
 
-  /// Runs the soak test and prints what came of it.
+  /// Runs the soak test and prints its results.
   ///
   /// - Parameter figures: Where the figures go.
   /// - Throws: ``WatchdogError``.
@@ -119,7 +119,7 @@ struct SourcesSoak {
     figures.print("sources.false_reports", Double(reports.count + nearFalse), "reports", in: 0...0)
   }
 
-  /// Turns a run loop with timers, under watch.
+  /// Runs a watched run loop with timers.
   private static func runLoop(_ watchdog: Watchdog, _ load: Load) {
     guard let watch = try? watchdog.watchCurrentRunLoop(named: "soak") else { return }
     let timer = Timer(timeInterval: 0.001, repeats: true) { _ in

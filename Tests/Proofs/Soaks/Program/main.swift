@@ -2,7 +2,7 @@ import CulpritOptions
 import Glibc
 import Judges
 
-// culprit-soak: what must hold however often it is tried, tried that often.
+// culprit-soak: checks properties in many repetitions.
 
 let table = OptionTable(
   usage: ["culprit-soak [OPTION]... SOAK..."],

@@ -12,7 +12,7 @@ static long asked(void) {
   return text ? atol(text) : 0;
 }
 
-/* In place of the C library's, which a definition in the program comes before. */
+/* Replaces the C library's function for the whole process, because the program defines it. */
 int pthread_getaffinity_np(pthread_t thread, size_t bytes, cpu_set_t *set) {
   int (*real)(pthread_t, size_t, cpu_set_t *) =
       (int (*)(pthread_t, size_t, cpu_set_t *))dlsym(RTLD_NEXT, "pthread_getaffinity_np");

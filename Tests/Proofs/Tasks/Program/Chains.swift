@@ -79,7 +79,7 @@ struct Chains {
       )
       await Task.detached { await beginTask(path) }.value
       guard let report = await reports.next() else { break }
-      // But for the runtime's own functions, and the closure that the task was made with.
+      // Without the runtime's functions and the closure of the task.
       let found = (report.lastStack?.functions ?? []).filter { $0.isAwaiting && $0.moduleName == "tasks-process" }
         .map(\.name).filter { !$0.hasSuffix("in Chains.run(_:)") }
       let expected = Self.expected(links)
@@ -144,7 +144,7 @@ private func stop(_ path: Chains.Path) {
   }
 }
 
-/// One that the compiler puts into its caller where it optimises.
+/// Inlined into its caller by the optimizer.
 @inline(__always)
 private func thin(_ path: Chains.Path) async {
   await descend(path)

@@ -4,7 +4,7 @@ import Processors
 import SplitMix
 import Synchronization
 
-/// Tasks by the hundred thousand that keep every thread busy and hold none for long.
+/// Hundreds of thousands of tasks that keep every thread busy and hold none for long.
 struct HealthyLoad {
   private let seed: UInt64
   init(seed: UInt64) { self.seed = seed }
@@ -14,7 +14,7 @@ struct HealthyLoad {
     func add(_ number: Int) { count += number }
   }
 
-  /// The length of a turn of a long-lived task, in microseconds: none comes near to the threshold of half a second.
+  /// The lengths of turns of long-lived tasks in microseconds, all far below the threshold of half a second.
   private static let turns = [10, 50, 200, 1000, 5000, 20_000]
 
   func run(seconds: Int) throws {
@@ -28,7 +28,7 @@ struct HealthyLoad {
     let counter = Counter()
     let stop = Flag()
     let all = DispatchGroup()
-    // One yielding task more than there are threads, and one for each.
+    // Yielding tasks, one more than there are threads.
     for number in 0...processors_told() {
       var random = SplitMix(seed).derived(UInt64(number))
       all.enter()
@@ -88,7 +88,7 @@ func measureCost(seconds: Int) throws {
   for _ in 0..<processors_told() {
     all.enter()
     Task.detached {
-      // Turns that are long enough to be found twice, on few processors.
+      // Turns are long enough to be seen twice. They mostly sleep, because there are fewer CPUs than threads.
       while !stop.isSet {
         usleep(30_000)
         takeATurn(100)
@@ -108,7 +108,7 @@ func measureCost(seconds: Int) throws {
   say("used=\(Double(used) / Double(seconds) / 1e9)")
 }
 
-/// The processor time of the watchdog's threads, in nanoseconds.
+/// The CPU time of the watchdog's threads, in nanoseconds.
 private func ownProcessorTime() -> UInt64 {
   var sum: UInt64 = 0
   for name in (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")) ?? []
@@ -120,7 +120,7 @@ private func ownProcessorTime() -> UInt64 {
 
 private func text(_ path: String) -> String { (try? String(contentsOfFile: path, encoding: .utf8)) ?? "" }
 
-/// How many requests are served in windows that are watched and unwatched in turn.
+/// Measures requests served in windows that are alternately watched and unwatched.
 func measureRate(rounds: Int) throws {
   func window() -> Double {
     let served = Counts()
@@ -131,7 +131,7 @@ func measureRate(rounds: Int) throws {
       Task.detached {
         var own = 0
         while DispatchTime.now() < end {
-          // A request: two tasks that it waits for.
+          // A request consists of two tasks.
           async let one: Void = takeATurn(5)
           async let two: Void = takeATurn(5)
           _ = await (one, two)

@@ -4,7 +4,7 @@ import Judges
 import SplitMix
 import Synchronization
 
-/// Stalls of sections that suspend: what took most of the time has returned when the time is up, or it is another task's work.
+/// Stalls of sections that suspend. The culprit has returned when the threshold passes, or runs in another task.
 struct Sections {
   enum Taking: CaseIterable {
     case computing, lock, sleeping, child, continuation, value, stranger, bridge
@@ -49,7 +49,7 @@ struct Sections {
         }
       }.value
       guard let report = await reports.next() else { break }
-      // On a busy machine what comes behind may take longer than that: then it is the culprit, and nothing is known.
+      // On a busy machine the work after it can take longer and become the culprit. Such trials are not judged.
       guard handlingTime.withLock({ $0 }) > report.duration * 0.6 else { continue }
       done += 1
       let judged = TaskJudgement.Section(
@@ -72,12 +72,12 @@ struct Sections {
   }
 }
 
-/// How long the last section took but for what comes behind.
+/// The duration of the last section without the work at its end.
 private let handlingTime = Mutex(Duration.zero)
 
 @inline(never)
 private func handle(_ taking: Sections.Taking, _ milliseconds: Int) async {
-  // It may go on on another thread.
+  // The task can resume on another thread.
   await Task.yield()
   switch taking {
   case .computing: computeForLong(milliseconds)
@@ -101,7 +101,7 @@ private func computeForLong(_ milliseconds: Int) {
 @inline(never)
 private func sleepOnTheThread(_ milliseconds: Int) {
   usleep(UInt32(milliseconds) * 1000)
-  // A call that nothing comes behind is made a jump where it is optimised, and leaves no trace on the stack.
+  // Without this the call would become a jump, and leave no frame.
   slept.add(1, ordering: .relaxed)
 }
 
@@ -167,7 +167,7 @@ private func workForAnother(_ milliseconds: Int) async {
   await Task.yield()
 }
 
-/// Nobody answers, for as long as anybody looks.
+/// Waits for an answer that no observed code gives.
 @inline(never)
 private func awaitAnAnswer(_ milliseconds: Int) async {
   await withCheckedContinuation { (answer: CheckedContinuation<Void, Never>) in

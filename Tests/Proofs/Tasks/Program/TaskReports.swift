@@ -1,11 +1,11 @@
 import Culprit
 
-/// A watchdog for sections of tasks alone, and its reports, one after the other.
+/// A watchdog for sections of tasks, and its reports in order.
 struct TaskReports {
   let watchdog: Watchdog
   private var reports: AsyncStream<StallReport>.Iterator
 
-  /// Starts it, and waits until it knows where tasks are kept.
+  /// Starts the watchdog and waits until it has found the location of task data.
   init() async throws {
     var configuration = Watchdog.Configuration(threshold: .seconds(3600))
     (configuration.reporting.perMinute, configuration.reporting.perCulprit) = (.max, .max)
@@ -13,7 +13,7 @@ struct TaskReports {
     let (told, add) = AsyncStream.makeStream(of: StallReport.self)
     watchdog.onStall { add.yield($0) }
     reports = told.makeAsyncIterator()
-    // The first section in a task has it found out.
+    // The first section in a task finds it.
     watchdog.beginSection("first", threshold: .seconds(10)).end()
     try await Task.sleep(for: .milliseconds(500))
   }

@@ -5,7 +5,7 @@ import Processors
 import SplitMix
 import Synchronization
 
-/// Stalls of the pool whose culprit has returned when the time is up.
+/// Stalls of the pool whose culprit has returned when the threshold passes.
 struct Trials {
   private let isOne: Bool
   private let watchdog: Watchdog
@@ -54,11 +54,11 @@ struct Trials {
     watchdog.stop(patience: .seconds(60))
   }
 
-  /// Whether what took most of the time is named, in one report.
+  /// Runs a trial. Returns whether exactly one report names the culprit.
   private mutating func trial(_ number: Int) throws -> Bool {
     let holding = Holding.allCases.randomElement(using: &random) ?? .computing
-    // The first has returned within the threshold. Both together pass it, also where the probe is late by as much as it may
-    // be, and a busy machine makes it later.
+    // The culprit returns within the threshold. Both together exceed it, even if the probe has its maximum delay. A
+    // busy machine delays the probe further.
     let first = Int.random(in: 860...980, using: &random)
     let second = Int.random(in: 400...450, using: &random)
     let isSecondAsleep = Bool.random(using: &random)
@@ -78,12 +78,12 @@ struct Trials {
       usleep(100_000)
     }
     var found = reports.takeAll()
-    // A machine with too much to do is late with it.
+    // A busy machine delays the report.
     for _ in 0..<300 where found.isEmpty {
       usleep(100_000)
       found = reports.takeAll()
     }
-    // One report, however many there could be.
+    // Further reports would be wrong.
     usleep(200_000)
     found += reports.takeAll()
     let culprits = found.map { $0.culprit.map { "\($0.function.name) \($0.share)" } ?? "nobody" }
@@ -92,7 +92,7 @@ struct Trials {
     return isNamed
   }
 
-  /// Runs `body` while that goes on on the other threads.
+  /// Runs `body` while the load `beside` runs on the other threads.
   private func withBackground(_ beside: Beside, _ body: () -> Void) {
     guard beside != .nothing else { return body() }
     let ends = DispatchGroup()
@@ -129,7 +129,7 @@ private func takeTurns(until isStopping: Flag, _ ends: DispatchGroup) {
   }
 }
 
-/// Set once.
+/// A flag that is set once.
 final class Flag: Sendable {
   private let value = Atomic<Bool>(false)
   var isSet: Bool { value.load(ordering: .acquiring) }

@@ -26,7 +26,7 @@ struct Year {
     var last: ContinuousClock.Instant { state.withLock { $0.last } }
   }
 
-  /// The resources of the process at one moment.
+  /// The process's resources at one time.
   private struct Use {
     var residentKiB: Int
     var descriptors: Int
@@ -39,7 +39,7 @@ struct Year {
   }
 
   /// - Parameters:
-  ///   - stalls: How many stalls the year has.
+  ///   - stalls: The number of stalls in the year.
   ///   - directory: The directory for stall files, if any.
   /// - Throws: `WatchdogError` if the watchdog cannot start.
   init(stalls: Int, directory: String?) throws {
@@ -55,7 +55,7 @@ struct Year {
     loop = try watchdog.watchLoop(named: "requests")
   }
 
-  /// Runs the year, and prints how the use at its end compares with the one after the first fifth.
+  /// Runs the year, and compares the resources at its end with those after the first fifth.
   func run(_ figures: Figures) throws {
     let parts = 10
     var uses: [Use] = []
@@ -74,7 +74,7 @@ struct Year {
     figures.print("uptime.report_time_growth", late.reportTime / early.reportTime, "times", in: 0...1.25)
   }
 
-  /// A part of the year with `count` stalls. Returns the use at its end.
+  /// Runs a part of the year with `count` stalls. Returns the resources at its end.
   private func live(_ count: Int, from first: Int, _ figures: Figures) throws -> Use {
     let pause = Duration.seconds(365 * 86_400) / stalls
     let before = reports.counts
@@ -83,7 +83,7 @@ struct Year {
       serve()
       try useLibrary(number)
       if number % 100 == 99 { try change(number / 100) }
-      // An idle watchdog wakes up some times a second. A year of that takes too long.
+      // An idle watchdog wakes up several times a second, which takes too long for a year.
       clock.skip(pause)
       clock.block(for: .milliseconds(50))
       let begin = ContinuousClock.now

@@ -1,11 +1,11 @@
-// A year of a service on the simulated clock: compares memory, descriptors, threads and reports at its beginning and end.
+// A year of a service on the simulated clock: compares memory, descriptors, threads and reports at both ends.
 //
 //   $ uptime-process                     10,000 stalls
 //   $ uptime-process --stalls=100000     more, over the same year
-//   $ uptime-process DIRECTORY           the same with a directory for stall files, which is filled up and emptied
+//   $ uptime-process DIRECTORY           with a directory for stall files, which is filled up and emptied
 //
-// For each stall the service starts a hundred threads, runs a hundred tasks, and loads and unloads a library. Every hundredth
-// stall comes with a change of the configuration, a step of the wall clock, a full directory or an emptied one.
+// For each stall the service starts a hundred threads, runs a hundred tasks, and loads and unloads a library. Every
+// hundredth stall comes with a change of the configuration, a step of the wall clock, a full or an emptied directory.
 
 import Foundation
 import Judges

@@ -1,5 +1,5 @@
 extension Kind {
-  /// Functions that differ in a global variable only: the optimiser makes one of them all.
+  /// Functions that differ only in a global variable: the optimizer merges them.
   static let alike = [Kind("readTax", readTax), Kind("readDiscount", readDiscount), Kind("readPostage", readPostage)]
 }
 

@@ -121,7 +121,7 @@ private func waitForPlainLock(until end: UInt64) {
 }
 
 private final class PlainLock: @unchecked Sendable {
-  // SAFETY: the lock is what threads may share; it is freed with the last reference.
+  // SAFETY: a pthread lock can be shared by threads. It is freed with the last reference.
   let pointer = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
   init() { pthread_mutex_init(pointer, nil) }
   deinit {
@@ -178,7 +178,7 @@ private func sleepAWhile(until end: UInt64) {
   while isBefore(end) { usleep(UInt32(clamping: (end - min(end, native_now())) / 1000 + 1)) }
 }
 
-/// Both in turn, for as long each.
+/// Computes and sleeps alternately, for equal times.
 @inline(never)
 private func computeAndSleep(until end: UInt64) {
   var value = 1
@@ -190,7 +190,7 @@ private func computeAndSleep(until end: UInt64) {
   keep(value)
 }
 
-/// A number that is taken once.
+/// A counter whose numbers are each taken once.
 final class Counter: Sendable {
   private let next = Atomic<Int>(0)
   func take() -> Int { next.add(1, ordering: .relaxed).oldValue }

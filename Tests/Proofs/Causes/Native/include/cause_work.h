@@ -17,15 +17,15 @@ static inline uint64_t cause_now(void) {
   return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-/// The calling thread's processor time.
+/// The calling thread's CPU time.
 static inline uint64_t cause_processor_time(void) {
   struct timespec time;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-/// How long the calling thread was ready and had no processor. Allocates nothing: after millions of blocks have been
-/// freed an allocation may take as long as that did.
+/// The time that the calling thread was runnable without a CPU. Allocates nothing: after millions of blocks have been
+/// freed, one allocation can take as long as freeing them.
 uint64_t cause_delay(void);
 
 // Computing.
@@ -34,7 +34,7 @@ void allocate_buffers(uint64_t end);
 void format_receipts(uint64_t end);
 void rank_products(uint64_t end);
 void compress_archive(uint64_t end);
-/// A thread delivers after MILLISECONDS; spin_for_delivery looks for it without a pause.
+/// A thread delivers after MILLISECONDS; spin_for_delivery polls for it without a pause.
 void begin_delivery(unsigned milliseconds);
 void spin_for_delivery(void);
 void enter_multiply_rates(uint64_t end);
@@ -103,7 +103,7 @@ void enter_await_printer(void);
 void enter_begin_quote(unsigned milliseconds);
 void enter_await_quote(void);
 
-// Threads' ends.
+// Ends of threads.
 void begin_import(unsigned milliseconds);
 void await_import(void);
 void enter_begin_flushing(unsigned milliseconds);
@@ -134,7 +134,7 @@ void enter_append_journal(const char *directory, uint64_t end);
 void enter_log_requests(const char *directory, uint64_t end);
 /// Returns 0, or an errno value.
 int cause_fill_file(const char *path, uint64_t bytes);
-/// Has the file at PATH on the disk only. Returns its device, the major number in the upper half.
+/// Evicts the file at PATH from memory. Returns its device, the major number in the upper half.
 uint64_t cause_forget_file(const char *path);
 int cause_make_files(const char *directory, unsigned count);
 
@@ -154,15 +154,15 @@ void upload_images(int descriptor);
 void cause_end_child(pid_t child);
 /// A child that writes a line to DESCRIPTOR after MILLISECONDS.
 pid_t cause_late_writer(int descriptor, unsigned milliseconds);
-/// One that reads all there is from DESCRIPTOR after MILLISECONDS.
+/// A child that reads everything from DESCRIPTOR after MILLISECONDS.
 pid_t cause_late_reader(int descriptor, unsigned milliseconds);
-/// One that computes, on the processor PROCESSOR.
+/// A child that computes on the CPU PROCESSOR.
 pid_t cause_busy_child(int processor);
-/// One that stops its parent for MILLISECONDS, AFTER milliseconds from now.
+/// A child that stops its parent for MILLISECONDS, AFTER milliseconds from now.
 pid_t cause_stopper(unsigned after, unsigned milliseconds);
 /// A program, by its path; its arguments end with NULL.
 pid_t cause_program(const char *path, char *const arguments[]);
-/// One that opens the named pipe PATH for writing after MILLISECONDS.
+/// A child that opens the named pipe PATH for writing after MILLISECONDS.
 pid_t cause_late_opener(const char *path, unsigned milliseconds);
 void read_stock_report(int descriptor);
 void open_order_pipe(const char *path);
@@ -179,23 +179,23 @@ void poll_nothing_new(unsigned milliseconds);
 void enter_back_off(unsigned milliseconds);
 void enter_pace_retries(unsigned milliseconds);
 
-// Processors.
-/// Pins the calling thread to the processor PROCESSOR. Returns 0 or an errno value.
+// CPUs.
+/// Pins the calling thread to the CPU PROCESSOR. Returns 0 or an errno value.
 int cause_pin(int processor);
-/// The first processor that the calling thread may use.
+/// The first CPU that the calling thread can use.
 int cause_first_processor(void);
-/// Gives the calling thread the priority NICE, or where that is more than 19 SCHED_IDLE. Returns 0 or an errno value.
+/// Gives the calling thread the nice value NICE, or SCHED_IDLE if it exceeds 19. Returns 0 or an errno value.
 int cause_lower_priority(int nice);
 void forecast_demand(uint64_t end);
 void enter_fit_curve(uint64_t end);
 
 // Memory.
-/// Returns memory whose pages each come MILLISECONDS after they are touched, PAGES of them; NULL and errno where
+/// Returns PAGES pages of memory, each of which arrives MILLISECONDS after it is touched; NULL and errno if
 /// userfaultfd(2) is refused.
 char *cause_late_pages(unsigned pages, unsigned milliseconds);
 void look_up_record(const char *page);
 void enter_search_index(const char *pages, unsigned count);
-/// Reads the file at PATH by its mapping, in no order.
+/// Reads a mapping of the file at PATH in random order.
 void scan_mapped_file(const char *path, uint64_t end);
 
 // Short jobs of 10 ms.
@@ -211,7 +211,7 @@ void close_auction(void);
 void enter_begin_checkout(unsigned milliseconds);
 void enter_check_out(unsigned milliseconds);
 
-// Keeps a processor busy until the process that started this one has ended.
+// Keeps a CPU busy until the parent process has ended.
 void cause_spin(void);
 
 #ifdef __cplusplus

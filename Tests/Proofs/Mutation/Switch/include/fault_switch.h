@@ -11,7 +11,7 @@ enum { FAULT_SWITCH_MAX = 4096 };
 struct fault_switch {
   /* The number of the fault that is on; 0 for none. */
   int32_t on;
-  /* By number, whether a process has come to the place of the fault. */
+  /* By number, whether a process has reached the fault. */
   uint8_t reached[FAULT_SWITCH_MAX];
 };
 
