@@ -71,8 +71,7 @@ private final class StoreInMemory: OverflowStore {
     #expect(store.count > 1)
   }
 
-  /// A profile of OpenTelemetry is in memory as a whole: very many samples are in several, one after the other, which together are the
-  /// stall.
+  /// A profile of OpenTelemetry is in memory as a whole, so very many samples become several consecutive profiles.
   @Test func manySamplesAreInSeveralProfiles() throws {
     var recording = SampleRecordings.everyday()
     let stall = recording.stalls[0]

@@ -1,7 +1,7 @@
 import Testing
 
-/// Profiles of OpenTelemetry, read by the description in opentelemetry-proto's profiles/v1development/profiles.proto; nothing of the
-/// writer is used.
+/// Profiles of OpenTelemetry, decoded according to opentelemetry-proto's profiles/v1development/profiles.proto, without
+/// code of the writer.
 struct OTLP {
   struct Sample: Hashable {
     /// The values that are unique in a profile.

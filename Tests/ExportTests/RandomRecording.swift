@@ -2,8 +2,7 @@ import CulpritStallRecord
 import SampleRecordings
 import SplitMix
 
-/// A stall that follows from a seed: of one thread or several, with stacks that are cut, samples without any, and samples that are
-/// missing.
+/// A random stall from a seed: of one or more threads, with cut stacks, samples without stacks, and missing samples.
 struct RandomRecording {
   let recording: Recording
 

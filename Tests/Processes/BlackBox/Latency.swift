@@ -6,13 +6,14 @@ import Synchronization
 
 /// Measures whether the stall of one loop delays the turns of another loop. Each line of standard input is a command:
 ///
-///     stall [differently]   a turn of the loop "stuck" begins and does not end, on one stack, or never twice on the same
-///     turn MILLISECONDS     short turns of the loop "requests": turns=COUNT
-///     end                   the stuck turn ends: reported=SOURCE DURATION SAMPLES LOST AGE-OF-THE-LAST CULPRIT, by the handler
+///     stall [differently]   begins an endless turn of the loop "stuck", with one stack, or a new one in each sample
+///     turn MILLISECONDS     makes short turns of the loop "requests": turns=COUNT
+///     end                   ends the stuck turn. The handler prints
+///                           reported=SOURCE DURATION SAMPLES LOST AGE-OF-THE-LAST CULPRIT
 ///     status                problems=COUNT SENTENCE|SENTENCE…
-///     stop                  the watchdog is stopped: stopped=true
-///     die                   the service dies of a signal, of which Swift's backtraces make nothing
-///     exit                  the service exits, as it does at the end of its input
+///     stop                  stops the watchdog: stopped=true
+///     die                   dies of a signal that Swift's backtraces ignore
+///     exit                  exits, as at the end of the input
 @Sendable func measureLatency(_ watchdog: Watchdog) throws {
   watchdog.onStall { report in
     let stall = report.raw.stall

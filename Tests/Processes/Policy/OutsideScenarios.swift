@@ -10,7 +10,6 @@ private let work = Atomic<UInt64>(0)
 
 /// Computes for the given milliseconds of wall time and half of that in CPU time. A thread that does not run answers no
 /// signal.
-/// not run answers no signal.
 @inline(never)
 func computeInTheWay(_ milliseconds: Int) {
   let end = ContinuousClock.now + .milliseconds(milliseconds)

@@ -118,8 +118,8 @@ private func handler() -> UnsafeMutableRawPointer? {
   return unsafeBitCast(action.__sigaction_handler.sa_handler, to: UnsafeMutableRawPointer?.self)
 }
 
-/// A shutdown with a threshold of 300 ms: `shutdown before|after|replaced|default|call MILLISECONDS`. It begins by SIGTERM,
-/// which has a handler installed before or after the watchdog's, or by a call.
+/// A shutdown with a threshold of 300 ms: `shutdown before|after|replaced|default|call MILLISECONDS`. It begins by
+/// SIGTERM, which has a handler installed before or after the watchdog's, or by a call.
 @Sendable func shutDown(_ arguments: [String]) throws {
   guard arguments.count == 2, let milliseconds = Int(arguments[1]) else { exit(2) }
   let way = arguments[0]
@@ -175,8 +175,9 @@ private func handler() -> UnsafeMutableRawPointer? {
   watchdog.stop(patience: .seconds(60))
 }
 
-/// A late shutdown whose report cannot be completed: `shutdown-held-up stderr|malloc|arena`. Standard error is a full pipe, or
-/// the process exits in a signal handler while its thread holds the lock of the allocator, of one arena or of the only one.
+/// A late shutdown whose report cannot be completed: `shutdown-held-up stderr|malloc|arena`. Standard error is a full
+/// pipe, or the process exits in a signal handler while its thread holds the lock of the allocator, of one arena or of
+/// the only one.
 @Sendable func beHeldUpAtTheEnd(_ arguments: [String]) throws {
   if arguments.first == "arena" { workload_use_arenas(1) }
   clock.begin()

@@ -4,7 +4,8 @@ import Synchronization
 
 private let isStuck = Atomic<Bool>(false)
 
-/// A service that renews a file while no thread hangs, as in docs/deploying.md. Each line of standard input makes it hang or go on.
+/// A service that renews a file while no thread hangs, as in docs/deploying.md. Each line of standard input makes it
+/// hang or resume.
 @Sendable func liveForAProbe(_ arguments: [String]) throws {
   let file = arguments.first ?? ""
   let watchdog = try Watchdog(

@@ -196,7 +196,7 @@ package struct BlameJudgement {
     text.split(separator: "\n").first { $0.hasPrefix("LAST SEEN") }.map(String.init) ?? ""
   }
 
-  /// The reported share of the culprit: from the verdict, or from the tree if the verdict names a function that it calls.
+  /// The reported share of the culprit: from the verdict, or from the tree if the verdict names a function it calls.
   private func share(_ report: StallReport) -> Double {
     let base = culprit.prefix { $0 != "(" && $0 != "<" }.split { $0 == "." || $0 == ":" || $0 == " " }.last ?? ""
     if base == first.name || isMergeable, let share = report.culprit?.share { return share }

@@ -5,8 +5,8 @@ import Testing
 /// Runs each test on a dedicated thread, where it can block: on a child, a pipe, or a lock. The pool that all other
 /// tests share has one thread per core, so two blocked tests would stop the run.
 ///
-/// On a suite or test that also uses the observer, `.usesObserver` comes first: a test that waits for the observer would
-/// otherwise keep others from starting.
+/// On a suite or test that also uses the observer, `.usesObserver` comes first: a test that waits for the observer
+/// would otherwise keep others from starting.
 package struct OwnThread: SuiteTrait, TestTrait, TestScoping {
   /// Whether the current test runs on its own thread.
   @TaskLocal package static var isCurrent = false

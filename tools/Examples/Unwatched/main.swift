@@ -2,8 +2,8 @@ import CulpritOptions
 import ExampleServer
 import Glibc
 
-// The example service without a watchdog, and without the library that has one: what that costs is measured against this. It takes the
-// same options; those of the watchdog do nothing.
+// The example service without a watchdog and its library, as a baseline of costs. It accepts the options of the watched
+// service and ignores those of the watchdog.
 
 let output = CommandOutput(command: "example-service-unwatched")
 
