@@ -1,4 +1,5 @@
 import CulpritStallRecord
+import SplitMix
 import Testing
 
 @testable import CulpritBlame
@@ -49,9 +50,9 @@ private struct CallingProgram {
   /// Verdicts on random programs. Every second program calls its functions in random order.
   private static let verdicts: [(stacks: [[String]], blame: Blame)] = (0..<200)
     .map { number in
-      var random = SystemRandomNumberGenerator()
+      var random = SplitMix(UInt64(number))
       let stacks = CallingProgram(using: &random).stacks
-      let ordered = number % 2 == 0 ? stacks : stacks.shuffled()
+      let ordered = number % 2 == 0 ? stacks : stacks.shuffled(using: &random)
       return (ordered, blame(ordered))
     }
 
@@ -89,6 +90,7 @@ private struct CallingProgram {
 
   /// The culprit gets time from functions that do not lead to it. Library callbacks and their callers are excluded.
   @Test func moreTimeForTheCulpritLeavesItOne() {
+    var random = SplitMix(0)
     for (stacks, blame) in Self.verdicts {
       guard let name = blame.culprit?.frame.function else { continue }
       guard let place = stacks.firstIndex(where: { $0.contains(name) }),
@@ -96,7 +98,7 @@ private struct CallingProgram {
       else { continue }
       let path = Array(stacks[place][...last])
       var changed = stacks
-      for index in changed.indices where !changed[index].contains(name) && Bool.random() {
+      for index in changed.indices where !changed[index].contains(name) && Bool.random(using: &random) {
         changed[index] = path
       }
       let found = Self.blame(changed).culprit?.frame.function

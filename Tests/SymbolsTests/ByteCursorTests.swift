@@ -10,7 +10,7 @@ import Testing
   }
 
   @Test(arguments: [false, true]) func numbersAreReadAsTheyWereWritten(isBigEndian: Bool) {
-    let seed = UInt64.random(in: 0...(.max))
+    let seed: UInt64 = 20_261
     var random = SplitMix(seed)
     var writer = ByteWriter(isBigEndian: isBigEndian)
     var written: [(kind: Int, value: UInt64)] = []
@@ -218,7 +218,7 @@ import Testing
   }
 
   @Test func abbreviationsAreReadAsTheyWereWritten() {
-    let seed = UInt64.random(in: 0...(.max))
+    let seed: UInt64 = 20_261
     var random = SplitMix(seed)
     for encoding in Self.encodings {
       let forms = Self.forms(encoding)

@@ -46,7 +46,7 @@ import Testing
   }
 
   @Test func everyAddressHasTheSymbolThatCoversIt() throws {
-    let seed = UInt64.random(in: 0...(.max))
+    let seed: UInt64 = 20_261
     var random = SplitMix(seed)
     for _ in 0..<100 {
       var entries: [Entry] = []

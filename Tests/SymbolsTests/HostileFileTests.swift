@@ -41,7 +41,7 @@ import Testing
     "g++ -gdwarf-4 -fdebug-types-section",
   ])
   func damageCostsNamesOnly(compiler: String) throws {
-    let seed = UInt64.random(in: 0...(.max))
+    let seed: UInt64 = 20_261
     var random = Seeded(state: seed)
     let fixture = try Fixture()
     try fixture.write(nestedCalls, "nested.cpp")

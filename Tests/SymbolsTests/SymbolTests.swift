@@ -105,7 +105,7 @@ import Testing
   }
 
   @Test func agreesWithALinearSearch() {
-    let seed = UInt64.random(in: 0...(.max))
+    let seed: UInt64 = 20_261
     var random = Seeded(state: seed)
     for _ in 0..<200 {
       let symbols = (0..<UInt32.random(in: 1...40, using: &random))

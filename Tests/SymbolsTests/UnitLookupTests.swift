@@ -8,7 +8,7 @@ import Testing
   // MARK: Headers
 
   @Test func headersAreReadAsTheyWereWritten() {
-    let seed = UInt64.random(in: 0...(.max))
+    let seed: UInt64 = 20_261
     var random = SplitMix(seed)
     for _ in 0..<300 {
       let version = UInt64.random(in: 1...6, using: &random)
@@ -73,7 +73,7 @@ import Testing
   }
 
   @Test func entriesAreInTheUnitsAroundThem() throws {
-    let seed = UInt64.random(in: 0...(.max))
+    let seed: UInt64 = 20_261
     var random = SplitMix(seed)
     let units = (0..<20).map { _ in unit([UInt8](repeating: 1, count: Int.random(in: 0...40, using: &random))) }
     var starts: [Int] = []
@@ -209,7 +209,7 @@ import Testing
   // MARK: Which unit
 
   @Test func unitsAreFoundByTheirAddressRanges() throws {
-    let seed = UInt64.random(in: 0...(.max))
+    let seed: UInt64 = 20_261
     var random = SplitMix(seed)
     for _ in 0..<60 {
       var section = ByteWriter()
