@@ -119,7 +119,7 @@ package struct Inventory: Sendable {
   private static func problems(_ name: String, in box: BlackBoxDirectory, _ body: (Int32) -> [String]) -> [String] {
     errno = 0
     guard let descriptor = box.open(name, O_RDONLY) else {
-      let reason = errno == 0 || errno == ELOOP ? "it is a link, or no file at all" : String(cString: strerror(errno))
+      let reason = errno == 0 || errno == ELOOP ? "it is a symbolic link, or missing" : String(cString: strerror(errno))
       return ["\(box.path)/\(name): \(reason)"]
     }
     defer { close(descriptor) }

@@ -19,7 +19,7 @@ package enum Grouping: String, CaseIterable, Sendable {
   /// The description of the property.
   package var meaning: String {
     switch self {
-    case .culprit: "who is to blame"
+    case .culprit: "culprit"
     case .cause: "why the work did not go on"
     case .source: "what stalled"
     case .service: "the executable"

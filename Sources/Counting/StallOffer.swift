@@ -61,7 +61,7 @@ package struct StallOffer: Hashable, Sendable {
   /// present for each option in use.
   package func refusal(of selection: StallSelection) -> String {
     var parts = [
-      count == 1 ? "the options do not choose the only stall" : "the options choose none of the \(count) stalls"
+      count == 1 ? "the options exclude the only stall" : "the options exclude all \(count) stalls"
     ]
     if !selection.sources.isEmpty {
       parts += [Self.list("source", sources), Self.list("kind", kinds)].compactMap { $0 }

@@ -45,7 +45,7 @@ package struct CommandFamily: Sendable {
     let names = members.map(\.name)
     let near = suggestion(name, among: names)
     throw UsageError(
-      "there is no command \"\(name)\"" + (near.isEmpty ? "; there are \(names.joined(separator: ", "))" : near)
+      "unknown command \"\(name)\"" + (near.isEmpty ? "; available: \(names.joined(separator: ", "))" : near)
     )
   }
 

@@ -47,7 +47,7 @@ package struct CommandOption: Sendable {
     self.aliases = aliases
     self.isRepeatable = isRepeatable
     self.meanings = meanings
-    self.help = help + (isRepeatable ? "; may be repeated" : "")
+    self.help = help + (isRepeatable ? "; repeatable" : "")
   }
 
   /// The start of the description, which fits into a list.
@@ -192,8 +192,8 @@ package struct OptionTable: Sendable {
       let names = candidates.map { "--\($0.name)" }.joined(separator: ", ")
       throw UsageError(
         candidates.isEmpty
-          ? "there is no option --\(name)" + suggestion(String(name), among: options.map(\.name), prefix: "--")
-          : "--\(name) may be any of \(names)"
+          ? "unknown option --\(name)" + suggestion(String(name), among: options.map(\.name), prefix: "--")
+          : "--\(name) is ambiguous: \(names)"
       )
     }
     let attached = parts.count == 2 ? String(parts[1]) : nil
@@ -220,7 +220,7 @@ package struct OptionTable: Sendable {
         // A long name after a single dash is parsed as letters.
         let name = String(text.prefix { $0 != "=" })
         let isLong = name.count > 1 && options.contains { $0.name == name }
-        throw UsageError("there is no option -\(letter)" + (isLong ? "; did you mean --\(name)?" : ""))
+        throw UsageError("unknown option -\(letter)" + (isLong ? "; did you mean --\(name)?" : ""))
       }
       guard let argument = option.argument else {
         parsed.add(option, "")

@@ -22,8 +22,8 @@ package struct EventText: Sendable {
   private var began: StallReport.Timestamp { StallReport.Timestamp(start) }
 
   private var what: String {
-    let allowed = "limit \(Formatting.duration(threshold))"
-    return "\(StallReport.Source(source)) \(isHang ? "hangs" : "is stuck"): \(Formatting.duration(age)), \(allowed)"
+    let limit = "limit \(Formatting.duration(threshold))"
+    return "\(StallReport.Source(source)) \(isHang ? "hangs" : "is stuck"): \(Formatting.duration(age)), \(limit)"
   }
 
   private var place: String {

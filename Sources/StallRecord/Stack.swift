@@ -120,7 +120,7 @@ package enum CaptureOutcome: UInt8, Hashable, Sendable, CaseIterable, BitwiseCop
     case .noAnswer: "the thread did not answer in time"
     case .notSignalled: "the thread could not be sent a signal"
     case .requestsStuck: "earlier requests were never answered"
-    case .noLook: "the kernel does not tell what the thread does, and it did not run"
+    case .noLook: "the thread did not run, and the kernel does not show its state"
     case .untouchable: "the thread was blocked, and its stack could not be read from outside"
     case .noWorker: "no thread was known to work on it"
     case .taskGone: "its task had ended without it"

@@ -12,7 +12,7 @@ final class SplitUnits {
   /// Finds the split unit of `skeleton`.
   func unit(for skeleton: DwarfUnit) -> Result<DwarfUnit, ElfError> {
     guard let id = skeleton.splitID, let name = skeleton.splitName?.string else {
-      return .failure(ElfError(text: "a unit was split off, but does not say where to"))
+      return .failure(ElfError(text: "a split unit has no file name"))
     }
     if let found = package?.unit(id, skeleton) { return .success(found) }
     let directory = skeleton.directory?.string ?? ""

@@ -39,8 +39,8 @@ import Testing
   }
 
   @Test(arguments: [
-    (["--nothing"], "there is no option --nothing"), (["-x"], "there is no option -x"),
-    (["--ver"], "--ver may be any of --verbose, --version"), (["--width"], "--width needs an argument: COLUMNS"),
+    (["--nothing"], "unknown option --nothing"), (["-x"], "unknown option -x"),
+    (["--ver"], "--ver is ambiguous: --verbose, --version"), (["--width"], "--width needs an argument: COLUMNS"),
     (["-w"], "-w needs an argument: COLUMNS"), (["--all=yes"], "--all takes no argument, but \"yes\" was given"),
   ])
   func mistakesAreTold(words: [String], sentence: String) {
@@ -261,7 +261,7 @@ func builtProgram(_ name: String) -> URL { URL(fileURLWithPath: ChildProcess.bui
     try withDirectory { directory in
       let empty = try culprit(["report", directory])
       #expect(empty.status == 1)
-      #expect(empty.error == "culprit: no stall has been saved in \(directory)\n")
+      #expect(empty.error == "culprit: no saved stalls in \(directory)\n")
       _ = try write("older", to: "\(directory)/culprit-20261120T100000.000Z-7-1.stall")
       _ = try write("newer", to: "\(directory)/culprit-20261120T110000.000Z-7-2.stall")
       let outcome = try culprit(["report", directory])
@@ -303,7 +303,7 @@ func builtProgram(_ name: String) -> URL { URL(fileURLWithPath: ChildProcess.bui
             /opt/shop/shop  01
               0x1000-0x2000 from byte 0
           stacks    1 distinct
-          stall 1   event loop "x", thread 1 "t", 2.00 s of 1.00 s allowed, samples: 1, ended
+          stall 1   event loop "x", thread 1 "t", 2.00 s, limit 1.00 s, samples: 1, ended
 
         """
     )

@@ -83,7 +83,7 @@ import Testing
         return child.output.split(separator: "\n").map(String.init).sorted()
       }
       let values = [
-        "cause\twhy the work did not go on", "culprit\twho is to blame", "host\tthe host", "service\tthe executable",
+        "cause\twhy the work did not go on", "culprit\tculprit", "host\tthe host", "service\tthe executable",
         "source\twhat stalled", "version\tthe build-id of the executable",
       ]
       for (option, prefix) in [("--by ", ""), ("-b ", ""), ("--by=", "--by=")] {
@@ -161,8 +161,8 @@ import Testing
   }
 
   @Test(arguments: [
-    (["reprot", "x"], "there is no command \"reprot\"; did you mean report?"),
-    (["report", "--widht=80"], "there is no option --widht; did you mean --width?"),
+    (["reprot", "x"], "unknown command \"reprot\"; did you mean report?"),
+    (["report", "--widht=80"], "unknown option --widht; did you mean --width?"),
     (
       ["export", "--format=prof"],
       "--format is html, collapsed, speedscope, pprof, firefox, chrome, otlp or jsonl, not \"prof\"; did you mean pprof?"
@@ -171,17 +171,17 @@ import Testing
       ["export", "-f", "perfett"],
       "--format is html, collapsed, speedscope, pprof, firefox, chrome, otlp or jsonl, not \"perfett\"; did you mean perfetto?"
     ),
-    (["top", "-format=json"], "there is no option -f; did you mean --format?"),
-    (["help", "tpo"], "there is no command \"tpo\"; did you mean top?"),
-    (["/etc/passwd"], "a command is missing before \"/etc/passwd\"; did you mean culprit report /etc/passwd?"),
-    (["completion", "tcsh"], "there is no completion for \"tcsh\", only for bash, zsh and fish"),
-    (["completion", "bsh"], "there is no completion for \"bsh\", only for bash, zsh and fish; did you mean bash?"),
+    (["top", "-format=json"], "unknown option -f; did you mean --format?"),
+    (["help", "tpo"], "unknown command \"tpo\"; did you mean top?"),
+    (["/etc/passwd"], "missing command before \"/etc/passwd\"; did you mean culprit report /etc/passwd?"),
+    (["completion", "tcsh"], "no completion for \"tcsh\", only for bash, zsh and fish"),
+    (["completion", "bsh"], "no completion for \"bsh\", only for bash, zsh and fish; did you mean bash?"),
     (["completion"], "completion takes one shell, bash, zsh or fish, not nothing"),
     (
       ["report", "--build=libshop", "x"],
       "--build takes the first digits of a build-id, such as 1f3a, or unknown, not \"libshop\""
     ),
-    (["export", "--label=", "x"], "--label takes a TEXT, and not an empty one"),
+    (["export", "--label=", "x"], "--label takes a TEXT, which must not be empty"),
     (
       ["report", "--signature=xyz", "x"], "--signature takes the first digits of a signature, such as 1f3a, not \"xyz\""
     ),

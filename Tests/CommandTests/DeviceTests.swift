@@ -53,7 +53,7 @@ import Testing
         for command in ["report", "info"] {
           let outcome = try culpritWithLimit([command, name])
           #expect(outcome.status == 1 && outcome.out == "", "\(outcome)")
-          #expect(outcome.error == "culprit: \(name): it is no regular file\n", "\(outcome)")
+          #expect(outcome.error == "culprit: \(name): not a regular file\n", "\(outcome)")
         }
       }
       if let trap { #expect(!trap.wasOpened()) }
@@ -94,7 +94,7 @@ import Testing
       try Data(StallFileWriter.file(of: Recording(process: nil))).write(to: URL(fileURLWithPath: saved))
       for path in [fifo, link] {
         let outcome = try culpritWithLimit(["symbolize", "-o", path, saved])
-        #expect(outcome.status == 1 && outcome.error == "culprit: \(path): it is no regular file\n", "\(outcome)")
+        #expect(outcome.status == 1 && outcome.error == "culprit: \(path): not a regular file\n", "\(outcome)")
       }
       var (ofFifo, ofLink) = (stat(), stat())
       try #require(lstat(fifo, &ofFifo) == 0 && lstat(link, &ofLink) == 0)

@@ -119,7 +119,7 @@ import Testing
   @Test func anEmptyDirectoryIsToldOf() throws {
     try withDirectory { directory in
       try Data("theirs".utf8).write(to: URL(fileURLWithPath: "\(directory)/others.txt"))
-      for (command, what) in [("info", "no run has left anything"), ("report", "no stall has been saved")] {
+      for (command, what) in [("info", "no records of runs"), ("report", "no saved stalls")] {
         let outcome = try culprit([command, directory])
         #expect(outcome.status == 1 && outcome.out == "")
         #expect(outcome.error == "culprit: \(what) in \(directory)\n")
@@ -193,16 +193,16 @@ import Testing
       let info = try culprit(["info", directory])
       #expect(info.status == 1)
       for path in runs.prefix(3) + stalls.prefix(3) {
-        #expect(info.error.contains("culprit: \(path): it is a link, or no file at all\n"), "\(info)")
+        #expect(info.error.contains("culprit: \(path): it is a symbolic link, or missing\n"), "\(info)")
       }
       for path in runs.suffix(2) {
         #expect(info.error.contains("culprit: \(path): it is not the record of a run, or it is damaged\n"), "\(info)")
       }
       let report = try culprit(["report", directory])
       #expect(report.status == 1)
-      #expect(report.error.contains("culprit: \(stalls[0]): it is a link\n"), "\(report)")
+      #expect(report.error.contains("culprit: \(stalls[0]): it is a symbolic link\n"), "\(report)")
       for path in stalls[1...2] {
-        #expect(report.error.contains("culprit: \(path): it is no regular file\n"), "\(report)")
+        #expect(report.error.contains("culprit: \(path): not a regular file\n"), "\(report)")
       }
       for outcome in [info, report] {
         #expect(outcome.error.contains("culprit: \(stalls[3]): is empty; a .stall file has at least 16 bytes\n"))

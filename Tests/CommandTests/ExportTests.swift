@@ -57,8 +57,8 @@ import Testing
       #expect(refused.status == 2 && refused.out == "", "\(refused)")
       let reason =
         name.lowercased().hasSuffix(".jsonl")
-        ? "names a file, and rows go to a directory or to standard output: use --format=jsonl -o DIRECTORY"
-        : "tells no format by its ending .\(name.split(separator: ".").last ?? ""): use --format=FORMAT, or one of the endings "
+        ? "is a file, but jsonl needs a directory or standard output: use --format=jsonl -o DIRECTORY"
+        : "has the unknown suffix .\(name.split(separator: ".").last ?? ""): use --format=FORMAT, or one of the suffixes "
           + ".html, .htm, .folded, .collapsed, .txt, .speedscope.json, .speedscope, .pb.gz, .pprof, .firefox.json, "
           + ".trace.json, .otlp, .otlp.pb"
       #expect(refused.error.hasPrefix("culprit: --output=\(path) \(reason)\n"), "\(refused)")
@@ -98,7 +98,7 @@ import Testing
 
   @Test(arguments: [
     (["--format=svg"], "--format is html, collapsed, speedscope, pprof, firefox, chrome, otlp or jsonl, not \"svg\""),
-    (["--raw"], "--raw is for --format=pprof"), (["--nothing"], "there is no option --nothing"),
+    (["--raw"], "--raw requires --format=pprof"), (["--nothing"], "unknown option --nothing"),
   ])
   func wrongUsageIsStatusTwo(arguments: [String], sentence: String) throws {
     let outcome = try culprit(["export"] + arguments, input: everyday)
@@ -268,7 +268,7 @@ import Testing
       #expect(attributes[.posixPermissions] as? Int == 0o600)
       environment["BROWSER"] = "false"
       let failed = try open()
-      #expect(failed.status == 1 && failed.errors.contains("the browser \"false\" has failed"), "\(failed)")
+      #expect(failed.status == 1 && failed.errors.contains("the browser \"false\" failed"), "\(failed)")
       environment = ["PATH": directory, "BROWSER": ""]
       let none = try open()
       #expect(none.status == 1 && none.errors.contains("there is no browser"), "\(none)")

@@ -157,7 +157,7 @@ import Testing
       try save(1, "load()", label: "GET /orders", in: directory)
       try save(2, "load()", hours: 1, host: "web-2", label: "a", in: directory)
       try save(3, "load()", hours: 2, label: "GET /orders", in: directory)
-      var sentence = "the options choose none of the 3 stalls; \(offered)"
+      var sentence = "the options exclude all 3 stalls; \(offered)"
       if offered.hasSuffix("*") {
         let signature = try #require(try groups(culprit(["top", "--format=json", directory])).first?["key"] as? String)
         #expect(!signature.hasPrefix("0"))
@@ -175,7 +175,7 @@ import Testing
       let lines = compared.error.split(separator: "\n")
       try #require(compared.status == 0 && lines.count == 2, "\(compared)")
       #expect(lines[0] == "culprit: \(directory): \(sentence)")
-      #expect(lines[1].hasPrefix("culprit: \(one): the options do not choose the only stall; "))
+      #expect(lines[1].hasPrefix("culprit: \(one): the options exclude the only stall; "))
       for format in ["html", "collapsed", "speedscope", "pprof", "firefox", "chrome", "otlp", "jsonl"] {
         let outcome = try culprit(["export", "-f", format, "-o", "\(directory)/out", directory] + words)
         #expect(outcome.status == 1 && outcome.out == "", "\(format) \(outcome)")
@@ -208,7 +208,7 @@ import Testing
     try withDirectory { directory in
       let path = "\(directory)/header.stall"
       try Data(StallFileWriter.file(of: Recording(process: nil))).write(to: URL(fileURLWithPath: path))
-      let sentence = "\(path): no stall was recorded\n"
+      let sentence = "\(path): no stalls\n"
       let reported = try culprit(["report", "--host=web", path])
       #expect(reported.status == 0 && reported.out == sentence && reported.error == "", "\(reported)")
       for (command, status) in [
@@ -263,8 +263,8 @@ import Testing
       }
       try Data("hello".utf8).write(to: URL(fileURLWithPath: "\(directory)/bad/x.stall"))
       let cases = [
-        ("\(directory)/empty", "no stall has been saved in \(directory)/empty"),
-        ("/etc", "no stall has been saved in /etc"),
+        ("\(directory)/empty", "no saved stalls in \(directory)/empty"),
+        ("/etc", "no saved stalls in /etc"),
         ("\(directory)/missing", "\(directory)/missing: No such file or directory"),
         ("\(directory)/bad", "\(directory)/bad/x.stall: is not a .stall file"),
         ("\(directory)/bad/x.stall", "\(directory)/bad/x.stall: is not a .stall file"),
@@ -355,7 +355,7 @@ import Testing
       let other = "\(directory)/other"
       try Data().write(to: URL(fileURLWithPath: other))
       let taken = try culprit(["export", "--format=jsonl", "-o", other, file])
-      #expect(taken.status == 1 && taken.error == "culprit: \(other): it is no directory\n")
+      #expect(taken.status == 1 && taken.error == "culprit: \(other): not a directory\n")
       let nowhere = try culprit(["export", "--format=jsonl", "-o", "/proc/nowhere/rows", file])
       #expect(nowhere.status == 1 && nowhere.error == "culprit: /proc/nowhere/rows: No such file or directory\n")
     }
@@ -393,9 +393,9 @@ import Testing
     ),
     (["diff", "a"], "diff takes two files or directories, BEFORE and AFTER, not 1"),
     (["export", "--format=jsonl", "--raw"], "--raw is for --format=pprof"),
-    (["report", "--own=", "x"], "--own takes a NAME, and not an empty one"),
-    (["top", "--wrapper=Lock", "--wrapper", ""], "--wrapper takes a NAME, and not an empty one"),
-    (["info", "--modules", "/etc"], "--modules is for FILEs: of a DIRECTORY the runs are told"),
+    (["report", "--own=", "x"], "--own takes a NAME, which must not be empty"),
+    (["top", "--wrapper=Lock", "--wrapper", ""], "--wrapper takes a NAME, which must not be empty"),
+    (["info", "--modules", "/etc"], "--modules requires FILEs: a DIRECTORY lists runs"),
   ])
   func wrongUsageIsTold(words: [String], sentence: String) throws {
     let outcome = try culprit(words)

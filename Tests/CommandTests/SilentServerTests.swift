@@ -47,9 +47,9 @@ import Testing
         #expect(child.status == 0 && child.output == "??\n??:0\n", "\(child)")
         let sentences = child.errors.split(separator: "\n")
         try #require(sentences.count == 2, "\(child)")
-        let asking = "culprit: asking the servers in DEBUGINFOD_URLS for debug information (build-id "
+        let asking = "culprit: requesting debug information from DEBUGINFOD_URLS (build-id "
         #expect(sentences[0].hasPrefix(asking))
-        let gaveUp = "culprit: the servers in DEBUGINFOD_URLS have sent nothing for 15 s; going on without them"
+        let gaveUp = "culprit: no response from DEBUGINFOD_URLS for 15 s; continuing without it"
         #expect(sentences[1] == gaveUp)
       }
     }

@@ -189,7 +189,7 @@ import Testing
       #expect(found.out.hasPrefix("main\n"))
       let missing = try culprit(["symbolize", "-f", "--build-id=00\(id)", "--debug-dir=\(directory)", main])
       #expect(missing.status == 1)
-      #expect(missing.error.contains("there is no file with the build-id 00\(id) in \(directory), /usr/lib/debug"))
+      #expect(missing.error.contains("no file with the build-id 00\(id) in \(directory), /usr/lib/debug"))
     }
   }
 

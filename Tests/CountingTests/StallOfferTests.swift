@@ -22,12 +22,12 @@ import Testing
     var selection = StallSelection()
     selection.sources = ["x"]
     let sources = "sources \"s5\", \"s0\", \"s1\", \"s2\", \"s3\", … (7); kind \"loop\""
-    #expect(all.refusal(of: selection) == "the options choose none of the 8 stalls; \(sources)")
+    #expect(all.refusal(of: selection) == "the options exclude all 8 stalls; \(sources)")
     selection = StallSelection()
     selection.hosts = ["x"]
     selection.until = WallTime(nanosecondsSince1970: 0)
     #expect(
-      all.refusal(of: selection) == "the options choose none of the 8 stalls; hosts \"h0\", \"h1\", \"a\\u{1b}[2J\"; "
+      all.refusal(of: selection) == "the options exclude all 8 stalls; hosts \"h0\", \"h1\", \"a\\u{1b}[2J\"; "
         + "they began from 1970-01-01T00:00:00.000Z to 1970-01-01T00:00:06.000Z"
     )
   }
@@ -36,13 +36,13 @@ import Testing
     var only = offer("http", began: 1)
     var selection = StallSelection()
     selection.since = WallTime(nanosecondsSince1970: 2_000_000_000)
-    let sentence = "the options do not choose the only stall; it began at 1970-01-01T00:00:01.000Z"
+    let sentence = "the options exclude the only stall; it began at 1970-01-01T00:00:01.000Z"
     #expect(only.refusal(of: selection) == sentence)
     // Signatures are known of stalls that the other options choose.
     selection = StallSelection()
     selection.signatures = ["1"]
-    #expect(only.refusal(of: selection) == "the options do not choose the only stall")
+    #expect(only.refusal(of: selection) == "the options exclude the only stall")
     only.add(signature: "77c01b5e2f90")
-    #expect(only.refusal(of: selection) == "the options do not choose the only stall; signature \"77c01b5e2f90\"")
+    #expect(only.refusal(of: selection) == "the options exclude the only stall; signature \"77c01b5e2f90\"")
   }
 }

@@ -69,7 +69,7 @@ import Testing
       #expect(leak.name == "forgotten")
       #expect(leak.reason == .dropped)
       #expect(leak.stack().first?.contains("beginAndForget") == true, "\(leak)")
-      #expect(leak.description.contains("nobody refers to it any more"))
+      #expect(leak.description.contains("its last reference was released"))
     }
   }
 

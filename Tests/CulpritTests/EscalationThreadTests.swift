@@ -313,7 +313,11 @@ private struct Veto {
     var request = cprocess_termination_request()
     _ = cprocess_escalation_read_termination(own.pointer, 0, &request)
     let reason = withUnsafeBytes(of: request.reason) { String(decoding: $0.prefix(Int(request.bytes)), as: UTF8.self) }
-    #expect(reason.contains(isItsOwn ? "Culprit so far: slow()." : "Who is to blame could not be told in time."))
+    #expect(
+      reason.contains(
+        isItsOwn ? "Culprit so far: slow()." : "The culprit is unknown: the report was not finished in time."
+      )
+    )
     #expect(reason.contains("slow") == isItsOwn, "\(reason)")
     #expect(escalated.terminateIfDue() > 0)
   }

@@ -150,7 +150,7 @@ import Testing
     let service = try ServiceProcess(besideThis: "held-up-process", ["pages"])
     let rest = service.rest()
     let lines = rest.split(separator: "\n").map(String.init)
-    let words = "stalls are noticed all the same"
+    let words = "stalls are still detected"
     #expect(
       lines.filter { $0.hasPrefix("limitation=") } == [
         "limitation=no stacks are taken: the kernel holds up every thread that can, 2 in all; \(words)",

@@ -9,7 +9,8 @@ import Testing
 @Suite(.serialized, .usesObserver) struct JobSlotsTests {
   /// Slots of a registry without a monitor.
   private func withSlots(
-    threshold: Duration = .seconds(1), _ body: (inout JobSlots, (String) -> SlotRegistry.Lease?) throws -> Void
+    threshold: Duration = .seconds(1),
+    _ body: (inout JobSlots, (String) -> SlotRegistry.Lease?) throws -> Void
   ) rethrows {
     let control = ControlBlock()
     SlotRegistry.shared.activate(control, Watchdog.Configuration())

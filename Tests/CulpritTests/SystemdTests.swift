@@ -75,7 +75,7 @@ import Testing
     let watchdog = try watchdog(["NOTIFY_SOCKET": "vsock:2:1234", "WATCHDOG_USEC": "soon"])
     #expect(
       watchdog.status.problems == [
-        "systemd cannot be told anything: NOTIFY_SOCKET is \"vsock:2:1234\": Address family not supported by protocol",
+        "cannot notify systemd: NOTIFY_SOCKET is \"vsock:2:1234\": Address family not supported by protocol",
         "WATCHDOG_USEC is \"soon\"; it must be a number of microseconds; systemd gets no pings",
       ]
     )

@@ -32,7 +32,7 @@ enum Browser {
     var status: Int32 = 0
     while waitpid(child, &status, 0) < 0, errno == EINTR {}
     guard status == 0 else {
-      throw InputError(description: "the browser \"\(command)\" has failed; the page is \(path)")
+      throw InputError(description: "the browser \"\(command)\" failed; the page is \(path)")
     }
   }
 }

@@ -7,19 +7,19 @@ private typealias Runner = @Sendable (OptionTable.Arguments) throws -> Bool
 
 /// The commands that read stalls.
 private let readers: [(CommandFamily.Member, Runner)] = [
-  (.init("report", "who is to blame for each saved stall, and the evidence", reportTable), runReport),
-  (.init("top", "which problems take most of the time", topTable), runTop),
-  (.init("diff", "which problems are new, gone, worse and better", diffTable), runDiff),
-  (.init("export", "stalls in forms that other tools read", exportTable), runExport),
-  (.init("symbolize", "what addresses are called, and where they are in the source", symbolizeTable), runSymbolize),
-  (.init("info", "what is in a file, or how the runs of a service ended", infoTable), runInfo),
+  (.init("report", "show the culprit of each saved stall, with the evidence", reportTable), runReport),
+  (.init("top", "rank culprits by total stall time", topTable), runTop),
+  (.init("diff", "compare the stalls of two builds or periods", diffTable), runDiff),
+  (.init("export", "write stalls in the formats of other tools", exportTable), runExport),
+  (.init("symbolize", "convert addresses to functions and source lines", symbolizeTable), runSymbolize),
+  (.init("info", "describe a file, or list the runs of a service", infoTable), runInfo),
 ]
 
 private let runners =
   readers + [
-    (.init("completion", "what completes commands and options in a shell", completionTable), runCompletion),
-    (.init("man", "the manual pages", manualTable), runManual),
-    (.init("help", "what a command does, and its options", helpTable), runHelp),
+    (.init("completion", "print a shell completion script", completionTable), runCompletion),
+    (.init("man", "show or write manual pages", manualTable), runManual),
+    (.init("help", "show the help of a command", helpTable), runHelp),
   ]
 
 /// The names of the commands with help and a manual page.
@@ -28,13 +28,13 @@ private let commandNames = readers.map(\.0.name) + ["completion", "man", "help"]
 /// The program with all its commands.
 let family = CommandFamily(
   name: "culprit",
-  brief: "says what stalled a service, from the stalls that its watchdog saved",
+  brief: "report the functions that stalled a service",
   version: toolVersion,
   table: OptionTable(
     usage: ["culprit --version"],
-    summary: "Says what stalled a service, from the .stall files that its watchdog saved.",
+    summary: "Reports the functions that stalled a service, from the .stall files saved by its watchdog.",
     options: [CommandOption("version", letter: "V", help: "print the version and exit")],
-    epilogue: "\"culprit COMMAND --help\" tells more, and \"culprit man COMMAND\" shows the same as a manual page.",
+    epilogue: "See \"culprit COMMAND --help\" for options, and \"culprit man COMMAND\" for the manual page.",
     examples: """
       $ culprit report /var/lib/shop/culprit-20261120T102351.204Z-4242-1.stall
       STALL     event loop "http" was stuck for 5.01 s, limit 4.50 s
@@ -43,7 +43,7 @@ let family = CommandFamily(
       …
       $ culprit top --since=7d /var/lib/shop/culprit
       """,
-    exitStatus: "0 all is well, 1 a file could not be read or only in part, 2 wrong usage"
+    exitStatus: "0 success; 1 a file was unreadable or incomplete; 2 wrong usage"
   ),
   members: runners.map(\.0)
 )
@@ -90,11 +90,11 @@ func run(_ member: CommandFamily.Member, _ arguments: [String]) throws -> Bool {
 
 private let helpTable = OptionTable(
   usage: ["culprit help [COMMAND]"],
-  summary: "Prints what COMMAND does, and its options; without one, what there is.",
+  summary: "Prints the help of COMMAND, or the list of commands.",
   options: [],
   operands: .words(commandNames),
   examples: "$ culprit help top",
-  exitStatus: "0 all is well, 2 wrong usage"
+  exitStatus: "0 success; 2 wrong usage"
 )
 
 private func runHelp(_ parsed: OptionTable.Arguments) throws -> Bool {
@@ -105,7 +105,7 @@ private func runHelp(_ parsed: OptionTable.Arguments) throws -> Bool {
 
 private let completionTable = OptionTable(
   usage: ["culprit completion bash|zsh|fish"],
-  summary: "Prints a script that completes commands, options, their values and files in a shell.",
+  summary: "Prints a script for shell completion of commands, options, values and files.",
   options: [],
   operands: .words(["bash", "zsh", "fish"]),
   examples: """
@@ -114,7 +114,7 @@ private let completionTable = OptionTable(
     $ culprit completion zsh >/usr/local/share/zsh/site-functions/_culprit
     $ culprit completion fish >~/.config/fish/completions/culprit.fish
     """,
-  exitStatus: "0 all is well, 2 wrong usage"
+  exitStatus: "0 success; 2 wrong usage"
 )
 
 private func runCompletion(_ parsed: OptionTable.Arguments) throws -> Bool {
@@ -128,7 +128,7 @@ private func runCompletion(_ parsed: OptionTable.Arguments) throws -> Bool {
   case "fish": output.print(family.fishCompletion)
   case let shell:
     let near = suggestion(shell, among: ["bash", "zsh", "fish"])
-    throw UsageError("there is no completion for \"\(shell)\", only for bash, zsh and fish\(near)")
+    throw UsageError("no completion for \"\(shell)\", only for bash, zsh and fish\(near)")
   }
   return true
 }
@@ -136,14 +136,14 @@ private func runCompletion(_ parsed: OptionTable.Arguments) throws -> Bool {
 private let manualTable = OptionTable(
   usage: ["culprit man [COMMAND]", "culprit man --output=DIR"],
   summary:
-    "Shows the manual page of COMMAND, or of culprit itself, on a terminal; elsewhere prints its source. With --output writes all pages.",
+    "Shows the manual page of COMMAND, or of culprit itself. If standard output is not a terminal, prints its source. With --output, writes all pages.",
   options: [
     CommandOption(
       "output",
       letter: "o",
       argument: "DIR",
       values: .directory,
-      help: "write all pages to DIR, which is made"
+      help: "write all pages to DIR; creates it"
     )
   ],
   operands: .words(commandNames),
@@ -152,12 +152,12 @@ private let manualTable = OptionTable(
     $ culprit man report | man -l -
     $ culprit man --output=/usr/local/share/man/man1 && man culprit-report
     """,
-  exitStatus: "0 all is well, 1 a page could not be written, 2 wrong usage"
+  exitStatus: "0 success; 1 a page could not be written; 2 wrong usage"
 )
 
 private func runManual(_ parsed: OptionTable.Arguments) throws -> Bool {
   if let directory = parsed.value("output") {
-    guard parsed.operands.isEmpty else { throw UsageError("--output is for all pages, and not for one") }
+    guard parsed.operands.isEmpty else { throw UsageError("--output writes all pages: it takes no COMMAND") }
     // An empty name would put the pages into the root directory.
     guard !directory.isEmpty else { throw InputError(directory, ENOENT) }
     for path in directory.indices.filter({ directory[$0] == "/" }).map({ directory[..<$0] }) + [directory[...]] {

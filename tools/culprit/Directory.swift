@@ -32,7 +32,7 @@ func stallNames(in path: String) throws(BlackBoxError) -> [String] {
 /// would silently wait for input.
 func requireInput(_ operands: [String]) throws(UsageError) {
   guard operands.isEmpty, isatty(STDIN_FILENO) == 1 else { return }
-  throw UsageError("a FILE or a DIRECTORY is missing, or something to read on standard input")
+  throw UsageError("missing FILE or DIRECTORY, and standard input is a terminal")
 }
 
 /// The files that operands stand for. The `.stall` files of all directories, newest first, replace the first directory.
@@ -74,7 +74,7 @@ struct Expansion {
     found = Set(files.map(\.path))
     if let place { paths.insert(contentsOf: files.map(\.path), at: place) }
     guard !paths.isEmpty || operands.isEmpty || !isWhole else {
-      throw InputError(description: "no stall has been saved in \(operands.joined(separator: ", "))")
+      throw InputError(description: "no saved stalls in \(operands.joined(separator: ", "))")
     }
   }
 }
@@ -88,7 +88,7 @@ func printRuns(_ path: String) -> Bool {
         "\(run.name): process \(run.record.identity.process) \(run.record.executable), since \(run.record.since)"
       ]
       let verdict = run.verdict.map { "ended     \($0)" } ?? "running"
-      lines.append("  \(verdict)" + (run.record.told != nil ? "; told" : ""))
+      lines.append("  \(verdict)" + (run.record.told != nil ? "; reported" : ""))
       lines += run.stalls.flatMap { describe($0, isRunning: run.isRunning) }
       output.print(lines.map { printable($0) }.joined(separator: "\n") + "\n")
     }
@@ -98,7 +98,7 @@ func printRuns(_ path: String) -> Bool {
     }
     for problem in inventory.problems { output.error(problem) }
     if inventory.runs.isEmpty, inventory.otherStalls.isEmpty, inventory.problems.isEmpty {
-      throw InputError(description: "no run has left anything in \(path)")
+      throw InputError(description: "no records of runs in \(path)")
     }
     return inventory.problems.isEmpty
   } catch {

@@ -5,7 +5,7 @@ import Glibc
 let exportTable = OptionTable(
   usage: ["culprit export [OPTION]... [FILE|DIRECTORY]..."],
   summary:
-    "Writes the stalls in the FILEs (standard input when there are none, or for \"-\") in a format that other programs read. Of a DIRECTORY all are written. They make one export.",
+    "Writes the stalls in the FILEs, or standard input if there are none or for \"-\", as one export in the format of another tool. For a DIRECTORY, writes all of its stalls.",
   options: [
     CommandOption(
       "format",
@@ -14,29 +14,29 @@ let exportTable = OptionTable(
       values: .words(["html"] + ExportFormat.allCases.map(\.rawValue) + ["jsonl"]),
       aliases: ["perfetto"],
       help:
-        "what is written: html, collapsed, speedscope, pprof, firefox, chrome (perfetto is the same), otlp, or jsonl; else what OUT's name tells, or collapsed"
+        "output format: html, collapsed, speedscope, pprof, firefox, chrome (alias perfetto), otlp or jsonl; default: by the suffix of OUT, or collapsed"
     ),
     CommandOption(
       "output",
       letter: "o",
       argument: "OUT",
       values: .file(),
-      help: "where it goes, in full or not at all; a directory for jsonl; standard output"
+      help: "output file, written completely or not at all; a directory for jsonl; default: standard output"
     ),
-    CommandOption("raw", letter: "r", help: "leave names out, so that pprof looks them up itself"),
+    CommandOption("raw", letter: "r", help: "omit names; pprof looks them up itself"),
     Progress.option,
   ] + Stalls.choosingOptions + Stalls.namingOptions,
   operands: .file(ending: ".stall"),
   epilogue: """
-    The formats, and the endings of OUT's name that tell them, in either case; a name without an ending is one of collapsed stacks:
-      html         a page with the reports, flame graphs and timelines, complete in one file (.html)
-      collapsed    stacks and their milliseconds, for flamegraph.pl and inferno (.folded, .collapsed, .txt)
-      speedscope   a profile for each thread of each stall (.speedscope.json)
-      pprof        profile.proto with labels, gzipped, for go tool pprof (.pb.gz)
+    Formats and the suffixes of OUT that select them (upper or lower case); a name without a suffix selects collapsed:
+      html         reports, flame graphs and timelines, as one self-contained page (.html)
+      collapsed    stacks with milliseconds, for flamegraph.pl and inferno (.folded, .collapsed, .txt)
+      speedscope   one profile per stalled thread, for speedscope.app (.speedscope.json)
+      pprof        gzipped profile.proto with labels, for go tool pprof (.pb.gz)
       firefox      for profiler.firefox.com (.firefox.json)
       chrome       trace events, for ui.perfetto.dev and chrome://tracing (.trace.json)
-      otlp         profiles of OpenTelemetry in protobuf, as of opentelemetry-proto 1.9.0 to 1.11.0 (.otlp)
-      jsonl        a row of JSON for each stall and each sampled stack, for DuckDB and Spark; OUT/day=…/host=…/part-….jsonl
+      otlp         OpenTelemetry profiles in protobuf, opentelemetry-proto 1.9.0 to 1.11.0 (.otlp)
+      jsonl        one JSON row per stall and per sampled stack, for DuckDB and Spark; OUT/day=…/host=…/part-….jsonl
     """,
   examples: """
     $ culprit export stall.stall
@@ -47,14 +47,14 @@ let exportTable = OptionTable(
     $ culprit export -o shop.pb.gz /var/lib/shop/stalls && go tool pprof -http=: shop.pb.gz
     $ culprit export --format=jsonl --since=7d -o /srv/rows /var/lib/shop/stalls
     """,
-  exitStatus: "0 all is well, 1 a file could not be read or only in part, or OUT not be written, 2 wrong usage"
+  exitStatus: "0 success; 1 a file was unreadable or incomplete, or OUT could not be written; 2 wrong usage"
 )
 
 /// Runs `culprit export`. Returns whether all files could be read completely and the export was written.
 func runExport(_ parsed: OptionTable.Arguments) throws -> Bool {
   let destination = try ExportDestination(parsed.value("output"))
   let form = try ExportForm(format: parsed.value("format"), path: destination.path)
-  if form != .profile(.pprof) { try parsed.refuse(["raw"], "is for --format=pprof") }
+  if form != .profile(.pprof) { try parsed.refuse(["raw"], "requires --format=pprof") }
   switch form {
   case .rows: return try exportRows(parsed, to: destination)
   case .page: return try exportPage(parsed, to: destination)
@@ -76,7 +76,7 @@ private func exportProfile(
   guard files.isWhole || !files.paths.isEmpty else { return false }
   let file = try OutputFile(destination.path)
   guard !format.isBinary || !file.isTerminal else {
-    throw UsageError("\(format.rawValue) is binary, and not for a terminal: use -o OUT, or a pipe")
+    throw UsageError("\(format.rawValue) refusing to write binary data to a terminal: use -o OUT or a pipe")
   }
   var exporter = Exporter(format, isRaw: parsed.has("raw"), version: toolVersion) { try file.write($0) }
   var failure: (any Error)?
@@ -133,12 +133,12 @@ private enum ExportForm: Equatable {
     }
     guard ending.lowercased() != ".jsonl" else {
       throw UsageError(
-        "--output=\(path) names a file, and rows go to a directory or to standard output: use --format=jsonl -o DIRECTORY"
+        "--output=\(path) is a file, but jsonl needs a directory or standard output: use --format=jsonl -o DIRECTORY"
       )
     }
     let endings = (Self.pageEndings + ExportFormat.endings.map(\.text)).joined(separator: ", ")
     throw UsageError(
-      "--output=\(path) tells no format by its ending \(ending): use --format=FORMAT, or one of the endings \(endings)"
+      "--output=\(path) has the unknown suffix \(ending): use --format=FORMAT, or one of the suffixes \(endings)"
     )
   }
 

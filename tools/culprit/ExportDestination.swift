@@ -17,10 +17,10 @@ struct ExportDestination {
     self.path = path ?? "-"
     place = path == nil || path == "-" ? "/proc/self/fd/\(STDOUT_FILENO)" : self.path
     guard !self.path.lowercased().hasSuffix(".stall") else {
-      throw UsageError("\(shown) has the name of a recording, and an export is none")
+      throw UsageError("\(shown) has the suffix of a recording: choose another name for the export")
     }
     guard !Self.isRecording(place) else {
-      throw UsageError("\(shown) is a recording: an export would take its place")
+      throw UsageError("refusing to overwrite the recording \(shown)")
     }
   }
 
@@ -32,7 +32,7 @@ struct ExportDestination {
     let inputs = files.paths.isEmpty ? ["-"] : files.paths
     for input in inputs where Self.identity(input == "-" ? "/proc/self/fd/\(STDIN_FILENO)" : input) == own {
       let name = input == "-" ? "standard input" : input
-      throw UsageError("\(shown) is also read, as \(name): the export would take its place")
+      throw UsageError("refusing to overwrite \(shown), which is also an input (\(name))")
     }
   }
 

@@ -12,7 +12,7 @@ func exportPage(_ parsed: OptionTable.Arguments, to destination: ExportDestinati
   // Opens the output first, so that errors are reported before reading.
   let file = try OutputFile(destination.path)
   guard !file.isTerminal else {
-    throw UsageError("html is for a browser, and not for a terminal: use -o OUT, or a pipe")
+    throw UsageError("refusing to write HTML to a terminal: use -o OUT or a pipe")
   }
   let (page, isWhole) = try page(stalls, files)
   guard page.stallCount > 0 else { return false }
@@ -62,7 +62,7 @@ private func privateFile(_ body: (@escaping ([UInt8]) throws -> Void) throws -> 
   var template = Array("\(directory)/culprit-XXXXXX\(ending)".utf8CString)
   let descriptor = mkstemps(&template, Int32(ending.utf8.count))
   guard descriptor >= 0 else {
-    throw InputError(description: "\(directory): no file can be made there: \(String(cString: strerror(errno)))")
+    throw InputError(description: "\(directory): cannot create a file: \(String(cString: strerror(errno)))")
   }
   _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
   defer { close(descriptor) }

@@ -5,7 +5,7 @@ import CulpritStallRecord
 let infoTable = OptionTable(
   usage: ["culprit info [OPTION]... [FILE|DIRECTORY]..."],
   summary:
-    "Prints what is in the FILEs (standard input when there are none, or for \"-\"), and how the runs ended that left something in a DIRECTORY.",
+    "Describes the FILEs, or standard input if there are none or for \"-\". For a DIRECTORY, lists the runs of the service and their endings.",
   options: [
     CommandOption("modules", letter: "m", help: "list the modules with their build-ids and mappings"), Progress.option,
   ],
@@ -17,13 +17,13 @@ let infoTable = OptionTable(
       modules   21, 20 of them with a build-id
       stacks    24 distinct
       names     for 24 addresses
-      stall 1   event loop "http", thread 4242 "shop", 5.01 s of 4.50 s allowed, samples: 25, other threads: 3, ended
+      stall 1   event loop "http", thread 4242 "shop", 5.01 s, limit 4.50 s, samples: 25, other threads: 3, ended
     $ culprit info /var/lib/shop/culprit
     culprit-20261120T102340.000Z-4242.told: process 4242 /usr/bin/shop, since 2026-11-20T10:23:40.000Z
-      ended     fatal hang: it was ended while work was stuck; told
+      ended     fatal hang: the process was ended while work was stuck; reported
       stall     culprit-20261120T102351.204Z-4242-1.stall, 5.01 s, its end was not recorded
     """,
-  exitStatus: "0 all is well, 1 a file could not be read or only in part, 2 wrong usage"
+  exitStatus: "0 success; 1 a file was unreadable or incomplete; 2 wrong usage"
 )
 
 /// Runs `culprit info`. Returns whether all files could be read completely.
@@ -31,7 +31,7 @@ func runInfo(_ parsed: OptionTable.Arguments) throws -> Bool {
   try requireInput(parsed.operands)
   let directories = parsed.operands.filter(isDirectory)
   if !parsed.operands.isEmpty, directories.count == parsed.operands.count {
-    try parsed.refuse(["modules"], "is for FILEs: of a DIRECTORY the runs are told")
+    try parsed.refuse(["modules"], "requires FILEs: a DIRECTORY lists runs")
   }
   let allListed = directories.map { printRuns($0) }.allSatisfy { $0 }
   let files = parsed.operands.filter { !directories.contains($0) }
@@ -68,7 +68,7 @@ private func describe(_ file: StallFile, _ name: String, listingModules: Bool) -
   for stall in recording.stalls {
     lines.append(
       "  stall \(stall.id)   \(stall.source.kind.description) \"\(stall.source.name)\", thread \(stall.thread.id) "
-        + "\"\(stall.thread.name)\", \(readable(stall.duration)) of \(readable(stall.threshold)) allowed, samples: \(stall.samples.count + stall.leftOutSamples), "
+        + "\"\(stall.thread.name)\", \(readable(stall.duration)), limit \(readable(stall.threshold)), samples: \(stall.samples.count + stall.leftOutSamples), "
         + (stall.others.map { "other threads: \($0.threads.count), " } ?? "")
         + (stall.hasEnded ? "ended" : "its end was not recorded")
     )

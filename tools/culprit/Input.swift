@@ -42,11 +42,11 @@ func isInherited(_ path: String) -> Bool { inherited(path) != nil }
 private func openInput(_ path: String, isFound: Bool) throws(InputError) -> Int32 {
   var information = stat()
   if isFound, lstat(path, &information) == 0, information.st_mode & S_IFMT == S_IFLNK {
-    throw InputError(path, "it is a link")
+    throw InputError(path, "it is a symbolic link")
   }
   let descriptor = clinux_open_regular(path)
   guard descriptor >= 0 else {
-    let reason = descriptor == -EINVAL ? "it is no regular file" : String(cString: strerror(-descriptor))
+    let reason = descriptor == -EINVAL ? "not a regular file" : String(cString: strerror(-descriptor))
     throw InputError(path, reason)
   }
   // The file might have been replaced since the check.

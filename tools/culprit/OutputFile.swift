@@ -29,7 +29,7 @@ final class OutputFile {
     guard !isThere || information.st_mode & S_IFMT == S_IFREG else {
       throw InputError(
         path,
-        information.st_mode & S_IFMT == S_IFDIR ? "it is a directory" : "it is no regular file"
+        information.st_mode & S_IFMT == S_IFDIR ? "it is a directory" : "not a regular file"
       )
     }
     let end = place.lastIndex(of: "/")

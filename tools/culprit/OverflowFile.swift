@@ -46,8 +46,8 @@ final class OverflowFile: OverflowStore {
       if count > 0 {
         done += count
       } else if count == 0 || errno != EINTR {
-        let why = count == 0 ? "it has become shorter" : String(cString: strerror(errno))
-        output.error("a temporary file cannot be read: \(why)")
+        let why = count == 0 ? "it was truncated" : String(cString: strerror(errno))
+        output.error("cannot read a temporary file: \(why)")
         exit(1)
       }
     }

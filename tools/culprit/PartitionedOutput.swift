@@ -122,7 +122,7 @@ struct PartitionedOutput {
   @discardableResult private static func make(_ path: String) throws(InputError) -> Bool {
     guard mkdir(path, 0o755) != 0 else { return true }
     guard errno == EEXIST else { throw error(path) }
-    guard isDirectory(path) else { throw InputError(path, "it is no directory") }
+    guard isDirectory(path) else { throw InputError(path, "not a directory") }
     return false
   }
 

@@ -11,7 +11,7 @@ final class Progress: Sendable {
   /// The progress line of the process.
   static let shared = Progress()
   /// The option that suppresses the progress line.
-  static let option = CommandOption("no-progress", help: "do not tell on a terminal how far long work has come")
+  static let option = CommandOption("no-progress", help: "hide the progress line")
 
   private struct State {
     var isStarted = false

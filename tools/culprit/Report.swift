@@ -5,26 +5,26 @@ import CulpritStallRecord
 let reportTable = OptionTable(
   usage: ["culprit report [OPTION]... [FILE|DIRECTORY]..."],
   summary:
-    "Prints who is to blame for each stall in the FILEs (standard input when there are none, or for \"-\"). Of a DIRECTORY all are printed, the newest first.",
+    "Prints a report for each stall in the FILEs, or standard input if there are none or for \"-\". For a DIRECTORY, prints all of its stalls, the newest first.",
   options: [
     CommandOption(
       "format",
       argument: "FORMAT",
       values: .words(["text", "json"]),
-      help: "what is printed: text, or json, a line for each stall, by docs/internals/report-1.schema.json"
+      help: "output format: text, or json with one line per stall (schema: docs/internals/report-1.schema.json)"
     ),
-    CommandOption("brief", letter: "b", help: "a line for each stall"),
-    CommandOption("full", letter: "f", help: "all functions, the last stack, and what the evidence is worth"),
-    CommandOption("explain", letter: "e", help: "say what can be done about the causes"),
-    CommandOption("threads", letter: "t", help: "add the whole stacks of the other threads"),
-    CommandOption("open", letter: "o", help: "show them in a browser, as a page: with BROWSER, or xdg-open"),
+    CommandOption("brief", letter: "b", help: "one line per stall"),
+    CommandOption("full", letter: "f", help: "show all functions, the last stack and the confidence"),
+    CommandOption("explain", letter: "e", help: "add advice for each cause"),
+    CommandOption("threads", letter: "t", help: "add the complete stacks of the other threads"),
+    CommandOption("open", letter: "o", help: "open the reports as a page in BROWSER, or with xdg-open"),
   ] + TextOutput.options + [Progress.option] + Stalls.choosingOptions + Stalls.namingOptions,
   operands: .file(ending: ".stall"),
   epilogue: """
-    Names are in the FILE, where the process or "culprit symbolize -o" has put them; others come from the files that were mapped
-    into the process, as far as they are still there unchanged. Where they are not, files are looked for in the debug
-    directories, by build-id (DIR/.build-id/ab/cdef.debug) or by name (DIR/shop, DIR/shop.debug), and then asked for from the
-    servers in DEBUGINFOD_URLS; unset it, or interrupt, if that takes too long.
+    Names come from the FILE, if the process or "culprit symbolize -o" stored them there, and otherwise from the files that
+    were mapped into the process, if they are unchanged. Missing files are searched in the debug directories, by build-id
+    (DIR/.build-id/ab/cdef.debug) or by name (DIR/shop, DIR/shop.debug), and then on the servers in DEBUGINFOD_URLS. Unset
+    it, or interrupt the command, if that takes too long.
     """,
   examples: """
     $ culprit report stall.stall
@@ -35,21 +35,21 @@ let reportTable = OptionTable(
     $ culprit report --format=json /var/lib/shop/culprit | jq -r '.signature + " " + .culprit.function.name'
     $ ssh shop cat /var/lib/shop/last.stall | culprit report
     """,
-  exitStatus: "0 all is well, 1 a file could not be read or only in part, 2 wrong usage"
+  exitStatus: "0 success; 1 a file was unreadable or incomplete; 2 wrong usage"
 )
 
 /// Runs `culprit report`. Returns whether all files could be read completely.
 func runReport(_ parsed: OptionTable.Arguments) throws -> Bool {
   if parsed.has("open") {
     let others = ["brief", "format", "full", "explain", "threads"] + TextOutput.styles
-    try parsed.refuse(others, "and --open exclude each other: a page has all there is")
+    try parsed.refuse(others, "and --open exclude each other: a page has everything")
     return try openPage(parsed)
   }
   let isJSON = parsed.value("format") == "json"
   if isJSON { try parsed.refuse(["brief", "full", "explain", "threads"] + TextOutput.styles, TextOutput.isNoJSON) }
   if parsed.has("brief") {
     let others = ["full", "explain", "threads", "width", "color"]
-    try parsed.refuse(others, "and --brief exclude each other: that has a line for each stall")
+    try parsed.refuse(others, "and --brief exclude each other: --brief prints one line per stall")
   }
   let text = try TextOutput(parsed, width: 100)
   let stalls = try Stalls(parsed)
@@ -61,7 +61,7 @@ func runReport(_ parsed: OptionTable.Arguments) throws -> Bool {
   let reading = stalls.forEach(
     files,
     withThreads: true,
-    tellEmpty: { text.print("\(printable($0)): no stall was recorded\n") },
+    tellEmpty: { text.print("\(printable($0)): no stalls\n") },
     { _, read in
       FileText(
         reports: read.map { isBrief ? $0.report.summary + "\n" : $0.report.text(style) },

@@ -6,8 +6,8 @@ import Glibc
 let servers = DebugInfoServers(patience: .silence(.seconds(15)), start: startThread) { message in
   switch message {
   case .isFetching(let id):
-    output.error("asking the servers in DEBUGINFOD_URLS for debug information (build-id \(id)); this may take a while")
-  case .gaveUp: output.error("the servers in DEBUGINFOD_URLS have sent nothing for 15 s; going on without them")
+    output.error("requesting debug information from DEBUGINFOD_URLS (build-id \(id)); this can take a while")
+  case .gaveUp: output.error("no response from DEBUGINFOD_URLS for 15 s; continuing without it")
   }
 }
 

@@ -16,19 +16,19 @@ struct Stalls: Sendable {
       argument: "DIR",
       values: .directory,
       isRepeatable: true,
-      help: "look for the files that ran, or their debug information, in DIR too"
+      help: "also search DIR for executables and debug information"
     ),
     CommandOption(
       "own",
       argument: "NAME",
       isRepeatable: true,
-      help: "count the module, package, library or path NAME as own code"
+      help: "treat the module, package, library or path NAME as application code"
     ),
     CommandOption(
       "wrapper",
       argument: "NAME",
       isRepeatable: true,
-      help: "pass over the own function NAME, so that its caller is to blame"
+      help: "skip the application function NAME and blame its caller"
     ),
   ]
 
@@ -37,38 +37,38 @@ struct Stalls: Sendable {
     CommandOption(
       "since",
       argument: "TIME",
-      help: "only stalls that began then or later: 2026-11-20, 2026-11-20T10:23:51Z, or 2h or 7d ago"
+      help: "only stalls that began at or after TIME: 2026-11-20, 2026-11-20T10:23:51Z, or an age such as 2h or 7d"
     ),
-    CommandOption("until", argument: "TIME", help: "only stalls that began before"),
+    CommandOption("until", argument: "TIME", help: "only stalls that began before TIME"),
     CommandOption(
       "source",
       argument: "NAME",
       isRepeatable: true,
-      help: "only stalls of the source NAME, or of the kind"
+      help: "only stalls of the source or the kind of source NAME"
     ),
     CommandOption(
       "service",
       argument: "NAME",
       isRepeatable: true,
-      help: "only stalls of the executable NAME, or without one: unknown"
+      help: "only stalls of the executable NAME; unknown: without one"
     ),
     CommandOption(
       "host",
       argument: "NAME",
       isRepeatable: true,
-      help: "only stalls of the host NAME, or without one: unknown"
+      help: "only stalls of the host NAME; unknown: without one"
     ),
     CommandOption(
       "build",
       argument: "DIGITS",
       isRepeatable: true,
-      help: "only stalls of executables whose build-id begins with DIGITS, or is not known: unknown"
+      help: "only stalls of executables whose build-id begins with DIGITS; unknown: without one"
     ),
     CommandOption(
       "label",
       argument: "TEXT",
       isRepeatable: true,
-      help: "only stalls of work that was called TEXT at some time"
+      help: "only stalls of work with the label TEXT"
     ),
     CommandOption(
       "signature",
@@ -144,7 +144,7 @@ struct Stalls: Sendable {
   init(_ parsed: OptionTable.Arguments) throws {
     for (option, argument) in [("own", "NAME"), ("wrapper", "NAME"), ("label", "TEXT")]
     where parsed.values(option).contains("") {
-      throw UsageError("--\(option) takes a \(argument), and not an empty one")
+      throw UsageError("--\(option) takes a \(argument), which must not be empty")
     }
     naming = Naming(
       search: DebugSearch(directories: try debugDirectories(parsed), servers: servers),
@@ -279,7 +279,7 @@ struct Stalls: Sendable {
   }
 
   /// Prints to standard error that the file `name` contains no stall.
-  static func tellEmpty(_ name: String) { output.error("\(name): no stall was recorded") }
+  static func tellEmpty(_ name: String) { output.error("\(name): no stalls") }
 
   /// Prints the values present in the files to standard error if there were stalls but none was selected.
   ///

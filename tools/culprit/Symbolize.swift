@@ -6,35 +6,36 @@ import Glibc
 
 let symbolizeTable = OptionTable(
   usage: ["culprit symbolize -e FILE [OPTION]... [ADDRESS]...", "culprit symbolize -o OUT.stall SAVED.stall"],
-  summary: "Names addresses of a file, or everything in saved samples so that they can travel without their binaries.",
+  summary:
+    "Converts addresses of a file to functions and source lines, or stores the names in saved samples, which can then be read without the binaries.",
   options: [
-    CommandOption("exe", letter: "e", argument: "FILE", values: .file(), help: "the file that the addresses are in"),
-    CommandOption("build-id", argument: "ID", help: "the file with this build-id, from the debug directories"),
+    CommandOption("exe", letter: "e", argument: "FILE", values: .file(), help: "the file that contains the addresses"),
+    CommandOption("build-id", argument: "ID", help: "use the file with this build-id from the debug directories"),
     CommandOption("functions", letter: "f", help: "print the function's name"),
-    CommandOption("inlines", letter: "i", help: "print the callers of functions that were inlined"),
-    CommandOption("demangle", letter: "C", help: "print names as they are written in Swift, C++ and Rust (not in D)"),
+    CommandOption("inlines", letter: "i", help: "print the callers of inlined functions"),
+    CommandOption("demangle", letter: "C", help: "demangle names of Swift, C++ and Rust (not D)"),
     CommandOption("addresses", letter: "a", help: "print the address"),
-    CommandOption("pretty-print", letter: "p", help: "print everything about an address on one line for each function"),
-    CommandOption("basenames", letter: "s", help: "print files without their directories"),
+    CommandOption("pretty-print", letter: "p", help: "print one line per function"),
+    CommandOption("basenames", letter: "s", help: "print file names without directories"),
     CommandOption(
       "format",
       argument: "FORMAT",
       values: .words(["addr2line", "json"]),
-      help: "what is printed: addr2line (as without this), or json, an object for each address"
+      help: "output format: addr2line (default), or json with one object per address"
     ),
     CommandOption(
       "output",
       letter: "o",
       argument: "FILE",
       values: .file(),
-      help: "where saved samples with their names go"
+      help: "write the samples with their names to FILE"
     ),
     CommandOption(
       "debug-dir",
       argument: "DIR",
       values: .directory,
       isRepeatable: true,
-      help: "look for debug information in DIR too"
+      help: "also search DIR for debug information"
     ),
     Progress.option,
   ],
@@ -53,15 +54,17 @@ let symbolizeTable = OptionTable(
     $ culprit symbolize -e shop --format=json <addresses
     $ culprit symbolize -o named.stall saved.stall
     """,
-  exitStatus: "0 all is well, 1 a file could not be read, 2 wrong usage"
+  exitStatus: "0 success; 1 a file could not be read; 2 wrong usage"
 )
 
 /// Runs `culprit symbolize`. Returns whether all files could be read.
 func runSymbolize(_ parsed: OptionTable.Arguments) throws -> Bool {
   let forAddresses = ["functions", "inlines", "demangle", "addresses", "pretty-print", "basenames"]
-  if parsed.has("output") { try parsed.refuse(forAddresses + ["format"], "is for addresses, -o is for saved samples") }
+  if parsed.has("output") {
+    try parsed.refuse(forAddresses + ["format"], "is for addresses, but -o is for saved samples")
+  }
   if parsed.value("format") == "json" {
-    try parsed.refuse(forAddresses, "is for --format=addr2line: JSON has all there is")
+    try parsed.refuse(forAddresses, "requires --format=addr2line: JSON has everything")
   }
   let search = DebugSearch(directories: try debugDirectories(parsed), servers: servers)
   if let destination = parsed.value("output") { return try resolve(parsed, to: destination, search) }
@@ -100,7 +103,7 @@ private func resolve(
   _ search: DebugSearch
 ) throws -> Bool {
   guard !parsed.has("exe"), !parsed.has("build-id") else {
-    throw UsageError("-o is for saved samples, -e and --build-id are for addresses")
+    throw UsageError("-o is for saved samples, but -e and --build-id are for addresses")
   }
   guard parsed.operands.count <= 1 else { throw UsageError("-o takes one saved file, not \(parsed.operands.count)") }
   var isWritten = true
@@ -126,11 +129,11 @@ private func file(_ parsed: OptionTable.Arguments, _ search: DebugSearch) throws
     return path
   }
   guard let text = parsed.value("build-id") else {
-    throw UsageError("-e FILE or --build-id=ID is missing, or -o FILE for saved samples")
+    throw UsageError("missing -e FILE or --build-id=ID, or -o FILE for saved samples")
   }
   guard let id = BuildID(text) else { throw UsageError("--build-id is hexadecimal, not \"\(text)\"") }
   if let path = search.file(withBuildID: id.bytes) { return path }
-  output.error("there is no file with the build-id \(text) in \(search.directories.joined(separator: ", "))")
+  output.error("no file with the build-id \(text) in \(search.directories.joined(separator: ", "))")
   return nil
 }
 

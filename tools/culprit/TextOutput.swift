@@ -15,16 +15,16 @@ struct TextOutput {
       "color",
       argument: "WHEN",
       values: .words(["auto", "always", "never"]),
-      help: "when colours are used: auto is on a terminal, unless NO_COLOR is set"
+      help: "use of colours; auto: on a terminal, unless NO_COLOR is set"
     ),
-    CommandOption("ascii", help: "no characters but those of ASCII, as where the locale is not one of UTF-8"),
-    CommandOption("no-pager", help: "do not show the output with PAGER, or less, on a terminal"),
+    CommandOption("ascii", help: "use ASCII only; default if the locale is not UTF-8"),
+    CommandOption("no-pager", help: "do not pipe the output through PAGER or less"),
   ]
 
   /// The names of ``options`` that affect only the style of text.
   static let styles = ["width", "color", "ascii"]
   /// The reason why options for text are rejected for JSON.
-  static let isNoJSON = "is for --format=text: JSON has all there is"
+  static let isNoJSON = "requires --format=text: JSON has everything"
 
   /// The style of the text.
   let style: StallReport.TextStyle

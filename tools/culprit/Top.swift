@@ -4,18 +4,18 @@ import CulpritOptions
 import CulpritStallRecord
 
 /// Maximum number of rows.
-private let limitOption = CommandOption("limit", letter: "n", argument: "COUNT", help: "tell COUNT rows at most")
+private let limitOption = CommandOption("limit", letter: "n", argument: "COUNT", help: "print at most COUNT rows")
 private let formatOption = CommandOption(
   "format",
   argument: "FORMAT",
   values: .words(["text", "json"]),
-  help: "what is printed: text (as without this), or json"
+  help: "output format: text (default), or json"
 )
 
 let topTable = OptionTable(
   usage: ["culprit top [OPTION]... [FILE|DIRECTORY]..."],
   summary:
-    "Counts the stalls in the FILEs and DIRECTORYs by who is to blame: those first that took most of the time. A stall that is there twice counts once.",
+    "Ranks the culprits of the stalls in the FILEs and DIRECTORYs by total stall time. Duplicate stalls count once.",
   options: [
     CommandOption(
       "by",
@@ -23,15 +23,15 @@ let topTable = OptionTable(
       argument: "WHAT",
       values: .words(Grouping.allCases.map(\.rawValue)),
       meanings: Dictionary(uniqueKeysWithValues: Grouping.allCases.map { ($0.rawValue, $0.meaning) }),
-      help: "what stalls are counted by: culprit (as without this), cause, source, service, host or version"
+      help: "group by culprit (default), cause, source, service, host or version"
     ),
     limitOption,
-    CommandOption("details", letter: "d", help: "tell hosts, versions, causes and labels of each row"),
+    CommandOption("details", letter: "d", help: "show hosts, versions, causes and labels of each row"),
     formatOption,
   ] + TextOutput.options + [Progress.option] + Stalls.choosingOptions + Stalls.namingOptions,
   operands: .file(ending: ".stall"),
   epilogue: """
-    A signature is the same in all stalls with one culprit, on every host and after a new build.
+    All stalls with the same culprit share a signature, on every host and across builds.
     """,
   examples: """
     $ culprit top --since=7d /var/lib/shop/culprit
@@ -43,7 +43,7 @@ let topTable = OptionTable(
     $ culprit report --signature=8ff5 /var/lib/shop/culprit
     $ culprit top --by=host --format=json /srv/stalls/*
     """,
-  exitStatus: "0 all is well, 1 a file could not be read or only in part, 2 wrong usage"
+  exitStatus: "0 success; 1 a file was unreadable or incomplete; 2 wrong usage"
 )
 
 /// Runs `culprit top`. Returns whether all files could be read completely.
@@ -70,13 +70,13 @@ func runTop(_ parsed: OptionTable.Arguments) throws -> Bool {
 let diffTable = OptionTable(
   usage: ["culprit diff [OPTION]... BEFORE AFTER"],
   summary:
-    "Tells which problems are new, gone, worse and better between two files or directories: those first that take most more time.",
+    "Lists new, gone, worse and better problems between two files or directories, by increase of stall time.",
   options: [limitOption, formatOption] + TextOutput.options + [Progress.option] + Stalls.choosingOptions
     + Stalls.namingOptions,
   operands: .file(ending: ".stall"),
   epilogue: """
-    Where BEFORE and AFTER are directories with the records of all runs, and each run goes on or has ended in an orderly way, times
-    are compared by the hour that services were watched; else as they are.
+    If BEFORE and AFTER are directories with the records of all runs, and every run is active or ended in an orderly way,
+    times are compared per hour of watching. Otherwise, totals are compared.
     """,
   examples: """
     $ culprit diff /srv/stalls/build-41 /srv/stalls/build-42
@@ -87,7 +87,7 @@ let diffTable = OptionTable(
     new     +1.69 s an hour   - → 8       - → 6.02 s  9ff320419861  Basket.price() (Basket.swift:12) …
     better  −7.94 s an hour  41 → 4  5.01 s → 2.50 s  8ff5744ae22d  Catalog.rebuildIndex(for:) (Catalog.swift:29) …
     """,
-  exitStatus: "0 all is well, whatever the difference; 1 a file could not be read or only in part, 2 wrong usage"
+  exitStatus: "0 success, with or without differences; 1 a file was unreadable or incomplete; 2 wrong usage"
 )
 
 /// Runs `culprit diff`. Returns whether all files could be read completely.

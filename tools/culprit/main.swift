@@ -12,7 +12,7 @@ do {
   if let name = arguments.first, !name.hasPrefix("-") {
     // A file name without a command suggests a forgotten "report".
     if !family.members.contains(where: { $0.name == name }), access(name, F_OK) == 0 {
-      throw UsageError("a command is missing before \"\(name)\"; did you mean culprit report \(name)?")
+      throw UsageError("missing command before \"\(name)\"; did you mean culprit report \(name)?")
     }
     let member = try family.member(name)
     called = name
@@ -24,7 +24,7 @@ do {
   } else if parsed.has("version") {
     output.print("culprit \(toolVersion)\n")
   } else {
-    throw UsageError("a command is missing; there are \(family.members.map(\.name).joined(separator: ", "))")
+    throw UsageError("missing command; available: \(family.members.map(\.name).joined(separator: ", "))")
   }
 } catch let error as UsageError {
   output.usage(error, of: called)

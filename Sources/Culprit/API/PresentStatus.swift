@@ -88,11 +88,11 @@ extension Watchdog.Limitation {
   static func samplersHeldUp(_ held: Int, of all: Int) -> Self {
     let what =
       if all == 0 {
-        "no stacks are taken: the threads of an earlier watchdog that take them have not ended; stalls are noticed all the same"
+        "no stacks are taken: the threads of an earlier watchdog that take them have not ended; stalls are still detected"
       } else if held < all {
         "the kernel holds up \(held) of the \(all) threads that can take stacks"
       } else {
-        "no stacks are taken: the kernel holds up every thread that can, \(held) in all; stalls are noticed all the same"
+        "no stacks are taken: the kernel holds up every thread that can, \(held) in all; stalls are still detected"
       }
     return Self(.samplersHeldUp, what)
   }
@@ -113,7 +113,7 @@ extension Watchdog.Limitation {
   )
   static let tasks = Self(
     .tasks,
-    "who awaits what a task runs is not told, and tasks are not followed, because this runtime keeps them in an unknown way"
+    "awaiting tasks are not shown, and tasks are not followed: unknown layout of tasks in this Swift runtime"
   )
   static let readingWaits = Self(
     .readingWaits,

@@ -33,7 +33,7 @@ enum DirectoryRisks {
         continue
       }
       if isForeign(information.st_uid) {
-        note("\(path) is a link of user \(information.st_uid), who can have stalls saved anywhere")
+        note("\(path) is a symbolic link of user \(information.st_uid), which can redirect saved stalls")
       }
       links += 1
       guard links <= linksMax, let target = target(of: path) else { return found }
@@ -49,7 +49,7 @@ enum DirectoryRisks {
     guard lstat(path, &place) == 0 else { return }
     let what =
       isLast ? "remove what is saved in \(path), or put something else there" : "put another directory below \(path)"
-    if isForeign(place.st_uid) { note("user \(place.st_uid), who owns it, can \(what)") }
+    if isForeign(place.st_uid) { note("its owner, user \(place.st_uid), can \(what)") }
     // With the sticky bit, users can remove or rename only their own files.
     guard place.st_mode & S_ISVTX == 0 else { return }
     let mode = "its mode is " + String(place.st_mode & 0o7777, radix: 8)

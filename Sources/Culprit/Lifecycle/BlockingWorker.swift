@@ -62,7 +62,7 @@ final class BlockingWorker: Sendable {
         file: stall.file,
         told: { found in
           if let found { lastReport.set(found, slot: ending.slot, item: ending.item) }
-          let phrase = found.map(Self.phrase) ?? "Who is to blame could not be told for want of memory."
+          let phrase = found.map(Self.phrase) ?? "The culprit is unknown: out of memory."
           cprocess_text_put(cprocess_escalation_culprit(escalation.pointer), number, phrase, phrase.utf8.count)
         },
         until: deadline

@@ -190,7 +190,7 @@ extension EscalationThread {
     let isOurs = bytes > 0 && cprocess_text_number(culprit) == lastRequest
     if isOurs { text.append(cprocess_text_bytes(culprit), bytes) }
     if bytes > 0 { cprocess_text_taken(culprit, false) }
-    if !isOurs { text.append("Who is to blame could not be told in time.") }
+    if !isOurs { text.append("The culprit is unknown: the report was not finished in time.") }
     text.append("\n")
   }
 

@@ -21,7 +21,7 @@ final class SystemdNotifier: @unchecked Sendable {
     let error = cprocess_datagram_open(target, socket)
     if error != 0 {
       problems.append(
-        "systemd cannot be told anything: NOTIFY_SOCKET is \(quoted(socket)): \(String(cString: strerror(error)))"
+        "cannot notify systemd: NOTIFY_SOCKET is \(quoted(socket)): \(String(cString: strerror(error)))"
       )
     }
     var watchdog: UInt64 = 0

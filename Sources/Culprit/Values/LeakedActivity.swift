@@ -46,7 +46,7 @@ extension Watchdog {
 
     /// The activity, its beginning and the state of its task. Takes as long as ``stack()`` and ``taskStack()``.
     public var description: String {
-      let what = reason == .expired ? "its time ran out" : "nobody refers to it any more"
+      let what = reason == .expired ? "its time ran out" : "its last reference was released"
       func lines(_ names: [String]) -> String { names.map { "  \(printable($0))\n" }.joined() }
       let text =
         "activity \"\(printable(name))\", for \(readable(age)): \(what) and it has not ended. "

@@ -148,7 +148,7 @@ extension Watchdog.Metrics {
         Family(
           name: "culprit_previous_runs",
           type: .gauge,
-          help: "Earlier runs of the service that this one has told of, by how they ended",
+          help: "Previous runs of the service reported by this run, by ending",
           samples: previousRuns.sorted { $0.key.rawValue < $1.key.rawValue }.map { ending, count in
             Sample(labels: [Value.Label(name: "ending", value: ending.rawValue)], number: .count(UInt64(count)))
           }
