@@ -21,7 +21,7 @@ struct PageArticle {
   /// The name of the culprit function, or a short description if there is none.
   var title: String {
     if let culprit = report.culprit { return culprit.function.displayName }
-    if report.suspendedIn != nil { return "Suspended while the work went on elsewhere" }
+    if report.suspendedIn != nil { return "Suspended while the work continued elsewhere" }
     return report.verdict == .noStacks ? "No stack was captured" : "No single culprit"
   }
 
@@ -43,6 +43,8 @@ struct PageArticle {
       \(next)
       </div>
       </div>
+      <button type="button" class="copy" hidden>Copy as Markdown</button>
+      <pre class="markdown" hidden>\(Markup.text(report.markdown))</pre>
       \(chains)
       <div class="explorer-place"></div>
       \(details.isEmpty ? "" : "<div class=\"details\">\n\(details.joined(separator: "\n"))\n</div>")

@@ -10,8 +10,9 @@ let reportTable = OptionTable(
     CommandOption(
       "format",
       argument: "FORMAT",
-      values: .words(["text", "json"]),
-      help: "output format: text, or json with one line per stall (schema: docs/internals/report-1.schema.json)"
+      values: .words(["text", "json", "markdown"]),
+      help:
+        "output format: text, markdown for an issue, or json with one line per stall (schema: docs/internals/report-1.schema.json)"
     ),
     CommandOption("brief", letter: "b", help: "one line per stall"),
     CommandOption("full", letter: "f", help: "show all functions, the last stack and the confidence"),
@@ -51,6 +52,10 @@ func runReport(_ parsed: OptionTable.Arguments) throws -> Bool {
     let others = ["full", "explain", "threads", "width", "color"]
     try parsed.refuse(others, "and --brief exclude each other: --brief prints one line per stall")
   }
+  let isMarkdown = parsed.value("format") == "markdown"
+  if isMarkdown {
+    try parsed.refuse(["brief", "full", "explain", "threads"] + TextOutput.styles, TextOutput.isNoMarkdown)
+  }
   let text = try TextOutput(parsed, width: 100)
   let stalls = try Stalls(parsed)
   let files = try Expansion(parsed.operands)
@@ -64,7 +69,9 @@ func runReport(_ parsed: OptionTable.Arguments) throws -> Bool {
     tellEmpty: { text.print("\(printable($0)): no stalls\n") },
     { _, read in
       FileText(
-        reports: read.map { isBrief ? $0.report.summary + "\n" : $0.report.text(style) },
+        reports: read.map {
+          isMarkdown ? $0.report.markdown : isBrief ? $0.report.summary + "\n" : $0.report.text(style)
+        },
         threads: withThreads
           ? read.compactMap(\.report.otherThreads).filter { $0.count > 0 }.map { "\n" + $0.text(style) }
           : []

@@ -23,7 +23,8 @@ struct TextOutput {
 
   /// The names of ``options`` that affect only the style of text.
   static let styles = ["width", "color", "ascii"]
-  /// The reason why options for text are rejected for JSON.
+  /// The reasons why options for text are rejected for other formats.
+  static let isNoMarkdown = "requires --format=text: Markdown has a fixed form"
   static let isNoJSON = "requires --format=text: JSON has everything"
 
   /// The style of the text.

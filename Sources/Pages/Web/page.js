@@ -67,7 +67,7 @@ async function show(before) {
     try {
       profile = await profileOf(number);
     } catch (problem) {
-      byID("problem").textContent = `The samples cannot be shown here: ${problem.message}. The report is whole.`;
+      byID("problem").textContent = `Cannot show the samples: ${problem.message}. The report is complete.`;
       byID("problem").hidden = false;
       throw problem;
     }
@@ -111,11 +111,11 @@ async function show(before) {
 
 function fillThreads() {
   const list = byID("threads");
-  const options = [element("option", { value: "", text: profile.tracks.length > 1 ? `all ${profile.tracks.length} that worked` : "the stuck one" })];
+  const options = [element("option", { value: "", text: profile.tracks.length > 1 ? `all ${profile.tracks.length} workers` : "the stalled thread" })];
   if (profile.tracks.length > 1) {
     profile.tracks.forEach((track, number) => options.push(element("option", { value: String(number), text: track.thread })));
   }
-  if (profile.others.length > 0) options.push(element("option", { value: "others", text: `${counted(profile.others.length, "other thread")}, once` }));
+  if (profile.others.length > 0) options.push(element("option", { value: "others", text: `${counted(profile.others.length, "other thread")}, one sample each` }));
   list.replaceChildren(...options);
   byID("threads-label").hidden = options.length === 1;
 }
@@ -144,7 +144,7 @@ function showPath(zoom) {
 function showSummary(choice) {
   const samples = chosen.groups.reduce((sum, group) => sum + group.count, 0);
   const whole = tree.total[0];
-  const parts = [chosen.unit === "time" ? `${counted(samples, "sample")}, ${duration(whole)}` : `${counted(samples, "other thread")}, each seen once`];
+  const parts = [chosen.unit === "time" ? `${counted(samples, "sample")}, ${duration(whole)}` : `${counted(samples, "other thread")}, one sample each`];
   if (choice.range) parts.push(`from ${duration(choice.range[0])} to ${duration(choice.range[1])}`);
   if (found) parts.push(`found: ${percent(foundTotal(profile, chosen, found) / (whole || 1))}, ${amount(foundTotal(profile, chosen, found), chosen.unit)}`);
   byID("summary").textContent = parts.join("; ");
@@ -219,6 +219,15 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAgain)
 for (const button of document.querySelectorAll("[data-view]")) button.addEventListener("click", () => change({ view: button.dataset.view }));
 for (const id of ["invert", "fold"]) byID(id).addEventListener("click", () => change({ [id]: state[id] === "1" ? "" : "1" }));
 for (const id of ["threads", "group"]) byID(id).addEventListener("change", (event) => change({ [id]: event.target.value }));
+for (const article of articles) {
+  const [button, text] = [article.querySelector(".copy"), article.querySelector(".markdown")];
+  button.hidden = false;
+  button.addEventListener("click", () => navigator.clipboard.writeText(text.textContent).then(
+    () => { button.textContent = "Copied"; },
+    // Without access to the clipboard, the text is shown for selection.
+    () => { text.hidden = false; getSelection().selectAllChildren(text); },
+  ));
+}
 byID("reset").addEventListener("click", () => change({ ...standard, stall: state.stall, view: state.view }));
 byID("search").addEventListener("input", (event) => change({ q: event.target.value }));
 byID("search").addEventListener("keydown", (event) => {

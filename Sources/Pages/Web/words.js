@@ -73,12 +73,12 @@ function themeColour(name) {
 }
 
 const OWNERS = {
-  culprit: "the culprit", own: "own code", entry: "entry point", dependency: "dependencies", system: "the system's", nobody: "not observed, and others",
+  culprit: "the culprit", own: "application code", entry: "entry point", dependency: "dependencies", system: "system", nobody: "unknown",
 };
 
 const STATES = {
   computing: "computing", inSystemCall: "waiting in a system call", inRestartedCall: "waiting in a system call", blocked: "waiting outside a system call",
-  suspended: "suspended", enqueued: "ready, without a thread", unobserved: "not observed", unknown: "not known",
+  suspended: "suspended", enqueued: "enqueued", unobserved: "not observed", unknown: "unknown",
 };
 
 const STATE_COLOURS = {
