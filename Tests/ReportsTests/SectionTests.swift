@@ -244,6 +244,21 @@ private func threadsReport() -> ThreadsReport {
     #expect(report.endText(width: 100).contains("\nCULPRIT   unknown: no stack was captured\n"))
   }
 
+  @Test func writesMarkdown() {
+    expectSnapshot(fullReport().markdown, "markdown")
+    var report = fullReport()
+    report.source.name = "a*b_c|d [x](y) <i> @team #1 ```"
+    let lines = report.markdown.split(separator: "\n")
+    #expect(
+      lines.first?.hasPrefix(
+        "### event loop \"a\\*b\\_c\\|d \\[x\\](y) \\<i\\> @\u{2060}team #\u{2060}1 \\`\\`\\`\" was stuck for"
+      ) == true,
+      "\(lines.first ?? "")"
+    )
+    // The report's text contains three backquotes.
+    #expect(lines.contains("````text") && lines.last == "````")
+  }
+
   @Test(arguments: [false, true]) func whatLastsIsToldInTheStyleOfTheReport(_ isHang: Bool) {
     var stall = Stall("ht\u{1b}[31mtp", thread: (43, "eve\nnts"), began: 1_700_000_000_000_000_000)
     stall.duration = .milliseconds(1200)
