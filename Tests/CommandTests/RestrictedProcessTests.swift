@@ -47,7 +47,7 @@ import Testing
   @Test func whereThereIsNoMemoryForAReportTheServiceLives() throws {
     let outcome = try run("restricted-process", ["little-memory"])
     #expect(outcome.status == 0, "\(outcome)")
-    let problem = "problem: a stall is not reported for want of memory: "
+    let problem = "problem: a stall has no report, out of memory: "
     let told = outcome.out.split(separator: "\n").first { $0.hasPrefix(problem) }
     #expect(told?.contains(" bytes are left of RLIMIT_DATA or RLIMIT_AS, and a report may take ") == true, "\(outcome)")
     #expect(outcome.error.contains(/culprit: section "computing" was stuck for \d+\./), "\(outcome)")
@@ -57,7 +57,7 @@ import Testing
   @Test func whereThereIsNoRoomForThreadsThatIsSaid() throws {
     let lines = try lines(["address-space:48"])
     let line = try #require(lines.count == 1 ? lines.first : nil, "\(lines)")
-    #expect(line.hasPrefix("refused: a thread cannot be started: Resource temporarily unavailable; "), "\(line)")
+    #expect(line.hasPrefix("refused: cannot start a thread: Resource temporarily unavailable; "), "\(line)")
     #expect(
       line.hasSuffix(" bytes are left of RLIMIT_DATA or RLIMIT_AS, and a thread may take 142606336"),
       "\(line)"

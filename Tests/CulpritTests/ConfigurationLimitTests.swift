@@ -323,7 +323,7 @@ import Testing
   @Test func suggestsNamesWithinTheEditDistance() {
     func nearest(_ name: String) -> String? {
       let sentence = Environment(["CULPRIT_" + name: "x"]).unknownNames.first
-      return sentence?.firstMatch(of: /the nearest is CULPRIT_(\w+)/).map { String($0.1) }
+      return sentence?.firstMatch(of: /did you mean CULPRIT_(\w+)/).map { String($0.1) }
     }
     for (name, setting) in [
       ("INTERVAAL", "INTERVAL"), ("NTERVAL", "INTERVAL"), ("INTERVLA", "INTERVAL"), ("INTERVXX", "INTERVAL"),

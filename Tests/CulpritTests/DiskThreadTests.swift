@@ -57,7 +57,7 @@ import Testing
       #expect((500..<1100).contains(saved.samples.count), "\(saved.samples.count)")
       #expect(saved.samples.count + Int(saved.lostSamples) == 2000)
       #expect(saved.hasEnded && file.problems.isEmpty)
-      #expect(box.problems.all == ["the disk does not keep up: a stall of \"main\" is not saved"])
+      #expect(box.problems.all == ["the disk is too slow: a stall of \"main\" is not saved"])
     }
   }
 

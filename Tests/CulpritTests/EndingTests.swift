@@ -66,7 +66,7 @@ import Testing
   @Test(arguments: [("nothing", 1), ("loop", 0), ("section", 0), ("activity", 0), ("off", 0)])
   func reportsWatchdogsThatWatchNothing(use: String, count: Int) throws {
     let child = try ChildProcess(ChildProcess.built("policy-process"), ["idle", use], environment: [:])
-    let lines = child.errors.split(separator: "\n").filter { $0.contains("the watchdog watches nothing 10 s after") }
+    let lines = child.errors.split(separator: "\n").filter { $0.contains("the watchdog has no sources 10 s after") }
     #expect(child.status == 0 && lines.count == count, "\(child)")
   }
 

@@ -137,10 +137,10 @@ import Testing
   func suggestsTheNearestName(name: String, nearest: String?) {
     let (found, problems) = applied([name: "2s"])
     let rest =
-      nearest.map { "the nearest is \($0)" }
-      ?? "there are \(Environment.knownVariables.joined(separator: ", "))"
+      nearest.map { "did you mean \($0)?" }
+      ?? "available: \(Environment.knownVariables.joined(separator: ", "))"
     let shown = name.filter { $0 != "\u{1B}" } + (name.hasSuffix("\u{1B}") ? "\\u{1b}" : "")
-    #expect(problems == ["there is no setting \"\(shown)\"; \(rest)"])
+    #expect(problems == ["unknown setting \"\(shown)\"; \(rest)"])
     #expect(found.sampling.threshold == .seconds(4) && found.storage.directory == nil)
   }
 
@@ -176,7 +176,7 @@ import Testing
       problems == [
         "/etc/shop, line 1: a line must be name = value",
         "/etc/shop, line 3: a line must be name = value",
-        "/etc/shop, line 2: there is no setting \"treshold\"; there are "
+        "/etc/shop, line 2: unknown setting \"treshold\"; available: "
           + (Setting.all + [Setting.enabled]).map(\.name).joined(separator: ", "),
         "/etc/shop, line 4: interval is \"soon\"; it must be a duration such as 2s, 500ms, 1m or 250us; it stays 1.0 seconds",
         "/etc/shop, line 5: enabled is \"maybe\"; it must be yes or no; it stays yes",
@@ -247,7 +247,7 @@ import Testing
       #expect(child.fact("directory") == "\(directory)/stalls" && child.fact("mode") == "watching")
       let problems = [
         "CULPRIT_ENABLED is \"perhaps\"; it must be yes or no; the watchdog is started",
-        "there is no setting \"CULPRIT_TRESHOLD\"; the nearest is CULPRIT_THRESHOLD",
+        "unknown setting \"CULPRIT_TRESHOLD\"; did you mean CULPRIT_THRESHOLD?",
         "CULPRIT_INTERVAL is \"never\"; it must be a duration such as 2s, 500ms, 1m or 250us; it stays 1.0 seconds",
       ]
       #expect(child.facts("problem") == problems)

@@ -41,7 +41,7 @@ import Testing
     #expect(durations.count == 2 && durations.allSatisfy { $0 >= 2 }, "\(told)")
     // Threads with resident pages are sampled, unless samplers have touched other pages.
     let midway = told.first { $0.hasPrefix("bystander midway=") }
-    let areHeldUp = told.contains { $0.hasPrefix("limitations=") && $0.contains("the kernel holds up ") }
+    let areHeldUp = told.contains { $0.hasPrefix("limitations=") && $0.contains("the kernel blocks ") }
     #expect(midway != nil && (midway != "bystander midway=0" || areHeldUp), "\(told)")
     #expect(told.contains("began=store"))
     #expect(told.contains("hang=store"))
@@ -136,7 +136,7 @@ import Testing
     let began = service.fact("began", within: Self.limit)
     #expect(began == "above")
     let limitation = service.fact("limitation", within: Self.limit)
-    #expect(limitation == "the kernel holds up 1 of the 2 threads that can take stacks")
+    #expect(limitation == "the kernel blocks 1 of 2 samplers")
     service.tell("end")
     let rest = service.rest()
     #expect(rest.contains("began=other"))
@@ -153,7 +153,7 @@ import Testing
     let words = "stalls are still detected"
     #expect(
       lines.filter { $0.hasPrefix("limitation=") } == [
-        "limitation=no stacks are taken: the kernel holds up every thread that can, 2 in all; \(words)",
+        "limitation=no stacks are captured: the kernel blocks all 2 samplers; \(words)",
         "limitation=no stacks are taken: the threads of an earlier watchdog that take them have not ended; \(words)",
       ],
       "\(lines)"

@@ -64,7 +64,7 @@ import Testing
     try withDirectory { directory in
       let missing = file("\(directory)/none/a.prom")
       missing.write("one\n")
-      let sentence = "metrics cannot be written to \(directory)/none/a.prom: No such file or directory"
+      let sentence = "cannot write metrics to \(directory)/none/a.prom: No such file or directory"
       #expect(missing.presentProblem == sentence)
       try FileManager.default.createDirectory(atPath: "\(directory)/none", withIntermediateDirectories: false)
       missing.write("two\n")

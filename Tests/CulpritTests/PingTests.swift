@@ -93,7 +93,7 @@ import Testing
     }
     #expect(Set(found.map(\.source.name)) == ["stuck", "also stuck", "healthy", "also healthy", "healthy queue"])
     for name in ["stuck", "also stuck"] {
-      let sentence = "no probe is put into event loop \"\(name)\": the closure that does it has not returned for "
+      let sentence = "no probes in event loop \"\(name)\": its closure has not returned for "
       #expect(problems.contains { $0.hasPrefix(sentence) }, "\(problems)")
     }
     healthy.stop()

@@ -217,7 +217,7 @@ import Testing
       for path in [place, link] {
         #expect(
           DirectoryRisks.found(path) == [
-            "everybody can remove what is saved in \(place), or put something else there: its mode is 777"
+            "all users can remove or replace the files in \(place): its mode is 777"
           ]
         )
       }
@@ -231,18 +231,20 @@ import Testing
       try #require(mkdir(place, 0o700) == 0 && symlink(place, link) == 0)
       try #require(lchown(link, 12_345, 12_345) == 0)
       for path in [link, link + "/"] {
-        #expect(DirectoryRisks.found(path) == ["\(link) is a link of user 12345, who can have stalls saved anywhere"])
+        #expect(
+          DirectoryRisks.found(path) == ["\(link) is a symbolic link of user 12345, which can redirect saved stalls"]
+        )
       }
       try #require(chown(place, 12_345, 0) == 0)
       #expect(
         DirectoryRisks.found(place) == [
-          "user 12345, who owns it, can remove what is saved in \(place), or put something else there"
+          "its owner, user 12345, can remove or replace the files in \(place)"
         ]
       )
       try #require(chown(place, 0, 12_345) == 0 && chmod(place, 0o770) == 0)
       #expect(
         DirectoryRisks.found(place) == [
-          "group 12345 can remove what is saved in \(place), or put something else there: its mode is 770"
+          "group 12345 can remove or replace the files in \(place): its mode is 770"
         ]
       )
       // The owner of a directory on the path can replace entries below it, also where the path has links.
@@ -252,13 +254,13 @@ import Testing
       try #require(chmod(place, 0o700) == 0 && chown(place, 12_345, 0) == 0)
       for path in [inner, "\(way)/b", "\(way)/../a/b/"] {
         #expect(
-          DirectoryRisks.found(path) == ["user 12345, who owns it, can put another directory below \(place)"],
+          DirectoryRisks.found(path) == ["its owner, user 12345, can create a directory in \(place)"],
           "\(path)"
         )
       }
       try #require(chown(place, 0, 0) == 0 && chmod(place, 0o777) == 0)
       #expect(
-        DirectoryRisks.found(inner) == ["everybody can put another directory below \(place): its mode is 777"]
+        DirectoryRisks.found(inner) == ["all users can create a directory in \(place): its mode is 777"]
       )
       // The sticky bit protects files of others. A link to itself leads nowhere.
       try #require(chmod(place, 0o1777) == 0 && symlink("round", "\(place)/round") == 0)

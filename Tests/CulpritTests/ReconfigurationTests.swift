@@ -48,7 +48,7 @@ extension WatchdogTests {
       configuration.sampling.threshold = watchdog.configuration.sampling.threshold * 3
       #expect(watchdog.status.mode == .watching)
       let error = #expect(throws: WatchdogError.self) { try watchdog.reconfigure { $0.isEnabled = false } }
-      #expect(error?.message == "the configuration cannot be changed by what is just changing it")
+      #expect(error?.message == "the configuration cannot be changed from within a change")
     }
     #expect(watchdog.configuration.sampling.threshold == quick.sampling.threshold * 3)
     try watchdog.reconfigure { $0.isEnabled = false }

@@ -261,7 +261,7 @@ private final class Recorded {
       told.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000) { $0.generation &+= 7 }
     }
     #expect(found.stalls.count == 1 && found.stalls.first?.samples.isEmpty == true)
-    #expect(found.problems.all == ["a stall of a source that has been forgotten was not recorded"])
+    #expect(found.problems.all == ["a stall of a removed source was not recorded"])
   }
 
   @Test func theOldestEventComesFirst() throws {

@@ -17,7 +17,7 @@ extension Watchdog.Status {
     systemd = core.policies.systemdState
     let disks = [core.box?.presentProblem, core.metricsFile?.presentProblem].compactMap { $0 }
     let lost = observer_control_stalls_lost(core.control.pointer)
-    let losses = lost == 0 ? [] : ["\(lost) stalls are in no report: they ended while what records stalls was held up"]
+    let losses = lost == 0 ? [] : ["\(lost) stalls have no report: they ended while the recorder was blocked"]
     self.problems = core.problems.all + disks + losses + problems + core.policies.problems + core.pinger.problems
     limitations = Watchdog.Limitation.found(core.samplers)
     if core.poolWatcher.hasFailed { limitations.append(.poolThreads) }
@@ -57,11 +57,11 @@ extension Watchdog.Limitation {
   }
   static let signalsAtOnce = Self(
     .signalsAtOnce,
-    "a system call can return early when its thread enters it just when it is captured, because timer_create is refused"
+    "a system call can return early if its thread is captured on entry, because timer_create is refused"
   )
   static let computingThreads = Self(
     .computingThreads,
-    "stacks of computing threads cannot be captured at the moment, because timer_create is refused: RLIMIT_SIGPENDING may be used up"
+    "stacks of computing threads cannot be captured at present, because timer_create is refused: RLIMIT_SIGPENDING might be used up"
   )
   static let unknownStacks = Self(
     .unknownStacks,
@@ -73,7 +73,7 @@ extension Watchdog.Limitation {
   }
   static let sharedUnwinder = Self(
     .sharedUnwinder,
-    "libunwind is shared with the service, because neither a copy of it nor another namespace can be loaded"
+    "libunwind is shared with the service, because no private copy can be loaded"
   )
   static func noUnwinder(_ why: String) -> Self {
     Self(
@@ -88,28 +88,28 @@ extension Watchdog.Limitation {
   static func samplersHeldUp(_ held: Int, of all: Int) -> Self {
     let what =
       if all == 0 {
-        "no stacks are taken: the threads of an earlier watchdog that take them have not ended; stalls are still detected"
+        "no stacks are captured: the samplers of an earlier watchdog have not ended; stalls are still detected"
       } else if held < all {
-        "the kernel holds up \(held) of the \(all) threads that can take stacks"
+        "the kernel blocks \(held) of \(all) samplers"
       } else {
-        "no stacks are taken: the kernel holds up every thread that can, \(held) in all; stalls are still detected"
+        "no stacks are captured: the kernel blocks all \(held) samplers; stalls are still detected"
       }
     return Self(.samplersHeldUp, what)
   }
   static func computingJobs(_ error: Int32, exceptOnActors countsOthers: Bool) -> Self {
     let why =
       clinux_calls_are_filtered()
-      ? "because system calls are filtered, and a filter may end the process for perf_event_open"
+      ? "because a seccomp filter is active, which might kill the process for perf_event_open"
       : "because perf_event_open is refused: \(String(cString: strerror(error)))"
     let jobs = countsOthers ? "a job on an actor" : "a job"
     return Self(
       .computingJobs,
-      "\(jobs) that computes for too long is noticed only where jobs take all of Swift's threads, \(why)"
+      "\(jobs) that computes for too long is noticed only if jobs occupy all threads of the pool, \(why)"
     )
   }
   static let poolThreads = Self(
     .poolThreads,
-    "a stall of Swift's threads is blamed on what they do when it is declared, because this runtime keeps its tasks elsewhere"
+    "pool stalls are judged by one sample at their declaration: unknown layout of tasks in this Swift runtime"
   )
   static let tasks = Self(
     .tasks,
@@ -117,7 +117,7 @@ extension Watchdog.Limitation {
   )
   static let readingWaits = Self(
     .readingWaits,
-    "a stall in which a page fault is not answered may have no stacks, because no file in memory (memfd_create) can be used"
+    "stalls in a blocked page fault might have no stacks, because memfd_create is refused"
   )
 
   /// The limitations that exist at this moment in this process.

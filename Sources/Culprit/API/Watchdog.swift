@@ -108,7 +108,7 @@ public final class Watchdog: Sendable {
 
   /// Reports, once per process, the release of a watchdog without `stop()`.
   private static let reportRelease: Void = printToStandardError(
-    "culprit: a watchdog was released without stop() and watches nothing any more: keep a reference to it, "
+    "culprit: a watchdog was released without stop() and no longer watches: keep a reference to it, "
       + "for example in a global variable\n",
     until: clinux_clock_ns() &+ 500_000_000
   )

@@ -10,7 +10,7 @@ struct AppendOnlyFile: ~Copyable {
   let path: String
   private let file: OpenFiles.File
   private let openFiles: OpenFiles
-  /// Whether the service has closed the file.
+  /// Whether the service closed the file.
   private(set) var wasClosed = false
   /// The first error. Later writes are still attempted, because the disk might have room again.
   private(set) var failure: String?
@@ -123,7 +123,7 @@ struct AppendOnlyFile: ~Copyable {
   mutating func flush() {
     // EINVAL: the file does not support syncing.
     guard let number = number(), resting({ fsync(number) }) != 0, errno != EINVAL else { return }
-    fail("cannot bring \(path) to the disk: \(String(cString: strerror(errno)))")
+    fail("cannot sync \(path): \(String(cString: strerror(errno)))")
   }
 }
 

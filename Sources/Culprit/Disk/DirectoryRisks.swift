@@ -48,13 +48,13 @@ enum DirectoryRisks {
     var place = stat()
     guard lstat(path, &place) == 0 else { return }
     let what =
-      isLast ? "remove what is saved in \(path), or put something else there" : "put another directory below \(path)"
+      isLast ? "remove or replace the files in \(path)" : "create a directory in \(path)"
     if isForeign(place.st_uid) { note("its owner, user \(place.st_uid), can \(what)") }
     // With the sticky bit, users can remove or rename only their own files.
     guard place.st_mode & S_ISVTX == 0 else { return }
     let mode = "its mode is " + String(place.st_mode & 0o7777, radix: 8)
     if place.st_mode & S_IWOTH != 0 {
-      note("everybody can \(what): \(mode)")
+      note("all users can \(what): \(mode)")
     } else if place.st_mode & S_IWGRP != 0, place.st_gid != 0 {
       note("group \(place.st_gid) can \(what): \(mode)")
     }

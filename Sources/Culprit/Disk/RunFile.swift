@@ -85,7 +85,7 @@ final class RunFile: Sendable {
     } catch {
       cprocess_crash_stop()
       problems.note(
-        "crashes, and hangs that are not recorded, are not noted: \(WatchdogError.threadNotStarted(error).message)"
+        "crashes and unrecorded hangs are not noted: \(WatchdogError.threadNotStarted(error).message)"
       )
     }
     // The run might have ended while the disk did not answer. Notes must not be written to a file that is about to be

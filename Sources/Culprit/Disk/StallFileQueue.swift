@@ -63,7 +63,7 @@ final class StallFileQueue: Sendable {
     }
     guard !isTaken else { return }
     isMissing.store(true, ordering: .relaxed)
-    problems.note("the disk does not keep up: a stall of \"\(stall.source.name)\" is not saved")
+    problems.note("the disk is too slow: a stall of \"\(stall.source.name)\" is not saved")
   }
 
   /// Adds a sample with its stack and newly seen modules.

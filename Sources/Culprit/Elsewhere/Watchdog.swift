@@ -75,7 +75,7 @@ public final class Watchdog: Sendable {
   public var status: Status {
     var status = Status(.disabled, problems: [])
     status.limitations = [
-      Limitation(.platform, "nothing is watched, because Culprit watches on Linux with glibc only")
+      Limitation(.platform, "nothing is watched: Culprit supports only Linux with glibc")
     ]
     return status
   }

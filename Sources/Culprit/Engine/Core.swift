@@ -94,7 +94,7 @@ final class Core: Sendable {
     // Must be initialized before the threads that keep time or take stacks read it.
     _ = clinux_process_processors()
     guard clinux_memory_start() != CLINUX_MEMORY_UNREADABLE else {
-      throw .unsupported("neither process_vm_readv, /proc/self/mem nor a pipe lets this process read its memory")
+      throw .unsupported("process_vm_readv, /proc/self/mem and a pipe all fail to read this process's memory")
     }
     guard clinux_module_start(true) != CLINUX_MODULES_UNKNOWN else {
       throw .unsupported("the C library has no _dl_find_object (glibc 2.35 has), and /proc/self/maps cannot be read")
@@ -112,7 +112,7 @@ final class Core: Sendable {
         rings
       )
     else {
-      throw .unsupported("there is no memory for the tables")
+      throw .unsupported("out of memory")
     }
     let control = ControlBlock()
     let limits = ReportLimiter(
@@ -253,7 +253,7 @@ final class Core: Sendable {
       }
     } say: { message in
       guard case .gaveUp = message else { return }
-      problems.note("the servers in DEBUGINFOD_URLS did not answer in time: reports lack what they may have")
+      problems.note("no response from DEBUGINFOD_URLS in time: reports lack debug information from there")
     }
   }
 
@@ -355,7 +355,7 @@ final class Core: Sendable {
   private static func captureProblem(_ error: Int32) -> String {
     switch error {
     case ENOTSUP: "this processor architecture is not supported"
-    case ETIMEDOUT: "a thread that was sent SIGPROF did not run the handler"
+    case ETIMEDOUT: "a thread did not run the handler of SIGPROF"
     case EPERM: "the kernel refuses to signal threads of this process"
     case ENOBUFS:
       "the calling thread's alternate stack is too small for a signal (sigaltstack(2)); start the watchdog on another thread"

@@ -68,8 +68,8 @@ extension Core {
     guard live.current.isEnabled, !hasBeenUsed else { return }
     let seconds = Ending.idleTime.components.seconds
     printToStandardError(
-      "culprit: the watchdog watches nothing \(seconds) s after its start: register something, "
-        + "for example by watchConcurrency(), or measure sections by withSection(_:threshold:_:)\n",
+      "culprit: the watchdog has no sources \(seconds) s after its start: register one, "
+        + "for example with watchConcurrency(), or use withSection(_:threshold:_:)\n",
       until: clinux_clock_ns() &+ 500_000_000
     )
   }

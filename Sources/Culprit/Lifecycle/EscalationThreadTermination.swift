@@ -67,11 +67,11 @@ extension EscalationThread {
       cprocess_abort_disarm()
       text.clear()
       if isStill {
-        text.append("culprit: the end was prevented by a handler")
+        text.append("culprit: a handler prevented the termination")
       } else if view.item != item || !isMarked(item, index) {
-        text.append("culprit: the work has ended after all")
+        text.append("culprit: not terminating: the work has ended")
       } else {
-        text.append("culprit: the end is not wanted any more")
+        text.append("culprit: not terminating: terminateAfter was withdrawn")
       }
       text.append("; the process goes on\n")
       cprocess_abort_say(text.start, text.count)

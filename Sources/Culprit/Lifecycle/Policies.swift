@@ -58,7 +58,7 @@ final class Policies: Sendable {
       }
     } catch {
       let reason = WatchdogError.threadNotStarted(error).message
-      handlerProblems.note("a handler is not asked before the process is ended: \(reason)")
+      handlerProblems.note("a termination handler is not called: \(reason)")
       return {}
     }
   }

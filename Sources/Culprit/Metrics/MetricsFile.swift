@@ -91,7 +91,7 @@ final class MetricsFile: Sendable {
       if isFirst { tell("\(path): another process writes metrics there, too; each needs a file and labels of its own") }
     }
     let error = replace(Array(content.utf8))
-    let sentence = error.map { "metrics cannot be written to \(printable(path, limit: sentencePartMax)): \($0)" }
+    let sentence = error.map { "cannot write metrics to \(printable(path, limit: sentencePartMax)): \($0)" }
     let isNew = state.withLock { state in
       defer { state.problem = sentence }
       return state.problem != sentence
@@ -135,7 +135,7 @@ final class MetricsFile: Sendable {
   private static func write(_ bytes: [UInt8], to file: inout clinux_descriptor) -> String? {
     var written = 0
     while written < bytes.count {
-      guard clinux_descriptor_is_ours(&file) else { return "the service has closed the file" }
+      guard clinux_descriptor_is_ours(&file) else { return "the service closed the file" }
       let count = bytes.withUnsafeBytes { buffer in
         // SAFETY: the rebased slice lies inside `bytes` and does not leave the closure.
         let rest = UnsafeRawBufferPointer(rebasing: buffer[written...])

@@ -190,7 +190,7 @@ extension WatchdogError {
 
   /// Returns the error for a thread that could not be started.
   static func threadNotStarted(_ error: PosixThreadError) -> WatchdogError {
-    let reason = "a thread cannot be started: \(String(cString: strerror(error.number)))"
+    let reason = "cannot start a thread: \(String(cString: strerror(error.number)))"
     // EAGAIN also stands for a limit of threads (RLIMIT_NPROC), so the memory limits are named only if they apply.
     guard error.number == EAGAIN, error.memoryLeft < threadMemory else { return WatchdogError(.unsupported, reason) }
     return WatchdogError(

@@ -328,7 +328,7 @@ final class Recorder: Sendable {
       box.item.add(holder, stack: captured.stack)
     case OBSERVER_EVENT_STALL_BEGAN.rawValue:
       guard let source = SlotRegistry.shared.source(index, generation: head.generation) else {
-        problems.note("a stall of a source that has been forgotten was not recorded")
+        problems.note("a stall of a removed source was not recorded")
         return
       }
       let box = box(index, head, &state)

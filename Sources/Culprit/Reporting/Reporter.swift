@@ -245,10 +245,10 @@ final class Reporter: Sendable {
     pause: (() -> Void)? = nil
   ) {
     state.withLock { $0.dropped += 1 }
-    problems.note("a stall is not reported for want of memory: \(obstacle)")
+    problems.note("a stall has no report, out of memory: \(obstacle)")
     for stall in recording.stalls {
       let source = "\(stall.source.kind.description) \"\(printable(stall.source.name))\""
-      let text = "culprit: \(source) was stuck for \(stall.duration); there is no memory for a report\n"
+      let text = "culprit: \(source) was stuck for \(stall.duration); out of memory for a report\n"
       printToStandardError(text, until: deadline, pause: pause)
     }
   }

@@ -89,7 +89,7 @@ struct Environment: Sendable {
       let known = Setting.all + [Setting.enabled]
       for line in lines where !known.contains(where: { $0.name == line.name }) {
         let names = known.map(\.name).joined(separator: ", ")
-        let sentence = "there is no setting \(quoted(line.name)); there are \(names)"
+        let sentence = "unknown setting \(quoted(line.name)); available: \(names)"
         problems.append("\(fileName), line \(line.number): \(sentence)")
       }
       for setting in known {

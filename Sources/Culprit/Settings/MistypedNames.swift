@@ -7,7 +7,7 @@ extension Environment {
   var unknownNames: [String] {
     let known = Self.knownVariables
     return names.filter { !known.contains($0) && !Self.isServiceLink($0) }.sorted().map { name in
-      let all = "there is no setting \(quoted(name)); there are \(known.joined(separator: ", "))"
+      let all = "unknown setting \(quoted(name)); available: \(known.joined(separator: ", "))"
       guard name.utf8.count <= Self.longest else { return all }
       // A truncated name counts as close, however short it is.
       let distances = known.map { $0.hasPrefix(name) ? 1 : Self.distance(Array(name.utf8), Array($0.utf8)) }
@@ -15,7 +15,7 @@ extension Environment {
       // At most a third of the characters after the prefix can differ.
       guard let index = distances.firstIndex(of: least), least <= max(2, (name.utf8.count - Self.prefix.utf8.count) / 3)
       else { return all }
-      return "there is no setting \(quoted(name)); the nearest is \(known[index])"
+      return "unknown setting \(quoted(name)); did you mean \(known[index])?"
     }
   }
 

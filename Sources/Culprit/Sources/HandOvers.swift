@@ -95,10 +95,10 @@ final class HandOvers: Sendable {
     var sentences = late.map { handOver in
       let time = Duration.seconds(Int64(clinux_clock_between_ns(handOver.since, now) / 1_000_000_000))
       let source = handOver.source.description
-      return "no probe is put into \(source): the closure that does it has not returned for \(time)"
+      return "no probes in \(source): its closure has not returned for \(time)"
     }
     if let current, late.contains(where: { $0.source === current.source }), spares <= 0 {
-      sentences.append("no probe is put into any other event loop until one of these closures returns")
+      sentences.append("no probes in other event loops until one of these closures returns")
     }
     return sentences
   }

@@ -47,9 +47,9 @@ struct FollowedTask {
 struct TaskWhereabouts {
   enum State: String {
     case runs = "its task runs"
-    case isReady = "its task is ready, and waits for a thread"
+    case isReady = "its task is enqueued"
     case isSuspended = "its task is suspended"
-    case hasEnded = "its task has ended without it"
+    case hasEnded = "its task has ended"
   }
 
   var state: State

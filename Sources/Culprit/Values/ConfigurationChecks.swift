@@ -106,7 +106,7 @@ extension Watchdog.Configuration {
     if let name = metrics.labels.keys.sorted().first(where: { !PrometheusText.isLabel($0) }) {
       let own = PrometheusText.ownLabels.sorted().joined(separator: ", ")
       throw .invalidConfiguration(
-        "metrics.labels has \(quoted(name)); a label has letters, digits and underscores, no digit first and no two "
+        "metrics.labels has \(quoted(name)); a label consists of letters, digits and underscores, without a leading digit or two "
           + "underscores, and is none of \(own)",
         setting: "metrics.labels"
       )

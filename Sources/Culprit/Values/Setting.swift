@@ -46,7 +46,7 @@ struct Setting: Sendable {
     yesOrNo("keep_recovered", "storage.keepsRecoveredStalls", \.storage.keepsRecoveredStalls),
     yesOrNo("note_crashes", "storage.notesCrashes", \.storage.notesCrashes),
     number("stack_bytes", "sampling.stackBytesMax", \.sampling.stackBytesMax, "a number of bytes such as 8388608"),
-    number("cpu_budget", "sampling.cpuBudget", \.sampling.cpuBudget, "a percentage of one processor such as 5"),
+    number("cpu_budget", "sampling.cpuBudget", \.sampling.cpuBudget, "a percentage of one CPU such as 5"),
     number(
       "symbol_memory",
       "reporting.symbolBytesMax",
@@ -79,13 +79,13 @@ struct Setting: Sendable {
       "own_modules",
       "reporting.ownModules",
       \.reporting.ownModules,
-      "names of modules or packages, or paths, with commas between"
+      "names of modules or packages, or paths, separated by commas"
     ),
     list(
       "wrappers",
       "reporting.wrappers",
       \.reporting.wrappers,
-      "names of functions such as Lock.lock(), with commas between"
+      "names of functions such as Lock.lock(), separated by commas"
     ),
     limit("launch_threshold", "lifecycle.launchThreshold", \.lifecycle.launchThreshold, isLive: false),
     limit("shutdown_threshold", "lifecycle.shutdownThreshold", \.lifecycle.shutdownThreshold, isLive: false),

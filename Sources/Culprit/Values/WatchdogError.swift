@@ -67,7 +67,7 @@ public struct WatchdogError: Error, Hashable, Sendable, CustomStringConvertible 
   }
 
   static var changedWithin: WatchdogError {
-    WatchdogError(.invalidConfiguration, "the configuration cannot be changed by what is just changing it")
+    WatchdogError(.invalidConfiguration, "the configuration cannot be changed from within a change")
   }
 
   static var disabled: WatchdogError {
@@ -79,7 +79,7 @@ public struct WatchdogError: Error, Hashable, Sendable, CustomStringConvertible 
   static func notInThisProcess(watched: Int32) -> WatchdogError {
     WatchdogError(
       .notInThisProcess,
-      "the watchdog watches process \(watched), of which this one is a child",
+      "the watchdog belongs to the parent, process \(watched)",
       limit: Int(watched)
     )
   }
@@ -101,7 +101,7 @@ public struct WatchdogError: Error, Hashable, Sendable, CustomStringConvertible 
   }
 
   static var noRunLoops: WatchdogError {
-    WatchdogError(.noRunLoops, "this process has no run loops, because it does not link Foundation")
+    WatchdogError(.noRunLoops, "this process has no run loops: it does not link Foundation")
   }
 
   static func timedOut(after timeout: Duration) -> WatchdogError {
