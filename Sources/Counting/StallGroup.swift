@@ -20,8 +20,8 @@ package enum Grouping: String, CaseIterable, Sendable {
   package var meaning: String {
     switch self {
     case .culprit: "culprit"
-    case .cause: "why the work did not go on"
-    case .source: "what stalled"
+    case .cause: "the reason for the stall"
+    case .source: "the stalled source"
     case .service: "the executable"
     case .host: "the host"
     case .version: "the build-id of the executable"

@@ -28,8 +28,13 @@ enum Markup {
     }
   }
 
-  /// Returns an element `name` of the class `kind`. `content` must be markup.
-  static func element(_ name: String, _ kind: String = "", _ content: String) -> String {
-    "<\(name)\(kind.isEmpty ? "" : " class=\"\(kind)\"")>\(content)</\(name)>"
+  /// Returns an element `name` of the class `kind`. `content` and `attributes` must be markup.
+  static func element(_ name: String, _ kind: String = "", _ content: String, _ attributes: String = "") -> String {
+    "<\(name)\(kind.isEmpty ? "" : " class=\"\(kind)\"")\(attributes.isEmpty ? "" : " \(attributes)")>\(content)</\(name)>"
+  }
+
+  /// Escapes the lines of `text` and keeps the line breaks.
+  static func lines(_ text: String) -> String {
+    text.split(separator: "\n", omittingEmptySubsequences: false).map { Self.text(String($0)) }.joined(separator: "\n")
   }
 }

@@ -25,6 +25,9 @@ struct PageArticle {
     return report.verdict == .noStacks ? "No stack was captured" : "No single culprit"
   }
 
+  /// The problem that the stall belongs to: its signature, or else its title and source.
+  var problem: String { report.signature ?? "\(title) \(report.source)" }
+
   /// Returns the article with the number `number`. `key` must be unique in the page.
   func markup(_ number: Int, key: String) -> String {
     let sections = [words.contenders, words.timeline, words.workers] + words.circumstances
@@ -44,7 +47,7 @@ struct PageArticle {
       </div>
       </div>
       <button type="button" class="copy" hidden>Copy as Markdown</button>
-      <pre class="markdown" hidden>\(Markup.text(report.markdown))</pre>
+      <pre class="markdown" hidden>\(Markup.lines(report.markdown))</pre>
       \(chains)
       <div class="explorer-place"></div>
       \(details.isEmpty ? "" : "<div class=\"details\">\n\(details.joined(separator: "\n"))\n</div>")

@@ -91,6 +91,7 @@ package struct PageWriter {
     let keys = Self.keys(sorted)
     let title = sorted.count == 1 ? Self.title(sorted[0].article) : "\(sorted.count) stalls"
     try sink.write(PageShell.head(title: title))
+    try sink.write(Self.problems(sorted, keys))
     try sink.write(Self.list(sorted, keys))
     try sink.write("<main id=\"main\">\n")
     for (number, entry) in sorted.enumerated() {
@@ -125,6 +126,36 @@ package struct PageWriter {
       counts[entry.article.key] = count
       return entry.article.key + (count > 1 ? "-copy-\(count)" : "")
     }
+  }
+
+  /// Returns a table of the problems by total stall time; empty if there is only one stall.
+  private static func problems(_ entries: [Entry], _ keys: [String]) -> String {
+    guard entries.count > 1 else { return "" }
+    let groups = Dictionary(grouping: entries.indices) { entries[$0].article.problem }.values
+      .map { places in
+        (newest: places[0], count: places.count, times: places.map { entries[$0].article.report.duration })
+      }
+      .map { group in (group, total: group.times.reduce(.zero, +), longest: group.times.max() ?? .zero) }
+      .sorted { ($1.total, $0.0.newest) < ($0.total, $1.0.newest) }
+    let rows = groups.map { group, total, longest in
+      let article = entries[group.newest].article
+      func number(_ value: Duration) -> String {
+        Markup.element("td", "number", Markup.text(readable(value)), "data-key=\"\(value.wholeNanoseconds)\"")
+      }
+      return """
+        <tr><td><a href="#stall=\(keys[group.newest])">\(PageArticle.name(article.title))</a></td>\
+        <td class="number" data-key="\(group.count)">\(group.count)</td>\(number(total))\(number(longest))\
+        <td>\(article.report.began)</td><td>\(Markup.text(article.report.signature ?? ""))</td></tr>
+        """
+    }
+    let heads = ["Culprit", "Count", "Total", "Longest", "Last seen", "Signature"].enumerated()
+      .map { Markup.element("th", (1...3).contains($0.offset) ? "number" : "", $0.element, "scope=\"col\"") }
+    return """
+      <section id="problems"><table><caption class="unseen">Problems by total stall time</caption>
+      <thead><tr>\(heads.joined())</tr></thead>
+      <tbody>\(rows.joined(separator: "\n"))</tbody></table></section>
+
+      """
   }
 
   /// Returns the list of stalls; empty if there is only one.

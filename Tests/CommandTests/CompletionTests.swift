@@ -83,8 +83,8 @@ import Testing
         return child.output.split(separator: "\n").map(String.init).sorted()
       }
       let values = [
-        "cause\twhy the work did not go on", "culprit\tculprit", "host\tthe host", "service\tthe executable",
-        "source\twhat stalled", "version\tthe build-id of the executable",
+        "cause\tthe reason for the stall", "culprit\tculprit", "host\tthe host", "service\tthe executable",
+        "source\tthe stalled source", "version\tthe build-id of the executable",
       ]
       for (option, prefix) in [("--by ", ""), ("-b ", ""), ("--by=", "--by=")] {
         let found = try described("top \(option)")
@@ -93,7 +93,7 @@ import Testing
       let formats = try described("top --format ")
       #expect(formats == ["json", "text"])
       let option = try described("top --by")
-      #expect(option.contains { $0.hasPrefix("--by") && $0.hasSuffix("\twhat stalls are counted by") }, "\(option)")
+      #expect(option.contains { $0.hasPrefix("--by") && $0.hasSuffix("\tgroup by culprit") }, "\(option)")
     }
   }
 

@@ -219,6 +219,20 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAgain)
 for (const button of document.querySelectorAll("[data-view]")) button.addEventListener("click", () => change({ view: button.dataset.view }));
 for (const id of ["invert", "fold"]) byID(id).addEventListener("click", () => change({ [id]: state[id] === "1" ? "" : "1" }));
 for (const id of ["threads", "group"]) byID(id).addEventListener("change", (event) => change({ [id]: event.target.value }));
+// Sorts the table of problems by the clicked column. Numbers begin with the largest.
+document.querySelectorAll("#problems th").forEach((head, column) => {
+  const key = (row) => row.cells[column].dataset.key ?? row.cells[column].textContent;
+  head.replaceChildren(element("button", {
+    type: "button", text: head.textContent,
+    onclick: () => {
+      const body = head.closest("table").tBodies[0];
+      const isUp = head.getAttribute("aria-sort") === "descending";
+      for (const other of head.parentElement.children) other.removeAttribute("aria-sort");
+      head.setAttribute("aria-sort", isUp ? "ascending" : "descending");
+      body.append(...[...body.rows].sort((one, other) => (isUp ? 1 : -1) * key(one).localeCompare(key(other), "en", { numeric: true })));
+    },
+  }));
+});
 for (const article of articles) {
   const [button, text] = [article.querySelector(".copy"), article.querySelector(".markdown")];
   button.hidden = false;
