@@ -210,6 +210,25 @@ private struct Profile {
     for number in 0..<3 { _ = try profile(number, of: page) }
   }
 
+  @Test func ranksProblemsOfSeveralStalls() throws {
+    let several = try page([
+      SampleRecordings.workers(), SampleRecordings.everyday(), SampleRecordings.everyday(stall: 2, began: 67),
+    ])
+    let table = try #require(several.firstMatch(of: #/(?s)<section id="problems">.*?</section>/#)).output
+    let rows = table.matches(of: #/<tr><td><a href="#stall=[^"]*">(.*?)</a></td><td class="number" data-key="(\d+)"/#)
+    #expect(rows.map { String($0.2) }.sorted() == ["1", "2"], "\(table)")
+    let totals = table.matches(of: #/data-key="(\d{6,})"/#).map { Int($0.1) ?? 0 }
+    // Each row has the total and the longest duration.
+    #expect(totals.count == 4 && totals[0] >= totals[2], "\(totals)")
+    #expect(try !page([SampleRecordings.everyday()]).contains("id=\"problems\""))
+  }
+
+  @Test func containsMarkdownForCopying() throws {
+    let page = try page([SampleRecordings.everyday()])
+    let text = try #require(page.firstMatch(of: #/(?s)<pre class="markdown" hidden>(.*?)</pre>/#)).1
+    #expect(text.hasPrefix("### ") && text.contains("\n```text\nSTALL ") && text.hasSuffix("```\n"))
+  }
+
   @Test func theSameStallMakesTheSamePage() throws {
     #expect(try page([SampleRecordings.workers()]) == page([SampleRecordings.workers()]))
   }
