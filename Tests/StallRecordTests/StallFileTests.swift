@@ -160,7 +160,7 @@ private func cost(hasEnded: Bool) -> ObservationCost {
     let file = try StallFile(bytes: StallFileWriter.file(of: sampleRecording()))
     #expect(file.recording == sampleRecording())
     #expect(file.problems.isEmpty)
-    #expect(file.version == (1, 10))
+    #expect(file.version == (1, 11))
   }
 
   @Test func filesOfTheFirstVersionAreRead() throws {
