@@ -55,8 +55,7 @@ static bool identify_at(int directory, const char *path, struct clinux_descripto
   return true;
 }
 
-/* Reads the identity of NUMBER. Returns false if it is not open. */
-static bool identify(int number, struct clinux_descriptor *found) {
+bool clinux_descriptor_identify(int number, struct clinux_descriptor *found) {
   found->number = number;
   return identify_at(number, "", found);
 }
@@ -129,7 +128,7 @@ struct clinux_descriptor clinux_descriptor_keep(int number) {
     return private_descriptor(number < 0 ? -1 : number);
   int saved_errno = errno;
   number = lift(number);
-  if (number >= 0 && identify(number, &descriptor))
+  if (number >= 0 && clinux_descriptor_identify(number, &descriptor))
     remember(&descriptor);
   errno = saved_errno;
   return descriptor;
@@ -139,7 +138,7 @@ struct clinux_descriptor clinux_descriptor_keep_file(int number, const char *pat
   if (own_table != 0)
     return clinux_descriptor_keep(number);
   struct clinux_descriptor opened = CLINUX_NO_DESCRIPTOR, present = CLINUX_NO_DESCRIPTOR;
-  if (number < 0 || !identify_at(AT_FDCWD, path, &present) || !identify(number, &opened) ||
+  if (number < 0 || !identify_at(AT_FDCWD, path, &present) || !clinux_descriptor_identify(number, &opened) ||
       !is_equal(&opened, &present)) {
     errno = EBADF;
     return CLINUX_NO_DESCRIPTOR;
@@ -175,7 +174,8 @@ bool clinux_descriptor_take_own_table(void) {
 bool clinux_descriptor_is_same(const struct clinux_descriptor *descriptor, int number) {
   int saved_errno = errno;
   struct clinux_descriptor now = CLINUX_NO_DESCRIPTOR;
-  bool is_same = descriptor->inode != 0 && number >= 0 && identify(number, &now) && is_equal(descriptor, &now);
+  bool is_same =
+      descriptor->inode != 0 && number >= 0 && clinux_descriptor_identify(number, &now) && is_equal(descriptor, &now);
   errno = saved_errno;
   return is_same;
 }
@@ -210,7 +210,7 @@ void clinux_descriptor_close(struct clinux_descriptor *descriptor) {
 bool clinux_descriptor_set_aside(struct clinux_descriptor *descriptor) {
   struct clinux_descriptor former = CLINUX_NO_DESCRIPTOR;
   int saved_errno = errno;
-  bool is_known = clinux_descriptor_is_ours(descriptor) && identify(descriptor->number, &former);
+  bool is_known = clinux_descriptor_is_ours(descriptor) && clinux_descriptor_identify(descriptor->number, &former);
   errno = saved_errno;
   if (!is_known)
     return false;

@@ -20,8 +20,9 @@ enum { PATH_BYTES = 256, PAUSE_NS = 250000000 };
 static _Atomic bool is_known;
 static struct {
   char cpu_stats[OBSERVER_GROUPS_MAX][PATH_BYTES];
-  char memory_pressure[PATH_BYTES], io_pressure[PATH_BYTES];
+  char memory_pressure[PATH_BYTES], io_pressure[PATH_BYTES], memory_stat[PATH_BYTES], memory_limit[PATH_BYTES];
   uint32_t processors;
+  uint64_t page_bytes;
 } known;
 
 static void keep(char *path, const char *from) {
@@ -32,12 +33,16 @@ static void keep(char *path, const char *from) {
 }
 
 void observer_evidence_know(const char *const *cpu_stats, uint32_t groups, const char *memory_pressure,
-                            const char *io_pressure, uint32_t processors) {
+                            const char *io_pressure, const char *memory_stat, const char *memory_limit,
+                            uint32_t processors) {
   for (uint32_t group = 0; group < OBSERVER_GROUPS_MAX; group++)
     keep(known.cpu_stats[group], group < groups ? cpu_stats[group] : NULL);
   keep(known.memory_pressure, memory_pressure);
   keep(known.io_pressure, io_pressure);
+  keep(known.memory_stat, memory_stat);
+  keep(known.memory_limit, memory_limit);
   known.processors = processors;
+  known.page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
   atomic_store_explicit(&is_known, true, memory_order_release);
 }
 
@@ -144,9 +149,23 @@ static uint64_t stalled(const char *path) {
   return micros == UINT64_MAX ? UINT64_MAX : micros * 1000;
 }
 
+static void read_memory(struct observer_surroundings *surroundings) {
+  char text[4096];
+  size_t length = read_path(known.memory_stat, text, sizeof text);
+  uint64_t pages = observer_evidence_number(text, length, "workingset_refault_file ");
+  surroundings->refaulted_bytes = pages > UINT64_MAX / known.page_bytes ? UINT64_MAX : pages * known.page_bytes;
+  length = read_path(known.memory_limit, text, sizeof text);
+  uint64_t most = observer_evidence_number(text, length, "max ");
+  if (most == UINT64_MAX) /* the file of version 1 has only the number */
+    surroundings->limit_hits = observer_evidence_number(text, length, "");
+  else
+    surroundings->limit_hits = most + or_zero(observer_evidence_number(text, length, "high "));
+}
+
 static void read_surroundings(struct observer_surroundings *surroundings) {
   memset(surroundings, 0, sizeof *surroundings);
   surroundings->throttled_ns = surroundings->memory_stalled_ns = surroundings->disk_stalled_ns = UINT64_MAX;
+  surroundings->refaulted_bytes = surroundings->limit_hits = UINT64_MAX;
   if (!atomic_load_explicit(&is_known, memory_order_acquire))
     return;
   for (int group = 0; group < OBSERVER_GROUPS_MAX; group++) {
@@ -158,6 +177,7 @@ static void read_surroundings(struct observer_surroundings *surroundings) {
   }
   surroundings->memory_stalled_ns = stalled(known.memory_pressure);
   surroundings->disk_stalled_ns = stalled(known.io_pressure);
+  read_memory(surroundings);
   surroundings->processors = known.processors;
   /* "5.23 3.02 2.32 9/177 14641": the runnable threads and all threads. */
   char text[128];

@@ -42,9 +42,9 @@ struct AwaitedObjects {
     case "futex", "futex_waitv", "futex_wait", "restart_syscall":
       if let found = Self.first(Self.functions, symbols) { return located(symbols)(found) }
       return Reason(.unknown, .object(.futex))
-    case "nanosleep", "clock_nanosleep": return Self.sleep(frames)
+    case let name? where SystemCalls.isSleep(name, sample.arguments): return Self.sleep(frames)
     case "poll", "ppoll", "select", "pselect6", "epoll_wait", "epoll_pwait", "epoll_pwait2":
-      return events(sample, name ?? "", frames)
+      return sample.descriptor.flatMap(descriptor) ?? Reason(.signal, .events)
     default: break
     }
     guard let number, let name else { return Reason(.unknown) }
@@ -78,16 +78,6 @@ struct AwaitedObjects {
     let isAsked = ["sleep", "delay", "pause"].contains(where: name.contains)
     guard !isAsked, !polls.contains((first.rawName ?? "").drop { $0 == "_" }) else { return Reason(.sleep) }
     return Reason(.sleep, .work(.library(first.displayName)))
-  }
-
-  /// Returns the reason for polling: one descriptor, several events, or a sleep if nothing is polled.
-  private func events(_ sample: Sample, _ name: String, _ frames: [WeightedStack.Frame]) -> Reason {
-    if let descriptor = sample.descriptor { return self.descriptor(descriptor) ?? Reason(.signal, .events) }
-    if let arguments = sample.arguments {
-      let count = name == "poll" || name == "ppoll" ? arguments[1] : arguments[0]
-      if !name.hasPrefix("epoll"), count == 0 { return Self.sleep(frames) }
-    }
-    return Reason(.signal, .events)
   }
 
   private func onDescriptor(_ sample: Sample, _ number: Int32, fallback: Cause.Kind) -> Reason {

@@ -15,6 +15,8 @@ struct CauseFinder {
   private let faults: ThreadCounters?
   /// The time for which threads of the control group or the machine waited for memory; `nil` if unknown.
   private let memoryStalled: Duration?
+  /// The bytes of files that the control group read again after the kernel had reclaimed them; `nil` if unknown.
+  private let refaultedBytes: UInt64?
   private let kinds = WorkKinds()
   /// Whether deinitializers compute (``Deallocation/deinitializersCompute(_:)``).
   private let deinitializersCompute: Bool
@@ -37,6 +39,7 @@ struct CauseFinder {
     awaited = AwaitedObjects(architecture: architecture)
     faults = counts.thread
     memoryStalled = counts.memoryStalled
+    refaultedBytes = counts.refaultedBytes
     deinitializersCompute = Deallocation.deinitializersCompute(observations.stacks.map(\.stack))
     isCongested = if case .moved? = stall.queueProgress { true } else { false }
   }
@@ -311,12 +314,24 @@ struct CauseFinder {
 
   /// Attributes file access to memory under memory pressure, because files must be read that had been in memory.
   private func settlePressure(_ sums: inout [Cause.Kind: Sum]) {
-    guard let files = sums[.file], let memoryStalled, memoryStalled * 2 >= files.time else { return }
+    guard let files = sums[.file], areStalled(for: files.time) || areReadAgain else { return }
     var found = files
     found.likely = files.time
     sums[.file] = nil
     sums[.memory, default: Sum()].take(found, as: nil)
   }
+
+  /// Whether threads waited for memory for at least half of `time`.
+  private func areStalled(for time: Duration) -> Bool { memoryStalled.map { $0 * 2 >= time } ?? false }
+
+  /// Whether the thread mainly read files from disk, and at least half of that had been in memory before.
+  private var areReadAgain: Bool {
+    guard let faults, let refaultedBytes, refaultedBytes >= Self.manyRefaultedBytes else { return false }
+    return faults.diskReadBytes > faults.diskWrittenBytes && refaultedBytes >= faults.diskReadBytes / 2
+  }
+
+  /// Minimum number of bytes that are read again. Fewer are usual.
+  private static let manyRefaultedBytes: UInt64 = 1 << 20
 
   /// Adds causes with a negligible share of the stall to the largest cause.
   private func settleTraces(_ sums: inout [Cause.Kind: Sum]) {

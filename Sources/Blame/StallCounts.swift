@@ -12,6 +12,10 @@ package struct StallCounts: Hashable, Sendable {
   /// unknown.
   package var memoryStalled: Duration?
   package var diskStalled: Duration?
+  /// The bytes of files that the control group read again after the kernel had reclaimed them, and the number of
+  /// allocations that met the group's memory limit; `nil` if unknown.
+  package var refaultedBytes: UInt64?
+  package var memoryLimitHits: UInt64?
   /// The maximum number of runnable threads of the machine, and its number of CPUs; `nil` if unknown.
   package var runnableThreads: UInt32?
   package var processors: UInt32?
@@ -45,6 +49,8 @@ package struct StallCounts: Hashable, Sendable {
     throttled = passed(\.throttled)
     memoryStalled = passed(\.memoryStalled)
     diskStalled = passed(\.diskStalled)
+    refaultedBytes = difference(surroundings.compactMap(\.refaultedBytes))
+    memoryLimitHits = difference(surroundings.compactMap(\.memoryLimitHits))
     runnableThreads = surroundings.compactMap(\.runnableThreads).max()
     processors = surroundings.compactMap(\.processors).max()
     let functions = Dictionary(grouping: alone.map(\.evidence.kernelFunction).filter { !$0.isEmpty }) { $0 }

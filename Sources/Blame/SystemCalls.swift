@@ -10,6 +10,16 @@ package enum SystemCalls {
     }
   }
 
+  /// Whether the call `name` with `arguments` only waits for a time: a sleep, or a poll without descriptors.
+  package static func isSleep(_ name: String, _ arguments: [UInt64]?) -> Bool {
+    switch name {
+    case "nanosleep", "clock_nanosleep": true
+    case "poll", "ppoll": arguments?[1] == 0
+    case "select", "pselect6": arguments?[0] == 0
+    default: false
+    }
+  }
+
   /// Parses a table in which each number is followed by the names of consecutive calls.
   private static func table(_ text: StaticString) -> [Int32: String] {
     var names: [Int32: String] = [:]

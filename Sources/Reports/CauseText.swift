@@ -128,6 +128,10 @@ enum CauseText {
       if let stalled = counts.memoryStalled, stalled > .zero {
         parts.append("memory pressure for \(Formatting.duration(stalled))")
       }
+      if let again = counts.refaultedBytes, again > 0 { parts.append("\(bytes(again)) of files read again") }
+      if let hits = counts.memoryLimitHits, hits > 0 {
+        parts.append("memory limit of the control group met \(Formatting.count(Int(clamping: hits), "time"))")
+      }
       return parts.joined(separator: "; ")
     case .congestion:
       guard let waiting = report.waitingWork, waiting.count > 0 else { return "" }

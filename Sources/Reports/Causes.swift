@@ -104,6 +104,10 @@ extension StallReport {
     package var throttledSeconds: Seconds?
     package var memoryStalledSeconds: Seconds?
     package var diskStalledSeconds: Seconds?
+    /// The bytes of files that the control group read again after the kernel had reclaimed them; `nil` if unknown.
+    package var refaultedBytes: UInt64?
+    /// The number of allocations that met the memory limit of the control group; `nil` if unknown.
+    package var memoryLimitHits: UInt64?
     /// The maximum number of runnable threads of the machine; `nil` if unknown.
     public var runnableThreads: UInt32?
     /// The number of CPUs; `nil` if unknown.
@@ -191,6 +195,8 @@ extension ReportMaker {
       throttledSeconds: counts.throttled.map(Seconds.init),
       memoryStalledSeconds: counts.memoryStalled.map(Seconds.init),
       diskStalledSeconds: counts.diskStalled.map(Seconds.init),
+      refaultedBytes: counts.refaultedBytes,
+      memoryLimitHits: counts.memoryLimitHits,
       runnableThreads: counts.runnableThreads,
       processors: counts.processors,
       kernelFunctions: counts.kernelFunctions.map(\.name)

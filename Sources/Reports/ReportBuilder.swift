@@ -173,7 +173,7 @@ struct ReportMaker {
           unrecordedSeconds: Seconds($0.unrecordedTime)
         )
       },
-      notes: stall.latestNotes.filter { $0.kind != .count && $0.kind != .spared }.map(note),
+      notes: notes(stall, blame),
       tree: blame.tree.map { node($0, blame.duration.inSeconds) },
       lastStack: blame.lastStack.isEmpty
         ? nil
@@ -190,6 +190,20 @@ struct ReportMaker {
       missingNames: MissingNames(blame.tree, recording.modules).notes,
       origin: StallReport.Origin(made: StallReport.Origin.Made(recording: recording, stall: stall, blame: blame))
     )
+  }
+
+  /// Returns the notes on `stall`. The owner of a file's lock is among them only if the work waited for a lock, or in a
+  /// library that might have tried to take one repeatedly.
+  private func notes(_ stall: Stall, _ blame: Blame) -> [StallReport.Note] {
+    let canWaitForFile = blame.causes.contains { $0.kind == .lock || ($0.kind == .sleep && !$0.parts.isEmpty) }
+    return stall.latestNotes.filter {
+      switch $0.kind {
+      case .count, .spared: false
+      case .fileLock: canWaitForFile
+      default: true
+      }
+    }
+    .map(note)
   }
 
   private func verdict(_ blame: Blame) -> (StallReport.Verdict, String?) {

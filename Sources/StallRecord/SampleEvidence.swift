@@ -66,6 +66,11 @@ package struct SurroundingCounters: Hashable, Sendable {
   /// `nil` if unknown.
   package var memoryStalled: Duration?
   package var diskStalled: Duration?
+  /// The bytes of files that the control group read again after the kernel had reclaimed them (`memory.stat`,
+  /// `workingset_refault_file`), and the number of allocations that met the group's memory limit (`memory.events`,
+  /// `memory.failcnt`); `nil` if unknown.
+  package var refaultedBytes: UInt64?
+  package var memoryLimitHits: UInt64?
   /// The current number of runnable threads of the machine, and the number of CPUs; `nil` if unknown.
   package var runnableThreads: UInt32?
   package var processors: UInt32?

@@ -549,15 +549,18 @@ extension SampleEvidence {
       counters = read
     }
     guard parts & 32 != 0 else { return }
-    func time() -> Duration? {
-      reader.number(UInt64.self).flatMap { $0 == .max ? nil : Duration(wholeNanoseconds: $0) }
-    }
+    func known() -> UInt64? { reader.number(UInt64.self).flatMap { $0 == .max ? nil : $0 } }
+    func time() -> Duration? { known().map(Duration.init(wholeNanoseconds:)) }
     var read = SurroundingCounters()
     read.throttled = time()
     read.memoryStalled = time()
     read.diskStalled = time()
     read.runnableThreads = reader.number(UInt32.self).flatMap { $0 == 0 ? nil : $0 }
     read.processors = reader.number(UInt32.self).flatMap { $0 == 0 ? nil : $0 }
+    if parts & 64 != 0 {
+      read.refaultedBytes = known()
+      read.memoryLimitHits = known()
+    }
     surroundings = read
   }
 }

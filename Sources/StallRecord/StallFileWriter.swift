@@ -129,6 +129,7 @@ package enum StallFileWriter {
     let parts: [(UInt8, Bool)] = [
       (1, !evidence.arguments.isEmpty), (2, !evidence.words.isEmpty), (4, !evidence.kernelFunction.isEmpty),
       (8, evidence.turns != nil), (16, evidence.counters != nil), (32, evidence.surroundings != nil),
+      (64, evidence.surroundings.map { $0.refaultedBytes != nil || $0.memoryLimitHits != nil } ?? false),
     ]
     writer.append(parts.reduce(0) { $0 | ($1.1 ? $1.0 : 0) })
     if !evidence.arguments.isEmpty {
@@ -150,6 +151,9 @@ package enum StallFileWriter {
     }
     writer.append(surroundings.runnableThreads ?? 0)
     writer.append(surroundings.processors ?? 0)
+    guard surroundings.refaultedBytes != nil || surroundings.memoryLimitHits != nil else { return }
+    writer.append(surroundings.refaultedBytes ?? .max)
+    writer.append(surroundings.memoryLimitHits ?? .max)
   }
 
   private static func append(_ lock: HeldLock?, to writer: inout ByteWriter) {

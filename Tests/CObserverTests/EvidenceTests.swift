@@ -60,11 +60,27 @@ import Testing
     // Nested groups add up.
     let names = [strdup(path), strdup("/none/cpu.stat"), strdup(path)]
     defer { for name in names { free(name) } }
-    observer_evidence_know(names.map { UnsafePointer($0) }, 3, "/none", "/none", 5)
-    defer { observer_evidence_know(nil, 0, nil, nil, 0) }
+    observer_evidence_know(names.map { UnsafePointer($0) }, 3, "/none", "/none", nil, nil, 5)
+    defer { observer_evidence_know(nil, 0, nil, nil, nil, nil, 0) }
     var times = observer_evidence_times()
     let found = read(clinux_task_self(), &times).surroundings
     #expect(found.throttled_ns == (nanoseconds == .max ? .max : 2 * nanoseconds))
     #expect(found.processors == 5 && found.memory_stalled_ns == .max && found.runnable > 0)
+  }
+
+  /// Files of cgroup v2 and v1, and of a group without a limit.
+  @Test(arguments: [
+    ("low 0\nhigh 2\nmax 40\noom 0\n", "anon 9\nworkingset_refault_anon 1\nworkingset_refault_file 3\n", UInt64(42)),
+    ("40\n", "cache 9\nworkingset_refault_file 3\ntotal_workingset_refault_file 8\n", 40),
+    ("", "workingset_refault_file 3\n", .max),
+  ]) func readsMemoryOfGroup(limit: String, stat: String, hits: UInt64) throws {
+    let paths = ["limit", "stat"].map { NSTemporaryDirectory() + "culprit-memory-\(getpid())-\(hits)-\($0)" }
+    defer { for path in paths { unlink(path) } }
+    for (path, text) in zip(paths, [limit, stat]) { try text.write(toFile: path, atomically: false, encoding: .utf8) }
+    observer_evidence_know(nil, 0, nil, nil, paths[1], paths[0], 5)
+    defer { observer_evidence_know(nil, 0, nil, nil, nil, nil, 0) }
+    var times = observer_evidence_times()
+    let found = read(clinux_task_self(), &times).surroundings
+    #expect(found.limit_hits == hits && found.refaulted_bytes == 3 * UInt64(sysconf(Int32(_SC_PAGESIZE))))
   }
 }

@@ -44,6 +44,30 @@ import Testing
     }
   }
 
+  /// Files are open once or twice; locks are of this process (42) and of others.
+  @Test(arguments: [
+    ("POSIX WRITE 7", 1, Int32(7)), ("FLOCK WRITE 7", 1, 7), ("POSIX READ 7", 1, 7), ("LEASE WRITE 7", 1, nil),
+    ("OFDLCK WRITE -1", 1, nil), ("POSIX WRITE 42", 1, nil), ("POSIX READ 42", 2, nil), ("POSIX WRITE 42", 2, 42),
+    // A writer takes precedence over readers. Several owners are ambiguous.
+    ("POSIX READ 8,POSIX READ 42,POSIX WRITE 7", 2, 7), ("POSIX READ 7,POSIX READ 8", 1, nil),
+    ("POSIX WRITE 7,POSIX WRITE 8", 1, nil), ("POSIX WRITE 42,POSIX READ 7", 2, nil),
+    ("POSIX WRITE 42,POSIX READ 7", 1, 7), ("-> POSIX WRITE 7", 1, nil),
+  ]) func onlyPossibleOwnerOfTriedLockIsFound(text: String, descriptors: Int, owner: Int32?) throws {
+    let lines = text.split(separator: ",")
+      .map { lock in
+        let words = lock.split(separator: " ")
+        let kind = words.dropLast(2).joined(separator: " ")
+        return "1: \(kind)  ADVISORY  \(words.suffix(2).joined(separator: " ")) fe:00:100 0 EOF"
+      }
+    let locks = try lines.map { try #require(FileLocks.Lock(Substring($0))) }
+    let file = FileLocks.Lock.File(device: 0xfe << 32, inode: 100)
+    func find(_ open: [FileLocks.Lock.File: Int]) -> Int32? {
+      FileLocks.triedLock(locks, process: 42, descriptors: open)?.process
+    }
+    #expect(find([file: descriptors]) == owner)
+    #expect(find([FileLocks.Lock.File(device: 0xfd << 32, inode: 100): descriptors]) == nil)
+  }
+
   @Test func theInodeOfADescriptorIsFound() {
     #expect(FileLocks.inode("pos:\t0\nflags:\t0100002\nmnt_id:\t25\nino:\t16225211\n") == 16_225_211)
     #expect(FileLocks.inode("pos:\t0\n") == nil && FileLocks.inode("ino:\tx") == nil && FileLocks.inode("") == nil)

@@ -51,7 +51,21 @@ import Testing
     silent.culprit?.processorUse = nil
     silent.culprit?.waiting = nil
     #expect(counts(truth, silent).judgement.unsound == 1)
+    // Words that say nothing.
+    var empty = report
+    empty.culprit?.processorUse = nil
+    empty.culprit?.waiting?.of = 0
+    #expect(counts(truth, empty).judgement.unsound == 1)
     #expect(counts(truth, report).judgement.unsound == 0)
+  }
+
+  @Test func rejectsMissingTextAndContender() {
+    func unsound(_ texts: [String]?, _ contender: String?) -> Int {
+      let truth = CauseTruth(name: "a", cause: .computing, culprit: "packOrders", contender: contender, texts: texts)
+      return counts(truth, report).judgement.unsound
+    }
+    #expect(unsound(["computing"], nil) == 0 && unsound(["/sales.db is locked"], nil) == 1)
+    #expect(unsound(nil, "sortOrders") == 1)
   }
 
   @Test func rejectsContradictions() {

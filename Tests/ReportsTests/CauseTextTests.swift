@@ -132,6 +132,17 @@ import Testing
       lines([cause(.memory, 1, ["a page fault"])], counted { $0.majorFaults = 1 })
         == ["waiting for memory (a page fault), 100 %, 4.00 s: 1 page fault that needed reading"]
     )
+    #expect(
+      lines(
+        [cause(.memory, 1)],
+        counted {
+          $0.refaultedBytes = 60_000_000
+          $0.memoryLimitHits = 12
+        }
+      ) == [
+        "waiting for memory, 100 %, 4.00 s: 60.0 MB of files read again; memory limit of the control group met 12 times"
+      ]
+    )
   }
 
   @Test(arguments: Cause.Kind.allCases) func everyKindIsDocumented(kind: Cause.Kind) throws {

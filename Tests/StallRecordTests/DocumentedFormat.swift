@@ -202,6 +202,8 @@ struct DocumentedFormat {
     guard parts & 32 != 0 else { return }
     for name in ["throttled", "memory", "disk"] { try optional(8, name) }
     for name in ["wanted", "processors"] { try number(4, name) }
+    guard parts & 64 != 0 else { return }
+    for name in ["refaulted", "limit"] { try optional(8, name) }
   }
 
   private mutating func name() throws {

@@ -52,6 +52,11 @@ void clinux_descriptor_share_table(uint32_t table);
 /* Whether DESCRIPTOR still refers to the opened file. Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS bool clinux_descriptor_is_ours(const struct clinux_descriptor *descriptor);
 
+/* Reads the number and the identity of NUMBER, opened by any code, into *FOUND, without waiting for its file system.
+ * The device has its major number in the upper half. Returns false if NUMBER is not open. Async-signal-safe: yes.
+ * Threads: any. */
+CLINUX_NO_LOCKS bool clinux_descriptor_identify(int number, struct clinux_descriptor *found);
+
 /* Whether NUMBER, opened by any code, refers to DESCRIPTOR's file. Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS bool clinux_descriptor_is_same(const struct clinux_descriptor *descriptor, int number);
 

@@ -29,6 +29,8 @@ struct observer_surroundings {
   uint64_t throttled_ns;      /* throttled because the quota was used up: cpu.stat */
   uint64_t memory_stalled_ns; /* PSI: time in which some of its threads waited for memory */
   uint64_t disk_stalled_ns;   /* PSI: time in which some of its threads waited for a disk */
+  uint64_t refaulted_bytes;   /* content of files that was read again after it had been reclaimed: memory.stat */
+  uint64_t limit_hits;        /* number of allocations that met the memory limit: memory.events, memory.failcnt */
   uint32_t runnable;          /* running and runnable threads of the machine */
   uint32_t processors;
 };
@@ -56,11 +58,14 @@ struct observer_evidence_times {
   struct observer_surroundings surroundings; /* the last reading */
 };
 
-/* Sets the files in which the control group of the process and the groups that contain it count throttling
- * ("…/cpu.stat", GROUPS of them), and waits for memory and disks ("…/memory.pressure", "…/io.pressure"). Longer paths
- * are not used. Nothing is read there before this call. Async-signal-safe: no. Threads: the recorder, once. */
+/* Sets the files in which the kernel counts for the control group of the process: throttling of the group and of the
+ * groups that contain it ("…/cpu.stat", GROUPS of them), waits for memory and disks ("…/memory.pressure",
+ * "…/io.pressure"), pages that were read again ("…/memory.stat"), and hits of the memory limit ("…/memory.events", in
+ * version 1 "…/memory.failcnt"). Longer paths are not used. Nothing is read there before this call. Async-signal-safe:
+ * no. Threads: the recorder, once. */
 void observer_evidence_know(const char *const *cpu_stats, uint32_t groups, const char *memory_pressure,
-                            const char *io_pressure, uint32_t processors);
+                            const char *io_pressure, const char *memory_stat, const char *memory_limit,
+                            uint32_t processors);
 
 /* Reads the evidence of thread TID with the status SEEN, right after its stack, for the target slot SLOT.
  * Async-signal-safe: yes. Threads: a sampler, which the kernel is allowed to block. */

@@ -42,6 +42,8 @@ extension SurroundingCounters {
     throttled = time(found.throttled_ns)
     memoryStalled = time(found.memory_stalled_ns)
     diskStalled = time(found.disk_stalled_ns)
+    refaultedBytes = found.refaulted_bytes == .max ? nil : found.refaulted_bytes
+    memoryLimitHits = found.limit_hits == .max ? nil : found.limit_hits
     runnableThreads = found.runnable == 0 ? nil : found.runnable
     processors = found.processors == 0 ? nil : found.processors
   }

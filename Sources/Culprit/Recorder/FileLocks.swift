@@ -1,5 +1,7 @@
+import CCulpritLinux
 import CulpritBlame
 import CulpritStallRecord
+import Glibc
 
 /// The owners of file locks that block this process, read from `/proc/locks` (proc(5)).
 ///
@@ -11,8 +13,11 @@ struct FileLocks {
   private static let interval: UInt64 = 1_000_000_000
   /// Longest part of `/proc/locks` that is read: about 16,000 locks.
   private static let bytesMax = 1 << 20
+  /// Descriptors that are compared with the locks if a sleeping thread tries one of them.
+  private static let descriptors: Range<Int32> = 0..<1024
 
-  /// Returns a note with the owner of the file lock that the sampled thread waits for.
+  /// Returns a note with the owner of the file lock that the sampled thread waits for. A thread that sleeps might wait
+  /// for a lock that it tries repeatedly; only the names in the report show whether it does.
   ///
   /// - Parameters:
   ///   - sample: A sample of one of the threads of `process`.
@@ -21,25 +26,73 @@ struct FileLocks {
   /// - Returns: The note. `nil` if the thread waits for no file lock, the owner is unknown, or the last read is less
   ///   than a second old.
   mutating func note(_ sample: Sample, _ process: ObservedProcess, now: UInt64) -> StallNote? {
-    guard case .inSystemCall(let call) = sample.activity, let descriptor = sample.descriptor, descriptor.number >= 0,
-      let name = SystemCalls.name(of: call, architecture: process.architecture), name == "flock" || name == "fcntl",
-      now >= next
+    guard case .inSystemCall(let call) = sample.activity, now >= next,
+      let name = SystemCalls.name(of: call, architecture: process.architecture)
     else { return nil }
+    if SystemCalls.isSleep(name, sample.arguments) {
+      next = now &+ Self.interval
+      return Self.triedLock(process.id)
+    }
+    guard name == "flock" || name == "fcntl", let descriptor = sample.descriptor, descriptor.number >= 0 else {
+      return nil
+    }
     next = now &+ Self.interval
     guard let inode = Self.inode(ProcessMap.readAll("/proc/thread-self/fdinfo/\(descriptor.number)") ?? ""),
-      let holder = Self.holder(
-        in: ProcessMap.readAll("/proc/locks", atMost: Self.bytesMax) ?? "",
-        waiter: process.id,
-        inode: inode
-      )
+      let holder = Self.holder(in: Self.list(), waiter: process.id, inode: inode)
     else { return nil }
     return StallNote(.fileLock, title: Self.name(holder, process.id), text: descriptor.target)
   }
+
+  private static func list() -> String { ProcessMap.readAll("/proc/locks", atMost: bytesMax) ?? "" }
 
   private static func name(_ holder: Int32, _ process: Int32) -> String {
     guard holder != process else { return "this process, through another descriptor" }
     let name = (ProcessMap.readAll("/proc/\(holder)/comm") ?? "").prefix { $0 != "\n" }
     return "process \(holder)\(name.isEmpty ? "" : " (\(name))")"
+  }
+
+  /// Returns a note with the owner of the only lock that can keep `process` from locking one of its open files.
+  private static func triedLock(_ process: Int32) -> StallNote? {
+    let locks = list().split(separator: "\n").compactMap(Lock.init)
+    let files = Set(locks.map(\.file))
+    var open: [Lock.File: [Int32]] = [:]
+    for number in files.isEmpty ? 0..<0 : descriptors {
+      var found = clinux_descriptor()
+      guard clinux_descriptor_identify(number, &found) else { continue }
+      let file = Lock.File(device: found.device, inode: found.inode)
+      if files.contains(file) { open[file, default: []].append(number) }
+    }
+    guard let lock = triedLock(locks, process: process, descriptors: open.mapValues(\.count)),
+      let path = open[lock.file]?.first.flatMap(Self.path(of:))
+    else { return nil }
+    return StallNote(.fileLock, title: name(lock.process, process), text: path)
+  }
+
+  /// Returns the only lock that can keep `process` from locking one of its open files.
+  ///
+  /// A lock for writing that another process owns takes precedence. Otherwise it is a lock for reading of another
+  /// process, or a lock of this process on a file with several descriptors.
+  ///
+  /// - Parameters:
+  ///   - locks: The lines of `/proc/locks`.
+  ///   - process: The id of this process.
+  ///   - descriptors: The number of descriptors that this process has of each file.
+  /// - Returns: The lock; `nil` if there are none or several.
+  static func triedLock(_ locks: [Lock], process: Int32, descriptors: [Lock.File: Int]) -> Lock? {
+    let held = locks.filter { $0.isOfFile && !$0.isWaiting && $0.process > 0 && descriptors[$0.file] != nil }
+    let written = held.filter { $0.isForWriting && $0.process != process }
+    let others = held.filter { $0.process != process || ($0.isForWriting && descriptors[$0.file] ?? 0 > 1) }
+    let possible = written.isEmpty ? others : written
+    guard let first = possible.first,
+      possible.allSatisfy({ $0.file == first.file && $0.process == first.process })
+    else { return nil }
+    return first
+  }
+
+  private static func path(of descriptor: Int32) -> String? {
+    var bytes = [UInt8](repeating: 0, count: Int(PATH_MAX))
+    let count = readlink("/proc/thread-self/fd/\(descriptor)", &bytes, bytes.count)
+    return count > 0 ? String(decoding: bytes[..<count], as: UTF8.self) : nil
   }
 
   /// Returns the inode in `text`, the content of `/proc/PID/fdinfo/N`; `nil` if the kernel does not report one.
@@ -57,22 +110,53 @@ struct FileLocks {
   /// - Returns: The owner. `nil` if `waiter` does not wait, or for an open file description lock (`F_OFD_SETLKW`),
   ///   which has no owning process.
   static func holder(in text: String, waiter: Int32, inode: UInt64) -> Int32? {
-    var holder: (number: Substring, process: Int32)?
-    for line in text.split(separator: "\n") {
-      // `12: FLOCK  ADVISORY  WRITE 4711 fe:00:1234 0 EOF`. Waiters follow, with an arrow after the number.
-      var fields = line.split(separator: " ", omittingEmptySubsequences: true)
-      let waits = fields.count > 1 && fields[1] == "->"
-      if waits { fields.remove(at: 1) }
-      guard fields.count >= 6, let process = Int32(fields[4]) else { continue }
-      guard waits else {
-        holder = (fields[0], process)
+    var holder: Lock?
+    for lock in text.split(separator: "\n").lazy.compactMap(Lock.init) {
+      guard lock.isWaiting else {
+        holder = lock
         continue
       }
-      guard process == waiter, UInt64(fields[5].split(separator: ":").last ?? "") == inode, let holder,
-        holder.number == fields[0], holder.process > 0
+      guard lock.process == waiter, lock.file.inode == inode, let holder, holder.number == lock.number,
+        holder.process > 0
       else { continue }
       return holder.process
     }
     return nil
+  }
+
+  /// A line of `/proc/locks`.
+  struct Lock {
+    struct File: Hashable {
+      /// The device, with its major number in the upper half.
+      var device: UInt64
+      var inode: UInt64
+    }
+
+    var number: Substring
+    /// Whether the process waits for the lock, which is in one of the lines before.
+    var isWaiting: Bool
+    /// Whether it is a lock by flock or fcntl, not a lease.
+    var isOfFile: Bool
+    var isForWriting: Bool
+    /// The owning or waiting process; -1 for a lock of an open file description.
+    var process: Int32
+    var file: File
+
+    /// Parses `12: FLOCK  ADVISORY  WRITE 4711 fe:00:1234 0 EOF`. Waiters have an arrow after the number.
+    init?(_ line: Substring) {
+      var fields = line.split(separator: " ", omittingEmptySubsequences: true)
+      isWaiting = fields.count > 1 && fields[1] == "->"
+      if isWaiting { fields.remove(at: 1) }
+      guard fields.count >= 6, let process = Int32(fields[4]) else { return nil }
+      let file = fields[5].split(separator: ":")
+      guard file.count == 3, let major = UInt32(file[0], radix: 16), let minor = UInt32(file[1], radix: 16),
+        let inode = UInt64(file[2])
+      else { return nil }
+      number = fields[0]
+      isOfFile = fields[1] == "FLOCK" || fields[1] == "POSIX"
+      isForWriting = fields[3] == "WRITE"
+      self.process = process
+      self.file = File(device: UInt64(major) << 32 | UInt64(minor), inode: inode)
+    }
   }
 }

@@ -12,6 +12,7 @@ enum Surroundings {
   private static func tellObserver() {
     let groups = ControlGroups.directories(of: "cpu").prefix(Int(OBSERVER_GROUPS_MAX)).map { $0 + "/cpu.stat" }
     let own = ControlGroups.directories(of: "memory").first
+    let (memoryStat, memoryLimit) = (own.map { "\($0)/memory.stat" }, own.map(limitHits))
     let names = groups.map { strdup($0) }
     defer { for name in names { free(name) } }
     let pointers = names.map { UnsafePointer<CChar>($0) }
@@ -22,9 +23,17 @@ enum Surroundings {
         UInt32(names.count),
         pressure("memory", own),
         pressure("io", own),
+        memoryStat,
+        memoryLimit,
         clinux_process_processors()
       )
     }
+  }
+
+  /// Returns the path of the file in which the memory group at `path` counts the hits of its limit.
+  private static func limitHits(_ path: String) -> String {
+    let events = "\(path)/memory.events"
+    return access(events, R_OK) == 0 ? events : "\(path)/memory.failcnt"
   }
 
   /// Returns the path of the pressure file (PSI) of `resource`: the control group's, or the machine's if that is

@@ -21,6 +21,10 @@ package struct CauseTruth: Encodable, Sendable {
   package var also: [Cause]?
   package var culprit: String?
   package var holder: String?
+  /// A function that is reported beside the culprit, and has the end of the stall.
+  package var contender: String?
+  /// Texts that the report must contain.
+  package var texts: [String]?
   package var deadlock: Bool?
   package var work: Work?
   package var needs: String?
@@ -35,6 +39,8 @@ package struct CauseTruth: Encodable, Sendable {
     also: [Cause]? = nil,
     culprit: String?,
     holder: String? = nil,
+    contender: String? = nil,
+    texts: [String]? = nil,
     deadlock: Bool? = nil,
     work: Work? = nil,
     needs: String? = nil,
@@ -43,7 +49,8 @@ package struct CauseTruth: Encodable, Sendable {
     loadSensitive: Bool? = nil
   ) {
     (self.name, self.language, self.cause, self.also, self.culprit) = (name, language, cause, also, culprit)
-    (self.holder, self.deadlock, self.work, self.needs) = (holder, deadlock, work, needs)
+    (self.holder, self.contender, self.texts) = (holder, contender, texts)
+    (self.deadlock, self.work, self.needs) = (deadlock, work, needs)
     (self.nearMiss, self.mixed, self.loadSensitive) = (nearMiss, mixed, loadSensitive)
   }
 }
@@ -69,7 +76,8 @@ package struct CauseJudgement {
   package private(set) var holdersRight = 0
   package private(set) var falseDeadlocks = 0
   package private(set) var wrongSums = 0
-  /// Reports whose culprit has no line or no words, and those whose parts contradict each other.
+  /// Reports whose culprit has no line or no words, those whose parts contradict each other, and those that lack a text or
+  /// a contender of the scenario.
   package private(set) var unsound = 0
   package private(set) var unavailable = 0
 
@@ -126,7 +134,7 @@ package struct CauseJudgement {
       wrongSums += 1
       faults.append("causes of \(sum) in \(report.duration)")
     }
-    let unsoundness = Self.unsoundness(report)
+    let unsoundness = Self.unsoundness(report) + Self.missing(truth, report)
     if !unsoundness.isEmpty {
       unsound += 1
       faults += unsoundness
@@ -142,21 +150,43 @@ package struct CauseJudgement {
   /// From this share on, a cause or a function has nearly all of a stall.
   private static let nearlyAll = 0.8
 
+  /// Texts and functions of the scenario that the report lacks.
+  private static func missing(_ truth: CauseTruth, _ report: StallReport) -> [String] {
+    let text = report.text(width: 1000)
+    var faults = (truth.texts ?? []).filter { !text.contains($0) }.map { "without \"\($0)\"" }
+    if let contender = truth.contender {
+      let found = report.contenders.first?.function.name
+      if found != contender { faults.append("beside \(found ?? "none") instead of \(contender)") }
+      let last = report.timeline.last?.culprit?.function.name
+      if last != contender { faults.append("\(last ?? "none") last instead of \(contender)") }
+    }
+    return faults
+  }
+
+  /// Whether the report describes the activity of its culprit.
+  private static func describesActivity(_ report: StallReport) -> Bool {
+    let paragraph = report.text(width: 1000).split(separator: "\n", omittingEmptySubsequences: false)
+      .drop { !$0.hasPrefix("CULPRIT") }.prefix { !$0.isEmpty }
+    return paragraph.contains { line in
+      ["computing", "waiting", "blocked", "its task", "on CPU"].contains { line.drop { $0 == " " }.hasPrefix($0) }
+    }
+  }
+
   /// Missing parts of the culprit, and contradictions between it and the primary cause.
   private static func unsoundness(_ report: StallReport) -> [String] {
     guard let culprit = report.culprit else { return [] }
     var faults: [String] = []
     if culprit.function.location == nil { faults.append("culprit without a line") }
-    if culprit.processorUse == nil, culprit.waiting == nil { faults.append("culprit without words") }
+    if !describesActivity(report) { faults.append("culprit without words") }
     guard let cause = report.causes.first, cause.share >= nearlyAll, culprit.share >= nearlyAll,
-      let use = culprit.processorUse, let delay = use.delay
+      let use = culprit.processorUse
     else { return faults }
     let waits: Set<StallReport.Cause.Kind> = [
       .lock, .initialization, .loader, .threadEnd, .signal, .awaiting, .childProcess, .interProcess, .sleep,
     ]
     let isComputing = cause.kind == .computing || cause.kind == .deallocation
     let contradicts =
-      isComputing ? use.share + delay < nearlyAll / 2 : waits.contains(cause.kind) && use.share > nearlyAll
+      isComputing ? use.share + (use.delay ?? 0) < nearlyAll / 2 : waits.contains(cause.kind) && use.share > nearlyAll
     if contradicts {
       faults.append("\(cause.kind.rawValue), but the culprit used a CPU for \(Int((use.share * 100).rounded())) %")
     }

@@ -2,6 +2,7 @@
 #include "cause_work.h"
 #include "threads.h"
 
+#include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,6 +68,51 @@ NOT_INLINED void rank_products(uint64_t end) {
     }
     qsort(products, 4000, sizeof products[0], compare_products);
     cause_sink += (uint64_t)products[0].price;
+  }
+}
+
+static int compare_suppliers(const void *left, const void *right) {
+  uint64_t value = *(const uint32_t *)left;
+  for (int i = 0; i < 2000; i++)
+    value = (value * 6364136223846793005u + *(const uint32_t *)right) ^ (value >> 29);
+  cause_sink += value;
+  return *(const uint32_t *)left < *(const uint32_t *)right ? -1 : 1;
+}
+
+NOT_INLINED void rank_suppliers(uint64_t end) {
+  static uint32_t suppliers[500];
+  uint32_t random = 1;
+  while (cause_now() < end) {
+    for (int i = 0; i < 500; i++)
+      suppliers[i] = random = random * 1664525u + 1013904223u;
+    qsort(suppliers, 500, sizeof suppliers[0], compare_suppliers);
+    cause_sink += suppliers[0];
+  }
+}
+
+/* Functions of LuaJIT, whose header might be missing. Without the libraries of Lua it interprets. */
+static struct {
+  void *state;
+  int (*load)(void *, const char *);
+  int (*call)(void *, int, int, int);
+} lua;
+
+bool cause_open_script(void) {
+  void *library = dlopen("libluajit-5.1.so.2", RTLD_NOW);
+  void *(*open_state)(void) = library ? (void *(*)(void))dlsym(library, "luaL_newstate") : NULL;
+  if (open_state == NULL)
+    return false;
+  lua.load = (int (*)(void *, const char *))dlsym(library, "luaL_loadstring");
+  lua.call = (int (*)(void *, int, int, int))dlsym(library, "lua_pcall");
+  lua.state = open_state();
+  return lua.state != NULL && lua.load != NULL && lua.call != NULL;
+}
+
+NOT_INLINED void run_discount_script(uint64_t end) {
+  while (cause_now() < end) {
+    if (lua.load(lua.state, "local sum = 0 for i = 1, 1e7 do sum = sum + i * 0.5 - i * 0.25 end") != 0)
+      return;
+    cause_sink += (uint64_t)lua.call(lua.state, 0, 0, 0);
   }
 }
 

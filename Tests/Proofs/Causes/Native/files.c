@@ -75,6 +75,13 @@ int cause_fill_file(const char *path, uint64_t bytes) {
   return error;
 }
 
+void cause_read_file(const char *path) {
+  int file = open(path, O_RDONLY | O_CLOEXEC);
+  while (read(file, block, sizeof block) > 0)
+    ;
+  close(file);
+}
+
 uint64_t cause_forget_file(const char *path) {
   struct stat found = {0};
   int file = open(path, O_RDONLY | O_CLOEXEC);

@@ -3,6 +3,7 @@
 #include "processes.h"
 #include "threads.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <semaphore.h>
@@ -128,6 +129,44 @@ NOT_INLINED void lock_invoice_number(const char *path) {
 
 pid_t hold_invoice_number(const char *path, unsigned milliseconds) {
   return hold_in_child(path, lock_record, milliseconds);
+}
+
+/* Functions of SQLite, whose header might be missing. */
+static struct {
+  int (*open)(const char *, void **);
+  int (*set_patience)(void *, int);
+  int (*run)(void *, const char *, void *, void *, void *);
+  int (*close)(void *);
+} sqlite;
+
+bool cause_open_database(void) {
+  void *library = dlopen("libsqlite3.so.0", RTLD_NOW);
+  if (library == NULL)
+    return false;
+  sqlite.open = (int (*)(const char *, void **))dlsym(library, "sqlite3_open");
+  sqlite.set_patience = (int (*)(void *, int))dlsym(library, "sqlite3_busy_timeout");
+  sqlite.run = (int (*)(void *, const char *, void *, void *, void *))dlsym(library, "sqlite3_exec");
+  sqlite.close = (int (*)(void *))dlsym(library, "sqlite3_close");
+  return sqlite.open != NULL && sqlite.set_patience != NULL && sqlite.run != NULL && sqlite.close != NULL;
+}
+
+/* As SQLite locks a database for writing (sqlite.org/lockingv3.html). */
+static void lock_database(int file) {
+  struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0x40000000, .l_len = 512};
+  fcntl(file, F_SETLK, &all);
+}
+
+pid_t hold_database(const char *path, unsigned milliseconds) {
+  return hold_in_child(path, lock_database, milliseconds);
+}
+
+NOT_INLINED void store_sale(const char *path) {
+  void *database = NULL;
+  if (sqlite.open(path, &database) != 0)
+    return;
+  sqlite.set_patience(database, 60000);
+  cause_sink += (uint64_t)sqlite.run(database, "CREATE TABLE sale(price)", NULL, NULL, NULL);
+  sqlite.close(database);
 }
 
 /* Many threads that each hold the lock briefly. */

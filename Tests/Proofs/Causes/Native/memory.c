@@ -51,6 +51,23 @@ NOT_INLINED void look_up_record(const char *page) {
   cause_sink += 1;
 }
 
+NOT_INLINED void read_catalogue_pages(const char *path, uint64_t end) {
+  static char page[PAGE];
+  struct stat found;
+  int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0 || fstat(file, &found) != 0)
+    return;
+  posix_fadvise(file, 0, 0, POSIX_FADV_RANDOM);
+  uint64_t random = 1, pages = (uint64_t)found.st_size / PAGE;
+  while (cause_now() < end) {
+    for (int i = 0; i < 20; i++) {
+      random = random * 6364136223846793005u + 1442695040888963407u;
+      cause_sink += (uint64_t)pread(file, page, PAGE, (off_t)((random >> 20) % pages) * PAGE);
+    }
+  }
+  close(file);
+}
+
 NOT_INLINED void scan_mapped_file(const char *path, uint64_t end) {
   struct stat found;
   int file = open(path, O_RDONLY | O_CLOEXEC);

@@ -48,6 +48,23 @@ extension Scenario {
     Scenario("computing-swift-sort", .swift, .computing, "sortCustomers(until:)", work: .sorting) { stage in
       try stage.turn { sortCustomers(until: until(1.8)) }
     },
+    Scenario("computing-swift-callback", .swift, .computing, "rankOffers(until:)", work: .ownCode) { stage in
+      try stage.turn { rankOffers(until: until(1.8)) }
+    },
+    // Another function works below a recursion.
+    Scenario(
+      "computing-swift-recursion",
+      .swift,
+      .computing,
+      "planDeliveries(until:)",
+      contender: "readLabel(until:)",
+      work: .ownCode
+    ) { stage in
+      try stage.turn {
+        planDeliveries(until: until(1.1))
+        visitShelf(12, until: until(0.7))
+      }
+    },
     Scenario("computing-swift-dictionary", .swift, .computing, "groupSales(until:)", work: .collections) { stage in
       try stage.turn { groupSales(until: until(1.8)) }
     },
@@ -81,6 +98,15 @@ extension Scenario {
     Scenario("computing-c-spinning", .c, .computing, "spin_for_delivery", work: .ownCode) { stage in
       begin_delivery(1800)
       try stage.turn { spin_for_delivery() }
+    },
+    // The comparison belongs to the sort, however much of the time it takes.
+    Scenario("computing-c-callback", .c, .computing, "rank_suppliers", work: .ownCode) { stage in
+      try stage.turn { rank_suppliers(until(1.8)) }
+    },
+    // The interpreter of another language is not the application's code, and does not hide its caller.
+    Scenario("computing-c-luajit", .c, .computing, "run_discount_script") { stage in
+      guard cause_open_script() else { throw Unavailable("libluajit-5.1.so.2 is not installed") }
+      try stage.turn { run_discount_script(until(1.8)) }
     },
     Scenario("computing-cpp", .cpp, .computing, "shop::multiplyRates", work: .ownCode) { stage in
       try stage.turn { enter_multiply_rates(until(1.8)) }
@@ -207,6 +233,35 @@ private struct Person {
   while cause_now() < end {
     keep(people.sorted { $0.name == $1.name ? $0.age < $1.age : $0.name < $1.name }.first?.age ?? 0)
   }
+}
+
+@inline(never) private func isBetter(_ one: Int, _ other: Int) -> Bool {
+  var (left, right) = (one, other)
+  for _ in 0..<2000 { (left, right) = ((left &* 31 &+ right) % 1_000_003, (right &* 17 &+ left) % 1_000_003) }
+  keep(left)
+  return one < other
+}
+
+@inline(never) private func rankOffers(until end: UInt64) {
+  let offers = (0..<500).map { ($0 * 7919) % 503 }
+  while cause_now() < end { keep(offers.sorted(by: isBetter).first ?? 0) }
+}
+
+@inline(never) private func planDeliveries(until end: UInt64) {
+  var value: UInt64 = 1
+  while cause_now() < end { for _ in 0..<5000 { value = value &* 6_364_136_223_846_793_005 &+ (value >> 17) } }
+  keep(Int(value & 7))
+}
+
+@inline(never) private func visitShelf(_ depth: Int, until end: UInt64) {
+  if depth == 0 { readLabel(until: end) } else { visitShelf(depth - 1, until: end) }
+  keep(depth)
+}
+
+@inline(never) private func readLabel(until end: UInt64) {
+  var value: UInt64 = 1
+  while cause_now() < end { for _ in 0..<5000 { value = value &* 1_181_783_497_276_652_981 &+ (value >> 19) } }
+  keep(Int(value & 15))
 }
 
 @inline(never) private func groupSales(until end: UInt64) {

@@ -17,6 +17,13 @@ extension Scenario {
     Scenario("processor-c-idle", .c, .noProcessor, also: [.computing], nil) { stage in
       try besideBusyChildren(3, priority: 20) { try stage.turn { forecast_demand(until(2.2)) } }
     },
+    // The kernel does not count for how long the thread is runnable.
+    Scenario("processor-c-uncounted", .c, .noProcessor, also: [.computing], "forecast_demand", [.root]) { stage in
+      let error = cause_hide_delay()
+      guard error == 0 else { throw Unavailable("schedstat cannot be hidden: \(String(cString: strerror(error)))") }
+      defer { cause_show_delay() }
+      try besideBusyChildren(3, priority: 0) { try stage.turn { forecast_demand(until(2.2)) } }
+    },
     Scenario("processor-swift-nice", .swift, .noProcessor, also: [.computing], "planRoutes(until:)") { stage in
       try besideBusyChildren(2, priority: 10) {
         try stage.turn { planRoutes(until: until(2.2)) }

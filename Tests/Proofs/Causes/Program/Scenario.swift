@@ -22,6 +22,8 @@ struct Scenario: Sendable {
     also: [Cause] = [],
     _ culprit: String?,
     holder: String? = nil,
+    contender: String? = nil,
+    texts: [String]? = nil,
     work: Work? = nil,
     _ traits: Set<Trait> = [],
     play: @escaping @Sendable (Stage) throws -> Void
@@ -35,6 +37,8 @@ struct Scenario: Sendable {
       also: also.isEmpty ? nil : also,
       culprit: culprit,
       holder: holder,
+      contender: contender,
+      texts: texts,
       deadlock: traits.contains(.deadlock) ? true : nil,
       work: work,
       needs: traits.contains(.root) ? "root" : nil,

@@ -9,6 +9,10 @@ extension Scenario {
     Scenario("computing-task", .swift, .computing, "resizeImage(until:)", work: .ownCode) { stage in
       try section(stage) { resizeImage(until: until(1.8)) }
     },
+    // Children take turns: no two neighbouring samples are of one thread.
+    Scenario("computing-children", .swift, .computing, "cutThumbnail()", work: .ownCode) { stage in
+      try section(stage) { await cutThumbnails(until: until(1.8)) }
+    },
     Scenario("computing-actor", .swift, .computing, "Ledger.recount(until:)", work: .json) { stage in
       let ledger = Ledger()
       try section(stage) { await ledger.recount(until: until(1.8)) }
@@ -81,6 +85,22 @@ private func job(_ stage: Stage, _ body: @escaping @Sendable () -> Void) throws 
   var value: UInt64 = 1
   while cause_now() < end { for _ in 0..<5000 { value = value &* 6_364_136_223_846_793_005 &+ (value >> 13) } }
   keep(Int(value & 63))
+}
+
+@inline(never) private func cutThumbnail() {
+  let end = until(0.01)
+  var value: UInt64 = 1
+  while cause_now() < end { for _ in 0..<1000 { value = value &* 3_935_559_000_370_003_845 &+ (value >> 11) } }
+  keep(Int(value & 3))
+}
+
+@inline(never) private func cutThumbnails(until end: UInt64) async {
+  while cause_now() < end {
+    await withTaskGroup(of: Void.self) { group in
+      for _ in 0..<2 { group.addTask { cutThumbnail() } }
+    }
+    keep(4)
+  }
 }
 
 private actor Ledger {

@@ -166,6 +166,20 @@ extension Scenario {
     },
     Scenario("sleep-c-poll", .c, .sleep, "poll_nothing_new") { stage in try stage.turn { poll_nothing_new(1800) } },
     Scenario("sleep-c-timer", .c, .sleep, "await_tick") { stage in try stage.turn { await_tick(1800) } },
+    // A library tries a file lock again and again.
+    Scenario(
+      "sleep-c-library",
+      .c,
+      .sleep,
+      "store_sale",
+      texts: ["waiting in sqlite3_exec, which sleeps and tries again", "/sales.db is locked by process"]
+    ) { stage in
+      guard cause_open_database() else { throw Unavailable("libsqlite3.so.0 is not installed") }
+      let path = "\(stage.directory)/sales.db"
+      let child = hold_database(path, 1800)
+      try stage.turn { store_sale(path) }
+      cause_end_child(child)
+    },
     Scenario("sleep-cpp", .cpp, .sleep, "shop::backOff") { stage in try stage.turn { enter_back_off(1800) } },
     Scenario("sleep-cpp-select", .cpp, .sleep, "shop::paceRetries") { stage in
       try stage.turn { enter_pace_retries(1800) }

@@ -3,6 +3,7 @@
 #ifndef CAUSE_WORK_H
 #define CAUSE_WORK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 #include <time.h>
@@ -34,6 +35,11 @@ void allocate_buffers(uint64_t end);
 void format_receipts(uint64_t end);
 void rank_products(uint64_t end);
 void compress_archive(uint64_t end);
+/// Sorts with a comparison that takes nearly all of the time.
+void rank_suppliers(uint64_t end);
+/// Loads LuaJIT. Returns false where it is not installed.
+bool cause_open_script(void);
+void run_discount_script(uint64_t end);
 /// A thread delivers after MILLISECONDS; spin_for_delivery polls for it without a pause.
 void begin_delivery(unsigned milliseconds);
 void spin_for_delivery(void);
@@ -134,6 +140,8 @@ void enter_append_journal(const char *directory, uint64_t end);
 void enter_log_requests(const char *directory, uint64_t end);
 /// Returns 0, or an errno value.
 int cause_fill_file(const char *path, uint64_t bytes);
+/// Brings the file at PATH into memory, as far as it fits.
+void cause_read_file(const char *path);
 /// Evicts the file at PATH from memory. Returns its device, the major number in the upper half.
 uint64_t cause_forget_file(const char *path);
 int cause_make_files(const char *directory, unsigned count);
@@ -176,6 +184,11 @@ void enter_convert_images(pid_t child);
 void throttle_requests(uint64_t end);
 void await_tick(unsigned milliseconds);
 void poll_nothing_new(unsigned milliseconds);
+/// Loads SQLite. Returns false where it is not installed.
+bool cause_open_database(void);
+/// A child that holds the lock of the database PATH for MILLISECONDS.
+pid_t hold_database(const char *path, unsigned milliseconds);
+void store_sale(const char *path);
 void enter_back_off(unsigned milliseconds);
 void enter_pace_retries(unsigned milliseconds);
 
@@ -186,6 +199,10 @@ int cause_pin(int processor);
 int cause_first_processor(void);
 /// Gives the calling thread the nice value NICE, or SCHED_IDLE if it exceeds 19. Returns 0 or an errno value.
 int cause_lower_priority(int nice);
+/// Hides from this process for how long the calling thread is runnable, until cause_show_delay. Returns 0 or an errno
+/// value.
+int cause_hide_delay(void);
+void cause_show_delay(void);
 void forecast_demand(uint64_t end);
 void enter_fit_curve(uint64_t end);
 
@@ -197,6 +214,8 @@ void look_up_record(const char *page);
 void enter_search_index(const char *pages, unsigned count);
 /// Reads a mapping of the file at PATH in random order.
 void scan_mapped_file(const char *path, uint64_t end);
+/// Reads pages of the file at PATH, in no order.
+void read_catalogue_pages(const char *path, uint64_t end);
 
 // Short jobs of 10 ms.
 void handle_message(void);
