@@ -1,4 +1,5 @@
 import Culprit
+import Foundation
 import NIOCore
 import NIOPosix
 
@@ -20,6 +21,7 @@ public func startEchoServer(_ group: any EventLoopGroup, _ watchdog: Watchdog) a
     }
     .bind(host: "127.0.0.1", port: 0).get()
   print("listening on 127.0.0.1:\(channel.localAddress?.port ?? 0)")
+  fflush(nil)
   return channel
 }
 

@@ -13,7 +13,6 @@ import NIOPosix
 @inline(never) func stallTheLoop() { Thread.sleep(forTimeInterval: 1) }
 @inline(never) func stallTheSection() { Thread.sleep(forTimeInterval: 1) }
 
-setvbuf(stdout, nil, _IOLBF, 0)
 var logger = Logger(label: "hummingbird-service")
 logger.logLevel = .debug
 
@@ -41,7 +40,10 @@ let application = Application(
   router: router,
   configuration: .init(address: .hostname("127.0.0.1", port: 0)),
   services: [WatchdogService(watchdog)],
-  onServerRunning: { print("listening on 127.0.0.1:\($0.localAddress?.port ?? 0)") },
+  onServerRunning: { channel in
+    print("listening on 127.0.0.1:\(channel.localAddress?.port ?? 0)")
+    fflush(nil)
+  },
   logger: logger
 )
 try await application.runService()

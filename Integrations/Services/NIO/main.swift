@@ -3,12 +3,11 @@
 import Culprit
 import CulpritLogging
 import CulpritNIO
-import Dispatch
 import EchoServer
+import Foundation
 import Logging
 import NIOPosix
 
-setvbuf(stdout, nil, _IOLBF, 0)
 var logger = Logger(label: "nio-service")
 logger.logLevel = .debug
 
@@ -18,7 +17,7 @@ try watchdog.watch(group)
 
 let channel = try await startEchoServer(group, watchdog)
 signal(SIGTERM, SIG_IGN)
-let termination = DispatchSource.makeSignalSource(signal: SIGTERM)
+let termination = DispatchSource.makeSignalSource(signal: SIGTERM, queue: .main)
 termination.setEventHandler { channel.close(promise: nil) }
 termination.resume()
 try await channel.closeFuture.get()

@@ -22,7 +22,6 @@ struct EchoService: Service {
   }
 }
 
-setvbuf(stdout, nil, _IOLBF, 0)
 var logger = Logger(label: "lifecycle-service")
 logger.logLevel = .debug
 

@@ -7,7 +7,6 @@ import Vapor
 @inline(never) func stallTheLoop() { Thread.sleep(forTimeInterval: 1) }
 @inline(never) func stallTheSection() { Thread.sleep(forTimeInterval: 1) }
 
-setvbuf(stdout, nil, _IOLBF, 0)
 let application = try await Application.make(Environment(name: "production", arguments: ["vapor-service"]))
 application.logger.logLevel = .debug
 application.http.server.configuration.hostname = "127.0.0.1"
@@ -32,6 +31,7 @@ application.get("patient") { _ in
 do {
   try await application.startup()
   print("listening on 127.0.0.1:\(application.http.server.shared.localAddress?.port ?? 0)")
+  fflush(nil)
   try await application.running?.onStop.get()
 } catch {
   try? await application.asyncShutdown()
