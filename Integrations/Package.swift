@@ -13,15 +13,27 @@ let dependencies: [Package.Dependency] = [
   .package(url: "https://github.com/vapor/vapor.git", from: "4.100.0"),
 ]
 
+/// Returns a product that is used, and fetched, only if a trait is enabled.
+func product(_ name: String, _ package: String, trait: String) -> Target.Dependency {
+  .product(name: name, package: package, condition: .when(traits: [trait]))
+}
+
 let culprit = Target.Dependency.product(name: "Culprit", package: "culprit")
-let hummingbird = Target.Dependency.product(name: "Hummingbird", package: "hummingbird")
-let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
-let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
-let metrics = Target.Dependency.product(name: "Metrics", package: "swift-metrics")
-let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
-let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
-let tracing = Target.Dependency.product(name: "Tracing", package: "swift-distributed-tracing")
-let vapor = Target.Dependency.product(name: "Vapor", package: "vapor")
+let hummingbird = product("Hummingbird", "hummingbird", trait: "Hummingbird")
+let lifecycle = product("ServiceLifecycle", "swift-service-lifecycle", trait: "ServiceLifecycle")
+let logging = product("Logging", "swift-log", trait: "Logging")
+let metrics = product("Metrics", "swift-metrics", trait: "Metrics")
+let nioCore = product("NIOCore", "swift-nio", trait: "NIO")
+let nioPosix = product("NIOPosix", "swift-nio", trait: "NIO")
+let tracing = product("Tracing", "swift-distributed-tracing", trait: "Tracing")
+let vapor = product("Vapor", "vapor", trait: "Vapor")
+
+/// One for each package of others, so that a service fetches only those that it uses. All are enabled by default.
+let traits: Set<Trait> = [
+  "Hummingbird", "Logging", "Metrics", "NIO", "ServiceLifecycle", "Tracing",
+  .trait(name: "Vapor", enabledTraits: ["Logging", "NIO"]),
+  .default(enabledTraits: ["Hummingbird", "Logging", "Metrics", "NIO", "ServiceLifecycle", "Tracing", "Vapor"]),
+]
 
 /// The products, one library for each package that a service uses.
 let libraries: [Target] = [
@@ -69,10 +81,10 @@ let checks: [Target] = [
       culprit, hummingbird, lifecycle, logging, metrics, nioCore, nioPosix, tracing, vapor,
       "CulpritHummingbird", "CulpritLogging", "CulpritMetrics", "CulpritNIO", "CulpritServiceLifecycle",
       "CulpritTesting", "CulpritTracing", "CulpritVapor",
-      .product(name: "HummingbirdTesting", package: "hummingbird"),
-      .product(name: "InMemoryLogging", package: "swift-log"),
-      .product(name: "InMemoryTracing", package: "swift-distributed-tracing"),
-      .product(name: "MetricsTestKit", package: "swift-metrics"),
+      product("HummingbirdTesting", "hummingbird", trait: "Hummingbird"),
+      product("InMemoryLogging", "swift-log", trait: "Logging"),
+      product("InMemoryTracing", "swift-distributed-tracing", trait: "Tracing"),
+      product("MetricsTestKit", "swift-metrics", trait: "Metrics"),
     ]
   ),
 ]
@@ -81,6 +93,7 @@ let package = Package(
   name: "culprit-integrations",
   platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
   products: libraries.map { .library(name: $0.name, targets: [$0.name]) },
+  traits: traits,
   dependencies: dependencies,
   targets: libraries + checks
 )

@@ -21,4 +21,4 @@ let termination = DispatchSource.makeSignalSource(signal: SIGTERM, queue: .main)
 termination.setEventHandler { channel.close(promise: nil) }
 termination.resume()
 try await channel.closeFuture.get()
-await watchdog.stop()
+watchdog.stop()

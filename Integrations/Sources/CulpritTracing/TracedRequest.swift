@@ -83,8 +83,8 @@ private final class StallSpanEvent: Sendable {
 extension SpanEvent {
   fileprivate init(_ stall: StallEvent, _ report: StallReport?) {
     var attributes: SpanAttributes = [
-      "culprit.source.kind": stall.source.kind.rawValue, "culprit.source.name": stall.source.name,
-      "culprit.headline": report?.headline ?? stall.description,
+      "culprit.source.kind": .string(stall.source.kind.rawValue), "culprit.source.name": .string(stall.source.name),
+      "culprit.headline": .string(report?.headline ?? stall.description),
     ]
     for (key, value) in report?.metadata ?? [:] { attributes[key] = value }
     self.init(name: "culprit.stall", attributes: attributes)
