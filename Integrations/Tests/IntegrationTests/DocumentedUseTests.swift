@@ -5,7 +5,7 @@ import Testing
   @Test func documentedCodeIsCompiled() throws {
     let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
     let root = tests.appending(path: "../../..").standardized
-    func compact(_ text: some StringProtocol) -> String { text.filter { !$0.isWhitespace } }
+    func compact(_ text: some StringProtocol) -> String { String(text.filter { !$0.isWhitespace }) }
     let compiled = compact(try String(contentsOf: tests.appending(path: "DocumentedUse.swift"), encoding: .utf8))
     var count = 0
     for page in ["README.md", "docs/getting-started.md", "docs/metrics.md", "docs/what-to-watch.md"] {
