@@ -38,10 +38,11 @@ import Testing
 
     """
 
-  /// Names from packages that this package does not depend on.
+  /// Names from packages that this package does not depend on. `Integrations/` compiles the code with its products.
   private static let foreign = [
-    ".package(", "import NIOCore", "import Hummingbird", "import Vapor", "import ServiceLifecycle", "import Metrics",
-    "router.", "_ app: Application",
+    ".package(", "import CulpritHummingbird", "import CulpritLogging", "import CulpritMetrics", "import CulpritNIO",
+    "import CulpritServiceLifecycle", "import CulpritTesting", "import CulpritTracing", "import CulpritVapor",
+    "router.",
   ]
 
   @Test func compiles() throws {

@@ -362,6 +362,32 @@ import Testing
     #expect(report.otherThreads?.groups.isEmpty == false)
   }
 
+  @Test func requestsAreLabeledSections() async throws {
+    _ = try await TaskProbe.knownLayout()
+    let reports = Reports()
+    let events = Mutex<[String]>([])
+    let watchdog = try Watchdog(quick)
+    watchdog.onStall { reports.add($0) }
+    let label = "GET /" + String(repeating: "a", count: 60) + "/orders/4711"
+    struct Refusal: Error {}
+    await #expect(throws: Refusal.self) {
+      try await watchdog.withRequest(
+        label: label,
+        threshold: .milliseconds(200),
+        onStall: { event in events.withLock { $0.append(event.source.name) } }
+      ) {
+        await waitForAnAnswer()
+        throw Refusal()
+      }
+    }
+    await watchdog.stop()
+    let report = try #require(reports.all.first)
+    #expect(report.source == StallReport.Source(kind: .section, name: "request"))
+    #expect(report.culprit?.function.name == "waitForAnAnswer()", "\(report)")
+    #expect(report.labels.map(\.text) == [String(label.suffix(56))], "\(report)")
+    #expect(events.withLock { $0 } == ["request"])
+  }
+
   /// Counting only the first sample of each place would give each of them half of the time.
   @Test func suspendedTimeBelongsToItsPlace() async throws {
     _ = try await TaskProbe.knownLayout()

@@ -82,8 +82,8 @@ public final class WatchedLoop: Sendable {
   }
 
   /// Labels the work, for example with a request or a job. Every sample carries the label, and reports show the share
-  /// of each label in a stall. Labels are truncated to 56 bytes. A label stays until it is changed; an empty string
-  /// removes it. Must be called on the thread that marks the turns. Takes no lock and makes no system call.
+  /// of each label in a stall. Text longer than 56 bytes keeps its last 56. A label stays until it is changed; an empty
+  /// string removes it. Must be called on the thread that marks the turns. Takes no lock and makes no system call.
   ///
   /// - Parameter text: The label.
   public func label(_ text: String) { if let lease { SlotRegistry.shared.label(lease, text) } }

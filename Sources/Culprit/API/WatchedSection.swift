@@ -58,6 +58,55 @@ extension Watchdog {
     return try outcome.get()
   }
 
+  /// Runs `body`, which handles a request, as a critical section with a label.
+  ///
+  ///     try await watchdog.withRequest(label: "GET /orders/4711", threshold: .seconds(2)) { try await handle(request) }
+  ///
+  /// Combines ``withSection(_:threshold:isolation:_:)`` and ``withLabel(_:isolation:_:)``. The report lists stalls of
+  /// other sources with the same label, such as an event loop that works for the request.
+  ///
+  /// - Parameters:
+  ///   - name: The name of the kind of request in reports; default: `request`.
+  ///   - label: The request. Text longer than 56 bytes keeps its last 56.
+  ///   - threshold: The longest time the request can take; less than 10 ms counts as 10 ms.
+  ///   - isolation: The actor that `body` runs on; default: the caller's.
+  ///   - onStall: Called once if the request exceeds its threshold, like the handler of
+  ///     ``beginSection(_:threshold:onStall:)``.
+  ///   - body: The work.
+  /// - Returns: The result of `body`.
+  /// - Throws: The error thrown by `body`.
+  public func withRequest<Result, Failure: Error>(
+    name: String = "request",
+    label: String,
+    threshold: Duration,
+    isolation: isolated (any Actor)? = #isolation,
+    onStall: (@Sendable (StallEvent) -> Void)? = nil,
+    _ body: () async throws(Failure) -> Result
+  ) async throws(Failure) -> Result {
+    let section = WatchedSection.begin(
+      name,
+      threshold,
+      activeCore,
+      number,
+      for: self,
+      ofTask: TaskProbe.current,
+      onStall: onStall
+    )
+    defer { section.end() }
+    let mark = section.lease.map(SectionMark.init) ?? SectionMark.current
+    // Neither call keeps the type of errors.
+    let outcome: Swift.Result<Result, Failure> = await Self.withLabel(label, isolation: isolation) {
+      await SectionMark.$current.withValue(
+        mark,
+        operation: {
+          do throws(Failure) { return .success(try await body()) } catch { return .failure(error) }
+        },
+        isolation: isolation
+      )
+    }
+    return try outcome.get()
+  }
+
   /// Begins a critical section of the calling task or thread, which stalls when it takes longer than `threshold`.
   ///
   ///     let section = watchdog.beginSection("import", threshold: .seconds(2))

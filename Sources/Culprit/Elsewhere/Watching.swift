@@ -137,6 +137,16 @@ extension Watchdog {
     _ body: () async throws(Failure) -> Result
   ) async throws(Failure) -> Result { try await body() }
 
+  /// Runs `body`: `onStall` is not called.
+  public func withRequest<Result, Failure: Error>(
+    name: String = "request",
+    label: String,
+    threshold: Duration,
+    isolation: isolated (any Actor)? = #isolation,
+    onStall: (@Sendable (StallEvent) -> Void)? = nil,
+    _ body: () async throws(Failure) -> Result
+  ) async throws(Failure) -> Result { try await body() }
+
   /// Watches nothing: `onStall` is not called.
   public func beginSection(
     _ name: String,

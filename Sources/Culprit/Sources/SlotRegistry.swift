@@ -4,9 +4,6 @@ import CulpritReports
 import CulpritStallRecord
 import Synchronization
 
-/// Maximum length of a label in bytes.
-private let labelBytes = OBSERVER_LABEL_WORDS * 8
-
 /// The owners of the target slots.
 ///
 /// The process has one registry, like the slots themselves. A loop object can outlive its watchdog and
@@ -333,14 +330,9 @@ final class SlotRegistry: Sendable {
     return stall.item != 0 && stall.item == observer_slot_work_item(lease.slot)
   }
 
-  /// Sets the application's label of the work, truncated at a character boundary to 56 bytes.
+  /// Sets the application's label of the work to the end of `text` that fits.
   func label(_ lease: Lease, _ text: String) {
-    var bytes = Array(text.utf8.prefix(labelBytes + 1))
-    if bytes.count > labelBytes {
-      // 10xxxxxx is a continuation byte in UTF-8. The whole character is removed, with its first byte.
-      while let last = bytes.popLast(), last & 0xc0 == 0x80 {}
-    }
-    bytes.withUnsafeBufferPointer { buffer in
+    labelBytes(of: text).withUnsafeBufferPointer { buffer in
       // SAFETY: the bytes are copied before the call returns.
       buffer.withMemoryRebound(to: CChar.self) {
         observer_slot_set_label(lease.slot, lease.generation, $0.baseAddress, $0.count)

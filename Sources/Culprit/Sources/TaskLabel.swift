@@ -1,5 +1,12 @@
 import CCulpritObserver
 
+/// Returns the UTF-8 bytes of the label `text`: at most 56, from the end, because the end of a path distinguishes
+/// requests. The bytes begin at a character boundary.
+func labelBytes(of text: String) -> [UInt8] {
+  // 10xxxxxx continues a character in UTF-8.
+  Array(text.utf8.suffix(OBSERVER_LABEL_WORDS * 8).drop { $0 & 0xc0 == 0x80 })
+}
+
 /// A label of a task and its child tasks. Samplers read this object from other threads.
 final class TaskLabel: @unchecked Sendable {
   // SAFETY: the object is immutable.
@@ -11,16 +18,12 @@ final class TaskLabel: @unchecked Sendable {
   /// The key of ``current`` among task-local values.
   static var key: UInt64 { UInt64(UInt(bitPattern: Unmanaged.passUnretained($current).toOpaque())) }
 
-  /// Creates a label with `text`, truncated to the size of `observer_label.text`.
+  /// Creates a label with the end of `text` that fits.
   init(_ text: String) {
     var label = observer_label()
-    withUnsafeMutableBytes(of: &label.text) { room in
-      // A character that does not fit is removed as a whole.
-      var bytes = Array(text.utf8.prefix(room.count))
-      while String(validating: bytes, as: UTF8.self) == nil { bytes.removeLast() }
-      room.copyBytes(from: bytes)
-      label.bytes = UInt32(bytes.count)
-    }
+    let bytes = labelBytes(of: text)
+    withUnsafeMutableBytes(of: &label.text) { $0.copyBytes(from: bytes) }
+    label.bytes = UInt32(bytes.count)
     self.label = label
   }
 }
@@ -35,7 +38,7 @@ extension Watchdog {
   /// that of binding a task-local value.
   ///
   /// - Parameters:
-  ///   - text: The label. Text longer than 56 bytes is truncated.
+  ///   - text: The label. Text longer than 56 bytes keeps its last 56.
   ///   - isolation: The actor on which `body` runs; default: the caller's.
   ///   - body: The work.
   /// - Returns: The result of `body`.
@@ -53,7 +56,7 @@ extension Watchdog {
   /// tasks.
   ///
   /// - Parameters:
-  ///   - text: The label. Text longer than 56 bytes is truncated.
+  ///   - text: The label. Text longer than 56 bytes keeps its last 56.
   ///   - body: The work.
   /// - Returns: The result of `body`.
   /// - Throws: The error thrown by `body`.

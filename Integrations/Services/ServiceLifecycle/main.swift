@@ -1,0 +1,31 @@
+// A SwiftNIO service in a ServiceGroup. `tools/check-integrations` stalls it and reads its log.
+
+import Culprit
+import CulpritLogging
+import CulpritNIO
+import CulpritServiceLifecycle
+import EchoServer
+import Logging
+import NIOPosix
+import ServiceLifecycle
+
+struct EchoService: Service {
+  let watchdog: Watchdog
+
+  func run() async throws {
+    let channel = try await startEchoServer(MultiThreadedEventLoopGroup.singleton, watchdog)
+    try await withGracefulShutdownHandler {
+      try await channel.closeFuture.get()
+    } onGracefulShutdown: {
+      channel.close(promise: nil)
+    }
+  }
+}
+
+var logger = Logger(label: "lifecycle-service")
+logger.logLevel = .debug
+
+let watchdog = try Watchdog(logger: logger)
+try watchdog.watch(MultiThreadedEventLoopGroup.singleton)
+let services: [any Service] = [WatchdogService(watchdog), EchoService(watchdog: watchdog)]
+try await ServiceGroup(services: services, gracefulShutdownSignals: [.sigterm], logger: logger).run()

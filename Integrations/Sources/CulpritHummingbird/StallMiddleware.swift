@@ -1,0 +1,38 @@
+import Culprit
+import Hummingbird
+
+/// Watches each request of a Hummingbird router.
+///
+///     router.add(middleware: StallMiddleware(watchdog, threshold: .seconds(2), routes: ["/reports/{id}": .seconds(30)]))
+///
+/// A request that exceeds its threshold is reported with the function that used the time. Its label is the method and
+/// the path. The request ends when the handler returns its response: the body of the response is written later.
+public struct StallMiddleware<Context: RequestContext>: RouterMiddleware {
+  private let watchdog: Watchdog
+  private let threshold: Duration
+  private let routes: [String: Duration]
+
+  /// Creates a middleware. Add it first, so that a request includes all other middleware.
+  ///
+  /// - Parameters:
+  ///   - watchdog: The watchdog.
+  ///   - threshold: The longest time a request can take; default: 2 s.
+  ///   - routes: The thresholds of routes that differ, by the path of the route: `/orders/{id}`.
+  public init(_ watchdog: Watchdog, threshold: Duration = .seconds(2), routes: [String: Duration] = [:]) {
+    self.watchdog = watchdog
+    self.threshold = threshold
+    self.routes = routes
+  }
+
+  /// Handles the request within a watched section.
+  public func handle(
+    _ request: Request,
+    context: Context,
+    next: (Request, Context) async throws -> Response
+  ) async throws -> Response {
+    try await watchdog.withRequest(
+      label: "\(request.method.rawValue) \(request.uri.path)",
+      threshold: context.endpointPath.flatMap { routes[$0] } ?? threshold
+    ) { try await next(request, context) }
+  }
+}

@@ -1,0 +1,85 @@
+import Culprit
+import Synchronization
+import Testing
+
+extension Trait where Self == StallLimit {
+  /// Fails a test that takes longer than `limit`, while it hangs, with a report that names the function, its line, and
+  /// the owner of the lock that it waits for.
+  ///
+  ///     @Test(.stallLimit(.seconds(1))) func transfersBetweenAccounts() async throws { … }
+  ///
+  /// For a suite, the limit applies to each of its tests. Tests can run in parallel. Unlike `.timeLimit`, the test
+  /// continues: use both for tests that never end.
+  ///
+  /// - Parameter limit: The longest time of the test; less than 10 ms counts as 10 ms.
+  /// - Returns: The trait.
+  public static func stallLimit(_ limit: Duration) -> Self { Self(limit: limit) }
+}
+
+/// The longest time of a test, checked by a watchdog.
+public struct StallLimit: TestTrait, SuiteTrait, TestScoping {
+  let limit: Duration
+
+  /// Whether the limit applies to each test of a suite: `true`.
+  public var isRecursive: Bool { true }
+
+  /// Runs `function` as a watched section. Records an issue as soon as the section exceeds the limit.
+  ///
+  /// - Parameters:
+  ///   - test: The test.
+  ///   - testCase: The test case; `nil` for a suite, which is not watched.
+  ///   - function: The test function.
+  /// - Throws: The error thrown by `function`, and the errors of `Watchdog(_:)`.
+  public func provideScope(
+    for test: Test,
+    testCase: Test.Case?,
+    performing function: @Sendable () async throws -> Void
+  ) async throws {
+    guard testCase != nil else { return try await function() }
+    let watchdog = try TestWatchdog.shared.get()
+    let reports = AsyncStream.makeStream(of: String.self)
+    // Inherits the current test, to which issues belong. Runs on the thread that yields the report: the threads of
+    // Swift concurrency might all be stuck in tests.
+    let issues = Task(executorPreference: CallingThread()) {
+      for await report in reports.stream {
+        Issue.record("exceeded its stall limit of \(limit)\n\(report)", sourceLocation: test.sourceLocation)
+      }
+    }
+    let isDecided = Atomic(false)
+    let outcome: Result<Void, any Error>
+    do {
+      try await watchdog.withRequest(
+        name: "test",
+        label: test.name,
+        threshold: limit,
+        onStall: { event in
+          // A test that has ended in the meantime was in time.
+          guard !isDecided.exchange(true, ordering: .acquiringAndReleasing) else { return }
+          reports.continuation.yield(event.report().map { "\($0)" } ?? event.description)
+          reports.continuation.finish()
+        }
+      ) { try await function() }
+      outcome = .success(())
+    } catch {
+      outcome = .failure(error)
+    }
+    if !isDecided.exchange(true, ordering: .acquiringAndReleasing) { reports.continuation.finish() }
+    await issues.value
+    try outcome.get()
+  }
+}
+
+/// The watchdog of all tests of the process.
+private enum TestWatchdog {
+  static let shared = Result<Watchdog, WatchdogError> { () throws(WatchdogError) in
+    let watchdog = try Watchdog()
+    // Stalls of tests are issues, not reports on standard error.
+    watchdog.onStall { _ in }
+    return watchdog
+  }
+}
+
+/// Runs each job of a task on the thread that makes the job ready.
+private final class CallingThread: TaskExecutor {
+  func enqueue(_ job: consuming ExecutorJob) { UnownedJob(job).runSynchronously(on: asUnownedTaskExecutor()) }
+}
