@@ -4,33 +4,35 @@ import Logging
 import ServiceLifecycle
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct ServiceTests {
-  /// Ends the group as soon as it runs.
-  private struct Ending: Service {
-    let group: AsyncStream<ServiceGroup>
+extension SerialTests {
+  @Suite(.timeLimit(.minutes(1))) struct ServiceTests {
+    /// Ends the group as soon as it runs.
+    private struct Ending: Service {
+      let group: AsyncStream<ServiceGroup>
 
-    func run() async throws {
-      for await group in group { await group.triggerGracefulShutdown() }
-      try? await gracefulShutdown()
+      func run() async throws {
+        for await group in group { await group.triggerGracefulShutdown() }
+        try? await gracefulShutdown()
+      }
     }
-  }
 
-  @Test func stopsAtGracefulShutdown() async throws {
-    let watchdog = try Watchdog()
-    let (groups, continuation) = AsyncStream.makeStream(of: ServiceGroup.self)
-    let services: [any Service] = [WatchdogService(watchdog), Ending(group: groups)]
-    let group = ServiceGroup(services: services, logger: Logger(label: "group"))
-    continuation.yield(group)
-    continuation.finish()
-    try await group.run()
-    #expect(watchdog.status.mode == .stopped)
-  }
+    @Test func stopsAtGracefulShutdown() async throws {
+      let watchdog = try Watchdog()
+      let (groups, continuation) = AsyncStream.makeStream(of: ServiceGroup.self)
+      let services: [any Service] = [WatchdogService(watchdog), Ending(group: groups)]
+      let group = ServiceGroup(services: services, logger: Logger(label: "group"))
+      continuation.yield(group)
+      continuation.finish()
+      try await group.run()
+      #expect(watchdog.status.mode == .stopped)
+    }
 
-  @Test func stopsWhenCancelled() async throws {
-    let watchdog = try Watchdog()
-    let task = Task { await WatchdogService(watchdog).run() }
-    task.cancel()
-    await task.value
-    #expect(watchdog.status.mode == .stopped)
+    @Test func stopsWhenCancelled() async throws {
+      let watchdog = try Watchdog()
+      let task = Task { await WatchdogService(watchdog).run() }
+      task.cancel()
+      await task.value
+      #expect(watchdog.status.mode == .stopped)
+    }
   }
 }

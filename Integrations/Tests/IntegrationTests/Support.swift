@@ -1,5 +1,9 @@
 import Culprit
 import Foundation
+import Testing
+
+/// Tests that run one at a time: a process has one observer, and each test changes what it watches.
+@Suite(.serialized) enum SerialTests {}
 
 /// Blocks the calling thread until `isDone`. Its name is the culprit that tests expect.
 @inline(never) func blockUntil(_ isDone: () -> Bool) { while !isDone() { Thread.sleep(forTimeInterval: 0.005) } }
@@ -17,6 +21,6 @@ extension Watchdog {
   func stallSection(_ name: String) {
     let semaphore = DispatchSemaphore(value: 0)
     onStallBegan(of: name) { semaphore.signal() }
-    withSection(name, threshold: .milliseconds(200)) { blockOn(semaphore) }
+    withSection(name, threshold: .seconds(1)) { blockOn(semaphore) }
   }
 }
