@@ -14,7 +14,7 @@ let exportTable = OptionTable(
       values: .words(["html"] + ExportFormat.allCases.map(\.rawValue) + ["jsonl"]),
       aliases: ["perfetto"],
       help:
-        "what is written: html, collapsed, speedscope, pprof, firefox, chrome (perfetto is the same), otlp, or jsonl; else what OUT's name tells, or collapsed"
+        "what is written: html, collapsed, pprof, firefox, chrome (perfetto is the same), otlp, or jsonl; else what OUT's name tells, or collapsed"
     ),
     CommandOption(
       "output",
@@ -30,8 +30,7 @@ let exportTable = OptionTable(
   epilogue: """
     The formats, and the endings of OUT's name that tell them, in either case; a name without an ending is one of collapsed stacks:
       html         a page with the reports, flame graphs and timelines, complete in one file (.html)
-      collapsed    stacks and their milliseconds, for flamegraph.pl and inferno (.folded, .collapsed, .txt)
-      speedscope   a profile for each thread of each stall (.speedscope.json)
+      collapsed    stacks and their milliseconds, for flamegraph.pl, inferno and speedscope (.folded, .collapsed, .txt)
       pprof        profile.proto with labels, gzipped, for go tool pprof (.pb.gz)
       firefox      for profiler.firefox.com (.firefox.json)
       chrome       trace events, for ui.perfetto.dev and chrome://tracing (.trace.json)
