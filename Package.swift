@@ -63,7 +63,7 @@ let product: [Target] = [
   // The rest of the offline half: names for what was observed, and what runs of a service leave in a directory.
   .target(
     name: "CulpritSymbols",
-    dependencies: ["CulpritStallRecord", "CCulpritLinux", "CCulpritZlib"],
+    dependencies: ["CulpritStallRecord", "CCulpritLinux", "CCulpritUnwind", "CCulpritZlib"],
     path: "Sources/Symbols",
     linkerSettings: [.linkedLibrary("stdc++")]
   ),

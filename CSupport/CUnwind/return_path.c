@@ -155,6 +155,7 @@ static bool apply(struct search *search, struct path *path, const struct code_op
   uint64_t changed = architecture->call_clobbered;
   switch (operation->kind) {
   case CODE_SET:
+  case CODE_SET_NUMBER:
     if (to)
       *to = moved(from, operation->amount);
     break;

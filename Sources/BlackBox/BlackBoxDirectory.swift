@@ -147,8 +147,6 @@ package struct BlackBoxDirectory: Sendable {
   /// Bytes at the start of a file that are searched for its owner and for the end of its stall. The recorder writes
   /// both before anything else.
   private static let headBytes = 64 << 10
-  /// Bytes at the end of a file that are searched for the end of its stall, which older versions wrote last.
-  private static let tailBytes = 16 << 10
 
   /// Returns the stalls of the run `record`.
   ///
@@ -166,9 +164,6 @@ package struct BlackBoxDirectory: Sendable {
         continue
       }
       let isWhole = head.count < Self.headBytes
-      func hasEnd() -> Bool {
-        StallFile.hasEnd(head) || !isWhole && StallFile.hasEnd(SmallFile.tail(descriptor, max: Self.tailBytes))
-      }
       do throws(StallFileError) {
         let file = try StallFile(bytes: head)
         guard let process = file.recording.process else {
@@ -180,13 +175,13 @@ package struct BlackBoxDirectory: Sendable {
         let stalls = file.recording.stalls
         // A file that was truncated before its stall contains no stall.
         let isUnended = stalls.isEmpty ? !isWhole : stalls.contains { !$0.hasEnded }
-        let isOpen = isUnended && !hasEnd()
+        let isOpen = isUnended && !StallFile.hasEnd(head)
         let bytes = min(SmallFile.size(descriptor), Self.stallBytesMax)
         found.saved.append(SavedStall(name: name, isOpen: isOpen, bytes: bytes))
         found.hasOpen = found.hasOpen || isOpen
       } catch {
         found.problems.append("\(path)/\(name) \(error)")
-        if !hasEnd() { found.hasOpen = true }
+        if !StallFile.hasEnd(head) { found.hasOpen = true }
       }
     }
     return found

@@ -204,7 +204,7 @@ struct CauseFinder {
     case .held(.readWriteLock): .readWriteLock
     case .held(.queue): .queue
     case .held(.stream): .stream
-    case .held(.word), .held(.thread), .held(.unknown), .initialization: .lock
+    case .held, .initialization: .lock
     }
   }
 

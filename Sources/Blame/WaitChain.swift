@@ -402,12 +402,12 @@ extension HeldLock.Kind {
     let own = symbol.hasPrefix("__GI_") ? symbol.dropFirst(5) : symbol[...]
     let name = own.drop { $0 == "_" }
     return switch self {
-    case .word, .unknown: true
     case .mutex: name.hasPrefix("pthread_mutex_")
     case .readWriteLock: name.hasPrefix("pthread_rwlock_")
     case .thread: name.hasPrefix("pthread_") && name.contains("join")
     case .stream: AwaitedObjects.isStreamFunction(name)
     case .queue: ["DISPATCH_WAIT_FOR_QUEUE", "dispatch_sync", "dispatch_barrier"].contains(where: name.hasPrefix)
+    default: true
     }
   }
 }

@@ -52,7 +52,7 @@ package struct CountedStall: Hashable, Sendable {
     version = report.process?.buildID ?? ""
     processID = report.process?.id
     source = report.source
-    signature = report.signature ?? ""
+    signature = report.signature
     began = report.began
     duration = report.duration
     unrecordedCount = report.group?.unrecordedCount ?? 0

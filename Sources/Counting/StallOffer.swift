@@ -38,7 +38,7 @@ package struct StallOffer: Hashable, Sendable {
   package mutating func add(labels present: Set<String>) { for label in present { labels.add(label) } }
 
   /// Adds the signature of a stall that matches all other options.
-  package mutating func add(signature: String?) { signatures.add(signature ?? "") }
+  package mutating func add(signature: String) { signatures.add(signature) }
 
   /// Adds the values of `other`.
   package mutating func add(_ other: StallOffer) {

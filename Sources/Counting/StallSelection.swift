@@ -42,8 +42,8 @@ package struct StallSelection: Hashable, Sendable {
   package func includes(labels present: Set<String>) -> Bool { labels.isEmpty || !present.isDisjoint(with: labels) }
 
   /// Whether the selection includes stalls with `signature`.
-  package func includes(signature: String?) -> Bool {
-    signatures.isEmpty || signatures.contains { signature?.hasPrefix($0) ?? false }
+  package func includes(signature: String) -> Bool {
+    signatures.isEmpty || signatures.contains(where: signature.hasPrefix)
   }
 
   /// Returns the selected part of the time from `begin` to `end`.

@@ -1,9 +1,7 @@
 /// A file format of other profiling tools.
 package enum ExportFormat: String, CaseIterable, Sendable {
-  /// One line per stack with its functions and milliseconds, for flamegraph.pl and compatible tools.
+  /// One line per stack with its functions and milliseconds, for flamegraph.pl, speedscope and compatible tools.
   case collapsed
-  /// Speedscope's JSON.
-  case speedscope
   /// Gzipped profile.proto, for pprof and compatible tools.
   case pprof
   /// The Firefox Profiler's JSON.
@@ -20,9 +18,8 @@ package enum ExportFormat: String, CaseIterable, Sendable {
 
   /// File name suffixes and their formats, in lower case.
   package static let endings: [(text: String, format: ExportFormat)] = [
-    (".folded", .collapsed), (".collapsed", .collapsed), (".txt", .collapsed), (".speedscope.json", .speedscope),
-    (".speedscope", .speedscope), (".pb.gz", .pprof), (".pprof", .pprof), (".firefox.json", .firefox),
-    (".trace.json", .chrome), (".otlp", .otlp), (".otlp.pb", .otlp),
+    (".folded", .collapsed), (".collapsed", .collapsed), (".txt", .collapsed), (".pb.gz", .pprof),
+    (".pprof", .pprof), (".firefox.json", .firefox), (".trace.json", .chrome), (".otlp", .otlp), (".otlp.pb", .otlp),
   ]
 
   /// Creates the format that the suffix of `path` implies. Returns `nil` when the suffix implies none.

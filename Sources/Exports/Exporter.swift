@@ -38,7 +38,6 @@ package struct Exporter {
     let sink = ByteSink(out)
     switch format {
     case .collapsed: writer = CollapsedWriter(sink)
-    case .speedscope: writer = SpeedscopeWriter(sink, version: version)
     case .pprof: writer = PprofWriter(sink, isRaw: isRaw)
     case .firefox: writer = FirefoxWriter(sink, version: version)
     case .chrome: writer = ChromeWriter(sink, version: version)

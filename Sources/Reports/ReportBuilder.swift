@@ -137,7 +137,7 @@ struct ReportMaker {
       contenders: blame.contenders.map(finding),
       contenderCount: blame.contenderCount,
       processorUse: blame.processorUse.map(StallReport.ProcessorUse.init),
-      severalWorkers: blame.workers.isEmpty ? nil : blame.workers.map { worker($0, stall) },
+      workers: blame.workers.map { worker($0, stall) },
       labels: blame.labels.map { label in
         StallReport.Label(text: label.label, share: label.share.fraction, seconds: Seconds(label.share.time))
       },
@@ -152,18 +152,16 @@ struct ReportMaker {
       taskTimes: blame.taskTimes.map {
         StallReport.TaskTimes(suspendedSeconds: Seconds($0.suspended), readySeconds: Seconds($0.ready))
       },
-      knownWaitChains: blame.waitChains.isEmpty ? nil : blame.waitChains.map(waitChain),
-      knownCauses: blame.causes.isEmpty ? nil : blame.causes.map(cause),
+      waitChains: blame.waitChains.map(waitChain),
+      causes: blame.causes.map(cause),
       counts: counts(blame.counts),
-      knownTimeline: blame.timeline.isEmpty
-        ? nil
-        : blame.timeline.map {
-          StallReport.Stretch(
-            beginSeconds: Seconds($0.begin),
-            endSeconds: Seconds($0.end),
-            culprit: $0.claim.map(finding)
-          )
-        },
+      timeline: blame.timeline.map {
+        StallReport.Stretch(
+          beginSeconds: Seconds($0.begin),
+          endSeconds: Seconds($0.end),
+          culprit: $0.claim.map(finding)
+        )
+      },
       group: stall.count.map {
         StallReport.Group(
           since: StallReport.Timestamp($0.since),
@@ -243,7 +241,7 @@ struct ReportMaker {
       location: frame.location.map { StallReport.Location(file: $0.file, line: $0.line, column: $0.column) },
       isOwn: isOwn,
       isInlined: frame.isInlined,
-      awaits: frame.isAwaiting ? true : nil,
+      isAwaiting: frame.isAwaiting,
       address: StallReport.Address(frame.address),
       noName: frame.missing?.explanation
     )
@@ -264,7 +262,7 @@ struct ReportMaker {
           of: waiting.of,
           systemCall: SystemCallText.of(waiting, architecture),
           target: waiting.descriptor.flatMap(DescriptorText.of),
-          suspendedSamples: waiting.suspended == 0 ? nil : waiting.suspended
+          suspended: waiting.suspended
         )
       }
     )
@@ -341,10 +339,10 @@ struct ReportMaker {
       missingCallers: counts(blame.truncations) { StallReport.Reason($0) },
       completedCount: blame.completedCount,
       joinedCount: blame.joinedCount,
-      unknownCallers: blame.unknownCallersCount == 0 ? nil : blame.unknownCallersCount,
+      unknownCallersCount: blame.unknownCallersCount,
       lostCount: stall.lostSamples,
-      spared: stall.sparedSamples == 0 ? nil : stall.sparedSamples,
-      leftOut: stall.leftOutSamples == 0 ? nil : stall.leftOutSamples,
+      sparedCount: stall.sparedSamples,
+      leftOutCount: stall.leftOutSamples,
       isDamaged: stall.isDamaged,
       unobservedSeconds: Seconds(blame.unobserved),
       gapSeconds: Seconds(stall.gap)

@@ -91,22 +91,11 @@ extension StallReport {
     /// Whether the compiler inlined the function into its caller, the next function of the stack.
     public var isInlined: Bool
     /// Whether the function is an async function that is not on the thread's stack and resumes at this location.
-    public var isAwaiting: Bool {
-      get { awaits ?? false }
-      set { awaits = newValue ? true : nil }
-    }
-    /// `nil` instead of `false`, so that the key is omitted as in earlier versions.
-    package var awaits: Bool?
+    public var isAwaiting: Bool
     /// The address.
     public var address: Address
     /// The reason for a missing name; `nil` if there is a name.
     public var noName: String?
-
-    enum CodingKeys: String, CodingKey {
-      case name, displayName, fullName, symbol, module, package, location, isOwn, isInlined
-      case awaits = "isAwaiting"
-      case address, noName
-    }
 
     /// The last component of ``module``.
     public var moduleName: String {
@@ -202,17 +191,7 @@ extension StallReport {
     /// it is unknown.
     public var target: String?
     /// The number of samples in which the task was suspended at an `await`.
-    public var suspended: Int {
-      get { suspendedSamples ?? 0 }
-      set { suspendedSamples = newValue == 0 ? nil : newValue }
-    }
-    /// `nil` instead of 0, so that the key is omitted as in earlier versions.
-    package var suspendedSamples: Int?
-
-    enum CodingKeys: String, CodingKey {
-      case samples, of, systemCall, target
-      case suspendedSamples = "suspended"
-    }
+    public var suspended = 0
   }
 
   /// The time of a stall in which no thread ran the task.

@@ -13,8 +13,8 @@ public struct StallReport: Hashable, Sendable, Codable, Identifiable {
   /// The identifier of the stall, unique on its host: process ID, start of the watch, and number of the stall.
   public var id: String
   /// The signature of the problem, twelve hexadecimal digits. Equal for all stalls with the same culprit, across hosts
-  /// and builds. `nil` in reports of earlier versions.
-  public var signature: String?
+  /// and builds.
+  public var signature: String
   /// The process; `nil` if a damaged file lost its record.
   public var process: Process?
   /// The source that stalled.
@@ -61,12 +61,7 @@ public struct StallReport: Hashable, Sendable, Codable, Identifiable {
   /// The thread's use of its time; `nil` if unknown.
   public var processorUse: ProcessorUse?
   /// The threads that worked on the source, if there are several; empty for one thread or unknown threads.
-  public var workers: [Worker] {
-    get { severalWorkers ?? [] }
-    set { severalWorkers = newValue.isEmpty ? nil : newValue }
-  }
-  /// `nil` instead of empty, so that the key is omitted as in earlier versions.
-  package var severalWorkers: [Worker]?
+  public var workers: [Worker]
   /// The application's labels of the work, with their shares of the stall.
   public var labels: [Label]
   /// Whether a queue took up waiting work; `nil` for other sources or if unknown.
@@ -77,30 +72,15 @@ public struct StallReport: Hashable, Sendable, Codable, Identifiable {
   public var taskTimes: TaskTimes?
   /// The chains of lock waits with the locks' owners, heaviest first; empty if the work waited for no lock or this is
   /// unknown.
-  public var waitChains: [WaitChain] {
-    get { knownWaitChains ?? [] }
-    set { knownWaitChains = newValue.isEmpty ? nil : newValue }
-  }
-  /// `nil` instead of empty, so that the key is omitted as in earlier versions.
-  package var knownWaitChains: [WaitChain]?
+  public var waitChains: [WaitChain]
   /// The causes of the stall, heaviest first. The first one is the primary cause. The shares add up to the stall. Empty
   /// if there is no sample.
-  public var causes: [Cause] {
-    get { knownCauses ?? [] }
-    set { knownCauses = newValue.isEmpty ? nil : newValue }
-  }
-  /// `nil` instead of empty, so that the key is omitted as in earlier versions.
-  package var knownCauses: [Cause]?
+  public var causes: [Cause]
   /// The kernel's counts during the stall; `nil` if they were not read.
   public var counts: Counts?
   /// The phases of the stall in order of time; empty if there is only one, or if several threads worked.
-  public var timeline: [Stretch] {
-    get { knownTimeline ?? [] }
-    set { knownTimeline = newValue.isEmpty ? nil : newValue }
-  }
-  /// `nil` instead of empty, so that the key is omitted as in earlier versions.
-  package var knownTimeline: [Stretch]?
-  /// The stalls that the report represents; `nil` if it represents one. Earlier versions have no such key.
+  public var timeline: [Stretch]
+  /// The stalls that the report represents; `nil` if it represents one.
   public var group: Group?
   /// Notes about the stall, in order of time.
   public var notes: [Note]
@@ -129,15 +109,11 @@ public struct StallReport: Hashable, Sendable, Codable, Identifiable {
   package var width = Width()
 
   enum CodingKeys: String, CodingKey {
-    case version, id, signature, process, source, thread, began, thresholdSeconds, durationSeconds, isLowerBound
-    case hasEnded, hangSeconds, verdict, verdictReason, culprit, parts, suspendedIn, callers, outerCallers, callees,
-      ownSeconds,
-      spentIn
-    case dominant, contenders, contenderCount, processorUse, severalWorkers = "workers", labels, queueProgress,
-      waitingWork,
-      taskTimes, knownWaitChains = "waitChains", knownCauses = "causes", counts, knownTimeline = "timeline", group,
-      notes, tree, lastStack
-    case lastStackBlames, samples, evidence, otherThreads, cost, repeats, missingNames
+    case version, id, signature, process, source, thread, began, thresholdSeconds, durationSeconds, isLowerBound,
+      hasEnded, hangSeconds, verdict, verdictReason, culprit, parts, suspendedIn, callers, outerCallers, callees,
+      ownSeconds, spentIn, dominant, contenders, contenderCount, processorUse, workers, labels, queueProgress,
+      waitingWork, taskTimes, waitChains, causes, counts, timeline, group, notes, tree, lastStack, lastStackBlames,
+      samples, evidence, otherThreads, cost, repeats, missingNames
   }
 
   /// The threshold of the work item.
@@ -394,41 +370,17 @@ extension StallReport {
     /// The number of stacks whose outermost callers come from an earlier stack, at the same stack addresses.
     public var joinedCount: Int
     /// The number of stacks with unnamed async callers, which are left out.
-    public var unknownCallersCount: Int {
-      get { unknownCallers ?? 0 }
-      set { unknownCallers = newValue == 0 ? nil : newValue }
-    }
-    /// `nil` instead of 0, so that the key is omitted as in earlier versions.
-    package var unknownCallers: Int?
+    public var unknownCallersCount: Int
     /// The number of samples that were taken and lost.
     public var lostCount: UInt64
     /// The number of samples skipped because Culprit's threads had used up their CPU time.
-    public var sparedCount: Int {
-      get { spared ?? 0 }
-      set { spared = newValue == 0 ? nil : newValue }
-    }
-    /// `nil` instead of 0, so that the key is omitted as in earlier versions.
-    package var spared: Int?
+    public var sparedCount: Int
     /// The number of recorded samples that were left out, evenly distributed, because there are very many.
-    public var leftOutCount: Int {
-      get { leftOut ?? 0 }
-      set { leftOut = newValue == 0 ? nil : newValue }
-    }
-    /// `nil` instead of 0, so that the key is omitted as in earlier versions.
-    package var leftOut: Int?
+    public var leftOutCount: Int
     /// Whether the file was truncated or damaged.
     public var isDamaged: Bool
     package var unobservedSeconds: Seconds
     package var gapSeconds: Seconds
-
-    enum CodingKeys: String, CodingKey {
-      case stackCount, noStack, missingCallers, completedCount, joinedCount
-      case unknownCallers = "unknownCallersCount"
-      case lostCount
-      case spared = "sparedCount"
-      case leftOut = "leftOutCount"
-      case isDamaged, unobservedSeconds, gapSeconds
-    }
 
     /// The part of the stall without samples.
     public var unobserved: Duration { unobservedSeconds.duration }

@@ -75,7 +75,7 @@ extension StallReport.WaitLink.Kind {
     case .held(.thread): self = .threadEnd
     case .held(.queue): self = .queue
     case .held(.stream): self = .stream
-    case .held(.unknown(let code)): self.init(rawValue: "unknown-\(code)")
+    case .held(let kind): self.init(rawValue: "unknown-\(kind.code)")
     case .initialization: self = .initialization
     }
   }

@@ -26,7 +26,10 @@ struct ByteWriter {
   }
 }
 
-/// Reads little-endian values from a record. Returns `nil` if the record is too short.
+/// A record is too short for its kind.
+struct ShortRecordError: Error {}
+
+/// Reads little-endian values from a record.
 struct ByteReader {
   private let bytes: ArraySlice<UInt8>
   private var position: Int
@@ -36,42 +39,61 @@ struct ByteReader {
     position = bytes.startIndex
   }
 
-  var remaining: Int { bytes.endIndex - position }
+  /// Throws an error unless `count` more bytes exist.
+  func require(_ count: Int) throws(ShortRecordError) {
+    guard bytes.endIndex - position >= count else { throw ShortRecordError() }
+  }
 
-  mutating func number<Number: FixedWidthInteger & UnsignedInteger>(_: Number.Type = Number.self) -> Number? {
+  mutating func number<Number: FixedWidthInteger & UnsignedInteger>(
+    _: Number.Type = Number.self
+  ) throws(ShortRecordError) -> Number {
     let width = Number.bitWidth / 8
-    guard remaining >= width else { return nil }
+    try require(width)
     var value: Number = 0
     for index in (0..<width).reversed() { value = value << 8 | Number(bytes[position + index]) }
     position += width
     return value
   }
 
-  mutating func signed() -> Int32? { number(UInt32.self).map(Int32.init(bitPattern:)) }
+  mutating func signed() throws(ShortRecordError) -> Int32 { Int32(bitPattern: try number()) }
 
-  mutating func duration() -> Duration? {
-    number(UInt64.self).map { Duration(wholeNanoseconds: min($0, UInt64(Int64.max))) }
+  mutating func duration() throws(ShortRecordError) -> Duration {
+    Duration(wholeNanoseconds: min(try number(), UInt64(Int64.max)))
   }
 
-  mutating func data() -> [UInt8]? {
-    guard let count = number(UInt16.self), remaining >= Int(count) else { return nil }
-    defer { position += Int(count) }
-    return Array(bytes[position..<position + Int(count)])
+  /// Reads a duration; `nil` if it is unknown, which all bits set stand for.
+  mutating func knownDuration() throws(ShortRecordError) -> Duration? {
+    let nanoseconds: UInt64 = try number()
+    return nanoseconds == .max ? nil : Duration(wholeNanoseconds: nanoseconds)
   }
 
-  /// Reads a count (16 bits) and that many strings.
-  mutating func texts() -> [String]? {
-    guard let count = number(UInt16.self) else { return nil }
-    var texts: [String] = []
-    for _ in 0..<count {
-      guard let text = text() else { return nil }
-      texts.append(text)
-    }
-    return texts
+  mutating func knownNumber() throws(ShortRecordError) -> UInt64? {
+    let value: UInt64 = try number()
+    return value == .max ? nil : value
+  }
+
+  mutating func data() throws(ShortRecordError) -> [UInt8] {
+    let count = Int(try number(UInt16.self))
+    try require(count)
+    defer { position += count }
+    return Array(bytes[position..<position + count])
   }
 
   /// Reads a string. Invalid UTF-8 is repaired.
-  mutating func text() -> String? { data().map { String(decoding: $0, as: UTF8.self) } }
+  mutating func text() throws(ShortRecordError) -> String { String(decoding: try data(), as: UTF8.self) }
+
+  /// Reads a string; `nil` if it is empty.
+  mutating func knownText() throws(ShortRecordError) -> String? {
+    let text = try text()
+    return text.isEmpty ? nil : text
+  }
+
+  /// Reads a count (16 bits) and that many strings.
+  mutating func texts() throws(ShortRecordError) -> [String] {
+    var texts: [String] = []
+    for _ in 0..<(try number(UInt16.self)) { texts.append(try text()) }
+    return texts
+  }
 }
 
 /// CRC-32 as used by zlib, gzip and PNG (ISO 3309; reflected polynomial 0xedb88320).

@@ -1,21 +1,24 @@
 /// An object that a thread waited for and another one held, as read from the object's words.
 package struct HeldLock: Hashable, Sendable {
-  /// The kind of the object according to the system call and the words. Function names can be more precise.
-  package enum Kind: Hashable, Sendable {
+  /// The kind of the object according to the system call and the words, by its number in files. Function names can be
+  /// more precise.
+  package struct Kind: Hashable, Sendable {
+    package var code: UInt8
+
+    package init(code: UInt8) { self.code = code }
+
     /// A word with the holder's thread ID: Swift's `Mutex`, `swift_once`.
-    case word
+    package static var word: Kind { Kind(code: 1) }
     /// A `pthread_mutex_t`.
-    case mutex
+    package static var mutex: Kind { Kind(code: 2) }
     /// A `pthread_rwlock_t` locked for writing.
-    case readWriteLock
+    package static var readWriteLock: Kind { Kind(code: 3) }
     /// The end of a thread.
-    case thread
+    package static var thread: Kind { Kind(code: 4) }
     /// A dispatch queue on which the holder ran work.
-    case queue
+    package static var queue: Kind { Kind(code: 5) }
     /// A stream of the C library, a `FILE`.
-    case stream
-    /// A kind written by a newer version, with its number in the file.
-    case unknown(UInt8)
+    package static var stream: Kind { Kind(code: 6) }
   }
 
   /// The kind of the object.
@@ -46,34 +49,6 @@ package struct HeldLock: Hashable, Sendable {
     self.waiterID = waiterID
     self.isOrphaned = isOrphaned
     self.isTimed = isTimed
-  }
-}
-
-extension HeldLock.Kind {
-  /// The kind's number in files.
-  package var code: UInt8 {
-    switch self {
-    case .word: 1
-    case .mutex: 2
-    case .readWriteLock: 3
-    case .thread: 4
-    case .queue: 5
-    case .stream: 6
-    case .unknown(let code): code
-    }
-  }
-
-  /// Creates the kind with the number `code` in files.
-  package init(code: UInt8) {
-    switch code {
-    case 1: self = .word
-    case 2: self = .mutex
-    case 3: self = .readWriteLock
-    case 4: self = .thread
-    case 5: self = .queue
-    case 6: self = .stream
-    default: self = .unknown(code)
-    }
   }
 }
 

@@ -52,7 +52,6 @@ enum NameRecord {
       writer.append(cut(texts.0))
       writer.append(cut(texts.1))
     }
-    // Follows all frames, so that readers of version 1.2 skip it.
     for frame in kept {
       switch frame.origin {
       case .unknown: writer.append(Origin.unknown)
@@ -74,84 +73,64 @@ enum NameRecord {
     }
   }
 
-  /// Reads a record. Returns `nil` if it is too short.
-  static func read(_ reader: inout ByteReader) -> (address: RuntimeAddress, frames: [ResolvedFrame])? {
-    guard let address = reader.number(UInt64.self), let count = reader.number(UInt8.self), count > 0 else { return nil }
+  /// Reads a record.
+  static func read(_ reader: inout ByteReader) throws -> (address: RuntimeAddress, frames: [ResolvedFrame]) {
+    let address = RuntimeAddress(try reader.number())
+    let count: UInt8 = try reader.number()
+    guard count > 0 else { throw ShortRecordError() }
     var frames: [ResolvedFrame] = []
-    for _ in 0..<count {
-      guard let frame = readFrame(&reader) else { return nil }
-      frames.append(frame)
-    }
-    // Missing in files before version 1.3.
-    for index in frames.indices {
-      guard let origin = readOrigin(&reader) else { break }
-      frames[index].origin = origin
-    }
-    // Records of older files end here.
-    for place in frames.indices {
-      guard let text = reader.text() else { break }
-      frames[place].sourceFunction = text.isEmpty ? nil : text
-    }
-    for place in frames.indices {
-      guard let start = reader.number(UInt64.self) else { break }
-      if start != 0 { frames[place].called = readCalled(&reader, start) }
-    }
-    return (RuntimeAddress(address), frames)
+    for _ in 0..<count { frames.append(try readFrame(&reader)) }
+    for index in frames.indices { frames[index].origin = try readOrigin(&reader) }
+    for index in frames.indices { frames[index].sourceFunction = try reader.knownText() }
+    for index in frames.indices { frames[index].called = try readCalled(&reader) }
+    return (address, frames)
   }
 
-  private static func readOrigin(_ reader: inout ByteReader) -> CodeOrigin? {
-    let code = reader.number(UInt8.self)
+  private static func readOrigin(_ reader: inout ByteReader) throws -> CodeOrigin {
+    let code: UInt8 = try reader.number()
     switch code {
-    case nil: return nil
     case Origin.undescribed: return .undescribed
     case Origin.unit, Origin.swiftUnit:
-      guard let directory = reader.text(), let file = reader.text() else { return nil }
-      var unit = CompilationUnit(directory: directory, file: file)
-      if code == Origin.swiftUnit {
-        guard let module = reader.text() else { return nil }
-        unit.swiftModule = module
-      }
+      var unit = CompilationUnit(directory: try reader.text(), file: try reader.text())
+      if code == Origin.swiftUnit { unit.swiftModule = try reader.text() }
       return .unit(unit)
     default: return .unknown
     }
   }
 
-  private static func readFrame(_ reader: inout ByteReader) -> ResolvedFrame? {
-    guard let flags = reader.number(UInt8.self), let function = reader.text(), let full = reader.text(),
-      let raw = reader.text(), let swiftModule = reader.text(), let module = reader.text(),
-      let address = reader.number(UInt64.self), let start = reader.number(UInt64.self), let file = reader.text(),
-      let line = reader.number(UInt32.self), let column = reader.number(UInt32.self),
-      let code = reader.number(UInt8.self), let first = reader.text(), let second = reader.text()
-    else { return nil }
-    func optional(_ text: String) -> String? { text.isEmpty ? nil : text }
+  private static func readFrame(_ reader: inout ByteReader) throws -> ResolvedFrame {
+    let flags: UInt8 = try reader.number()
+    let (function, full, raw) = (try reader.text(), try reader.knownText(), try reader.knownText())
+    let (swiftModule, module) = (try reader.knownText(), try reader.text())
+    let (address, start): (UInt64, UInt64) = (try reader.number(), try reader.number())
+    let file = try reader.text()
+    let (line, column): (UInt32, UInt32) = (try reader.number(), try reader.number())
+    let missing = reason(try reader.number(), try reader.text(), try reader.text())
     return ResolvedFrame(
       function: flags & Flag.function != 0 ? function : nil,
-      fullName: optional(full),
-      rawName: optional(raw),
-      swiftModule: optional(swiftModule),
+      fullName: full,
+      rawName: raw,
+      swiftModule: swiftModule,
       kind: flags & Flag.thunk != 0 ? .thunk : flags & Flag.glue != 0 ? .glue : .function,
       isMerged: flags & Flag.merged != 0,
       module: module,
       start: flags & Flag.start != 0 ? FileAddress(start) : nil,
-      // Files from before this flag contained runtime addresses for frames without a module.
-      address: flags & Flag.runtime != 0 || module.isEmpty
-        ? .runtime(RuntimeAddress(address)) : .file(FileAddress(address)),
+      address: flags & Flag.runtime != 0 ? .runtime(RuntimeAddress(address)) : .file(FileAddress(address)),
       location: flags & Flag.location != 0 ? SourceLocation(file: file, line: Int(line), column: Int(column)) : nil,
       isInlined: flags & Flag.inlined != 0,
-      missing: reason(code, first, second)
+      missing: missing
     )
   }
 
-  private static func readCalled(_ reader: inout ByteReader, _ start: UInt64) -> CalledFunction? {
-    guard let function = reader.text(), let full = reader.text(), let raw = reader.text(), let module = reader.text(),
-      let source = reader.text()
-    else { return nil }
+  private static func readCalled(_ reader: inout ByteReader) throws -> CalledFunction? {
+    let start: UInt64 = try reader.number()
+    guard start != 0 else { return nil }
     return CalledFunction(
-      function: function,
-      fullName: full,
-      rawName: raw,
-      swiftModule: module.isEmpty ? nil : module,
-      sourceFunction: source.isEmpty ? nil : source,
+      function: try reader.text(),
+      fullName: try reader.text(),
+      rawName: try reader.text(),
+      swiftModule: try reader.knownText(),
+      sourceFunction: try reader.knownText(),
       start: FileAddress(start)
     )
   }
@@ -183,7 +162,7 @@ enum NameRecord {
     case 4: .changedFile(expected: first, found: second)
     case 5: .unverifiable
     case 6: .noSymbols
-    // Also covers reasons of newer versions: there is no name in any case.
+    // Includes unknown reasons: there is no name in any case.
     default: .noSymbolHere
     }
   }

@@ -99,9 +99,9 @@ struct RecordScanner {
     var left = left(of: overhead, at: offset)
     guard left >= overhead else { return .damaged("the file ends inside a record (\(left) bytes of it are there)") }
     var head = ByteReader(window[(offset - start)...])
-    let length = Int(head.number(UInt32.self) ?? 0)
-    let kind: UInt16 = head.number() ?? 0
-    let tag: UInt16 = head.number() ?? 0
+    let length = Int((try? head.number(UInt32.self)) ?? 0)
+    let kind: UInt16 = (try? head.number()) ?? 0
+    let tag: UInt16 = (try? head.number()) ?? 0
     guard length <= StallFileFormat.payloadBytesMax else {
       return .damaged(
         "a record claims to have \(length) bytes, more than the \(StallFileFormat.payloadBytesMax) allowed"
@@ -115,7 +115,7 @@ struct RecordScanner {
     let payloadBegin = begin + StallFileFormat.recordHeadBytes
     let payloadEnd = payloadBegin + length
     var tail = ByteReader(window[payloadEnd...])
-    let found = tail.number(UInt32.self) ?? 0
+    let found: UInt32 = (try? tail.number()) ?? 0
     let expected = CRC32.checksum(window[begin..<payloadEnd])
     guard found == expected else {
       return .damaged(
@@ -132,8 +132,8 @@ struct RecordScanner {
     var candidate = begin
     while searched < Self.searchBytesMax, left(of: StallFileFormat.recordHeadBytes, at: candidate) > 0 {
       var head = ByteReader(window[(candidate - start)...])
-      let length = Int(head.number(UInt32.self) ?? .max)
-      let kind = head.number(UInt16.self) ?? 0
+      let length = Int((try? head.number(UInt32.self)) ?? .max)
+      let kind: UInt16 = (try? head.number()) ?? 0
       if kind != 0, length <= StallFileFormat.payloadBytesMax, length <= left(of: length, at: candidate) {
         searched += StallFileFormat.recordHeadBytes + length
         if case .whole(let record) = record(at: candidate) { return record }

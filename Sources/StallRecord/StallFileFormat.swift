@@ -3,12 +3,12 @@ enum StallFileFormat {
   /// The first bytes of every file.
   static let magic = Array("CULPRIT\n".utf8)
 
-  /// The major version. Readers reject a file with a higher one.
+  /// The major version. Readers refuse files of other major versions.
   static let majorVersion: UInt16 = 1
 
-  /// The minor version. Readers skip the additions of a higher one: records of unknown kinds, and bytes at the end of
+  /// The minor version. Readers skip the additions of later ones: records of unknown kinds, and bytes at the end of
   /// known ones.
-  static let minorVersion: UInt16 = 11
+  static let minorVersion: UInt16 = 0
 
   /// The size of the header: the magic bytes, two version numbers and their checksum.
   static let headerBytes = 16

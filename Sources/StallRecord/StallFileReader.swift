@@ -8,8 +8,8 @@ package enum StallFileError: Error, Hashable, Sendable, CustomStringConvertible 
   case notAStallFile(begins: [UInt8])
   /// The header is damaged.
   case damagedHeader(expected: UInt32, found: UInt32)
-  /// A newer version of Culprit wrote the file in an incompatible format.
-  case newerVersion(major: UInt16, minor: UInt16)
+  /// The file has another major version of the format.
+  case otherVersion(major: UInt16, minor: UInt16)
   /// The file has too much data other than samples.
   case tooLarge(bytes: Int)
 
@@ -23,8 +23,8 @@ package enum StallFileError: Error, Hashable, Sendable, CustomStringConvertible 
       "is not a .stall file: it begins with \(hexadecimal(begins)), not \(hexadecimal(StallFileFormat.magic))"
     case .damagedHeader(let expected, let found):
       "has a damaged header: its checksum is \(hexadecimal(found)), its content gives \(hexadecimal(expected))"
-    case .newerVersion(let major, let minor):
-      "has format version \(major).\(minor); this culprit reads versions up to \(StallFileFormat.majorVersion).x"
+    case .otherVersion(let major, let minor):
+      "has format version \(major).\(minor); this culprit reads versions \(StallFileFormat.majorVersion).x"
     case .tooLarge(let bytes): "has more than \(bytes) bytes beside samples, which no .stall file has"
     }
   }
@@ -49,7 +49,7 @@ package struct StallFile: Sendable {
   package var version: (major: UInt16, minor: UInt16)
   /// The number of valid records.
   package var recordCount = 0
-  /// The tag of all records of the file; 0 before version 1.2.
+  /// The tag of all records of the file.
   package var tag: UInt16 = 0
   /// The unreadable parts.
   package var problems: [StallFileProblem]
@@ -72,7 +72,7 @@ package struct StallFile: Sendable {
     }
   }
 
-  /// The first bytes of every file, in all versions.
+  /// The first bytes of every file.
   package static let beginning = StallFileFormat.magic
 
   /// Maximum number of bytes other than samples, which must fit into memory.
@@ -140,7 +140,6 @@ package struct StallFile: Sendable {
       switch StallFileFormat.RecordKind(rawValue: record.kind) {
       case .stallEnded: return true
       case .stallGoesOn:
-        // The last byte of the record in version 1.2: whether the stall has ended.
         let place = record.payload.startIndex + 32
         if place < record.payload.endIndex, record.payload[place] != 0 { return true }
       default: break
@@ -160,14 +159,13 @@ package struct StallFile: Sendable {
     guard bytes.starts(with: magic.prefix(bytes.count)) else {
       throw .notAStallFile(begins: Array(bytes.prefix(magic.count)))
     }
-    guard bytes.count >= StallFileFormat.headerBytes else { throw .cutInHeader(bytes: bytes.count) }
-    var reader = ByteReader(bytes[magic.count..<StallFileFormat.headerBytes])
-    let major: UInt16 = reader.number() ?? 0
-    let minor: UInt16 = reader.number() ?? 0
-    let found: UInt32 = reader.number() ?? 0
+    var reader = ByteReader(bytes.dropFirst(magic.count))
+    guard let major: UInt16 = try? reader.number(), let minor: UInt16 = try? reader.number(),
+      let found: UInt32 = try? reader.number()
+    else { throw .cutInHeader(bytes: bytes.count) }
     let expected = CRC32.checksum(bytes[..<(StallFileFormat.headerBytes - 4)])
     guard found == expected else { throw .damagedHeader(expected: expected, found: found) }
-    guard major <= StallFileFormat.majorVersion else { throw .newerVersion(major: major, minor: minor) }
+    guard major == StallFileFormat.majorVersion else { throw .otherVersion(major: major, minor: minor) }
     return (major, minor)
   }
 }
@@ -193,27 +191,34 @@ private struct RecordingBuilder {
   init(_ extent: StallFile.Extent) { self.extent = extent }
 
   /// Adds a record. Returns `false` if its payload is too short for its kind. Unknown kinds, and bytes after the known
-  /// ones, come from newer minor versions and are ignored.
+  /// ones, come from later minor versions and are ignored.
   mutating func add(kind: UInt16, payload: ArraySlice<UInt8>) -> Bool {
+    guard let kind = StallFileFormat.RecordKind(rawValue: kind) else { return true }
     var reader = ByteReader(payload)
-    switch StallFileFormat.RecordKind(rawValue: kind) {
-    case .process: return addProcess(&reader)
-    case .module: return addModule(&reader)
-    case .thread: return addThread(&reader)
-    case .stack: return addStack(&reader)
-    case .stallBegan: return addBegin(&reader)
-    case .sample: return addSample(&reader)
-    case .holder: return addHolder(&reader)
-    case .stallEnded: return addEnd(&reader)
-    case .stallGoesOn: return addState(&reader)
-    case .otherThread: return addOther(&reader)
-    case .othersCaptured: return addOthersEnd(&reader)
-    case .name: return addName(&reader)
-    case .note: return addNote(&reader)
-    // Only used by programs that add names.
-    case .namesLookedUp: return true
-    case nil: return true
-    }
+    do {
+      switch kind {
+      case .process: try addProcess(&reader)
+      case .module: recording.modules.append(try module(&reader))
+      case .thread:
+        let id = try reader.signed()
+        threads[id] = try reader.text()
+      case .stack: try addStack(&reader)
+      case .stallBegan: try addBegin(&reader)
+      case .sample: try addSample(&reader)
+      case .holder: try addHolder(&reader)
+      case .stallEnded: try addEnd(&reader)
+      case .stallGoesOn: try addState(&reader)
+      case .otherThread: try addOther(&reader)
+      case .othersCaptured: try addOthersEnd(&reader)
+      case .name:
+        let (address, frames) = try NameRecord.read(&reader)
+        recording.names[address] = frames
+      case .note: try addNote(&reader)
+      // Only used by programs that add names.
+      case .namesLookedUp: break
+      }
+      return true
+    } catch { return false }
   }
 
   mutating func finished() -> Recording {
@@ -233,291 +238,207 @@ private struct RecordingBuilder {
     return recording
   }
 
-  private mutating func addProcess(_ reader: inout ByteReader) -> Bool {
-    guard let id = reader.signed(), let executable = reader.text(), let architecture = reader.text(),
-      let version = reader.text(), let since = reader.number(UInt64.self)
-    else { return false }
+  private mutating func addProcess(_ reader: inout ByteReader) throws {
     recording.process = ObservedProcess(
-      id: id,
-      executable: executable,
-      architecture: architecture,
-      observerVersion: version,
-      watchedSince: WallTime(nanosecondsSince1970: since),
-      // Missing in files before version 1.3.
-      ownModules: reader.texts() ?? [],
-      wrappers: reader.texts() ?? [],
-      // Missing in files before version 1.9.
-      host: reader.text() ?? ""
+      id: try reader.signed(),
+      executable: try reader.text(),
+      architecture: try reader.text(),
+      observerVersion: try reader.text(),
+      watchedSince: WallTime(nanosecondsSince1970: try reader.number()),
+      ownModules: try reader.texts(),
+      wrappers: try reader.texts(),
+      host: try reader.text()
     )
-    return true
   }
 
-  private mutating func addModule(_ reader: inout ByteReader) -> Bool {
-    guard let path = reader.text(), let buildID = reader.data(), let count = reader.number(UInt16.self) else {
-      return false
-    }
-    var mappings: [Module.Mapping] = []
-    for _ in 0..<count {
-      guard let start = reader.number(UInt64.self), let end = reader.number(UInt64.self),
-        let offset = reader.number(UInt64.self)
-      else { return false }
-      mappings.append(
-        Module.Mapping(start: RuntimeAddress(start), end: RuntimeAddress(end), fileOffset: offset)
+  private func module(_ reader: inout ByteReader) throws -> Module {
+    var module = Module(path: try reader.text(), buildID: try reader.data(), mappings: [])
+    for _ in 0..<(try reader.number(UInt16.self)) {
+      module.mappings.append(
+        Module.Mapping(
+          start: RuntimeAddress(try reader.number()),
+          end: RuntimeAddress(try reader.number()),
+          fileOffset: try reader.number()
+        )
       )
     }
-    // Missing in files before version 1.3.
-    let bias = reader.number(UInt64.self) ?? .max
-    recording.modules.append(
-      Module(path: path, buildID: buildID, mappings: mappings, bias: bias == .max ? nil : bias)
-    )
-    return true
+    let bias: UInt64 = try reader.number()
+    module.bias = bias == .max ? nil : bias
+    return module
   }
 
-  private mutating func addThread(_ reader: inout ByteReader) -> Bool {
-    guard let id = reader.signed(), let name = reader.text() else { return false }
-    threads[id] = name
-    return true
-  }
-
-  private mutating func addStack(_ reader: inout ByteReader) -> Bool {
-    guard let id = reader.number(UInt32.self), let end = reader.number(UInt8.self),
-      let count = reader.number(UInt16.self), reader.remaining >= Int(count) * 9
-    else { return false }
-    var frames: [StackFrame] = []
-    frames.reserveCapacity(Int(count))
+  private mutating func addStack(_ reader: inout ByteReader) throws {
+    let id: UInt32 = try reader.number()
+    let end = StackEnd(rawValue: try reader.number()) ?? .failed
+    let count = Int(try reader.number(UInt16.self))
+    try reader.require(count * 9)
+    var stack = Stack(frames: [], end: end)
+    stack.frames.reserveCapacity(count)
     for _ in 0..<count {
-      guard let kind = reader.number(UInt8.self), let address = reader.number(UInt64.self) else { return false }
-      frames.append(StackFrame(RuntimeAddress(address), FrameKind(rawValue: kind) ?? .programCounter))
+      let kind = FrameKind(rawValue: try reader.number()) ?? .programCounter
+      stack.frames.append(StackFrame(RuntimeAddress(try reader.number()), kind))
     }
-    var stack = Stack(frames: frames, end: StackEnd(rawValue: end) ?? .failed)
-    // Files before version 1.3 end here.
-    if let joined = reader.number(UInt16.self), let place = reader.number(UInt16.self),
-      let omitted = reader.number(UInt32.self)
-    {
-      if joined < count { stack.joinedFrom = Int(joined) }
-      if place <= count, omitted > 0 { stack.omission = Stack.Omission(index: Int(place), count: Int(omitted)) }
-      for index in frames.indices {
-        guard let start = reader.number(UInt64.self) else { return false }
-        if start != 0 { stack.frames[index].functionStart = RuntimeAddress(start) }
-      }
+    let joined = Int(try reader.number(UInt16.self))
+    let place = Int(try reader.number(UInt16.self))
+    let omitted = Int(try reader.number(UInt32.self))
+    if joined < count { stack.joinedFrom = joined }
+    if place <= count, omitted > 0 { stack.omission = Stack.Omission(index: place, count: omitted) }
+    for index in stack.frames.indices {
+      let start: UInt64 = try reader.number()
+      if start != 0 { stack.frames[index].functionStart = RuntimeAddress(start) }
     }
     stackPlaces[id] = recording.stacks.count
     recording.stacks.append(stack)
-    return true
   }
 
-  private mutating func addBegin(_ reader: inout ByteReader) -> Bool {
-    guard let id = reader.number(UInt64.self), let kind = reader.number(UInt8.self), let name = reader.text(),
-      let threadID = reader.signed(), let threshold = reader.duration(), let began = reader.number(UInt64.self)
-    else { return false }
+  private mutating func addBegin(_ reader: inout ByteReader) throws {
+    let id: UInt64 = try reader.number()
+    let stall = Stall(
+      id: id,
+      source: WatchedSource(kind: SourceKind(code: try reader.number()), name: try reader.text()),
+      thread: thread(try reader.signed()),
+      threshold: try reader.duration(),
+      began: WallTime(nanosecondsSince1970: try reader.number())
+    )
     stallPlaces[id] = recording.stalls.count
     selections.append(SampleSelection(atLeast: extent.samples))
     lastSeen.append(.zero)
     if extent.logsSamples { logs.append(SampleLog(store: extent.store)) }
-    recording.stalls.append(
-      Stall(
-        id: id,
-        source: WatchedSource(kind: SourceKind(code: kind), name: name),
-        thread: ObservedThread(id: threadID, name: threads[threadID] ?? ""),
-        threshold: threshold,
-        began: WallTime(nanosecondsSince1970: began)
-      )
-    )
-    return true
+    recording.stalls.append(stall)
   }
 
-  private mutating func addSample(_ reader: inout ByteReader) -> Bool {
-    guard let stallID = reader.number(UInt64.self), let sample = sample(&reader) else { return false }
-    guard let place = stallPlaces[stallID] else {
+  private func thread(_ id: Int32) -> ObservedThread { ObservedThread(id: id, name: threads[id] ?? "") }
+
+  private mutating func addSample(_ reader: inout ByteReader) throws {
+    let place = stallPlaces[try reader.number()]
+    let sample = try sample(&reader)
+    guard let place else {
       samplesWithoutStall += 1
-      return true
+      return
     }
     recording.stalls[place].cost.add(sample)
     lastSeen[place] = max(lastSeen[place], sample.age)
     if extent.logsSamples { logs[place].append(sample) }
     selections[place].add(sample, to: &recording.stalls[place].samples)
-    return true
   }
 
-  private mutating func addHolder(_ reader: inout ByteReader) -> Bool {
-    guard let stallID = reader.number(UInt64.self), let address = reader.number(UInt64.self),
-      let flags = reader.number(UInt8.self), var sample = sample(&reader)
-    else { return false }
-    guard let place = stallPlaces[stallID] else { return true }
-    let thread = sample.threadID ?? 0
+  private mutating func addHolder(_ reader: inout ByteReader) throws {
+    let place = stallPlaces[try reader.number()]
+    let address: UInt64 = try reader.number()
+    let flags: UInt8 = try reader.number()
+    var sample = try sample(&reader)
+    guard let place else { return }
+    let thread = thread(sample.threadID ?? 0)
     sample.threadID = nil
     recording.stalls[place].cost.add(sample)
     recording.stalls[place].holders.append(
-      HolderSample(
-        address: address,
-        thread: ObservedThread(id: thread, name: threads[thread] ?? ""),
-        isHeld: flags & 1 != 0,
-        sample: sample
-      )
-    )
-    return true
-  }
-
-  /// Reads the next sample; `nil` if it is shorter than in the first version.
-  private func sample(_ reader: inout ByteReader) -> Sample? {
-    guard let age = reader.duration(), let stack = reader.number(UInt32.self), let outcome = reader.number(UInt8.self),
-      let cpu = reader.number(UInt64.self), let handler = reader.duration(), let unwind = reader.duration(),
-      let activity = reader.number(UInt8.self), let call = reader.signed()
-    else { return nil }
-    // Missing in files before version 1.2.
-    let progress = reader.number(UInt32.self) ?? 0
-    let label = reader.text() ?? ""
-    // Missing in files before version 1.3.
-    let runDelay = reader.number(UInt64.self) ?? .max
-    // Missing in files before version 1.4.
-    let threadID = reader.signed() ?? 0
-    // Missing in files before version 1.5.
-    let obstacle = reader.number(UInt8.self).flatMap(Sample.Obstacle.init)
-    // Missing in files before version 1.6.
-    let waitingCount = reader.number(UInt32.self) ?? 0
-    let descriptor = Self.descriptor(&reader)
-    // Missing in files before version 1.7.
-    let lock = Self.lock(&reader)
-    // Missing in files before version 1.8.
-    let evidence = SampleEvidence(&reader)
-    return Sample(
-      age: age,
-      stack: stackPlaces[stack],
-      outcome: CaptureOutcome(rawValue: outcome) ?? .noAnswer,
-      cpuTime: cpu == .max ? nil : Duration(wholeNanoseconds: cpu),
-      activity: ThreadActivity(code: activity, call: call),
-      handlerTime: handler,
-      unwindTime: unwind,
-      label: label,
-      progress: progress,
-      runDelay: runDelay == .max ? nil : Duration(wholeNanoseconds: runDelay),
-      threadID: threadID == 0 ? nil : threadID,
-      obstacle: obstacle,
-      waitingCount: waitingCount,
-      descriptor: descriptor,
-      lock: lock,
-      evidence: evidence
+      HolderSample(address: address, thread: thread, isHeld: flags & 1 != 0, sample: sample)
     )
   }
 
-  /// Reads the lock at the end of a sample; `nil` if there is none.
-  private static func lock(_ reader: inout ByteReader) -> HeldLock? {
-    guard let kind = reader.number(UInt8.self), kind != 0, let address = reader.number(UInt64.self),
-      let holder = reader.signed(), let waiter = reader.signed(), let flags = reader.number(UInt8.self)
-    else { return nil }
-    return HeldLock(
-      kind: HeldLock.Kind(code: kind),
-      address: address,
-      holderID: holder,
-      waiterID: waiter,
-      isOrphaned: flags & 1 != 0,
-      isTimed: flags & 2 != 0
+  private func sample(_ reader: inout ByteReader) throws -> Sample {
+    var sample = Sample(
+      age: try reader.duration(),
+      stack: stackPlaces[try reader.number()],
+      outcome: CaptureOutcome(rawValue: try reader.number()) ?? .noAnswer,
+      cpuTime: try reader.knownDuration()
     )
+    sample.handlerTime = try reader.duration()
+    sample.unwindTime = try reader.duration()
+    sample.activity = try reader.activity()
+    sample.progress = try reader.number()
+    sample.label = try reader.text()
+    sample.runDelay = try reader.knownDuration()
+    let threadID = try reader.signed()
+    sample.threadID = threadID == 0 ? nil : threadID
+    sample.obstacle = Sample.Obstacle(rawValue: try reader.number())
+    sample.waitingCount = try reader.number()
+    sample.descriptor = try reader.descriptor()
+    sample.lock = try reader.lock()
+    sample.evidence = try reader.evidence()
+    return sample
   }
 
-  /// Reads the descriptor at the end of a sample; `nil` if there is none.
-  private static func descriptor(_ reader: inout ByteReader) -> Descriptor? {
-    guard let flags = reader.number(UInt8.self), flags & 1 != 0, let number = reader.signed(),
-      let target = reader.text(),
-      let address = reader.data(), let unread = reader.number(UInt32.self), let unsent = reader.number(UInt32.self)
-    else { return nil }
-    return Descriptor(
-      number: number,
-      target: target,
-      isCut: flags & 2 != 0,
-      address: address,
-      isPeersAddress: flags & 4 != 0,
-      unreadBytes: unread == .max ? nil : unread,
-      unsentBytes: unsent == .max ? nil : unsent
-    )
+  private mutating func addNote(_ reader: inout ByteReader) throws {
+    let place = stallPlaces[try reader.number()]
+    let (kind, time) = (StallNote.Kind(code: try reader.number()), try reader.duration())
+    let note = StallNote(kind, title: try reader.text(), text: try reader.text(), time: time)
+    if let place { recording.stalls[place].notes.append(note) }
   }
 
-  private mutating func addNote(_ reader: inout ByteReader) -> Bool {
-    guard let stallID = reader.number(UInt64.self), let kind = reader.number(UInt8.self), let time = reader.duration(),
-      let title = reader.text(), let text = reader.text()
-    else { return false }
-    guard let place = stallPlaces[stallID] else { return true }
-    recording.stalls[place].notes.append(StallNote(StallNote.Kind(code: kind), title: title, text: text, time: time))
-    return true
+  private mutating func addState(_ reader: inout ByteReader) throws {
+    let place = stallPlaces[try reader.number()]
+    let progress = try Progress(&reader)
+    let hasEnded: UInt8 = try reader.number()
+    guard let place, !recording.stalls[place].hasEnded else { return }
+    set(progress, hasEnded: hasEnded != 0, of: place)
   }
 
-  private mutating func addState(_ reader: inout ByteReader) -> Bool {
-    guard let id = reader.number(UInt64.self), let duration = reader.duration(), let gap = reader.duration(),
-      let lost = reader.number(UInt64.self)
-    else { return false }
-    guard let place = stallPlaces[id], !recording.stalls[place].hasEnded else { return true }
-    recording.stalls[place].duration = duration
-    recording.stalls[place].gap = gap
-    recording.stalls[place].lostSamples = lost
-    if let hasEnded = reader.number(UInt8.self) { recording.stalls[place].hasEnded = hasEnded != 0 }
-    return true
-  }
-
-  private mutating func addEnd(_ reader: inout ByteReader) -> Bool {
-    guard let id = reader.number(UInt64.self), let duration = reader.duration(), let gap = reader.duration(),
-      let lost = reader.number(UInt64.self)
-    else { return false }
-    guard let place = stallPlaces[id] else { return true }
-    recording.stalls[place].duration = duration
-    recording.stalls[place].gap = gap
-    recording.stalls[place].lostSamples = lost
-    recording.stalls[place].hasEnded = true
-    damageAtEnd[place] = damageSoFar
-    addCost(&reader, place)
-    return true
-  }
-
-  /// Reads the observation cost. Files of version 1.0 do not contain it; the sum of their samples is kept.
-  private mutating func addCost(_ reader: inout ByteReader, _ place: Int) {
-    guard let outside = reader.number(UInt32.self), let signal = reader.number(UInt32.self),
-      let without = reader.number(UInt32.self), let longest = reader.duration(), let handler = reader.duration(),
-      let unwind = reader.duration()
-    else { return }
+  private mutating func addEnd(_ reader: inout ByteReader) throws {
+    let place = stallPlaces[try reader.number()]
+    let progress = try Progress(&reader)
     var cost = ObservationCost()
-    cost.fromOutside = Int(outside)
-    cost.bySignal = Int(signal)
-    cost.withoutStack = Int(without)
-    cost.longestHandlerTime = longest
-    cost.handlerTime = handler
-    cost.unwindTime = unwind
+    cost.fromOutside = Int(try reader.number(UInt32.self))
+    cost.bySignal = Int(try reader.number(UInt32.self))
+    cost.withoutStack = Int(try reader.number(UInt32.self))
+    cost.longestHandlerTime = try reader.duration()
+    cost.handlerTime = try reader.duration()
+    cost.unwindTime = try reader.duration()
+    guard let place else { return }
+    set(progress, hasEnded: true, of: place)
     recording.stalls[place].cost = cost
+    damageAtEnd[place] = damageSoFar
   }
 
-  private mutating func addOther(_ reader: inout ByteReader) -> Bool {
-    guard let stallID = reader.number(UInt64.self), let threadID = reader.signed(),
-      let stack = reader.number(UInt32.self), let outcome = reader.number(UInt8.self),
-      let cpu = reader.number(UInt64.self), let handler = reader.duration(), let unwind = reader.duration(),
-      let activity = reader.number(UInt8.self), let call = reader.signed()
-    else { return false }
-    guard let place = stallPlaces[stallID] else { return true }
+  /// The common fields of the records of a stall's state and end.
+  private struct Progress {
+    var duration: Duration
+    var gap: Duration
+    var lostSamples: UInt64
+
+    init(_ reader: inout ByteReader) throws {
+      duration = try reader.duration()
+      gap = try reader.duration()
+      lostSamples = try reader.number()
+    }
+  }
+
+  private mutating func set(_ progress: Progress, hasEnded: Bool, of place: Int) {
+    recording.stalls[place].duration = progress.duration
+    recording.stalls[place].gap = progress.gap
+    recording.stalls[place].lostSamples = progress.lostSamples
+    recording.stalls[place].hasEnded = hasEnded
+  }
+
+  private mutating func addOther(_ reader: inout ByteReader) throws {
+    let place = stallPlaces[try reader.number()]
+    let thread = thread(try reader.signed())
+    let stack = stackPlaces[try reader.number()]
+    let outcome = CaptureOutcome(rawValue: try reader.number()) ?? .noAnswer
+    let cpuTime = try reader.knownDuration()
+    let (handlerTime, unwindTime) = (try reader.duration(), try reader.duration())
     let other = ThreadSample(
-      thread: ObservedThread(id: threadID, name: threads[threadID] ?? ""),
-      stack: stackPlaces[stack],
-      outcome: CaptureOutcome(rawValue: outcome) ?? .noAnswer,
-      cpuTime: cpu == .max ? nil : Duration(wholeNanoseconds: cpu),
-      activity: ThreadActivity(code: activity, call: call),
-      handlerTime: handler,
-      unwindTime: unwind
+      thread: thread,
+      stack: stack,
+      outcome: outcome,
+      cpuTime: cpuTime,
+      activity: try reader.activity(),
+      handlerTime: handlerTime,
+      unwindTime: unwindTime
     )
+    guard let place else { return }
     recording.stalls[place].others = recording.stalls[place].others ?? AllThreads()
     recording.stalls[place].others?.threads.append(other)
-    recording.stalls[place].cost.add(outcome: other.outcome, handlerTime: handler, unwindTime: unwind)
-    return true
+    recording.stalls[place].cost.add(outcome: outcome, handlerTime: handlerTime, unwindTime: unwindTime)
   }
 
-  private mutating func addName(_ reader: inout ByteReader) -> Bool {
-    guard let (address, frames) = NameRecord.read(&reader) else { return false }
-    recording.names[address] = frames
-    return true
-  }
-
-  private mutating func addOthersEnd(_ reader: inout ByteReader) -> Bool {
-    guard let stallID = reader.number(UInt64.self), let leftOut = reader.number(UInt32.self) else { return false }
-    guard let place = stallPlaces[stallID] else { return true }
+  private mutating func addOthersEnd(_ reader: inout ByteReader) throws {
+    let place = stallPlaces[try reader.number()]
+    let leftOut: UInt32 = try reader.number()
+    guard let place else { return }
     recording.stalls[place].others = recording.stalls[place].others ?? AllThreads()
     recording.stalls[place].others?.leftOut = Int(leftOut)
     recording.stalls[place].others?.isComplete = true
-    return true
   }
 }
 
@@ -528,39 +449,68 @@ package func hexadecimal(_ bytes: [UInt8]) -> String {
 
 func hexadecimal(_ number: UInt32) -> String { "0x" + String(number, radix: 16) }
 
-extension SampleEvidence {
-  /// Reads the evidence at the end of a sample.
-  fileprivate init(_ reader: inout ByteReader) {
-    self.init()
-    guard let parts = reader.number(UInt8.self) else { return }
-    if parts & 1 != 0 {
-      let read = (0..<6).compactMap { _ in reader.number(UInt64.self) }
-      if read.count == 6 { arguments = read }
-    }
-    if parts & 2 != 0 {
-      let count = reader.number(UInt8.self) ?? 0
-      words = (0..<Int(count)).compactMap { _ in reader.number(UInt32.self) }
-    }
-    if parts & 4 != 0 { kernelFunction = reader.text() ?? "" }
-    if parts & 8 != 0 { turns = reader.number(UInt64.self) }
+extension ByteReader {
+  fileprivate mutating func activity() throws -> ThreadActivity {
+    ThreadActivity(code: try number(), call: try signed())
+  }
+
+  /// Reads the lock of a sample; `nil` if there is none.
+  fileprivate mutating func lock() throws -> HeldLock? {
+    let kind: UInt8 = try number()
+    guard kind != 0 else { return nil }
+    var lock = HeldLock(
+      kind: HeldLock.Kind(code: kind),
+      address: try number(),
+      holderID: try signed(),
+      waiterID: try signed()
+    )
+    let flags: UInt8 = try number()
+    (lock.isOrphaned, lock.isTimed) = (flags & 1 != 0, flags & 2 != 0)
+    return lock
+  }
+
+  /// Reads the descriptor of a sample; `nil` if there is none.
+  fileprivate mutating func descriptor() throws -> Descriptor? {
+    let flags: UInt8 = try number()
+    guard flags & 1 != 0 else { return nil }
+    var descriptor = Descriptor(number: try signed(), target: try text(), address: try data())
+    (descriptor.isCut, descriptor.isPeersAddress) = (flags & 2 != 0, flags & 4 != 0)
+    descriptor.unreadBytes = try count(unknown: .max)
+    descriptor.unsentBytes = try count(unknown: .max)
+    return descriptor
+  }
+
+  /// Reads a count; `nil` if it is `unknown`.
+  private mutating func count(unknown: UInt32) throws -> UInt32? {
+    let count: UInt32 = try number()
+    return count == unknown ? nil : count
+  }
+
+  /// Reads the evidence of a sample: a bit set of the present parts, and the parts.
+  fileprivate mutating func evidence() throws -> SampleEvidence {
+    var evidence = SampleEvidence()
+    let parts: UInt8 = try number()
+    if parts & 1 != 0 { for _ in 0..<6 { evidence.arguments.append(try number()) } }
+    if parts & 2 != 0 { for _ in 0..<(try number(UInt8.self)) { evidence.words.append(try number()) } }
+    if parts & 4 != 0 { evidence.kernelFunction = try text() }
+    if parts & 8 != 0 { evidence.turns = try number() }
     if parts & 16 != 0 {
-      var read = ThreadCounters()
-      for count in ThreadCounters.all { read[keyPath: count] = reader.number(UInt64.self) ?? 0 }
-      counters = read
+      var counters = ThreadCounters()
+      for count in ThreadCounters.all { counters[keyPath: count] = try number() }
+      evidence.counters = counters
     }
-    guard parts & 32 != 0 else { return }
-    func known() -> UInt64? { reader.number(UInt64.self).flatMap { $0 == .max ? nil : $0 } }
-    func time() -> Duration? { known().map(Duration.init(wholeNanoseconds:)) }
-    var read = SurroundingCounters()
-    read.throttled = time()
-    read.memoryStalled = time()
-    read.diskStalled = time()
-    read.runnableThreads = reader.number(UInt32.self).flatMap { $0 == 0 ? nil : $0 }
-    read.processors = reader.number(UInt32.self).flatMap { $0 == 0 ? nil : $0 }
+    guard parts & 32 != 0 else { return evidence }
+    var surroundings = SurroundingCounters()
+    surroundings.throttled = try knownDuration()
+    surroundings.memoryStalled = try knownDuration()
+    surroundings.diskStalled = try knownDuration()
+    surroundings.runnableThreads = try count(unknown: 0)
+    surroundings.processors = try count(unknown: 0)
     if parts & 64 != 0 {
-      read.refaultedBytes = known()
-      read.memoryLimitHits = known()
+      surroundings.refaultedBytes = try knownNumber()
+      surroundings.memoryLimitHits = try knownNumber()
     }
-    surroundings = read
+    evidence.surroundings = surroundings
+    return evidence
   }
 }

@@ -271,7 +271,7 @@ package enum StallFileWriter {
   /// Whether `bytes`, the last ``namesLookedUpBytes`` of a file, are the record of ``recordOfNamesLookedUp()``.
   package static func areNamesLookedUp(_ bytes: [UInt8]) -> Bool {
     var reader = ByteReader(bytes[...])
-    guard let length = reader.number(UInt32.self), let kind = reader.number(UInt16.self) else { return false }
+    guard let length: UInt32 = try? reader.number(), let kind: UInt16 = try? reader.number() else { return false }
     return length == 0 && kind == StallFileFormat.RecordKind.namesLookedUp.rawValue && bytes.count == namesLookedUpBytes
   }
 
@@ -281,7 +281,7 @@ package enum StallFileWriter {
     var begin = 0
     while true {
       var head = ByteReader(records[begin...])
-      let length = Int(head.number(UInt32.self) ?? 0)
+      let length = Int((try? head.number(UInt32.self)) ?? 0)
       let end = begin + StallFileFormat.recordHeadBytes + length
       guard end + StallFileFormat.recordTailBytes <= records.count else { return }
       var number = ByteWriter()

@@ -1,33 +1,35 @@
 /// A note about a stall.
 package struct StallNote: Hashable, Sendable {
-  /// The kind of a note.
-  package enum Kind: Hashable, Sendable {
+  /// The kind of a note, by its number in files.
+  package struct Kind: Hashable, Sendable {
+    package var code: UInt8
+
+    init(code: UInt8) { self.code = code }
+
     /// The application's context; the title is its source.
-    case context
+    package static var context: Kind { Kind(code: 1) }
     /// A concurrent activity by its name; the time is its duration so far.
-    case activity
+    package static var activity: Kind { Kind(code: 2) }
     /// A debugger was attached to the process.
-    case debugger
+    package static var debugger: Kind { Kind(code: 3) }
     /// The stall became a hang; the time is the age of the work.
-    case hang
+    package static var hang: Kind { Kind(code: 4) }
     /// The CPU time used.
-    case processorTime
+    package static var processorTime: Kind { Kind(code: 5) }
     /// The start of the work was not watched; the time is the duration of the unwatched part.
-    case unwatched
+    package static var unwatched: Kind { Kind(code: 6) }
     /// Other work of the same thread or task stalled simultaneously. The title is its source, the text its report ID,
     /// the time the duration of the overlap.
-    case overlap
+    package static var overlap: Kind { Kind(code: 7) }
     /// The work waited for a file lock. The title is the lock's owner, the text the file.
-    case fileLock
+    package static var fileLock: Kind { Kind(code: 8) }
     /// The number of stalls that the record represents (``StallCount``); the time is that of the stalls without a
     /// record.
-    case count
+    package static var count: Kind { Kind(code: 9) }
     /// Samples were skipped for lack of CPU time; the text is their number.
-    case spared
+    package static var spared: Kind { Kind(code: 10) }
     /// Other work with the same label stalled simultaneously. Title, text and time are those of ``overlap``.
-    case sharedLabel
-    /// A kind written by a newer version, with its number in the file.
-    case unknown(UInt8)
+    package static var sharedLabel: Kind { Kind(code: 11) }
   }
 
   /// The kind of the note.
@@ -51,42 +53,6 @@ package struct StallNote: Hashable, Sendable {
 extension StallNote.Kind {
   /// Whether the note's text is the report ID of another stall.
   var isOfAnotherStall: Bool { self == .overlap || self == .sharedLabel }
-
-  /// The kind's number in files.
-  var code: UInt8 {
-    switch self {
-    case .context: 1
-    case .activity: 2
-    case .debugger: 3
-    case .hang: 4
-    case .processorTime: 5
-    case .unwatched: 6
-    case .overlap: 7
-    case .fileLock: 8
-    case .count: 9
-    case .spared: 10
-    case .sharedLabel: 11
-    case .unknown(let code): code
-    }
-  }
-
-  /// Creates the kind with the number `code` in files.
-  init(code: UInt8) {
-    switch code {
-    case 1: self = .context
-    case 2: self = .activity
-    case 3: self = .debugger
-    case 4: self = .hang
-    case 5: self = .processorTime
-    case 6: self = .unwatched
-    case 7: self = .overlap
-    case 8: self = .fileLock
-    case 9: self = .count
-    case 10: self = .spared
-    case 11: self = .sharedLabel
-    default: self = .unknown(code)
-    }
-  }
 }
 
 extension Stall {

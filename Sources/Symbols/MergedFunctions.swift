@@ -10,7 +10,7 @@ final class MergedFunctions {
   /// A forwarder and the constants that it passes.
   private struct Forwarder {
     var name: TextReference
-    var constants: [Int: MachineCode.Constant]
+    var constants: [Int32: MachineCode.Constant]
   }
 
   private let image: ElfImage
@@ -44,7 +44,7 @@ final class MergedFunctions {
     self.table = table
     self.hasDebugInformation = hasDebugInformation
     self.isWritten = isWritten
-    var jumps: [(start: UInt64, name: TextReference, target: UInt64, constants: [Int: MachineCode.Constant])] = []
+    var jumps: [(start: UInt64, name: TextReference, target: UInt64, constants: [Int32: MachineCode.Constant])] = []
     table.forEach { range, name in
       guard range.end - range.start <= Self.forwarderBytesMax, !Self.isMerged(name), name.string.hasPrefix("$s"),
         let jump = forwardingJump(range)

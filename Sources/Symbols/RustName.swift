@@ -128,7 +128,7 @@ private struct RustNameReader {
   /// A generic argument.
   private mutating func argument(_ depth: Int) -> String? {
     if takes("L") { return lifetime() }
-    return takes("K") ? constantArgument(depth) : type(depth)
+    return takes("K") ? constant(depth) : type(depth)
   }
 
   // MARK: Identifiers and numbers
@@ -332,15 +332,8 @@ private struct RustNameReader {
 
   // MARK: Constants
 
-  /// The value of a generic argument. Values other than literals are in braces.
-  private mutating func constantArgument(_ depth: Int) -> String? {
-    guard place < bytes.count else { return nil }
-    let isText = bytes[place...].starts(with: "Re".utf8)
-    let isExpression = "eRQATV".utf8.contains(bytes[place]) && !isText
-    return constant(depth).map { isExpression ? "{\($0)}" : $0 }
-  }
-
-  /// Reads a value.
+  /// Reads the value of a generic argument: a number, a Boolean or a character. The binutils read no others, which stable
+  /// Rust does not have.
   private mutating func constant(_ depth: Int) -> String? {
     budget -= 1
     guard depth < Self.depthMax, budget > 0, let kind = take() else { return nil }
@@ -357,31 +350,9 @@ private struct RustNameReader {
     case UInt8(ascii: "b"): return hexadecimal().flatMap { $0 == "0" ? "false" : $0 == "1" ? "true" : nil }
     case UInt8(ascii: "c"):
       return hexadecimal().flatMap { UInt32($0, radix: 16) }.flatMap(UnicodeScalar.init)
-        .map { "'\(Self.escaped([$0], quote: "'"))'" }
-    case UInt8(ascii: "e"): return text().map { "*\"\($0)\"" }
-    case UInt8(ascii: "R"):
-      return takes("e") ? text().map { "\"\($0)\"" } : constant(depth + 1).map { "&" + $0 }
-    case UInt8(ascii: "Q"): return constant(depth + 1).map { "&mut " + $0 }
-    case UInt8(ascii: "A"): return list { $0.constant(depth + 1) }.map { "[\($0.joined(separator: ", "))]" }
-    case UInt8(ascii: "T"): return list { $0.constant(depth + 1) }.map(Self.tuple)
-    case UInt8(ascii: "V"): return variant(depth)
+        .map { "'\(Self.escaped($0))'" }
     default: return nil
     }
-  }
-
-  /// A value of a structure or an enumeration.
-  private mutating func variant(_ depth: Int) -> String? {
-    guard let path = path(depth + 1, isValue: true) else { return nil }
-    if takes("U") { return path }
-    if takes("T") {
-      return list { $0.constant(depth + 1) }.map { "\(path)(\($0.joined(separator: ", ")))" }
-    }
-    guard takes("S") else { return nil }
-    let fields = list { reader in
-      guard let name = reader.identifier()?.name, let value = reader.constant(depth + 1) else { return nil }
-      return "\(name): \(value)"
-    }
-    return fields.map { "\(path) { \($0.joined(separator: ", ")) }" }
   }
 
   /// Reads hexadecimal digits without leading zeros, and the "_" behind them.
@@ -396,38 +367,20 @@ private struct RustNameReader {
     return number.isEmpty ? "0" : number
   }
 
-  /// Reads text in hexadecimal digits, two for each byte.
-  private mutating func text() -> String? {
-    guard let end = bytes[place...].firstIndex(of: UInt8(ascii: "_")), (end - place) % 2 == 0 else { return nil }
-    var text: [UInt8] = []
-    for start in stride(from: place, to: end, by: 2) {
-      guard let byte = UInt8(String(decoding: bytes[start..<start + 2], as: UTF8.self), radix: 16) else { return nil }
-      text.append(byte)
-    }
-    guard textBudget >= text.count else { return nil }
-    textBudget -= text.count
-    place = end + 1
-    return Self.escaped(String(decoding: text, as: UTF8.self).unicodeScalars, quote: "\"")
-  }
-
   /// Returns a decimal number; numbers of more than 64 bits stay hexadecimal.
   private static func number(_ digits: Substring) -> String {
     UInt64(digits, radix: 16).map { String($0) } ?? "0x\(digits)"
   }
 
-  private static func escaped(_ scalars: some Sequence<UnicodeScalar>, quote: UnicodeScalar) -> String {
-    var text = ""
-    for scalar in scalars {
-      switch scalar {
-      case "\t": text += "\\t"
-      case "\r": text += "\\r"
-      case "\n": text += "\\n"
-      case "\\", quote: text += "\\\(scalar)"
-      case _ where scalar.value < 0x20 || scalar.value == 0x7f: text += "\\u{\(String(scalar.value, radix: 16))}"
-      default: text.unicodeScalars.append(scalar)
-      }
+  private static func escaped(_ scalar: UnicodeScalar) -> String {
+    switch scalar {
+    case "\t": "\\t"
+    case "\r": "\\r"
+    case "\n": "\\n"
+    case "\\", "'": "\\\(scalar)"
+    case _ where scalar.value < 0x20 || scalar.value == 0x7f: "\\u{\(String(scalar.value, radix: 16))}"
+    default: String(scalar)
     }
-    return text
   }
 }
 

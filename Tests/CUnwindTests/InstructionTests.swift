@@ -51,6 +51,7 @@ import Testing
     case CODE_LOAD: "x\(operation.to) = [\(sum(operation.from, operation.amount))]"
     case CODE_STORE: "[\(sum(operation.to, operation.amount))] = " + (isKnown ? "x\(operation.from)" : "?")
     case CODE_SET_FIXED: "x\(operation.to) = \(operation.target)"
+    case CODE_SET_NUMBER: "x\(operation.to) = #\(operation.amount)"
     case CODE_CALL: "call \(operation.target)"
     case CODE_CALL_REGISTER: "call x\(operation.from)"
     case CODE_SYSTEM_CALL: "system call"
@@ -104,7 +105,9 @@ import Testing
       plain("mov x\(to), sp", "x\(to) = x31 + 0"),
       plain("mov x\(to), xzr", "x\(to) = ?"),
       plain("mov w\(to), w\(other)", "x\(to) = ?"),
-      plain("mov x\(to), #\(small)", "x\(to) = ?"),
+      plain("mov x\(to), #\(small)", "x\(to) = #\(small)"),
+      plain("movz w\(to), #\(small), lsl #16", "x\(to) = #\(small << 16)"),
+      plain("movk x\(to), #\(small)", "x\(to) = ?"),
       { here in
         let address = (here & ~0xfff) &+ UInt64(bitPattern: Int64(page) << 12)
         return Example(text: "adrp x\(to), . + (\(page << 12))", expected: ["x\(to) = \(address)"])
@@ -216,9 +219,11 @@ import Testing
       example("movw $1, \(at)", "\(place) = ?"), example("movq $\(long), \(at)", "\(place) = ?"),
       example("mov (\(rb),\(ro),8), \(rt)", "x\(to) = ?"), example("mov \(rt), 8(\(rb),\(ro),2)"),
       example("mov \(offset)(%rsp), \(rt)", "x\(to) = [x7 + \(offset)]"), example("mov %fs:0, \(rt)", "x\(to) = ?"),
-      example("mov $\(long), \(et)", "x\(to) = ?"), example("movabs $0x123456789abcdef0, \(rt)", "x\(to) = ?"),
+      example("mov $\(long), \(et)", "x\(to) = #\(UInt32(truncatingIfNeeded: long))"),
+      example("movabs $0x123456789abcdef0, \(rt)", "x\(to) = #\(0x1234_5678_9abc_def0)"),
+      example("xor \(et), \(et)", "x\(to) = #0"), example("xor %cx, %cx", "x2 = ?"),
       example("movb $3, %bl", "x3 = ?"), example("movw $300, %cx", "x2 = ?"),
-      example("mov $\(long), \(rt)", "x\(to) = ?"),
+      example("mov $\(long), \(rt)", "x\(to) = #\(long)"),
       example("lea \(at), \(rt)", "x\(to) = x\(base) + \(offset)"), example("lea \(at), \(et)", "x\(to) = ?"),
       example("lea (\(rb),\(ro),4), \(rt)", "x\(to) = ?"),
       example("lea \(offset)(%rip), \(rt)", "x\(to) = NEXT \(offset)"),

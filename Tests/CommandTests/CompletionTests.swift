@@ -7,7 +7,7 @@ import Testing
   private static let cases: [(line: [String], offered: Set<String>)] = [
     (["to"], ["top"]), (["top", "--by", "c"], ["culprit", "cause"]), (["export", "-f", "p"], ["pprof"]),
     (["report", "--wi"], ["--width"]), (["completion", ""], ["bash", "zsh", "fish"]),
-    (["export", "--format="], ["html", "collapsed", "speedscope", "pprof", "firefox", "chrome", "otlp", "jsonl"]),
+    (["export", "--format="], ["html", "collapsed", "pprof", "firefox", "chrome", "otlp", "jsonl"]),
     (["report", "a"], ["a b.stall"]), (["top", "--debug-dir", "s"], ["sub"]), (["report", "--width", ""], []),
   ]
 
@@ -165,11 +165,11 @@ import Testing
     (["report", "--widht=80"], "unknown option --widht; did you mean --width?"),
     (
       ["export", "--format=prof"],
-      "--format is html, collapsed, speedscope, pprof, firefox, chrome, otlp or jsonl, not \"prof\"; did you mean pprof?"
+      "--format is html, collapsed, pprof, firefox, chrome, otlp or jsonl, not \"prof\"; did you mean pprof?"
     ),
     (
       ["export", "-f", "perfett"],
-      "--format is html, collapsed, speedscope, pprof, firefox, chrome, otlp or jsonl, not \"perfett\"; did you mean perfetto?"
+      "--format is html, collapsed, pprof, firefox, chrome, otlp or jsonl, not \"perfett\"; did you mean perfetto?"
     ),
     (["top", "-format=json"], "unknown option -f; did you mean --format?"),
     (["help", "tpo"], "unknown command \"tpo\"; did you mean top?"),

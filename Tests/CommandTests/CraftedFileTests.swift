@@ -7,7 +7,7 @@ import Testing
 @Suite(.ownThread) struct CraftedFileTests {
   private static let commands =
     ["report", "top", "info", "report --format=json", "top --format=json", "diff"]
-    + ["html", "collapsed", "speedscope", "pprof", "firefox", "chrome", "otlp"].map { "export --format=\($0)" }
+    + ["html", "collapsed", "pprof", "firefox", "chrome", "otlp"].map { "export --format=\($0)" }
 
   /// Runs every command on a file with `recording`, together with two copies from another process.
   private func read(_ recording: Recording) throws {

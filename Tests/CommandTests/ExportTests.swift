@@ -15,7 +15,7 @@ import Testing
     let outcome = try culprit(["export"], input: everyday)
     #expect(outcome.status == 0 && outcome.error == "", "\(outcome)")
     #expect(outcome.out.hasPrefix("event loop \"http\";_start;main;Server.run();Catalog.rebuildIndex(for:)"))
-    for format in ["speedscope", "firefox", "chrome", "perfetto"] {
+    for format in ["firefox", "chrome", "perfetto"] {
       let outcome = try culprit(["export", "--format=\(format)"], input: everyday)
       #expect(outcome.status == 0)
       _ = try JSONSerialization.jsonObject(with: Data(outcome.out.utf8))
@@ -37,7 +37,7 @@ import Testing
 
   @Test(arguments: [
     ("X.HTML", "<!DOCTYPE html>"), ("x.htm", "<!DOCTYPE html>"), ("x.txt", "event loop"), ("x.Folded", "event loop"),
-    ("x.Speedscope.JSON", "{"), ("x", "event loop"), (".hidden", "event loop"), ("x.", "event loop"),
+    ("x.Firefox.JSON", "{"), ("x", "event loop"), (".hidden", "event loop"), ("x.", "event loop"),
     ("a.b/x", "event loop"),
   ])
   func endingsAreReadInEitherCase(name: String, beginning: String) throws {
@@ -49,7 +49,7 @@ import Testing
     }
   }
 
-  @Test(arguments: ["x.json", "x.pb", "a.svg", "x.speedscope.json.bak", "x.jsonl", "X.JSONL"])
+  @Test(arguments: ["x.json", "x.pb", "a.svg", "x.firefox.json.bak", "x.jsonl", "X.JSONL"])
   func endingsThatTellNoFormatAreRefused(name: String) throws {
     try withTemporaryDirectory { directory in
       let path = "\(directory)/\(name)"
@@ -59,7 +59,7 @@ import Testing
         name.lowercased().hasSuffix(".jsonl")
         ? "is a file, but jsonl needs a directory or standard output: use --format=jsonl -o DIRECTORY"
         : "has the unknown suffix .\(name.split(separator: ".").last ?? ""): use --format=FORMAT, or one of the suffixes "
-          + ".html, .htm, .folded, .collapsed, .txt, .speedscope.json, .speedscope, .pb.gz, .pprof, .firefox.json, "
+          + ".html, .htm, .folded, .collapsed, .txt, .pb.gz, .pprof, .firefox.json, "
           + ".trace.json, .otlp, .otlp.pb"
       #expect(refused.error.hasPrefix("culprit: --output=\(path) \(reason)\n"), "\(refused)")
       #expect(try FileManager.default.contentsOfDirectory(atPath: directory).isEmpty)
@@ -79,7 +79,7 @@ import Testing
   }
 
   /// A stall that is found twice counts once.
-  @Test(arguments: ["collapsed", "speedscope", "pprof", "firefox", "chrome", "otlp", "html", "jsonl"])
+  @Test(arguments: ["collapsed", "pprof", "firefox", "chrome", "otlp", "html", "jsonl"])
   func aCopyIsNoSecondStall(format: String) throws {
     try withTemporaryDirectory { directory in
       let path = "\(directory)/culprit-20261120T100000.000Z-7-1.stall"
@@ -97,7 +97,7 @@ import Testing
   }
 
   @Test(arguments: [
-    (["--format=svg"], "--format is html, collapsed, speedscope, pprof, firefox, chrome, otlp or jsonl, not \"svg\""),
+    (["--format=svg"], "--format is html, collapsed, pprof, firefox, chrome, otlp or jsonl, not \"svg\""),
     (["--raw"], "--raw requires --format=pprof"), (["--nothing"], "unknown option --nothing"),
   ])
   func wrongUsageIsStatusTwo(arguments: [String], sentence: String) throws {
@@ -203,7 +203,7 @@ import Testing
       let missing = try culprit(["export", "-o", "\(directory)/no/where", input])
       #expect(missing.status == 1)
       #expect(missing.error == "culprit: \(directory)/no/where: No such file or directory\n")
-      let path = "\(directory)/kept.speedscope.json"
+      let path = "\(directory)/kept.firefox.json"
       try Data("kept".utf8).write(to: URL(fileURLWithPath: path))
       let words = [
         "-c", "trap '' XFSZ; ulimit -f 8; \"$0\" export -o \"$1\" \"$2\"", builtProgram("culprit").path, path, input,
@@ -213,7 +213,7 @@ import Testing
       #expect(limited.errors == "culprit: \(path): File too large\n")
       #expect(try String(contentsOfFile: path, encoding: .utf8) == "kept")
       #expect(
-        try FileManager.default.contentsOfDirectory(atPath: directory).sorted() == ["in.stall", "kept.speedscope.json"]
+        try FileManager.default.contentsOfDirectory(atPath: directory).sorted() == ["in.stall", "kept.firefox.json"]
       )
     }
   }
@@ -225,7 +225,7 @@ import Testing
       func shell(_ script: String) throws -> ChildProcess {
         try ChildProcess("/bin/sh", ["-c", script, builtProgram("culprit").path, input], keepsErrors: true)
       }
-      for format in ["collapsed", "speedscope", "pprof"] {
+      for format in ["collapsed", "firefox", "pprof"] {
         let full = try shell("\"$0\" export -f \(format) \"$1\" >/dev/full")
         #expect(full.status == 1)
         #expect(full.errors == "culprit: cannot write to standard output: No space left on device\n")

@@ -73,7 +73,7 @@ import Testing
   @Test(arguments: [
     ["report"], ["report", "--brief"], ["report", "--format=json"], ["info"], ["top"], ["top", "--format=json"],
     ["export", "--format=html"], ["export", "--format=jsonl"], ["export", "--format=collapsed"],
-    ["export", "--format=speedscope"], ["export", "--format=firefox"], ["export", "--format=chrome"],
+    ["export", "--format=firefox"], ["export", "--format=chrome"],
     ["export", "--format=pprof"], ["export", "--format=otlp"],
   ])
   func namesThatAreNoUTF8(words: [String]) throws {

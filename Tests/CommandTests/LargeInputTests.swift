@@ -43,7 +43,7 @@ import Testing
       try write(samples: 5000, to: few)
       try write(samples: 40_000, to: many)
       for words in [
-        ["info"], ["export", "--format=collapsed"], ["export", "--format=speedscope"], ["export", "--format=pprof"],
+        ["info"], ["export", "--format=collapsed"], ["export", "--format=pprof"],
         ["export", "--format=otlp"],
       ] {
         let (small, large) = (try peak(words + [few]), try peak(words + [many]))

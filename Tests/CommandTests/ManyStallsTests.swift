@@ -176,7 +176,7 @@ import Testing
       try #require(compared.status == 0 && lines.count == 2, "\(compared)")
       #expect(lines[0] == "culprit: \(directory): \(sentence)")
       #expect(lines[1].hasPrefix("culprit: \(one): the options exclude the only stall; "))
-      for format in ["html", "collapsed", "speedscope", "pprof", "firefox", "chrome", "otlp", "jsonl"] {
+      for format in ["html", "collapsed", "pprof", "firefox", "chrome", "otlp", "jsonl"] {
         let outcome = try culprit(["export", "-f", format, "-o", "\(directory)/out", directory] + words)
         #expect(outcome.status == 1 && outcome.out == "", "\(format) \(outcome)")
         #expect(outcome.error == "culprit: \(sentence)\n", "\(format) \(outcome)")

@@ -24,7 +24,7 @@ import Testing
     let report = try section(of: scenario)
     #expect(report.culprit?.function.name == "rebuildIndex()", "\(report)")
     #expect(report.callers.contains { $0.function.name.contains("answer") } || scenario == "bridge-group-body")
-    let awaiting = report.lastStack?.functions.filter { $0.awaits == true }.map(\.name) ?? []
+    let awaiting = report.lastStack?.functions.filter { $0.isAwaiting }.map(\.name) ?? []
     #expect(awaiting.contains { $0.hasPrefix("closure #1 in ") }, "\(report)")
     #expect(report.suspendedIn == nil && report.causes.first?.kind != .awaiting)
   }

@@ -22,7 +22,7 @@ import Testing
   }
 
   @Test(arguments: [
-    ("stall.folded", ExportFormat.collapsed), ("a/b.speedscope.json", .speedscope), ("x.pb.gz", .pprof),
+    ("stall.folded", ExportFormat.collapsed), ("a/b.pprof", .pprof), ("x.pb.gz", .pprof),
     ("x.firefox.json", .firefox), ("x.trace.json", .chrome), ("x.json", nil), ("-", nil),
   ])
   func namesTellTheFormat(path: String, format: ExportFormat?) {

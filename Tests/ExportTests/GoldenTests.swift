@@ -15,7 +15,7 @@ import Testing
     ],
   ]
 
-  @Test(arguments: recordings.keys.sorted(), [ExportFormat.collapsed, .speedscope, .firefox, .chrome])
+  @Test(arguments: recordings.keys.sorted(), [ExportFormat.collapsed, .firefox, .chrome])
   func texts(name: String, format: ExportFormat) throws {
     let recordings = try #require(Self.recordings[name])
     try expectGolden(try text(try export(recordings, format)), "\(name).\(format.rawValue)")

@@ -54,7 +54,7 @@ private final class StoreInMemory: OverflowStore {
   }
 
   /// They have every sample, though the recording has few of them.
-  @Test(arguments: [1, 5] as [UInt64], [.collapsed, .speedscope, .pprof] as [ExportFormat])
+  @Test(arguments: [1, 5] as [UInt64], [.collapsed, .pprof] as [ExportFormat])
   func everySampleIsInThem(_ seed: UInt64, _ format: ExportFormat) throws {
     let whole = long(seed)
     let bytes = StallFileWriter.file(of: whole)

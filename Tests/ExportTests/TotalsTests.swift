@@ -53,21 +53,6 @@ import Testing
     #expect(Set(lines.map { $0.split(separator: " ").dropLast().joined(separator: " ") }).count == lines.count)
   }
 
-  @Test(arguments: seeds) func speedscope(seed: UInt64) throws {
-    let recording = RandomRecording(seed: seed).recording
-    let file = try JSON(bytes: try export([recording], .speedscope))
-    let frames = file["shared"]["frames"].array.count
-    var sum = 0
-    for profile in file["profiles"].array where profile["unit"].string == "nanoseconds" {
-      let weights = profile["weights"].array.compactMap(\.integer)
-      #expect(weights.count == profile["samples"].array.count)
-      #expect(weights.reduce(0, +) == profile["endValue"].integer)
-      sum += weights.reduce(0, +)
-      #expect(profile["samples"].array.flatMap(\.array).allSatisfy { (0..<frames).contains($0.integer ?? -1) })
-    }
-    #expect(sum == Int(duration(recording)))
-  }
-
   @Test(arguments: seeds) func firefox(seed: UInt64) throws {
     let recording = RandomRecording(seed: seed).recording
     let profile = try JSON(bytes: try export([recording], .firefox))

@@ -30,11 +30,11 @@ import Testing
       return ActivityText.of(finding)
     }
     #expect(
-      try text(StallReport.Waiting(samples: 9, of: 9, suspendedSamples: 9))
+      try text(StallReport.Waiting(samples: 9, of: 9, suspended: 9))
         == "waiting: its task was suspended in 9 of 9 samples"
     )
     #expect(
-      try text(StallReport.Waiting(samples: 8, of: 9, systemCall: "futex", suspendedSamples: 6))
+      try text(StallReport.Waiting(samples: 8, of: 9, systemCall: "futex", suspended: 6))
         == "its task was suspended in 6 of 9 samples; blocked in 2 of 9 samples, mostly in futex"
     )
   }

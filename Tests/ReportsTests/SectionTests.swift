@@ -24,7 +24,7 @@ private func function(
     location: place.map { StallReport.Location(file: "/src/shop/\($0.0)", line: $0.1, column: 3) },
     isOwn: isOwn,
     isInlined: isInlined,
-    awaits: nil,
+    isAwaiting: false,
     address: StallReport.Address(kind: .file, value: 0x1000)
   )
 }
@@ -129,9 +129,10 @@ func fullReport() -> StallReport {
     ],
     completedCount: 4,
     joinedCount: 5,
-    unknownCallers: 2,
+    unknownCallersCount: 2,
     lostCount: 6,
-    spared: nil,
+    sparedCount: 0,
+    leftOutCount: 0,
     isDamaged: true,
     unobservedSeconds: seconds(0.7),
     gapSeconds: seconds(0.8)
@@ -346,7 +347,7 @@ private func threadsReport() -> ThreadsReport {
     report.culprit?.function = nameless(1)
     report.contenders = [finding(nameless(2), 0.1, 1)]
     report.spentIn = finding(nameless(3), 0.6, 6)
-    report.knownTimeline = [
+    report.timeline = [
       StallReport.Stretch(beginSeconds: seconds(0), endSeconds: seconds(8), culprit: finding(nameless(4), 0.9, 7)),
       StallReport.Stretch(beginSeconds: seconds(8), endSeconds: seconds(9), culprit: finding(nameless(5), 0.9, 1)),
     ]

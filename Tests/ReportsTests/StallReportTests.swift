@@ -95,22 +95,6 @@ import Testing
     #expect(again.source.description == "source of the kind task \"http\"")
   }
 
-  @Test func whatEarlierVersionsDoNotHaveIsLeftOut() throws {
-    let (stall, builder) = exampleStall()
-    var report = builder.report(of: stall)
-    let keys = ["isAwaiting", "unknownCallersCount", "suspended", "taskTimes"]
-    func text() throws -> String { String(decoding: try JSONEncoder().encode(report), as: UTF8.self) }
-    #expect(try keys.allSatisfy { !(try text().contains("\"\($0)\"")) })
-    #expect(try decoded(report) == report)
-    report.evidence.unknownCallersCount = 2
-    report.culprit?.function.isAwaiting = true
-    report.culprit?.waiting = StallReport.Waiting(samples: 4, of: 5, suspendedSamples: 3)
-    report.taskTimes = StallReport.TaskTimes(suspendedSeconds: Seconds(.seconds(2)), readySeconds: Seconds(.zero))
-    #expect(try keys.allSatisfy { try text().contains("\"\($0)\"") })
-    let again = try decoded(report)
-    #expect(again == report && again.evidence.unknownCallersCount == 2 && again.culprit?.waiting?.suspended == 3)
-  }
-
   @Test func whatIsNoReportIsRefused() throws {
     let (stall, builder) = exampleStall()
     let text = String(decoding: try JSONEncoder().encode(builder.report(of: stall)), as: UTF8.self)

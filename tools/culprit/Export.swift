@@ -14,7 +14,7 @@ let exportTable = OptionTable(
       values: .words(["html"] + ExportFormat.allCases.map(\.rawValue) + ["jsonl"]),
       aliases: ["perfetto"],
       help:
-        "output format: html, collapsed, speedscope, pprof, firefox, chrome (alias perfetto), otlp or jsonl; default: by the suffix of OUT, or collapsed"
+        "output format: html, collapsed, pprof, firefox, chrome (alias perfetto), otlp or jsonl; default: by the suffix of OUT, or collapsed"
     ),
     CommandOption(
       "output",
@@ -30,8 +30,7 @@ let exportTable = OptionTable(
   epilogue: """
     Formats and the suffixes of OUT that select them (upper or lower case); a name without a suffix selects collapsed:
       html         reports, flame graphs and timelines, as one self-contained page (.html)
-      collapsed    stacks with milliseconds, for flamegraph.pl and inferno (.folded, .collapsed, .txt)
-      speedscope   one profile per stalled thread, for speedscope.app (.speedscope.json)
+      collapsed    stacks with milliseconds, for flamegraph.pl, inferno and speedscope (.folded, .collapsed, .txt)
       pprof        gzipped profile.proto with labels, for go tool pprof (.pb.gz)
       firefox      for profiler.firefox.com (.firefox.json)
       chrome       trace events, for ui.perfetto.dev and chrome://tracing (.trace.json)

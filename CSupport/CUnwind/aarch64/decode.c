@@ -40,6 +40,9 @@ static void with_constant(uint32_t word, uint64_t address, struct operations *op
     if (to != NONE)
       add(operations, CODE_SET_FIXED, to, UNWIND_NO_REGISTER, 0)->target =
           (address & ~UINT64_C(0xfff)) + (uint64_t)(pages * 4096);
+  } else if ((word & 0x7f800000) == 0x52800000 && to != NONE) { /* movz */
+    add(operations, CODE_SET_NUMBER, to, UNWIND_NO_REGISTER,
+        (int64_t)((uint64_t)(word >> 5 & 0xffff) << 16 * (word >> 21 & 3)));
   } else if ((word & 0xbf800000) == 0x91000000) { /* add, sub, 64 bits */
     int64_t amount = (int64_t)(word >> 10 & 0xfff) << (word >> 22 & 1 ? 12 : 0);
     add(operations, CODE_SET, to, from, word >> 30 & 1 ? -amount : amount);

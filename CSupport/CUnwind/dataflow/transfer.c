@@ -121,6 +121,7 @@ void cunwind_transfer(struct transfer *transfer, struct abstract_state *state, u
   int to = operation->to;
   switch (operation->kind) {
   case CODE_SET:
+  case CODE_SET_NUMBER:
     value = operation->from == UNWIND_NO_REGISTER ? unknown : registers[operation->from];
     if (value.shift != 0 && operation->amount != 0)
       value = unknown;

@@ -1,4 +1,4 @@
-/* The effects of instructions on registers and the stack, in the detail that unwinding needs.
+/* The effects of instructions on registers and the stack, in the detail that unwinding and symbolization need.
  *
  * Each instruction is decoded into a few operations that do not depend on the processor architecture (x86_64/decode.c,
  * aarch64/decode.c). TO and FROM are registers, or UNWIND_NO_REGISTER for a value that is unknown or irrelevant. */
@@ -26,6 +26,7 @@ enum code_kind {
   CODE_CLOBBER,       /* the registers of the set AMOUNT become unknown */
   CODE_LOAD_FIXED,    /* TO becomes the word at TARGET */
   CODE_SET_FIXED,     /* TO becomes TARGET */
+  CODE_SET_NUMBER,    /* TO becomes the number AMOUNT, which unwinding does not need; FROM is UNWIND_NO_REGISTER */
   CODE_CALL,          /* calls TARGET; 0: an unknown address from a register or memory */
   CODE_CALL_REGISTER, /* calls FROM */
   CODE_CALL_MEMORY,   /* calls the address stored at FROM + AMOUNT */

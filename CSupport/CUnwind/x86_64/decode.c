@@ -84,6 +84,10 @@ static void forget(struct operations *operations, int number) {
     add(operations, CODE_SET, number, UNWIND_NO_REGISTER, 0);
 }
 
+static void set_number(struct operations *operations, int to, int64_t number) {
+  add(operations, CODE_SET_NUMBER, to, UNWIND_NO_REGISTER, number);
+}
+
 /* Stores register FROM to the memory operand, if it is tracked. */
 static void store(struct operations *operations, const struct reading *reading, int from) {
   if (reading->memory && reading->base != UNWIND_NO_REGISTER)
@@ -147,6 +151,8 @@ static bool one_byte_opcode(struct reading *reading, int opcode, uint64_t start,
     bool to_reg = opcode & 2;
     if (operation == 5 && reading->wide && (opcode & 1) && (to_reg || !reading->memory))
       add(operations, CODE_LOWER, to_reg ? reading->reg : reading->rm, UNWIND_NO_REGISTER, 0);
+    else if ((opcode == 0x31 || opcode == 0x33) && reading->rm == reading->reg && !reading->small)
+      set_number(operations, reading->reg, 0); /* xor */
     else if (to_reg)
       forget(operations, reading->reg);
     else
@@ -178,8 +184,14 @@ static bool one_byte_opcode(struct reading *reading, int opcode, uint64_t start,
     return true;
   }
   if (opcode >= 0xb0 && opcode <= 0xbf) {
-    reading->at += opcode < 0xb8 ? 1 : reading->wide ? 8 : reading->small ? 2 : 4;
-    forget(operations, dwarf_number[(opcode & 7) | (reading->rex & 1) << 3]);
+    int to = dwarf_number[(opcode & 7) | (reading->rex & 1) << 3];
+    if (opcode < 0xb8 || (reading->small && !reading->wide)) {
+      reading->at += opcode < 0xb8 ? 1 : 2;
+      forget(operations, to);
+    } else {
+      uint64_t low = (uint32_t)take_32(reading);
+      set_number(operations, to, (int64_t)(reading->wide ? (uint64_t)take_32(reading) << 32 | low : low));
+    }
     return true;
   }
   switch (opcode) {
@@ -318,11 +330,15 @@ static bool one_byte_opcode(struct reading *reading, int opcode, uint64_t start,
     reading->at++;
     change(operations, reading);
     return true;
-  case 0xc7:
+  case 0xc7: {
     read_operands(reading);
-    reading->at += reading->small ? 2 : 4;
-    change(operations, reading);
+    int64_t number = reading->small ? (reading->at += 2, 0) : take_32(reading);
+    if (reading->memory || reading->small)
+      change(operations, reading);
+    else
+      set_number(operations, reading->rm, reading->wide ? number : (uint32_t)number);
     return true;
+  }
   case 0xc9: /* leave */
     add(operations, CODE_SET, RSP, RBP, 0);
     pop(operations, RBP);

@@ -164,19 +164,13 @@ struct RetentionPolicy: Sendable {
     return name.hasSuffix(".run") && isRunning ? .live : .over
   }
 
-  /// Returns whether the stall in file `name` has no end. The recorder writes the state near the beginning of a file;
-  /// older versions wrote it at the end.
+  /// Returns whether the stall in file `name` has no end. The recorder writes the state near the beginning of a file.
   private func isOpen(_ name: String, in box: BlackBoxDirectory) -> Bool {
     guard let descriptor = box.open(name, O_RDONLY) else { return false }
     defer { close(descriptor) }
-    let length = 16 << 10
-    let size = lseek(descriptor, 0, SEEK_END)
-    return ![0, max(0, size - off_t(length))]
-      .contains { place in
-        var part = [UInt8](repeating: 0, count: length)
-        let count = pread(descriptor, &part, length, place)
-        return count > 0 && StallFile.hasEnd(Array(part[..<count]))
-      }
+    var head = [UInt8](repeating: 0, count: 16 << 10)
+    let count = pread(descriptor, &head, head.count, 0)
+    return count <= 0 || !StallFile.hasEnd(Array(head[..<count]))
   }
 
   private func remove(_ name: String) { unlink("\(directory)/\(name)") }

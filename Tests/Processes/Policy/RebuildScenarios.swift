@@ -11,7 +11,7 @@ import Synchronization
   watchdog.onStall { report in
     let function = report.culprit?.function
     let place = function?.location.map { "\($0.fileName):\($0.line)" } ?? "nowhere"
-    say("stall=\(report.signature ?? "none") \(place) \(function?.name ?? "nobody")")
+    say("stall=\(report.signature) \(place) \(function?.name ?? "nobody")")
     reported.add(1, ordering: .releasing)
   }
   var stalls = 0

@@ -7,56 +7,6 @@ import xml.etree.ElementTree
 
 import jsonschema
 
-# Sampled profiles in speedscope's src/lib/file-format-spec.ts, as JSON Schema.
-SPEEDSCOPE = {
-    "type": "object",
-    "required": ["$schema", "shared", "profiles"],
-    "additionalProperties": False,
-    "properties": {
-        "$schema": {"const": "https://www.speedscope.app/file-format-schema.json"},
-        "name": {"type": "string"},
-        "exporter": {"type": "string"},
-        "activeProfileIndex": {"type": "number"},
-        "shared": {
-            "type": "object",
-            "required": ["frames"],
-            "properties": {
-                "frames": {
-                    "type": "array",
-                    "items": {
-                        "type": "object",
-                        "required": ["name"],
-                        "additionalProperties": False,
-                        "properties": {
-                            "name": {"type": "string"},
-                            "file": {"type": "string"},
-                            "line": {"type": "number"},
-                            "col": {"type": "number"},
-                        },
-                    },
-                }
-            },
-        },
-        "profiles": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "required": ["type", "name", "unit", "startValue", "endValue", "samples", "weights"],
-                "additionalProperties": False,
-                "properties": {
-                    "type": {"const": "sampled"},
-                    "name": {"type": "string"},
-                    "unit": {"enum": ["none", "nanoseconds", "microseconds", "milliseconds", "seconds", "bytes"]},
-                    "startValue": {"type": "number"},
-                    "endValue": {"type": "number"},
-                    "samples": {"type": "array", "items": {"type": "array", "items": {"type": "number"}}},
-                    "weights": {"type": "array", "items": {"type": "number"}},
-                },
-            },
-        },
-    },
-}
-
 
 def expect(found, wanted, path):
     """Ends the program unless the file at `path` has as much as is wanted."""
@@ -74,13 +24,6 @@ def main(kind, *words):
                 for text in titles if text and text.startswith("all (")]
         expect(sums, [(int(words[1]) + 500_000) // 1_000_000], words[0])
         print(f"collapsed    flamegraph.pl: {sums[0]} ms in {len(titles)} boxes")
-    elif kind == "speedscope":
-        with open(words[0], encoding="utf-8") as file:
-            export = json.load(file)
-        jsonschema.validate(export, SPEEDSCOPE)
-        total = sum(sum(profile["weights"]) for profile in export["profiles"] if profile["unit"] != "none")
-        expect(total, int(words[1]), words[0])
-        print(f"speedscope   jsonschema: {total} ns in {len(export['profiles'])} profiles")
     elif kind == "report":
         with open(words[1], encoding="utf-8") as file:
             schema = json.load(file)

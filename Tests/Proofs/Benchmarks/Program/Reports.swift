@@ -9,7 +9,7 @@ struct ReportsBench {
   /// Peers, from the environment: the paths of flamegraph.pl and stackcollapse-perf.pl, if set.
   private static let flamegraph = getenv("FLAMEGRAPH").map { String(cString: $0) }
   private static let stackcollapse = getenv("STACKCOLLAPSE").map { String(cString: $0) }
-  private static let formats = ["collapsed", "speedscope", "pprof", "firefox", "chrome", "otlp", "jsonl", "html"]
+  private static let formats = ["collapsed", "pprof", "firefox", "chrome", "otlp", "jsonl", "html"]
 
   private let figures: Figures
   private let programs: String

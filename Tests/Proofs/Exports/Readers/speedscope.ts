@@ -1,22 +1,15 @@
-// Has speedscope's own importers read NAME.speedscope.json, NAME.trace.json and NAME.folded, and prints the sum that each finds, in
-// nanoseconds: bun run speedscope.ts SOURCE NAME. SOURCE is a copy of github.com/jlfwong/speedscope's src, with stand-ins for two
+// Has speedscope's own importers read NAME.trace.json and NAME.folded, and prints the sum that each finds, in nanoseconds:
+// bun run speedscope.ts SOURCE NAME. SOURCE is a copy of github.com/jlfwong/speedscope's src, with stand-ins for two
 // packages that only other formats need.
 import {readFileSync} from 'fs'
 
 const [, , source, name] = process.argv
 const {importFromBGFlameGraph} = await import(`${source}/import/bg-flamegraph`)
-const {importSpeedscopeProfiles} = await import(`${source}/lib/file-format`)
 const {importTraceEvents} = await import(`${source}/import/trace-event`)
 
 const complaints: string[] = []
 console.warn = (...words: unknown[]) => complaints.push(words.join(' '))
 const text = (ending: string) => readFileSync(`${name}.${ending}`, 'utf8')
-
-const sampled = importSpeedscopeProfiles(JSON.parse(text('speedscope.json'))).profiles
-// Profiles of the other threads count looks, and have no unit.
-const timed = sampled.filter((profile: any) => profile.getName().startsWith('other threads') === false)
-const sum = (profiles: any[]) => profiles.reduce((all, profile) => all + profile.getTotalWeight(), 0)
-console.log(`speedscope ${sum(timed)}`)
 
 // Of several threads each is as long as it was there: the longest is the stall.
 const traced = importTraceEvents(JSON.parse(text('trace.json'))).profiles
