@@ -11,8 +11,8 @@ enum PageShell {
   ]
 
   /// The digests by which the policy identifies script and style. A test computes them.
-  static let scriptDigest = "sha256-QOIHTiH1oba/Xi1dKCxu2KHvIVZBPySwJKG9TxhBQXM="
-  static let styleDigest = "sha256-L2b12h0AMl7Eh+vS856Im3WaUelUPiIJMqDpMMHo0Xw="
+  static let scriptDigest = "sha256-1WB2QMrYkKhJin770z2xkfRM3lzn9opU1RzmRmkJmJM="
+  static let styleDigest = "sha256-Mpl7dSxYibGEfI3mUDDr7udS6YRh3kKZkZNXTZ4osoc="
 
   /// The content security policy. Allows only this page's script and style, and no connections.
   private static let policy =
