@@ -3,7 +3,8 @@
 //   $ causes-process list            prints all stalls, one a line: cause, culprit and lock owner
 //   $ causes-process lock-nslock     plays one: prints a line with the measured truth and a line with the report
 //   $ causes-process judge 0         plays all with this number of busy processes: prints the number of right reports
-//   $ causes-process judge 4 brief   plays the first for each cause
+//   $ causes-process judge 4 brief   plays some of each family
+//   $ causes-process judge 0 lock-nslock lock-queue   plays these
 //
 // Exits with 77 if the machine lacks a required resource or privilege.
 
@@ -25,7 +26,9 @@ if words == ["spin"] {
 if words.first == "judge", let busy = words.dropFirst().first.flatMap({ Int($0) }) {
   let others = try BusyProcesses(busy)
   var player = Player()
-  let chosen = words.last == "brief" ? Scenario.some : Scenario.all
+  let names = words.dropFirst(2)
+  let chosen =
+    names == ["brief"] ? Scenario.some : Scenario.all.filter { names.isEmpty || names.contains($0.name) }
   for scenario in chosen {
     player.play(scenario)
     fflush(nil)
@@ -37,7 +40,7 @@ if words.first == "judge", let busy = words.dropFirst().first.flatMap({ Int($0) 
 // SIGALRM ends a hanging process. Generous, because the machine can be busy.
 alarm(100)
 guard words.count == 1, let scenario = Scenario.all.first(where: { $0.name == words.first }) else {
-  print("usage: causes-process list|NAME|judge BUSY [brief]")
+  print("usage: causes-process list|NAME|judge BUSY [brief|NAME...]")
   exit(2)
 }
 let stage = try Stage()
