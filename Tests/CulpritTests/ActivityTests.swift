@@ -73,6 +73,20 @@ import Testing
     }
   }
 
+  /// A jump of the clock looks like a stopped process.
+  @Test func excludesStoppedTime() throws {
+    try watching { watchdog, _, _ in
+      let calls = Mutex(0)
+      let kept = try watchdog.beginActivity("stopped", threshold: .seconds(2)) { calls.withLock { $0 += 1 } }
+      clock.skip(.seconds(60))
+      clock.settle()
+      #expect(calls.withLock { $0 } == 0)
+      #expect((kept.timeRemaining ?? .zero) > .seconds(1))
+      clock.wait { calls.withLock { $0 } == 1 }
+      kept.end()
+    }
+  }
+
   @Test func expiresLateActivityOnce() throws {
     try watching { watchdog, _, leaks in
       let calls = Mutex(0)

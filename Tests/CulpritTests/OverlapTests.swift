@@ -43,6 +43,26 @@ import Testing
     #expect(overlaps.notes(of: known("inner", 100..<180), beside: [], now: 900).isEmpty)
   }
 
+  /// A job and a section of its task are one stall.
+  @Test func jobsContainTheSectionsOfTheirTasks() {
+    func job(_ range: Range<UInt64>, thread: Int32) -> Overlaps.Known {
+      var known = known("job", range, worker: .thread(thread))
+      known.source = WatchedSource(kind: .job, name: "pool thread 1")
+      known.labels = ["request 4711"]
+      return known
+    }
+    var section = known("section", 0..<500, worker: .task(0x700, 3))
+    (section.seen, section.labels) = ((7, 300), ["request 4711"])
+    func kinds(_ job: Overlaps.Known) -> [StallNote.Kind] {
+      Overlaps().notes(of: job, beside: [section], now: 900).map(\.kind)
+        + Overlaps().notes(of: section, beside: [job], now: 900).map(\.kind)
+    }
+    #expect(kinds(job(100..<400, thread: 7)) == [.overlap, .overlap])
+    // A job on another thread, and a later one on the same thread.
+    #expect(kinds(job(100..<400, thread: 8)) == [.sharedLabel, .sharedLabel])
+    #expect(kinds(job(350..<400, thread: 7)) == [.sharedLabel, .sharedLabel])
+  }
+
   @Test func notesStallsWithTheSameLabel() {
     var overlaps = Overlaps()
     func labelled(_ id: String, _ labels: Set<String>, worker: Overlaps.Worker? = nil) -> Overlaps.Known {

@@ -253,7 +253,12 @@ import Testing
 
 @Suite(.serialized, .usesSimulatedClock) struct ActivityLimitTests {
   private func activities(_ limit: Int = 3) -> Activities {
-    Activities(limit: limit, expirationThreshold: .seconds(1), reports: ReportLimiter(perMinute: 60, perCulprit: 10))
+    Activities(
+      limit: limit,
+      expirationThreshold: .seconds(1),
+      reports: ReportLimiter(perMinute: 60, perCulprit: 10),
+      ControlBlock()
+    )
   }
 
   @Test func limitsTheNumberOfActivities() throws {

@@ -17,6 +17,7 @@ struct observer_control {
   _Atomic uint64_t hang_delay_ns;  /* time after its threshold at which a stall becomes a hang */
   _Atomic uint32_t late;           /* notified when work items have passed their thresholds */
   _Atomic uint64_t stalls_lost;    /* stalls that could not be reported to the recorder */
+  _Atomic uint64_t stopped_ns;     /* total time in which the process could not run */
   struct observer_exemption pause; /* work items do not age while it is open; its owner is 0 */
 };
 
@@ -58,6 +59,26 @@ static inline CLINUX_NO_LOCKS void observer_control_lose_stall(struct observer_c
 /* Returns the number of stalls that could not be reported to the recorder. Async-signal-safe: yes. Threads: any. */
 static inline uint64_t observer_control_stalls_lost(const struct observer_control *control) {
   return atomic_load_explicit(&control->stalls_lost, memory_order_relaxed);
+}
+
+/* Adds TIME_NS, in which the process could not run. Async-signal-safe: yes. Threads: the monitor. */
+static inline CLINUX_NO_LOCKS void observer_control_add_stopped_ns(struct observer_control *control, uint64_t time_ns) {
+  if (time_ns != 0)
+    atomic_fetch_add_explicit(&control->stopped_ns, time_ns, memory_order_release);
+}
+
+/* Returns the total time in which the process could not run, up to the last tick. Async-signal-safe: yes. Threads:
+ * any. */
+static inline uint64_t observer_control_stopped_ns(const struct observer_control *control) {
+  return atomic_load_explicit(&control->stopped_ns, memory_order_acquire);
+}
+
+/* Whether the monitor has overslept by LATE_NS or more at NOW_NS, and has not yet noticed that the process was stopped.
+ * Async-signal-safe: yes. Threads: any. */
+static inline bool observer_control_is_overdue(const struct observer_control *control, uint64_t now_ns,
+                                               uint64_t late_ns) {
+  uint64_t due_ns = atomic_load_explicit(&control->wakes_at_ns, memory_order_relaxed);
+  return due_ns != 0 && now_ns > due_ns && now_ns - due_ns >= late_ns;
 }
 
 /* Returns the total time of pauses (observer_exemption_sum). Async-signal-safe: yes. Threads: the monitor. */

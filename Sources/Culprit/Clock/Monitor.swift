@@ -118,6 +118,7 @@ struct Monitor: ~Copyable {
     tick.paused = pauses.take(paused, tick, lag: lag(tick))
     tick.isPaused = paused < 0
     tick.tellInterval = max(tellInterval, stalledCount &* tellIntervalPerStall)
+    observer_control_add_stopped_ns(control, tick.elapsed &- tick.charged)
     let wait = advance(tick)
     lastTick = tick.now
     return wait

@@ -14,6 +14,10 @@ struct AppendOnlyFile: ~Copyable {
   private(set) var wasClosed = false
   /// The first error. Later writes are still attempted, because the disk might have room again.
   private(set) var failure: String?
+  /// The present problems by their kinds.
+  private(set) var problems: [ProblemList.Kind: String] = [:]
+  /// Size of the last write that failed. A full disk might have room for a smaller one.
+  private var failedBytes = 0
   /// The length of the whole records in bytes. The next record is written here, over the rest of an incomplete one.
   private(set) var bytes: off_t = 0
 
@@ -37,7 +41,7 @@ struct AppendOnlyFile: ~Copyable {
     if !file.isSetAside { wasClosed = true }
     openFiles.makeRoom()
     guard let opened = DirectoryFiles.reopen(path, file.descriptor, O_RDWR) else {
-      fail("\(path) was closed, and cannot be opened again")
+      fail(.writing, "\(path) was closed, and cannot be opened again")
       return nil
     }
     clinux_descriptor_replace(&file.descriptor, opened)
@@ -73,15 +77,20 @@ struct AppendOnlyFile: ~Copyable {
       }
       if count < 0, errno == EINTR { continue }
       guard count > 0 else {
-        fail("cannot write to \(path): \(String(cString: strerror(errno)))")
+        fail(.writing, "cannot write to \(path): \(String(cString: strerror(errno)))")
+        failedBytes = record.count
         return false
       }
       written += count
     }
+    if record.count >= failedBytes { problems[.writing] = nil }
     return true
   }
 
-  private mutating func fail(_ sentence: String) { if failure == nil { failure = sentence } }
+  private mutating func fail(_ kind: ProblemList.Kind, _ sentence: String) {
+    if failure == nil { failure = sentence }
+    problems[kind] = sentence
+  }
 
   /// Whether the file has been unlinked, directly or with its directory.
   var isGone: Bool {
@@ -122,8 +131,12 @@ struct AppendOnlyFile: ~Copyable {
   /// Syncs the file to the disk.
   mutating func flush() {
     // EINVAL: the file does not support syncing.
-    guard let number = number(), resting({ fsync(number) }) != 0, errno != EINVAL else { return }
-    fail("cannot sync \(path): \(String(cString: strerror(errno)))")
+    guard let number = number() else { return }
+    guard resting({ fsync(number) }) != 0, errno != EINVAL else {
+      problems[.syncing] = nil
+      return
+    }
+    fail(.syncing, "cannot bring \(path) to the disk: \(String(cString: strerror(errno)))")
   }
 }
 

@@ -67,8 +67,8 @@ final class BlackBoxWriter: Sendable {
         problems.note(error.description)
         return error
       }
-      DirectoryRisks.found(directory).forEach(problems.note)
-      do throws(AppendOnlyFileError) { try run.open() } catch { problems.note(error.text) }
+      DirectoryRisks.found(directory).forEach { problems.note($0) }
+      do throws(AppendOnlyFileError) { try run.open() } catch { problems.note(error.text, .creating) }
       return nil
     }
     if case .some(.some(let error)) = result {

@@ -73,6 +73,16 @@ struct StallFileAppender: ~Copyable {
   /// The first error.
   var failure: String? { file.failure }
 
+  /// Updates the problem list: adds the present problems of the file, and removes those of `former` that have ended.
+  func updateProblems(since former: [ProblemList.Kind: String]) {
+    let present = file.problems
+    for (kind, sentence) in present { problems.note(sentence, kind) }
+    for kind in former.keys where present[kind] == nil { problems.end(kind) }
+  }
+
+  /// The present problems of the file.
+  var presentProblems: [ProblemList.Kind: String] { file.problems }
+
   /// Writes the beginning with the known modules.
   mutating func begin(_ modules: [Module]) {
     // Shares the list instead of copying it: many stalls have equal lists.

@@ -51,19 +51,27 @@ final class StallFileQueue: Sendable {
       file.withLock { file in
         do throws(AppendOnlyFileError) {
           file = try StallFileAppender(box, process: process, stall: stall)
+          problems.end(.creating)
         } catch {
-          problems.note(error.text)
+          problems.note(error.text, .creating)
         }
         file?.begin(modules)
         for (sample, stack) in samples { file?.add(sample, stack, []) }
         for (holder, stack) in holders { file?.add(holder, stack, []) }
         file?.goesOn(stall, refused: 0)
-        if file?.hasBeginning == true { isSaved() }
+        guard let hasBeginning = file?.hasBeginning else { return }
+        // A disk with room for the beginning of a stall works again.
+        if hasBeginning, file?.presentProblems.isEmpty == true { problems.end(.writing) }
+        file?.updateProblems(since: [:])
+        if hasBeginning { isSaved() }
       }
     }
-    guard !isTaken else { return }
+    guard !isTaken else {
+      problems.end(.queueing)
+      return
+    }
     isMissing.store(true, ordering: .relaxed)
-    problems.note("the disk is too slow: a stall of \"\(stall.source.name)\" is not saved")
+    problems.note("the disk does not keep up: a stall of \"\(stall.source.name)\" is not saved", .queueing)
   }
 
   /// Adds a sample with its stack and newly seen modules.
@@ -156,7 +164,6 @@ final class StallFileQueue: Sendable {
     guard !isMissing.load(ordering: .relaxed) else { return }
     disk.put(isVital: true) { [self] in
       file.withLock { file in
-        if let failure = file?.failure { problems.note(failure) }
         if keepsFile { file?.removeIfEmpty() } else { file?.remove() }
         file = nil
       }
@@ -177,8 +184,9 @@ final class StallFileQueue: Sendable {
     return disk.put(bytes: bytes, isVital: isVital) { [self] in
       file.withLock { file in
         guard var present = file.take() else { return }
+        let former = present.presentProblems
         work(&present)
-        if let failure = present.failure { problems.note(failure) }
+        present.updateProblems(since: former)
         file = consume present
       }
     }

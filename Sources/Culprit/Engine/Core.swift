@@ -135,6 +135,7 @@ final class Core: Sendable {
       limit: configuration.activities.countMax,
       expirationThreshold: configuration.activities.expirationThreshold,
       reports: limits,
+      control,
       workers
     )
     let contexts = ContextQueries(workers)
@@ -285,14 +286,8 @@ final class Core: Sendable {
 
   /// Waits until all stalls seen by now have been reported, until `deadline`. Returns whether they have.
   func flush(until deadline: UInt64) -> Bool {
-    // Two ticks, because one might be in progress.
-    let ticks = observer_control_wakeups(control.pointer)
-    while observer_control_wakeups(control.pointer) < ticks + 2 {
-      guard clinux_clock_ns() < deadline else { return false }
-      observer_control_wake(control.pointer)
-      resting { clinux_pause_ns(1_000_000) }
-    }
-    return recorder.requestSoFar().stalls.wait(until: deadline) != nil && reporter.flush(until: deadline)
+    control.waitForTick(until: deadline) && recorder.requestSoFar().stalls.wait(until: deadline) != nil
+      && reporter.flush(until: deadline)
   }
 
   /// Whether the watch has ended. Threads that were blocked might still run.

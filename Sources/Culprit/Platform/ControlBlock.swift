@@ -1,3 +1,4 @@
+import CCulpritLinux
 import CCulpritObserver
 import Synchronization
 
@@ -11,6 +12,18 @@ final class ControlBlock: @unchecked Sendable {
   init() {
     pointer = .allocate(capacity: 1)
     pointer.initialize(to: observer_control())
+  }
+
+  /// Makes the monitor tick, and waits for the end of that tick until `deadline`. Returns whether it has ended.
+  func waitForTick(until deadline: UInt64) -> Bool {
+    // Two ticks, because one might be in progress.
+    let ticks = observer_control_wakeups(pointer)
+    while observer_control_wakeups(pointer) < ticks + 2 {
+      guard clinux_clock_ns() < deadline else { return false }
+      observer_control_wake(pointer)
+      resting { clinux_pause_ns(1_000_000) }
+    }
+    return true
   }
 
   deinit { pointer.deallocate() }

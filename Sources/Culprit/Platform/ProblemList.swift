@@ -2,19 +2,33 @@ import CulpritStallRecord
 
 /// Problems, as sentences for `Watchdog.Status.problems`.
 final class ProblemList: Sendable {
+  /// A kind of problem that can end. The list has one sentence for each.
+  enum Kind: Hashable {
+    /// Files of stalls cannot be created, written or brought to the disk.
+    case creating, writing, syncing
+    /// The queue of the disk thread has no room for a stall.
+    case queueing
+  }
+
   /// Maximum number of sentences.
   private static let limit = 16
 
-  private let sentences = Mutex<[String]>([])
+  private let sentences = Mutex<[(text: String, kind: Kind?)]>([])
 
   /// The sentences in the order in which they were added.
-  var all: [String] { sentences.withLock { $0 } }
+  var all: [String] { sentences.withLock { $0.map(\.text) } }
 
-  /// Adds `sentence`, unless the list contains it or is full.
-  func note(_ sentence: String) {
+  /// Adds `sentence`, unless the list contains it or another one of its `kind`, or is full.
+  func note(_ sentence: String, _ kind: Kind? = nil) {
     let sentence = printable(sentence)
     sentences.withLock { sentences in
-      if sentences.count < Self.limit, !sentences.contains(sentence) { sentences.append(sentence) }
+      guard sentences.count < Self.limit,
+        !sentences.contains(where: { $0.text == sentence || kind != nil && $0.kind == kind })
+      else { return }
+      sentences.append((sentence, kind))
     }
   }
+
+  /// Removes the problem of `kind`, which has ended.
+  func end(_ kind: Kind) { sentences.withLock { $0.removeAll { $0.kind == kind } } }
 }

@@ -18,11 +18,19 @@ struct Overlaps {
     var reportID: String
     /// `nil` if several threads or tasks did the work.
     var worker: Worker?
+    /// The thread on which the work ran at its declaration, and that time.
+    var seen: (thread: Int32, time: UInt64)?
     var labels: Set<String> = []
     var source: WatchedSource
     var began: UInt64
     /// `nil` while the stall continues.
     var ended: UInt64?
+
+    /// Whether this is the job of a pool thread that has run `other`, the work of a task.
+    func contains(_ other: Known) -> Bool {
+      guard source.kind == .job, let seen = other.seen, worker == .thread(seen.thread) else { return false }
+      return began <= seen.time && seen.time <= ended ?? .max
+    }
   }
 
   /// The most recent stalls that have ended.
@@ -39,7 +47,7 @@ struct Overlaps {
     var sharedLabels = 0
     return (ended + others)
       .compactMap { other in
-        let isSame = one.worker != nil && other.worker == one.worker
+        let isSame = one.worker != nil && other.worker == one.worker || one.contains(other) || other.contains(one)
         let isRelated = isSame || (sharedLabels < Self.sharedLabelsMax && !other.labels.isDisjoint(with: one.labels))
         guard isRelated, other.reportID != one.reportID else { return nil }
         let (begin, end) = (max(one.began, other.began), min(one.ended ?? now, other.ended ?? now))

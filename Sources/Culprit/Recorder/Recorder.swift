@@ -229,6 +229,8 @@ final class Recorder: Sendable {
     var member: Storms.Member?
     /// The task that does the work, if there is one.
     var task: Overlaps.Worker?
+    /// The time of the declaration, by the observer's clock.
+    var declared: UInt64 = 0
     init(_ item: consuming RecordedWorkItem, _ counts: ItemCounts) {
       self.item = item
       self.counts = counts
@@ -362,6 +364,7 @@ final class Recorder: Sendable {
         isSaved: isRecorded
       )
       box.task = Self.task(index, head.item)
+      box.declared = head.time_ns
       if let debugger { box.item.add(StallNote(.debugger, text: "process \(debugger)")) }
       for note in notes() + phaseNotes(source) { box.item.add(note) }
       for note in overlapNotes(box, state, at: head.time_ns) { box.item.add(note) }
@@ -420,6 +423,7 @@ final class Recorder: Sendable {
       Overlaps.Known(
         reportID: stall.reportID(in: process),
         worker: box.worker,
+        seen: stall.thread.id == 0 ? nil : (stall.thread.id, box.declared),
         labels: box.item.labels,
         source: stall.source,
         began: box.item.item,
@@ -431,9 +435,13 @@ final class Recorder: Sendable {
   /// Returns the notes about stalls that share a worker or a label with `box`. `now` is by the observer's clock.
   private func overlapNotes(_ box: Box, _ state: State, at now: UInt64) -> [StallNote] {
     guard let one = known(box, ended: now), one.worker != nil || !one.labels.isEmpty else { return [] }
+    // Thousands of requests can be late, so most are left out before their facts are collected.
+    let thread = one.seen.map { Overlaps.Worker.thread($0.thread) }
     let others = state.items.values.lazy.filter { other in
-      let isRelated = one.worker != nil && other.worker == one.worker || !other.item.labels.isDisjoint(with: one.labels)
-      return isRelated && !other.item.isCounted
+      let worker = other.worker
+      let isOfWorker = worker != nil && (worker == one.worker || worker == thread)
+      let isOfThread = one.source.kind == .job && other.item.stall.map { .thread($0.thread.id) == one.worker } ?? false
+      return (isOfWorker || isOfThread || !other.item.labels.isDisjoint(with: one.labels)) && !other.item.isCounted
     }
     return state.overlaps.notes(of: one, beside: others.compactMap { known($0) }, now: now)
   }

@@ -1,4 +1,5 @@
 import CCulpritLinux
+import CCulpritObserver
 import CulpritReports
 import CulpritStallRecord
 import Glibc
@@ -9,6 +10,7 @@ final class Activities: Sendable {
   private struct Entry {
     var name: String
     var began: UInt64
+    /// The latest end without the time in which the process could not run, on the clock of ``runningTime(_:)``.
     var deadline: UInt64?
     var onExpiration: (@Sendable () -> Void)?
     var beginning: [UInt64]
@@ -29,6 +31,7 @@ final class Activities: Sendable {
   /// Limits the reports of leaked activities.
   private let limiter: Mutex<ReportLimiter>
   private let expirationThreshold: Duration
+  private let control: ControlBlock
   private let state = Mutex(State())
   /// The process that owns the activities: a child of fork(2) has none of its parent's.
   private let process = clinux_process_stamp()
@@ -38,8 +41,12 @@ final class Activities: Sendable {
   /// standard error might block.
   private let teller: HandlerQueue
 
+  /// Delay of the monitor, in nanoseconds, that suggests that the process was stopped; longest wait for its tick then.
+  private static let overdue: UInt64 = 20_000_000
   /// Longest wait of ``stop(until:)`` for standard error, in nanoseconds.
   private static let tellingPatience: UInt64 = 2_000_000_000
+  /// Longest wait for a tick of the monitor before activities expire, in nanoseconds.
+  private static let tickPatience: UInt64 = 1_000_000_000
   /// Watches the time of the handlers; set once, before the first activity.
   private let section = Mutex<(@Sendable (_ name: String, _ threshold: Duration, _ body: () -> Void) -> Void)?>(nil)
 
@@ -55,8 +62,16 @@ final class Activities: Sendable {
   ///   - expirationThreshold: Threshold for a group of expiration handlers that are called together.
   ///   - reports: Limits the reports of leaked activities. All have one source; their culprit is the place of the
   ///     beginning.
+  ///   - control: The state shared with the monitor.
   ///   - workers: The threads that call handlers.
-  init(limit: Int, expirationThreshold: Duration, reports: ReportLimiter, _ workers: Workers = Workers()) {
+  init(
+    limit: Int,
+    expirationThreshold: Duration,
+    reports: ReportLimiter,
+    _ control: ControlBlock,
+    _ workers: Workers = Workers()
+  ) {
+    self.control = control
     leaked = Handlers(workers)
     teller = HandlerQueue(workers)
     self.limit = limit
@@ -79,7 +94,11 @@ final class Activities: Sendable {
     let beginning = Array(addresses.prefix(count))
     let task = FollowedTask.current
     let now = clinux_clock_ns()
-    let deadline = threshold.map { now &+ min($0, WatchLimits.longestTime).wholeNanoseconds }
+    // Time in which the process was stopped before now must not prolong the activity.
+    if threshold != nil, observer_control_is_overdue(control.pointer, now, Self.overdue) {
+      _ = control.waitForTick(until: now &+ Self.overdue)
+    }
+    let deadline = threshold.map { runningTime(now) &+ min($0, WatchLimits.longestTime).wholeNanoseconds }
     if deadline != nil { try startThread() }
     let mask = HandlerMask()
     let handler = onExpiration.map { body in { @Sendable in mask.run(body) } }
@@ -124,10 +143,13 @@ final class Activities: Sendable {
     return state.withLock { state in
       guard let entry = state.entries[number] else { return .zero }
       guard let deadline = entry.deadline else { return nil }
-      let now = clinux_clock_ns()
+      let now = runningTime(clinux_clock_ns())
       return deadline > now ? Duration(wholeNanoseconds: deadline - now) : .zero
     }
   }
+
+  /// Returns the time `now` without the time in which the process could not run, up to the last tick of the monitor.
+  private func runningTime(_ now: UInt64) -> UInt64 { now &- observer_control_stopped_ns(control.pointer) }
 
   /// Returns notes about the activities under way, the oldest first, at most `limit`.
   func notes(limit: Int = 32) -> [StallNote] {
@@ -207,17 +229,24 @@ final class Activities: Sendable {
     while true {
       let seen = wake.seen
       let now = clinux_clock_ns()
-      let (expired, next, isStopped) = state.withLock { state in
-        let due = state.entries.filter { !$0.value.hasExpired && ($0.value.deadline ?? .max) <= now }
-        for number in due.keys { state.entries[number]?.hasExpired = true }
-        let next = state.entries.values.filter { !$0.hasExpired }.compactMap(\.deadline).min() ?? .max
-        return (due.sorted { $0.key < $1.key }, next, state.isStopped)
+      let (next, isStopped) = state.withLock { state in
+        (state.entries.values.filter { !$0.hasExpired }.compactMap(\.deadline).min() ?? .max, state.isStopped)
       }
       if isStopped { return }
-      guard !expired.isEmpty else {
-        wake.wait(after: seen, until: next)
+      let left = next &- min(next, runningTime(now))
+      guard left == 0 else {
+        wake.wait(after: seen, until: next == .max ? .max : now &+ left)
         continue
       }
+      // The process might have been stopped until now, which the monitor notices at its next tick.
+      _ = control.waitForTick(until: now &+ Self.tickPatience)
+      let time = runningTime(now)
+      let expired = state.withLock { state in
+        let due = state.entries.filter { !$0.value.hasExpired && ($0.value.deadline ?? .max) <= time }
+        for number in due.keys { state.entries[number]?.hasExpired = true }
+        return due.sorted { $0.key < $1.key }
+      }
+      guard !expired.isEmpty else { continue }
       let handlers = expired.compactMap(\.value.onExpiration)
       let names = expired.map { "\"\($0.value.name)\"" }.joined(separator: ", ")
       let watch = section.withLock { $0 }
