@@ -136,7 +136,7 @@ struct AppendOnlyFile: ~Copyable {
       problems[.syncing] = nil
       return
     }
-    fail(.syncing, "cannot bring \(path) to the disk: \(String(cString: strerror(errno)))")
+    fail(.syncing, "cannot sync \(path): \(String(cString: strerror(errno)))")
   }
 }
 

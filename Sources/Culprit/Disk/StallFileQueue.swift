@@ -71,7 +71,7 @@ final class StallFileQueue: Sendable {
       return
     }
     isMissing.store(true, ordering: .relaxed)
-    problems.note("the disk does not keep up: a stall of \"\(stall.source.name)\" is not saved", .queueing)
+    problems.note("the disk is too slow: a stall of \"\(stall.source.name)\" is not saved", .queueing)
   }
 
   /// Adds a sample with its stack and newly seen modules.

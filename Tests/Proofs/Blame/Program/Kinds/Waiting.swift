@@ -75,7 +75,7 @@ func startThread(_ body: @escaping @Sendable () -> Void) -> pthread_t {
     },
     Unmanaged.passRetained(Box(body)).toOpaque()
   )
-  precondition(error == 0, "a thread cannot be started: error \(error)")
+  precondition(error == 0, "cannot start a thread: error \(error)")
   return thread
 }
 
