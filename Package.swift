@@ -1,8 +1,8 @@
 // swift-tools-version: 6.1
 import PackageDescription
 
-/// Whether what is built watches: on Linux with glibc. Elsewhere `Culprit` has the same interface and does nothing. A manifest
-/// only sees the machine that builds: whoever builds for another one sets BUILD_CULPRIT_FOR to linux or elsewhere.
+/// The library watches on Linux with glibc. On other platforms, `Culprit` has the same interface and does nothing. A manifest
+/// can only see the building machine: set BUILD_CULPRIT_FOR to linux or elsewhere for a cross-build.
 #if os(Linux)
   let buildsOnLinux = true
 #else
@@ -11,44 +11,44 @@ import PackageDescription
 let asked = Context.environment["BUILD_CULPRIT_FOR"] ?? ""
 let wanted = asked.isEmpty ? nil : asked
 let isElsewhere = wanted.map { $0 == "elsewhere" } ?? !buildsOnLinux
-/// SwiftPM says in a line what a target lacks; a manifest that ends itself would be told with all that the compiler knows of it.
+/// SwiftPM reports a missing target in one line. A manifest that exits would be reported with the compiler's output.
 let refusal: [Target.Dependency] =
   [nil, "linux", "elsewhere"].contains(wanted)
   ? []
   : [.byName(name: "BUILD_CULPRIT_FOR must be linux or elsewhere, not \(asked)")]
 
-/// What every platform has: what was observed, who is to blame, and what readers get.
+/// Modules for every platform: recordings, blame, reports.
 let everywhere: [Target] = [
   .target(name: "CulpritStallRecord", dependencies: refusal, path: "Sources/StallRecord"),
   .target(name: "CulpritBlame", dependencies: ["CulpritStallRecord"], path: "Sources/Blame"),
   .target(name: "CulpritReports", dependencies: ["CulpritStallRecord", "CulpritBlame"], path: "Sources/Reports"),
 ]
 
-/// What a service imports where nothing is watched.
+/// The library for platforms without observation.
 let elsewhere: [Target] = [
   .target(
     name: "Culprit",
     dependencies: ["CulpritReports", "CulpritStallRecord"],
     sources: ["Elsewhere", "Values", "API/AsyncForms.swift", "API/Stalls.swift"],
-    // On Linux it refuses to be built unless it was asked for.
+    // Refuses to be built on Linux unless BUILD_CULPRIT_FOR is set.
     swiftSettings: wanted == nil ? [] : [.define("BUILT_FOR_ELSEWHERE")],
-    // Rounding: nothing here imports the C library, which would link it.
+    // For rounding: no import of the C library links it here.
     linkerSettings: [.linkedLibrary("m", .when(platforms: [.linux, .android]))]
   )
 ]
 
-/// What a service links. Names begin with Culprit or CCulprit: those of all packages of a build are one space.
+/// Modules that a service links. Names begin with Culprit or CCulprit, because all packages of a build share one namespace.
 let product: [Target] = [
-  // The ground: clocks, waiting, the process's own threads, memory and modules.
+  // Clocks, waiting, the process's threads, memory and modules.
   .target(name: "CCulpritLinux", path: "CSupport/CLinux", linkerSettings: [.linkedLibrary("dl")]),
-  // A copied stack in, frames out.
+  // Unwinds a copied stack into frames.
   .target(
     name: "CCulpritUnwind",
     path: "CSupport/CUnwind",
     cSettings: [.headerSearchPath(".")],
     linkerSettings: [.linkedLibrary("dl")]
   ),
-  // How a process ends: abort, crash notes, SIGTERM, systemd's socket, processor times.
+  // Process exit: abort, crash notes, SIGTERM, systemd's socket, CPU times.
   .target(name: "CCulpritProcess", dependencies: ["CCulpritLinux"], path: "CSupport/CProcess"),
   // The observing path, in C: target slots, threads, capture.
   .target(
@@ -56,11 +56,11 @@ let product: [Target] = [
     dependencies: ["CCulpritLinux", "CCulpritProcess", "CCulpritUnwind"],
     path: "CSupport/CObserver"
   ),
-  // Run loops, without making a service link Foundation that does not already.
+  // Run loops, without linking Foundation into a service that does not use it.
   .target(name: "CCulpritRunLoop", path: "CSupport/CRunLoop"),
   .systemLibrary(name: "CCulpritZlib", path: "CSupport/CZlib", providers: [.apt(["zlib1g-dev"])]),
 
-  // The rest of the offline half: names for what was observed, and what runs of a service leave in a directory.
+  // The rest of the offline half: symbolization, and the records of runs in a directory.
   .target(
     name: "CulpritSymbols",
     dependencies: ["CulpritStallRecord", "CCulpritLinux", "CCulpritUnwind", "CCulpritZlib"],
@@ -69,7 +69,7 @@ let product: [Target] = [
   ),
   .target(name: "CulpritBlackBox", dependencies: ["CulpritStallRecord"], path: "Sources/BlackBox"),
 
-  // What a service imports.
+  // The library that a service imports.
   .target(
     name: "Culprit",
     dependencies: [
@@ -80,18 +80,18 @@ let product: [Target] = [
   ),
 ]
 
-/// What a user runs. The target of the command `culprit` is called otherwise than the module `Culprit` where case does not
-/// count, too.
+/// Programs for users. The target of the command `culprit` has another name, because file systems can ignore case and the
+/// module `Culprit` exists.
 let commands: [Target] = [
   .target(name: "CulpritOptions", dependencies: ["CulpritStallRecord"], path: "Sources/Options"),
-  // Many stalls: counted, compared, and as rows for engines.
+  // Many stalls: ranks, comparisons, and rows for query engines.
   .target(name: "CulpritCounting", dependencies: ["CulpritReports", "CulpritStallRecord"], path: "Sources/Counting"),
   .target(
     name: "CulpritExports",
     dependencies: ["CCulpritZlib", "CulpritBlame", "CulpritStallRecord"],
     path: "Sources/Exports"
   ),
-  // Reports to look at in a browser.
+  // Reports as pages for a browser.
   .target(
     name: "CulpritPages",
     dependencies: ["CulpritBlame", "CulpritExports", "CulpritReports", "CulpritStallRecord"],
@@ -139,7 +139,7 @@ let tests: [Target] =
       dependencies: ["CulpritStallRecord", "SampleRecordings"],
       exclude: ["Golden"]
     ),
-    // Another reader of ELF and DWARF, which tests compare ours with.
+    // The reference for the ELF and DWARF readers.
     .systemLibrary(name: "CCulpritElf", path: "CSupport/CElf", providers: [.apt(["libelf-dev", "libdw-dev"])]),
     .testTarget(
       name: "SymbolsTests",
@@ -207,25 +207,25 @@ func support(_ folder: String) -> [Target] {
       path: "\(folder)/TestSupport"
     ),
     .target(name: "TestWorkloads", path: "\(folder)/Workloads"),
-    // Time that passes only when a test lets it.
+    // A clock that tests advance.
     .target(name: "CSimulatedClock", dependencies: ["CCulpritLinux"], path: "\(folder)/SimulatedClock/c"),
     .target(
       name: "SimulatedClock",
       dependencies: ["CCulpritObserver", "CSimulatedClock"],
       path: "\(folder)/SimulatedClock/swift"
     ),
-    // Stalls for exports, and builders of made-up stalls.
+    // Sample recordings, and builders of synthetic stalls.
     .target(
       name: "SampleRecordings",
       dependencies: ["CulpritStallRecord"],
       path: "\(folder)/SampleRecordings"
     ),
-    // Programs that are started without what their starter has by chance: signals blocked and ignored, descriptors.
+    // Starts programs without inherited signal masks, ignored signals and descriptors.
     .target(name: "CSpawning", path: "\(folder)/ChildProcesses/c"),
     .target(name: "ChildProcesses", dependencies: ["CSpawning"], path: "\(folder)/ChildProcesses/swift"),
     // Pseudo-random numbers from a seed.
     .target(name: "SplitMix", path: "\(folder)/SplitMix"),
-    // Decides whether reports and stacks are right: used by proofs, and tested with made-up reports.
+    // Judges reports and stacks, for proofs. Tested with synthetic reports.
     .target(
       name: "Judges",
       dependencies: ["Culprit", "CulpritOptions"],
@@ -234,13 +234,13 @@ func support(_ folder: String) -> [Target] {
     .target(name: "StackComparison", dependencies: ["CCulpritUnwind"], path: "\(folder)/StackComparison"),
     // Work that tests and proofs watch.
     .target(name: "SourceLoads", dependencies: ["CCulpritObserver"], path: "\(folder)/SourceLoads"),
-    // File systems that break while somebody writes to them, and services that do.
+    // File systems that fail during writes, and services that write to them.
     .target(name: "FaultyDisks", dependencies: ["ChildProcesses"], path: "\(folder)/FaultyDisks"),
-    // A disk that never answers.
+    // A disk without responses.
     .target(name: "StuckDisk", path: "\(folder)/StuckDisk"),
-    // What the kernel holds up threads with.
+    // Kernel waits that block threads.
     .target(name: "KernelWaits", path: "\(folder)/KernelWaits"),
-    // An allocator and locks that count, in front of the C library's.
+    // Counts calls of the C library's allocator and locks.
     .target(name: "CountedCalls", path: "\(folder)/CountedCalls", linkerSettings: [.linkedLibrary("dl")]),
   ]
 }
@@ -248,19 +248,19 @@ func support(_ folder: String) -> [Target] {
 /// Programs that tests start and observe from outside.
 func processes(_ folder: String) -> [Target] {
   [
-    // Watches stalls in a process that lacks something, or shares it with somebody.
+    // Watches stalls in a process with restrictions or shared resources.
     .executableTarget(
       name: "restricted-process",
       dependencies: ["CCulpritObserver", "Culprit", "CulpritStallRecord", "TestWorkloads"],
       path: "\(folder)/Restricted"
     ),
-    // Is observed while its calls of the allocator and of locks are counted.
+    // A process whose allocator and lock calls are counted during observation.
     .executableTarget(
       name: "counted-process",
       dependencies: ["CountedCalls", "Culprit", "CulpritStallRecord", "TestWorkloads"],
       path: "\(folder)/Counted"
     ),
-    // Ends in every way, and says at its next launch how it ended.
+    // Ends in many ways, and reports each ending at its next launch.
     .executableTarget(
       name: "blackbox-process",
       dependencies: [
@@ -276,13 +276,13 @@ func processes(_ folder: String) -> [Target] {
       ],
       path: "\(folder)/Policy"
     ),
-    // A process whose main thread waits for what another thread holds.
+    // A process whose main thread waits for a resource of another thread.
     .executableTarget(
       name: "waiting-process",
       dependencies: ["CCulpritLinux", "Culprit", "SimulatedClock"],
       path: "\(folder)/Waiting"
     ),
-    // A service whose threads the kernel holds up.
+    // A service whose threads the kernel blocks.
     .executableTarget(
       name: "held-up-process",
       dependencies: ["Culprit", "CulpritBlame", "CulpritStallRecord", "KernelWaits"],
@@ -308,9 +308,9 @@ func proofs(_ folder: String) -> [Target] {
       ],
       path: "\(folder)/Benchmarks/Program"
     ),
-    // Starts a program and reports its processor time and memory.
+    // Starts a program and reports its CPU time and memory.
     .executableTarget(name: "bench-launcher", path: "\(folder)/Benchmarks/Launcher"),
-    // What the benchmarks observe, and other ways to do it.
+    // The subjects of the benchmarks, and alternative implementations.
     .target(name: "BenchmarkPeers", path: "\(folder)/Benchmarks/Peers", linkerSettings: [.linkedLibrary("dl")]),
     .executableTarget(
       name: "culprit-soak",
@@ -320,9 +320,9 @@ func proofs(_ folder: String) -> [Target] {
       ],
       path: "\(folder)/Soaks/Program"
     ),
-    // Threads whose every system call tells whether something disturbed it, and a program that observes them.
+    // Threads that detect disturbances in their system calls, and a program that observes them.
     .target(name: "SoakCallers", path: "\(folder)/Soaks/Callers"),
-    // Stalls with known culprits. `Tests/Proofs/Blame/build` builds them as a package of their own, too.
+    // Stalls with known culprits. `Tests/Proofs/Blame/build` also builds them as a separate package.
     .executableTarget(
       name: "blame-trials",
       dependencies: ["Catalogue", "Culprit", "Judges", "NativeWork", "Retries", "SplitMix"],
@@ -331,7 +331,7 @@ func proofs(_ folder: String) -> [Target] {
     .target(name: "Catalogue", path: "\(folder)/Blame/Catalogue"),
     .target(name: "NativeWork", path: "\(folder)/Blame/Native"),
     .target(name: "Retries", path: "\(folder)/Blame/Retries/Sources/Retries"),
-    // Tasks that hold threads of Swift's pool, and such as do not; and as many threads as are wanted.
+    // Tasks that occupy pool threads and tasks that do not, with a configurable number of threads.
     .executableTarget(
       name: "tasks-process",
       dependencies: ["Culprit", "Judges", "Processors", "SplitMix"],
@@ -356,19 +356,19 @@ func proofs(_ folder: String) -> [Target] {
       dependencies: ["CulpritOptions", "CulpritStallRecord", "SampleRecordings"],
       path: "\(folder)/Exports/Program"
     ),
-    // The stalls of a made-up fleet.
+    // The stalls of a simulated fleet.
     .executableTarget(
       name: "fleet-stalls",
       dependencies: ["CulpritOptions", "CulpritStallRecord", "SplitMix"],
       path: "\(folder)/Fleet/Program"
     ),
-    // Compares its metrics with its own measurements.
+    // A service that compares its metrics with its own measurements.
     .executableTarget(
       name: "metrics-process",
       dependencies: ["Culprit", "SourceLoads", "TestWorkloads"],
       path: "\(folder)/Metrics/Program"
     ),
-    // Stalls whose causes are known, and work in C and C++ for them.
+    // Stalls with known causes, and their work in C and C++.
     .executableTarget(
       name: "causes-process",
       dependencies: ["CauseWork", "Culprit", "Judges"],
@@ -393,7 +393,7 @@ let programs: [Target] =
 
 let package = Package(
   name: "culprit",
-  // The first that have what it takes: durations, for one.
+  // The oldest versions with all required types, such as Duration.
   platforms: [.macOS(.v13), .iOS(.v16), .tvOS(.v16), .watchOS(.v9), .visionOS(.v1)],
   products: [.library(name: "Culprit", targets: ["Culprit"])]
     + (isElsewhere ? [] : [.executable(name: "culprit", targets: ["CulpritCommand"])]),
