@@ -228,7 +228,7 @@ import Testing
     let open = stall(ended: false)
     let files: [(name: String, content: Data)] = [
       ("culprit-20260101T000001.000Z-7-1.stall", open), ("culprit-20260101T000002.000Z-8-1.stall", ended),
-      ("culprit-20260101T000003.000Z-8-2.stall", Data(count: 1 << 20) + ended),
+      ("culprit-20260101T000003.000Z-8-2.stall", ended + Data(count: 1 << 20)),
       ("culprit-20260101T000004.000Z-8-3.stall", ended), ("others.txt", Data(count: 1 << 20)),
     ]
     let total = files.dropLast().reduce(0) { $0 + $1.content.count }
