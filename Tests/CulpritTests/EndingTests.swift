@@ -48,6 +48,32 @@ import Testing
     #expect(child.status == 0 && child.fact("scoped") == "true", "\(child)")
   }
 
+  private func storm(_ arguments: String...) throws -> ChildProcess {
+    try ChildProcess(ChildProcess.built("policy-process"), ["storm"] + arguments, environment: [:])
+  }
+
+  private func lines(_ child: ChildProcess) -> [Substring] {
+    child.errors.split(separator: "\n").filter { $0.hasPrefix("culprit: ") }
+  }
+
+  /// Counted requests have been reported with the recorded ones.
+  @Test func printsNoLinesAfterAStorm() throws {
+    let child = try storm("recovered", "200")
+    #expect(child.hasExited && child.status == 0 && lines(child).isEmpty, "\(child)")
+    #expect(child.errors.contains("200 sections of this name late since"), "\(child)")
+  }
+
+  @Test func namesTheStuckLoopFirst() throws {
+    try withDirectory { directory in
+      let child = try storm("terminate", "200", directory)
+      let lines = lines(child)
+      try #require(!child.hasExited && child.status == SIGTERM && lines.count == 2, "\(child)")
+      #expect(lines[0].contains(" event loop \"accept\" has been stuck for "), "\(child)")
+      #expect(lines[1].contains(" section \"request\" has been stuck for "), "\(child)")
+      #expect(lines[1].hasSuffix(", limit 400 ms; 199 more of this name"), "\(child)")
+    }
+  }
+
   /// The first process of a container has no default action.
   @Test(.needsNamespaces) func leavesSIGTERMOfProcess1Alone() throws {
     try withDirectory { directory in

@@ -45,7 +45,7 @@ final class Reporter: Sendable {
   nonisolated(unsafe) static var keptFiles: SharedFiles?
 
   private let state = Mutex(State())
-  private let pending = PendingReports()
+  private let pending: PendingReports
   private let wake: WakeUp
   private let attendants = Mutex<[@Sendable () -> UInt64]>([])
   private let settings: ReportSettings
@@ -60,6 +60,7 @@ final class Reporter: Sendable {
   ///   - limits: The limits on the number of reports.
   ///   - servers: Servers for debug information, if any.
   ///   - problems: Receives the stalls that could not be reported.
+  ///   - pending: The lines of stalls whose reports have not been delivered.
   ///   - workers: The threads that call handlers.
   ///   - wake: Wakes the thread.
   init(
@@ -67,10 +68,12 @@ final class Reporter: Sendable {
     limits: ReportLimiter,
     servers: DebugInfoServers?,
     problems: ProblemList,
+    pending: PendingReports,
     workers: Workers,
     wake: WakeUp
   ) {
     self.wake = wake
+    self.pending = pending
     (begun, hung, ended) = (Handlers(workers), Handlers(workers), Handlers(workers))
     self.problems = problems
     self.servers = servers
@@ -100,11 +103,10 @@ final class Reporter: Sendable {
   /// Number of stalls that were counted without a report because of the report limits.
   var counted: UInt64 { limiter.withLock { $0.counted } }
 
-  /// Calls the handlers for a stall that has begun or has become a hang. Its report is pending from now on.
+  /// Calls the handlers for a stall that has begun or has become a hang.
   ///
   /// If thousands of suspended tasks pass their thresholds at once, events can be dropped, but not those of threads.
   func announce(_ event: StallEvent) {
-    pending.put(event)
     (event.isHang ? hung : begun).call(event, isVital: event.thread.id != 0)
   }
 
@@ -128,7 +130,10 @@ final class Reporter: Sendable {
       state.waiting.append(work)
       return true
     }
-    if !isTaken, work.isOver { work.file?.close(keepsFile: true) }
+    if !isTaken, work.isOver {
+      for stall in work.recording.stalls { pending.drop(stall.id) }
+      work.file?.close(keepsFile: true)
+    }
     wake.notify()
   }
 
