@@ -33,8 +33,14 @@ package struct BlackBoxDirectory: Sendable {
     package let name: String
     /// Whether the file contains a stall without an end.
     package let isOpen: Bool
+    /// Whether the run has delivered the report of the stall. Also true for stalls that ended in files of versions that
+    /// do not note this.
+    package let isReported: Bool
     /// The number of bytes that ``stall(_:)`` reads.
     package let bytes: Int
+
+    /// Whether the stall has ended, and its report was pending at the end of the run.
+    package var isPending: Bool { !isOpen && !isReported }
   }
 
   /// The boot ID of this machine.
@@ -166,9 +172,9 @@ package struct BlackBoxDirectory: Sendable {
         continue
       }
       let isWhole = head.count < Self.headBytes
-      func hasEnd() -> Bool {
-        StallFile.hasEnd(head) || !isWhole && StallFile.hasEnd(SmallFile.tail(descriptor, max: Self.tailBytes))
-      }
+      lazy var tail = SmallFile.tail(descriptor, max: Self.tailBytes)
+      func has(_ mark: ([UInt8]) -> Bool) -> Bool { mark(head) || !isWhole && mark(tail) }
+      func hasEnd() -> Bool { has(StallFile.hasEnd) }
       do throws(StallFileError) {
         let file = try StallFile(bytes: head)
         guard let process = file.recording.process else {
@@ -182,7 +188,8 @@ package struct BlackBoxDirectory: Sendable {
         let isUnended = stalls.isEmpty ? !isWhole : stalls.contains { !$0.hasEnded }
         let isOpen = isUnended && !hasEnd()
         let bytes = min(SmallFile.size(descriptor), Self.stallBytesMax)
-        found.saved.append(SavedStall(name: name, isOpen: isOpen, bytes: bytes))
+        let isReported = file.hasReportedNotes ? has(StallFile.isReported) : !isOpen
+        found.saved.append(SavedStall(name: name, isOpen: isOpen, isReported: isReported, bytes: bytes))
         found.hasOpen = found.hasOpen || isOpen
       } catch {
         found.problems.append("\(path)/\(name) \(error)")

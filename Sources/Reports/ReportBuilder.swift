@@ -173,7 +173,7 @@ struct ReportMaker {
           unrecordedSeconds: Seconds($0.unrecordedTime)
         )
       },
-      notes: stall.latestNotes.filter { $0.kind != .count && $0.kind != .spared }.map(note),
+      notes: stall.latestNotes.filter { ![.count, .spared, .reported].contains($0.kind) }.map(note),
       tree: blame.tree.map { node($0, blame.duration.inSeconds) },
       lastStack: blame.lastStack.isEmpty
         ? nil

@@ -21,6 +21,22 @@ package struct StallCount: Hashable, Sendable {
     self.unrecordedTime = unrecordedTime
   }
 
+  /// Creates the count of `stalls`, all recorded stalls of a source at one place. Returns `nil` for one stall without a
+  /// count.
+  package init?(of stalls: [Stall]) {
+    let counts = stalls.compactMap(\.count)
+    guard let first = stalls.map(\.began).min(), stalls.count > 1 || !counts.isEmpty else { return nil }
+    let unrecorded = counts.reduce(0) { $0 + $1.unrecorded }
+    let all = counts.reduce(stalls.count + unrecorded) { max($0, $1.all) }
+    self.init(
+      since: counts.reduce(first) { min($0, $1.since) },
+      all: all,
+      atSamePlace: min(all, counts.reduce(stalls.count) { max($0, $1.atSamePlace) }),
+      unrecorded: unrecorded,
+      unrecordedTime: counts.reduce(.zero) { $0 + $1.unrecordedTime }
+    )
+  }
+
   /// Parses the count in `note`; `nil` if there is none or it is inconsistent.
   package init?(_ note: StallNote) {
     let words = note.text.split(separator: " ")

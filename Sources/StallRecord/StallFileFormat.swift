@@ -8,7 +8,7 @@ enum StallFileFormat {
 
   /// The minor version. Readers skip the additions of a higher one: records of unknown kinds, and bytes at the end of
   /// known ones.
-  static let minorVersion: UInt16 = 10
+  static let minorVersion: UInt16 = 11
 
   /// The size of the header: the magic bytes, two version numbers and their checksum.
   static let headerBytes = 16

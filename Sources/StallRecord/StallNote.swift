@@ -26,6 +26,8 @@ package struct StallNote: Hashable, Sendable {
     case spared
     /// Other work with the same label stalled simultaneously. Title, text and time are those of ``overlap``.
     case sharedLabel
+    /// The report has been delivered, or was only counted because of the report limits.
+    case reported
     /// A kind written by a newer version, with its number in the file.
     case unknown(UInt8)
   }
@@ -66,6 +68,7 @@ extension StallNote.Kind {
     case .count: 9
     case .spared: 10
     case .sharedLabel: 11
+    case .reported: 12
     case .unknown(let code): code
     }
   }
@@ -84,6 +87,7 @@ extension StallNote.Kind {
     case 9: self = .count
     case 10: self = .spared
     case 11: self = .sharedLabel
+    case 12: self = .reported
     default: self = .unknown(code)
     }
   }

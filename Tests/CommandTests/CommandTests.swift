@@ -297,7 +297,7 @@ func builtProgram(_ name: String) -> URL { URL(fileURLWithPath: ChildProcess.bui
     #expect(outcome.status == 0)
     #expect(
       outcome.out == """
-        standard input: .stall format 1.10, 7 records
+        standard input: .stall format 1.11, 7 records
           process   1 /opt/shop (x86_64), watched since 1970-01-01T00:00:00.000Z by culprit 0.1.0
           modules   1, 1 of them with a build-id
             /opt/shop/shop  01

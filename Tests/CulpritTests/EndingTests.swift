@@ -74,6 +74,35 @@ import Testing
     }
   }
 
+  @Test func reportsAKilledStormOnce() throws {
+    try withDirectory { directory in
+      let child = try storm("kill", "200", directory)
+      #expect(!child.hasExited && child.status == SIGKILL, "\(child)")
+      let next = try run("previous", directory)
+      #expect(next.fact("run") == "fatalHang" && next.facts("hang") == ["accept", "request"], "\(next)")
+      #expect(next.facts("count") == ["1", "200"], "\(next)")
+    }
+  }
+
+  @Test func reportsStallsOfACleanExitOnce() throws {
+    try withDirectory { directory in
+      let child = try run("stop-stalled", directory)
+      #expect(child.status == 3 && child.errors.contains("STALL "), "\(child)")
+      let next = try run("previous", directory)
+      #expect(next.fact("run") == "cleanExit" && next.fact("reports") == "0", "\(next)")
+    }
+  }
+
+  /// The first report was delivered, the second one was not.
+  @Test func reportsPendingStallsAtTheNextLaunch() throws {
+    try withDirectory { directory in
+      let child = try run("pending", directory)
+      #expect(!child.hasExited && child.status == SIGKILL, "\(child)")
+      let next = try run("previous", directory)
+      #expect(next.facts("hang").isEmpty && next.fact("reports") == "1", "\(next)")
+    }
+  }
+
   /// The first process of a container has no default action.
   @Test(.needsNamespaces) func leavesSIGTERMOfProcess1Alone() throws {
     try withDirectory { directory in

@@ -192,9 +192,9 @@ import Testing
     #expect(sources.map(\.code) == Array(1...10) && sources.map { SourceKind(code: $0.code) } == sources)
     let notes: [StallNote.Kind] = [
       .context, .activity, .debugger, .hang, .processorTime, .unwatched, .overlap, .fileLock, .count, .spared,
-      .sharedLabel, .unknown(12),
+      .sharedLabel, .reported, .unknown(13),
     ]
-    #expect(notes.map(\.code) == Array(1...12) && notes.map { StallNote.Kind(code: $0.code) } == notes)
+    #expect(notes.map(\.code) == Array(1...13) && notes.map { StallNote.Kind(code: $0.code) } == notes)
   }
 
   @Test func everyDayHasItsDate() throws {

@@ -160,7 +160,7 @@ private func cost(hasEnded: Bool) -> ObservationCost {
     let file = try StallFile(bytes: StallFileWriter.file(of: sampleRecording()))
     #expect(file.recording == sampleRecording())
     #expect(file.problems.isEmpty)
-    #expect(file.version == (1, 10))
+    #expect(file.version == (1, 11))
   }
 
   @Test func filesOfTheFirstVersionAreRead() throws {
@@ -233,7 +233,7 @@ private func cost(hasEnded: Bool) -> ObservationCost {
 
   /// Other readers depend on the bytes in docs/internals/stall-format.md.
   @Test func bytesAreThoseOfTheDocumentation() {
-    let header = ["43554c505249540a", "0100", "0a00", "ef6d799a"].joined()
+    let header = ["43554c505249540a", "0100", "0b00", "ae5c6283"].joined()
     #expect(hexadecimal(StallFileWriter.header()) == header)
     let thread = StallFileWriter.record(of: ObservedThread(id: 4243, name: "io"))
     let expected = ["08000000", "0300", "0000", "93100000", "0200", "696f", "9a4ddced"].joined()

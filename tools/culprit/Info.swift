@@ -12,7 +12,7 @@ let infoTable = OptionTable(
   operands: .file(ending: ".stall"),
   examples: """
     $ culprit info stall.stall
-    stall.stall: .stall format 1.10, 105 records
+    stall.stall: .stall format 1.11, 105 records
       process   4242 /usr/bin/shop (x86_64), watched since 2026-11-20T10:23:40.000Z by culprit 0.1.0
       modules   21, 20 of them with a build-id
       stacks    24 distinct

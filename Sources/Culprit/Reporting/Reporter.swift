@@ -219,12 +219,9 @@ final class Reporter: Sendable {
         let current = known ?? settings.symbolizer(of: next.recording, servers: servers, files: Self.keptFiles)
         symbolizer = (modules, current)
         servers?.renew()
-        if next.isReported { deliver(next.recording, current, isOver: next.isOver) }
+        if next.isReported { deliver(next.recording, current, next.isOver ? next.file : nil, isOver: next.isOver) }
         next.file?.addNames(of: next.recording, current, pause: pause)
-        if next.isOver {
-          next.file?.endNames()
-          next.file?.close(keepsFile: true)
-        }
+        if next.isOver { next.file?.finish() }
       } else if isStopping {
         return
       } else {
@@ -258,7 +255,8 @@ final class Reporter: Sendable {
     }
   }
 
-  private func deliver(_ recording: Recording, _ symbolizer: Symbolizer, isOver: Bool) {
+  /// Delivers the reports of `recording`. If the stall `isOver`, `file` is closed after the delivery.
+  private func deliver(_ recording: Recording, _ symbolizer: Symbolizer, _ file: StallFileQueue?, isOver: Bool) {
     for stall in recording.stalls {
       let blame = settings.builder(recording, symbolizer, pause: { [self] in pause() }).blame(for: stall)
       let culprit = blame.culprit?.frame.function ?? ""
@@ -273,14 +271,25 @@ final class Reporter: Sendable {
       }
       guard case .report(let repeats) = decision else {
         pending.remove(stall.id)
+        file?.noteReported()
         continue
       }
       let report = settings.report(of: stall, in: recording, symbolizer, blame: blame, repeats: repeats)
       pending.put(report, number: stall.id)
-      let isDelivered = { @Sendable [pending] in if isOver { pending.remove(stall.id) } }
+      file?.hold()
+      let isDelivered = { @Sendable [pending] in
+        file?.finish()
+        if isOver { pending.remove(stall.id) }
+      }
+      // A handler might end the process.
+      let begins = { @Sendable [pending] in
+        pending.deliver(stall.id)
+        file?.noteReported()
+      }
       // Without a thread for handlers the report is printed instead of being lost.
-      guard !ended.call(report, after: { [pending] in pending.deliver(stall.id) }, then: isDelivered) else { continue }
+      guard !ended.call(report, after: begins, then: isDelivered) else { continue }
       printToStandardError(report.description, pause: { [self] in attend() })
+      file?.noteReported()
       isDelivered()
     }
   }
