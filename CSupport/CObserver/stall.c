@@ -108,3 +108,12 @@ void observer_stall_read(const struct observer_stall *entry, struct observer_sta
   if (atomic_load_explicit(&entry->item, memory_order_relaxed) != view->item)
     view->item = 0;
 }
+
+uint64_t observer_stall_age_ns(uint32_t slot, uint64_t item) {
+  const struct observer_stall *table = observer_stall_table_if_any();
+  if (!table || slot >= OBSERVER_SLOTS_MAX)
+    return 0;
+  struct observer_stall_snapshot view;
+  observer_stall_read(&table[slot], &view);
+  return view.item == item ? view.age_ns : 0;
+}

@@ -66,9 +66,9 @@ static void at_exit(void) {
 
 /* END ASYNC-SIGNAL-SAFE SECTION */
 
-void cprocess_ending_arm(void) {
+void cprocess_ending_arm(uint64_t (*age)(uint32_t slot, uint64_t item)) {
   static bool is_registered;
-  cprocess_pending_start();
+  cprocess_pending_start(age);
   atomic_store(&armed_process, clinux_process_stamp());
   if (!is_registered)
     is_registered = atexit(at_exit) == 0;

@@ -33,8 +33,14 @@ package struct BlackBoxDirectory: Sendable {
     package let name: String
     /// Whether the file contains a stall without an end.
     package let isOpen: Bool
+    /// Whether the run has delivered the report of the stall. Also true for stalls that ended in files of versions that
+    /// do not note this.
+    package let isReported: Bool
     /// The number of bytes that ``stall(_:)`` reads.
     package let bytes: Int
+
+    /// Whether the stall has ended, and its report was pending at the end of the run.
+    package var isPending: Bool { !isOpen && !isReported }
   }
 
   /// The boot ID of this machine.
@@ -147,6 +153,8 @@ package struct BlackBoxDirectory: Sendable {
   /// Bytes at the start of a file that are searched for its owner and for the end of its stall. The recorder writes
   /// both before anything else.
   private static let headBytes = 64 << 10
+  /// Bytes at the end of a file that are searched for the note that the stall's report was delivered.
+  private static let tailBytes = 16 << 10
 
   /// Returns the stalls of the run `record`.
   ///
@@ -177,7 +185,10 @@ package struct BlackBoxDirectory: Sendable {
         let isUnended = stalls.isEmpty ? !isWhole : stalls.contains { !$0.hasEnded }
         let isOpen = isUnended && !StallFile.hasEnd(head)
         let bytes = min(SmallFile.size(descriptor), Self.stallBytesMax)
-        found.saved.append(SavedStall(name: name, isOpen: isOpen, bytes: bytes))
+        let isReported =
+          StallFile.isReported(head)
+          || !isWhole && StallFile.isReported(SmallFile.tail(descriptor, max: Self.tailBytes))
+        found.saved.append(SavedStall(name: name, isOpen: isOpen, isReported: isReported, bytes: bytes))
         found.hasOpen = found.hasOpen || isOpen
       } catch {
         found.problems.append("\(path)/\(name) \(error)")

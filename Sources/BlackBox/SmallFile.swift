@@ -35,6 +35,14 @@ enum SmallFile {
     return bytes
   }
 
+  /// Returns up to `max` bytes from the end of the file open as `descriptor`; empty if they cannot be read.
+  static func tail(_ descriptor: Int32, max: Int) -> [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: max)
+    let size = lseek(descriptor, 0, SEEK_END)
+    let count = pread(descriptor, &bytes, max, Swift.max(0, size - off_t(max)))
+    return Array(bytes.prefix(Swift.max(0, count)))
+  }
+
   /// Returns the size of the file open as `descriptor` in bytes; 0 if it is unknown.
   static func size(_ descriptor: Int32) -> Int {
     var information = stat()

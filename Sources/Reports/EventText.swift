@@ -42,6 +42,11 @@ package struct EventText: Sendable {
     return "\(head)\(stuck) for \(Formatting.duration(age)), limit \(Formatting.duration(threshold))"
   }
 
+  /// The parts of the log line about a stall under way before and after its age.
+  package var summaryParts: (head: String, tail: String) {
+    ("\(head)\(StallReport.Source(source)) has been stuck for ", ", limit \(Formatting.duration(threshold))")
+  }
+
   private var head: String {
     let process = process.map { "\(abridged($0.name))[\($0.id)] " } ?? ""
     return "\(began) \(process)"

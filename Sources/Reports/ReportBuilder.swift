@@ -196,7 +196,7 @@ struct ReportMaker {
     let canWaitForFile = blame.causes.contains { $0.kind == .lock || ($0.kind == .sleep && !$0.parts.isEmpty) }
     return stall.latestNotes.filter {
       switch $0.kind {
-      case .count, .spared: false
+      case .count, .spared, .reported: false
       case .fileLock: canWaitForFile
       default: true
       }

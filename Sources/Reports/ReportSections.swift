@@ -58,9 +58,12 @@ package struct ReportSections: Sendable {
     let origin = function?.location.map { " (\($0.fileName):\($0.line))" } ?? ""
     let place = function.map { "in \($0.displayName)\(origin)" } ?? "at the same place"
     let noun = report.source.kind == .section ? "section" : "stall"
-    return
-      "\(Formatting.count(group.count, noun)) of this name late since \(group.since), \(group.atSamePlace) of them "
-      + "\(isSuspended ? "suspended" : "stuck") \(place); \(group.unrecordedCount) are counted here and not recorded"
+    var text = "\(Formatting.count(group.count, noun)) of this name late since \(group.since), "
+    text += "\(group.atSamePlace) of them \(isSuspended ? "suspended" : "stuck") \(place)"
+    let others = group.count - group.atSamePlace
+    if others > 0 { text += ", \(others) at other or unknown places" }
+    if group.unrecordedCount > 0 { text += "; \(group.unrecordedCount) are counted here and not recorded" }
+    return text
   }
 
   /// The location of the culprit in the verdict; `nil` if the verdict contains none.

@@ -311,7 +311,7 @@ extension StallReport {
     public var count: Int
     /// The number of these stalls that were suspended or blocked at the same place as the reported stall.
     public var atSamePlace: Int
-    /// The number of stalls without a record, which only this report counts.
+    /// The number of stalls without a record, which only this report counts; -1 if another report counts this stall.
     public var unrecordedCount: Int
     package var unrecordedSeconds: Seconds
     /// The total time of the stalls without a record.

@@ -56,6 +56,9 @@ package struct Stack: Hashable, Sendable {
   /// The omitted middle of a stack with more frames than are kept; `nil` if there is none.
   package var omission: Omission?
 
+  /// Number of innermost frames that identify the place where work is suspended or blocked.
+  package static let framesOfPlace = 8
+
   /// Omitted frames.
   package struct Omission: Hashable, Sendable {
     /// The number of frames before the omission, innermost first.

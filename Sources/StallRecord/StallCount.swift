@@ -7,7 +7,7 @@ package struct StallCount: Hashable, Sendable {
   package var all: Int
   /// The number of these stalls that were suspended or blocked at the same place as the recorded stall.
   package var atSamePlace: Int
-  /// The number of stalls without a record, which only this record counts.
+  /// The number of stalls without a record, which only this record counts; -1 if another record counts this one.
   package var unrecorded: Int
   /// The total time of the stalls without a record.
   package var unrecordedTime: Duration
@@ -21,15 +21,31 @@ package struct StallCount: Hashable, Sendable {
     self.unrecordedTime = unrecordedTime
   }
 
+  /// Creates the count of `stalls`, all recorded stalls of a source at one place. Returns `nil` for one stall without a
+  /// count.
+  package init?(of stalls: [Stall]) {
+    let counts = stalls.compactMap(\.count)
+    guard let first = stalls.map(\.began).min(), stalls.count > 1 || !counts.isEmpty else { return nil }
+    let unrecorded = counts.reduce(0) { $0 + $1.unrecorded }
+    let all = counts.reduce(stalls.count + unrecorded) { max($0, $1.all) }
+    self.init(
+      since: counts.reduce(first) { min($0, $1.since) },
+      all: all,
+      atSamePlace: min(all, counts.reduce(stalls.count) { max($0, $1.atSamePlace) }),
+      unrecorded: unrecorded,
+      unrecordedTime: counts.reduce(.zero) { $0 + $1.unrecordedTime }
+    )
+  }
+
   /// Parses the count in `note`; `nil` if there is none or it is inconsistent.
   package init?(_ note: StallNote) {
-    let numbers = note.text.split(separator: " ").compactMap { UInt64($0) }
-    guard note.kind == .count, numbers.count == 4,
-      let all = Int(exactly: numbers[1]), let atSamePlace = Int(exactly: numbers[2]),
-      let unrecorded = Int(exactly: numbers[3]), atSamePlace <= all, unrecorded <= all
+    let words = note.text.split(separator: " ")
+    guard note.kind == .count, words.count == 4, let since = UInt64(words[0]), let all = Int(words[1]),
+      let atSamePlace = Int(words[2]), let unrecorded = Int(words[3]), all > 0, (0...all).contains(atSamePlace),
+      (-1...all).contains(unrecorded)
     else { return nil }
     self.init(
-      since: WallTime(nanosecondsSince1970: numbers[0]),
+      since: WallTime(nanosecondsSince1970: since),
       all: all,
       atSamePlace: atSamePlace,
       unrecorded: unrecorded,

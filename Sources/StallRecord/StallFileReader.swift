@@ -148,6 +148,22 @@ package struct StallFile: Sendable {
     return false
   }
 
+  /// Whether `part` of a file with one stall contains the note that its report has been delivered. The part can start
+  /// anywhere in the file.
+  package static func isReported(_ part: [UInt8]) -> Bool {
+    var scanner = RecordScanner(bytes: part)
+    while let record = scanner.next() {
+      // The first byte of the record after the id of the stall: the kind of note.
+      let place = record.payload.startIndex + 8
+      if record.kind == StallFileFormat.RecordKind.note.rawValue, place < record.payload.endIndex,
+        StallNote.Kind(code: record.payload[place]) == .reported
+      {
+        return true
+      }
+    }
+    return false
+  }
+
   /// Whether a file that starts with `bytes` can be a `.stall` file.
   package static func canBegin(with bytes: [UInt8]) -> Bool {
     bytes.starts(with: StallFileFormat.magic.prefix(bytes.count))

@@ -30,6 +30,8 @@ package struct StallNote: Hashable, Sendable {
     package static var spared: Kind { Kind(code: 10) }
     /// Other work with the same label stalled simultaneously. Title, text and time are those of ``overlap``.
     package static var sharedLabel: Kind { Kind(code: 11) }
+    /// The report has been delivered, or was only counted because of the report limits.
+    package static var reported: Kind { Kind(code: 12) }
   }
 
   /// The kind of the note.

@@ -207,7 +207,8 @@ import Testing
       }
       for (number, run) in runs.enumerated() {
         try write(Array(run.text.utf8), run, ".run")
-        let ended = file(of: run, samples: 1500, hasEnded: true)
+        let mark = StallFileWriter.record(of: StallNote(.reported), stallID: 1)
+        let ended = file(of: run, samples: 1500, hasEnded: true) + mark
         for stall in 1...12 { try write(ended, run, "-\(stall).stall") }
         if number == 1 { try write(file(of: run, samples: 20, hasEnded: false), run, "-13.stall") }
       }

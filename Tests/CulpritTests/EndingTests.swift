@@ -48,6 +48,61 @@ import Testing
     #expect(child.status == 0 && child.fact("scoped") == "true", "\(child)")
   }
 
+  private func storm(_ arguments: String...) throws -> ChildProcess {
+    try ChildProcess(ChildProcess.built("policy-process"), ["storm"] + arguments, environment: [:])
+  }
+
+  private func lines(_ child: ChildProcess) -> [Substring] {
+    child.errors.split(separator: "\n").filter { $0.hasPrefix("culprit: ") }
+  }
+
+  /// Counted requests have been reported with the recorded ones.
+  @Test func printsNoLinesAfterAStorm() throws {
+    let child = try storm("recovered", "200")
+    #expect(child.hasExited && child.status == 0 && lines(child).isEmpty, "\(child)")
+    #expect(child.errors.contains("200 sections of this name late since"), "\(child)")
+  }
+
+  @Test func namesTheStuckLoopFirst() throws {
+    try withDirectory { directory in
+      let child = try storm("terminate", "200", directory)
+      let lines = lines(child)
+      try #require(!child.hasExited && child.status == SIGTERM && lines.count == 2, "\(child)")
+      #expect(lines[0].contains(" event loop \"accept\" has been stuck for "), "\(child)")
+      #expect(lines[1].contains(" section \"request\" has been stuck for "), "\(child)")
+      #expect(lines[1].hasSuffix(", limit 400 ms; 199 more of this name"), "\(child)")
+    }
+  }
+
+  @Test func reportsAKilledStormOnce() throws {
+    try withDirectory { directory in
+      let child = try storm("kill", "200", directory)
+      #expect(!child.hasExited && child.status == SIGKILL, "\(child)")
+      let next = try run("previous", directory)
+      #expect(next.fact("run") == "fatalHang" && next.facts("hang") == ["accept", "request"], "\(next)")
+      #expect(next.facts("count") == ["1", "200"], "\(next)")
+    }
+  }
+
+  @Test func reportsStallsOfACleanExitOnce() throws {
+    try withDirectory { directory in
+      let child = try run("stop-stalled", directory)
+      #expect(child.status == 3 && child.errors.contains("STALL "), "\(child)")
+      let next = try run("previous", directory)
+      #expect(next.fact("run") == "cleanExit" && next.fact("reports") == "0", "\(next)")
+    }
+  }
+
+  /// The first report was delivered, the second one was not.
+  @Test func reportsPendingStallsAtTheNextLaunch() throws {
+    try withDirectory { directory in
+      let child = try run("pending", directory)
+      #expect(!child.hasExited && child.status == SIGKILL, "\(child)")
+      let next = try run("previous", directory)
+      #expect(next.facts("hang").isEmpty && next.fact("reports") == "1", "\(next)")
+    }
+  }
+
   /// The first process of a container has no default action.
   @Test(.needsNamespaces) func leavesSIGTERMOfProcess1Alone() throws {
     try withDirectory { directory in

@@ -43,6 +43,7 @@ private final class Recorded {
       keepsRecovered: true,
       whileDebugged: .marked,
       settings: ReportSettings(Watchdog.Configuration()),
+      pending: PendingReports(),
       announce: { [outcome] event in
         let samples = event.report()?.raw.stall.samples.count ?? -1
         outcome.events.withLock { $0.append((event.isHang, samples, event.age)) }

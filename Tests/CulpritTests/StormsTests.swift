@@ -1,4 +1,5 @@
 import CulpritStallRecord
+import SplitMix
 import Testing
 
 @testable import Culprit
@@ -89,16 +90,79 @@ import Testing
     for index in 0..<8 { _ = storms.end(&members[index], now: 3 * Self.second) }
     #expect(storms.records(&members[10], now: 3 * Self.second) && members[10].isRecorded)
     #expect(!storms.records(&members[11], now: 9 * Self.second))
-    #expect(storms.note(&members[10], now: 4 * Self.second)?.all == 12)
-    #expect(storms.note(&members[10], now: 20 * Self.second) == nil)
+    #expect(storms.note(&members[10], now: 4 * Self.second) == nil)
     let count = try #require(storms.end(&members[10], now: 5 * Self.second))
-    #expect(count.atSamePlace == 12 && count.unrecorded == 0)
+    // The first of the others has counted it.
+    #expect(count.atSamePlace == 12 && count.unrecorded == -1)
+  }
+
+  /// Counts are complete when the last recorded stall has ended, whatever the order of events.
+  @Test(arguments: 0..<200 as Range<UInt64>) func countsEachStallOnce(seed: UInt64) throws {
+    var random = SplitMix(seed)
+    var storms = Storms()
+    var members: [Storms.Member] = []
+    var (now, begun, counted) = (Self.second, 0, 0)
+    func add(_ count: StallCount?, _ member: Storms.Member) {
+      if let count { #expect(count.atSamePlace <= count.all && count.all <= begun, "\(count)") }
+      if member.isRecorded { counted += 1 + (count?.unrecorded ?? 0) }
+    }
+    for _ in 0..<400 {
+      now += random.next() % (Self.second / 4)
+      let index = members.isEmpty ? 0 : Int(random.next() % UInt64(members.count))
+      switch random.next() % 8 {
+      case 0...3:
+        begun += 1
+        members.append(storms.begin(Self.source, begun % 3 == 0 ? place(1) : .unknown, since: wall(1), now: now))
+      case 4 where !members.isEmpty: storms.move(&members[index], to: place(random.next() % 3))
+      case 5 where !members.isEmpty && !members[index].isRecorded: _ = storms.records(&members[index], now: now)
+      case 6 where !members.isEmpty && members[index].isRecorded: _ = storms.note(&members[index], now: now)
+      case 7 where !members.isEmpty:
+        var member = members.remove(at: index)
+        add(storms.end(&member, now: now), member)
+      default: break
+      }
+    }
+    while var member = members.popLast() { add(storms.end(&member, now: now), member) }
+    // Stalls that belong to no record yet belong to the next one.
+    begun += 1
+    var last = storms.begin(Self.source, place(9), since: wall(9), now: now + 10 * Self.second)
+    add(storms.end(&last, now: now + 11 * Self.second), last)
+    #expect(counted == begun)
+  }
+
+  @Test func notesGrowingCounts() {
+    var storms = Storms()
+    var members = (0..<100)
+      .map { _ in storms.begin(Self.source, .unknown, since: wall(1), age: Self.second, now: Self.second) }
+    #expect(storms.hasUnnoted)
+    for index in members.indices { storms.move(&members[index], to: place(1)) }
+    let counts = (0..<8).compactMap { storms.note(&members[$0], now: 2 * Self.second) }
+    #expect(counts.count == 1 && counts[0].all == 100 && counts[0].atSamePlace == 100 && counts[0].unrecorded == 92)
+    // The time before the declaration is part of a stall.
+    #expect(counts[0].unrecordedTime == .seconds(184))
+    storms.noted()
+    #expect(!storms.hasUnnoted)
+    members.append(storms.begin(Self.source, place(1), since: wall(1), now: 2 * Self.second))
+    #expect(storms.hasUnnoted && storms.note(&members[3], now: 2 * Self.second)?.unrecorded == 1)
+  }
+
+  /// Bursts of stalls without samples are recorded like those of one place.
+  @Test func boundsTheRecordedStallsAtUnknownPlaces() {
+    var storms = Storms()
+    var members: [Storms.Member] = []
+    for _ in 0..<20 {
+      let burst = members.count..<members.count + 48
+      members += burst.map { _ in storms.begin(Self.source, .unknown, since: wall(1), now: Self.second) }
+      for index in burst { storms.move(&members[index], to: place(1)) }
+    }
+    #expect(members.count { $0.isRecorded } == Storms.recordedMax)
   }
 
   @Test func countsAreNotes() {
     let count = StallCount(since: wall(7), all: 9, atSamePlace: 8, unrecorded: 3, unrecordedTime: .seconds(4))
     #expect(StallCount(count.note) == count)
-    for text in ["", "1 2 3", "1 2 3 1", "1 2 2 3", "1 a 2 2", "1 99999999999999999999 1 1"] {
+    #expect(StallCount(StallNote(.count, text: "1 9 8 -1"))?.unrecorded == -1)
+    for text in ["", "1 2 3", "1 2 3 1", "1 2 2 3", "1 2 2 -2", "1 a 2 2", "1 99999999999999999999 1 1"] {
       #expect(StallCount(StallNote(.count, text: text)) == nil, "\(text)")
     }
     #expect(StallCount(StallNote(.context, text: count.note.text)) == nil)

@@ -101,4 +101,8 @@ static inline CLINUX_NO_LOCKS char observer_stall_name_byte(const struct observe
  * Threads: any. */
 CLINUX_NO_LOCKS void observer_stall_read(const struct observer_stall *entry, struct observer_stall_snapshot *view);
 
+/* Returns the age of the stalled work item ITEM in slot SLOT, 0 if it is not stalled. Async-signal-safe: yes. Threads:
+ * any. */
+uint64_t observer_stall_age_ns(uint32_t slot, uint64_t item);
+
 #endif

@@ -17,9 +17,9 @@ static const uint64_t cprocess_ending_reports_ns = UINT64_C(1500000000);
 static const uint64_t cprocess_ending_stop_ns = UINT64_C(1800000000);
 static const uint64_t cprocess_ending_ns = UINT64_C(2000000000);
 
-/* Makes an exit of this process wake cprocess_ending_wakeup and wait for cprocess_ending_done.
- * Async-signal-safe: no. Threads: any, one at a time. */
-void cprocess_ending_arm(void);
+/* Makes an exit of this process wake cprocess_ending_wakeup and wait for cprocess_ending_done. AGE returns the age of a
+ * stall (cprocess_pending_start). Async-signal-safe: no. Threads: any, one at a time. */
+void cprocess_ending_arm(uint64_t (*age)(uint32_t slot, uint64_t item));
 
 /* Wakes the thread that starts the stop at an exit; it may have other uses. Never freed.
  * Async-signal-safe: yes. Threads: any. */

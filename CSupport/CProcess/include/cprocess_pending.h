@@ -9,19 +9,31 @@
 
 #include <stddef.h>
 
-/* Maximum length of a line, including its line feed; longer lines are truncated. */
+/* Maximum length of a line without its age and count; longer lines are truncated. */
 enum { CPROCESS_LINE_BYTES = 512 };
 
-/* Maximum number of lines; further stalls are counted. */
+/* Maximum number of lines; further reports are counted. A stall of a thread takes the line of another stall. */
 enum { CPROCESS_LINES_MAX = 64 };
 
-/* Removes lines inherited from the process that this one was forked from. Async-signal-safe: no. Threads: any, one at a
- * time, before the other functions. */
-void cprocess_pending_start(void);
+/* The stalls of a line. */
+struct cprocess_pending_stall {
+  uint64_t item;   /* the stalled work item, whose present age is printed; 0 if the text contains its duration */
+  uint64_t age_ns; /* its last known age */
+  uint32_t slot;
+  uint32_t more;     /* number of further stalls for which the line stands */
+  bool is_of_thread; /* whether a thread is stuck; such lines are printed first */
+};
 
-/* Stores the BYTES bytes of TEXT, which end in a line feed, as the line of report NUMBER. Replaces its former line
- * unless the report IS_NEW. Async-signal-safe: yes. Threads: any; one at a time for each NUMBER. */
-void cprocess_pending_put(uint64_t number, bool is_new, const char *text, size_t bytes);
+/* Removes lines inherited from the process that this one was forked from. AGE, which must be async-signal-safe, returns
+ * the age of the stalled work item in a slot, 0 if it is over. Async-signal-safe: no. Threads: any, one at a time,
+ * before the other functions. */
+void cprocess_pending_start(uint64_t (*age)(uint32_t slot, uint64_t item));
+
+/* Stores the line of report NUMBER about STALL: the HEAD_BYTES bytes of HEAD, the age if there is a work item, and the
+ * TAIL_BYTES bytes of TAIL. Replaces its former line unless the report IS_NEW. Async-signal-safe: yes. Threads: any;
+ * one at a time for each NUMBER. */
+void cprocess_pending_put(uint64_t number, bool is_new, const struct cprocess_pending_stall *stall, const char *head,
+                          size_t head_bytes, const char *tail, size_t tail_bytes);
 
 /* Removes the line of report NUMBER, which has been put, if it still exists. Async-signal-safe: yes. Threads: any. */
 void cprocess_pending_remove(uint64_t number);
@@ -30,7 +42,7 @@ void cprocess_pending_remove(uint64_t number);
  * report's line is not printed. Async-signal-safe: yes. Threads: any. */
 void cprocess_pending_deliver(uint64_t number);
 
-/* Removes the line of the report that the calling thread is delivering to a handler, because the handler does not
+/* Removes the report that the calling thread is delivering to a handler from its line, because the handler does not
  * return. Async-signal-safe: yes. Threads: one that exits the process or stops the watchdog. */
 void cprocess_pending_remove_delivered(void);
 

@@ -18,6 +18,10 @@ final class StallFileQueue: Sendable {
   /// The addresses whose symbol names are in the file, keyed by lookup address.
   private let named = Mutex<Set<RuntimeAddress>>([])
   private let areNamesWhole = Atomic<Bool>(true)
+  /// Whether the delivery of the report has been noted.
+  private let isReported = Atomic<Bool>(false)
+  /// Number of calls of ``finish()`` until the file is closed.
+  private let users = Atomic<Int>(1)
   /// Whether the queue had no room for the beginning. Then all later work is skipped.
   private let isMissing = Atomic<Bool>(false)
 
@@ -145,12 +149,30 @@ final class StallFileQueue: Sendable {
       if records.count >= Self.nameBytes { settle() }
     }
     settle()
+    // Readers look for the note at the end of the file.
+    if isReported.load(ordering: .relaxed) { put(isVital: true) { $0.add(StallNote(.reported)) } }
   }
 
   /// Marks the names as complete. No names can be added later.
-  func endNames() {
+  private func endNames() {
     guard areNamesWhole.load(ordering: .relaxed) else { return }
     put(isVital: true) { $0.endNames() }
+  }
+
+  /// Notes that the report of the stall has been delivered: the next launch does not report it.
+  func noteReported() {
+    guard !isReported.exchange(true, ordering: .relaxed) else { return }
+    put(isVital: true) { $0.add(StallNote(.reported)) }
+  }
+
+  /// Keeps the file open until one more call of ``finish()``.
+  func hold() { users.add(1, ordering: .relaxed) }
+
+  /// Completes and closes the file, unless others hold it.
+  func finish() {
+    guard users.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 else { return }
+    endNames()
+    close(keepsFile: true)
   }
 
   /// Waits until all queued work is done or `deadline` has passed.

@@ -122,12 +122,14 @@ final class Core: Sendable {
     let settings = ReportSettings(configuration)
     let reporterWake = WakeUp(static: cprocess_ending_wakeup())
     let workers = Workers(control, supervisor: reporterWake)
+    let pending = PendingReports()
     let reporter = Reporter(
       settings,
       limits: limits,
       servers: configuration.reporting.fetchesDebugInformation
         ? Self.servers(configuration.reporting.fetchPatience, problems) : nil,
       problems: problems,
+      pending: pending,
       workers: workers,
       wake: reporterWake
     )
@@ -153,6 +155,7 @@ final class Core: Sendable {
       keepsRecovered: configuration.storage.keepsRecoveredStalls,
       whileDebugged: configuration.sampling.whileDebugged,
       settings: settings,
+      pending: pending,
       announce: { reporter.announce($0) },
       notes: { activities.notes() + contexts.notes() },
       phaseNotes: { phaseNotes.notes($0) },

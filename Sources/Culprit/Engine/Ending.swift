@@ -1,4 +1,5 @@
 import CCulpritLinux
+import CCulpritObserver
 import CCulpritProcess
 import Glibc
 import Synchronization
@@ -23,7 +24,7 @@ final class Ending: Sendable {
   func start(_ core: Core) {
     state.withLock { $0.idle = clinux_clock_ns() &+ Self.idleTime.wholeNanoseconds }
     core.reporter.attend { [weak core] in core?.attendToEnding() ?? .max }
-    cprocess_ending_arm()
+    cprocess_ending_arm(observer_stall_age_ns)
   }
 
   /// Handles an exit and the check for sources. Returns the time of the next call.

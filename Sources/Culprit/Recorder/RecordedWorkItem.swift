@@ -167,6 +167,7 @@ struct RecordedWorkItem: ~Copyable {
   mutating func add(_ note: StallNote) {
     // File locks are read repeatedly during a stall.
     guard let stall, !isCounted, note.kind != .fileLock || !stall.notes.contains(note) else { return }
+    if note.kind == .count { self.stall?.notes.removeAll { $0.kind == .count } }
     self.stall?.notes.append(note)
     file?.add(note)
   }
@@ -198,6 +199,14 @@ struct RecordedWorkItem: ~Copyable {
     stall?.gap = gap
     stall?.lostSamples = lost
     if let stall { file?.goesOn(stall) }
+  }
+
+  /// Updates the duration of a stall that continues, if `age` is later than the last known one.
+  mutating func lasts(_ age: Duration) {
+    guard var stall, age > stall.duration else { return }
+    stall.duration = age
+    self.stall = stall
+    file?.goesOn(stall)
   }
 
   /// Marks the stall as ended.

@@ -18,6 +18,7 @@ final class Recorder: Sendable {
   let keepsRecovered: Bool
   private let whileDebugged: Configuration.Sampling.Debugged
   private let settings: ReportSettings
+  let pending: PendingReports
   private let announce: @Sendable (StallEvent) -> Void
   private let notes: @Sendable () -> [StallNote]
   let phaseNotes: @Sendable (WatchedSource) -> [StallNote]
@@ -84,6 +85,7 @@ final class Recorder: Sendable {
   ///   - keepsRecovered: Whether files of stalls that ended are kept.
   ///   - whileDebugged: The handling of stalls while a debugger is attached.
   ///   - settings: Settings of reports about stalls under way.
+  ///   - pending: The lines of stalls whose reports have not been delivered.
   ///   - announce: Called when a stall begins and when it becomes a hang; must not block.
   ///   - notes: Returns notes for a stall that has begun; can take a moment.
   ///   - phaseNotes: Returns notes for a source that is a phase of the process. Called when a stall begins and when it
@@ -100,6 +102,7 @@ final class Recorder: Sendable {
     keepsRecovered: Bool,
     whileDebugged: Configuration.Sampling.Debugged,
     settings: ReportSettings,
+    pending: PendingReports,
     announce: @escaping @Sendable (StallEvent) -> Void,
     notes: @escaping @Sendable () -> [StallNote],
     phaseNotes: @escaping @Sendable (WatchedSource) -> [StallNote],
@@ -114,6 +117,7 @@ final class Recorder: Sendable {
     self.keepsRecovered = keepsRecovered
     self.whileDebugged = whileDebugged
     self.settings = settings
+    self.pending = pending
     self.announce = announce
     self.notes = notes
     self.name = name
@@ -192,18 +196,13 @@ final class Recorder: Sendable {
         if events % 256 == 0 { answerRecordings(state) }
         continue
       }
+      updateFiles(&state)
       answerRecordings(state)
       answerSoFar(&state)
       if stopping.isSet { break }
       resting { observer_ring_wait(rings.monitor, seen) }
     }
-    // Stalls under way when the watchdog stops have no end.
-    let now = clinux_clock_ns()
-    for box in state.items.values where box.item.stall != nil {
-      box.settle()
-      endStorm(box, &state, now: now)
-      if !box.item.isCounted { finish(&box.item) }
-    }
+    finishAll(&state)
     let unanswered = soFarRequests.withLock { requests in
       defer { requests = nil }
       return requests ?? []
@@ -219,6 +218,25 @@ final class Recorder: Sendable {
       return requests.waiting
     }
     for request in left + (state.allThreads?.requests ?? []) { request.finish(nil) }
+  }
+
+  /// Finishes the stalls under way when the watchdog stops, which have no end.
+  private func finishAll(_ state: inout State) {
+    let now = clinux_clock_ns()
+    // A stuck thread can be the reason why others wait. Its report comes before those of tasks and sections.
+    func rank(_ box: Box) -> Int {
+      box.item.stall.map { ($0.source.kind == .section ? 2 : 0) + ($0.thread.id == 0 ? 1 : 0) } ?? .max
+    }
+    let stalled = state.items.filter { $0.value.item.stall != nil }
+      .sorted { (rank($0.value), $0.value.item.item) < (rank($1.value), $1.value.item.item) }
+    for (slot, box) in stalled {
+      // In a storm the last age from the monitor's ring can be seconds old.
+      box.item.lasts(Self.age(slot, box.item.item))
+      box.settle()
+      endStorm(box, &state, now: now)
+      if !box.item.isCounted { finish(&box.item) }
+    }
+    pending.finish()
   }
 
   /// Holds a non-copyable work item in a dictionary.
@@ -257,6 +275,8 @@ final class Recorder: Sendable {
     var overlaps = Overlaps()
     var fileLocks = FileLocks()
     var storms = Storms()
+    /// Time of the last update of the files.
+    var updated: UInt64 = 0
   }
 
   /// An all-threads capture in progress.
@@ -290,8 +310,8 @@ final class Recorder: Sendable {
       let isSample = [OBSERVER_EVENT_SAMPLE.rawValue, OBSERVER_EVENT_STAYED.rawValue].contains(head.kind)
       if isSample, head.item < box.item.item { return }
       // The end event of the previous work item was lost.
-      endStorm(box, &state, now: head.time_ns)
       state.items[index] = nil
+      finish(box, &state, now: head.time_ns)
     }
     switch head.kind {
     case OBSERVER_EVENT_SAMPLE.rawValue:
@@ -314,6 +334,7 @@ final class Recorder: Sendable {
         box.counts.sample(isTaken: head.status != OBSERVER_SAMPLER_STOPPED.rawValue)
         box.counts.lose(upTo: head.lost)
         box.item.add(captured)
+        placeRecorded(box, &state)
         // File locks are read for stalls only: the list is that of the whole machine.
         guard box.item.stall != nil else { return }
         if let note = state.fileLocks.note(captured.sample, process, now: clinux_clock_ns()) { box.item.add(note) }
@@ -347,14 +368,21 @@ final class Recorder: Sendable {
       state.nextStallID += 1
       // The announcement comes first: symbolizing, saving and collecting notes take time.
       let event = StallEvent(box.item.soFar(stall, process: process), stall, isHang: false, settings)
-      announce(event)
       if source.kind == .section {
-        let member = state.storms.begin(source, box.item.place, since: stall.began, now: head.time_ns)
-        box.member = member
-        guard member.isRecorded else {
-          box.item.count(stall)
-          return isRecorded()
-        }
+        box.member = state.storms.begin(
+          source,
+          box.item.place,
+          since: stall.began,
+          age: head.age_ns,
+          now: head.time_ns
+        )
+      }
+      let isCounted = box.member?.isRecorded == false
+      pending.begin(stall, event.words, in: .init(slot: index, item: head.item), isCounted: isCounted)
+      announce(event)
+      guard !isCounted else {
+        box.item.count(stall)
+        return isRecorded()
       }
       box.item.begin(
         stall,
@@ -405,13 +433,12 @@ final class Recorder: Sendable {
           lost: head.lost,
           spared: head.spared
         )
-        box.settle()
-        endStorm(box, &state, now: head.time_ns)
-        guard !box.item.isCounted else { break }
-        let ended = head.item &+ head.age_ns &+ head.gap_ns
-        for note in overlapNotes(box, state, at: ended) { box.item.add(note) }
-        if let known = known(box, ended: ended) { state.overlaps.remember(known) }
-        finish(&box.item)
+        if !box.item.isCounted {
+          let ended = head.item &+ head.age_ns &+ head.gap_ns
+          for note in overlapNotes(box, state, at: ended) { box.item.add(note) }
+          if let known = known(box, ended: ended) { state.overlaps.remember(known) }
+        }
+        finish(box, &state, now: head.time_ns)
       }
     default:
       break
@@ -486,6 +513,14 @@ final class Recorder: Sendable {
     }
     let began = earlier >= time ? wall.saturatingDifference(earlier - time) : wall.saturatingSum(time - earlier)
     return WallTime(nanosecondsSince1970: began)
+  }
+
+  /// Finishes the stall of `box`, if it is one.
+  private func finish(_ box: Box, _ state: inout State, now: UInt64) {
+    guard let stall = box.item.stall else { return }
+    box.settle()
+    endStorm(box, &state, now: now)
+    if box.item.isCounted { pending.uncount(stall.source) } else { finish(&box.item) }
   }
 
   private func finish(_ item: inout RecordedWorkItem) {

@@ -1,4 +1,6 @@
+import CCulpritLinux
 import CCulpritObserver
+import CulpritReports
 import CulpritStallRecord
 
 extension Recorder {
@@ -16,14 +18,52 @@ extension Recorder {
     SlotRegistry.shared.sampleRarely(index, generation: head.generation)
   }
 
+  /// Moves the recorded stall of `box` to its place once a sample has shown it.
+  func placeRecorded(_ box: Box, _ state: inout State) {
+    guard var member = box.member, member.place == .unknown else { return }
+    state.storms.move(&member, to: box.item.place)
+    box.member = member
+  }
+
+  /// Brings the files of recorded stalls up to date while many stalls are under way, four times a second. After a kill,
+  /// the files are all that is left of a storm.
+  func updateFiles(_ state: inout State) {
+    let now = clinux_clock_ns()
+    guard now &- state.updated >= Self.updateInterval else { return }
+    state.updated = now
+    // The monitor then reports the age of each stall less often.
+    let isRare = state.items.count > Self.fewItems
+    guard isRare || state.storms.hasUnnoted else { return }
+    state.storms.noted()
+    let recorded = state.items.filter { $0.value.item.stall != nil && !$0.value.item.isCounted }
+    // The oldest stall is likely to end first, and its report then has the counts.
+    for (slot, box) in recorded.sorted(by: { $0.value.item.stall?.id ?? 0 < $1.value.item.stall?.id ?? 0 }) {
+      if isRare { box.item.lasts(Self.age(slot, box.item.item)) }
+      guard var member = box.member else { continue }
+      if let count = state.storms.note(&member, now: now) { box.item.add(count.note) }
+      box.member = member
+    }
+  }
+
+  /// Returns the age of the stalled work item `item` in slot `slot` at the last tick of the monitor; zero if it is over.
+  static func age(_ slot: Int, _ item: UInt64) -> Duration {
+    Duration(wholeNanoseconds: observer_stall_age_ns(UInt32(truncatingIfNeeded: slot), item))
+  }
+
+  /// Minimum time between two updates, in nanoseconds.
+  private static let updateInterval: UInt64 = 250_000_000
+  /// Number of work items up to which the monitor reports ages at least as often.
+  private static let fewItems = Int(updateInterval / WorkItemTracker.tellIntervalPerStall)
+
   /// Updates the storm of `box`, whose stall continues. A counted stall is recorded from now on if no other stall at
   /// its place is.
   func goOnInStorm(_ box: Box, _ index: Int, _ state: inout State, now: UInt64) {
     guard var member = box.member, let stall = box.item.stall else { return }
-    if !box.item.isCounted {
-      if let count = state.storms.note(&member, now: now) { box.item.add(count.note) }
-    } else if state.storms.records(&member, now: now) {
+    if box.item.isCounted, state.storms.records(&member, now: now) {
       SlotRegistry.shared.sampleAsBefore(index, generation: box.item.generation)
+      let text = EventText(stall, of: process, isHang: false)
+      pending.begin(stall, text, in: .init(slot: index, item: box.item.item), isCounted: false)
+      pending.uncount(stall.source)
       box.item.begin(stall, process: process, box: self.box, present: state.reading.presentModules(modules))
       box.task = Self.task(index, box.item.item)
     }

@@ -11,13 +11,13 @@ struct Storms {
   static let allRecordedMax = 64
   /// Minimum time between two further recorded stalls of a storm, in nanoseconds.
   static let interval: UInt64 = 1_000_000_000
-  /// Time after which a changed count is noted again while the stall continues, in nanoseconds.
-  private static let noteInterval: UInt64 = 10_000_000_000
+  /// Maximum number of places of a source whose counts are kept while no stall is there, and of sources whose stalls
+  /// are over and belong to no count yet.
+  private static let keptMax = 256
 
   /// The place where work is suspended or blocked: the innermost frames of its stack.
   struct Place: Hashable {
     private let addresses: [RuntimeAddress]
-    private static let frames = 8
 
     /// The place of a stall without a stack.
     static let unknown = Place(addresses: [])
@@ -26,7 +26,7 @@ struct Storms {
 
     private init(addresses: [RuntimeAddress]) { self.addresses = addresses }
 
-    init(_ stack: Stack) { addresses = stack.frames.prefix(Self.frames).map(\.address) }
+    init(_ stack: Stack) { addresses = stack.frames.prefix(Stack.framesOfPlace).map(\.address) }
   }
 
   /// A stall under way.
@@ -36,12 +36,9 @@ struct Storms {
     /// Time of the declaration, or of its place's last count if that is later, by the observer's clock.
     fileprivate var began: UInt64
     fileprivate(set) var isRecorded: Bool
-    /// Number and total time of the stalls in this stall's count.
+    /// Number and total time of the stalls in this stall's count; -1 if another count includes this stall.
     fileprivate var unrecorded = 0
     fileprivate var unrecordedTime: UInt64 = 0
-    /// The last noted count, and the time of the note.
-    fileprivate var notedCount = 0
-    fileprivate var notedTime: UInt64 = 0
   }
 
   /// The stalls at one place.
@@ -59,7 +56,7 @@ struct Storms {
     var lastTaken: UInt64 = 0
 
     /// Whether no stall at this place is under way or owed.
-    var isOver: Bool { recorded == 0 && counted == 0 && owed <= 0 && owedTime == 0 }
+    var isOver: Bool { recorded == 0 && counted == 0 && owed == 0 && owedTime == 0 }
 
     /// Whether another stall can be recorded after the first ones.
     func isDue(_ now: UInt64) -> Bool {
@@ -75,7 +72,7 @@ struct Storms {
     mutating func take(_ now: UInt64) -> UInt64 {
       // The difference is negative if the clock was set back.
       let time = UInt64(max(0, Int64(bitPattern: owedTime &+ UInt64(counted) &* now &- sinceSum)))
-      (owed, owedTime, sinceSum, lastTaken) = (min(0, owed), 0, UInt64(counted) &* now, now)
+      (owed, owedTime, sinceSum, lastTaken) = (0, 0, UInt64(counted) &* now, now)
       return time
     }
 
@@ -94,6 +91,7 @@ struct Storms {
   private struct OfSource {
     var since = WallTime(nanosecondsSince1970: 0)
     var underWay = 0
+    var recorded = 0
     var count = 0
     var hasCounted = false
     var places: [Place: AtPlace] = [:]
@@ -101,28 +99,42 @@ struct Storms {
 
   private var sources: [WatchedSource: OfSource] = [:]
   private var recorded = 0
+  /// Whether stalls have been counted since the last notes.
+  private(set) var hasUnnoted = false
 
-  /// Registers a stall of `source` at `place`, declared at `now`. Its work began at `since`.
-  mutating func begin(_ source: WatchedSource, _ place: Place, since: WallTime, now: UInt64) -> Member {
+  /// Registers a stall of `source` at `place`, declared at `now`. Its work began at `since` and is `age` nanoseconds old.
+  mutating func begin(
+    _ source: WatchedSource,
+    _ place: Place,
+    since: WallTime,
+    age: UInt64 = 0,
+    now: UInt64
+  ) -> Member {
     let hasRoom = recorded < Self.allRecordedMax
     let place = hasRoom || sources[source]?.places[place] != nil ? place : .others
     var member = Member(source: source, place: place, began: now, isRecorded: false)
     change(member) { ofSource, atPlace, recorded in
-      if ofSource.underWay == 0 { ofSource.since = since }
+      if ofSource.count == 0 { ofSource.since = since }
       ofSource.underWay += 1
       ofSource.count += 1
       atPlace.count += 1
-      let isFirst = atPlace.count <= Self.recordedMax
-      if isFirst || atPlace.isDue(now), hasRoom {
+      // Stalls leave the unknown place once they are sampled.
+      let isUnknown = place == .unknown
+      let isFirst = (isUnknown ? ofSource.count : atPlace.count) <= Self.recordedMax
+      let isDue = atPlace.isDue(now) && (!isUnknown || ofSource.recorded < Self.recordedMax)
+      if isFirst || isDue, hasRoom {
         member.isRecorded = true
         recorded += 1
+        ofSource.recorded += 1
         atPlace.record(now)
       } else {
         ofSource.hasCounted = true
         atPlace.owed += 1
+        atPlace.owedTime &+= age
         atPlace.count(since: now)
       }
     }
+    if !member.isRecorded { hasUnnoted = true }
     return member
   }
 
@@ -131,10 +143,12 @@ struct Storms {
     guard member.place == .unknown, place != .unknown else { return }
     let former = member
     var isOwed = false
+    var lastRecorded: UInt64 = 0
     change(former) { _, atPlace, _ in
       atPlace.count -= 1
       if former.isRecorded {
         atPlace.recorded -= 1
+        lastRecorded = atPlace.lastRecorded
       } else {
         member.began = max(former.began, atPlace.lastTaken)
         atPlace.stopCounting(former)
@@ -148,6 +162,7 @@ struct Storms {
       atPlace.count += 1
       if former.isRecorded {
         atPlace.recorded += 1
+        atPlace.lastRecorded = max(atPlace.lastRecorded, lastRecorded)
       } else {
         atPlace.count(since: max(since, atPlace.lastTaken))
         if isOwed { atPlace.owed += 1 }
@@ -158,34 +173,45 @@ struct Storms {
   /// Decides whether `member`, counted so far, is recorded from `now` on: no other stall at its place is recorded.
   mutating func records(_ member: inout Member, now: UInt64) -> Bool {
     var isDue = false
-    change(member) { _, atPlace, recorded in
+    change(member) { ofSource, atPlace, recorded in
       isDue = atPlace.recorded == 0 && atPlace.isDue(now) && recorded < Self.allRecordedMax
       guard isDue else { return }
       atPlace.stopCounting(member)
-      // Becomes negative if the stall already belongs to a count; the next count is then one lower.
-      atPlace.owed -= 1
+      if atPlace.owed > 0 { atPlace.owed -= 1 } else { member.unrecorded = -1 }
       recorded += 1
+      ofSource.recorded += 1
       atPlace.record(now)
     }
-    if isDue { member.isRecorded = true }
+    if isDue {
+      member.isRecorded = true
+      hasUnnoted = true
+    }
     return isDue
   }
 
-  /// Returns the count of a recorded stall that continues, if it has changed much since the last note.
+  /// Records that all recorded stalls have been noted (``note(_:now:)``).
+  mutating func noted() { hasUnnoted = false }
+
+  /// Returns the count of a recorded stall that continues, if stalls have been added to it.
   mutating func note(_ member: inout Member, now: UInt64) -> StallCount? {
-    guard let ofSource = sources[member.source], ofSource.hasCounted else { return nil }
-    let isMore = ofSource.count >= 2 * member.notedCount
-    let isDue = ofSource.count != member.notedCount && now &- member.notedTime >= Self.noteInterval
-    return isMore || isDue ? take(&member, now) : nil
+    guard let ofSource = sources[member.source] else { return nil }
+    let places = [member.place, .unknown, .others]
+    return places.contains { (ofSource.places[$0]?.owed ?? 0) > 0 } ? take(&member, now) : nil
   }
 
   /// Removes `member` at `now`. Returns its count if it is recorded and stands for others.
   mutating func end(_ member: inout Member, now: UInt64) -> StallCount? {
-    let count = member.isRecorded && sources[member.source]?.hasCounted == true ? take(&member, now) : nil
+    let ofSource = sources[member.source]
+    var count: StallCount?
+    if member.isRecorded, let ofSource, ofSource.hasCounted {
+      // No other record is left for stalls at other places.
+      count = take(&member, now, from: ofSource.recorded == 1 ? Array(ofSource.places.keys) : nil)
+    }
     change(member) { ofSource, atPlace, recorded in
       ofSource.underWay -= 1
       if member.isRecorded {
         recorded -= 1
+        ofSource.recorded -= 1
         atPlace.recorded -= 1
       } else {
         atPlace.owedTime &+= now.saturatingDifference(max(member.began, atPlace.lastTaken))
@@ -195,17 +221,16 @@ struct Storms {
     return count
   }
 
-  /// Returns the count of `member`, adding the stalls owed at its place and at unknown places.
-  private mutating func take(_ member: inout Member, _ now: UInt64) -> StallCount? {
+  /// Returns the count of `member`, adding the stalls owed at `places`, by default its own and the unknown ones.
+  private mutating func take(_ member: inout Member, _ now: UInt64, from places: [Place]? = nil) -> StallCount? {
     guard var ofSource = sources[member.source] else { return nil }
-    for place in [member.place, .unknown, .others] {
+    for place in places ?? [member.place, .unknown, .others] {
       guard var atPlace = ofSource.places[place] else { continue }
-      member.unrecorded += max(0, atPlace.owed)
+      member.unrecorded += atPlace.owed
       member.unrecordedTime &+= atPlace.take(now)
       ofSource.places[place] = atPlace
     }
     sources[member.source] = ofSource
-    (member.notedCount, member.notedTime) = (ofSource.count, now)
     return StallCount(
       since: ofSource.since,
       all: ofSource.count,
@@ -215,12 +240,20 @@ struct Storms {
     )
   }
 
-  /// Changes the entries of the source and the place of `member`. Removes a source without stalls under way.
+  /// Changes the entries of the source and the place of `member`. When no stall of the source is under way, only the
+  /// number of stalls that belong to no count is kept, for the next recorded stall.
   private mutating func change(_ member: Member, _ body: (inout OfSource, inout AtPlace, inout Int) -> Void) {
     var ofSource = sources.removeValue(forKey: member.source) ?? OfSource()
     var atPlace = ofSource.places[member.place] ?? AtPlace()
     body(&ofSource, &atPlace, &recorded)
-    ofSource.places[member.place] = atPlace.isOver ? nil : atPlace
-    if ofSource.underWay > 0 { sources[member.source] = ofSource }
+    ofSource.places[member.place] = atPlace
+    if ofSource.places.count > Self.keptMax { ofSource.places = ofSource.places.filter { !$0.value.isOver } }
+    if ofSource.underWay == 0 {
+      let owed = ofSource.places.values.reduce(0) { $0 + $1.owed }
+      guard owed > 0, sources.count < Self.keptMax else { return }
+      let owedTime = ofSource.places.values.reduce(0) { $0 &+ $1.owedTime }
+      ofSource.places = [.others: AtPlace(owed: owed, owedTime: owedTime)]
+    }
+    sources[member.source] = ofSource
   }
 }

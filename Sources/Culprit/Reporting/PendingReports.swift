@@ -5,14 +5,89 @@ import Synchronization
 
 /// Summary lines of stalls whose reports have not been delivered, stored so that an exit handler can print them
 /// (`cprocess_pending.h`).
-struct PendingReports: Sendable {
+///
+/// All sections of one name share one line, because thousands of requests can be late at once.
+final class PendingReports: Sendable {
   private static let reporters = Atomic<UInt64>(0)
+
+  /// A stall's place in the monitor's table.
+  struct Place {
+    var slot: Int
+    var item: UInt64
+  }
+
+  /// The text of a line, with the present age of the stall in `place` between `head` and `tail`.
+  private struct Line {
+    var head: String
+    var tail = ""
+    var place: Place?
+    var age = Duration.zero
+    var isOfThread = true
+    /// Whether a handler is being called with the report.
+    var isDelivered = false
+  }
+
+  /// The sections of one name.
+  private struct Sections {
+    /// The number of the common line.
+    var number: UInt64
+    /// The stalls with a record.
+    var lines: [UInt64: Line] = [:]
+    /// Number of stalls under way without a record, which the reports of recorded ones include.
+    var counted = 0
+    /// Number of stalls whose reports were dropped.
+    var dropped = 0
+    /// The line of the latest stall that was counted or dropped.
+    var latest: Line?
+
+    var count: Int { lines.count + counted + dropped }
+
+    /// The line of the oldest stall. A stuck thread comes before suspended tasks.
+    var first: Line? {
+      func first(isDelivered: Bool) -> Line? {
+        lines.lazy.filter { $0.value.isDelivered == isDelivered }
+          .min { ($0.value.isOfThread ? 0 : 1, $0.key) < ($1.value.isOfThread ? 0 : 1, $1.key) }?.value
+      }
+      return first(isDelivered: false) ?? (counted + dropped > 0 ? latest : first(isDelivered: true))
+    }
+  }
+
+  private struct State {
+    var sections: [WatchedSource: Sections] = [:]
+    /// The names of the sections whose stalls have a record.
+    var sources: [UInt64: WatchedSource] = [:]
+    /// Whether the recorder has ended, so that all counted stalls are in a report.
+    var isOver = false
+  }
 
   /// The high bits of this reporter's numbers, unique in the process.
   private let base = reporters.add(1, ordering: .relaxed).newValue << 40
+  private let state = Mutex(State())
 
-  /// Adds the report of a stall that has begun, or updates it when the stall has become a hang.
-  func put(_ event: StallEvent) { put(event.summary, event.number, isNew: !event.isHang) }
+  /// Adds the report of `stall`, which has begun in `place`. If it `isCounted`, the reports of other stalls include it.
+  func begin(_ stall: Stall, _ text: EventText, in place: Place, isCounted: Bool) {
+    let (head, tail) = text.summaryParts
+    let line = Line(
+      head: Self.introduction + head,
+      tail: tail,
+      place: place,
+      age: stall.duration,
+      isOfThread: stall.thread.id != 0
+    )
+    guard stall.source.kind == .section else { return put(line, base | stall.id, isNew: true) }
+    state.withLock { state in
+      if !isCounted { state.sources[stall.id] = stall.source }
+      var sections = state.sections[stall.source] ?? Sections(number: base | stall.id)
+      if isCounted {
+        sections.counted += 1
+        sections.latest = line
+      } else {
+        sections.lines[stall.id] = line
+      }
+      put(sections, isNew: sections.count == 1)
+      state.sections[stall.source] = sections
+    }
+  }
 
   /// Updates the report of `stall`, whose recording is complete.
   func put(_ stall: Stall, of process: ObservedProcess?) {
@@ -22,14 +97,93 @@ struct PendingReports: Sendable {
   /// Updates the report of stall `number`, which is ready for delivery.
   func put(_ report: StallReport, number: UInt64) { put(report.summary, number) }
 
+  private func put(_ summary: String, _ number: UInt64) {
+    let head = Self.introduction + summary
+    let isSection = state.withLock { state in
+      change(&state, number) { sections in
+        sections.lines[number]?.head = head
+        sections.lines[number]?.tail = ""
+        sections.lines[number]?.place = nil
+      }
+    }
+    if !isSection { put(Line(head: head), base | number, isNew: false) }
+  }
+
   /// Records that the calling thread delivers the report of stall `number` to a handler.
-  func deliver(_ number: UInt64) { cprocess_pending_deliver(base | number) }
+  func deliver(_ number: UInt64) {
+    let line = state.withLock { state -> UInt64 in
+      change(&state, number) { $0.lines[number]?.isDelivered = true }
+      return state.sources[number].flatMap { state.sections[$0]?.number } ?? (base | number)
+    }
+    cprocess_pending_deliver(line)
+  }
 
   /// Removes the report of stall `number`, which has been delivered or only counted.
-  func remove(_ number: UInt64) { cprocess_pending_remove(base | number) }
-
-  private func put(_ summary: String, _ number: UInt64, isNew: Bool = false) {
-    let line = "culprit: no time for a full report: \(summary)\n"
-    cprocess_pending_put(base | number, isNew, line, line.utf8.count)
+  func remove(_ number: UInt64) {
+    let isSection = state.withLock { state in
+      defer { state.sources[number] = nil }
+      return change(&state, number) { $0.lines[number] = nil }
+    }
+    if !isSection { cprocess_pending_remove(base | number) }
   }
+
+  /// Keeps stall `number` in the count of its line only, because its report was dropped.
+  func drop(_ number: UInt64) {
+    state.withLock { state in
+      change(&state, number) { sections in
+        guard let line = sections.lines.removeValue(forKey: number) else { return }
+        sections.latest = line
+        sections.dropped += 1
+      }
+      state.sources[number] = nil
+    }
+  }
+
+  /// Removes a counted stall of `source`, which is over or is recorded from now on.
+  func uncount(_ source: WatchedSource) {
+    state.withLock { state in change(&state, source) { $0.counted = max(0, $0.counted - 1) } }
+  }
+
+  /// Records that no stall begins any more. Counted stalls are pending as long as recorded ones of their name.
+  func finish() {
+    state.withLock { state in
+      state.isOver = true
+      for source in Array(state.sections.keys) { change(&state, source) { _ in } }
+    }
+  }
+
+  /// Changes the sections to which stall `number` belongs. Returns whether it is a section's.
+  @discardableResult
+  private func change(_ state: inout State, _ number: UInt64, _ body: (inout Sections) -> Void) -> Bool {
+    guard let source = state.sources[number] else { return false }
+    change(&state, source, body)
+    return true
+  }
+
+  private func change(_ state: inout State, _ source: WatchedSource, _ body: (inout Sections) -> Void) {
+    guard var sections = state.sections.removeValue(forKey: source) else { return }
+    body(&sections)
+    if state.isOver, sections.lines.isEmpty { sections.counted = 0 }
+    guard sections.count > 0 else { return cprocess_pending_remove(sections.number) }
+    put(sections, isNew: false)
+    state.sections[source] = sections
+  }
+
+  private func put(_ sections: Sections, isNew: Bool) {
+    guard let line = sections.first else { return }
+    put(line, sections.number, isNew: isNew, more: sections.count - 1)
+  }
+
+  private func put(_ line: Line, _ number: UInt64, isNew: Bool, more: Int = 0) {
+    var stall = cprocess_pending_stall(
+      item: line.place?.item ?? 0,
+      age_ns: line.age.wholeNanoseconds,
+      slot: UInt32(truncatingIfNeeded: line.place?.slot ?? 0),
+      more: UInt32(clamping: more),
+      is_of_thread: line.isOfThread
+    )
+    cprocess_pending_put(number, isNew, &stall, line.head, line.head.utf8.count, line.tail, line.tail.utf8.count)
+  }
+
+  private static let introduction = "culprit: no time for a full report: "
 }

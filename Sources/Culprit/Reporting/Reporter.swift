@@ -45,7 +45,7 @@ final class Reporter: Sendable {
   nonisolated(unsafe) static var keptFiles: SharedFiles?
 
   private let state = Mutex(State())
-  private let pending = PendingReports()
+  private let pending: PendingReports
   private let wake: WakeUp
   private let attendants = Mutex<[@Sendable () -> UInt64]>([])
   private let settings: ReportSettings
@@ -60,6 +60,7 @@ final class Reporter: Sendable {
   ///   - limits: The limits on the number of reports.
   ///   - servers: Servers for debug information, if any.
   ///   - problems: Receives the stalls that could not be reported.
+  ///   - pending: The lines of stalls whose reports have not been delivered.
   ///   - workers: The threads that call handlers.
   ///   - wake: Wakes the thread.
   init(
@@ -67,10 +68,12 @@ final class Reporter: Sendable {
     limits: ReportLimiter,
     servers: DebugInfoServers?,
     problems: ProblemList,
+    pending: PendingReports,
     workers: Workers,
     wake: WakeUp
   ) {
     self.wake = wake
+    self.pending = pending
     (begun, hung, ended) = (Handlers(workers), Handlers(workers), Handlers(workers))
     self.problems = problems
     self.servers = servers
@@ -100,11 +103,10 @@ final class Reporter: Sendable {
   /// Number of stalls that were counted without a report because of the report limits.
   var counted: UInt64 { limiter.withLock { $0.counted } }
 
-  /// Calls the handlers for a stall that has begun or has become a hang. Its report is pending from now on.
+  /// Calls the handlers for a stall that has begun or has become a hang.
   ///
   /// If thousands of suspended tasks pass their thresholds at once, events can be dropped, but not those of threads.
   func announce(_ event: StallEvent) {
-    pending.put(event)
     (event.isHang ? hung : begun).call(event, isVital: event.thread.id != 0)
   }
 
@@ -128,7 +130,10 @@ final class Reporter: Sendable {
       state.waiting.append(work)
       return true
     }
-    if !isTaken, work.isOver { work.file?.close(keepsFile: true) }
+    if !isTaken, work.isOver {
+      for stall in work.recording.stalls { pending.drop(stall.id) }
+      work.file?.close(keepsFile: true)
+    }
     wake.notify()
   }
 
@@ -214,12 +219,9 @@ final class Reporter: Sendable {
         let current = known ?? settings.symbolizer(of: next.recording, servers: servers, files: Self.keptFiles)
         symbolizer = (modules, current)
         servers?.renew()
-        if next.isReported { deliver(next.recording, current, isOver: next.isOver) }
+        if next.isReported { deliver(next.recording, current, next.isOver ? next.file : nil, isOver: next.isOver) }
         next.file?.addNames(of: next.recording, current, pause: pause)
-        if next.isOver {
-          next.file?.endNames()
-          next.file?.close(keepsFile: true)
-        }
+        if next.isOver { next.file?.finish() }
       } else if isStopping {
         return
       } else {
@@ -253,7 +255,8 @@ final class Reporter: Sendable {
     }
   }
 
-  private func deliver(_ recording: Recording, _ symbolizer: Symbolizer, isOver: Bool) {
+  /// Delivers the reports of `recording`. If the stall `isOver`, `file` is closed after the delivery.
+  private func deliver(_ recording: Recording, _ symbolizer: Symbolizer, _ file: StallFileQueue?, isOver: Bool) {
     for stall in recording.stalls {
       let blame = settings.builder(recording, symbolizer, pause: { [self] in pause() }).blame(for: stall)
       let culprit = blame.culprit?.frame.function ?? ""
@@ -268,14 +271,25 @@ final class Reporter: Sendable {
       }
       guard case .report(let repeats) = decision else {
         pending.remove(stall.id)
+        file?.noteReported()
         continue
       }
       let report = settings.report(of: stall, in: recording, symbolizer, blame: blame, repeats: repeats)
       pending.put(report, number: stall.id)
-      let isDelivered = { @Sendable [pending] in if isOver { pending.remove(stall.id) } }
+      file?.hold()
+      let isDelivered = { @Sendable [pending] in
+        file?.finish()
+        if isOver { pending.remove(stall.id) }
+      }
+      // A handler might end the process.
+      let begins = { @Sendable [pending] in
+        pending.deliver(stall.id)
+        file?.noteReported()
+      }
       // Without a thread for handlers the report is printed instead of being lost.
-      guard !ended.call(report, after: { [pending] in pending.deliver(stall.id) }, then: isDelivered) else { continue }
+      guard !ended.call(report, after: begins, then: isDelivered) else { continue }
       printToStandardError(report.description, pause: { [self] in attend() })
+      file?.noteReported()
       isDelivered()
     }
   }

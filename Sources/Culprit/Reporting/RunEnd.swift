@@ -23,7 +23,68 @@ extension Watchdog.PreviousRun {
     files = stalls.saved.map { "\(directory)/\($0.name)" }
     var hangs: [FatalHang] = []
     var texts: [String] = []
-    for saved in stalls.saved where saved.isOpen {
+    for group in Self.untold(stalls, directory: directory, settings, &problems, read) {
+      guard let recording = read(group.file)?.recording, let stall = group.stall(in: recording) else { continue }
+      // The process id might belong to another process now.
+      let symbolizer = settings.symbolizer(of: recording, process: nil)
+      let report = settings.report(of: stall, in: recording, symbolizer)
+      texts.append(report.description)
+      guard !stall.hasEnded else { continue }
+      let lastStacks = settings.builder(recording, symbolizer).lastStacks(of: stall)
+      hangs.append(FatalHang(report: report, lastStacks: lastStacks))
+      texts.append(LastStacksText(lastStacks).text(width: settings.width))
+      if let others = report.otherThreads, others.count > 0 { texts.append(others.text(width: settings.width)) }
+    }
+    let left = stalls.saved.count { $0.isPending } - Self.pendingMax
+    if left > 0 { texts.append("\(left) more stalls had ended before, and their reports were pending\n") }
+    self.problems = problems.map { printable($0) }
+    self.hangs = hangs
+    self.texts = texts
+  }
+
+  /// Maximum number of ended stalls that are reported.
+  private static let pendingMax = 16
+
+  /// Stalls with one report: a stall, or all sections of one name at one place.
+  private struct Untold {
+    /// The file of the first stall.
+    var file: String
+    /// The stalls without their samples.
+    var stalls: [Stall]
+
+    /// Position in the list. A stuck thread can be the reason why requests wait.
+    var rank: Int { (stalls[0].hasEnded ? 2 : 0) + (stalls[0].source.kind == .section ? 1 : 0) }
+
+    /// Returns the first stall from `recording`, with the count of the group.
+    func stall(in recording: Recording) -> Stall? {
+      guard var stall = recording.stalls.first(where: { $0.id == stalls[0].id }) else { return nil }
+      if let count = StallCount(of: stalls) {
+        stall.notes.removeAll { $0.kind == .count }
+        stall.notes.append(count.note)
+      }
+      return stall
+    }
+  }
+
+  private struct Kinship: Hashable {
+    var source: WatchedSource
+    var place: [RuntimeAddress]
+    var hasEnded: Bool
+  }
+
+  /// Returns the stalls that the run has not reported: those without an end, then those whose reports were pending.
+  /// Reads one file at a time.
+  private static func untold(
+    _ stalls: BlackBoxDirectory.RunStalls,
+    directory: String,
+    _ settings: ReportSettings,
+    _ problems: inout [String],
+    _ read: (String) -> StallFile?
+  ) -> [Untold] {
+    var untold: [Untold] = []
+    var places: [Kinship: Int] = [:]
+    let open = stalls.saved.filter { $0.isOpen && !$0.isReported }
+    for saved in open + stalls.saved.filter(\.isPending).suffix(pendingMax) {
       if let obstacle = MemoryRoom.obstacle(names: settings.symbolMemory, file: saved.bytes) {
         problems.append("\(directory)/\(saved.name) is not read for want of memory: \(obstacle)")
         continue
@@ -33,25 +94,21 @@ extension Watchdog.PreviousRun {
         continue
       }
       problems += file.problems.map { "\(directory)/\(saved.name): \($0)" }
-      let recording = file.recording
-      // The process id might belong to another process now.
-      let symbolizer = settings.symbolizer(of: recording, process: nil)
-      for stall in recording.stalls where !stall.hasEnded {
-        let hang = FatalHang(
-          report: settings.report(of: stall, in: recording, symbolizer),
-          lastStacks: settings.builder(recording, symbolizer).lastStacks(of: stall)
-        )
-        hangs.append(hang)
-        texts.append(hang.report.description)
-        texts.append(LastStacksText(hang.lastStacks).text(width: settings.width))
-        if let others = hang.report.otherThreads, others.count > 0 {
-          texts.append(others.text(width: settings.width))
+      // The end of a stall in a large file might have been overlooked.
+      for var stall in file.recording.stalls where !stall.hasEnded || saved.isPending {
+        let stack = stall.samples.last { $0.stack != nil }?.stack.map { file.recording.stacks[$0] }
+        let place = stack?.frames.prefix(Stack.framesOfPlace).map(\.address) ?? []
+        let kinship = Kinship(source: stall.source, place: place, hasEnded: stall.hasEnded)
+        (stall.samples, stall.holders, stall.others) = ([], [], nil)
+        if stall.source.kind == .section, let index = places[kinship] {
+          untold[index].stalls.append(stall)
+        } else {
+          places[kinship] = untold.count
+          untold.append(Untold(file: saved.name, stalls: [stall]))
         }
       }
     }
-    self.problems = problems.map { printable($0) }
-    self.hangs = hangs
-    self.texts = texts
+    return (0..<4).flatMap { rank in untold.filter { $0.rank == rank } }
   }
 }
 

@@ -17,7 +17,7 @@ public struct StallEvent: Sendable, CustomStringConvertible {
   public let isHang: Bool
   /// The stall's number in its recording.
   let number: UInt64
-  private let words: EventText
+  let words: EventText
   private let soFar: @Sendable () -> StallReport?
 
   /// Creates the event of `stall` in `process`. `soFar` makes the report from the samples taken so far.

@@ -22,18 +22,20 @@ private let isStuck = Atomic(false)
 
 nonisolated(unsafe) private var kept: Watchdog?
 
-private func isEndSaved(_ directory: String?) -> Bool {
-  guard let directory, let listing = opendir(directory) else { return false }
+/// Returns the number of stalls in `directory` whose ends are saved.
+private func endsSaved(_ directory: String?) -> Int {
+  guard let directory, let listing = opendir(directory) else { return 0 }
   defer { closedir(listing) }
+  var ends = 0
   while let entry = readdir(listing) {
     let name = withUnsafeBytes(of: entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
     guard name.hasSuffix(".stall"), let file = fopen("\(directory)/\(name)", "re") else { continue }
     defer { fclose(file) }
     var bytes = [UInt8](repeating: 0, count: 1 << 20)
     let count = fread(&bytes, 1, bytes.count, file)
-    if StallFile.hasEnd(Array(bytes.prefix(count))) { return true }
+    if StallFile.hasEnd(Array(bytes.prefix(count))) { ends += 1 }
   }
-  return false
+  return ends
 }
 
 private func importOnce(_ directory: String?) throws {
@@ -69,7 +71,11 @@ private func importOnce(_ directory: String?) throws {
     watchdog.onPreviousRun { run in
       say("run=\(run.ending.rawValue)")
       say("signal=\(run.signal ?? 0)")
-      for hang in run.hangs { say("hang=\(hang.report.source.name)") }
+      for hang in run.hangs {
+        say("hang=\(hang.report.source.name)")
+        say("count=\(hang.report.group?.count ?? 1)")
+      }
+      say("reports=\(run.description.split(separator: "\n").count { $0.hasPrefix("STALL ") })")
     }
     while !watchdog.stop(patience: .seconds(60)) {}
     exit(0)
@@ -79,6 +85,11 @@ private func importOnce(_ directory: String?) throws {
       say("report=\(report.source.name)")
       if way == "handler-stops" { watchdog.stop() }
       exit(3)
+    }
+  case "pending":
+    watchdog.onStall { report in
+      isStuck.store(true, ordering: .releasing)
+      while true { pause() }
     }
   case "scoped":
     for _ in 0..<3 { try watchdog.watchLoop(named: "request", scoped: true).withTurn {} }
@@ -98,7 +109,8 @@ private func importOnce(_ directory: String?) throws {
 
   loop.begin()
   serveSlowly()
-  if way == "stalled" { exit(3) }
+  if way == "stop-stalled" { while !watchdog.stop(patience: .seconds(60)) {} }
+  if way.hasSuffix("stalled") && way != "terminate-stalled" { exit(3) }
   if way == "thread" {
     var thread = pthread_t()
     pthread_create(&thread, nil, exitFromThread, nil)
@@ -115,10 +127,16 @@ private func importOnce(_ directory: String?) throws {
     exit(3)
   case "handler", "handler-stops": while true { pause() }
   case "terminate", "served", "ignored":
-    while !isEndSaved(directory) { usleep(10_000) }
+    while endsSaved(directory) == 0 { usleep(10_000) }
     kill(getpid(), SIGTERM)
     say("ignored=true")
     exit(3)
+  case "pending":
+    while !isStuck.load(ordering: .acquiring) { usleep(10_000) }
+    let other = try watchdog.watchLoop(named: "other")
+    other.withTurn { serveSlowly() }
+    while endsSaved(directory) < 2 { usleep(10_000) }
+    kill(getpid(), SIGKILL)
   case "kill": kill(getpid(), SIGKILL)
   case "_exit": _exit(3)
   default: break

@@ -39,6 +39,7 @@ let scenarios: [String: @Sendable ([String]) throws -> Void] = [
   "yield": yieldToOthers,
   "probe": liveForAProbe,
   "end": end,
+  "storm": storm,
   "forks": { try haveChildren(count($0)) { _ in } },
   "forks-exit": { try haveChildren(count($0)) { _ in exit(0) } },
   "forks-watch": { try haveChildren(count($0), watchForThemselves) },

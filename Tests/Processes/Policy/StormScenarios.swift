@@ -1,0 +1,85 @@
+import Culprit
+import CulpritStallRecord
+import Glibc
+import Synchronization
+
+/// A backend that answers no request before it recovers.
+private final class Backend: Sendable {
+  private let waiting = Mutex<[CheckedContinuation<Void, Never>]?>([])
+
+  @inline(never)
+  func query() async {
+    await withCheckedContinuation { continuation in
+      let isRecovered = waiting.withLock { waiting in
+        waiting?.append(continuation)
+        return waiting == nil
+      }
+      if isRecovered { continuation.resume() }
+    }
+  }
+
+  func recover() {
+    let answered = waiting.withLock { waiting in
+      defer { waiting = nil }
+      return waiting ?? []
+    }
+    for continuation in answered { continuation.resume() }
+  }
+}
+
+@inline(never)
+private func rebuildCatalogue(until isDone: () -> Bool) { while !isDone() { usleep(5_000) } }
+
+private func stalls(_ watchdog: Watchdog, _ name: String) -> (begun: Int, ended: Int) {
+  let found = watchdog.metrics.sources.filter { $0.source.name == name }
+  return (found.reduce(0) { $0 + Int($1.stalls) }, found.reduce(0) { $0 + Int($1.stallDurations.count) })
+}
+
+/// Returns the number of stalls of the source `name` for which the files in `directory` stand.
+private func saved(in directory: String?, _ name: String) -> Int {
+  guard let directory, let listing = opendir(directory) else { return 0 }
+  defer { closedir(listing) }
+  var count = 0
+  while let entry = readdir(listing) {
+    let file = withUnsafeBytes(of: &entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+    guard file.hasSuffix(".stall"), let stream = fopen("\(directory)/\(file)", "re") else { continue }
+    defer { fclose(stream) }
+    var bytes = [UInt8](repeating: 0, count: 1 << 20)
+    let length = fread(&bytes, 1, bytes.count, stream)
+    let stalls = (try? StallFile(bytes: Array(bytes.prefix(length))))?.recording.stalls ?? []
+    for stall in stalls where stall.source.name == name { count += 1 + (stall.count?.unrecorded ?? 0) }
+  }
+  return count
+}
+
+/// Ends while many requests are late and a loop is stuck: `storm WAY COUNT [DIRECTORY]`.
+@Sendable func storm(_ arguments: [String]) throws {
+  let way = arguments.first ?? ""
+  let count = arguments.dropFirst().first.flatMap { Int($0) } ?? 100
+  let directory = arguments.dropFirst(2).first
+  let watchdog = try Watchdog(threshold: .milliseconds(400), directory: directory)
+  let isLoopStuck = Atomic(false)
+  watchdog.onStallBegan { event in
+    if event.source.kind == .loop { isLoopStuck.store(true, ordering: .releasing) }
+  }
+  let backend = Backend()
+  for _ in 0..<count {
+    Task { await watchdog.withSection("request", threshold: .milliseconds(400)) { await backend.query() } }
+  }
+  while stalls(watchdog, "request").begun < count { usleep(10_000) }
+  if way == "recovered" {
+    backend.recover()
+    while stalls(watchdog, "request").ended < count { usleep(10_000) }
+    while !watchdog.stop(patience: .seconds(60)) {}
+    exit(0)
+  }
+  let loop = try watchdog.watchLoop(named: "accept")
+  loop.begin()
+  rebuildCatalogue { isLoopStuck.load(ordering: .acquiring) }
+  if way == "kill" {
+    rebuildCatalogue { saved(in: directory, "request") == count && saved(in: directory, "accept") == 1 }
+    kill(getpid(), SIGKILL)
+  }
+  if way == "terminate" { kill(getpid(), SIGTERM) }
+  exit(0)
+}
