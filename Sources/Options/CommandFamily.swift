@@ -6,14 +6,16 @@ package struct CommandFamily: Sendable {
     package var name: String
     /// A brief description, without an initial capital.
     package var brief: String
-    /// The options of the subcommand.
-    package var table: OptionTable
+    private let makeTable: @Sendable () -> OptionTable
 
-    /// Creates the subcommand `name`.
-    package init(_ name: String, _ brief: String, _ table: OptionTable) {
+    /// The options of the subcommand.
+    package var table: OptionTable { makeTable() }
+
+    /// Creates the subcommand `name`. Only the subcommand that runs evaluates its `table`.
+    package init(_ name: String, _ brief: String, _ table: @autoclosure @escaping @Sendable () -> OptionTable) {
       self.name = name
       self.brief = brief
-      self.table = table
+      makeTable = table
     }
   }
 

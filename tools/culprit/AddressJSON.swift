@@ -9,15 +9,15 @@ struct AddressJSON {
   /// Appends the object for `found` to `bytes`.
   mutating func append(_ found: FoundAddress, to bytes: inout [UInt8]) {
     bytes.append(text: "{\"address\":\"0x")
-    bytes.append(found.address.value, radix: 16)
+    bytes.append(hexadecimal: found.address.value)
     bytes.append(text: "\"")
     if let symbol = found.symbol {
       bytes.append(text: ",\"symbol\":{\"name\":")
       bytes.append(quoted: symbol.name.bytes)
       bytes.append(text: ",\"start\":\"0x")
-      bytes.append(symbol.range.start, radix: 16)
+      bytes.append(hexadecimal: symbol.range.start)
       bytes.append(text: "\",\"end\":\"0x")
-      bytes.append(symbol.range.end, radix: 16)
+      bytes.append(hexadecimal: symbol.range.end)
       bytes.append(text: "\"")
       if let file = symbol.file {
         bytes.append(text: ",\"file\":")
@@ -25,14 +25,21 @@ struct AddressJSON {
       }
       bytes.append(text: "}")
     }
-    if let stub = found.stub { bytes.append(text: ",\"stub\":\(quotedJSON(stub))") }
+    if let stub = found.stub {
+      bytes.append(text: ",\"stub\":")
+      bytes.append(quoted: stub)
+    }
     bytes.append(text: ",\"calls\":[")
     for (place, call) in found.calls.enumerated() {
-      bytes.append(text: place == 0 ? "{" : ",{")
+      if place > 0 { bytes.append(UInt8(ascii: ",")) }
+      bytes.append(UInt8(ascii: "{"))
       append(call, call.isInlined ? call.name : found.symbol?.name ?? call.name, to: &bytes)
     }
     bytes.append(text: "]")
-    if let missing = found.missing { bytes.append(text: ",\"missing\":\(quotedJSON(missing.explanation))") }
+    if let missing = found.missing {
+      bytes.append(text: ",\"missing\":")
+      bytes.append(quoted: missing.explanation)
+    }
     bytes.append(text: "}\n")
   }
 
@@ -45,11 +52,11 @@ struct AddressJSON {
       bytes.append(text: "null")
     }
     bytes.append(text: ",\"line\":")
-    bytes.append(UInt64(call.line), radix: 10)
+    bytes.append(decimal: UInt64(call.line))
     bytes.append(text: ",\"column\":")
-    bytes.append(UInt64(call.column), radix: 10)
+    bytes.append(decimal: UInt64(call.column))
     bytes.append(text: ",\"discriminator\":")
-    bytes.append(UInt64(call.discriminator), radix: 10)
+    bytes.append(decimal: UInt64(call.discriminator))
     bytes.append(text: "}")
   }
 
@@ -64,24 +71,28 @@ struct AddressJSON {
 
 extension [UInt8] {
   /// Appends the digits of `number`. Interpolation would take ten times as long.
-  mutating func append(_ number: UInt64, radix: UInt64) {
-    var place: UInt64 = 1
-    while number / place >= radix { place *= radix }
-    while place > 0 {
-      let digit = UInt8(number / place % radix)
-      append(digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10)
-      place /= radix
-    }
+  mutating func append(decimal number: UInt64) {
+    if number >= 10 { append(decimal: number / 10) }
+    append(UInt8(ascii: "0") + UInt8(number % 10))
   }
 
-  fileprivate mutating func append(text: String) { append(contentsOf: text.utf8) }
+  fileprivate mutating func append(hexadecimal number: UInt64) {
+    if number >= 16 { append(hexadecimal: number >> 4) }
+    let digit = UInt8(number & 15)
+    append(digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10)
+  }
+
+  /// Appends a literal without the cost of a string.
+  fileprivate mutating func append(text: StaticString) { text.withUTF8Buffer { append(contentsOf: $0) } }
+
+  fileprivate mutating func append(quoted text: String) { append(contentsOf: quotedJSON(text).utf8) }
 
   /// Appends `text` as a JSON string, encoded like ``quotedJSON(_:)``.
   fileprivate mutating func append(quoted text: UnsafeRawBufferPointer) {
     let isPlain = text.allSatisfy {
       0x20 <= $0 && $0 < 0x7f && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\")
     }
-    guard isPlain else { return append(text: quotedJSON(String(decoding: text, as: UTF8.self))) }
+    guard isPlain else { return append(quoted: String(decoding: text, as: UTF8.self)) }
     append(UInt8(ascii: "\""))
     append(contentsOf: text)
     append(UInt8(ascii: "\""))

@@ -147,7 +147,7 @@ struct AddressText {
     if call.line == 0 {
       add("?\n")
     } else {
-      pending.append(UInt64(call.line), radix: 10)
+      pending.append(decimal: UInt64(call.line))
       // addr2line prints the discriminator of the innermost call for all calls.
       let discriminator = found.calls[0].discriminator
       add(discriminator > 0 ? " (discriminator \(discriminator))\n" : "\n")

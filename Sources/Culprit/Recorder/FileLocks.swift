@@ -53,6 +53,8 @@ struct FileLocks {
 
   /// Returns a note with the owner of the only lock that can keep `process` from locking one of its open files.
   private static func triedLock(_ process: Int32) -> StallNote? {
+    // Without statx(2), the identity of a descriptor can wait for its file system.
+    guard clinux_process_is_kernels("/proc/locks") else { return nil }
     let locks = list().split(separator: "\n").compactMap(Lock.init)
     let files = Set(locks.map(\.file))
     var open: [Lock.File: [Int32]] = [:]
