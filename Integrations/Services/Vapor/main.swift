@@ -19,7 +19,8 @@ application.get("loop") { request in
   try await request.eventLoop.submit { stallTheLoop() }.get()
   return "loop\n"
 }
-application.get("section") { _ in
+// A handler without `async` would run on an event loop.
+application.get("section") { _ async in
   stallTheSection()
   return "section\n"
 }

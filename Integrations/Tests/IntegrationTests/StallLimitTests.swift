@@ -3,37 +3,38 @@ import Dispatch
 import Foundation
 import Testing
 
-/// Expects one issue of the test, whose text has these words.
+/// Expects one issue of each test case, whose text has these words.
 private struct ExpectedIssue: TestTrait, TestScoping {
+  /// Signaled when the issue of the test case is recorded.
+  @TaskLocal static var isRecorded = DispatchSemaphore(value: 0)
+
   let words: [String]
-  /// Called when the issue is recorded.
-  let recorded: @Sendable () -> Void
 
   func provideScope(
     for test: Test,
     testCase: Test.Case?,
     performing function: @Sendable () async throws -> Void
   ) async throws {
-    try await withKnownIssue {
-      try await function()
-    } matching: { issue in
-      let text = issue.comments.map(\.rawValue).joined()
-      recorded()
-      return words.allSatisfy { text.contains($0) }
+    let isRecorded = DispatchSemaphore(value: 0)
+    try await Self.$isRecorded.withValue(isRecorded) {
+      try await withKnownIssue {
+        try await function()
+      } matching: { issue in
+        let text = issue.comments.map(\.rawValue).joined()
+        isRecorded.signal()
+        return words.allSatisfy { text.contains($0) }
+      }
     }
   }
 }
 
-/// A lock that is held until a stall has been reported.
 private let lock = NSLock()
-private let isHeld = DispatchSemaphore(value: 0)
-private let canRelease = DispatchSemaphore(value: 0)
-private let canReturn = DispatchSemaphore(value: 0)
 
-@inline(never) private func holdTheLock() {
+/// Holds the lock from the signal of `isHeld` to that of `isRecorded`.
+@inline(never) private func holdTheLock(_ isHeld: DispatchSemaphore, _ isRecorded: DispatchSemaphore) {
   lock.withLock {
     isHeld.signal()
-    canRelease.wait()
+    isRecorded.wait()
   }
 }
 
@@ -41,22 +42,20 @@ private let canReturn = DispatchSemaphore(value: 0)
 
 @Suite(.timeLimit(.minutes(1))) struct StallLimitTests {
   @Test(
-    ExpectedIssue(words: ["stall limit of 1.0 seconds", "waitForTheLock()", "StallLimitTests.swift:", "holdTheLock()"])
-    {
-      canRelease.signal()
-    },
+    ExpectedIssue(words: ["stall limit of 1.0 seconds", "waitForTheLock()", "StallLimitTests.swift:", "holdTheLock("]),
     .stallLimit(.seconds(1))
   ) func namesTheOwnerOfALock() {
-    Thread.detachNewThread { holdTheLock() }
+    let (isHeld, isRecorded) = (DispatchSemaphore(value: 0), ExpectedIssue.isRecorded)
+    Thread.detachNewThread { holdTheLock(isHeld, isRecorded) }
     isHeld.wait()
     waitForTheLock()
   }
 
   @Test(
-    ExpectedIssue(words: ["stall limit of 1.0 seconds", "blockOn(_:)"]) { canReturn.signal() },
+    ExpectedIssue(words: ["stall limit of 1.0 seconds", "blockOn(_:)"]),
     .stallLimit(.seconds(1)),
     arguments: 0..<4
-  ) func testsCanHangInParallel(_: Int) { blockOn(canReturn) }
+  ) func testsCanHangInParallel(_: Int) { blockOn(ExpectedIssue.isRecorded) }
 
   @Test(.stallLimit(.seconds(60))) func passesInTime() async {}
 

@@ -2,7 +2,7 @@ import Culprit
 import Foundation
 import Testing
 
-/// Tests that run one at a time: a process has one observer, and each test changes what it watches.
+/// Tests that run one at a time: a process has one observer, and each test starts and stops watches.
 @Suite(.serialized) enum SerialTests {}
 
 /// Blocks the calling thread until `isDone`. Its name is the culprit that tests expect.
