@@ -130,7 +130,7 @@ extension StallReport {
   }
 }
 
-extension ReportMaker {
+extension ReportParts {
   /// Converts `cause` for a report.
   func cause(_ cause: Cause) -> StallReport.Cause {
     StallReport.Cause(

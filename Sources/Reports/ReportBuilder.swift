@@ -55,7 +55,7 @@ package struct ReportBuilder {
     let groups = stall.others.map {
       ThreadGroup.groups(of: $0, stacks: recording.stacks, resolve: resolve)
     }
-    let maker = ReportMaker(
+    let maker = ReportParts(
       rules: rules,
       architecture: architecture,
       names: FunctionNames(blame, groups ?? [])
@@ -72,7 +72,7 @@ package struct ReportBuilder {
         let frames = sample.stack.map { recording.stacks[$0].frames } ?? []
         return (sample.age, frames.flatMap(resolve).namingMergedFunctions())
       }
-    let maker = ReportMaker(rules: rules, architecture: architecture, names: FunctionNames(stacks.flatMap(\.1)))
+    let maker = ReportParts(rules: rules, architecture: architecture, names: FunctionNames(stacks.flatMap(\.1)))
     return stacks.map { StallReport.TimedStack(ageSeconds: Seconds($0), functions: $1.map(maker.function)) }
   }
 
@@ -80,12 +80,12 @@ package struct ReportBuilder {
   package func functions(of report: StallReport) -> (ResolvedFrame) -> StallReport.Function {
     let groups = report.raw.stall.others.map { ThreadGroup.groups(of: $0, stacks: recording.stacks, resolve: resolve) }
     let names = FunctionNames(report.raw.blame, groups ?? [])
-    return ReportMaker(rules: rules, architecture: architecture, names: names).function
+    return ReportParts(rules: rules, architecture: architecture, names: names).function
   }
 
   /// Converts a thread's activity for a report.
   package func activity(_ activity: ThreadActivity) -> StallReport.Activity {
-    ReportMaker(rules: rules, architecture: architecture, names: FunctionNames([])).activity(activity)
+    ReportParts(rules: rules, architecture: architecture, names: FunctionNames([])).activity(activity)
   }
 
   /// Returns a report of the threads of `all`, whose stacks are in the recording.
@@ -93,12 +93,12 @@ package struct ReportBuilder {
     let all = all.namingPoolThreads
     let groups = ThreadGroup.groups(of: all, stacks: recording.stacks, resolve: resolve)
     let names = FunctionNames(groups.flatMap(\.frames))
-    return ReportMaker(rules: rules, architecture: architecture, names: names).threads(all, groups)
+    return ReportParts(rules: rules, architecture: architecture, names: names).threads(all, groups)
   }
 }
 
 /// Converts a verdict and its evidence to the values of a report.
-struct ReportMaker {
+struct ReportParts {
   let rules: OwnershipRules
   let architecture: String
   let names: FunctionNames

@@ -65,7 +65,7 @@ extension ReportBuilder {
         groups[place].count += 1
       }
     }
-    let maker = ReportMaker(rules: rules, architecture: architecture, names: FunctionNames([]))
+    let maker = ReportParts(rules: rules, architecture: architecture, names: FunctionNames([]))
     // Ties are broken by the first occurrence, so that results are reproducible.
     let order = groups.indices.sorted { (groups[$1].nanoseconds, $0) < (groups[$0].nanoseconds, $1) }
     return order.map { place in

@@ -81,7 +81,7 @@ extension StallReport.WaitLink.Kind {
   }
 }
 
-extension ReportMaker {
+extension ReportParts {
   /// Converts `chain` for a report.
   func waitChain(_ chain: WaitChain) -> StallReport.WaitChain {
     StallReport.WaitChain(

@@ -11,10 +11,10 @@ import Testing
   private func known(
     _ id: String,
     _ range: Range<UInt64>,
-    worker: Overlaps.Worker? = .thread(7),
+    worker: ConcurrentStalls.Worker? = .thread(7),
     isOver: Bool = true
-  ) -> Overlaps.Known {
-    Overlaps.Known(
+  ) -> ConcurrentStalls.Known {
+    ConcurrentStalls.Known(
       reportID: id,
       worker: worker,
       source: WatchedSource(kind: .section, name: id),
@@ -24,7 +24,7 @@ import Testing
   }
 
   @Test func notesOverlappingStalls() {
-    var overlaps = Overlaps()
+    var overlaps = ConcurrentStalls()
     overlaps.remember(known("early", 0..<50))
     overlaps.remember(known("inner", 100..<180))
     let others = [known("going", 150..<0x1000, isOver: false), known("elsewhere", 0..<500, worker: .thread(8))]
@@ -36,7 +36,7 @@ import Testing
     #expect(overlaps.notes(of: known("outer", 60..<200, worker: nil), beside: [], now: 900).isEmpty)
     // A task differs from the thread that runs it, and from a later task at its address.
     overlaps.remember(known("task", 0..<500, worker: .task(0x700, 3)))
-    func beside(_ worker: Overlaps.Worker) -> [String] {
+    func beside(_ worker: ConcurrentStalls.Worker) -> [String] {
       overlaps.notes(of: known("outer", 60..<200, worker: worker), beside: [], now: 900).map(\.text)
     }
     #expect(beside(.task(0x700, 3)) == ["task"] && beside(.task(0x700, 4)).isEmpty && beside(.thread(8)).isEmpty)
@@ -45,7 +45,7 @@ import Testing
 
   /// A job and a section of its task are one stall.
   @Test func jobsContainTheSectionsOfTheirTasks() {
-    func job(_ range: Range<UInt64>, thread: Int32) -> Overlaps.Known {
+    func job(_ range: Range<UInt64>, thread: Int32) -> ConcurrentStalls.Known {
       var known = known("job", range, worker: .thread(thread))
       known.source = WatchedSource(kind: .job, name: "pool thread 1")
       known.labels = ["request 4711"]
@@ -53,9 +53,9 @@ import Testing
     }
     var section = known("section", 0..<500, worker: .task(0x700, 3))
     (section.seen, section.labels) = ((7, 300), ["request 4711"])
-    func kinds(_ job: Overlaps.Known) -> [StallNote.Kind] {
-      Overlaps().notes(of: job, beside: [section], now: 900).map(\.kind)
-        + Overlaps().notes(of: section, beside: [job], now: 900).map(\.kind)
+    func kinds(_ job: ConcurrentStalls.Known) -> [StallNote.Kind] {
+      ConcurrentStalls().notes(of: job, beside: [section], now: 900).map(\.kind)
+        + ConcurrentStalls().notes(of: section, beside: [job], now: 900).map(\.kind)
     }
     #expect(kinds(job(100..<400, thread: 7)) == [.overlap, .overlap])
     // A job on another thread, and a later one on the same thread.
@@ -64,8 +64,9 @@ import Testing
   }
 
   @Test func notesStallsWithTheSameLabel() {
-    var overlaps = Overlaps()
-    func labelled(_ id: String, _ labels: Set<String>, worker: Overlaps.Worker? = nil) -> Overlaps.Known {
+    var overlaps = ConcurrentStalls()
+    func labelled(_ id: String, _ labels: Set<String>, worker: ConcurrentStalls.Worker? = nil) -> ConcurrentStalls.Known
+    {
       var known = known(id, 0..<100, worker: worker)
       known.labels = labels
       return known
@@ -84,7 +85,7 @@ import Testing
   }
 
   @Test func remembersTheLastStalls() {
-    var overlaps = Overlaps()
+    var overlaps = ConcurrentStalls()
     for number in 0..<100 { overlaps.remember(known("\(number)", 0..<10)) }
     let notes = overlaps.notes(of: known("x", 0..<10), beside: [], now: 10)
     #expect(notes.count == 32 && notes.last?.text == "99")

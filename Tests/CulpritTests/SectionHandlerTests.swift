@@ -38,7 +38,7 @@ import Testing
       clock.wait { calls.count == Self.count }
       #expect(calls.times.allSatisfy { $0 - began >= .milliseconds(400) && $0 - began <= .milliseconds(450) })
       #expect(calls.threads.count <= 2 && !calls.threads.contains(clinux_task_self()))
-      #expect(watchdog.core.map { (1...2).contains($0.workers.threads) } == true)
+      #expect(watchdog.engine.map { (1...2).contains($0.workers.threads) } == true)
       for section in sections { #expect(!section.end()) }
     }
   }
@@ -57,7 +57,7 @@ import Testing
       clock.block(for: .milliseconds(1_000))
       clock.wait { calls.count == Self.count }
       #expect(calls.times.allSatisfy { $0 - began <= .milliseconds(1_000) })
-      let threads = watchdog.core?.workers.threads ?? 0
+      let threads = watchdog.engine?.workers.threads ?? 0
       #expect((7...8).contains(threads), "\(threads)")
       for _ in blocked { gate.signal() }
       for section in sections + blocked { section.end() }

@@ -129,7 +129,7 @@ import Testing
       async let child = descend(depth)
       return await child
     }
-    func found() -> TaskWhereabouts? { place.task.withLock { $0?.whereabouts } }
+    func found() -> TaskReference? { place.task.withLock { $0?.whereabouts } }
     while found()?.state != .isSuspended { try await Task.sleep(for: .milliseconds(1)) }
     let frames = try #require(found()?.frames)
     #expect(frames.contains { $0.kind == .childStart } == isWhole && (frames.last?.kind == .taskStart) == isWhole)

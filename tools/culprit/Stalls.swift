@@ -94,7 +94,7 @@ struct Stalls: Sendable {
     /// The number of files that could be read, at least in part.
     var fileCount = 0
     /// The values present in the files, for the error when no stall matches.
-    var offer = StallOffer()
+    var offer = AvailableValues()
     /// The number of stalls that match the options.
     var chosenCount = 0
     /// The stalls exported so far.
@@ -245,7 +245,7 @@ struct Stalls: Sendable {
           let (rules, resolve) = naming.of(file, shared)
           let builder = ReportBuilder(recording, rules: rules, resolve: resolve)
           var read: [Read] = []
-          var offer = StallOffer()
+          var offer = AvailableValues()
           let origin = StallOrigin(recording)
           for (place, recorded) in recording.stalls.enumerated() {
             var stall = recorded
@@ -350,7 +350,7 @@ struct Stalls: Sendable {
   }
 
   /// Whether `stall` has one of the selected labels. Adds its labels to `offer`.
-  private static func hasLabel(_ stall: Stall, _ selection: StallSelection, _ offer: inout StallOffer) -> Bool {
+  private static func hasLabel(_ stall: Stall, _ selection: StallSelection, _ offer: inout AvailableValues) -> Bool {
     guard !selection.labels.isEmpty else { return true }
     let labels = Set(stall.samples.lazy.map(\.label))
     offer.add(labels: labels)

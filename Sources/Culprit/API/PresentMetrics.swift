@@ -4,10 +4,10 @@ import CulpritReports
 import CulpritStallRecord
 
 extension Watchdog.Metrics {
-  /// The process-wide counts, and the present stalls of watched sources. `mode` overrides the mode of `core`.
-  init(_ core: Core, mode: Watchdog.Mode? = nil) {
-    self.init(mode ?? (core.live.current.isEnabled ? .watching : .switchedOff))
-    startTime = StallReport.Timestamp(nanosecondsSince1970: core.startTime.nanosecondsSince1970)
+  /// The process-wide counts, and the present stalls of watched sources. `mode` overrides the mode of `engine`.
+  init(_ engine: Engine, mode: Watchdog.Mode? = nil) {
+    self.init(mode ?? (engine.live.current.isEnabled ? .watching : .switchedOff))
+    startTime = StallReport.Timestamp(nanosecondsSince1970: engine.startTime.nanosecondsSince1970)
     time = StallReport.Timestamp(nanosecondsSince1970: clinux_clock_wall_ns())
     let present = Present(mode == .stopped ? [] : SlotRegistry.shared.watched())
     sources = SlotRegistry.shared.allSeries().map { source, series in
@@ -19,8 +19,8 @@ extension Watchdog.Metrics {
       )
     }
     ownCost = .sinceStart()
-    reportsDropped = core.reporter.dropped + core.activities.dropped
-    if core.previousRuns != nil { previousRuns = EndingCounts.shared.all }
+    reportsDropped = engine.reporter.dropped + engine.activities.dropped
+    if engine.previousRuns != nil { previousRuns = EndingCounts.shared.all }
   }
 
   /// The watched sources at this moment: number and oldest stall by source.

@@ -5,24 +5,24 @@ import CulpritStallRecord
 import Glibc
 
 extension Watchdog.Status {
-  /// The status of `core`. `problems` are the problems collected by the caller.
-  init(_ core: Core, problems: [String]) {
-    mode = core.live.current.isEnabled ? .watching : .switchedOff
-    wakeups = observer_control_wakeups(core.control.pointer)
-    hanging = Watchdog.Hang.found(core.control)
+  /// The status of `engine`. `problems` are the problems collected by the caller.
+  init(_ engine: Engine, problems: [String]) {
+    mode = engine.live.current.isEnabled ? .watching : .switchedOff
+    wakeups = observer_control_wakeups(engine.control.pointer)
+    hanging = Watchdog.Hang.found(engine.control)
     captures = observer_capture_answered()
     lateAnswers = observer_capture_late()
-    samplesSpared = observer_sampling_spared(core.samplers.sampling)
-    reportsDropped = core.reporter.dropped + core.activities.dropped
-    systemd = core.policies.systemdState
-    let disks = [core.box?.presentProblem, core.metricsFile?.presentProblem].compactMap { $0 }
-    let lost = observer_control_stalls_lost(core.control.pointer)
+    samplesSpared = observer_sampling_spared(engine.samplers.sampling)
+    reportsDropped = engine.reporter.dropped + engine.activities.dropped
+    systemd = engine.lifecycle.systemdState
+    let disks = [engine.box?.presentProblem, engine.metricsFile?.presentProblem].compactMap { $0 }
+    let lost = observer_control_stalls_lost(engine.control.pointer)
     let losses = lost == 0 ? [] : ["\(lost) stalls have no report: they ended while the recorder was blocked"]
-    self.problems = core.problems.all + disks + losses + problems + core.policies.problems + core.pinger.problems
-    limitations = Watchdog.Limitation.found(core.samplers)
-    if core.poolWatcher.hasFailed { limitations.append(.poolThreads) }
+    self.problems = engine.problems.all + disks + losses + problems + engine.lifecycle.problems + engine.prober.problems
+    limitations = Watchdog.Limitation.found(engine.samplers)
+    if engine.poolWatcher.hasFailed { limitations.append(.poolThreads) }
     if TaskProbe.shared.hasFailed { limitations.append(.tasks) }
-    if let refusal = core.poolWatcher.watchpointRefusal {
+    if let refusal = engine.poolWatcher.watchpointRefusal {
       limitations.append(.computingJobs(refusal.error, exceptOnActors: refusal.countsEnqueues))
     }
   }

@@ -30,10 +30,10 @@ public final class Watchdog: Sendable {
 
   let live: LiveConfiguration
   /// `nil` when the watchdog is disabled.
-  private let startedCore: Core?
-  /// The running core; `nil` when the watchdog is disabled, and in a child of fork(2). A child must not use the core,
+  private let startedEngine: Engine?
+  /// The running engine; `nil` when the watchdog is disabled, and in a child of fork(2). A child must not use the engine,
   /// because the threads that held its locks do not exist there.
-  var core: Core? { clinux_process_is(process) ? startedCore : nil }
+  var engine: Engine? { clinux_process_is(process) ? startedEngine : nil }
   /// The process that created the watchdog.
   private let process = clinux_process_stamp()
   private let processID = getpid()
@@ -79,15 +79,15 @@ public final class Watchdog: Sendable {
     LiveConfiguration.say(problems)
     guard !isOff else {
       live = LiveConfiguration(configuration, Environment([:]), content: nil)
-      (startedCore, number, startProblems) = (nil, 0, problems)
+      (startedEngine, number, startProblems) = (nil, 0, problems)
       return
     }
-    let joined = try Starts.join { () throws(WatchdogError) in
+    let joined = try EngineLifetime.join { () throws(WatchdogError) in
       var file = environment.file.map { ConfigurationFile(path: $0) }
       let content = file?.readIfChanged()
-      return try Core.start(LiveConfiguration(configuration, environment, content: content), file, environment)
+      return try Engine.start(LiveConfiguration(configuration, environment, content: content), file, environment)
     }
-    (startedCore, number, live) = (joined.core, joined.number, joined.core.live)
+    (startedEngine, number, live) = (joined.engine, joined.number, joined.engine.live)
     if joined.isJoined {
       let disagreements = live.disagreements(with: configuration)
       LiveConfiguration.say(disagreements)
@@ -96,13 +96,13 @@ public final class Watchdog: Sendable {
     startProblems = problems
     guard !joined.isJoined else { return }
     WatchedSection.prepare()
-    joined.core.activities.watch { [weak core = joined.core] name, threshold, body in
-      if let core { WatchedSection.run(name, threshold, core, body) } else { body() }
+    joined.engine.activities.watch { [weak engine = joined.engine] name, threshold, body in
+      if let engine { WatchedSection.run(name, threshold, engine, body) } else { body() }
     }
   }
 
   deinit {
-    if activeCore?.hasStopped == false { Self.reportRelease }
+    if activeEngine?.hasStopped == false { Self.reportRelease }
     stop()
   }
 
@@ -114,7 +114,7 @@ public final class Watchdog: Sendable {
   )
 
   /// Whether the environment disabled the watchdog at the start.
-  var isDisabled: Bool { startedCore == nil }
+  var isDisabled: Bool { startedEngine == nil }
 
   /// Ends the watch. A stall in progress is reported with the samples taken so far.
   ///
@@ -137,7 +137,7 @@ public final class Watchdog: Sendable {
   /// - Returns: Whether everything has ended.
   @discardableResult
   public func stop(patience: Duration) -> Bool {
-    guard let core, !core.hasStopped else { return true }
+    guard let engine, !engine.hasStopped else { return true }
     guard !hasStopped.exchange(true, ordering: .acquiringAndReleasing) else { return true }
     // Released on return, which ends the watches that only the watchdog retains.
     let watches = watches.withLock { watches in
@@ -151,10 +151,10 @@ public final class Watchdog: Sendable {
       return registrations
     }
     // If other watchdogs continue, pending reports reach the handlers of this one before their removal.
-    let (isLast, hasEnded) = Starts.leave(
-      core,
-      flush: { core.flush(until: deadline) },
-      stop: { core.stop(until: deadline) }
+    let (isLast, hasEnded) = EngineLifetime.leave(
+      engine,
+      flush: { engine.flush(until: deadline) },
+      stop: { engine.stop(until: deadline) }
     )
     guard !isLast else { return hasEnded }
     return registrations.map { $0.end(until: deadline) }.allSatisfy { $0 } && hasEnded
@@ -163,29 +163,29 @@ public final class Watchdog: Sendable {
   /// Whether ``stop()`` has been called.
   var isStopped: Bool { hasStopped.load(ordering: .acquiring) }
 
-  /// The core, if it is running and ``stop()`` has not been called; otherwise `nil`.
-  var activeCore: Core? {
-    guard let core, !isStopped else { return nil }
-    return core
+  /// The engine, if it is running and ``stop()`` has not been called; otherwise `nil`.
+  var activeEngine: Engine? {
+    guard let engine, !isStopped else { return nil }
+    return engine
   }
 
-  /// Returns the running core, for a new watch.
+  /// Returns the running engine, for a new watch.
   ///
   /// - Throws: ``WatchdogError/Code/notInThisProcess`` in a child of fork(2); ``WatchdogError/Code/disabled``;
   ///   ``WatchdogError/Code/stopped`` after ``stop()``.
-  func running() throws(WatchdogError) -> Core {
-    guard startedCore != nil else { throw .disabled }
-    guard let core else { throw .notInThisProcess(watched: processID) }
+  func running() throws(WatchdogError) -> Engine {
+    guard startedEngine != nil else { throw .disabled }
+    guard let engine else { throw .notInThisProcess(watched: processID) }
     guard !isStopped else { throw .stopped }
-    return core
+    return engine
   }
 
   /// Freezes the age of every work item until ``resume()``, for periods of expected stalls such as a restore. Pauses
   /// nest.
-  public func pause() { if let core { observer_control_pause(core.control.pointer) } }
+  public func pause() { if let engine { observer_control_pause(engine.control.pointer) } }
 
   /// Ends the latest pause. Without a pause, the call does nothing.
-  public func resume() { if let core { observer_control_resume(core.control.pointer) } }
+  public func resume() { if let engine { observer_control_resume(engine.control.pointer) } }
 
   /// Captures the stack of every thread of the process, one after the other. A thread is interrupted only during its
   /// own capture.
@@ -204,8 +204,8 @@ public final class Watchdog: Sendable {
 
   /// Captures the stacks without symbol names, for repeated captures. Symbolizing takes far longer than the capture.
   package func captureStacks(timeout: Duration) throws(WatchdogError) -> (all: AllThreads, stacks: [Stack]) {
-    let core = try running()
-    let request = core.recorder.requestThreads(core.control)
+    let engine = try running()
+    let request = engine.recorder.requestThreads(engine.control)
     let deadline = clinux_clock_ns() &+ min(timeout, WatchLimits.longestTime).wholeNanoseconds
     let (isAnswered, threads) = request.wait(until: deadline)
     guard isAnswered else { throw .timedOut(after: timeout) }
@@ -217,9 +217,9 @@ public final class Watchdog: Sendable {
   public var status: Status {
     let isOurs = clinux_process_is(process)
     let told = startProblems + (isOurs ? live.problems : [])
-    guard let core else { return Status(.disabled, problems: told) }
-    guard !isStopped else { return Status(.stopped, problems: told + core.problems.all) }
-    return Status(core, problems: told)
+    guard let engine else { return Status(.disabled, problems: told) }
+    guard !isStopped else { return Status(.stopped, problems: told + engine.problems.all) }
+    return Status(engine, problems: told)
   }
 
   /// The counts so far: stalls, hangs and latencies of each source, and the watchdog's own cost.
@@ -227,19 +227,19 @@ public final class Watchdog: Sendable {
   /// Reading the metrics takes some hundred microseconds and reads files of procfs, so avoid it in watched work. After
   /// ``stop()``, the counts up to the stop are returned.
   public var metrics: Metrics {
-    guard let core else { return Metrics(.disabled) }
-    return Metrics(core, mode: isStopped ? .stopped : nil)
+    guard let engine else { return Metrics(.disabled) }
+    return Metrics(engine, mode: isStopped ? .stopped : nil)
   }
 
   /// Retains `watch` until it is stopped, unless it is `scoped`. Returns `watch`.
   func hold<Watch: AnyObject & Sendable>(_ watch: Watch, scoped: Bool) -> Watch {
-    if !scoped, activeCore != nil { watches.withLock { $0[ObjectIdentifier(watch)] = watch } }
+    if !scoped, activeEngine != nil { watches.withLock { $0[ObjectIdentifier(watch)] = watch } }
     return watch
   }
 
   /// Releases `watch`, which has been stopped. Does nothing in a child of fork(2).
   func letGo(of watch: AnyObject) {
-    guard core != nil else { return }
+    guard engine != nil else { return }
     // Released outside the lock, because the watch takes the lock when it ends.
     let held = watches.withLock { $0.removeValue(forKey: ObjectIdentifier(watch)) }
     withExtendedLifetime(held) {}

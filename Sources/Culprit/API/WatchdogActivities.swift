@@ -28,7 +28,7 @@ extension Watchdog {
   ) throws(WatchdogError) -> WatchedActivity {
     if !isDisabled { _ = try running() }
     try Configuration.check(threshold, ofActivity: name)
-    guard let activities = core?.activities else { return WatchedActivity(name: name, number: 0, activities: nil) }
+    guard let activities = engine?.activities else { return WatchedActivity(name: name, number: 0, activities: nil) }
     return try activities.begin(name, threshold: threshold, onExpiration)
   }
 
@@ -68,6 +68,6 @@ extension Watchdog {
   /// - Returns: The registration, whose ``Registration/remove()`` removes the handler.
   @discardableResult
   public func onLeakedActivity(_ handler: @escaping @Sendable (LeakedActivity) -> Void) -> Registration {
-    register(core?.activities.leaked, handler)
+    register(engine?.activities.leaked, handler)
   }
 }

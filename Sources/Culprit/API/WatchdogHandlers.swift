@@ -11,7 +11,7 @@ extension Watchdog {
   /// - Returns: The registration, whose ``Registration/remove()`` removes the handler.
   @discardableResult
   public func onStall(_ handler: @escaping @Sendable (StallReport) -> Void) -> Registration {
-    register(activeCore?.reporter.ended, handler)
+    register(activeEngine?.reporter.ended, handler)
   }
 
   /// Calls `handler` when a stall begins: a work item has passed its threshold and is still in progress. Threads and
@@ -21,7 +21,7 @@ extension Watchdog {
   /// - Returns: The registration.
   @discardableResult
   public func onStallBegan(_ handler: @escaping @Sendable (StallEvent) -> Void) -> Registration {
-    register(activeCore?.reporter.begun, handler)
+    register(activeEngine?.reporter.begun, handler)
   }
 
   /// Calls `handler` when a stall becomes a hang (``Configuration/Sampling/hangThreshold``). Threads and limits as for
@@ -31,7 +31,7 @@ extension Watchdog {
   /// - Returns: The registration.
   @discardableResult
   public func onHang(_ handler: @escaping @Sendable (StallEvent) -> Void) -> Registration {
-    register(activeCore?.reporter.hung, handler)
+    register(activeEngine?.reporter.hung, handler)
   }
 
   func register<Subject>(

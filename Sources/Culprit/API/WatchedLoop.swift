@@ -26,8 +26,8 @@ extension Watchdog {
     polled: Bool = true
   ) throws(WatchdogError) -> SlotRegistry.Lease {
     try Configuration.check(threshold, ofSource: source.name)
-    let core = try running()
-    return try SlotRegistry.shared.lease(source, of: number, for: core.control, threshold: threshold, polled: polled)
+    let engine = try running()
+    return try SlotRegistry.shared.lease(source, of: number, for: engine.control, threshold: threshold, polled: polled)
   }
 }
 

@@ -5,11 +5,11 @@ import Dispatch
 ///
 /// A probe is a small job that is enqueued repeatedly. Its waiting time is the age of the work item.
 public final class WatchedProbe: Sendable {
-  private let sources: [PingedSource]
+  private let sources: [ProbedSource]
   private let watchdog: Watchdog
 
   /// Watches `sources`. Elements are `nil` if the watchdog was not started.
-  init(watchdog: Watchdog, sources: [PingedSource?]) {
+  init(watchdog: Watchdog, sources: [ProbedSource?]) {
     self.watchdog = watchdog
     self.sources = sources.compactMap { $0 }
   }
@@ -70,18 +70,18 @@ extension Watchdog {
     scoped: Bool = false
   ) throws(WatchdogError) -> WatchedProbe {
     let source = WatchedSource(kind: .pool, name: "Swift concurrency")
-    let threads = try core.map { core throws(WatchdogError) in
-      try core.poolWatcher.add(QueueLayout.current) { [weak self] name in
+    let threads = try engine.map { engine throws(WatchdogError) in
+      try engine.poolWatcher.add(QueueLayout.current) { [weak self] name in
         try? self?.lease(WatchedSource(kind: .job, name: name), threshold, polled: false)
       }
     }
-    let worker = threads.map { PingedSource.Worker.pool($0) }
+    let worker = threads.map { ProbedSource.Worker.pool($0) }
     do throws(WatchdogError) {
       let pinged = try pinged(source, threshold, worker ?? .unknown) { run in Task.detached(priority: .medium) { run() }
       }
       return hold(WatchedProbe(watchdog: self, sources: [pinged]), scoped: scoped)
     } catch {
-      if let threads { core?.poolWatcher.remove(threads) }
+      if let threads { engine?.poolWatcher.remove(threads) }
       throw error
     }
   }
@@ -184,7 +184,7 @@ extension Watchdog {
     execute: [@Sendable (@escaping @Sendable () -> Void) -> Void],
     isGroup: Bool
   ) throws(WatchdogError) -> WatchedProbe {
-    var sources: [PingedSource?] = []
+    var sources: [ProbedSource?] = []
     do throws(WatchdogError) {
       for (index, send) in execute.enumerated() {
         let source = WatchedSource(kind: .pinged, name: isGroup ? "\(name) #\(index + 1)" : name)
@@ -198,7 +198,7 @@ extension Watchdog {
   }
 
   /// The worker of `queue`: memory addresses that show its owner thread and its queue head.
-  private func worker(of queue: DispatchQueue) -> PingedSource.Worker {
+  private func worker(of queue: DispatchQueue) -> ProbedSource.Worker {
     guard !isDisabled, let layout = QueueLayout.current else { return .unknown }
     return .addresses(owner: layout.ownerTIDAddress(of: queue), queueHead: layout.queueHeadAddress(of: queue)) {
       layout.isDrainedByCaller(queue)
@@ -210,20 +210,20 @@ extension Watchdog {
   private func pinged(
     _ source: WatchedSource,
     _ threshold: Duration?,
-    _ worker: PingedSource.Worker,
+    _ worker: ProbedSource.Worker,
     isHandedOver: Bool = false,
     _ send: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
-  ) throws(WatchdogError) -> PingedSource? {
+  ) throws(WatchdogError) -> ProbedSource? {
     guard !isDisabled else { return nil }
     // The work that delays a probe might be a task.
     if source.kind == .executor { TaskProbe.shared.start() }
     let lease = try lease(source, threshold, polled: false)
-    guard let pinger = core?.pinger else { return nil }
-    return try PingedSource(
+    guard let prober = engine?.prober else { return nil }
+    return try ProbedSource(
       source,
       lease: lease,
       worker: worker,
-      pinger: pinger,
+      prober: prober,
       isHandedOver: isHandedOver,
       send: send
     )

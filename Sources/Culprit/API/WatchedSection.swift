@@ -19,7 +19,7 @@ extension Watchdog {
     threshold: Duration,
     _ body: () throws(Failure) -> Result
   ) throws(Failure) -> Result {
-    let section = WatchedSection.begin(name, threshold, activeCore, number, for: self)
+    let section = WatchedSection.begin(name, threshold, activeEngine, number, for: self)
     defer { section.end() }
     return try body()
   }
@@ -44,7 +44,7 @@ extension Watchdog {
     isolation: isolated (any Actor)? = #isolation,
     _ body: () async throws(Failure) -> Result
   ) async throws(Failure) -> Result {
-    let section = WatchedSection.begin(name, threshold, activeCore, number, for: self, ofTask: TaskProbe.current)
+    let section = WatchedSection.begin(name, threshold, activeEngine, number, for: self, ofTask: TaskProbe.current)
     defer { section.end() }
     guard let mark = section.lease.map(SectionMark.init) else { return try await body() }
     // `withValue` rethrows errors without their type.
@@ -86,7 +86,7 @@ extension Watchdog {
     let section = WatchedSection.begin(
       name,
       threshold,
-      activeCore,
+      activeEngine,
       number,
       for: self,
       ofTask: TaskProbe.current,
@@ -129,7 +129,7 @@ extension Watchdog {
     return WatchedSection.begin(
       name,
       threshold,
-      activeCore,
+      activeEngine,
       number,
       for: self,
       ofTask: task,
@@ -162,11 +162,11 @@ public final class WatchedSection: Sendable {
     self.handler = handler
   }
 
-  /// Begins a section watched by `core`, for the watchdog with this `number`. Culprit's own sections have no watchdog.
+  /// Begins a section watched by `engine`, for the watchdog with this `number`. Culprit's own sections have no watchdog.
   static func begin(
     _ name: String,
     _ threshold: Duration,
-    _ core: Core?,
+    _ engine: Engine?,
     _ number: UInt64,
     for watchdog: Watchdog? = nil,
     ofTask task: UInt64 = 0,
@@ -175,11 +175,11 @@ public final class WatchedSection: Sendable {
     let threshold = max(threshold, Configuration.shortestTime)
     let limits = WatchLimits(threshold: threshold, interval: threshold)
     let source = WatchedSource(kind: .section, name: name)
-    guard let core,
+    guard let engine,
       let lease = try? SlotRegistry.shared.lease(
         source,
         of: number,
-        for: core.control,
+        for: engine.control,
         threshold: threshold,
         polled: false
       )
@@ -188,7 +188,7 @@ public final class WatchedSection: Sendable {
     let section = WatchedSection(watchdog, lease, onStall.map { SectionHandler($0) })
     // Before the work begins, because the section can stall from then on.
     if onStall != nil {
-      core.sectionHandlers.start()
+      engine.sectionHandlers.start()
       SlotRegistry.shared.onStall(of: lease) { [weak section] in section?.claim() }
     }
     if task == 0 {
@@ -201,8 +201,8 @@ public final class WatchedSection: Sendable {
   }
 
   /// Runs `body` as one of Culprit's own sections.
-  static func run(_ name: String, _ threshold: Duration, _ core: Core, _ body: () -> Void) {
-    let section = begin(name, threshold, core, 0)
+  static func run(_ name: String, _ threshold: Duration, _ engine: Engine, _ body: () -> Void) {
+    let section = begin(name, threshold, engine, 0)
     defer { section.end() }
     body()
   }

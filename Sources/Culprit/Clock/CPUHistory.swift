@@ -116,5 +116,5 @@ extension cprocess_cpu {
   }
 }
 
-/// An address inside this file's code, used to lock it into memory (``Residency``).
+/// An address inside this file's code, used to lock it into memory (``PageLocking``).
 func cpuHistoryCodeAnchor() -> CodeAnchor { { 7 } }

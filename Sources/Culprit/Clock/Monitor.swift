@@ -415,5 +415,5 @@ struct Monitor: ~Copyable {
   }
 }
 
-/// An address inside this file's code, used to lock it into memory (``Residency``).
+/// An address inside this file's code, used to lock it into memory (``PageLocking``).
 func monitorCodeAnchor() -> CodeAnchor { { 1 } }

@@ -82,5 +82,5 @@ struct SamplerSupervisor: ~Copyable {
   }
 }
 
-/// An address inside this file's code, used to lock it into memory (``Residency``).
+/// An address inside this file's code, used to lock it into memory (``PageLocking``).
 func supervisorCodeAnchor() -> CodeAnchor { { 3 } }

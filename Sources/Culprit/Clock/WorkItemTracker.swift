@@ -462,5 +462,5 @@ struct SampleGaps: BitwiseCopyable {
   }
 }
 
-/// An address inside this file's code, used to lock it into memory (``Residency``).
+/// An address inside this file's code, used to lock it into memory (``PageLocking``).
 func trackerCodeAnchor() -> CodeAnchor { { 2 } }

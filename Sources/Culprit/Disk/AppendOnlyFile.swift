@@ -73,7 +73,7 @@ struct AppendOnlyFile: ~Copyable {
       let count = record.withUnsafeBytes { buffer in
         // SAFETY: the rebased slice lies inside `record` and does not leave the closure.
         let rest = UnsafeRawBufferPointer(rebasing: buffer[written...])
-        return resting { pwrite(number, rest.baseAddress, rest.count, offset + off_t(written)) }
+        return allowingFork { pwrite(number, rest.baseAddress, rest.count, offset + off_t(written)) }
       }
       if count < 0, errno == EINTR { continue }
       guard count > 0 else {
@@ -132,7 +132,7 @@ struct AppendOnlyFile: ~Copyable {
   mutating func flush() {
     // EINVAL: the file does not support syncing.
     guard let number = number() else { return }
-    guard resting({ fsync(number) }) != 0, errno != EINVAL else {
+    guard allowingFork({ fsync(number) }) != 0, errno != EINVAL else {
       problems[.syncing] = nil
       return
     }
@@ -178,7 +178,7 @@ enum DirectoryFiles {
   static func flush(_ directory: String) {
     var opened = clinux_descriptor_keep(open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC))
     guard opened.number >= 0 else { return }
-    _ = resting { fsync(opened.number) }
+    _ = allowingFork { fsync(opened.number) }
     clinux_descriptor_close(&opened)
   }
 

@@ -79,7 +79,7 @@ final class RunFile: Sendable {
       try PosixThread(name: "culprit-note") {
         clinux_descriptor_share_table(table)
         observer_hang_notes_start()
-        resting { cprocess_crash_write_notes(run, observer_hang_notes_write) }
+        allowingFork { cprocess_crash_write_notes(run, observer_hang_notes_write) }
       }
       .detach()
     } catch {
@@ -165,7 +165,7 @@ final class RunFile: Sendable {
     var created = try DirectoryFiles.create(new, O_RDWR | O_APPEND)
     let number = created.number
     guard Self.lock(number), Self.append(record.text, to: number),
-      resting({ fsync(number) }) == 0 || errno == EINVAL,
+      allowingFork({ fsync(number) }) == 0 || errno == EINVAL,
       rename(new, "\(directory)/\(name)") == 0
     else {
       let error = errno
@@ -207,7 +207,7 @@ final class RunFile: Sendable {
         present = again
       }
       if clinux_descriptor_is_ours(&present), Self.append(record.end(at: time), to: present.number) {
-        _ = resting { fsync(present.number) }
+        _ = allowingFork { fsync(present.number) }
       }
     }
     endIsWritten.fulfill(true)

@@ -21,14 +21,14 @@ final class Ending: Sendable {
   private let state = Mutex(State(idle: .max))
 
   /// Makes the reporter's thread handle the end of the process.
-  func start(_ core: Core) {
+  func start(_ engine: Engine) {
     state.withLock { $0.idle = clinux_clock_ns() &+ Self.idleTime.wholeNanoseconds }
-    core.reporter.attend { [weak core] in core?.attendToEnding() ?? .max }
+    engine.reporter.attend { [weak engine] in engine?.attendToEnding() ?? .max }
     cprocess_ending_arm(observer_stall_age_ns)
   }
 
   /// Handles an exit and the check for sources. Returns the time of the next call.
-  fileprivate func attend(_ core: Core) -> UInt64 {
+  fileprivate func attend(_ engine: Engine) -> UInt64 {
     let exit = cprocess_ending_began_ns()
     let now = clinux_clock_ns()
     let (isExit, isIdle, next) = state.withLock { state in
@@ -38,16 +38,16 @@ final class Ending: Sendable {
       }
       return (exit != 0 && !state.hasBegun, exit == 0 && now >= state.idle, now >= state.idle ? .max : state.idle)
     }
-    if isExit { stop(core, exit) }
-    if isIdle { core.reportIdleness() }
+    if isExit { stop(engine, exit) }
+    if isIdle { engine.reportIdleness() }
     return next
   }
 
-  private func stop(_ core: Core, _ exit: UInt64) {
+  private func stop(_ engine: Engine, _ exit: UInt64) {
     do throws(PosixThreadError) {
       try PosixThread(name: "culprit-end") {
-        Starts.end(core, until: exit &+ cprocess_ending_stop_ns) {
-          core.stop(until: exit &+ cprocess_ending_reports_ns, saving: exit &+ cprocess_ending_stop_ns)
+        EngineLifetime.end(engine, until: exit &+ cprocess_ending_stop_ns) {
+          engine.stop(until: exit &+ cprocess_ending_reports_ns, saving: exit &+ cprocess_ending_stop_ns)
         }
       }
       .detach()
@@ -58,7 +58,7 @@ final class Ending: Sendable {
   }
 }
 
-extension Core {
+extension Engine {
   fileprivate func attendToEnding() -> UInt64 { ending.attend(self) }
 
   /// Whether a source or an activity was ever registered.

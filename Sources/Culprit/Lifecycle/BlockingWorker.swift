@@ -27,7 +27,7 @@ final class BlockingWorker: Sendable {
     cprocess_escalation_start(escalation.pointer)
     var last: UInt32 = 0
     while true {
-      let number = resting { cprocess_escalation_next_request(escalation.pointer, last) }
+      let number = allowingFork { cprocess_escalation_next_request(escalation.pointer, last) }
       guard number != 0 else { return }
       last = number
       switch EscalationRequest(rawValue: number & 3) {

@@ -265,5 +265,5 @@ struct WorkerPatience {
   }
 }
 
-/// An address inside this file's code, used to lock it into memory (``Residency``).
+/// An address inside this file's code, used to lock it into memory (``PageLocking``).
 func terminationCodeAnchor() -> CodeAnchor { { 5 } }

@@ -135,22 +135,22 @@ final class Phases: @unchecked Sendable {
 /// Provides the notes of phases to a recorder that is created before the phases.
 final class PhaseNotes: Sendable {
   private struct Source {
-    weak var policies: Policies?
+    weak var lifecycle: ProcessLifecycle?
   }
 
   private let source = Mutex(Source())
 
-  func set(_ policies: Policies) { source.withLock { $0.policies = policies } }
+  func set(_ lifecycle: ProcessLifecycle) { source.withLock { $0.lifecycle = lifecycle } }
 
-  func notes(_ source: WatchedSource) -> [StallNote] { self.source.withLock { $0.policies }?.notes(source) ?? [] }
+  func notes(_ source: WatchedSource) -> [StallNote] { self.source.withLock { $0.lifecycle }?.notes(source) ?? [] }
 }
 
 extension Watchdog {
   /// Ends the launch: the service is ready (``Configuration/Lifecycle/launchThreshold``). Sends READY=1 to systemd if
   /// ``Configuration/Lifecycle/notifiesSystemd`` is set.
-  public func launched() { core?.policies.launched() }
+  public func launched() { engine?.lifecycle.launched() }
 
   /// Begins the shutdown: the service is about to end (``Configuration/Lifecycle/shutdownThreshold``). Sends STOPPING=1
   /// to systemd if ``Configuration/Lifecycle/notifiesSystemd`` is set.
-  public func shuttingDown() { core?.policies.shuttingDown() }
+  public func shuttingDown() { engine?.lifecycle.shuttingDown() }
 }

@@ -82,7 +82,7 @@ final class TerminationHandlerThread: Sendable {
         }
       }
       if isLast { return }
-      if number == nil { resting { cprocess_escalation_wait_for_question(escalation.pointer, seen) } }
+      if number == nil { allowingFork { cprocess_escalation_wait_for_question(escalation.pointer, seen) } }
     }
   }
 

@@ -11,8 +11,8 @@ extension Watchdog {
   public func onTerminate(
     _ handler: @escaping @Sendable (TerminationRequest) -> TerminationRequest.Decision
   ) -> Registration {
-    guard let policies = activeCore?.policies else { return Registration(nil) }
-    let remove = policies.add(handler)
+    guard let lifecycle = activeEngine?.lifecycle else { return Registration(nil) }
+    let remove = lifecycle.add(handler)
     return keep(Registration(remove))
   }
 }

@@ -107,8 +107,8 @@ final class MetricsFile: Sendable {
 
   /// Replaces the file. Returns the error; `nil` on success.
   private func replace(_ bytes: [UInt8]) -> String? {
-    // Registered at once: leaving `resting` might wait for a thread that is forking.
-    let (openError, kept) = resting {
+    // Registered at once: leaving `allowingFork` might wait for a thread that is forking.
+    let (openError, kept) = allowingFork {
       let number = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o644)
       return (number < 0 ? errno : 0, clinux_descriptor_keep_file(number, temporary))
     }
@@ -123,7 +123,7 @@ final class MetricsFile: Sendable {
       unlink(temporary)
       return error
     }
-    guard resting({ rename(temporary, path) }) == 0 else {
+    guard allowingFork({ rename(temporary, path) }) == 0 else {
       let error = errno
       unlink(temporary)
       return String(cString: strerror(error))
@@ -139,7 +139,7 @@ final class MetricsFile: Sendable {
       let count = bytes.withUnsafeBytes { buffer in
         // SAFETY: the rebased slice lies inside `bytes` and does not leave the closure.
         let rest = UnsafeRawBufferPointer(rebasing: buffer[written...])
-        return resting { clinux_write(file.number, rest.baseAddress, rest.count) }
+        return allowingFork { clinux_write(file.number, rest.baseAddress, rest.count) }
       }
       if count < 0, errno == EINTR { continue }
       guard count > 0 else { return String(cString: strerror(count < 0 ? errno : ENOSPC)) }

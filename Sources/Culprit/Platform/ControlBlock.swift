@@ -21,7 +21,7 @@ final class ControlBlock: @unchecked Sendable {
     while observer_control_wakeups(pointer) < ticks + 2 {
       guard clinux_clock_ns() < deadline else { return false }
       observer_control_wake(pointer)
-      resting { clinux_pause_ns(1_000_000) }
+      allowingFork { clinux_pause_ns(1_000_000) }
     }
     return true
   }

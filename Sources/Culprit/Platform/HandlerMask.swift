@@ -19,6 +19,6 @@ struct HandlerMask: Sendable {
   func run<Result>(mainMask: UInt64, _ body: () -> Result) -> Result {
     let own = clinux_mask_set(creator | mainMask)
     defer { _ = clinux_mask_set(own) }
-    return resting(body)
+    return allowingFork(body)
   }
 }

@@ -128,5 +128,5 @@ struct PlainText: ~Copyable {
   }
 }
 
-/// An address inside this file's code, used to lock it into memory (``Residency``).
+/// An address inside this file's code, used to lock it into memory (``PageLocking``).
 func plainTextCodeAnchor() -> CodeAnchor { { 6 } }

@@ -50,7 +50,7 @@ final class PosixThread: Sendable {
   ///
   /// The thread blocks every signal that the application might receive. It has the scheduling that the process had at
   /// its start, whatever the caller's is. Application code runs through ``HandlerMask/run(_:)``. Forks of the process
-  /// wait while the thread is working, within a bound; long waits must run through ``resting(_:)``.
+  /// wait while the thread is working, within a bound; long waits must run through ``allowingFork(_:)``.
   ///
   /// - Parameters:
   ///   - name: The name of the thread.
@@ -167,7 +167,7 @@ final class PosixThread: Sendable {
     guard let waiting else { return true }
     // Only the exit is left, but the kernel might block the release of the stack.
     let end = deadline == .max ? deadline : max(deadline, clinux_clock_ns() &+ Self.endingTime)
-    guard resting({ clinux_task_join(waiting, end) }) else {
+    guard allowingFork({ clinux_task_join(waiting, end) }) else {
       pthread_detach(waiting)
       return false
     }

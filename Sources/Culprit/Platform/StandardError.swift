@@ -16,7 +16,7 @@ func printToStandardError(_ text: String, until deadline: UInt64 = .max, pause: 
       if piece.count < rest.count, let end = piece.lastIndex(of: UInt8(ascii: "\n")) { piece = piece[...end] }
     }
     let count = piece.withUnsafeBytes { bytes in
-      resting { clinux_write(STDERR_FILENO, bytes.baseAddress, bytes.count) }
+      allowingFork { clinux_write(STDERR_FILENO, bytes.baseAddress, bytes.count) }
     }
     if count < 0, errno == EINTR { continue }
     guard count > 0 else { return }
@@ -34,7 +34,7 @@ private func takesSome(_ descriptor: Int32, until deadline: UInt64, pause: (() -
     guard now < deadline else { return false }
     let wait = pause == nil ? deadline - now : min(deadline - now, pauseInterval)
     var place = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-    let ready = resting { poll(&place, 1, Int32(clamping: wait / 1_000_000 + 1)) }
+    let ready = allowingFork { poll(&place, 1, Int32(clamping: wait / 1_000_000 + 1)) }
     if ready > 0 { return place.revents & Int16(POLLOUT) != 0 }
     if ready < 0, errno != EINTR { return false }
     pause?()

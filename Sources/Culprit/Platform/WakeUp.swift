@@ -40,5 +40,5 @@ final class WakeUp: @unchecked Sendable {
   func stop() { clinux_wakeup_stop(pointer) }
 
   /// Waits until the next wake-up after `seen`, or until `deadline` by the observer's clock. Can return early.
-  func wait(after seen: UInt32, until deadline: UInt64) { resting { clinux_wakeup_wait(pointer, seen, deadline) } }
+  func wait(after seen: UInt32, until deadline: UInt64) { allowingFork { clinux_wakeup_wait(pointer, seen, deadline) } }
 }

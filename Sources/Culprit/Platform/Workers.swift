@@ -156,7 +156,7 @@ final class Workers: Sendable {
         if isSupervisorNeeded { supervisor.notify() }
         call()
       case .wait(let deadline):
-        resting { observer_control_wait_late(control.pointer, word, deadline) }
+        allowingFork { observer_control_wait_late(control.pointer, word, deadline) }
         if hasEnded(isIdle: observer_control_late(control.pointer) == word && clinux_clock_ns() >= deadline) { return }
       case .end: return
       }

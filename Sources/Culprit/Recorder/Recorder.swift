@@ -200,7 +200,7 @@ final class Recorder: Sendable {
       answerRecordings(state)
       answerSoFar(&state)
       if stopping.isSet { break }
-      resting { observer_ring_wait(rings.monitor, seen) }
+      allowingFork { observer_ring_wait(rings.monitor, seen) }
     }
     finishAll(&state)
     let unanswered = soFarRequests.withLock { requests in
@@ -246,7 +246,7 @@ final class Recorder: Sendable {
     /// The stall's entry in ``Storms``.
     var member: Storms.Member?
     /// The task that does the work, if there is one.
-    var task: Overlaps.Worker?
+    var task: ConcurrentStalls.Worker?
     /// The time of the declaration, by the observer's clock.
     var declared: UInt64 = 0
     init(_ item: consuming RecordedWorkItem, _ counts: ItemCounts) {
@@ -255,7 +255,9 @@ final class Recorder: Sendable {
     }
 
     /// The task or thread that does the stalled work, if known.
-    var worker: Overlaps.Worker? { task ?? item.stall.flatMap { $0.thread.id == 0 ? nil : .thread($0.thread.id) } }
+    var worker: ConcurrentStalls.Worker? {
+      task ?? item.stall.flatMap { $0.thread.id == 0 ? nil : .thread($0.thread.id) }
+    }
 
     /// Counts the stall as ended.
     func settle() { if let stall = item.stall { counts.end(after: stall.duration) } }
@@ -272,7 +274,7 @@ final class Recorder: Sendable {
     var allThreads: AllThreadsRecord?
     /// Caches the modules: code can be unloaded between suspicion and stall.
     var reading = ProcessReading()
-    var overlaps = Overlaps()
+    var overlaps = ConcurrentStalls()
     var fileLocks = FileLocks()
     var storms = Storms()
     /// Time of the last update of the files.
@@ -328,7 +330,7 @@ final class Recorder: Sendable {
       }
       // The queue layout is needed only once a thread waits on a word that might belong to a queue.
       if head.lock.is_queues { _ = QueueLayout.current }
-      Surroundings.areKnown
+      CounterFiles.areKnown
       guard head.whose == OBSERVER_OF_HOLDER.rawValue else {
         let box = box(index, head, &state)
         box.counts.sample(isTaken: head.status != OBSERVER_SAMPLER_STOPPED.rawValue)
@@ -445,9 +447,9 @@ final class Recorder: Sendable {
     }
   }
 
-  private func known(_ box: Box, ended: UInt64? = nil) -> Overlaps.Known? {
+  private func known(_ box: Box, ended: UInt64? = nil) -> ConcurrentStalls.Known? {
     box.item.stall.map { stall in
-      Overlaps.Known(
+      ConcurrentStalls.Known(
         reportID: stall.reportID(in: process),
         worker: box.worker,
         seen: stall.thread.id == 0 ? nil : (stall.thread.id, box.declared),
@@ -463,7 +465,7 @@ final class Recorder: Sendable {
   private func overlapNotes(_ box: Box, _ state: State, at now: UInt64) -> [StallNote] {
     guard let one = known(box, ended: now), one.worker != nil || !one.labels.isEmpty else { return [] }
     // Thousands of requests can be late, so most are left out before their facts are collected.
-    let thread = one.seen.map { Overlaps.Worker.thread($0.thread) }
+    let thread = one.seen.map { ConcurrentStalls.Worker.thread($0.thread) }
     let others = state.items.values.lazy.filter { other in
       let worker = other.worker
       let isOfWorker = worker != nil && (worker == one.worker || worker == thread)
@@ -474,7 +476,7 @@ final class Recorder: Sendable {
   }
 
   /// Returns the task that runs work item `item` of slot `index`; `nil` if no task does or the work item has ended.
-  static func task(_ index: Int, _ item: UInt64) -> Overlaps.Worker? {
+  static func task(_ index: Int, _ item: UInt64) -> ConcurrentStalls.Worker? {
     // SAFETY: an event's index is below OBSERVER_SLOTS_MAX, the size of the table, which is never freed.
     guard let view = observer_slot_table().map({ observer_slot_read($0 + index) }), view.item == item,
       view.owner_kind == OBSERVER_OWNER_TASK

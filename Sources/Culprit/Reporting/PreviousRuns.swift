@@ -38,9 +38,9 @@ final class PreviousRuns: Sendable {
   /// Makes the workers call `handler` with each run that is over and has not been reported.
   func tell(_ handler: @escaping @Sendable (Watchdog.PreviousRun) -> Void) {
     queue.put { [self] in
-      guard let names = working({ OwnDescriptors.run { try? self.directory.names([".run"]) } }) else { return }
+      guard let names = blockingFork({ OwnDescriptors.run { try? self.directory.names([".run"]) } }) else { return }
       var left = names[...]
-      while let run = working({ nextRun(of: &left) }) {
+      while let run = blockingFork({ nextRun(of: &left) }) {
         handler(run)
         isTelling.store(false, ordering: .relaxed)
       }
@@ -151,6 +151,6 @@ extension Watchdog {
   ///
   /// - Parameter handler: Called with the run.
   public func onPreviousRun(_ handler: @escaping @Sendable (Watchdog.PreviousRun) -> Void) {
-    core?.previousRuns?.tell(handler)
+    engine?.previousRuns?.tell(handler)
   }
 }

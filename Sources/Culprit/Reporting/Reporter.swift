@@ -141,7 +141,7 @@ final class Reporter: Sendable {
   func flush(until deadline: UInt64) -> Bool {
     while state.withLock({ $0.isBusy || !$0.waiting.isEmpty }) {
       guard clinux_clock_ns() < deadline else { return false }
-      resting { clinux_pause_ns(1_000_000) }
+      allowingFork { clinux_pause_ns(1_000_000) }
     }
     return true
   }

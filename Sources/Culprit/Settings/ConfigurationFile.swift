@@ -49,7 +49,7 @@ struct ConfigurationFile {
 
   private func readIdentity() -> Identity {
     var found = stat()
-    guard resting({ stat(path, &found) }) == 0 else {
+    guard allowingFork({ stat(path, &found) }) == 0 else {
       return Identity(device: 0, inode: 0, size: 0, modified: [], changed: [], error: errno)
     }
     return Identity(
@@ -63,8 +63,8 @@ struct ConfigurationFile {
   }
 
   private func read() -> Content {
-    // Registered at once: leaving `resting` might wait for a thread that is forking.
-    let (opened, kept) = resting {
+    // Registered at once: leaving `allowingFork` might wait for a thread that is forking.
+    let (opened, kept) = allowingFork {
       let opened = clinux_open_regular(path)
       return (opened, clinux_descriptor_keep(opened))
     }
@@ -86,7 +86,7 @@ struct ConfigurationFile {
       let got = bytes.withUnsafeMutableBytes { buffer in
         // SAFETY: the rebased slice lies inside `bytes` and does not leave the closure.
         let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[count...])
-        return resting { Glibc.read(number, rest.baseAddress, rest.count) }
+        return allowingFork { Glibc.read(number, rest.baseAddress, rest.count) }
       }
       if got < 0, errno == EINTR { continue }
       guard got >= 0 else { return .unreadable(String(cString: strerror(errno))) }

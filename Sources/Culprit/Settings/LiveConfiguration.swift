@@ -55,7 +55,7 @@ final class LiveConfiguration: Sendable {
   func unfollow(until deadline: UInt64) {
     isFollowed.store(false, ordering: .releasing)
     while state.withLockIfAvailable({ $0.apply = nil }) == nil, clinux_clock_ns() < deadline {
-      resting { clinux_pause_ns(1_000_000) }
+      allowingFork { clinux_pause_ns(1_000_000) }
     }
   }
 

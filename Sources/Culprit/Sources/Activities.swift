@@ -206,7 +206,7 @@ final class Activities: Sendable {
     // The caller can be any thread of the application, or the thread on which other activities expire, so it must not
     // block.
     if leaked.isEmpty {
-      teller.put { working { printToStandardError("culprit: \(activity)") } }
+      teller.put { blockingFork { printToStandardError("culprit: \(activity)") } }
     } else {
       leaked.call(activity)
     }

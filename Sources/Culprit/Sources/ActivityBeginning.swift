@@ -19,7 +19,7 @@ extension Watchdog.LeakedActivity {
     age: Duration,
     repeats: Int,
     beginning: [UInt64],
-    task: TaskWhereabouts?
+    task: TaskReference?
   ) {
     self.init(
       name: name,

@@ -15,7 +15,7 @@ extension Watchdog {
   /// - Returns: A registration. ``Registration/remove()`` stops the calls.
   @discardableResult
   public func addContext(_ title: String, _ describe: @escaping @Sendable () -> String) -> Registration {
-    guard let contexts = activeCore?.contexts else { return Registration(nil) }
+    guard let contexts = activeEngine?.contexts else { return Registration(nil) }
     let remove = contexts.add(title, describe)
     return keep(Registration(remove))
   }
@@ -88,7 +88,7 @@ final class ContextQueries: Sendable {
       open.append((query, number))
       query.queue.put { [self] in
         let described = query.describe()
-        working {
+        blockingFork {
           let text = Self.kept(described)
           query.answer.withLock { $0 = (number, text) }
           wake.notify()

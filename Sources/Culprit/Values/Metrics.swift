@@ -28,7 +28,7 @@ extension Watchdog {
     /// The number of earlier runs of the service by ending, among those reported to ``Watchdog/onPreviousRun(_:)``.
     public var previousRuns: [PreviousRun.Ending: Int]
 
-    /// The metrics of a watchdog without a running core.
+    /// The metrics of a watchdog without a running engine.
     init(_ mode: Mode) {
       (sources, self.mode, startTime, time) = ([], mode, nil, nil)
       (ownCost, reportsDropped, previousRuns) = (OwnCost(), 0, [:])

@@ -26,7 +26,7 @@ extension Watchdog {
     /// The things that cannot be observed in this process; empty if there are none.
     public var limitations: [Limitation]
 
-    /// The status of a watchdog without a running core.
+    /// The status of a watchdog without a running engine.
     init(_ mode: Mode, problems: [String]) {
       (self.mode, wakeups, hanging, captures, lateAnswers, reportsDropped) = (mode, 0, [], 0, 0, 0)
       samplesSpared = 0
@@ -66,7 +66,7 @@ extension Watchdog {
     public static let switchedOff = Mode(rawValue: "switchedOff")
     /// The watchdog has been stopped. Other watchdogs of the process might be running.
     public static let stopped = Mode(rawValue: "stopped")
-    /// The watchdog has no running core: the environment disabled it at the start (`CULPRIT_ENABLED=no`), this is a
+    /// The watchdog has no running engine: the environment disabled it at the start (`CULPRIT_ENABLED=no`), this is a
     /// child of the watched process, or Culprit does nothing on this platform (``Limitation/Code/platform``).
     public static let disabled = Mode(rawValue: "disabled")
   }

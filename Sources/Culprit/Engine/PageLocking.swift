@@ -4,7 +4,7 @@ import Synchronization
 
 /// Locks into memory all code and tables that must work while no disk can be read: those of the monitor, the escalation
 /// thread and the signal handler.
-enum Residency {
+enum PageLocking {
   /// Bytes of code locked on either side of an anchor. The functions of a source file are within 6 KiB of its anchor in
   /// optimized builds, and several times as far in debug builds.
   #if DEBUG

@@ -4,18 +4,18 @@ import Testing
 
 @testable import CulpritCounting
 
-@Suite struct StallOfferTests {
-  private func offer(_ name: String, host: String = "web-1", began: UInt64 = 0) -> StallOffer {
+@Suite struct AvailableValuesTests {
+  private func offer(_ name: String, host: String = "web-1", began: UInt64 = 0) -> AvailableValues {
     let stall = Stall(name, threshold: .zero, began: WallTime(nanosecondsSince1970: began * 1_000_000_000))
     let process = ObservedProcess(1, "/opt/shop", host: host)
-    var offer = StallOffer()
+    var offer = AvailableValues()
     offer.add(stall, from: StallOrigin(Recording(process: process)))
     return offer
   }
 
   /// Values of most stalls come first, and a few names are enough. Options that are not used are left out.
   @Test func namesAreTold() {
-    var all = StallOffer()
+    var all = AvailableValues()
     for number in 0..<7 { all.add(offer("s\(number)", host: "h\(number % 2)", began: UInt64(number))) }
     all.add(offer("s5", host: "a\u{1b}[2J"))
     #expect(all.count == 8)

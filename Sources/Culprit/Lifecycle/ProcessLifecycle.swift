@@ -6,10 +6,10 @@ import CulpritSymbols
 import Glibc
 import Synchronization
 
-/// The policies for stalls that do not end: owns the escalation thread and the blocking worker.
+/// The lifecycle for stalls that do not end: owns the escalation thread and the blocking worker.
 ///
 /// The threads are started only if the configuration needs them.
-final class Policies: Sendable {
+final class ProcessLifecycle: Sendable {
   private struct Threads {
     var escalation: PosixThread?
     var worker: PosixThread?
@@ -118,7 +118,7 @@ final class Policies: Sendable {
         }
         // A stall that begins at once might hold the allocator's lock, so both threads must have allocated their memory
         // first.
-        while cprocess_escalation_started(block.pointer) < 2 { resting { _ = usleep(100) } }
+        while cprocess_escalation_started(block.pointer) < 2 { allowingFork { _ = usleep(100) } }
         return nil
       } catch {
         return error

@@ -2,7 +2,7 @@ import CulpritReports
 import CulpritStallRecord
 
 /// Values present in the files, listed in the error when a filter matches nothing.
-package struct StallOffer: Hashable, Sendable {
+package struct AvailableValues: Hashable, Sendable {
   /// Maximum number of values listed per option.
   private static let namesMax = 5
 
@@ -41,7 +41,7 @@ package struct StallOffer: Hashable, Sendable {
   package mutating func add(signature: String) { signatures.add(signature) }
 
   /// Adds the values of `other`.
-  package mutating func add(_ other: StallOffer) {
+  package mutating func add(_ other: AvailableValues) {
     count += other.count
     sources.add(other.sources)
     kinds.add(other.kinds)

@@ -8,24 +8,24 @@ import Synchronization
 ///
 /// A ping is a work item that begins when it is sent and ends when it runs. Each source has at most one outstanding
 /// ping, so that a stalled source is not flooded. Pings that are sent by code of the application use separate threads
-/// (``HandOvers``).
-final class Pinger: Sendable {
+/// (``ProbeEnqueuers``).
+final class Prober: Sendable {
   private struct State {
-    var sources: [PingedSource] = []
+    var sources: [ProbedSource] = []
     var isStopping = false
   }
 
   private let state = Mutex(State())
   private let wake = WakeUp()
   private let thread = Mutex<PosixThread?>(nil)
-  private let handOvers = HandOvers()
+  private let enqueuers = ProbeEnqueuers()
 
   /// Starts pinging `source`. The first source starts the thread.
   ///
   /// - Throws: ``WatchdogError/Code/unsupported`` if the thread cannot be started.
-  func add(_ source: PingedSource) throws(WatchdogError) {
+  func add(_ source: ProbedSource) throws(WatchdogError) {
     guard !source.isHandedOver else {
-      do throws(PosixThreadError) { return try handOvers.add(source) } catch { throw .threadNotStarted(error) }
+      do throws(PosixThreadError) { return try enqueuers.add(source) } catch { throw .threadNotStarted(error) }
     }
     let error: PosixThreadError? = thread.withLock { thread in
       guard thread == nil else { return nil }
@@ -42,13 +42,13 @@ final class Pinger: Sendable {
   }
 
   /// Stops pinging `source`.
-  func remove(_ source: PingedSource) {
+  func remove(_ source: ProbedSource) {
     state.withLock { $0.sources.removeAll { $0 === source } }
-    handOvers.remove(source)
+    enqueuers.remove(source)
   }
 
   /// Sentences about sources without pings because a closure of the application has not returned.
-  var problems: [String] { handOvers.problems }
+  var problems: [String] { enqueuers.problems }
 
   /// Stops all pings. Waits until `deadline` for a ping that is being sent, unless called by the sending code. Returns
   /// whether no ping is being sent.
@@ -59,7 +59,7 @@ final class Pinger: Sendable {
     }
     wake.notify()
     let hasEnded = thread.withLock { $0 }?.join(until: deadline) ?? true
-    return handOvers.stop(until: deadline) && hasEnded
+    return enqueuers.stop(until: deadline) && hasEnded
   }
 
   private func run() {
@@ -68,14 +68,14 @@ final class Pinger: Sendable {
       let (sources, isStopping) = state.withLock { ($0.sources, $0.isStopping) }
       if isStopping { return }
       var next = UInt64.max
-      for source in sources { next = min(next, source.pingIfDue()) }
+      for source in sources { next = min(next, source.probeIfDue()) }
       wake.wait(after: seen, until: next)
     }
   }
 }
 
 /// A source that is watched by pings.
-final class PingedSource: Sendable {
+final class ProbedSource: Sendable {
   /// How the thread that works on the source is found.
   enum Worker: Sendable {
     /// The thread that ran the last ping, if it still exists: for loops that stay on one thread.
@@ -117,7 +117,7 @@ final class PingedSource: Sendable {
   private let guarded = Mutex(Guarded())
   private let worker: Worker
   private let send: @Sendable (@escaping @Sendable () -> Void) -> Void
-  private let pinger: Pinger
+  private let prober: Prober
 
   /// Starts watching a source through `lease`.
   ///
@@ -125,15 +125,15 @@ final class PingedSource: Sendable {
   ///   - source: The source.
   ///   - lease: The source's slot.
   ///   - worker: How the thread that works on the source is found.
-  ///   - pinger: The pinger that sends the pings.
+  ///   - prober: The prober that sends the pings.
   ///   - isHandedOver: Whether `send` is code of the application.
   ///   - send: Passes its argument to the source, which must call it in turn.
-  /// - Throws: ``WatchdogError/Code/unsupported`` if the pinger's thread cannot be started.
+  /// - Throws: ``WatchdogError/Code/unsupported`` if the prober's thread cannot be started.
   init(
     _ source: WatchedSource,
     lease: SlotRegistry.Lease,
     worker: Worker,
-    pinger: Pinger,
+    prober: Prober,
     isHandedOver: Bool,
     send: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
   ) throws(WatchdogError) {
@@ -144,9 +144,9 @@ final class PingedSource: Sendable {
     let mask = HandlerMask()
     // Only Culprit's own `send` counts as working; the application's code can take any time.
     self.send = { ping in
-      mask.run { if isHandedOver { send(ping) } else { working { send(ping) } } }
+      mask.run { if isHandedOver { send(ping) } else { blockingFork { send(ping) } } }
     }
-    self.pinger = pinger
+    self.prober = prober
     switch worker {
     case .threadOfLastPing: break
     case .addresses(let owner, let queueHead, _): observer_slot_set_addresses(lease.slot, owner, queueHead)
@@ -156,7 +156,7 @@ final class PingedSource: Sendable {
     case .unknown: observer_slot_set_addresses(lease.slot, Self.nowhere, 0)
     }
     do {
-      try pinger.add(self)
+      try prober.add(self)
     } catch {
       SlotRegistry.shared.end(lease)
       throw error
@@ -164,7 +164,7 @@ final class PingedSource: Sendable {
   }
 
   /// Sends a ping if one is due. Returns the time of the next call by the observer's clock, in nanoseconds.
-  func pingIfDue() -> UInt64 {
+  func probeIfDue() -> UInt64 {
     let now = clinux_clock_ns()
     let suspicion = observer_slot_suspicion_ns(lease.slot)
     guard suspicion != .max else { return now &+ Self.intervalWhileOff }
@@ -251,9 +251,9 @@ final class PingedSource: Sendable {
 
   /// Stops pinging and ends the watch. An outstanding ping keeps its slot until it returns.
   func stop() {
-    // A child of fork(2) has no pinger thread.
+    // A child of fork(2) has no prober thread.
     guard lease.isOurs else { return }
-    pinger.remove(self)
+    prober.remove(self)
     let isOutstanding: Bool? = guarded.withLock { guarded in
       guard !guarded.state.isStopped else { return nil }
       guarded.state.isStopped = true

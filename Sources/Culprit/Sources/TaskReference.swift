@@ -16,15 +16,15 @@ struct FollowedTask {
   }
 
   /// The present state of the task; `nil` if the task layout is unknown.
-  var whereabouts: TaskWhereabouts? {
+  var whereabouts: TaskReference? {
     guard TaskProbe.shared.hasFound else { return nil }
     var work = observer_task_work()
     observer_swift_task_find(address, id, 0, 0, &work)
     switch work.state {
-    case OBSERVER_TASK_RUNNING: return TaskWhereabouts(state: .runs)
-    case OBSERVER_TASK_ENQUEUED: return TaskWhereabouts(state: .isReady, frames: frames(work))
-    case OBSERVER_TASK_SUSPENDED: return TaskWhereabouts(state: .isSuspended, frames: frames(work))
-    default: return TaskWhereabouts(state: .hasEnded)
+    case OBSERVER_TASK_RUNNING: return TaskReference(state: .runs)
+    case OBSERVER_TASK_ENQUEUED: return TaskReference(state: .isReady, frames: frames(work))
+    case OBSERVER_TASK_SUSPENDED: return TaskReference(state: .isSuspended, frames: frames(work))
+    default: return TaskReference(state: .hasEnded)
     }
   }
 
@@ -44,7 +44,7 @@ struct FollowedTask {
 }
 
 /// The state of a task.
-struct TaskWhereabouts {
+struct TaskReference {
   enum State: String {
     case runs = "its task runs"
     case isReady = "its task is enqueued"

@@ -4,7 +4,7 @@ import CulpritBlackBox
 import Glibc
 
 /// The kernel's counters of the process's control group and of the machine, as evidence for stalls.
-enum Surroundings {
+enum CounterFiles {
   /// Passes the counters' paths to the observer, once. Initialized at the first sample, so that an idle watchdog spends
   /// no memory on it.
   static let areKnown: Void = tellObserver()

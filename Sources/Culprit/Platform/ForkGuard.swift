@@ -2,14 +2,14 @@ import CCulpritLinux
 
 /// Runs `body`, which waits, might block, or is application code. A fork of the process does not wait for the thread
 /// meanwhile, so `body` must hold no locks or other state that a child of fork(2) would miss (`clinux_fork.h`).
-func resting<Result>(_ body: () -> Result) -> Result {
+func allowingFork<Result>(_ body: () -> Result) -> Result {
   let worked = clinux_fork_rest()
   defer { if worked { _ = clinux_fork_work() } }
   return body()
 }
 
-/// Runs `body`, which is the watchdog's code, within a call to ``resting(_:)``.
-func working<Result>(_ body: () -> Result) -> Result {
+/// Runs `body`, which is the watchdog's code, within a call to ``allowingFork(_:)``.
+func blockingFork<Result>(_ body: () -> Result) -> Result {
   let rested = clinux_fork_work()
   defer { if rested { _ = clinux_fork_rest() } }
   return body()

@@ -8,15 +8,15 @@ import Glibc
 import Synchronization
 
 /// The engine of the process, shared by all of its watchdogs: the threads and their common state.
-final class Core: Sendable {
+final class Engine: Sendable {
   let live: LiveConfiguration
   let control: ControlBlock
   let recorder: Recorder
   let reporter: Reporter
   let workers: Workers
   let sectionHandlers: SectionHandlers
-  let policies: Policies
-  let pinger: Pinger
+  let lifecycle: ProcessLifecycle
+  let prober: Prober
   let poolWatcher = PoolWatcher()
   let activities: Activities
   let contexts: ContextQueries
@@ -48,7 +48,7 @@ final class Core: Sendable {
     _ live: LiveConfiguration,
     _ file: ConfigurationFile?,
     _ environment: Environment
-  ) throws(WatchdogError) -> Core {
+  ) throws(WatchdogError) -> Engine {
     let configuration = live.current
     let problems = ProblemList()
     let process = ObservedProcess(
@@ -71,10 +71,10 @@ final class Core: Sendable {
       return box
     }
     do throws(WatchdogError) {
-      let core = try Core(live, file, environment, process, box, problems)
-      core.startMetricsFile(executable: process.executable)
-      core.ending.start(core)
-      return core
+      let engine = try Engine(live, file, environment, process, box, problems)
+      engine.startMetricsFile(executable: process.executable)
+      engine.ending.start(engine)
+      return engine
     } catch {
       box?.stop(until: 0)
       throw error
@@ -164,14 +164,14 @@ final class Core: Sendable {
     )
     let sectionHandlers = SectionHandlers(control, workers, recorder, process, settings)
     let table = SlotTable(pointer: slots, stalls: stalls)
-    let policies = Policies(
+    let lifecycle = ProcessLifecycle(
       control: control,
       recorder: recorder,
       reporter: reporter,
       systemd: configuration.lifecycle.notifiesSystemd ? SystemdNotifier(environment) : nil
     )
-    phaseNotes.set(policies)
-    LiveConfiguration.say(policies.problems)
+    phaseNotes.set(lifecycle)
+    LiveConfiguration.say(lifecycle.problems)
     do {
       let reporterThread = try PosixThread(name: "culprit-report") {
         _ = clinux_keep_root()
@@ -184,7 +184,7 @@ final class Core: Sendable {
       box?.run.add(moduleReader.known)
       observer_last_stacks_start()
       try samplers.start(control, slots: table.pointer, stalls: table.stalls)
-      Residency.keep(table.pointer, table.stalls)
+      PageLocking.keep(table.pointer, table.stalls)
       let monitorThread = try PosixThread(name: "culprit-monitor") {
         let stack = clinux_keep_stack_resident(true)
         defer { clinux_let_go_resident(stack) }
@@ -205,29 +205,29 @@ final class Core: Sendable {
       }
       // A stall that begins at once might hold the allocator's lock, so the monitor must have allocated its memory
       // first.
-      while observer_control_wakeups(control.pointer) == 0 { resting { _ = usleep(100) } }
+      while observer_control_wakeups(control.pointer) == 0 { allowingFork { _ = usleep(100) } }
       SlotRegistry.shared.activate(control, configuration)
-      do throws(WatchdogError) { try policies.watchPhases(configuration) } catch {
+      do throws(WatchdogError) { try lifecycle.watchPhases(configuration) } catch {
         LiveConfiguration.say([error.description])
       }
-      try policies.follow(configuration)
+      try lifecycle.follow(configuration)
       live.follow { configuration in
         SlotRegistry.shared.follow(configuration, for: control)
-        do throws(PosixThreadError) { try policies.follow(configuration) } catch {
+        do throws(PosixThreadError) { try lifecycle.follow(configuration) } catch {
           return [WatchdogError.threadNotStarted(error).message]
         }
         return []
       }
       let previousRuns = box.map { PreviousRuns(directory: $0.directory, own: $0.run.name, settings, workers) }
       previousRuns?.addNames()
-      (self.live, self.control, self.recorder, self.reporter, self.policies) = (
-        live, control, recorder, reporter, policies
+      (self.live, self.control, self.recorder, self.reporter, self.lifecycle) = (
+        live, control, recorder, reporter, lifecycle
       )
       (self.activities, self.contexts, self.problems, self.box) = (activities, contexts, problems, box)
       (self.previousRuns, self.samplers) = (previousRuns, samplers)
       (self.workers, self.sectionHandlers) = (workers, sectionHandlers)
       (self.monitorThread, self.recorderThread, self.reporterThread) = (monitorThread, recorderThread, reporterThread)
-      pinger = Pinger()
+      prober = Prober()
       startTime = process.watchedSince
       metricsFile = configuration.metrics.file.map {
         MetricsFile(path: $0, interval: configuration.metrics.interval, problems)
@@ -235,7 +235,7 @@ final class Core: Sendable {
       fileWatcher = try file.map { file throws(PosixThreadError) in try Self.watch(file, live) }
     } catch {
       // Threads that were started end on their own.
-      policies.stop(until: 0)
+      lifecycle.stop(until: 0)
       samplers.stop(until: 0)
       observer_control_stop(control.pointer)
       workers.stop()
@@ -311,9 +311,9 @@ final class Core: Sendable {
     let early = began &+ (max(began, deadline) &- began) / 4
     live.unfollow(until: early)
     fileWatcher?.stop()
-    _ = pinger.stop(until: early)
+    _ = prober.stop(until: early)
     _ = poolWatcher.stop(until: early)
-    var hasEnded = policies.stop(until: early)
+    var hasEnded = lifecycle.stop(until: early)
     hasEnded = activities.stop(until: early) && hasEnded
     observer_control_stop(control.pointer)
     hasEnded = monitorThread.join(until: deadline) && hasEnded
@@ -338,7 +338,7 @@ final class Core: Sendable {
     isOver.store(true, ordering: .releasing)
     // An exit does not wait for the rest.
     cprocess_ending_done()
-    hasEnded = pinger.stop(until: deadline) && hasEnded
+    hasEnded = prober.stop(until: deadline) && hasEnded
     hasEnded = poolWatcher.stop(until: deadline) && hasEnded
     return samplers.stop(until: deadline) && hasEnded
   }

@@ -5,7 +5,7 @@ import CulpritStallRecord
 /// Stalls of one thread or one task are one stall seen twice: a section within a turn of a loop, a request on a loop,
 /// an async function within another. Stalls with equal labels belong to one request, on whatever thread: a suspended
 /// section and the job that it waits for. Each stall is reported, with a reference to the other one.
-struct Overlaps {
+struct ConcurrentStalls {
   /// The thread or task that does the work.
   enum Worker: Hashable {
     case thread(Int32)

@@ -5,19 +5,19 @@ import Synchronization
 ///
 /// One of them, the leader, sends all pings in turn. If a closure blocks it for a second, a spare thread takes over the
 /// lead. Thus, a blocking closure stops only the pings of one source.
-final class HandOvers: Sendable {
+final class ProbeEnqueuers: Sendable {
   /// Time in a closure after which another thread takes over the lead, in nanoseconds.
   static let patience: UInt64 = 1_000_000_000
   /// Maximum number of threads, including those blocked in closures.
   private static let threadsMax = 8
 
   private struct HandOver {
-    var source: PingedSource
+    var source: ProbedSource
     var since: UInt64
   }
 
   private struct State {
-    var sources: [PingedSource] = []
+    var sources: [ProbedSource] = []
     /// The closure call that the leader is in.
     var current: HandOver?
     /// The closure calls of threads that lost the lead.
@@ -45,7 +45,7 @@ final class HandOvers: Sendable {
   private let spareWake = WakeUp()
 
   /// Starts pinging `source`. The first source starts the threads.
-  func add(_ source: PingedSource) throws(PosixThreadError) {
+  func add(_ source: ProbedSource) throws(PosixThreadError) {
     let error: PosixThreadError? = isStarted.withLock { isStarted in
       do throws(PosixThreadError) {
         if !isStarted { try start() }
@@ -73,7 +73,7 @@ final class HandOvers: Sendable {
   }
 
   /// Stops pinging `source`.
-  func remove(_ source: PingedSource) { state.withLock { $0.sources.removeAll { $0 === source } } }
+  func remove(_ source: ProbedSource) { state.withLock { $0.sources.removeAll { $0 === source } } }
 
   /// Stops all pings and waits until `deadline` for calls to return. Returns whether all threads have ended.
   func stop(until deadline: UInt64) -> Bool {
@@ -154,7 +154,7 @@ final class HandOvers: Sendable {
         return true
       }
       guard isLeading else { return }
-      next = min(next, source.pingIfDue())
+      next = min(next, source.probeIfDue())
       let isReplaced = state.withLock { state in
         if state.leader == number { state.current = nil }
         return state.leader != number

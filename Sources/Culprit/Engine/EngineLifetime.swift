@@ -1,0 +1,129 @@
+import CCulpritLinux
+import CCulpritObserver
+import Glibc
+
+/// Reference count of the process-wide ``Engine``. The first start creates it, further starts join it, and the last stop
+/// shuts it down.
+enum EngineLifetime {
+  private enum Phase {
+    case none
+    /// A thread is starting the engine.
+    case starting
+    case running(Engine, starts: Int)
+    /// A thread is stopping the engine.
+    case stopping
+  }
+
+  private struct State {
+    var phase = Phase.none
+    /// The process of this state: a child of fork(2) begins without a engine.
+    var process: pid_t?
+    /// The number of the last start.
+    var last: UInt64 = 0
+  }
+
+  private static let state = Mutex(State())
+
+  /// Longest wait of a start for another thread's start or stop, in nanoseconds.
+  private static let patience: UInt64 = 10_000_000_000
+
+  /// Joins the running engine, or creates one.
+  ///
+  /// - Parameter make: Creates the engine.
+  /// - Returns: The engine, whether it was already running, and the number of this start.
+  /// - Throws: The error of `make`; ``WatchdogError/Code/timedOut`` if another thread's start or stop does not finish.
+  static func join(
+    _ make: () throws(WatchdogError) -> Engine
+  ) throws(WatchdogError) -> (engine: Engine, isJoined: Bool, number: UInt64) {
+    let deadline = clinux_clock_ns() &+ patience
+    while true {
+      let (found, isMine, isChild, number) = state.withLock { state -> (Engine?, Bool, Bool, UInt64) in
+        let isChild = state.process != nil && state.process != getpid()
+        // A child of fork(2) has none of the engine's threads.
+        if isChild || state.process == nil {
+          // The parent's engine is not released: its deinitialization could take locks that a thread of the parent held
+          // at the fork.
+          if case .running(let engine, _) = state.phase { _ = Unmanaged.passRetained(engine) }
+          state.phase = .none
+        }
+        switch state.phase {
+        case .none:
+          state.process = getpid()
+          state.phase = .starting
+          state.last += 1
+          return (nil, true, isChild, state.last)
+        case .running(let engine, let starts):
+          state.phase = .running(engine, starts: starts + 1)
+          state.last += 1
+          return (engine, false, false, state.last)
+        case .starting, .stopping: return (nil, false, false, 0)
+        }
+      }
+      if let found { return (found, true, number) }
+      if isMine {
+        if isChild {
+          SlotRegistry.shared.startOver()
+          PosixThread.startOver()
+          HandlerTime.startOver()
+          EndingCounts.shared.startOver()
+          PageLocking.startOver()
+          observer_visit_start_over()
+        }
+        do throws(WatchdogError) {
+          let engine = try make()
+          state.withLock { $0.phase = .running(engine, starts: 1) }
+          return (engine, false, number)
+        } catch {
+          state.withLock { $0.phase = .none }
+          throw error
+        }
+      }
+      guard clinux_clock_ns() < deadline else { throw .stillStopping }
+      allowingFork { clinux_pause_ns(1_000_000) }
+    }
+  }
+
+  /// Gives up one start of `engine`.
+  ///
+  /// - Parameters:
+  ///   - engine: The engine that a start has joined.
+  ///   - flush: Waits for the reports of `engine`; called if other starts remain. No thread stops `engine` before it
+  ///     returns.
+  ///   - stop: Stops the engine; called if this was the last start.
+  /// - Returns: Whether `stop` was called, and whether the called functions have succeeded.
+  static func leave(_ engine: Engine, flush: () -> Bool, stop: () -> Bool) -> (isLast: Bool, hasEnded: Bool) {
+    var hasEnded = true
+    if !isLast(engine, leaving: false) {
+      hasEnded = flush()
+      guard isLast(engine, leaving: true) else { return (false, hasEnded) }
+    }
+    defer { state.withLock { $0.phase = .none } }
+    return (true, stop() && hasEnded)
+  }
+
+  /// Stops `engine` at process exit, however many starts remain. If another thread is stopping it, waits for that until
+  /// `deadline`. No watchdog can be started afterwards.
+  static func end(_ engine: Engine, until deadline: UInt64, stop: () -> Void) {
+    let isMine = state.withLock { state in
+      guard case .running(let running, _) = state.phase, running === engine else { return false }
+      state.phase = .stopping
+      return true
+    }
+    guard !isMine else { return stop() }
+    while !engine.hasStopped, clinux_clock_ns() < deadline { allowingFork { clinux_pause_ns(1_000_000) } }
+  }
+
+  /// Returns whether this is the only start of `engine`, and then marks it as stopping. Otherwise removes one start if
+  /// `leaving`.
+  private static func isLast(_ engine: Engine, leaving: Bool) -> Bool {
+    state.withLock { state in
+      guard case .running(let running, let starts) = state.phase, running === engine else { return false }
+      if starts == 1 {
+        state.phase = .stopping
+      } else if leaving {
+        state.phase = .running(engine, starts: starts - 1)
+      }
+      return starts == 1
+    }
+  }
+}
