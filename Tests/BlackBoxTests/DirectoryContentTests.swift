@@ -65,7 +65,7 @@ import Testing
     return StallFileWriter.file(of: Recording(process: process, stalls: [stall]))
   }
 
-  @Test func namesAreThoseOfCulpritInOrderOfTime() throws {
+  @Test func listsOwnFilesInTimeOrder() throws {
     let directory = try Directory()
     let names = ["culprit-3-7.run", "culprit-1-7-1.stall", "culprit-2-7.told", "culprit-4-7.new", "culprit-5.running"]
     for name in names + ["others.run", "my-culprit-1-7.run"] { try directory.write([], name) }
@@ -80,7 +80,7 @@ import Testing
     #expect(error?.description == "\(directory.path)/none: No such file or directory")
   }
 
-  @Test func runsTellHowLongServicesWereWatched() throws {
+  @Test func sumsWatchedTimeOfRuns() throws {
     let directory = try Directory()
     let box = BlackBoxDirectory(path: directory.path)
     func watched(
@@ -104,7 +104,7 @@ import Testing
   }
 
   /// Links, special files and the own file are not opened, nor other users' files that could mislead.
-  @Test func onlyPlainFilesAreOpened() throws {
+  @Test func opensOnlyRegularFiles() throws {
     let directory = try Directory()
     try directory.write([1, 2, 3], "culprit-plain")
     try directory.write([], "culprit-second")
@@ -130,7 +130,7 @@ import Testing
     #expect(BlackBoxDirectory(path: directory.path).information("culprit-soft") == nil)
   }
 
-  @Test func smallFilesAreReadToTheirBound() throws {
+  @Test func readsSmallFilesUpToLimit() throws {
     let directory = try Directory()
     let bytes = (0..<(200 << 10)).map { UInt8(truncatingIfNeeded: $0 / 251) }
     try directory.write(bytes, "culprit-big")
@@ -146,7 +146,7 @@ import Testing
     #expect(SmallFile.text("\(directory.path)/culprit-text")?.count == 65_536)
   }
 
-  @Test func stallsAreThoseOfTheRun() throws {
+  @Test func findsStallsOfRun() throws {
     let directory = try Directory()
     let record = run(77, since: 10)
     let before = run(77, since: 5)
@@ -167,7 +167,7 @@ import Testing
   }
 
   /// The name of a damaged file identifies its process. The run cannot own files that began before it.
-  @Test(arguments: [9, 10, 11] as [UInt64]) func theNameTellsWhoseADamagedFileIs(second: UInt64) throws {
+  @Test(arguments: [9, 10, 11] as [UInt64]) func assignsDamagedFileToRunByName(second: UInt64) throws {
     let directory = try Directory()
     let record = run(77, since: 10)
     let name = "culprit-\(time(second).fileNamePart)-77-1.stall"
@@ -181,7 +181,7 @@ import Testing
     }
   }
 
-  @Test func aStallIsReadByItsName() throws {
+  @Test func readsStallByName() throws {
     let directory = try Directory()
     var bytes = Array(stall(of: run(77, since: 10), ended: true).dropFirst(16))
     StallFileWriter.tag(&bytes, 513)
@@ -196,7 +196,7 @@ import Testing
     #expect(box.stall(descriptor)?.file.recording.stalls.first?.duration == .seconds(2))
   }
 
-  @Test func aProcessThatLeftALaterFileHasGoneOn() throws {
+  @Test func detectsReplacementByLaterRun() throws {
     let directory = try Directory()
     let record = run(77, since: 10)
     let box = BlackBoxDirectory(path: directory.path)
@@ -213,7 +213,7 @@ import Testing
     #expect(box.wasReplaced(own))
   }
 
-  @Test func anInventoryHasEverythingThatWasLeft() throws {
+  @Test func inventoryListsAllRunsAndStalls() throws {
     let directory = try Directory()
     let killed = run(77, since: 10)
     let hung = run(78, since: 11)
@@ -253,7 +253,7 @@ import Testing
     #expect(inventory.otherStalls.first?.stalls.first?.duration == .seconds(4))
   }
 
-  @Test func whatAnInventoryCannotReadIsTold() throws {
+  @Test func reportsUnreadableFiles() throws {
     let directory = try Directory()
     try directory.write("nothing".utf8, "culprit-1-7.run")
     try directory.write("nothing".utf8, "culprit-1-7-1.stall")
@@ -269,7 +269,7 @@ import Testing
     #expect(problems[4].hasPrefix("culprit-1-7-2.stall: at byte "))
   }
 
-  @Test func killsForWantOfMemoryAreJudgedByTheirCounts() throws {
+  @Test func detectsMemoryKillsByCountIncrease() throws {
     let directory = try Directory()
     let now = try #require(MemoryKills.ofThisProcess().last?.count)
     // The machine's count can be zero.
@@ -286,7 +286,7 @@ import Testing
 @Suite struct ProcessIdentityTests {
   private let own = ProcessIdentity.ofThisProcess()
 
-  @Test func thisProcessRuns() throws {
+  @Test func currentProcessIsRunning() throws {
     let state = try #require(ProcessIdentity.state(of: getpid()))
     #expect(state.start == own.start && !state.mainHasEnded)
     #expect(own.process == getpid() && own.namespace != 0)
@@ -295,7 +295,7 @@ import Testing
   }
 
   /// The kernel's start time is compared; the thread's name must not disturb the parser.
-  @Test func theStartIsThatOfTheKernel() throws {
+  @Test func startTimeMatchesKernel() throws {
     let text = try String(contentsOfFile: "/proc/self/stat", encoding: .utf8)
     // Field 22, counted from the end of field 2, the name.
     let fields = text.split(separator: ") ").last?.split(separator: " ")
@@ -303,7 +303,7 @@ import Testing
     #expect(try #require(ProcessIdentity.state(of: getppid())).start <= own.start)
   }
 
-  @Test func whatCannotBeSeenFromHereIsNotSaid() {
+  @Test func reportsUnknownStateAcrossBootsAndNamespaces() {
     for change in [{ $0.boot = "another" }, { $0.namespace += 1 }] as [(inout ProcessIdentity) -> Void] {
       var other = own
       change(&other)
@@ -319,7 +319,7 @@ import Testing
   }
 
   /// A zombie counts as ended.
-  @Test func aProcessThatNobodyWaitedForMayBeOver() throws {
+  @Test func stateOfZombieIsUnknownUntilReaped() throws {
     var child = pid_t()
     var arguments: [UnsafeMutablePointer<CChar>?] = [strdup("true"), nil]
     defer { free(arguments[0]) }

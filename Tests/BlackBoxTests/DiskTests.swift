@@ -99,7 +99,7 @@ struct DiskTests {
   }
 
   /// Other mount namespaces copy all mounts at their creation, and must not keep the disk alive.
-  @Test func whoeverUnsharesMeanwhileKeepsNothing() throws {
+  @Test func otherMountNamespacesDoNotHoldDisk() throws {
     let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 300)
     let stranger = try ServiceProcess("/usr/bin/unshare", ["unshare", "--mount", "sh", "-c", "echo in=; read line"])
     try #require(stranger.fact("in") != nil)
@@ -111,7 +111,7 @@ struct DiskTests {
     stranger.end()
   }
 
-  @Test func aStuckDiskKeepsNobodyWaiting() throws {
+  @Test func frozenDiskBlocksNeitherStopNorExit() throws {
     let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 300)
     let stopped = try StalledService(on: disk)
     let left = try StalledService(on: disk)
@@ -149,7 +149,7 @@ struct DiskTests {
 
   /// A fatal signal ends the process although its note cannot be written. Idle: the disk was well at the last check.
   /// Stalled: the disk thread already waits in the kernel. A core dump waits for such threads.
-  @Test(arguments: [false, true]) func aStuckDiskKeepsNobodyFromDying(isStalled: Bool) throws {
+  @Test(arguments: [false, true]) func frozenDiskDoesNotBlockCrash(isStalled: Bool) throws {
     let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 300)
     let process = isStalled ? try StalledService(on: disk).process : try StalledService.start(on: disk)
     if !isStalled { _ = try #require(process.fact("ready")) }
@@ -161,7 +161,7 @@ struct DiskTests {
     #expect(process.end() == -SIGSYS)
   }
 
-  @Test func aDiskThatComesBackGetsEverything() throws {
+  @Test func flushesBacklogWhenDiskRecovers() throws {
     let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 300)
     let service = try StalledService(on: disk)
     try disk.freeze()
@@ -176,7 +176,7 @@ struct DiskTests {
     #expect(try tell(disk).fact("run") == "\(service.process.process) clean exit")
   }
 
-  @Test func aStopWaitsForTheDiskAsLongAsItMay() throws {
+  @Test func stopWaitsForDiskUntilTimeout() throws {
     let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 300)
     let service = try StalledService(on: disk)
     try disk.freeze()
@@ -193,7 +193,7 @@ struct DiskTests {
     #expect(try tell(disk).fact("run") == "\(service.process.process) clean exit")
   }
 
-  @Test func aStopThatMayNotWaitGivesTheDiskASecond() throws {
+  @Test func stopWithoutTimeoutGivesDiskOneSecond() throws {
     let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 300)
     let process = try StalledService.start(on: disk)
     _ = try #require(process.fact("ready"))
@@ -209,7 +209,7 @@ struct DiskTests {
     #expect(try tell(disk).fact("run") == "\(process.process) clean exit")
   }
 
-  @Test func aStopThatMayNotWaitGivesUpAStuckDisk() throws {
+  @Test func stopWithoutTimeoutAbandonsFrozenDisk() throws {
     let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 300)
     let process = try StalledService.start(on: disk)
     _ = try #require(process.fact("ready"))
@@ -223,7 +223,7 @@ struct DiskTests {
     process.end()
   }
 
-  @Test func aServiceStartsOnAStuckDisk() throws {
+  @Test func serviceStartsOnFrozenDisk() throws {
     let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 300)
     try #require(mkdir(disk.path + "/stalls", 0o700) == 0)
     try disk.freeze()
@@ -245,7 +245,7 @@ struct DiskTests {
     #expect(try tell(disk).fact("run") == "\(service.process.process) clean exit")
   }
 
-  @Test(arguments: [FaultyDisk.Kind.ext4, .tmpfs]) func aFullDiskCostsSamplesInTheFileOnly(kind: FaultyDisk.Kind) throws
+  @Test(arguments: [FaultyDisk.Kind.ext4, .tmpfs]) func fullDiskLosesOnlySavedSamples(kind: FaultyDisk.Kind) throws
   {
     let disk = try FaultyDisk(kind, mebibytes: 1, seconds: 300)
     let service = try StalledService(on: disk)
@@ -268,7 +268,7 @@ struct DiskTests {
     #expect(launch.facts("lost").contains { Int($0) ?? 0 >= 3 }, "\(launch)")
   }
 
-  @Test(arguments: ["Read-only file system", "Input/output error"]) func aFailingDiskIsTold(error: String) throws {
+  @Test(arguments: ["Read-only file system", "Input/output error"]) func reportsDiskErrors(error: String) throws {
     let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 300)
     let service = try StalledService(on: disk)
     if error.hasPrefix("Read") { try disk.makeReadOnly() } else { try disk.pullOut() }
@@ -285,7 +285,7 @@ struct DiskTests {
     #expect(launch.facts("run") == ["\(service.process.process) \(RunVerdict.fatalHang)"], "\(launch)")
   }
 
-  @Test(arguments: [false, true]) func aRemovedDirectoryIsMadeAnew(isReplaced: Bool) throws {
+  @Test(arguments: [false, true]) func recreatesRemovedDirectory(isReplaced: Bool) throws {
     let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 300)
     let service = try StalledService(on: disk)
     try disk.removeDirectory("stalls", andMakesNew: isReplaced)
@@ -307,7 +307,7 @@ struct DiskTests {
     #expect(try tell(disk).fact("run") == "\(service.process.process) clean exit")
   }
 
-  @Test func aHangWhoseDirectoryWasRemovedIsTold() throws {
+  @Test func reportsHangAfterDirectoryRemoval() throws {
     let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 300)
     let service = try StalledService(on: disk)
     try disk.removeDirectory("stalls", andMakesNew: false)

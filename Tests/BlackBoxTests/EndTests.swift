@@ -45,7 +45,7 @@ import Testing
     return stall.others?.isComplete == true && stall.samples.count >= samples
   }
 
-  @Test func aKilledHangNamesItsCulprit() throws {
+  @Test func reportsCulpritOfKilledHang() throws {
     try withDirectory { directory in
       let died = try run("stall", directory, signal: SIGKILL) { hasStall(directory, samples: 14) }
       #expect(!died.hasExited && died.status == SIGKILL)
@@ -76,7 +76,7 @@ import Testing
     return StallFileWriter.areNamesLookedUp([UInt8](bytes.suffix(StallFileWriter.namesLookedUpBytes)))
   }
 
-  @Test func aHangNamesItself() throws {
+  @Test func savesFunctionNamesDuringHang() throws {
     try withDirectory { directory in
       let hang = ["CULPRIT_HANG_THRESHOLD": "300ms"]
       let died = try run("stall", directory, environment: hang, signal: SIGKILL) {
@@ -87,7 +87,7 @@ import Testing
     }
   }
 
-  @Test func aStallThatEndedHasNames() throws {
+  @Test func savesFunctionNamesOfEndedStall() throws {
     try withDirectory { directory in
       try run("recover", directory)
       #expect(savedNames(directory).contains("holdUp(_:)"))
@@ -99,7 +99,7 @@ import Testing
     }
   }
 
-  @Test func theNextLaunchNamesWhatWasKilled() throws {
+  @Test func nextLaunchAddsNamesToKilledRun() throws {
     try withDirectory { directory in
       try run("stall", directory, signal: SIGKILL) { hasStall(directory, samples: 5) }
       #expect(savedNames(directory).isEmpty)
@@ -118,7 +118,7 @@ import Testing
     }
   }
 
-  @Test func aDamagedFileIsTold() throws {
+  @Test func reportsDamagedFile() throws {
     try withDirectory { directory in
       try run("stall", directory, signal: SIGKILL) { hasStall(directory, samples: 5) }
       let path = "\(directory)/\(try #require(names(directory, ".stall").first))"
@@ -131,7 +131,7 @@ import Testing
     }
   }
 
-  @Test func whatEndsOtherwiseIsNoHang() throws {
+  @Test func distinguishesOtherEndsFromHangs() throws {
     let ends: [(scenario: String, signal: Int32, verdict: RunVerdict)] = [
       ("turn", SIGKILL, .killed), ("_exit", 0, .killed), ("stop", 0, .cleanExit),
       ("exit", 0, .cleanExit), ("exit-stalled", 0, .cleanExit), ("recover", 0, .cleanExit),
@@ -158,7 +158,7 @@ import Testing
   }
 
   /// exit(3) is not async-signal-safe, but works in most services wherever the signal arrives.
-  @Test func exitInAHandlerComesToItsEnd() throws {
+  @Test func exitInSignalHandlerCompletes() throws {
     try withDirectory { directory in
       let died = try run("exit-in-malloc", directory)
       #expect(died.hasExited && died.status == 3, "\(died)")
@@ -188,7 +188,7 @@ import Testing
 
   /// The memory of the next launch must not grow with the number of ended stalls, also if all runs have one process id
   /// as in containers.
-  @Test func manyStallsOfARunFitIntoLittleMemory() throws {
+  @Test func boundsMemoryForManyStalls() throws {
     try withDirectory { directory in
       try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
       let own = ProcessIdentity.ofThisProcess()
@@ -222,7 +222,7 @@ import Testing
     }
   }
 
-  @Test func aMachineThatWentDownIsTold() throws {
+  @Test func reportsReboot() throws {
     try withDirectory { directory in
       try run("turn", directory, signal: SIGKILL) { !names(directory, ".run").isEmpty }
       let path = "\(directory)/\(try #require(names(directory, ".run").first))"
@@ -242,7 +242,7 @@ import Testing
     .enabled(if: MemoryGroup.isPossible, "limiting memory takes root and control groups"),
     arguments: [false, true]
   )
-  func theKernelsKillIsTold(isGone: Bool) throws {
+  func reportsOutOfMemoryKill(isGone: Bool) throws {
     let group = try #require(MemoryGroup(limit: 64 << 20))
     try withDirectory { directory in
       let died = try ChildProcess(
@@ -256,7 +256,7 @@ import Testing
     }
   }
 
-  @Test func severalProcessesTellEachRunOnce() throws {
+  @Test func concurrentProcessesReportEachRunOnce() throws {
     try withDirectory { directory in
       for _ in 0..<4 {
         let before = names(directory, ".run").count
@@ -315,7 +315,7 @@ import Testing
     }
   }
 
-  @Test func childrenLeaveTheRecordAlone() throws {
+  @Test func forkedChildrenDoNotChangeRunRecord() throws {
     try withDirectory { directory in
       var told: ChildProcess?
       let died = try ChildProcess(ChildProcess.built("blackbox-process"), [directory, "fork"]) { process in
@@ -332,7 +332,7 @@ import Testing
   }
 
   /// A process whose main thread has ended looks like a zombie.
-  @Test func aRunGoesOnWithoutItsMainThread() throws {
+  @Test func runContinuesAfterMainThreadExits() throws {
     try withDirectory { directory in
       var found: [Bool] = []
       var told: ChildProcess?
@@ -375,7 +375,7 @@ import Testing
   }
 
   @Test(arguments: ["spawn", "vfork", "fork"], [false, true])
-  func programsThatAreStartedLeaveTheRecordAlone(way: String, usesCulprit: Bool) throws {
+  func startedProgramsDoNotChangeRunRecord(way: String, usesCulprit: Bool) throws {
     try withDirectory { directory in
       let service = ChildProcess.built("blackbox-process")
       let program = usesCulprit ? [service, directory, "turn"] : ["/bin/sleep", "100"]
@@ -423,7 +423,7 @@ import Testing
     }
   }
 
-  @Test func aServiceThatBecomesAnotherProgramHasEnded() throws {
+  @Test func execEndsRun() throws {
     for (scenario, verdict) in [("exec", RunVerdict.cleanExit), ("exec-stalled", .fatalHang)] {
       try withDirectory { directory in
         let found = try run(scenario, directory, arguments: ["tell"])
@@ -436,7 +436,7 @@ import Testing
     }
   }
 
-  @Test(arguments: [true, false]) func othersTellOfTheServiceThatBecameAnother(meanwhile: Bool) throws {
+  @Test(arguments: [true, false]) func otherProcessReportsRunReplacedByExec(meanwhile: Bool) throws {
     try withDirectory { directory in
       var told: [String] = []
       let died = try run("exec-stalled", directory, arguments: ["turn"], signal: SIGKILL) {
@@ -453,7 +453,7 @@ import Testing
 
   /// The file system of 1 MiB is full when the stall begins.
   @Test(.needsMounts)
-  func aFullDiskCostsSamplesOnly() throws {
+  func fullDiskLosesOnlySamples() throws {
     try withDirectory { directory in
       try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
       try #require(mount("tmpfs", directory, "tmpfs", 0, "size=1m") == 0)
@@ -490,7 +490,7 @@ import Testing
     }
   }
 
-  @Test func theMaskOfTheProcessIsIgnored() throws {
+  @Test func ignoresUmask() throws {
     try withDirectory { parent in
       try FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true)
       let directory = parent + "/made/here"
@@ -506,7 +506,7 @@ import Testing
     }
   }
 
-  @Test func recoveredStallsCanBeForgotten() throws {
+  @Test func discardsRecoveredStallsOnRequest() throws {
     for (arguments, count) in [([], 1), (["--forget"], 0)] {
       try withDirectory { directory in
         let ended = try ChildProcess(ChildProcess.built("blackbox-process"), [directory, "recover"] + arguments)

@@ -70,7 +70,7 @@ import Testing
   }
 
   /// The root of cgroup v2 has no count.
-  @Test func theOwnGroupCountsForItself() throws {
+  @Test func ignoresKillsInSubgroups() throws {
     let (tree, counts) = try secondVersion()
     #expect(counts.map(\.count) == [2, 9, 20])
     #expect(counts.map(\.path) == ["\(tree.root)/\(shop)", "\(tree.root)/shop.slice", tree.machine])
@@ -84,14 +84,14 @@ import Testing
     #expect(tree.change(since: counts) == .inOwnGroup)
   }
 
-  @Test func olderKernelsCountWhatIsBelow() throws {
+  @Test func olderKernelsIncludeSubgroups() throws {
     let (tree, counts) = try secondVersion(local: false)
     #expect(counts.map(\.count) == [5, 9, 20])
     try tree.events(shop, 6)
     #expect(tree.change(since: counts) == .inOwnGroup)
   }
 
-  @Test func aGroupAboveTellsWhenTheOwnIsGone() throws {
+  @Test func fallsBackToParentGroup() throws {
     let (tree, counts) = try secondVersion()
     try tree.makeAnew(shop)
     try tree.events(shop, 0)
@@ -102,7 +102,7 @@ import Testing
     #expect(tree.change(since: counts) == .above)
   }
 
-  @Test func theMachineTellsWhenAllAreGone() throws {
+  @Test func fallsBackToMachineCount() throws {
     let (tree, counts) = try secondVersion()
     try tree.makeAnew("shop.slice")
     #expect(tree.change(since: counts) == .none)
@@ -113,7 +113,7 @@ import Testing
   }
 
   /// Counts of cgroup v1 do not include descendants.
-  @Test func theFirstVersionHasItsOwnAndTheMachine() throws {
+  @Test func readsCgroupV1Counts() throws {
     let tree = try Tree()
     try tree.control(shop, 2)
     try tree.control("shop.slice", 4)
@@ -135,7 +135,7 @@ import Testing
     #expect(tree.counts(version: 1).map(\.count) == [21])
   }
 
-  @Test func aGroupWithoutTheControllerCountsInTheOneAbove() throws {
+  @Test func usesParentOfGroupWithoutController() throws {
     let tree = try Tree()
     try tree.events("shop.slice", 9)
     try tree.events("shop.slice", 4, local: true)
@@ -149,7 +149,7 @@ import Testing
   }
 
   /// Without a group a kill on the machine can concern another process.
-  @Test func theMachineAloneIsNotTheOwnGroup() throws {
+  @Test func machineCountIsNotOwnGroup() throws {
     let tree = try Tree()
     try tree.machine(20)
     let counts = tree.counts(version: 2)
@@ -159,7 +159,7 @@ import Testing
   }
 
   /// The file with the paths can be forged.
-  @Test func opensFilesOfTheKernelOnly() throws {
+  @Test func opensOnlyKernelFiles() throws {
     let tree = try Tree()
     try tree.events(shop, 1)
     try tree.machine(1)
@@ -179,7 +179,7 @@ import Testing
     #expect(tree.change(since: [MemoryKills(path: tree.machine, inode: 0, count: 0)]) == .none)
   }
 
-  @Test func theFilesOfThisMachineAreRead() {
+  @Test func readsCountsOfCurrentMachine() {
     let counts = MemoryKills.ofThisProcess()
     #expect(counts.last?.path == MemoryKills.machine)
     #expect(counts.dropLast().allSatisfy { $0.inode != 0 })

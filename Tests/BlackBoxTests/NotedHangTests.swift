@@ -33,7 +33,7 @@ import Testing
     ("malloc", "workload_hold_in_malloc"), ("modules", "workload_hold_in_module_list"),
     ("stdio", "workload_hold_stdio"),
   ])
-  func theNextLaunchNamesTheCulprit(scenario: String, function: String) throws {
+  func nextLaunchReportsCulprit(scenario: String, function: String) throws {
     try withDirectory { directory in
       let words = [scenario, "waiting", directory, "for-ever"]
       let died = try ChildProcess(

@@ -8,7 +8,7 @@ import Testing
 /// After a power cut a journaling file system keeps all data that was synced.
 @Suite(.ownThread, .enabled(if: FaultyDisk.obstacle == nil, "needs root, loop devices and mkfs.ext4"))
 struct PowerCutTests {
-  @Test func whatWasSyncedIsTold() throws {
+  @Test func reportsSyncedDataAfterPowerCut() throws {
     let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 300)
     let directory = disk.path + "/stalls"
     let box = BlackBoxDirectory(path: directory)

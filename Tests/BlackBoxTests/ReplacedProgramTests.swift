@@ -13,7 +13,7 @@ import Testing
     ((try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []).filter { $0.hasSuffix(ending) }
   }
 
-  @Test(arguments: Change.allCases) func namesFunctionsOfTheProgramThatRan(change: Change) throws {
+  @Test(arguments: Change.allCases) func resolvesNamesOfOriginalProgram(change: Change) throws {
     let directory = NSTemporaryDirectory() + "culprit-replaced-\(UUID().uuidString)"
     let (program, stalls) = ("\(directory)/service", "\(directory)/stalls")
     try FileManager.default.createDirectory(atPath: stalls, withIntermediateDirectories: true)

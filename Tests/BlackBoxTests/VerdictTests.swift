@@ -30,7 +30,7 @@ import Testing
   }
 
   /// The last note of each stall counts; ended stalls have none.
-  @Test func notedHangsAreRead() throws {
+  @Test func readsNotedHangs() throws {
     let module = Module(
       path: "/opt/my shop/shop",
       buildID: [0x0a, 0xff],
@@ -63,7 +63,7 @@ import Testing
     )
   }
 
-  @Test func everyEndHasItsVerdict() throws {
+  @Test func verdictOfEachEnd() throws {
     #expect(try verdict() == .killed)
     #expect(try verdict(open: true) == .fatalHang)
     #expect(try verdict("ended 5\n", open: true, boot: "c", .inOwnGroup) == .cleanExit)
@@ -90,7 +90,7 @@ import Testing
     #expect(try verdict(boot: "c", wasReplaced: true) == .machineGone)
   }
 
-  @Test func aFileComesBack() throws {
+  @Test func recordRoundTrips() throws {
     #expect(RunRecord(text: run.text) == run)
     let told = try #require(
       RunRecord(text: run.text + checked("signal 11 3\nended 77\nnews of a later version\ntold crash-11\n"))
@@ -100,7 +100,7 @@ import Testing
     #expect(told.told.flatMap { RunVerdict(name: $0) } == .crash(signal: 11))
   }
 
-  @Test func everyCutIsReadOrRefused() {
+  @Test func toleratesTruncationAnywhere() {
     let text = run.text + checked("ended 1795170231\n")
     for count in 0..<text.utf8.count {
       let cut = RunRecord(text: String(decoding: text.utf8.prefix(count), as: UTF8.self))
@@ -108,7 +108,7 @@ import Testing
     }
   }
 
-  @Test func everyDamageIsReadOrRefused() throws {
+  @Test func toleratesDamageAnywhere() throws {
     let whole = Array((run.text + checked("signal 11 3\n")).utf8)
     let record = try #require(RunRecord(text: String(decoding: whole, as: UTF8.self)))
     for index in whole.indices {
@@ -132,15 +132,15 @@ import Testing
     (.crash(signal: 6), "crash-6"), (.outOfMemory, "out-of-memory"), (.machineGone, "machine-gone"),
     (.possiblyOutOfMemory, "possibly-out-of-memory"),
   ])
-  func everyVerdictHasAName(verdict: RunVerdict, name: String) {
+  func verdictNamesRoundTrip(verdict: RunVerdict, name: String) {
     #expect(verdict.name == name && RunVerdict(name: name) == verdict)
   }
 
-  @Test(arguments: ["news", "", "crash-", "crash-x", "crash", "killed "]) func othersAreNoNames(name: String) {
+  @Test(arguments: ["news", "", "crash-", "crash-x", "crash", "killed "]) func rejectsUnknownVerdictNames(name: String) {
     #expect(RunVerdict(name: name) == nil)
   }
 
-  @Test func signalsThatWereSurvivedAreForgotten() throws {
+  @Test func ignoresSurvivedSignals() throws {
     func crash(_ lines: String) throws -> RunRecord.Crash? {
       try #require(RunRecord(text: run.text + checked(lines))).crash
     }
@@ -153,7 +153,7 @@ import Testing
   }
 
   /// Earlier versions' files must stay readable.
-  @Test func theLinesAreAsEver() throws {
+  @Test func fileFormatIsStable() throws {
     var run = run
     run.number = 0xab
     let content = run.text.split(separator: "\n").map { String($0.dropLast(10)) }
@@ -171,7 +171,7 @@ import Testing
   }
 
   /// Without one of these fields two runs cannot be distinguished.
-  @Test(arguments: ["process", "start", "boot", "namespace", "since"]) func aRunNeedsItsIdentity(word: String) throws {
+  @Test(arguments: ["process", "start", "boot", "namespace", "since"]) func rejectsRecordWithoutIdentity(word: String) throws {
     let lines = run.text.split(separator: "\n")
     let left = lines.filter { !$0.hasPrefix(word + " ") }
     #expect(left.count == lines.count - 1)
@@ -181,7 +181,7 @@ import Testing
     #expect(record.identity == run.identity && record.executable == "" && record.memoryKills == [])
   }
 
-  @Test func filesAndProcessesHaveTheirNames() {
+  @Test func formatsTimeAndRejectsProcessZero() {
     #expect(run.since.fileNamePart == "20261120T102351.204Z")
     #expect(Set((0..<20).map { _ in RunRecord(text: self.run.text)?.number }).count == 1)
     var nobody = run
@@ -191,7 +191,7 @@ import Testing
     #expect(RunRecord(text: nobody.text) == nobody)
   }
 
-  @Test func whatWouldEndALineIsNotWritten() throws {
+  @Test func replacesControlCharacters() throws {
     var run = run
     run.executable = "/opt/a\nended 5\u{1f} \u{20}~"
     run.memoryKills = [MemoryKills(path: "/a\tb", inode: 6, count: 2), MemoryKills(path: "/c d", inode: 7, count: 3)]
@@ -202,7 +202,7 @@ import Testing
   }
 
   /// mountinfo escapes blanks as three octal digits.
-  @Test func mountPointsMayHaveBlanks() {
+  @Test func decodesBlanksInMountPoints() {
     let mount = #"35 31 0:32 / /sys/my\040groups\134x\q rw - cgroup2 cgroup2 rw"#
     #expect(
       ControlGroups.directories(of: "memory", groups: "0::/a\n", mounts: mount) == [
@@ -211,7 +211,7 @@ import Testing
     )
   }
 
-  @Test func strangeGroupsAndMountsArePassedOver() {
+  @Test func skipsMalformedGroupsAndMounts() {
     let mounts = "short - cgroup2\n35 31 0:32 / /g rw - cgroup2\n36 31 0:32 / /good rw - cgroup2 none rw"
     #expect(ControlGroups.directories(of: "memory", groups: "0:/a\n0:x:/b\n1::/c\n", mounts: mounts) == [])
     #expect(ControlGroups.directories(of: "memory", groups: "0::/a\n", mounts: mounts) == ["/good/a", "/good"])
@@ -219,7 +219,7 @@ import Testing
   }
 
   /// A quota applies to subgroups, in both versions.
-  @Test func groupsThatMayThrottleAreFound() {
+  @Test func findsGroupsWithCPUQuota() {
     let mounts = "36 31 0:33 / /sys/fs/cgroup/cpu rw shared:3 - cgroup cgroup rw,cpu,cpuacct"
     #expect(
       ControlGroups.directories(of: "cpu", groups: "4:memory:/a/b\n1:cpu,cpuacct:/c/d\n", mounts: mounts)
@@ -227,7 +227,7 @@ import Testing
     )
   }
 
-  @Test func groupsAreFoundNearestFirst() {
+  @Test func listsGroupsNearestFirst() {
     let mounts = """
       35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory
       36 31 0:33 / /sys/fs/cgroup/cpu rw shared:3 - cgroup cgroup rw,cpu

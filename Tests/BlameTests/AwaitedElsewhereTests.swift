@@ -36,7 +36,7 @@ import Testing
     #expect(blame.causes.map(\.kind) == [.awaiting])
   }
 
-  @Test func namesThePlaceOfOwnContinuations() {
+  @Test func reportsOwnContinuationAsSuspensionPlace() {
     let blame = blame(suspendedIn: ["Timing.respond()", Self.section, Self.body])
     #expect(blame.suspension?.place.frame.function == Self.body && blame.suspension?.caller == nil)
   }
@@ -50,18 +50,18 @@ import Testing
     (["Backend.query()", "d.get()"], "Backend.query()"),
     // A task that sleeps has asked for the sleep.
     (["Timing.respond()", section, body, "c.sleep(nanoseconds:)"], body),
-  ]) func keepsTheBlameOf(stack: [String], culprit: String) {
+  ]) func blamesOwnSuspendedFunction(stack: [String], culprit: String) {
     let blame = blame(suspendedIn: stack)
     #expect(blame.culpritName == culprit && blame.suspension == nil && blame.culprit?.share.fraction == 1)
   }
 
-  @Test func suspendedLibrariesAreNoCulprits() {
+  @Test func excludesSuspendedLibraries() {
     let blame = blame(suspendedIn: ["d.serve()", Self.section, "d.next()", "d.get()"])
     #expect(blame.culprit == nil && blame.suspension?.place.frame.function == "d.get()")
     #expect(blame.suspension?.caller == nil)
   }
 
-  @Test func ownWorkCountsWithoutTheWait() {
+  @Test func excludesWaitFromOwnWork() {
     let suspended = ["Timing.respond()", Self.section, Self.body, "d.get()"]
     let running = ["Timing.respond()", Self.section, Self.body]
     func blame(_ waits: Int, _ works: Int) -> Blame {

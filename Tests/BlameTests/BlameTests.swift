@@ -7,7 +7,7 @@ import Testing
 private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeating: stack, count: count) }
 
 @Suite struct BlameTests {
-  @Test func fourOfFiveSecondsAreBlamedNotTheLastOne() throws {
+  @Test func blamesLargestShareNotLastStack() throws {
     var made = Synthetic()
     let stall = made.stall(
       times(40, ["c.start", "run", "handle", "A", "c.memcpy"]) + times(10, ["c.start", "run", "handle", "B"])
@@ -27,7 +27,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(blame.farCallers.map(\.frame.function) == ["run"])
   }
 
-  @Test func theCulpritIsTheDeepestOwnFunctionWithHalfOfTheStall() {
+  @Test func blamesDeepestOwnFunctionWithHalf() {
     var made = Synthetic()
     let stall = made.stall(
       times(6, ["run", "A", "inner", "c.x"]) + times(3, ["run", "A", "other"]) + times(1, ["run"])
@@ -35,13 +35,13 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(made.blame(stall).culpritName == "inner")
   }
 
-  @Test func exactlyHalfIsEnough() {
+  @Test func blamesFunctionWithExactlyHalf() {
     var made = Synthetic()
     let stall = made.stall(times(5, ["run", "A"]) + times(3, ["run", "B"]) + times(2, ["run", "C"]))
     #expect(made.blame(stall).culpritName == "A")
   }
 
-  @Test func lessThanHalfBlamesWhoCalledThem() {
+  @Test func blamesCallerOfFunctionsBelowHalf() {
     var made = Synthetic()
     let stall = made.stall(times(4, ["run", "A"]) + times(3, ["run", "B"]) + times(3, ["run", "C"]))
     let blame = made.blame(stall)
@@ -51,7 +51,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
   }
 
   /// The order of names must not decide a tie.
-  @Test func anEvenSplitBlamesNeither() {
+  @Test func evenSplitBlamesCaller() {
     var made = Synthetic()
     let stall = made.stall(times(5, ["run", "A"]) + times(5, ["run", "B"]))
     let blame = made.blame(stall)
@@ -59,7 +59,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(Set(blame.doing.map(\.frame.function)) == ["A", "B"])
   }
 
-  @Test func anEvenSplitBelowTheEntryPointHasNoSingleCulprit() {
+  @Test func evenSplitBelowMainHasNoCulprit() {
     var made = Synthetic()
     let stall = made.stall(times(5, ["main", "A"]) + times(5, ["main", "B"]))
     let blame = made.blame(stall)
@@ -68,7 +68,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(blame.contenders.allSatisfy { abs($0.share.fraction - 0.5) < 0.001 })
   }
 
-  @Test func whatTheEntryPointDoesItselfIsItsOwn() {
+  @Test func blamesEntryPointForItsSelfTime() {
     for (stacks, culprit) in [
       (times(9, ["_start", "main", "c.read"]), "main"),
       (times(6, ["main", "c.read"]) + times(4, ["main", "A"]), "main"),
@@ -87,7 +87,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
   }
 
   /// The function that runs the loop only distributes the time.
-  @Test func aSplitBelowSystemCodeIsSaidToBeDivided() {
+  @Test func listsPartsBelowRunLoop() {
     var made = Synthetic()
     let stall = made.stall(
       times(4, ["serve", "c.runloop", "A"]) + times(3, ["serve", "c.runloop", "B"])
@@ -101,7 +101,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
   }
 
   /// A caller of a library with repeated callbacks wanted their work, however much of the time is in them.
-  @Test(arguments: 0...10) func aCallbackTakesNothingFromWhoCalledTheLibrary(inCallback: Int) throws {
+  @Test(arguments: 0...10) func blamesCallerOfLibraryWithRepeatedCallbacks(inCallback: Int) throws {
     var random = SplitMix(UInt64(inCallback))
     var made = Synthetic()
     let sort =
@@ -114,7 +114,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
   }
 
   /// A framework that calls the service once is no loop, even if it has self time.
-  @Test(arguments: [0, 5, 30]) func aFrameworkThatCallsBackOnceLeadsOn(before: Int) {
+  @Test(arguments: [0, 5, 30]) func blamesCallbackThatFrameworkCallsOnce(before: Int) {
     var made = Synthetic()
     let stall = made.stall(
       times(before, ["serve", "c.runloop", "c.tls"]) + times(60, ["serve", "c.runloop", "A", "c.x"])
@@ -123,7 +123,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(made.blame(stall).culpritName == "A")
   }
 
-  @Test func aFrameworkThatOnlyCallsBackLeadsOn() {
+  @Test func blamesLargestCallbackOfFramework() {
     var made = Synthetic()
     let stall = made.stall(
       times(60, ["serve", "c.runloop", "A", "c.x"]) + times(2, ["serve", "c.runloop"])
@@ -132,7 +132,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(made.blame(stall).culpritName == "A")
   }
 
-  @Test func thePackageThatTookTheTimeIsTold() {
+  @Test func reportsPackageThatUsedTheTime() {
     var made = Synthetic()
     let stall = made.stall(
       times(7, ["run", "A", "d.squeeze", "d.lengths", "c.x"]) + times(1, ["run", "A", "c.y"]) + times(2, ["run", "B"])
@@ -147,13 +147,13 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(made.blame(closure).dependency == nil)
   }
 
-  @Test func aPackagesOwnThreadHasACulpritToo() {
+  @Test func blamesPackageOnItsOwnThread() {
     var made = Synthetic()
     let stall = made.stall(times(8, ["c.start", "d.loop", "d.parse", "c.x"]) + times(2, ["c.start", "d.loop", "A"]))
     #expect(made.blame(stall).culpritName == "d.parse")
   }
 
-  @Test func callersHaveTheCulpritsTime() {
+  @Test func dividesCulpritTimeBetweenCallers() {
     var made = Synthetic()
     let stall = made.stall(
       times(5, ["run", "first", "A"]) + times(3, ["run", "second", "c.each", "A"]) + times(2, ["run", "B"])
@@ -165,7 +165,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(blame.farCallers.isEmpty)
   }
 
-  @Test func contendersAreTheInnermostThatHaveItAll() {
+  @Test func contendersAreInnermostWithFullShare() {
     var made = Synthetic()
     let stall = made.stall(
       times(6, ["run", "A"]) + times(3, ["run", "outer", "c.each", "inner", "c.x"]) + times(1, ["run", "C"])
@@ -177,7 +177,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(made.blame(split).contenderNames == ["outer"])
   }
 
-  @Test func aSplitOfSystemCodeBelowTheCulpritDoesNotClearIt() {
+  @Test func blamesCallerOfSplitSystemCode() {
     var made = Synthetic()
     let stall = made.stall(
       times(4, ["run", "A", "c.malloc", "c.x"]) + times(3, ["run", "A", "c.malloc", "c.y"])
@@ -186,7 +186,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(made.blame(stall).culpritName == "A")
   }
 
-  @Test func recursionIsCountedOnce() throws {
+  @Test func countsRecursionOnce() throws {
     var made = Synthetic()
     let stall = made.stall(
       times(4, ["run", "walk", "walk", "walk", "c.x"]) + times(3, ["run", "walk"]) + times(1, ["run", "walk", "walk"])
@@ -199,7 +199,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(culprit.sampleCount == 8)
   }
 
-  @Test func oneSampleIsEnoughButSaysHowLittleItIs() throws {
+  @Test func singleSampleHasWideInterval() throws {
     var made = Synthetic()
     let stall = made.stall([["run", "A"]], lasting: .seconds(5))
     let culprit = try #require(made.blame(stall).culprit)
@@ -208,7 +208,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(culprit.share.low < 0.25)
   }
 
-  @Test func alternatingStacksAreAddedUp() {
+  @Test func sumsAlternatingStacks() {
     var made = Synthetic()
     let stall = made.stall((0..<30).map { $0 % 3 == 2 ? ["run", "B"] : ["run", "A", "c.\($0 % 2)"] })
     let blame = made.blame(stall)
@@ -216,7 +216,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(abs((blame.culprit?.share.fraction ?? 0) - 2.0 / 3) < 0.02)
   }
 
-  @Test func aFunctionThatSeveralWaysLeadToIsFound() throws {
+  @Test func sumsFunctionOverCallPaths() throws {
     var made = Synthetic()
     let stall = made.stall(
       times(4, ["run", "viaOne", "A", "c.x"]) + times(4, ["run", "viaTwo", "A", "c.x"]) + times(2, ["run", "B"])
@@ -226,7 +226,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(abs(culprit.share.fraction - 0.8) < 0.001)
   }
 
-  @Test func systemCodeThatSeveralWaysLeadToIsNotBlamed() {
+  @Test func ignoresSystemCodeSharedByCallPaths() {
     var made = Synthetic()
     let stall = made.stall(
       times(5, ["run", "A", "c.malloc"]) + times(4, ["run", "B", "c.malloc"]) + times(2, ["run", "C", "c.malloc"])
@@ -234,7 +234,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(made.blame(stall).culpritName == "run")
   }
 
-  @Test func theWiderFunctionIsBlamed() throws {
+  @Test func blamesFunctionWithLargerTotal() throws {
     var made = Synthetic()
     let stall = made.stall(times(2, ["main", "D", "B"]) + times(1, ["main", "D"]) + times(2, ["main", "B"]))
     let blame = made.blame(stall)
@@ -244,7 +244,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(made.blame(other).culpritName == "A")
   }
 
-  @Test func nothingIsCountedTwice() {
+  @Test func countsTimeOnlyOnce() {
     var random = SystemRandomNumberGenerator()
     for _ in 0..<400 {
       var made = Synthetic()
@@ -268,7 +268,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     }
   }
 
-  @Test func recursionThroughSeveralFunctionsIsNotItsCallers() {
+  @Test func blamesMutualRecursionNotItsCaller() {
     var made = Synthetic()
     let inner = [["div", "closure"], ["div", "closure", "div"]]
     let page = (0..<13).map { ["main", "T", "page", "div", "closure"] + inner[$0 % 2] }
@@ -277,7 +277,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(name == "div" || name == "closure")
   }
 
-  @Test func whoCalledTheCulpritIsToldForItsOwnTime() {
+  @Test func callerOfCulpritContendsForSelfTime() {
     var made = Synthetic()
     let upload = times(6, ["main", "upload", "log"]) + times(8, ["main", "upload", "c.find"])
     let stall = made.stall(upload + times(6, ["main", "list", "log"]))
@@ -287,7 +287,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(abs((blame.contenders.first?.share.fraction ?? 0) - 0.4) < 0.001)
   }
 
-  @Test func callbacksAreToldBesideWhoCalledTheLibrary() {
+  @Test func reportsCallbackBesidesCallerOfLibrary() {
     var made = Synthetic()
     let kinds = [["c.sort", "compare"], ["c.sort"], ["c.sort", "compare"]]
     let stall = made.stall((0..<30).map { ["main", "F"] + kinds[$0 % 3] })
@@ -309,7 +309,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
   }
 
   /// One of two pool threads is not to blame for both; one of a stall's two samples is enough.
-  @Test func exactlyHalfOfAPoolIsNotEnough() {
+  @Test func exactlyHalfOfPoolIsInsufficient() {
     func culprit(_ isHalfEnough: Bool) -> String? {
       Suspects(halves, total: .seconds(2), isHalfEnough: isHalfEnough).culprit()?.function.name
     }
@@ -317,12 +317,12 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(culprit(true) == "now")
   }
 
-  @Test func exactlyHalfOfAStallIsEnough() {
+  @Test func exactlyHalfOfStallIsSufficient() {
     #expect(Suspects(halves, total: .seconds(2)).culprit()?.function.name == "now")
   }
 
   /// The compiler attributes some code to line 0.
-  @Test func placeOfCulpritHasLine() {
+  @Test func locationOfCulpritHasLine() {
     var made = Synthetic()
     let stall = made.stall(times(6, ["run", "A"]) + times(4, ["run", "B"]))
     let places = made
@@ -340,7 +340,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(blame.culpritName == "A" && blame.culprit?.frame.location?.line == 7)
   }
 
-  @Test func suspendedTimeIsNotOwnTime() {
+  @Test func excludesSuspendedTimeFromSelfTime() {
     var made = Synthetic()
     var stall = made.stall(times(4, ["run", "A"]) + times(6, ["run", "A"]))
     for place in 4..<10 { stall.samples[place].activity = .suspended }
@@ -348,7 +348,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(blame.culpritName == "A" && abs(blame.ownTime.inSeconds - 0.4) < 0.001)
   }
 
-  @Test func whoDividesTheTimeIsNamed() {
+  @Test func blamesFunctionThatDistributesTime() {
     var made = Synthetic()
     let ways = [["lead", "A"], ["B"], ["C"]]
     let stall = made.stall((0..<9).map { ["main", "F", "c.each"] + ways[$0 % 3] })
@@ -358,13 +358,13 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(blame.contenders.isEmpty)
   }
 
-  @Test func veryDeepStacksAreCutNotFatal() {
+  @Test func survivesVeryDeepStacks() {
     var made = Synthetic()
     let stall = made.stall([["main"] + Array(repeating: "walk", count: 20_000)])
     #expect(made.blame(stall).culpritName == "walk")
   }
 
-  @Test func onlySystemFramesHaveNoCulprit() {
+  @Test func systemFramesAloneHaveNoCulprit() {
     var made = Synthetic()
     let stall = made.stall(times(10, ["c.start", "c.poll"]))
     let blame = made.blame(stall)
@@ -374,7 +374,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(blame.lastStackBlames == nil)
   }
 
-  @Test func noSampleAndNoStackSaySo() {
+  @Test func explainsMissingSamplesAndStacks() {
     var made = Synthetic()
     let nothing = made.stall([])
     #expect(made.blame(nothing).verdict == .noStacks("no sample was taken"))
@@ -385,21 +385,21 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
   }
 
   /// Time without a stack must not increase the other shares.
-  @Test func timeWithoutAStackCountsAgainstEverybody() throws {
+  @Test func countsTimeWithoutStackInTotal() throws {
     var made = Synthetic()
     let stall = made.stall(times(6, ["run", "A"]) + times(4, []))
     let blame = made.blame(stall)
     #expect(abs((blame.culprit?.share.fraction ?? 0) - 0.6) < 0.001)
   }
 
-  @Test func samplesStandForTheTimeAroundThem() {
+  @Test func weighsSamplesBySurroundingTime() {
     let ages = [500, 700, 900, 1900, 2900].map { Duration.milliseconds($0) }
     let times = SampleTimes.between(ages, from: .zero, to: .milliseconds(3000))
     #expect(times == [600, 200, 600, 1000, 600].map { .milliseconds($0) })
     #expect(times.reduce(.zero, +) == .milliseconds(3000))
   }
 
-  @Test(arguments: [0, 1, 2]) func timeWithoutSamplesIsNobodys(way: Int) {
+  @Test(arguments: [0, 1, 2]) func reportsUnobservedTime(way: Int) {
     var made = Synthetic()
     // A works for 4 s and B for 1 s, sampled every 100 ms.
     var stall = made.stall((0..<50).map { ["run", $0 < 40 ? "A" : "B"] })
@@ -419,7 +419,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(blame.unobserved >= .seconds(2))
   }
 
-  @Test func samplesOutOfOrderAndPastTheEndAreUsable() {
+  @Test func acceptsUnorderedAndLateSamples() {
     var made = Synthetic()
     var stall = made.stall(times(3, ["run", "A"]) + times(1, ["run", "B"]))
     stall.samples.reverse()
@@ -427,7 +427,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(made.blame(stall).culpritName == "A")
   }
 
-  @Test func anIndexOfAMissingStackIsAFailure() {
+  @Test func countsMissingStackAsFailure() {
     var made = Synthetic()
     var stall = made.stall(times(2, ["run", "A"]))
     stall.samples[0].stack = 99
@@ -436,7 +436,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(blame.sampleCount == 1)
   }
 
-  @Test func processorUseTellsComputingFromWaiting() throws {
+  @Test func reportsCPUUsePerFunction() throws {
     var made = Synthetic()
     // Samples are 100 ms apart: A uses 90 ms of each interval, B none.
     let cpu = (0..<8).map { Duration.milliseconds(90 * $0) } + (0..<2).map { _ in Duration.milliseconds(630) }
@@ -446,7 +446,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(blame.contenders.first?.processorUse == ProcessorUse(share: 0, delay: nil))
   }
 
-  @Test func treeSharesAddUp() {
+  @Test func callTreeTimesAddUp() {
     var made = Synthetic()
     let stall = made.stall(times(7, ["run", "A", "c.x"]) + times(2, ["run", "A"]) + times(1, ["run", "B"]))
     let blame = made.blame(stall)
@@ -458,7 +458,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(blame.tree.first?.children.map(\.frame.function) == ["A", "B"])
   }
 
-  @Test func intervalsHoldTheTruth() {
+  @Test func confidenceIntervalsCoverTrueShare() {
     var random = SystemRandomNumberGenerator()
     var held = 0
     for _ in 0..<400 {
@@ -471,7 +471,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(held >= 356)
   }
 
-  @Test func unequalWeightsWidenTheInterval() {
+  @Test func unequalWeightsWidenInterval() {
     let even = Share(time: .seconds(5), of: .seconds(10), weights: Array(repeating: 1, count: 10))
     let uneven = Share(time: .seconds(5), of: .seconds(10), weights: [5] + Array(repeating: 5.0 / 9, count: 9))
     #expect(uneven.high - uneven.low > even.high - even.low)

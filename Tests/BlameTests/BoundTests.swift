@@ -21,7 +21,7 @@ import Testing
   private func text(_ frames: [WeightedStack.Frame]) -> String { frames.map { $0.resolved.function ?? "" }.joined() }
 
   /// Folding can be undone, and no repetition remains.
-  @Test func foldedStacksAreTheSameUnfolded() {
+  @Test func foldingIsReversible() {
     var random = SplitMix(3)
     for _ in 0..<300 {
       let whole = String(
@@ -56,13 +56,13 @@ import Testing
     // Longer cycles are not searched.
     ("abcdefghiabcdefghi", Array(repeating: 1, count: 18)),
   ])
-  func repetitionsAreCounted(stack: String, counts: [Int]) {
+  func countsRepetitions(stack: String, counts: [Int]) {
     #expect(Recursion.folded(frames(stack)).map(\.count) == counts)
   }
 
   /// The nearest of the most similar stacks supplies the callers. More than three common functions do not increase the
   /// similarity.
-  @Test func cutStacksGetTheCallersOfTheNearestThatIsAlike() {
+  @Test func completesTruncatedStacksFromNearestSimilar() {
     func completed(_ stacks: [String], cut: Int) -> String {
       var weighted = stacks.map { WeightedStack(frames: frames($0), time: .seconds(1)) }
       let isCut = stacks.indices.map { $0 == cut }
@@ -89,7 +89,7 @@ import Testing
     }
   }
 
-  @Test func tiesAreSettledByName() {
+  @Test func breaksTiesByName() {
     var made = Synthetic()
     let stall = made.stall(["b", "a", "c"].map { ["run", $0] })
     let blame = made.blame(stall)
@@ -98,7 +98,7 @@ import Testing
     #expect(blame.tree.first?.repetitions == 1)
   }
 
-  @Test func contendersAreCounted() {
+  @Test func countsOmittedContenders() {
     var made = Synthetic()
     let stall = made.stall((0..<10).map { ["main", "F\($0)"] })
     #expect(made.blame(stall).contenders.count == 8 && made.blame(stall).contenderCount == 10)
@@ -108,7 +108,7 @@ import Testing
     #expect(made.blame(called).doing.count == 8)
   }
 
-  @Test func whatStacksLackIsCounted() {
+  @Test func countsJoinedAndTruncatedStacks() {
     var stacks = ["ab", "cd", "ef"].map { names in
       Stack(frames: names.utf8.map { .programCounter(RuntimeAddress(UInt64($0))) }, end: .outermost)
     }
@@ -151,7 +151,7 @@ import Testing
     }
   }
 
-  @Test func waitingIsCounted() throws {
+  @Test func countsWaitingSamples() throws {
     func waiting(_ activities: [ThreadActivity]) throws -> Waiting? {
       let stack = Stack(frames: [.programCounter(RuntimeAddress(1))], end: .outermost)
       let stall = stall(activities.map { _ in 0 }, activities: activities)
@@ -171,7 +171,7 @@ import Testing
     )
   }
 
-  @Test func allTimeIsAccountedFor() {
+  @Test func sampleTimesAddUpToDuration() {
     var random = SplitMix(11)
     for _ in 0..<300 {
       let count = Int.random(in: 0...30, using: &random)
@@ -192,7 +192,7 @@ import Testing
     }
   }
 
-  @Test func aSampleReachesFourGaps() {
+  @Test func limitsSampleWeightToFourIntervals() {
     var stall = stall(Array(repeating: 0, count: 20), activities: Array(repeating: .running, count: 20))
     for place in stall.samples.indices {
       stall.samples[place].age = .milliseconds(100 * place + (place < 10 ? 0 : 3000))
@@ -207,7 +207,7 @@ import Testing
   }
 
   /// Wilson's intervals for 5 of 10, for none and for all (Agresti and Coull, 1998).
-  @Test func intervalsAreWilsons() {
+  @Test func sharesHaveWilsonIntervals() {
     func share(_ seconds: Int, of weights: [Double]) -> Share {
       Share(time: .seconds(seconds), of: .seconds(10), weights: weights)
     }
@@ -224,7 +224,7 @@ import Testing
     #expect(share(20, of: ten).fraction == 1)
   }
 
-  @Test func threadsThatDoTheSameAreTogether() {
+  @Test func groupsThreadsWithEqualStacks() {
     let stacks = ["ab", "ab", "cb"].map { names in
       Stack(frames: names.utf8.map { .programCounter(RuntimeAddress(UInt64($0))) }, end: .outermost)
     }

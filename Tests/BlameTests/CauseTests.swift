@@ -40,7 +40,7 @@ import Testing
     (202, "c.__pthread_clockjoin_ex", .threadEnd), (202, "c.something", .unknown), (9, "c.mmap", .memory),
     (9999, "c.something", .unknown), (0, "c.read", .unknown), (71, "c.msgrcv", .unknown),
     (70, "c.msgrcv", .interProcess),
-  ]) mutating func aCallTellsWhatIsWaitedFor(call: Int32, function: String, kind: Cause.Kind) {
+  ]) mutating func classifiesWaitsBySystemCall(call: Int32, function: String, kind: Cause.Kind) {
     let stall = stall(["c.start", "handle", function], .inSystemCall(call))
     let causes = causes(stall)
     #expect(causes.map(\.kind) == [kind])
@@ -54,7 +54,7 @@ import Testing
       ("anon_inode:[timerfd]", [], .sleep), ("anon_inode:[pidfd]", [], .childProcess),
       ("/dev/pts/3", [], .interProcess),
     ] as [(String, [UInt8], Cause.Kind)]
-  ) mutating func whatACallIsOnTellsMore(
+  ) mutating func classifiesWaitsByFileDescriptor(
     target: String,
     address: [UInt8],
     kind: Cause.Kind
@@ -66,7 +66,7 @@ import Testing
   }
 
   /// An unnamed socket, or a named pipe that no process has opened: only the kernel function identifies the object.
-  @Test(arguments: ["unix_stream_read_generic", "wait_for_partner"]) mutating func theKernelsFunctionTellsMore(
+  @Test(arguments: ["unix_stream_read_generic", "wait_for_partner"]) mutating func classifiesWaitsByKernelFunction(
     function: String
   ) {
     let stall = stall(waits, .inSystemCall(0)) { _, sample in
@@ -76,7 +76,7 @@ import Testing
     #expect(causes(stall).map(\.kind) == [.interProcess])
   }
 
-  @Test mutating func whyNothingIsKnownIsTold() {
+  @Test mutating func reportsReasonForUnknownCause() {
     func subjects(_ functions: [String], _ activity: ThreadActivity) -> [Cause.Subject] {
       let stall = stall(functions, activity)
       return causes(stall).flatMap { $0.parts.map(\.subject) }
@@ -94,7 +94,7 @@ import Testing
   }
 
   /// A poll of no descriptors is a sleep.
-  @Test mutating func argumentsTellMore() {
+  @Test mutating func classifiesPollByArguments() {
     let sleeping = stall(["c.start", "handle", "c.poll"], .inSystemCall(7)) { _, sample in
       sample.evidence.arguments = [0, 0, 1500, 0, 0, 0]
     }
@@ -105,7 +105,7 @@ import Testing
   }
 
   /// Mutexes inside the loader, stdio and the allocator belong to them.
-  @Test mutating func whoWaitsForAMutexTellsWhoseItIs() {
+  @Test mutating func classifiesMutexesByOwningLibrary() {
     func of(_ functions: [String]) -> Cause? {
       let waiting = ["c.start", "handle"] + functions + ["c.___pthread_mutex_lock", "c.__lll_lock_wait"]
       let stall = stall(waiting, .inSystemCall(202))
@@ -119,7 +119,7 @@ import Testing
     #expect(causes(own).map(\.kind) == [.unknown])
   }
 
-  @Test mutating func timeWithoutAProcessorIsACauseOfItsOwn() throws {
+  @Test mutating func reportsRunDelayAsCause() throws {
     let stall = stall(["c.start", "handle"]) { place, sample in
       sample.cpuTime = sample.age * 0.25
       sample.runDelay = sample.age * 0.75
@@ -131,7 +131,7 @@ import Testing
   }
 
   /// The kernel counts a wait for a CPU when the wait ends, so earlier samples get a part of it.
-  @Test mutating func aWaitForAProcessorThatIsCountedLateCounts() {
+  @Test mutating func distributesLateRunDelayOverEarlierSamples() {
     let stall = stall(["c.start", "handle"]) { place, sample in
       sample.cpuTime = place < 19 ? .milliseconds(1) : .milliseconds(2)
       sample.runDelay = place < 19 ? .zero : sample.age
@@ -140,7 +140,7 @@ import Testing
     expectWhole(causes(stall), stall)
   }
 
-  @Test mutating func eachPartOfAStallHasItsCause() {
+  @Test mutating func assignsCausePerPartOfStall() {
     let stall = stall(["c.start", "handle", "c.fsync"]) { place, sample in
       if place >= 12 { sample.activity = .inSystemCall(74) }
       if place < 4 { sample.activity = .blocked }
@@ -150,7 +150,7 @@ import Testing
     expectWhole(causes, stall)
   }
 
-  @Test(arguments: [2, 3, 20]) mutating func whatIsCountedComesBeforeWhatWasFound(every: Int) {
+  @Test(arguments: [2, 3, 20]) mutating func prefersCountersOverSampledStates(every: Int) {
     let computing = stall(["c.start", "handle"])
     var stall = stall(["c.start", "handle", "c.clock_nanosleep"], .inSystemCall(230)) { _, sample in
       sample.cpuTime = sample.age * 0.4
@@ -167,7 +167,7 @@ import Testing
     expectWhole(causes, stall)
   }
 
-  @Test mutating func withoutDelaysCausesAgreeWithProcessorUse() {
+  @Test mutating func infersRunDelayFromCPUUse() {
     func shares(_ stall: Stall) -> [Cause.Kind: Double] {
       let causes = causes(stall)
       expectWhole(causes, stall)
@@ -187,7 +187,7 @@ import Testing
     #expect(abs((found[.noProcessor] ?? 0) - 0.24) < 0.03)
   }
 
-  @Test mutating func sleepBelowAnotherCallIsPolling() {
+  @Test mutating func attributesSleepToPollingLibrary() {
     func subject(_ functions: [String]) -> Cause.Subject? {
       let stall = stall(["c.start", "handle"] + functions + ["c.clock_nanosleep"], .inSystemCall(230))
       let causes = causes(stall)
@@ -205,7 +205,7 @@ import Testing
 
   /// Memory pressure evicts files, which are then read again.
   @Test(arguments: [(0, Cause.Kind.file), (300, .file), (1500, .memory)])
-  mutating func memoryPressureIsNoFileAccess(stalled: Int, kind: Cause.Kind) {
+  mutating func distinguishesMemoryPressureFromFileAccess(stalled: Int, kind: Cause.Kind) {
     let stall = stall(["c.start", "handle", "c.openat"], .inSystemCall(257)) { place, sample in
       var surroundings = SurroundingCounters()
       surroundings.memoryStalled = .seconds(7) + .milliseconds(stalled * place / 19)
@@ -234,7 +234,7 @@ import Testing
     #expect(counts.refaultedBytes == again && counts.memoryLimitHits == 19)
   }
 
-  @Test mutating func clocksTellWhereTheKernelDoesNot() {
+  @Test mutating func usesCPUClockWhenStateIsUnknown() {
     let stall = stall(["c.start", "handle", "c.sem_wait"], .unknown) { place, sample in
       sample.cpuTime = sample.age * 0.4
       sample.runDelay = .zero
@@ -244,7 +244,7 @@ import Testing
     expectWhole(causes, stall)
   }
 
-  @Test mutating func whatIsNotKnownIsUnknown() {
+  @Test mutating func reportsUnknownCause() {
     let stall = stall(["c.start", "handle"], .unknown)
     #expect(causes(stall).map(\.kind) == [.unknown])
     expectWhole(causes(stall), stall)
@@ -260,12 +260,12 @@ import Testing
     (["handle", "c.qsort", "compare"], .work(.ownCode)), (["handle", "c.unheard_of"], .work(.library("c.unheard_of"))),
     (["handle", "c.regexec"], .work(.kind(.regularExpressions))),
     (["handle", "c.__sched_yield"], .work(.kind(.yielding))),
-  ]) mutating func whatIsComputedIsTold(functions: [String], subject: Cause.Subject) {
+  ]) mutating func classifiesComputation(functions: [String], subject: Cause.Subject) {
     let stall = stall(["c.start"] + functions)
     #expect(causes(stall).first?.parts.first?.subject == subject)
   }
 
-  @Test mutating func whatIsFreedIsNoComputation() {
+  @Test mutating func distinguishesDeallocationFromComputing() {
     let freed = stall(["c.start", "handle", "c._swift_release_dealloc", "c.free"])
     #expect(causes(freed).map(\.kind) == [.deallocation])
     var inTurn = freed
@@ -277,7 +277,7 @@ import Testing
     expectWhole(causes(inTurn), inTurn)
   }
 
-  @Test mutating func aQueueThatMovesOnIsCongested() {
+  @Test mutating func reportsMovingQueueAsCongested() {
     var stall = stall(["c.start", "handle"]) { place, sample in sample.progress = UInt32(place + 1) }
     stall.source.kind = .queue
     #expect(causes(stall).map(\.kind) == [.congestion])
@@ -285,7 +285,7 @@ import Testing
     #expect(causes(stall).map(\.kind) == [.computing])
   }
 
-  @Test mutating func countsAreDifferences() {
+  @Test mutating func reportsCounterDifferences() {
     let stall = stall(waits, .inSystemCall(0)) { place, sample in
       guard place > 3, place.isMultiple(of: 5) else { return }
       var counters = ThreadCounters()

@@ -16,7 +16,7 @@ import Testing
   }
 
   /// An inlined function has its caller's start or none.
-  @Test func aMangledNameIsOneFunction() {
+  @Test func mangledNameIdentifiesFunction() {
     #expect(FunctionIdentity(frame("$s4shop1fyyF", start: 16)) == FunctionIdentity(frame("$s4shop1fyyF", start: 32)))
     #expect(FunctionIdentity(frame("_ZN4shop1fEv", start: 16)) == FunctionIdentity(frame("_ZN4shop1fEv", start: 32)))
     #expect(FunctionIdentity(frame("f", start: 16)) != FunctionIdentity(frame("f", start: 32)))
@@ -54,7 +54,7 @@ import Testing
 
   /// A thread can be delayed before it reports the end of its work, and be sampled again. That sample must not extend
   /// the stall. For unfinished work the last sample is the newest information.
-  @Test func looksAfterTheEndStandForNoTime() {
+  @Test func ignoresSamplesAfterEnd() {
     var late = stall(.loop, [(0, "a"), (0, "a"), (0, "b"), (0, "b")])
     (late.duration, late.hasEnded) = (.milliseconds(200), true)
     #expect(blame(late).duration == .milliseconds(200))
@@ -64,7 +64,7 @@ import Testing
     #expect(blame(late).duration == .milliseconds(350))
   }
 
-  @Test func whatWaitsIsCounted() {
+  @Test func countsWaitingItems() {
     // The probe is the oldest item here.
     #expect(
       queue([(5, 1), (5, 3), (5, 0), (5, 8), (5, 2)]) == WaitingWork(most: 7, oldest: .milliseconds(300))
@@ -83,7 +83,7 @@ import Testing
     #expect(queue([(5, 0), (5, 0)]) == nil && queue([(5, 2)], .loop) == nil)
   }
 
-  @Test func aQueueStandsStillOrMoves() {
+  @Test func detectsQueueProgress() {
     #expect(blame(stall(.queue, [(5, ""), (5, ""), (0, ""), (5, "")])).queueProgress == .stoodStill(samples: 3, of: 3))
     // Work that was active when the probe was sent can have ended at once.
     #expect(
@@ -94,14 +94,14 @@ import Testing
     #expect(blame(stall(.loop, [(5, ""), (6, "")])).queueProgress == nil)
   }
 
-  @Test func timeDividesBetweenLabels() {
+  @Test func dividesTimeBetweenLabels() {
     let labels = blame(stall(.loop, [(0, "a"), (0, "b"), (0, "b"), (0, "")])).labels
     #expect(labels.map(\.label) == ["b", "a"])
     #expect(labels.map { Int(($0.share.fraction * 100).rounded()) } == [50, 25])
     #expect(blame(stall(.loop, [(0, "")])).labels.isEmpty)
   }
 
-  @Test func occupiedThreadsAreTheSamplesOfAPool() throws {
+  @Test func countsOccupiedThreadsOfPool() throws {
     let names: [UInt64: String] = [0x10: "wait", 0x20: "swift_job_run", 0x30: "slow", 0x40: "quick"]
     let stacks = [[0x30, 0x20], [0x30, 0x20], [0x40, 0x20], [0x10]]
       .map { Stack(frames: $0.map { .programCounter(RuntimeAddress($0)) }, end: .outermost) }

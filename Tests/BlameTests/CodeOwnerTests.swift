@@ -22,7 +22,7 @@ import Testing
   ])
   func applicationModules(path: String) { #expect(CodeOwner.isApplication(frame(path))) }
 
-  @Test func swiftFunctionsBelongToTheModuleThatDefinesThem() {
+  @Test func swiftFunctionsBelongToTheirModule() {
     #expect(!CodeOwner.isApplication(frame("/opt/app/shop", raw: "$sSa6appendyyxnF", swift: "Swift")))
     #expect(!CodeOwner.isApplication(frame("/opt/app/shop", raw: "$s7Culprit3foo", swift: "Culprit")))
     #expect(!CodeOwner.isApplication(frame("/opt/app/shop", raw: "$s12CulpritBlame3foo", swift: "CulpritBlame")))
@@ -30,7 +30,7 @@ import Testing
     #expect(!CodeOwner.isApplication(frame("/opt/app/shop", raw: "$sSSIegg_TR", swift: nil)))
   }
 
-  @Test func entryPointsAndStaticRuntimeAreNotTheApplication() {
+  @Test func excludesEntryPointsAndStaticRuntime() {
     for name in [
       "main", "_start", "shop_main", "swift_retain", "_dispatch_call_block_and_release", "__CFRunLoopRun", ".plt",
       "_ZSt4sortIPiEvT_S1_", "__tsan_read8", "___interceptor_nanosleep", "__asan_memcpy",

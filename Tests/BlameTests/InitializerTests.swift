@@ -24,7 +24,7 @@ import Testing
     return synthetic.blame(stall, architecture: "x86_64").waitChains
   }
 
-  @Test mutating func whoIsInTheInitializerIsFound() throws {
+  @Test mutating func findsInitializingThread() throws {
     let loader = ["c.start", "loader", "c.__pthread_once_slow", "loadTaxRules", "c.read"]
     let bystander = ["c.start", "serve", "c.epoll_wait"]
     let chain = try #require(chains(waiting, [bystander, loader, waiting]).first)
@@ -34,7 +34,7 @@ import Testing
     #expect(link.culprit?.frame.function == "loadTaxRules" && link.stack.first?.function == "c.read")
   }
 
-  @Test mutating func aStaticVariableIsInitializedByItsFunction() throws {
+  @Test mutating func findsFunctionThatInitializesStaticVariable() throws {
     let waiter = ["c.start", "showCountry", "c.__cxa_guard_acquire", "c.syscall"]
     let first = ["c.start", "main", "showCountry", "CountryNames", "c.read"]
     let other = ["c.start", "loader", "c.__pthread_once_slow", "loadTaxRules"]
@@ -42,7 +42,7 @@ import Testing
     #expect(chain.links.map(\.holder.id) == [4] && chain.links[0].culprit?.frame.function == "CountryNames")
   }
 
-  @Test mutating func nobodyIsGuessed() {
+  @Test mutating func reportsNoHolderWhenAmbiguous() {
     let one = ["c.start", "loader", "c.__pthread_once_slow", "loadTaxRules"]
     let other = ["c.start", "loader", "c.__pthread_once_slow", "loadPrices"]
     #expect(chains(waiting, [one, other]).isEmpty)

@@ -19,19 +19,19 @@ import Testing
   @Test(arguments: [
     "Lock.lock()", "Lock.withLock(_:)", "Pool.acquire()", "Semaphore.wait()", "shop::Lock::lock", "cache_lock", "lock",
   ])
-  func callerOfLockIsBlamed(name: String) {
+  func blamesCallerOfLock(name: String) {
     #expect(culprit(times(["c.start", "handle", name, "c.pthread_mutex_lock"])) == "handle")
     #expect(culprit(times(["c.start", "handle", "Store.withLock(_:)", name, "c.pthread_mutex_lock"])) == "handle")
   }
 
-  @Test func exceptionKeepsBlame() {
+  @Test func honorsWrapperExceptions() {
     let stacks = times(["c.start", "handle", "Lock.lock()", "c.pthread_mutex_lock"])
     #expect(culprit(stacks, wrappers: ["!Lock.lock()"]) == "Lock.lock()")
     #expect(culprit(stacks, wrappers: ["!Lock.*"]) == "Lock.lock()")
     #expect(culprit(stacks, wrappers: ["!Other.*"]) == "handle")
   }
 
-  @Test func otherFunctionsKeepBlame() {
+  @Test func blamesFunctionsThatAreNoWrappers() {
     #expect(culprit(times(["c.start", "handle", "Lock.lock()", "c.spin"]), .running) == "Lock.lock()")
     #expect(culprit(times(["c.start", "handle", "Lock.lock()"])) == "Lock.lock()")
     #expect(culprit(times(["c.start", "Lock.lock()", "c.pthread_mutex_lock"])) == "Lock.lock()")
@@ -40,7 +40,7 @@ import Testing
     #expect(culprit(two) == "Queue.wait()")
   }
 
-  @Test func bodyOfWithLockIsBlamed() {
+  @Test func blamesBodyOfWithLock() {
     let body = Array(repeating: ["c.start", "handle", "Lock.withLock(_:)", "rebuild", "c.read"], count: 30)
     #expect(culprit(body + times(["c.start", "handle", "Lock.withLock(_:)", "c.pthread_mutex_lock"])) == "rebuild")
   }

@@ -44,7 +44,7 @@ import Testing
     ("/home/build-user/swift/stdlib/public/runtime/HeapObject.cpp", .system, nil),
     ("/rustc/59807616e1fa2540724bfbac14d7976d7e4a3860/library/core/src/iter/range.rs", .system, nil),
   ])
-  func theSourceFileTells(path: String, owner: CodeOwner, package: String?) {
+  func ownersBySourceFile(path: String, owner: CodeOwner, package: String?) {
     let frame = frame(at: path, unit: "/src/shop/Sources/Shop/main.swift")
     #expect(CodeOwner.owner(of: frame) == owner)
     #expect(CodeOwner.package(of: frame) == package)
@@ -52,7 +52,7 @@ import Testing
 
   /// Only directories below the package root count: a home directory can be called checkouts.
   @Test(arguments: ["/ci/checkouts/shop", "/home/a/.build/checkouts/shop", "/usr/lib/shop"])
-  func wherePackagesAreBuiltTellsNothing(directory: String) {
+  func ignoresLocationOfBuildDirectory(directory: String) {
     func owner(_ path: String) -> CodeOwner {
       CodeOwner.owner(of: frame(at: directory + path, unit: directory + "/Sources/Shop/main.swift", in: directory))
     }
@@ -61,14 +61,14 @@ import Testing
     #expect(owner("/.build/checkouts/swift-nio/Sources/NIOCore/EventLoop.swift") == .dependency)
   }
 
-  @Test func theUnitTellsWhereThereIsNoLine() {
+  @Test func fallsBackToCompilationUnit() {
     #expect(CodeOwner.owner(of: frame(unit: "/src/shop/.build/checkouts/swift-nio/Sources/A.swift")) == .dependency)
     #expect(CodeOwner.owner(of: frame(at: "<compiler-generated>", unit: "/src/shop/Sources/Shop/A.swift")) == .own)
     #expect(CodeOwner.owner(of: frame(unit: "Sources/CShop/parse.c")) == .own)
   }
 
   @Test(arguments: ["swift_parse_config", "_dispatch_orders", "CFRunLoopOfOurs", "u_parse_74", "_ZN5swift6ParserC2Ev"])
-  func ownFunctionsMayBeCalledAsTheRuntimesAre(name: String) {
+  func ownsFunctionsWithRuntimeLikeNames(name: String) {
     #expect(CodeOwner.owner(of: frame(name, unit: "/src/shop/Sources/CShop/parse.c")) == .own)
   }
 
@@ -78,7 +78,7 @@ import Testing
     "__CFRunLoopRun", "_CFStringHash", "ucol_strcoll_74", "_ZN6icu_748Calendar3setEii", "_ZNSt6thread4joinEv",
     "_ZNKSt8ios_base4failE", "__cxa_throw", "_Unwind_RaiseException",
   ])
-  func theLinkedRuntimeIsTheSystems(name: String) {
+  func linkedRuntimeBelongsToSystem(name: String) {
     #expect(CodeOwner.owner(of: frame(name, origin: .undescribed)) == .system)
     // Without any debug information the name decides.
     #expect(CodeOwner.owner(of: frame(name)) == .system)
@@ -87,14 +87,14 @@ import Testing
   @Test(arguments: [
     "swift_parse_config", "dispatch_request", "CFOReport", "u_parse", "unwind_stack", "observer_notify",
   ])
-  func namesThatOnlyBeginLikeTheRuntimesAreOwn(name: String) {
+  func distinguishesOwnNamesFromRuntimeNames(name: String) {
     #expect(CodeOwner.owner(of: frame(name)) == .own)
     // An archive without debug information.
     #expect(CodeOwner.owner(of: frame(name, origin: .undescribed)) == .dependency)
   }
 
   /// Witnesses, accessors and helpers are in the unit that uses them, and have no line.
-  @Test func nobodyHasWrittenGlue() {
+  @Test func compilerGlueBelongsToSystem() {
     let unit = "/src/shop/Sources/Shop/main.swift"
     #expect(CodeOwner.owner(of: frame(raw: "$s11DequeModule0A0V", swift: "DequeModule", unit: unit)) == .system)
     #expect(CodeOwner.owner(of: frame("__swift_instantiateConcreteTypeFromMangledName", unit: unit)) == .system)
@@ -113,7 +113,7 @@ import Testing
     "$s4Shop3KeyV4hash4intoys6HasherVz_tF", "$s4Shop3KeyV6encode2toys7Encoder_p_tKF",
     "$s4Shop3KeyV4fromACs7Decoder_p_tKcfC",
   ])
-  func synthesizedFunctionsAreNobodys(symbol: String) {
+  func synthesizedFunctionsBelongToSystem(symbol: String) {
     let unit = "/src/shop/Sources/Shop/main.swift"
     #expect(CodeOwner.owner(of: frame(raw: symbol, swift: "Shop", unit: unit)) == .system)
     #expect(CodeOwner.owner(of: frame(raw: symbol, swift: "Shop", at: unit, unit: unit)) == .own)
@@ -130,11 +130,11 @@ import Testing
       ("sort.constprop.0", "/src/shop/sort.c", .own), ("sort.isra.0", nil, .own),
     ] as [(String, String?, CodeOwner)]
   )
-  func packagesOfGoHaveTheirOwners(name: String, file: String?, owner: CodeOwner) {
+  func ownersOfGoPackages(name: String, file: String?, owner: CodeOwner) {
     #expect(CodeOwner.owner(of: frame(name, at: file, unit: file)) == owner)
   }
 
-  @Test func theUnitsModuleTellsWhoseGlueIs() {
+  @Test func assignsGlueByModuleOfUnit() {
     func owner(_ module: String, unitOf own: String) -> CodeOwner {
       let unit = CompilationUnit(directory: "/src/shop", file: "/src/shop/Sources/Server/main.swift", swiftModule: own)
       return CodeOwner.owner(of: frame(raw: "$s4Shop4readyyFTm", swift: module, origin: .unit(unit)))
@@ -148,7 +148,7 @@ import Testing
     #expect(CodeOwner.owner(of: forwarder) == .system)
   }
 
-  @Test func entryPointsAreNotTheApplications() {
+  @Test func classifiesEntryPointsSeparately() {
     for name in ["main", "shop_main", "_start"] {
       #expect(CodeOwner.owner(of: frame(name, unit: "/src/shop/Sources/Shop/main.swift")) == .entry)
       #expect(CodeOwner.owner(of: frame(name)) == .entry)
@@ -157,7 +157,7 @@ import Testing
   }
 
   @Test(arguments: ["NIOCore", "swift-nio", "/src/shop/.build/checkouts/swift-nio", "/src/shop/.build/checkouts/"])
-  func whatIsSaidToBeOwnIs(name: String) {
+  func rulesDeclarePackagesOwn(name: String) {
     let frame = frame(
       raw: "$s7NIOCore1fyyF",
       swift: "NIOCore",
@@ -170,7 +170,7 @@ import Testing
   }
 
   @Test(arguments: ["libz.so.1", "libz.so", "libz", "z", "/usr/lib/x86_64-linux-gnu/libz.so.1", "/usr/lib"])
-  func librariesCanBeOwn(name: String) {
+  func rulesDeclareLibrariesOwn(name: String) {
     let frame = frame("inflate", module: "/usr/lib/x86_64-linux-gnu/libz.so.1")
     #expect(CodeOwner.owner(of: frame) == .system)
     #expect(CodeOwner.owner(of: frame, OwnershipRules(own: [name])) == .own)
@@ -179,7 +179,7 @@ import Testing
   @Test(arguments: [
     "Lock.lock()", "Lock.lock", "Shop.Lock.lock()", "Shop.Lock.lock", "Lock.*", "Shop.*", "$s4Shop4LockC4lockyyF",
   ])
-  func wrappersArePassedOver(name: String) {
+  func skipsConfiguredWrappers(name: String) {
     let rules = OwnershipRules(wrappers: ["Other.f()", name])
     let file = "/src/shop/Sources/Shop/Lock.swift"
     let lock = frame("Lock.lock()", raw: "$s4Shop4LockC4lockyyF", swift: "Shop", at: file, unit: file)

@@ -12,7 +12,7 @@ import Testing
     )
   }
 
-  @Test func threeStatesAreToldApart() throws {
+  @Test func separatesRunningRunnableAndWaiting() throws {
     let counts = [
       count(0, used: 5, delayed: 70), count(100, used: 25, delayed: 140), count(200, used: 45, delayed: 220),
       count(300, used: 45, delayed: 220),
@@ -24,7 +24,7 @@ import Testing
   }
 
   /// Files before version 1.3, and kernels without schedstat.
-  @Test func whatIsNotKnownIsNotSaid() {
+  @Test func omitsUnknownCounters() {
     let counts = [count(0, used: 0, delayed: nil), count(100, used: 25, delayed: nil)]
     #expect(ProcessorUse(counts) { _ in true } == ProcessorUse(share: 0.25, delay: nil))
     let none = [count(0, used: nil, delayed: 0), count(100, used: nil, delayed: 20)]
@@ -32,7 +32,7 @@ import Testing
   }
 
   /// The kernel counts a wait when it ends, including the part before the first sample.
-  @Test func noMoreThanTheTimeThatThereIs() {
+  @Test func limitsDelayToElapsedTime() {
     let counts = [count(0, used: 0, delayed: 0), count(100, used: 50, delayed: 400)]
     #expect(ProcessorUse(counts) { _ in true } == ProcessorUse(share: 0.5, delay: 0.5))
   }

@@ -40,21 +40,21 @@ import Testing
 
   private mutating func blame(_ stall: Stall) -> Blame { synthetic.blame(stall, architecture: "x86_64") }
 
-  @Test mutating func reportsInitializationThatWaitsForItself() throws {
+  @Test mutating func reportsSelfWaitingInitialization() throws {
     let blame = blame(stall(itself))
     let chain = try #require(blame.waitChains.first)
     #expect(chain.isDeadlock && chain.links.map(\.holder.id) == [1] && chain.links[0].kind == .initialization)
     #expect(blame.causes.map(\.kind) == [.deadlock] && blame.culpritName == "loadTax")
   }
 
-  @Test mutating func reportsInitializationsThatWaitForEachOther() throws {
+  @Test mutating func reportsMutuallyWaitingInitializations() throws {
     let blame = blame(stall(first, [["c.start", "idle", "c.poll"], second]))
     let chain = try #require(blame.waitChains.first)
     #expect(chain.isDeadlock && chain.links.map(\.holder.id) == [3, 1] && blame.causes.map(\.kind) == [.deadlock])
     #expect(chain.links[0].stack.contains { $0.function == "loadTax" })
   }
 
-  @Test mutating func reportsRingWhoseOtherThreadIsRefused() throws {
+  @Test mutating func reportsRingWithSpinningSecondThread() throws {
     var stall = stall(first)
     let seen = self.stall(second)
     for place in stall.samples.indices {
@@ -76,13 +76,13 @@ import Testing
     #expect(blame(stall(first, [second, second])).waitChains.isEmpty)
   }
 
-  @Test mutating func initializersThatComputeAreInNoRing() {
+  @Test mutating func ignoresComputingInitializers() {
     let computing = Array(itself.dropLast(3)) + ["c.sin"]
     #expect(blame(stall(computing)).waitChains.isEmpty && blame(stall(computing)).causes.map(\.kind) == [.computing])
     #expect(blame(stall(Array(itself.prefix(4)) + ["c.syscall"])).waitChains.isEmpty)
   }
 
-  @Test mutating func ringsThatEndAreNoDeadlocks() {
+  @Test mutating func endedRingIsNoDeadlock() {
     #expect(blame(stall(itself, hasEnded: true)).waitChains.first?.isDeadlock == false)
     var once = stall(itself)
     once.samples = [once.samples[9]]
@@ -90,7 +90,7 @@ import Testing
   }
 
   /// `std::call_once` on itself sleeps.
-  @Test mutating func reportsOtherInitializationsThatWaitForThemselves() throws {
+  @Test mutating func reportsSelfWaitingCallOnce() throws {
     var stall = stall([
       "c.start", "handle", "tax", "c.__pthread_once_slow", "loadTax", "tax", "c.__pthread_once_slow", "c.futex_wait",
     ])
@@ -102,7 +102,7 @@ import Testing
   }
 
   /// The other thread initializes the value, and waits for a group that might still be left.
-  @Test mutating func waitsOfUnknownStateAreNotRefused() {
+  @Test mutating func unknownStateIsNoDeadlock() {
     let other = ["c.start", "serve", "c.taxAccessor", "c.swift_once", "loadTax", "c.dispatch_group_wait", "c.syscall"]
     var stall = stall(first, [other])
     for place in stall.samples.indices { stall.samples[place].activity = .unknown }
@@ -111,7 +111,7 @@ import Testing
   }
 
   /// An initializer of a stripped program runs, or waits for a semaphore, inside another initializer.
-  @Test mutating func functionsWithoutNamesAreNoSystemCalls() {
+  @Test mutating func unnamedFunctionsAreNoSystemCalls() {
     let stall = stall(Array(itself.prefix(4)) + ["c.priceAccessor", "c.swift_once", "loadPrices"])
     let synthetic = synthetic
     let blame = Blame(stall: stall, stacks: synthetic.stacks, architecture: "x86_64") { frame in

@@ -38,7 +38,7 @@ import Testing
   private let outer: [(UInt64, FrameKind)] = [(102, .returnAddress), (103, .returnAddress)]
 
   @Test(arguments: [StackEnd.outermost, .noUnwindInformation])
-  func callersTakeThePlaceOfWhatRunsTheTask(end: StackEnd) {
+  func replacesExecutorFramesWithAsyncCallers(end: StackEnd) {
     let found = TaskStack(
       stack(inner + [(2, .asyncCaller), (3, .asyncCaller), (9, .taskStart)] + outer, end: end)
     )
@@ -47,7 +47,7 @@ import Testing
     #expect(frames.map(\.address.value) == [100, 101, 2, 3] && frames.map(\.isAwaiting) == [false, false, true, true])
   }
 
-  @Test func parentsFollowChildren() {
+  @Test func appendsParentTaskAfterChild() {
     let found = TaskStack(
       stack(inner + [(2, .asyncCaller), (8, .childStart), (3, .asyncCaller), (9, .taskStart)] + outer)
     )
@@ -58,12 +58,12 @@ import Testing
     ([(2, FrameKind.asyncCaller), (8, .childStart)], StackEnd.childTask),
     ([(77, .taskLost)], .taskLost),
     ([(2, .asyncCaller)], .frameLimit),
-  ]) func whatIsMissingIsSaid(of task: [(UInt64, FrameKind)], as end: StackEnd) {
+  ]) func reportsMissingPartOfTask(of task: [(UInt64, FrameKind)], as end: StackEnd) {
     let found = TaskStack(stack(inner + task + outer))
     #expect(found.end == end && found.kind == .task)
   }
 
-  @Test func callersAreValidated() {
+  @Test func dropsInvalidAsyncCallers() {
     let found = TaskStack(
       stack(
         inner
@@ -76,13 +76,13 @@ import Testing
   }
 
   @Test(arguments: [(StackEnd.outermost, TaskStack.Kind.thread), (.copyLimit, .unknown)])
-  func aThreadsStackIsItsOwn(end: StackEnd, kind: TaskStack.Kind) {
+  func keepsStackOfPlainThread(end: StackEnd, kind: TaskStack.Kind) {
     let found = TaskStack(stack(inner + outer, end: end))
     #expect(found.called.count == 4 && found.awaiting.isEmpty && found.end == end && found.kind == kind)
     #expect(found.resolve(resolve).allSatisfy { !$0.isAwaiting })
   }
 
-  @Test func whatComesAfterAJobIsNotItsTime() {
+  @Test func excludesStacksAfterJob() {
     let stacks = [
       stack(inner + [(2, .asyncCaller), (9, .taskStart)] + outer), stack(outer), stack(outer, end: .copyLimit),
     ]

@@ -14,20 +14,20 @@ import Testing
 
   private func names(_ timeline: [TimelineStretch]) -> [String?] { timeline.map { $0.claim?.frame.function } }
 
-  @Test mutating func oneAfterTheOtherAreTold() {
+  @Test mutating func reportsConsecutiveStretches() {
     let found = timeline(Array(repeating: "load", count: 40) + Array(repeating: "store", count: 10))
     #expect(names(found) == ["load", "store"])
     #expect(found.map(\.begin) == [.zero, .seconds(4)] && found.map(\.end) == [.seconds(4), .seconds(5)])
     #expect(found.allSatisfy { $0.claim?.share.fraction == 1 })
   }
 
-  @Test mutating func whatIsOneIsLeftOut() {
+  @Test mutating func omitsUniformTimeline() {
     #expect(timeline(Array(repeating: "load", count: 40)).isEmpty)
     #expect(timeline((0..<60).map { $0 % 3 == 0 ? "store" : "load" }).isEmpty)
     #expect(timeline([]).isEmpty)
   }
 
-  @Test mutating func momentsBelongToWhatIsAroundThem() {
+  @Test mutating func mergesSingleSamplesIntoSurroundings() {
     var functions = Array(repeating: "load", count: 40) + Array(repeating: "store", count: 40)
     functions[20] = "store"
     functions[60] = "log"
@@ -45,7 +45,7 @@ import Testing
     #expect(timeline((0..<10).map { $0 % 2 == 0 ? "load" : "store" }).isEmpty)
   }
 
-  @Test mutating func whatIsNobodysIsTold() {
+  @Test mutating func reportsStretchWithoutCulprit() {
     let load = Array(repeating: ["c.start", "turn", "load"], count: 30)
     let nobody = Array(repeating: ["c.start", "c.epoll"], count: 20)
     let stall = synthetic.stall(load + nobody)
@@ -53,7 +53,7 @@ import Testing
     #expect(names(found) == ["load", nil])
   }
 
-  @Test(arguments: 0..<50) mutating func stretchesCoverTheStall(seed: Int) {
+  @Test(arguments: 0..<50) mutating func stretchesCoverWholeStall(seed: Int) {
     var random = SplitMix(UInt64(seed))
     let names = ["load", "store", "log", "sort"]
     var functions: [String] = []

@@ -66,7 +66,7 @@ private struct CallingProgram {
 
   private func held(by name: String, in stacks: [[String]]) -> Int { stacks.count { $0.contains(name) } }
 
-  @Test func whoHasMoreThanHalfIsNeverNobody() {
+  @Test func blamesFunctionWithMoreThanHalf() {
     for (stacks, blame) in Self.verdicts {
       let names = Set(stacks.joined()).filter(isOwn)
       let most = names.map { held(by: $0, in: stacks) }.max() ?? 0
@@ -79,7 +79,7 @@ private struct CallingProgram {
     }
   }
 
-  @Test func theCulpritHoldsWhatIsSaid() {
+  @Test func culpritShareMatchesSamples() {
     for (stacks, blame) in Self.verdicts {
       guard let culprit = blame.culprit, let name = culprit.frame.function else { continue }
       #expect(isOwn(name) || name == "main")
@@ -89,7 +89,7 @@ private struct CallingProgram {
   }
 
   /// The culprit gets time from functions that do not lead to it. Library callbacks and their callers are excluded.
-  @Test func moreTimeForTheCulpritLeavesItOne() {
+  @Test func addedTimeKeepsCulprit() {
     var random = SplitMix(0)
     for (stacks, blame) in Self.verdicts {
       guard let name = blame.culprit?.frame.function else { continue }
@@ -113,7 +113,7 @@ private struct CallingProgram {
     }
   }
 
-  @Test func sharesAgreeWithTheTree() {
+  @Test func culpritShareMatchesCallTree() {
     for (stacks, blame) in Self.verdicts {
       guard let culprit = blame.culprit else { continue }
       func time(_ nodes: [CallNode]) -> Duration {
@@ -124,7 +124,7 @@ private struct CallingProgram {
     }
   }
 
-  @Test func partsAreNoMoreThanTheWhole() {
+  @Test func partsDoNotExceedWhole() {
     for (stacks, blame) in Self.verdicts {
       let beside = blame.contenders.reduce(0) { $0 + $1.share.fraction }
       let whole = blame.culprit?.share.fraction ?? 0
@@ -136,7 +136,7 @@ private struct CallingProgram {
     }
   }
 
-  @Test func cutStacksTakeNothingAway() {
+  @Test func truncatedStacksKeepVerdict() {
     var made = Synthetic()
     let whole = (0..<100)
       .map { number in
@@ -154,7 +154,7 @@ private struct CallingProgram {
     #expect(after.truncations == [.noUnwindInformation: 25] && after.completedCount == 25)
   }
 
-  @Test func whatIsCutAndUnknownIsNobodys() {
+  @Test func leavesUnknownTruncatedStacksUnassigned() {
     var made = Synthetic()
     let stall = made.stall((0..<100).map { $0 % 5 == 0 ? ["c.strange"] : ["c.start", "run", $0 % 5 < 4 ? "A" : "B"] })
     for number in 0..<100 where number % 5 == 0 { made.cut(number) }
@@ -164,7 +164,7 @@ private struct CallingProgram {
     #expect(blame.completedCount == 0)
   }
 
-  @Test func recursionIsToldOnce() {
+  @Test func foldsRecursionInCallTree() {
     var made = Synthetic()
     let stall = made.stall(
       (1...50).map { depth in ["run"] + Array(repeating: ["walk", "c.each", "visit"], count: depth).joined() + ["c.x"] }

@@ -15,7 +15,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
 
   /// A varying part of a sort's samples is in its comparison, in random order.
   @Test(arguments: ["c.sort", "c.qsort", "c.dispatch_apply"], 0..<20)
-  func callerOfAlgorithmIsBlamedInEveryRun(algorithm: String, run: Int) {
+  func alwaysBlamesCallerOfAlgorithm(algorithm: String, run: Int) {
     var random = SplitMix(UInt64(run))
     let inCallback = Int.random(in: 0...20, using: &random)
     let work = times(inCallback, ["run", "A", algorithm, "compare"]) + times(20 - inCallback, ["run", "A", algorithm])
@@ -23,7 +23,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
   }
 
   @Test(arguments: ["c.runloop", "d.retry", "d.sort", "c.dispatch_sync"], 0..<20)
-  func callbackOfFrameworkIsBlamedInEveryRun(framework: String, run: Int) {
+  func alwaysBlamesCallbackOfFramework(framework: String, run: Int) {
     var random = SplitMix(UInt64(run))
     let own = Int.random(in: 0...8, using: &random)
     let work = times(own, ["run", "A", framework]) + times(20 - own, ["run", "A", framework, "visit"])
@@ -42,7 +42,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
       ("uv_run", "uv_run", nil, false),
     ] as [(String, String, String?, Bool)]
   )
-  func algorithmsAreKnownByTheirNames(function: String, symbol: String, module: String?, isAlgorithm: Bool) {
+  func recognizesAlgorithmsByName(function: String, symbol: String, module: String?, isAlgorithm: Bool) {
     let address = CodeAddress.file(FileAddress(1))
     let frame = ResolvedFrame(
       function: function,
@@ -54,7 +54,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(RepeatedCalls.areMade(by: frame) == isAlgorithm)
   }
 
-  @Test(arguments: 99...101) func halvesAreATie(first: Int) {
+  @Test(arguments: 99...101) func nearlyEqualHalvesAreTie(first: Int) {
     func work(_ root: String) -> [[String]] {
       times(first, [root, "A", "deep"]) + times(200 - first, [root, "B", "c.x"])
     }
@@ -70,7 +70,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(blame(times(100, ["run", "A"]) + times(60, ["run", "B"]) + times(40, ["run", "C"])).culpritName == "A")
   }
 
-  @Test(arguments: [["walk"], ["walk", "visit"]]) func recursionLeadsToWhoWorksBelow(cycle: [String]) {
+  @Test(arguments: [["walk"], ["walk", "visit"]]) func reportsFunctionBelowRecursion(cycle: [String]) {
     let deep = (1...40).map { depth in
       ["run"] + Array(repeating: cycle, count: 1 + depth % 5).joined() + ["leaf", "c.read"]
     }

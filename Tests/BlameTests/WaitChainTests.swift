@@ -38,7 +38,7 @@ import Testing
 
   private let still = Array(repeating: Duration.milliseconds(5), count: 10)
 
-  @Test mutating func whoHoldsItIsNamedWithWhatItDid() throws {
+  @Test mutating func reportsLockOwnerAndItsStack() throws {
     let stall = stall(waitingFor: mutex(100, 2), [(2, 100, ["c.start", "rebuild", "c.read"], nil)])
     let chain = try #require(synthetic.blame(stall).waitChains.first)
     #expect(chain.links.map(\.holder.name) == ["thread 2"] && chain.sampleCount == 10 && !chain.isDeadlock)
@@ -47,7 +47,7 @@ import Testing
     #expect(synthetic.blame(stall).culpritName == "handle")
   }
 
-  @Test mutating func whoWaitsItselfLeadsOn() throws {
+  @Test mutating func followsWaitingOwner() throws {
     let stall = stall(
       waitingFor: mutex(100, 2),
       [
@@ -62,7 +62,7 @@ import Testing
     #expect(!chain.isDeadlock)
   }
 
-  @Test(arguments: [true, false], [true, false]) mutating func cyclesAreDeadlocksWhenNothingMoves(
+  @Test(arguments: [true, false], [true, false]) mutating func reportsStaticCycleAsDeadlock(
     isHeld: Bool,
     standsStill: Bool
   ) throws {
@@ -78,7 +78,7 @@ import Testing
     #expect(chain.isDeadlock == standsStill)
   }
 
-  @Test mutating func whatCanBeLeftIsNoDeadlock() {
+  @Test mutating func cycleThatCanEndIsNoDeadlock() {
     func isDeadlock(_ stall: Stall) -> Bool? { synthetic.blame(stall).waitChains.first?.isDeadlock }
     let whole = stall(
       waitingFor: mutex(100, 2),
@@ -104,7 +104,7 @@ import Testing
   }
 
   /// The lock had changed hands when it was read.
-  @Test mutating func whoWaitsForItDoesNotHoldIt() throws {
+  @Test mutating func waiterIsNotOwner() throws {
     let stall = stall(
       waitingFor: mutex(100, 2),
       [(2, 100, ["c.start", "small", "c.pthread_mutex_lock"], mutex(100, 3)), (3, 100, ["c.start", "big"], nil)],
@@ -114,7 +114,7 @@ import Testing
     #expect(chain.links.map(\.holder.id) == [2] && chain.links[0].culprit == nil && !chain.isCycle)
   }
 
-  @Test mutating func whatTasksHaveLockedIsNotStuckForSure() throws {
+  @Test mutating func lockOfSuspendedTaskIsNoDeadlock() throws {
     var stall = stall(waitingFor: mutex(100, 1), [], cpu: still)
     for place in synthetic.stacks.indices {
       synthetic.addCaller(to: place)
@@ -124,7 +124,7 @@ import Testing
     #expect(chain.isCycle && !chain.isDeadlock && chain.links[0].isConfirmed == false)
   }
 
-  @Test mutating func whoeverWaitsTheChainIsOne() throws {
+  @Test mutating func mergesChainsOfSeveralWaiters() throws {
     var stall = stall(waitingFor: mutex(100, 2), [(2, 100, ["c.start", "rebuild"], nil)])
     for place in stall.samples.indices {
       stall.samples[place].threadID = Int32(5 + place % 2)
@@ -134,7 +134,7 @@ import Testing
     #expect(chains.count == 1 && chains[0].share.fraction > 0.99 && chains[0].sampleCount == 10)
   }
 
-  @Test mutating func workThatChangesThreadsWaitsWhereItIs() throws {
+  @Test mutating func followsWorkAcrossThreads() throws {
     // Declared on thread 1, the stall waits on thread 5 for a lock of thread 1.
     var stall = stall(
       waitingFor: mutex(100, 1),
@@ -147,7 +147,7 @@ import Testing
   }
 
   /// Few samples are kept of a long stall, but a thread that used no CPU time between two of them stood still.
-  @Test mutating func longDeadlocksStayTold() throws {
+  @Test mutating func reportsLongDeadlock() throws {
     var long = stall(
       waitingFor: mutex(100, 2),
       [(2, 100, ["c.start", "move", "c.pthread_mutex_lock"], mutex(200, 1))],
@@ -160,7 +160,7 @@ import Testing
     #expect(chain.isDeadlock && chain.share.fraction > 0.99)
   }
 
-  @Test mutating func whatIsNotKnownToStandStillIsNoDeadlock() {
+  @Test mutating func missingCPUTimeIsNoDeadlock() {
     let stall = stall(
       waitingFor: mutex(100, 2),
       [(2, 100, ["c.start", "move", "c.pthread_mutex_lock"], mutex(200, 1))]
@@ -168,13 +168,13 @@ import Testing
     #expect(synthetic.blame(stall).waitChains.first?.isDeadlock == false)
   }
 
-  @Test mutating func whoHoldsWhatItWaitsForIsADeadlockOfOne() throws {
+  @Test mutating func reportsSelfDeadlock() throws {
     let stall = stall(waitingFor: mutex(100, 1), [], cpu: still)
     let chain = try #require(synthetic.blame(stall).waitChains.first)
     #expect(chain.isDeadlock && chain.links.map(\.holder.id) == [1])
   }
 
-  @Test mutating func functionsTellWhetherItIsALock() {
+  @Test mutating func requiresLockFunctionOnStack() {
     let condition = ["c.start", "handle", "c.pthread_cond_wait"]
     let stall = stall(waitingFor: mutex(100, 2), [(2, 100, ["c.start", "rebuild"], nil)], in: condition)
     #expect(synthetic.blame(stall).waitChains.isEmpty)
@@ -195,7 +195,7 @@ import Testing
     #expect(synthetic.blame(word).waitChains.count == 1)
   }
 
-  @Test mutating func holdersInTurnHaveTheirTimes() {
+  @Test mutating func dividesTimeBetweenSuccessiveOwners() {
     var stall = stall(
       waitingFor: mutex(100, 2),
       [(2, 100, ["c.start", "first"], nil), (3, 100, ["c.start", "second"], nil)]
@@ -206,13 +206,13 @@ import Testing
     #expect(chains.map(\.sampleCount) == [7, 3] && chains.reduce(0) { $0 + $1.share.fraction } <= 1.0001)
   }
 
-  @Test mutating func whatWasSeenOnceIsLikely() throws {
+  @Test mutating func singleObservationIsUnconfirmed() throws {
     var stall = stall(waitingFor: mutex(100, 2), [(2, 100, ["c.start", "rebuild"], nil)], isHeld: false)
     for place in 1..<10 { stall.samples[place].lock = nil }
     #expect(try #require(synthetic.blame(stall).waitChains.first?.links.first).isConfirmed == false)
   }
 
-  @Test mutating func whatWasSeenLongAgoTellsNothing() throws {
+  @Test mutating func ignoresStaleOwnerStacks() throws {
     var stall = stall(waitingFor: mutex(100, 2), [(2, 100, ["c.start", "rebuild"], nil)])
     for place in stall.holders.indices { stall.holders[place].sample.age += .seconds(10) }
     let link = try #require(synthetic.blame(stall).waitChains.first?.links.first)

@@ -26,7 +26,7 @@ import Testing
       ("operator()", [], "operator", "", false), ("qsort", [], "qsort", "", false),
     ] as [(String, [String], String, String, Bool)]
   )
-  func readsPaths(function: String, types: [String], name: String, labels: String, isClosure: Bool) throws {
+  func parsesFunctionPaths(function: String, types: [String], name: String, labels: String, isClosure: Bool) throws {
     let path = try #require(FunctionPath(function))
     #expect(path.types == types && path.name == name && path.labels == labels && path.isClosure == isClosure)
   }
@@ -49,7 +49,7 @@ import Testing
       ("DateFormatter.string(from:)", "Foundation", .formatting), ("Sort.run()", "Shop", nil),
     ] as [(String, String, Work.Kind?)]
   )
-  func swiftFunctionsAreKnownByTheirPaths(function: String, module: String, kind: Work.Kind?) {
+  func classifiesSwiftFunctions(function: String, module: String, kind: Work.Kind?) {
     let symbol = "$s4DataV12_ArrayBufferJSON4sort_with_everything_in_its_signature"
     #expect(WorkKinds.kind(of: frame(function, symbol, module)) == kind)
   }
@@ -64,7 +64,7 @@ import Testing
       ("geometry::remap", nil),
     ] as [(String, Work.Kind?)]
   )
-  func cxxFunctionsAreKnownByTheirPaths(function: String, kind: Work.Kind?) {
+  func classifiesCxxFunctions(function: String, kind: Work.Kind?) {
     let symbol = "_ZN4with3mapI4jsonNSt12basic_stringE4sort6formatEv"
     #expect(WorkKinds.kind(of: frame(function, symbol)) == kind)
   }
@@ -80,7 +80,7 @@ import Testing
     )
   }
 
-  @Test func deinitializersThatComputeDoNotFree() {
+  @Test func distinguishesComputingDeinitializers() {
     let own = [("load()", "$s4Shop4loadyyF"), ("Cart.deinit", "$s4Shop4CartCfd")]
     let runtime = own + [("swift_release", "swift_release"), ("free", "free")]
     #expect(deinitializers([(own, 9), (runtime, 1)]))
@@ -92,7 +92,7 @@ import Testing
     #expect(WorkKinds().work(frames) == .kind(.deallocation))
   }
 
-  @Test func onlyLibrariesFree() {
+  @Test func onlyLibraryFunctionsFreeMemory() {
     #expect(Deallocation.isFreeing(frame("std::_Rb_tree::_M_erase", "_ZNSt8_Rb_treeE8_M_eraseE")))
     #expect(Deallocation.isFreeing(frame("operator delete", "_ZdlPv")))
     #expect(!Deallocation.isFreeing(frame("shop::Order::destroy", "_ZN4shop5Order7destroyEv")))

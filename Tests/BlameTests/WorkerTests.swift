@@ -46,7 +46,7 @@ import Testing
 
   private func percent(_ claim: Claim?) -> Int? { claim.map { Int(($0.share.fraction * 100).rounded()) } }
 
-  @Test func whatTookTheTimeOfAllIsToBlame() throws {
+  @Test func blamesFunctionSharedByAllThreads() throws {
     let blame = blame([[(1, 0), (2, 800)], [(1, 0), (2, 780)]])
     #expect(blame.culprit?.frame.function == "f1" && percent(blame.culprit) == 79)
     #expect(blame.workers.map(\.threadID) == [101, 102])
@@ -57,24 +57,24 @@ import Testing
     #expect(blame.culprit?.processorUse.map { Int(($0.share * 100).rounded()) } == 50)
   }
 
-  @Test func eachThreadHasItsOwnCulprit() {
+  @Test func reportsCulpritPerThread() {
     let blame = blame([[(1, 0)], [(2, 0), (3, 400)], [(1, 0), (2, 250), (3, 500), (4, 750)]])
     #expect(blame.workers.map { $0.culprit?.frame.function } == ["f1", "f3", nil])
     #expect(blame.workers.map { percent($0.culprit) } == [100, 60, nil])
     #expect(blame.verdict == .noSingleCulprit)
   }
 
-  @Test func exactlyHalfOfTheThreadsIsNotEnough() {
+  @Test func exactlyHalfOfThreadsIsInsufficient() {
     #expect(blame([[(1, 0)], [(2, 0)]]).verdict == .noSingleCulprit)
   }
 
-  @Test func aThreadStandsForTheTimeInWhichItWasThere() {
+  @Test func weighsThreadsByPresence() {
     let blame = blame([[(1, 0)], [(2, 0)]], from: [0, 500], to: [1000, 1000])
     #expect(blame.culprit?.frame.function == "f1" && percent(blame.culprit) == 67)
     #expect(self.blame([[(1, 0)], [(2, 0)]], from: [0, 0], to: [1000, 250]).culprit.map { percent($0) } == 80)
   }
 
-  @Test func allTimeIsAccountedFor() {
+  @Test func threadTimesAddUpToStall() {
     var random = SplitMix(29)
     for _ in 0..<200 {
       let threads = Int.random(in: 2...5, using: &random)
@@ -86,7 +86,7 @@ import Testing
     }
   }
 
-  @Test func oneThreadIsNoneOfSeveral() {
+  @Test func singleThreadHasNoWorkers() {
     var stall = Stall("main")
     stall.samples = [Sample(age: .seconds(1), stack: 0, outcome: .captured, cpuTime: nil)]
     let stack = Stack(frames: [.programCounter(RuntimeAddress(1))], end: .outermost)

@@ -5,7 +5,7 @@ import Testing
 
 /// Descriptors that the library keeps, and that the service may close.
 @Suite struct DescriptorTests {
-  @Test func whatIsKeptIsOurs() {
+  @Test func recognizesKeptDescriptor() {
     let number = unnamedFile()
     var kept = clinux_descriptor_keep(number)
     #expect(kept.number == number && kept.inode != 0)
@@ -20,7 +20,7 @@ import Testing
     clinux_descriptor_close(&other)
   }
 
-  @Test func whatIsNoneIsNotOurs() {
+  @Test func rejectsInvalidDescriptors() {
     for number: Int32 in [-1, -9, 1 << 20] {
       var none = clinux_descriptor_keep(number)
       #expect(!clinux_descriptor_is_ours(&none) && !clinux_descriptor_is_same(&none, number), "\(number)")
@@ -29,7 +29,7 @@ import Testing
   }
 
   /// The same file by another number is the same; another file, by whatever number, is not.
-  @Test func aFileIsKnownByWhatItIs() {
+  @Test func identifiesFileByInode() {
     var kept = clinux_descriptor_keep(unnamedFile())
     let (again, other) = (dup(kept.number), unnamedFile())
     #expect(clinux_descriptor_is_same(&kept, again) && !clinux_descriptor_is_same(&kept, other))
@@ -49,7 +49,7 @@ import Testing
   }
 
   /// The service has closed the descriptor and opened another file under its number, which must stay open.
-  @Test func whatTheServiceHasUnderTheNumberIsLeftAlone() {
+  @Test func doesNotCloseReusedDescriptor() {
     var kept = clinux_descriptor_keep(unnamedFile())
     let number = kept.number
     let other = unnamedFile()
@@ -61,7 +61,7 @@ import Testing
     close(other)
   }
 
-  @Test func errorsOfTheCallerStay() {
+  @Test func preservesErrno() {
     var none = clinux_descriptor()
     none.number = 1 << 20
     none.inode = 1
@@ -75,7 +75,7 @@ import Testing
 }
 
 @Suite struct RegularFileTests {
-  @Test func onlyRegularFilesAreOpened() throws {
+  @Test func opensOnlyRegularFiles() throws {
     var name = Array((NSTemporaryDirectory() + "culprit-test-XXXXXX").utf8CString)
     let directory = try #require(mkdtemp(&name).map { String(cString: $0) })
     defer { for entry in ["file", "link", "pipe", "loop", ""] { remove("\(directory)/\(entry)") } }
@@ -100,7 +100,7 @@ import Testing
     #expect(clinux_open_regular("\(directory)/loop") == -ELOOP)
   }
 
-  @Test func nothingStaysOpen() throws {
+  @Test func closesRejectedFiles() throws {
     var name = Array((NSTemporaryDirectory() + "culprit-test-XXXXXX").utf8CString)
     let directory = try #require(mkdtemp(&name).map { String(cString: $0) })
     defer { rmdir(directory) }

@@ -35,7 +35,7 @@ import Testing
   }
 
   /// Threads change two words that belong together; no child sees one of them changed and the other one not.
-  @Test(arguments: [false, true]) func aChildSeesNoWorkHalfDone(_ yields: Bool) {
+  @Test(arguments: [false, true]) func childSeesNoPartialWork(_ yields: Bool) {
     let count = 3
     let words = Shared(Words())
     let isOver = Shared(clinux_wakeup())
@@ -71,7 +71,7 @@ import Testing
   }
 
   /// Nobody waits for ever for a thread that the kernel holds up, nor for one that rests or has left.
-  @Test func whoDoesNotComeToAnEndIsNotWaitedFor() {
+  @Test func forkDoesNotWaitForStuckThreads() {
     let (isWorking, isOver) = (Shared(clinux_wakeup()), Shared(clinux_wakeup()))
     func wait(for wakeup: Shared<clinux_wakeup>) {
       while !clinux_wakeup_stopping(wakeup.pointer) {
@@ -101,7 +101,7 @@ import Testing
   }
 
   /// Threads that take part get their work done while the process never stops to fork.
-  @Test func whoForksAllTheTimeHoldsNobodyUp() {
+  @Test func continuousForksDoNotStarveThreads() {
     let (isOver, steps) = (Shared(clinux_wakeup()), Shared(clinux_wakeup()))
     let forking = (0..<2)
       .map { _ in
@@ -123,7 +123,7 @@ import Testing
     #expect(clinux_wakeup_seen(steps.pointer) == 50_000)
   }
 
-  @Test func whoTakesPartMayFork() {
+  @Test func registeredThreadsCanFork() {
     let outcome = Outcome()
     RunningThread {
       clinux_fork_enter()

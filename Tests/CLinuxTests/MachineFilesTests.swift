@@ -5,22 +5,22 @@ import Testing
 /// Whether the kernel itself answers for a file.
 @Suite struct MachineFilesTests {
   @Test(arguments: ["/proc/self", "/proc/self/stat", "/proc/sys/kernel/ostype", "/sys/kernel"])
-  func theKernelAnswersForItsOwn(path: String) { #expect(clinux_process_is_kernels(path)) }
+  func recognizesKernelFiles(path: String) { #expect(clinux_process_is_kernels(path)) }
 
   /// Missing files, files on other file systems, and paths through those are not the kernel's.
   @Test(arguments: [
     "/proc/none", "/dev/null", "/proc/self/root/etc", "/etc/passwd", "",
     "/proc/self/" + String(repeating: "task/../", count: 20) + "stat",
   ])
-  func othersAnswerForTheRest(path: String) { #expect(!clinux_process_is_kernels(path)) }
+  func rejectsOtherFiles(path: String) { #expect(!clinux_process_is_kernels(path)) }
 
-  @Test func errnoStays() {
+  @Test func preservesErrno() {
     errno = ERANGE
     _ = clinux_process_is_kernels("/proc/none")
     #expect(errno == ERANGE)
   }
 
-  @Test func thereAreProcessors() {
+  @Test func reportsNumberOfCPUs() {
     #expect(clinux_process_processors() > 0 && clinux_process_processors() == clinux_process_processors())
   }
 }

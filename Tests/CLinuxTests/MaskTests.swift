@@ -10,7 +10,7 @@ import Testing
   /// Runs `body` on a new thread, so that its mask affects no other code.
   private func onThread(_ body: @escaping () -> Void) { RunningThread(body).join() }
 
-  @Test func aMaskIsWhatWasSet() {
+  @Test func readsMaskThatWasSet() {
     onThread {
       let before = clinux_mask_get()
       let mask = bit(SIGUSR1) | bit(SIGTERM) | bit(64)
@@ -29,7 +29,7 @@ import Testing
 
   /// Users from a directory service can be in many groups, which the kernel lists in the status file before the mask.
   @Test(.enabled(if: getuid() == 0, "only root says which groups it is in"), arguments: [280, 330, 400, 6000, 65536])
-  func manyGroupsHideNothing(count: Int32) {
+  func readsMaskBehindManyGroups(count: Int32) {
     onThread {
       #expect(workload_be_in_groups(count))
       let before = clinux_mask_set(bit(SIGUSR2))
@@ -47,7 +47,7 @@ import Testing
     }
   }
 
-  @Test func aThreadThatIsNotThereHasNoMask() {
+  @Test func missingThreadHasNoMask() {
     var mask: UInt64 = 7
     #expect(!clinux_mask_of_thread(1 << 29, &mask) && !clinux_mask_keeps_out(1 << 29, SIGTERM))
     errno = 4711
@@ -76,7 +76,7 @@ import Testing
   }
 
   /// Nobody is ended by a pipe that has no reader, and no signal stays behind; one that was pending before does.
-  @Test func aPipeWithoutAReaderEndsNobody() {
+  @Test func survivesWriteToClosedPipe() {
     onThread {
       var ends: [Int32] = [0, 0]
       pipe(&ends)
@@ -105,7 +105,7 @@ import Testing
     }
   }
 
-  @Test func otherErrorsAreToldAsTheyAre() {
+  @Test func returnsOtherWriteErrors() {
     errno = 0
     #expect(clinux_write(-1, "abc", 3) == -1 && errno == EBADF)
     let file = unnamedFile()

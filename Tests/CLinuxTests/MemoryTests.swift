@@ -25,7 +25,7 @@ import Testing
 
   private func expected(_ place: Int, _ length: Int) -> [UInt8] { (place..<place + length).map(Self.byte) }
 
-  @Test func whatIsThereIsRead() throws {
+  @Test func readsMappedMemory() throws {
     try withPages(12) { start in
       for (place, length) in [
         (0, 1), (0, page), (1, page), (page - 1, 2), (5, 8 * page), (0, 12 * page), (3, 4 * page), (0, 4 * page + 1),
@@ -40,7 +40,7 @@ import Testing
   }
 
   /// Also where the process must not write files as long as a window: it is neither ended by SIGXFSZ nor blinded.
-  @Test func aLimitOnFilesEndsNobody() {
+  @Test func survivesFileSizeLimit() {
     #expect(workload_fork { pagesReadWithLimits() } == 4)
     #expect(
       workload_fork {
@@ -52,7 +52,7 @@ import Testing
   }
 
   /// A read returns everything or nothing; a partial read ends at the first unreadable page.
-  @Test func whatIsNotThereIsNotRead() throws {
+  @Test func stopsAtUnmappedMemory() throws {
     for absent in 1..<11 {
       try withPages(11, absent: absent) { start in
         let end = absent * page
@@ -76,7 +76,7 @@ import Testing
     }
   }
 
-  @Test func errorsOfTheCallerStay() {
+  @Test func preservesErrno() {
     errno = 4711
     _ = read(8, 8)
     #expect(errno == 4711)
@@ -106,7 +106,7 @@ import Testing
   }
 
   /// The module of code is where its file is mapped; code in none is in none.
-  @Test func codeIsInItsModule() throws {
+  @Test func findsModuleOfCode() throws {
     let symbol = try #require(dlsym(nil, "getaddrinfo"))
     let address = UInt64(UInt(bitPattern: symbol))
     var module = clinux_module()

@@ -23,7 +23,7 @@ import Testing
   }
 
   /// Every thread that is there all the time is listed, once; there is none that is not the process's.
-  @Test func everyThreadIsListed() {
+  @Test func listsEachThreadOnce() {
     #expect(clinux_task_start() == 0 && clinux_task_start() == 0)
     withSleeper("listed") { sleeper in
       var list: UnsafePointer<Int32>?
@@ -36,7 +36,7 @@ import Testing
   }
 
   /// Names can contain the delimiters of the kernel's stat file.
-  @Test(arguments: ["sleeper", "a) R (b", ") R 1 R", "R", "((((((((((((((("]) func whoSleepsIsAsleep(name: String) {
+  @Test(arguments: ["sleeper", "a) R (b", ") R 1 R", "R", "((((((((((((((("]) func detectsSleepingThread(name: String) {
     withSleeper(name) { sleeper in
       for _ in 0..<10_000 where !clinux_task_is_asleep(sleeper) { usleep(1000) }
       #expect(clinux_task_is_asleep(sleeper))
@@ -45,7 +45,7 @@ import Testing
   }
 
   /// The calling thread is running, whatever its name.
-  @Test(arguments: [") S (", "a) D", "S", ""]) func whoRunsIsNot(name: String) {
+  @Test(arguments: [") S (", "a) D", "S", ""]) func runningThreadIsNotAsleep(name: String) {
     RunningThread {
       clinux_task_set_name(name)
       #expect(!clinux_task_is_asleep(clinux_task_self()))
@@ -53,7 +53,7 @@ import Testing
     .join()
   }
 
-  @Test func namesAreCutToFifteenBytes() {
+  @Test func truncatesNamesToFifteenBytes() {
     RunningThread {
       clinux_task_set_name("0123456789abcdefghij")
       let file = open("/proc/thread-self/comm", O_RDONLY)
@@ -67,7 +67,7 @@ import Testing
     .join()
   }
 
-  @Test func filesOfThreadsAreOpened() throws {
+  @Test func opensFilesOfThreads() throws {
     for name in ["/stat", "/status", "/schedstat"] {
       var descriptor = clinux_task_open_file(clinux_task_self(), name)
       try #require(descriptor.number >= 0)
@@ -86,7 +86,7 @@ import Testing
   }
 
   /// The second number of the file is the time that the thread was runnable without a CPU.
-  @Test func theWaitForAProcessorIsTheKernels() throws {
+  @Test func readsRunDelayFromKernel() throws {
     func second(_ path: String) throws -> UInt64 {
       let descriptor = open(path, O_RDONLY)
       defer { close(descriptor) }

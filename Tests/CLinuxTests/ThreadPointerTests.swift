@@ -45,7 +45,7 @@ import Testing
     try body(Dictionary(uniqueKeysWithValues: (0..<count).map { (own[$0].tid, own[$0].pointer) }))
   }
 
-  @Test func everyThreadIsFoundWhereItSaysThatItIs() {
+  @Test func listsPointerOfEachThread() {
     withThreads(40) { own in
       let found = list()
       for (id, pointer) in own {
@@ -84,7 +84,7 @@ import Testing
     }
   }
 
-  @Test func aThreadsPointerIsNoOthers() {
+  @Test func rejectsPointersOfOtherThreads() {
     withThreads(2) { own in
       let ids = own.keys.sorted()
       let pointers = ids.compactMap { own[$0] }
@@ -95,7 +95,7 @@ import Testing
     }
   }
 
-  @Test func whoHasEndedIsNotFound() {
+  @Test func omitsEndedThreads() {
     var ended: [Int32: UInt64] = [:]
     withThreads(8) { ended = $0 }
     let found = list()
@@ -106,7 +106,7 @@ import Testing
   }
 
   /// The lists change during the walk: every entry found is correct, and threads that stay are found.
-  @Test func threadsThatComeAndGoMisleadNobody() {
+  @Test func toleratesThreadChurn() {
     withThreads(4) { own in
       let isOver = Shared(clinux_wakeup())
       let churning = (0..<3)

@@ -4,7 +4,7 @@ import Testing
 
 /// Waiting for a word, and locks made of one.
 @Suite struct WaitingTests {
-  @Test func whatHasHappenedIsNotWaitedFor() {
+  @Test func returnsAtOnceAfterNotification() {
     let wakeup = Shared(clinux_wakeup())
     let seen = clinux_wakeup_seen(wakeup.pointer)
     clinux_wakeup_notify(wakeup.pointer)
@@ -16,7 +16,7 @@ import Testing
   }
 
   /// A wait ends at a wakeup or at its deadline.
-  @Test func aWaitLastsUntilItsDeadline() {
+  @Test func waitsUntilDeadline() {
     let wakeup = Shared(clinux_wakeup())
     for time: UInt64 in [1_000_000, 999_999_999, 1_000_000_001] where time < 1_500_000_000 {
       let deadline = clinux_clock_ns() + time
@@ -26,7 +26,7 @@ import Testing
     }
   }
 
-  @Test func everybodyWhoWaitsIsWoken() {
+  @Test func wakesAllWaiters() {
     let wakeup = Shared(clinux_wakeup())
     let threads = (0..<4)
       .map { _ in
@@ -46,7 +46,7 @@ import Testing
     #expect(clinux_wakeup_stopping(wakeup.pointer))
   }
 
-  @Test func errorsOfTheCallerStay() {
+  @Test func preservesErrno() {
     let wakeup = Shared(clinux_wakeup())
     errno = 4711
     clinux_wakeup_wait(wakeup.pointer, 0, 1)
@@ -54,7 +54,7 @@ import Testing
     #expect(errno == 4711)
   }
 
-  @Test func oneThreadHasTheLock() {
+  @Test func lockHasSingleOwner() {
     let lock = Shared(clinux_lock())
     #expect(!clinux_lock_is_taken(lock.pointer) && clinux_lock_try(lock.pointer))
     #expect(clinux_lock_is_taken(lock.pointer) && !clinux_lock_try(lock.pointer))
@@ -67,7 +67,7 @@ import Testing
   }
 
   /// None of what several threads do under the lock is lost, and none of them waits for ever.
-  @Test func threadsTakeTurns() {
+  @Test func lockExcludesOtherThreads() {
     let lock = Shared(clinux_lock())
     let counter = Shared(0)
     let threads = (0..<4)
@@ -87,7 +87,7 @@ import Testing
   }
 
   /// Held for so long that others sleep: each of them gets it in the end.
-  @Test func whoSleepsIsWoken() {
+  @Test func releaseWakesSleepingWaiters() {
     let lock = Shared(clinux_lock())
     let counter = Shared(0)
     clinux_lock_take(lock.pointer)
@@ -108,7 +108,7 @@ import Testing
   }
 
   /// Locks that threads of the parent process held are free after a fork.
-  @Test func anotherProcessesLockIsFree() {
+  @Test func lockOfParentProcessIsFree() {
     let own = clinux_process_stamp()
     #expect(own != 0 && clinux_process_stamp() == own)
     #expect(clinux_process_is(own) && !clinux_process_is(own &+ 1) && !clinux_process_is(0))
@@ -127,7 +127,7 @@ import Testing
     }
   }
 
-  @Test func clocksAgreeWithTheKernels() {
+  @Test func clocksMatchKernel() {
     func time(_ clock: clockid_t) -> UInt64 {
       var now = timespec()
       clock_gettime(clock, &now)

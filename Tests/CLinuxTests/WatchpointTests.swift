@@ -58,7 +58,7 @@ private final class Writer: Sendable {
 
 /// Writes of a thread to a word, noted by the processor.
 @Suite(.serialized, .enabled(if: countsWrites, "perf_event_open is refused here")) struct WatchpointTests {
-  @Test func theFirstWriteIsNoted() {
+  @Test func recordsFirstWrite() {
     let (word, other) = (Shared(UInt64(0)), Shared(UInt64(0)))
     Writer.with(word) { writer in
       var watchpoint = clinux_watchpoint()
@@ -83,7 +83,7 @@ private final class Writer: Sendable {
   }
 
   /// It takes none of the numbers that the service's files could have.
-  @Test func noDescriptorIsKept() {
+  @Test func keepsNoFileDescriptor() {
     let word = Shared(UInt64(0))
     func lowest() -> Int32 {
       let number = open("/dev/null", O_RDONLY | O_CLOEXEC)
@@ -102,7 +102,7 @@ private final class Writer: Sendable {
     #expect(!isKept)
   }
 
-  @Test func whatCannotBeWatchedIsRefused() {
+  @Test func rejectsUnknownThread() {
     var watchpoint = clinux_watchpoint()
     let word = Shared(UInt64(0))
     #expect(clinux_watchpoint_set(&watchpoint, Int32.max, UInt64(UInt(bitPattern: word.pointer))) == ESRCH)

@@ -113,7 +113,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
 
 /// Serialized: only one thread can be captured at a time.
 @Suite(.serialized, .usesObserver) struct CaptureTests {
-  @Test func aRunningThreadsStackIsComplete() throws {
+  @Test func capturesCompleteStackOfRunningThread() throws {
     try capturing(slot: 3000, { workload_spin(.max, $0) }) { slot in
       for _ in 0..<200 {
         guard case .stack(let stack, let copy) = capture(slot) else {
@@ -130,7 +130,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
     }
   }
 
-  @Test func whatWasCopiedIsWipedOnceNobodyNeedsIt() throws {
+  @Test func wipesCopiesAfterRelease() throws {
     try capturing(slot: 3060, { workload_spin(.max, $0) }) { slot in
       let view = observer_slot_read(slot)
       var first: UnsafePointer<stack_copy>?
@@ -156,7 +156,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
 
   /// In an epilogue a popped register still counts as saved, below the stack pointer, where the process overwrites it
   /// at once. So the copy must contain it.
-  @Test func epiloguesAreUnwoundFromTheRedZone() throws {
+  @Test func unwindsEpiloguesFromRedZone() throws {
     try capturing(slot: 3001, { workload_epilogues(.max, $0) }) { slot in
       var inEpilogue = 0
       for round in 0..<30_000 where round < 300 || inEpilogue < 50 {
@@ -172,7 +172,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
     }
   }
 
-  @Test func aStackDeeperThanTheCopySaysSo() throws {
+  @Test func marksTruncatedCopy() throws {
     try capturing(slot: 3002, { workload_recurse(2000, .max, $0) }) { slot in
       guard case .stack(let stack, let copy) = capture(slot) else {
         Issue.record("not captured")
@@ -184,7 +184,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
     }
   }
 
-  @Test func ofMoreFramesThanAreKeptBothEndsAre() throws {
+  @Test func keepsBothEndsOfDeepStack() throws {
     let depth = 2000
     try capturing(slot: 3003, stackBytes: 2 << 20, { workload_recurse(2000, .max, $0) }) { slot in
       guard case .stack(let stack, _) = capture(slot) else {
@@ -207,7 +207,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
 
   /// One buffer holds a deep stack. A sampler that finds it in use copies what fits into its own buffer. The memory is
   /// returned to the kernel after use.
-  @Test func oneDeepStackIsCopiedAtATime() throws {
+  @Test func copiesOneDeepStackAtOnce() throws {
     try capturing(slot: 3006, stackBytes: 8 << 20, { workload_recurse(3000, .max, $0) }) { slot in
       let view = observer_slot_read(slot)
       for _ in 0..<20 {
@@ -231,7 +231,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
   }
 
   /// On a coroutine's stack the thread's bounds do not apply, so the copy ends with the mapping.
-  @Test func aCoroutinesStackIsCopiedAsFarAsItIsMapped() throws {
+  @Test func copiesMappedPartOfCoroutineStack() throws {
     try capturing(slot: 3004, { workload_spin_on_coroutine(64 << 10, .max, $0) }) { slot in
       for _ in 0..<50 {
         guard case .stack(let stack, let copy) = capture(slot) else {
@@ -246,7 +246,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
   }
 
   /// The function has no unwind information and uses the frame pointer for data.
-  @Test func aStackThatCannotBeFollowedSaysSo() throws {
+  @Test func marksStackThatCannotBeUnwound() throws {
     try capturing(slot: 3008, { workload_without_unwind_information(.max, $0) }) { slot in
       var bare = 0
       for round in 0..<10_000 where round < 100 || bare < 20 {
@@ -264,7 +264,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
 
   /// Blocked threads are read from outside, without effect on their system call.
   @Test(arguments: 0..<Int(WORKLOAD_BLOCKS.rawValue))
-  func blockedThreadsAreReadWithoutASignal(kind: Int) throws {
+  func capturesBlockedThreadsWithoutSignal(kind: Int) throws {
     try #require(observer_passive_start(128 << 10) == 0)
     workload_prepare_block()
     blockKind = workload_block(UInt32(kind))
@@ -298,7 +298,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
     }
   }
 
-  @Test func runningThreadsAreNotReadFromOutside() throws {
+  @Test func refusesPassiveCaptureOfRunningThread() throws {
     try #require(observer_passive_start(128 << 10) == 0)
     try capturing(slot: 3010, { workload_spin(.max, $0) }) { slot in
       let view = observer_slot_read(slot)
@@ -309,7 +309,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
     }
   }
 
-  @Test func whatTheKernelSaysIsParsed() {
+  @Test func parsesThreadStatus() {
     func parse(_ text: String) -> observer_thread_status {
       let bytes = text.utf8.map { CChar(bitPattern: $0) }
       return observer_thread_status_parse(bytes, bytes.count)
@@ -331,7 +331,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
   }
 
   /// SIGPROF's default action would end the process.
-  @Test func aHandlerThatWasResetIsPutBack() throws {
+  @Test func restoresResetHandler() throws {
     try capturing(slot: 3011, { workload_spin(.max, $0) }) { slot in
       signal(SIGPROF, SIG_DFL)
       guard case .stack(let stack, _) = capture(slot) else {
@@ -342,7 +342,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
     }
   }
 
-  @Test func aHandlerThatWasReplacedIsNoticed() throws {
+  @Test func detectsReplacedHandler() throws {
     try capturing(slot: 3012, { workload_spin(.max, $0) }) { slot in
       let before = workload_signals()
       workload_install_handler()
@@ -357,7 +357,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
     }
   }
 
-  @Test func aForeignSignalIsNotSwallowed() throws {
+  @Test func forwardsForeignSignals() throws {
     workload_install_handler()
     defer {
       signal(SIGPROF, SIG_DFL)
@@ -382,7 +382,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
     }
   }
 
-  @Test func aForeignHandlerHasItsOwnMask() throws {
+  @Test func keepsMaskOfForeignHandler() throws {
     workload_install_masking_handler(SIGUSR1)
     defer {
       signal(SIGPROF, SIG_DFL)
@@ -397,7 +397,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
   }
 
   /// A service's handler might leave the copy by siglongjmp. Handlers of faults are exempt.
-  @Test func noOtherHandlerBreaksIntoACopy() throws {
+  @Test func blocksOtherSignalsDuringCopy() throws {
     try #require(observer_capture_start(128 << 10) == 0)
     var action = sigaction()
     sigaction(SIGPROF, nil, &action)
@@ -407,7 +407,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
     }
   }
 
-  @Test func aWorkItemThatIsOverIsNotCaptured() throws {
+  @Test func refusesEndedWorkItem() throws {
     try capturing(slot: 3005, { workload_spin(.max, $0) }) { slot in
       guard case .failed(let status) = capture(slot, item: 1) else {
         Issue.record("captured a item that is over")
@@ -417,7 +417,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
     }
   }
 
-  @Test func aThreadThatDoesNotAnswerIsGivenUp() throws {
+  @Test func abandonsThreadWithoutAnswer() throws {
     try capturing(
       slot: 3006,
       { stop in
@@ -444,7 +444,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
     }
   }
 
-  @Test func aThreadThatHasExitedIsGone() throws {
+  @Test func reportsExitedThread() throws {
     try #require(observer_capture_start(128 << 10) == 0)
     try withSlot(3007) { slot in
       var copy: UnsafePointer<stack_copy>?
@@ -454,13 +454,13 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
   }
 
   /// SIGPROF's default action would end the process.
-  @Test func aForeignSignalDoesNotEndTheProcess() throws {
+  @Test func survivesForeignSignal() throws {
     try #require(observer_capture_start(128 << 10) == 0)
     #expect(workload_has_handler())
     workload_raise()
   }
 
-  @Test func startingAgainChecksAndKeeps() {
+  @Test func canStartTwice() {
     #expect(observer_capture_start(128 << 10) == 0)
     #expect(observer_capture_start(16 << 10) == 0)
     #expect(observer_unwind_start() == nil)
@@ -468,7 +468,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
   }
 
   /// A normally linked libunwind would interpose the C++ runtime's unwinder and backtrace(3).
-  @Test func theServicesUnwinderIsNotReplaced() throws {
+  @Test func doesNotInterposeServiceUnwinder() throws {
     try #require(observer_unwind_start() == nil)
     for name in ["_Unwind_RaiseException", "_Unwind_Backtrace", "backtrace"] {
       var file = [CChar](repeating: 0, count: 4096)
@@ -478,7 +478,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
     }
   }
 
-  @Test func memoryThatIsGoneIsRefusedNotTouched() {
+  @Test func refusesUnmappedMemory() {
     var value: UInt64 = 7
     #expect(clinux_memory_read(UInt64(UInt(bitPattern: withUnsafePointer(to: &value) { $0 })), &value, 8))
     #expect(!clinux_memory_read(8, &value, 8))
@@ -489,7 +489,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
   }
 
   /// /proc/self/maps replaces dl_iterate_phdr.
-  @Test func withoutTheLoadersHelpModulesAreFoundInTheMaps() throws {
+  @Test func findsModulesInProcessMaps() throws {
     let code = unsafeBitCast(workload_now_ns as @convention(c) () -> UInt64, to: UInt64.self)
     var (byLoader, byMaps) = (clinux_module(), clinux_module())
     try #require(clinux_module_start(true) == CLINUX_MODULES_BY_LOADER)
@@ -511,7 +511,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
     }
   }
 
-  @Test func modulesAreFoundWithTheirUnwindTables() throws {
+  @Test func findsUnwindTablesOfModules() throws {
     var module = clinux_module()
     let code = unsafeBitCast(workload_now_ns as @convention(c) () -> UInt64, to: UInt64.self)
     try #require(clinux_module_find(code, &module))

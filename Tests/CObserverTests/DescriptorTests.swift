@@ -16,14 +16,14 @@ import Testing
     return (found, target)
   }
 
-  @Test func filesHaveTheirPath() throws {
+  @Test func readsPathOfFile() throws {
     let file = open("/proc/self/exe", O_RDONLY)
     defer { close(file) }
     let (found, target) = read(file)
     #expect(target == readLink("/proc/self/exe").suffix(Int(OBSERVER_TARGET_BYTES)) && found.number == file)
   }
 
-  @Test func ofLongPathsTheEndIsKept() throws {
+  @Test func keepsEndOfLongPath() throws {
     let directory = NSTemporaryDirectory() + "culprit-\(getpid())-" + String(repeating: "d", count: 200)
     #expect(mkdir(directory, 0o700) == 0)
     defer { rmdir(directory) }
@@ -33,7 +33,7 @@ import Testing
     #expect(found.is_cut && target == String(repeating: "d", count: Int(OBSERVER_TARGET_BYTES)))
   }
 
-  @Test func pipesAndSocketsHaveTheirNumber() throws {
+  @Test func readsInodeOfPipesAndSockets() throws {
     var ends: [Int32] = [0, 0]
     #expect(pipe(&ends) == 0)
     defer { for end in ends { close(end) } }
@@ -43,7 +43,7 @@ import Testing
     #expect(read(listening).target.hasPrefix("socket:["))
   }
 
-  @Test func whatIsNotOpenHasNothing() {
+  @Test func closedDescriptorHasNoTarget() {
     #expect(read(-1).found.target_bytes == 0 && read(1_000_000).found.target_bytes == 0)
   }
 
@@ -59,7 +59,7 @@ import Testing
     ]
   #endif
 
-  @Test func callsAreOnTheirDescriptor() {
+  @Test func findsDescriptorOfSystemCall() {
     func number(_ name: String, _ arguments: [UInt64]) -> Int32 {
       let call = Self.calls[name] ?? -1
       let six = arguments + Array(repeating: 0, count: 6 - arguments.count)
@@ -75,7 +75,7 @@ import Testing
     #expect(number("ppoll", [8, 1]) == -1)
   }
 
-  @Test func oneThatIsSelectedIsTold() {
+  @Test func findsSingleSelectedDescriptor() {
     func selected(_ sets: [[Int32]?], below count: UInt64) -> Int32 {
       var memory = [UInt64](repeating: 0, count: 16 * 3)
       for (which, set) in sets.enumerated() {
@@ -95,7 +95,7 @@ import Testing
     #expect(selected([nil, nil, nil], below: 0) == -1 && selected([[7], nil, nil], below: 7) == -1)
   }
 
-  @Test func callsHaveTheirPath() {
+  @Test func readsPathArgumentOfSystemCall() {
     func path(_ path: String) -> String {
       var found = observer_descriptor()
       path.withCString { text in

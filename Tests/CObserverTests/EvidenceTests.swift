@@ -10,7 +10,7 @@ import Testing
     ("read_bytes: 2", "read_bytes:", .max),
     ("a\nvoluntary_ctxt_switches:\t17\n", "voluntary_ctxt_switches:", 17), ("some avg10=0.00 total=55\n", "total=", 55),
     ("", "total=", .max), ("total=", "total=", .max), ("total=x", "total=", .max), ("subtotal=3", "total=", .max),
-  ]) func numbersAreFoundBehindTheirWords(text: String, key: String, number: UInt64) {
+  ]) func parsesNumberAfterKey(text: String, key: String, number: UInt64) {
     #expect(observer_evidence_number(text, text.utf8.count, key) == number)
   }
 
@@ -22,7 +22,7 @@ import Testing
     return evidence
   }
 
-  @Test func aThreadsWorkIsCounted() throws {
+  @Test func readsThreadCounters() throws {
     let tid = clinux_task_self()
     var times = observer_evidence_times()
     let first = read(tid, &times)
@@ -44,7 +44,7 @@ import Testing
     #expect(second.counters.user_ticks + second.counters.system_ticks >= first.counters.user_ticks)
   }
 
-  @Test func whoIsNotThereHasNothing() {
+  @Test func missingThreadHasNoCounters() {
     var times = observer_evidence_times()
     #expect(!read(1 << 29, &times).has_counters)
   }
@@ -53,7 +53,7 @@ import Testing
   @Test(arguments: [
     ("nr_throttled 3\nthrottled_usec 2500\n", UInt64(2_500_000)), ("nr_throttled 3\nthrottled_time 2500\n", 2500),
     ("usage_usec 7\n", .max),
-  ]) func throttlingIsReadFromWhereItIs(text: String, nanoseconds: UInt64) throws {
+  ]) func sumsThrottlingOfControlGroups(text: String, nanoseconds: UInt64) throws {
     let path = NSTemporaryDirectory() + "culprit-cpu-\(getpid())-\(nanoseconds)"
     try text.write(toFile: path, atomically: false, encoding: .utf8)
     defer { unlink(path) }

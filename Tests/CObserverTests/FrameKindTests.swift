@@ -42,7 +42,7 @@ import Testing
     return innermost
   }
 
-  @Test func theKernelsCodeInTheProcess() throws {
+  @Test func unwindsFromVDSO() throws {
     // The C library's function calls the vDSO, which has a name where its symbols are read.
     func isInKernelsCode(_ name: String) -> Bool { name != "__clock_gettime" && name != "frames_in_vdso" }
     let innermost = try checkComplete(slot: 3040, { frames_in_vdso($0) }, showing: ["frames_in_vdso"]) {
@@ -52,7 +52,7 @@ import Testing
   }
 
   /// Sampling seldom hits a stub, so a thread in the function behind one is put back into the stub.
-  @Test func linkageStubs() throws {
+  @Test func unwindsFromPLTStubs() throws {
     var inStub = 0
     try observing(slot: 3041, { frames_through_stub($0) }) { thread in
       for round in 0..<20_000 where round < 80 || inStub < 20 {
@@ -90,7 +90,7 @@ import Testing
     return target
   }
 
-  @Test func beginningsAndEndsOfFunctions() throws {
+  @Test func unwindsFromProloguesAndEpilogues() throws {
     let innermost = try checkComplete(slot: 3042, { frames_mostly_prologue($0) }, showing: ["frames_mostly_prologue"]) {
       $0.contains("large_frame")
     }
@@ -99,7 +99,7 @@ import Testing
 
   /// The unwinder writes one frame's registers and return address over another's. Only the last few instructions of the
   /// overwrite cannot be recognized.
-  @Test func anExceptionThatIsHandedOver() throws {
+  @Test func unwindsDuringExceptionHandling() throws {
     let throwing: Workload = { stop in while stop?.pointee == 0 { _ = workload_throw_and_catch(10_000_000) } }
     try observing(slot: 3072, throwing) { thread in
       var all = 0
@@ -122,7 +122,7 @@ import Testing
     }
   }
 
-  @Test func aCallThatDoesNotReturnAtTheEndOfAFunction() throws {
+  @Test func unwindsNoreturnCallAtFunctionEnd() throws {
     try checkComplete(
       slot: 3043,
       { frames_end_in_call($0) },
@@ -130,11 +130,11 @@ import Testing
     )
   }
 
-  @Test func framesThatExpressionsDescribe() throws {
+  @Test func unwindsFramesWithCFAExpression() throws {
     try checkComplete(slot: 3044, { frames_by_expression($0) }, showing: ["frames_spin", "frames_by_expression"])
   }
 
-  @Test func noUnwindInformationButAFramePointer() throws {
+  @Test func unwindsByFramePointerWithoutCFI() throws {
     try checkComplete(
       slot: 3045,
       { frames_no_cfi_framed($0) },
@@ -156,7 +156,7 @@ import Testing
 
   /// The frame pointer belongs to an outer function, so following it would omit the callers in between.
   @Test(.enabled(if: frames_can_be_made(), "no code is made for this processor"))
-  func neitherUnwindInformationNorAFramePointer() throws {
+  func unwindsWithoutCFIOrFramePointer() throws {
     try checkComplete(
       slot: 3046,
       { frames_no_cfi_unframed($0) },
@@ -164,7 +164,7 @@ import Testing
     )
   }
 
-  @Test func aLeafWithNeither() throws {
+  @Test func unwindsLeafWithoutCFIOrFramePointer() throws {
     let innermost = try checkComplete(slot: 3047, { frames_no_cfi_leaf($0) }, showing: ["frames_no_cfi_leaf"]) {
       $0.count { $0 == "frames_bare_leaf" } > 40
     }
@@ -183,7 +183,7 @@ import Testing
       WithoutCFI(3064, "frames_bare_switch", "frames_no_cfi_switch") { frames_no_cfi_switch($0) },
     ]
   )
-  func aFunctionThatNothingDescribes(_ kind: WithoutCFI) throws {
+  func unwindsUndescribedFunctionsReachedByJump(_ kind: WithoutCFI) throws {
     let innermost = try checkComplete(slot: kind.slot, kind.body, showing: [kind.caller]) {
       $0.count { $0 == kind.function } > 20
     }
@@ -206,7 +206,7 @@ import Testing
   }
 
   /// The start address identifies a frame's function where symbols are missing.
-  @Test(.enabled(if: frames_can_be_made(), "no code is made for this processor")) func whereFunctionsBegin() throws {
+  @Test(.enabled(if: frames_can_be_made(), "no code is made for this processor")) func findsFunctionStarts() throws {
     try observing(slot: 3065, { frames_no_cfi_framed($0) }) { thread in
       try sightings(of: thread, count: 20) { seen in
         for (frame, name) in zip(seen.frames, seen.names) where name != "?" {
@@ -221,7 +221,7 @@ import Testing
   }
 
   /// The outer frames come from an earlier stack of the same work. A frame of the innermost one's callee is between.
-  @Test(.enabled(if: frames_can_be_made(), "no code is made for this processor")) func aStackThatIsJoined() throws {
+  @Test(.enabled(if: frames_can_be_made(), "no code is made for this processor")) func joinsStackWithEarlierStack() throws {
     try observing(slot: 3066, { frames_no_cfi_lost($0) }) { thread in
       var complete: [String]?
       var joined = 0
@@ -247,7 +247,7 @@ import Testing
 
   /// The return address of a finished call remains in unwritten stack memory.
   @Test(.enabled(if: frames_can_be_made(), "no code is made for this processor"))
-  func aStackIsNotJoinedWithWhatIsOver() throws {
+  func doesNotJoinFinishedCalls() throws {
     try observing(slot: 3067, { frames_no_cfi_left_over($0) }) { thread in
       var joined = 0
       let joining = thread.joining
@@ -267,7 +267,7 @@ import Testing
   }
 
   @Test(.enabled(if: frames_can_be_made(), "no code is made for this processor"))
-  func aStackIsNotJoinedWithOtherWork() throws {
+  func doesNotJoinOtherWorkItems() throws {
     try observing(slot: 3068, { frames_no_cfi_lost($0) }) { thread in
       var cut = 0
       let joining = thread.joining
@@ -281,7 +281,7 @@ import Testing
     }
   }
 
-  @Test(.enabled(if: frames_can_be_made(), "no code is made for this processor")) func codeThatIsMadeAtRunTime() throws
+  @Test(.enabled(if: frames_can_be_made(), "no code is made for this processor")) func unwindsGeneratedCode() throws
   {
     try observing(slot: 3048, { frames_made_framed($0) }) { thread in
       try sightings(of: thread) { seen in
@@ -294,7 +294,7 @@ import Testing
   }
 
   @Test(.enabled(if: frames_can_be_made(), "no code is made for this processor"))
-  func codeThatIsMadeAtRunTimeWithoutFramePointers() throws {
+  func unwindsGeneratedCodeWithoutFramePointer() throws {
     try observing(slot: 3049, { frames_made_unframed($0) }) { thread in
       try sightings(of: thread) { seen in
         let whole = ["frames_spin", "?", "frames_made_unframed"]
@@ -304,7 +304,7 @@ import Testing
   }
 
   @Test(.enabled(if: frames_can_be_made(), "no code is made for this processor"))
-  func codeThatIsMadeAtRunTimeAndComputes() throws {
+  func unwindsGeneratedLeafCode() throws {
     var complete = 0
     try observing(slot: 3050, { frames_made_spin($0) }) { thread in
       for _ in 0..<50 where complete < 20 {
@@ -319,7 +319,7 @@ import Testing
     #expect(complete >= 20)
   }
 
-  @Test(.ownThread) func aLibraryThatIsGone() throws {
+  @Test(.ownThread) func stopsAtUnloadedLibrary() throws {
     let directory = try temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: directory) }
     let library = try loaded(frameBytes: 256, name: "gone", in: directory)
@@ -336,7 +336,7 @@ import Testing
   }
 
   /// The replacement has other frames at the same address, with a build-id and without.
-  @Test(.ownThread, arguments: ["sha1", "none"]) func aLibraryThatWasReplaced(buildID: String) throws {
+  @Test(.ownThread, arguments: ["sha1", "none"]) func usesTablesOfReplacedLibrary(buildID: String) throws {
     let directory = try temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: directory) }
     let whole = ["frames_spin", "leave_when_stopped", "enter_library", "frames_leave"]

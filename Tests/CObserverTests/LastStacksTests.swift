@@ -23,7 +23,7 @@ import Testing
     }
   }
 
-  @Test func frequentStacksAreKept() {
+  @Test func keepsFrequentStacks() {
     observer_last_stacks_start()
     add([1, 9], slot: 5, item: 100)
     for address: UInt64 in [2, 2, 3, 4, 5, 6, 6, 2] { add([address, 9], slot: 5, item: 100) }
@@ -31,7 +31,7 @@ import Testing
     #expect(read(slot: 5, item: 101) == nil && read(slot: 5 + UInt32(OBSERVER_LAST_STALLS), item: 100) == nil)
   }
 
-  @Test func stallsThatGoOnKeepTheirPlaces() throws {
+  @Test func activeStallKeepsItsEntry() throws {
     observer_last_stacks_start()
     let table = try #require(observer_stall_table())
     let (slot, other) = (UInt32(6), UInt32(6 + OBSERVER_LAST_STALLS))
@@ -45,7 +45,7 @@ import Testing
     #expect(read(slot: slot, item: 200) == nil && read(slot: other, item: 300) == [[1, 2]])
   }
 
-  @Test func aLongStackIsCut() {
+  @Test func truncatesLongStack() {
     observer_last_stacks_start()
     add(Array(1...UInt64(OBSERVER_LAST_FRAMES) + 5), slot: 7, item: 400)
     var found = observer_last_stacks()

@@ -38,7 +38,7 @@ import Testing
   private let lockPI: Int32 = 0x86
   private let me = UInt32(bitPattern: clinux_task_self())
 
-  @Test func locksAreToldApart() {
+  @Test func identifiesLockKindAndOwner() {
     let mutex = find([2, 1, me, 1, 0], wait, expecting: 2)
     #expect(mutex.kind == OBSERVER_LOCK_MUTEX.rawValue && mutex.holder == clinux_task_self() && !mutex.is_orphaned)
     #expect(find([2, 1, me, 1, 1], 0x89, expecting: 2).holder == clinux_task_self())
@@ -54,7 +54,7 @@ import Testing
     #expect(find([me | 0x8000_0000, 1, me, 1, 16], wait, expecting: me | 0x8000_0000).holder == clinux_task_self())
   }
 
-  @Test func whatIsNoneIsNotTaken() {
+  @Test func rejectsMemoryThatIsNoLock() {
     let none = OBSERVER_LOCK_NONE.rawValue
     // The kernel's maximum is 4,194,304 (PID_MAX_LIMIT), so no thread has this id.
     let stranger: UInt32 = 4_194_304
@@ -74,7 +74,7 @@ import Testing
     #expect(orphan.kind == OBSERVER_LOCK_MUTEX.rawValue && orphan.is_orphaned && orphan.holder == Int32(stranger))
   }
 
-  @Test func memoryThatIsNotThereHasNoLock() {
+  @Test func unmappedMemoryHasNoLock() {
     var lock = observer_lock()
     for operation in [wait, waitBitset, lockPI, 0x109] {
       for value: UInt64 in [0, 2, 3, 0xffff_ffff] {
@@ -87,7 +87,7 @@ import Testing
   }
 
   /// A stream's lock stores the address of the owner's thread descriptor, which contains the thread id.
-  @Test func streamsHaveOwners() {
+  @Test func findsOwnersOfStreams() {
     observer_lock_know_threads()
     let own = UInt64(pthread_self())
     func stream(_ words: [UInt32], owner: UInt64) -> observer_lock {
@@ -100,7 +100,7 @@ import Testing
     for other: UInt64 in [0, 8, own + 4, own + 64, .max - 7] { #expect(stream([2, 1], owner: other).kind == none) }
   }
 
-  @Test func holdersAreLeftInPeace() {
+  @Test func limitsSamplingRateOfOwners() {
     var holders = observer_holders()
     let start: UInt64 = 1_000_000_000
     #expect(observer_holders_take(&holders, 7, start) && !observer_holders_take(&holders, 7, start + 999_999))
@@ -110,7 +110,7 @@ import Testing
     #expect(observer_holders_take(&holders, 7, start + 502_000_000))
   }
 
-  @Test func aChainHasEachThreadOnce() {
+  @Test func chainContainsEachThreadOnce() {
     var chain = observer_lock_chain()
     for tid in 1...Int32(OBSERVER_LOCK_CHAIN_MAX) {
       #expect(observer_lock_chain_add(&chain, tid) && !observer_lock_chain_add(&chain, 1))

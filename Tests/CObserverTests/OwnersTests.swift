@@ -19,7 +19,7 @@ import Testing
     (0..<observer_owners_used(owners)).map { observer_owners_at(owners, $0) }
   }
 
-  @Test func aThreadKeepsItsPlace() {
+  @Test func threadKeepsItsEntry() {
     withOwners { owners in
       #expect(places(owners) == [])
       set(owners, [7, 8, 9])
@@ -36,7 +36,7 @@ import Testing
     }
   }
 
-  @Test func thereAreNoMorePlacesThanThereAre() {
+  @Test func ignoresThreadsBeyondCapacity() {
     withOwners { owners in
       let most = Int32(OBSERVER_OWNERS_MAX)
       set(owners, Array(1...most + 5))
@@ -47,7 +47,7 @@ import Testing
     }
   }
 
-  @Test func aSlotHasOwnersUntilItIsAnothers() {
+  @Test func slotLosesOwnersOnReuse() {
     withOwners { owners in
       var slot = observer_slot()
       #expect(observer_slot_read(&slot).owner_kind == OBSERVER_OWNER_WORD)

@@ -20,7 +20,7 @@ import Testing
     return observer_queue_count(&layout, UInt64(UInt(bitPattern: words + 2)))
   }
 
-  @Test func whatWaitsIsCountedFromTheFirstToTheLast() {
+  @Test func countsQueuedItems() {
     #expect(count([], last: 0) == 0)
     #expect(count([nil], last: 0) == 1)
     #expect(count([3, nil, 1, 2], last: 1) == 4)
@@ -29,7 +29,7 @@ import Testing
     #expect(count((1...many).map { $0 } + [nil], last: many) == UInt32(many))
   }
 
-  @Test func whatDoesNotLeadToTheLastIsNotBelieved() {
+  @Test func rejectsInconsistentQueue() {
     #expect(count([1, nil, nil], last: 2) == 0)
     // A cycle counts up to the limit.
     #expect(count([1, 0, nil], last: 2) == UInt32(OBSERVER_WAITING_MAX))

@@ -41,7 +41,7 @@ import Testing
     }
   }
 
-  @Test(arguments: computing.indices) func ofThreadsThatCompute(index: Int) throws {
+  @Test(arguments: computing.indices) func cachedRulesMatchOnRunningThreads(index: Int) throws {
     var comparison = try Comparison()
     try observing(slot: 3071, Self.computing[index]) { thread in
       var looks = 0
@@ -52,7 +52,7 @@ import Testing
     }
   }
 
-  @Test(arguments: 0..<Int(WORKLOAD_BLOCKS.rawValue)) func ofThreadsThatAreBlocked(kind: Int) throws {
+  @Test(arguments: 0..<Int(WORKLOAD_BLOCKS.rawValue)) func cachedRulesMatchOnBlockedThreads(kind: Int) throws {
     var comparison = try Comparison()
     workload_prepare_block()
     blockedIn = workload_block(UInt32(kind))
@@ -66,7 +66,7 @@ import Testing
   }
 
   /// Most threads of the process belong to libraries.
-  @Test func ofAllThreads() throws {
+  @Test func cachedRulesMatchOnAllThreads() throws {
     var comparison = try Comparison()
     try prepareObserver()
     var tids: UnsafePointer<Int32>?
@@ -87,7 +87,7 @@ import Testing
     }
   }
 
-  @Test func whatIsKnownIsKeptForTheNextLook() throws {
+  @Test func reusesRulesInNextSample() throws {
     let unwinder = try OwnUnwinder()
     try observing(slot: 3070, { frames_spin($0) }) { thread in
       var reads: [Int] = []

@@ -4,7 +4,7 @@ import Testing
 @Suite struct RestartedCallCodeTests {
   private let padding = [UInt8](repeating: 0x90, count: 40)
 
-  @Test(arguments: [Int32(7), 35, 202, 230]) func theNumberIsLoadedBeforeIt(number: Int32) {
+  @Test(arguments: [Int32(7), 35, 202, 230]) func findsNumberLoadedBeforeCall(number: Int32) {
     let load = [0xb8] + (0..<4).map { UInt8(truncatingIfNeeded: number >> ($0 * 8)) }
     // mov $number, %eax; xor %r8d, %r8d; syscall
     for between: [UInt8] in [[], [0x45, 0x31, 0xc0]] {
@@ -15,7 +15,7 @@ import Testing
     #expect(observer_restarted_call_x86_64(code, code.count) == number)
   }
 
-  @Test func whatDoesNotTellIsNotGuessed() {
+  @Test func rejectsAmbiguousCode() {
     let code: [UInt8] = [0xb8, 35, 0, 0, 0, 0x0f, 0x05]
     for length in 0..<code.count { #expect(observer_restarted_call_x86_64(code, length) == -1) }
     // mov %rdi, %rax; syscall: the number is the argument of syscall(2).
@@ -26,7 +26,7 @@ import Testing
     #expect(observer_restarted_call_x86_64(read, read.count) == -1)
   }
 
-  @Test(arguments: [UInt32(73), 98, 101, 115]) func theOtherArchitecture(number: UInt32) {
+  @Test(arguments: [UInt32(73), 98, 101, 115]) func findsNumberOnAarch64(number: UInt32) {
     func bytes(_ instructions: [UInt32]) -> [UInt8] {
       instructions.flatMap { word in (0..<4).map { UInt8(truncatingIfNeeded: word >> ($0 * 8)) } }
     }
@@ -41,7 +41,7 @@ import Testing
     #expect(observer_restarted_call_aarch64(other, other.count) == -1)
   }
 
-  @Test func theKernelsNumberIsKnown() {
+  @Test func recognizesRestartSystemCall() {
     #if arch(arm64)
       #expect(observer_is_restart(128) && !observer_is_restart(219))
     #else

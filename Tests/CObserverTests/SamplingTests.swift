@@ -7,7 +7,7 @@ import Testing
 @Suite struct SamplingTests {
   /// A sampler that reports itself ready after it was activated must stay active. Otherwise the monitor would count on
   /// a sampler that counts itself as a spare.
-  @Test func aSamplerThatHasBeenPutToWorkStaysAtWork() throws {
+  @Test func activatedSamplerStaysActive() throws {
     let sampling = try #require(observer_sampling_create())
     defer { observer_sampling_destroy(sampling) }
     observer_sampler_ready(sampling, 0)
@@ -18,7 +18,7 @@ import Testing
     #expect(observer_sampling_is_at_work(sampling))
   }
 
-  @Test func aSamplerThatWasHeldUpComesBackAsASpareOne() throws {
+  @Test func delayedSamplerReturnsAsSpare() throws {
     let sampling = try #require(observer_sampling_create())
     defer { observer_sampling_destroy(sampling) }
     observer_sampler_ready(sampling, 0)
@@ -40,7 +40,7 @@ import Testing
     try body(sampling)
   }
 
-  @Test func whatIsFollowedIsReadAsItWasSaid() throws {
+  @Test func readsFollowedWorkItem() throws {
     try withSampling { sampling in
       #expect(observer_work_read(sampling, 7).item == 0)
       let view = observer_work_snapshot(item: 1, generation: 2, age_ns: 3, gap_ns: 4, tick_ns: 5)
@@ -53,7 +53,7 @@ import Testing
     }
   }
 
-  @Test func whatIsWantedIsTakenUpOnce() throws {
+  @Test func takesEachRequestOnce() throws {
     try withSampling { sampling in
       #expect(!observer_work_take(sampling, 3))
       for count in 1...3 {
@@ -64,7 +64,7 @@ import Testing
     }
   }
 
-  @Test func lostSamplesAreCountedByWorkItem() throws {
+  @Test func countsLostSamplesPerWorkItem() throws {
     try withSampling { sampling in
       for count: UInt64 in 1...3 {
         observer_work_lose(sampling, 3, 41)
@@ -76,7 +76,7 @@ import Testing
     }
   }
 
-  @Test func whoWasSeenIsKnownByWorkItem() throws {
+  @Test func recordsThreadPerWorkItem() throws {
     try withSampling { sampling in
       observer_work_seen(sampling, 3, 41, 4711)
       #expect(observer_work_tid(sampling, 3, 41) == 4711)
@@ -86,7 +86,7 @@ import Testing
     }
   }
 
-  @Test func whatHeldUpASamplerIsAvoided() throws {
+  @Test func avoidsWorkThatBlockedSampler() throws {
     try withSampling { sampling in
       for number: UInt32 in 0..<2 { observer_sampler_ready(sampling, number) }
       observer_sampler_activate(sampling, 1)
@@ -117,7 +117,7 @@ import Testing
     }
   }
 
-  @Test func samplersAreCountedByTheirStates() throws {
+  @Test func countsSamplersByState() throws {
     try withSampling { sampling in
       #expect(observer_sampling_count(sampling) == 0 && !observer_sampling_is_at_work(sampling))
       observer_sampler_activate(sampling, 0)
@@ -136,7 +136,7 @@ import Testing
     }
   }
 
-  @Test func aStopWakesEverySampler() throws {
+  @Test func stopWakesAllSamplers() throws {
     try withSampling { sampling in
       let numbers = 0..<UInt32(OBSERVER_SAMPLERS_MAX)
       let words = numbers.map { observer_sampler_word(sampling, $0) }
@@ -147,7 +147,7 @@ import Testing
     }
   }
 
-  @Test func aCaptureServesWhatWasAskedForBefore() throws {
+  @Test func captureServesEarlierRequests() throws {
     try withSampling { sampling in
       #expect(!observer_capture_all_is_wanted(sampling, 0) && observer_capture_all_is_wanted(sampling, 1))
       observer_sampling_stall_declared(sampling)
@@ -184,7 +184,7 @@ import Testing
 
   private func drain(_ ring: OpaquePointer) { while observer_ring_read(ring) != nil { observer_ring_consume(ring) } }
 
-  @Test(arguments: [1, 2, 5] as [UInt32]) func roomThatIsThereIsFound(events: UInt32) throws {
+  @Test(arguments: [1, 2, 5] as [UInt32]) func reportedRoomFitsLongestEvents(events: UInt32) throws {
     let ring = try #require(observer_ring_create(64 << 10))
     defer { observer_ring_destroy(ring) }
     var found = 0
@@ -208,7 +208,7 @@ import Testing
     #expect(found > 100)
   }
 
-  @Test func aFullRingHasNoRoomAndAnEmptyOneHas() throws {
+  @Test func reportsRoomOfEmptyAndFullRings() throws {
     let ring = try #require(observer_ring_create(64 << 10))
     defer { observer_ring_destroy(ring) }
     // The longest event takes about 8 KiB, and one event's space can stay unused.
@@ -220,7 +220,7 @@ import Testing
     #expect(observer_ring_has_room(ring, 6) && !observer_ring_has_room(ring, 8))
   }
 
-  @Test func aRingIsUsedToItsLastByte() throws {
+  @Test func usesRingToLastByte() throws {
     let ring = try #require(observer_ring_create(64 << 10))
     defer { observer_ring_destroy(ring) }
     let bytes = MemoryLayout<observer_event>.stride + 8
@@ -240,7 +240,7 @@ import Testing
     #expect(observer_ring_write(ring, &one, nil, 0) && observer_ring_read(ring) != nil)
   }
 
-  @Test func eventsOfSeveralRingsAreNumberedInTheirOrder() throws {
+  @Test func numbersEventsAcrossRings() throws {
     let first = try #require(observer_ring_create(64 << 10))
     let second = try #require(observer_ring_create_beside(64 << 10, first))
     defer {
@@ -263,7 +263,7 @@ import Testing
   }
 
   @Test(arguments: [(64 << 10, true), (128 << 10, true), (32 << 10, false), (96 << 10, false), (0, false)])
-  func sizesArePowersOfTwo(bytes: Int, isGood: Bool) {
+  func requiresPowerOfTwoSize(bytes: Int, isGood: Bool) {
     let ring = observer_ring_create(bytes)
     #expect((ring != nil) == isGood)
     if let ring { observer_ring_destroy(ring) }
@@ -278,7 +278,7 @@ import Testing
     withUnsafeBytes(of: status.arguments) { Array($0.bindMemory(to: UInt64.self)) }
   }
 
-  @Test func whatTheKernelWritesIsUnderstood() {
+  @Test func parsesKernelFormats() {
     #expect(parse("running\n").activity == OBSERVER_RUNNING)
     let blocked = parse("-1 0x7ffd1234 0x55aa99ff\n")
     #expect(blocked.activity == OBSERVER_BLOCKED && blocked.call == -1)
@@ -290,7 +290,7 @@ import Testing
     #expect(parse("0 0x0 0x1 0x2 0x3 0x4 0x5 0x6 0x7").activity == OBSERVER_IN_CALL)
   }
 
-  @Test func whatIsCutOffIsUnknown() {
+  @Test func rejectsTruncatedText() {
     let text = "202 0x1 0x2 0x3 0x4 0x5 0x6 0x7 "
     for length in 0...text.utf8.count {
       #expect(parse(String(text.prefix(length))).activity.rawValue == 0, "\(length)")

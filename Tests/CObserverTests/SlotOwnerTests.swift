@@ -23,7 +23,7 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
 @Suite struct SlotOwnerTests {
   init() throws { try #require(canReadMemory) }
 
-  @Test func everyOwnerHasANumberOfItsOwn() {
+  @Test func ownersHaveDistinctGenerations() {
     withOwnSlot { slot in
       #expect(observer_slot_read(slot).generation == 0)
       for number: UInt32 in 1...3 {
@@ -33,7 +33,7 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
     }
   }
 
-  @Test func everyLimitIsItsOwn() {
+  @Test func setsEachLimit() {
     withOwnSlot { slot in
       _ = observer_slot_configure(slot, true, 11, 12, 13, 14)
       var view = observer_slot_read(slot)
@@ -50,7 +50,7 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
     }
   }
 
-  @Test func shortThresholdsEndAtTheirBound() {
+  @Test func usesExactClockBelowBound() {
     let bound = 125 * clinux_clock_coarse_doubt_ns()
     #expect(observer_slot_needs_exact(bound - 1) && !observer_slot_needs_exact(bound))
     for (threshold, isExact) in [(bound - 1, true), (bound, false)] {
@@ -62,7 +62,7 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
     }
   }
 
-  @Test func nothingIsLeftToTheNextOwner() {
+  @Test func nextOwnerStartsClean() {
     withOwnSlot { slot in
       let former = observer_slot_configure(slot, false, 1, 2, 3, 4)
       observer_slot_set_addresses(slot, 4711, 4712)
@@ -94,7 +94,7 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
     }
   }
 
-  @Test func exemptTimeIsItsOwners() {
+  @Test func exemptTimeBelongsToItsOwner() {
     withOwnSlot { slot in
       final class Shared: @unchecked Sendable {
         // SAFETY: the slot's fields are atomic, and it outlives the threads.
@@ -131,7 +131,7 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
     }
   }
 
-  @Test func beginsTellWhoWorks() {
+  @Test func beginRecordsThread() {
     withOwnSlot { slot in
       _ = observer_slot_configure(slot, false, 1, 2, 3, 4)
       let own = observer_thread_current()
@@ -148,7 +148,7 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
     }
   }
 
-  @Test func endsAreTimedOnRequest() {
+  @Test func recordsEndTimeOnRequest() {
     withOwnSlot { slot in
       let owner = observer_slot_configure(slot, false, 1, 2, 3, 4)
       observer_slot_begin_for(slot, nil, 100)
@@ -173,7 +173,7 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
     }
   }
 
-  @Test func anEndWithoutABeginIsNotTimed() {
+  @Test func ignoresEndTimeOfOtherWorkItem() {
     withOwnSlot { slot in
       let owner = observer_slot_configure(slot, false, 1, 2, 3, 4)
       observer_slot_begin_for(slot, nil, 100)
@@ -186,7 +186,7 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
     }
   }
 
-  @Test func labelsAreKeptToTheLastByte() {
+  @Test func keepsLabelsUpToMaximumLength() {
     withOwnSlot { slot in
       let owner = observer_slot_configure(slot, false, 1, 2, 3, 4)
       let text = String((0..<80).map { Character(Unicode.Scalar(33 + UInt8($0))) })
@@ -199,7 +199,7 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
     }
   }
 
-  @Test func theOwnerIsInTheWord() {
+  @Test func readsOwnerFromWord() {
     var words: [UInt64] = [0xffff_ffff_8000_002a, 0x4000_0007]
     let (first, second) = words.withUnsafeMutableBytes { bytes in
       let start = UInt64(UInt(bitPattern: bytes.baseAddress))
@@ -210,7 +210,7 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
     #expect(observer_slot_queue_head(0) == 0 && observer_slot_queue_head(8) == 0)
   }
 
-  @Test func theHeadOfAQueueTellsItsStatesApart() {
+  @Test func queueHeadsHaveDistinctHashes() {
     func small(_ word: UInt64) -> UInt32 {
       withUnsafeBytes(of: word) { observer_slot_queue_head(UInt64(UInt(bitPattern: $0.baseAddress))) }
     }
@@ -219,7 +219,7 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
     #expect(small(words[7]) == small(words[7]))
   }
 
-  @Test(.usesObserver) func aThreadThatExitsEndsItsOwnTurn() throws {
+  @Test(.usesObserver) func exitingThreadEndsOnlyItsTurn() throws {
     try withSlot(0, ofLoop: true) { first in
       try withSlot(1, ofLoop: true) { second in
         let own = observer_thread_current()
@@ -230,7 +230,7 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
     }
   }
 
-  @Test(.usesObserver) func theEndOfAThreadIsTimed() throws {
+  @Test(.usesObserver) func recordsEndTimeAtThreadExit() throws {
     try withSlot(0, ofLoop: true) { slot in
       let before = clinux_clock_ns()
       workload_on_thread(
@@ -248,7 +248,7 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
 }
 
 @Suite struct ControlTests {
-  @Test func pausesAreNested() {
+  @Test func pausesNest() {
     var control = observer_control()
     #expect(observer_control_paused_ns(&control) >= 0)
     observer_control_resume(&control)
@@ -261,7 +261,7 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
     #expect(observer_control_paused_ns(&control) >= 0)
   }
 
-  @Test func whatIsAskedForIsCounted() {
+  @Test func countsRequestsAndWakeups() {
     var control = observer_control()
     #expect(observer_control_want_threads(&control) == 1 && observer_control_want_threads(&control) == 2)
     #expect(observer_control_threads_wanted(&control) == 2)
@@ -276,7 +276,7 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
     #expect(observer_control_wakeups(&control) == 2)
   }
 
-  @Test func theMonitorIsWokenInTime() {
+  @Test func wakesMonitorForEarlierDeadline() {
     var control = observer_control()
     // The monitor waits on the first word.
     func word() -> UInt32 { withUnsafeBytes(of: &control) { $0.load(as: UInt32.self) } }
@@ -307,7 +307,7 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
     return String(decoding: bytes, as: UTF8.self)
   }
 
-  @Test func aStallIsReadAsItWasSaid() {
+  @Test func readsStallEntry() {
     var entry = observer_stall()
     #expect(!observer_stall_is_stalled(&entry) && read(&entry).item == 0)
     observer_stall_set(&entry, 41, 42, 43, 44)
@@ -321,7 +321,7 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
     #expect(!observer_stall_is_stalled(&entry) && read(&entry).item == 0)
   }
 
-  @Test func aSuspicionHasItsTime() {
+  @Test func recordsTimeOfSuspicion() {
     var entry = observer_stall()
     var before = clinux_clock_ns()
     let used = clinux_clock_thread_cpu_ns(clinux_task_self())
@@ -335,7 +335,7 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
     #expect(view.suspected_cpu == 0 && view.tid == 0 && view.suspected_ns >= before)
   }
 
-  @Test func aResetForgetsAllButTheName() {
+  @Test func resetKeepsOnlyName() {
     var entry = observer_stall()
     observer_stall_set_name(&entry, 3, "store", 5)
     observer_stall_suspect(&entry, clinux_task_self())
@@ -347,7 +347,7 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
     #expect(name(view) == "store" && view.kind == 3)
   }
 
-  @Test func namesAreCutBetweenCharacters() {
+  @Test func truncatesNamesBetweenCharacters() {
     let longest = Int(OBSERVER_NAME_WORDS) * 8
     for character in ["x", "ß", "日", "🙂"] {
       for head in 0..<4 {

@@ -41,7 +41,7 @@ func withSlot<Result>(
   }
 
   /// The error of the coarse clock is large compared with a short threshold.
-  @Test func shortThresholdsHaveExactBegins() throws {
+  @Test func shortThresholdsUseExactClock() throws {
     try withSlot(4008) { slot in
       let second: UInt64 = 1_000_000_000
       for _ in 0..<1000 {
@@ -70,7 +70,7 @@ func withSlot<Result>(
     }
   }
 
-  @Test func whatIsDeferredIsNoStall() throws {
+  @Test func deferredWorkIsNoStall() throws {
     try withSlot(4009) { slot in
       observer_slot_limit(slot, false, 1, 1000, 2, 3)
       observer_slot_begin(slot)
@@ -90,7 +90,7 @@ func withSlot<Result>(
     }
   }
 
-  @Test func endingWhatNeverBeganDoesNothing() throws {
+  @Test func ignoresEndWithoutBegin() throws {
     try withSlot(4001) { slot in
       observer_slot_end(slot)
       observer_slot_end_timed(slot)
@@ -98,7 +98,7 @@ func withSlot<Result>(
     }
   }
 
-  @Test func workItemsWhoseEndTimeIsWantedEndWithAnExactTime() throws {
+  @Test func recordsExactEndOnRequest() throws {
     try withSlot(4002) { slot in
       observer_slot_begin(slot)
       let item = observer_slot_work_item(slot)
@@ -111,7 +111,7 @@ func withSlot<Result>(
     }
   }
 
-  @Test func theNextWorkItemKeepsTheEndOfTheAttendedOne() throws {
+  @Test func nextWorkItemKeepsRequestedEndTime() throws {
     try withSlot(4003) { slot in
       observer_slot_begin(slot)
       let item = observer_slot_work_item(slot)
@@ -124,7 +124,7 @@ func withSlot<Result>(
     }
   }
 
-  @Test func otherWorkItemsHaveNoExactEnd() throws {
+  @Test func omitsEndTimeWithoutRequest() throws {
     try withSlot(4004) { slot in
       observer_slot_begin(slot)
       let item = observer_slot_work_item(slot)
@@ -134,7 +134,7 @@ func withSlot<Result>(
     }
   }
 
-  @Test func theOwnerLearnsWhetherTheMonitorLooked() throws {
+  @Test func reportsWhetherEndTimeWasRequested() throws {
     try withSlot(4005) { slot in
       observer_slot_begin(slot)
       #expect(!observer_slot_end_time_was_wanted(slot))
@@ -147,7 +147,7 @@ func withSlot<Result>(
   }
 
   /// Otherwise a loop whose owner forgot `end` would be stuck for ever.
-  @Test func threadsThatExitEndTheirTurns() throws {
+  @Test func threadExitEndsTurn() throws {
     try withSlot(0, ofLoop: true) { slot in
       workload_on_thread({ slot in observer_slot_begin(slot?.assumingMemoryBound(to: observer_slot.self)) }, slot)
       #expect(observer_slot_work_item(slot) == 0)
@@ -157,7 +157,7 @@ func withSlot<Result>(
   }
 
   /// Other work can end on another thread, so its slot keeps no reference to the entry, which can be reused.
-  @Test func otherWorkGoesOnWithoutTheThreadThatBeganIt() throws {
+  @Test func otherWorkOutlivesItsThread() throws {
     try withSlot(0) { slot in
       workload_on_thread({ slot in observer_slot_begin_exact(slot?.assumingMemoryBound(to: observer_slot.self)) }, slot)
       let item = observer_slot_work_item(slot)
@@ -170,7 +170,7 @@ func withSlot<Result>(
     }
   }
 
-  @Test func exitedThreadsAreNotSignalled() throws {
+  @Test func exitedThreadCannotBeHeld() throws {
     try withSlot(1, ofLoop: true) { slot in
       workload_on_thread({ slot in observer_slot_begin(slot?.assumingMemoryBound(to: observer_slot.self)) }, slot)
       let thread = try #require(observer_slot_read(slot).thread)
@@ -180,7 +180,7 @@ func withSlot<Result>(
     }
   }
 
-  @Test func nothingIsDoneForAFormerOwner() throws {
+  @Test func ignoresFormerOwner() throws {
     try withSlot(4006) { slot in
       let former = observer_slot_read(slot).generation
       observer_slot_exempt(slot, former)
@@ -206,7 +206,7 @@ func withSlot<Result>(
     }
   }
 
-  @Test func theEndThatWasAskedForIsItsOwners() throws {
+  @Test func requestedEndTimeBelongsToItsOwner() throws {
     try withSlot(4007) { slot in
       observer_slot_begin(slot)
       let item = observer_slot_work_item(slot)
@@ -221,7 +221,7 @@ func withSlot<Result>(
     }
   }
 
-  @Test func aThreadThatIsHeldMayLeave() throws {
+  @Test func heldThreadCanExit() throws {
     try withSlot(0, ofLoop: true) { slot in
       workload_on_thread(
         { slot in
@@ -247,7 +247,7 @@ func withSlot<Result>(
   }
 
   /// A thread that leaves by the bare system call runs no exit hook, so its entry stays marked as used.
-  @Test func aThreadThatLeftWithoutAWordIsNoticed() throws {
+  @Test func detectsThreadThatBypassedExitHook() throws {
     try withSlot(0, ofLoop: true) { slot in
       workload_on_bare_thread(
         { slot in observer_slot_begin(slot?.assumingMemoryBound(to: observer_slot.self)) },
@@ -264,7 +264,7 @@ func withSlot<Result>(
     }
   }
 
-  @Test func threadEntriesAreUsedAgain() throws {
+  @Test func reusesThreadEntries() throws {
     try withSlot(0, ofLoop: true) { slot in
       var entries: Set<UnsafeMutablePointer<observer_thread>> = []
       for _ in 0..<200 {
@@ -292,7 +292,7 @@ func withSlot<Result>(
   }
 
   /// Events of many lengths meet the end of the buffer in every way.
-  @Test func eventsComeOutInOrderAndWhole() throws {
+  @Test func readsWholeEventsInOrder() throws {
     let ring = try #require(observer_ring_create(64 << 10))
     defer { observer_ring_destroy(ring) }
     var (written, read) = (UInt64(0), UInt64(0))
@@ -316,7 +316,7 @@ func withSlot<Result>(
     }
   }
 
-  @Test func aFullRingRefusesAndStaysWhole() throws {
+  @Test func fullRingRefusesWrites() throws {
     let ring = try #require(observer_ring_create(64 << 10))
     defer { observer_ring_destroy(ring) }
     let content = frames(100, 1)
@@ -337,12 +337,12 @@ func withSlot<Result>(
     #expect(observer_ring_write(ring, &next, content, 100))
   }
 
-  @Test func sizesThatMakeNoSenseAreRefused() {
+  @Test func rejectsInvalidSizes() {
     #expect(observer_ring_create(1 << 12) == nil)
     #expect(observer_ring_create((64 << 10) + 8) == nil)
   }
 
-  @Test func writerAndReaderMayBeDifferentThreads() throws {
+  @Test func supportsConcurrentWriterAndReader() throws {
     let ring = try #require(observer_ring_create(64 << 10))
     defer { observer_ring_destroy(ring) }
     let writer = workload_thread_start(

@@ -8,7 +8,7 @@ import TestWorkloads
 import Testing
 
 @Suite(.serialized, .usesObserver) struct ThreadStateTests {
-  @Test func threadsThatComeAndGoAreNotMistaken() throws {
+  @Test func neverConfusesShortLivedThreads() throws {
     try prepareObserver()
     let count = 4
     let slots = try #require(observer_slot_table())
@@ -60,7 +60,7 @@ import Testing
   }
 
   @Test(.needsThreadIDs)
-  func anIdThatIsUsedAgainIsNotTheSameThread() throws {
+  func detectsReusedThreadID() throws {
     try prepareObserver()
     try withSlot(3020) { slot in
       let id = workload_leave_abruptly(
@@ -83,7 +83,7 @@ import Testing
   }
 
   /// A thread in vfork(2) cannot be interrupted until its child has ended. Its pending signal arrives late.
-  @Test func aThreadThatCannotBeInterruptedIsSeen() throws {
+  @Test func samplesUninterruptibleThread() throws {
     try observing(slot: 3021, { workload_wait_for_child($0) }) { thread in
       defer { workload_end_child() }
       let seen = try thread.blocked()
@@ -102,7 +102,7 @@ import Testing
     }
   }
 
-  @Test func aThreadThatBlocksTheSignalIsReadWhileItWaits() throws {
+  @Test func samplesWaitingThreadThatBlocksSignal() throws {
     try observing(slot: 3022, { workload_wait_deaf($0) }) { thread in
       for _ in 0..<20 {
         let seen = try thread.blocked()
@@ -111,7 +111,7 @@ import Testing
     }
   }
 
-  @Test func aThreadThatDoesNotAnswerIsReportedAsFarAsItIsKnown() throws {
+  @Test func reportsStateOfUnresponsiveThread() throws {
     let reports = Reported()
     let watchdog = try Watchdog(
       Watchdog.Configuration(threshold: .milliseconds(200), interval: .milliseconds(50))
@@ -141,7 +141,7 @@ import Testing
   }
 
   /// The handler runs on the interrupted stack or on an alternate one.
-  @Test(arguments: [false, true]) func aRunningHandlerIsSeenWithWhatItInterrupted(alternate: Bool) throws {
+  @Test(arguments: [false, true]) func unwindsThroughRunningHandler(alternate: Bool) throws {
     try observing(
       slot: 3023,
       alternate ? { workload_stay_in_handler(true, false, $0) } : { workload_stay_in_handler(false, false, $0) }
@@ -155,7 +155,7 @@ import Testing
     }
   }
 
-  @Test(arguments: [false, true]) func aWaitingHandlerIsSeenWithWhatItInterrupted(alternate: Bool) throws {
+  @Test(arguments: [false, true]) func unwindsThroughWaitingHandler(alternate: Bool) throws {
     try observing(
       slot: 3024,
       alternate ? { workload_stay_in_handler(true, true, $0) } : { workload_stay_in_handler(false, true, $0) }
@@ -180,7 +180,7 @@ import Testing
   }
 
   /// The thread has moved on when its stack is unwound. The result must show the moment of the signal.
-  @Test func aHandlersStackIsOfOneMoment() throws {
+  @Test func handlerStackIsConsistent() throws {
     try observing(slot: 3025, { workload_raise_in_turn($0) }) { thread in
       var complete = 0
       for _ in 0..<2000 {

@@ -36,7 +36,7 @@ import Testing
   }
 
   /// Paths and abstract names of every length that there can be.
-  @Test func whatIsSentArrives() throws {
+  @Test func deliversDatagrams() throws {
     let unique = "\(getpid())-\(UInt32.random(in: 0 ... .max))"
     let longest = String(repeating: "n", count: 107 - unique.utf8.count)
     let directory = NSTemporaryDirectory()
@@ -62,7 +62,7 @@ import Testing
     }
   }
 
-  @Test func namesThatCannotBeAreRefused() {
+  @Test func rejectsInvalidNames() {
     var target = cprocess_datagram()
     for (name, error) in [
       ("", EAFNOSUPPORT), ("/", EAFNOSUPPORT), ("@", EAFNOSUPPORT), ("relative", EAFNOSUPPORT),
@@ -79,7 +79,7 @@ import Testing
     }
   }
 
-  @Test func aFullReceiverIsNotWaitedFor() throws {
+  @Test func doesNotWaitForFullReceiver() throws {
     let name = "@c-full-\(getpid())"
     let descriptor = try receiver(name)
     defer { close(descriptor) }

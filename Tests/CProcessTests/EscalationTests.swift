@@ -21,7 +21,7 @@ import Testing
     return String(decoding: UnsafeRawBufferPointer(start: cprocess_text_bytes(text), count: count), as: UTF8.self)
   }
 
-  @Test func aTextIsHandedOverOnce() throws {
+  @Test func handsOverTextOnce() throws {
     let block = Block()
     let status = try #require(cprocess_escalation_status(block.pointer))
     #expect(taken(status, keep: false) == nil)
@@ -39,7 +39,7 @@ import Testing
   }
 
   /// A text that has been taken cannot be taken again.
-  @Test func aTextHasOneReader() throws {
+  @Test func textHasSingleReader() throws {
     let block = Block()
     let status = try #require(cprocess_escalation_status(block.pointer))
     cprocess_text_put(status, 0, "text", 4)
@@ -50,7 +50,7 @@ import Testing
     #expect(cprocess_text_take(status) == 0)
   }
 
-  @Test func longTextsAreCut() throws {
+  @Test func truncatesLongTexts() throws {
     let block = Block()
     let status = try #require(cprocess_escalation_status(block.pointer))
     let long = String(repeating: "0123456789", count: 300)
@@ -64,7 +64,7 @@ import Testing
     #expect(reason == String(long.prefix(2048)))
   }
 
-  @Test func noticesAreKeptUntilTheyAreSent() {
+  @Test func keepsNoticesUntilRemoved() {
     let block = Block()
     let (ready, stopping) = (CPROCESS_NOTICE_READY.rawValue, CPROCESS_NOTICE_STOPPING.rawValue)
     let seen = cprocess_escalation_word(block.pointer)
@@ -77,7 +77,7 @@ import Testing
     #expect(cprocess_escalation_notices(block.pointer) == stopping)
   }
 
-  @Test func theFirstShutdownCounts() {
+  @Test func firstShutdownWins() {
     let block = Block()
     var base = cprocess_cpu()
     var thread: UInt64 = 7
@@ -93,7 +93,7 @@ import Testing
   }
 
   /// A question ends when every handler has answered it; later answers are ignored.
-  @Test func questionsAreAnsweredByEveryHandler() {
+  @Test func questionEndsAfterAllAnswers() {
     let block = Block()
     let own = block.pointer
     // Without handlers every question is answered.
@@ -130,7 +130,7 @@ import Testing
 
   /// A handler that is added during a question takes no part in it; one that is removed during a question must still
   /// answer. No answer replaces another handler's.
-  @Test func whoIsAskedIsKnown() {
+  @Test func countsHandlersPresentAtQuestion() {
     let block = Block()
     let own = block.pointer
     #expect(cprocess_escalation_add_handler(own) == 0 && cprocess_escalation_add_handler(own) == 0)
@@ -149,7 +149,7 @@ import Testing
     #expect(cprocess_escalation_is_answered(own) && !cprocess_escalation_end_question(own))
   }
 
-  @Test func everyWordIsItsOwn() {
+  @Test func storesCountersSeparately() {
     let block = Block()
     let own = block.pointer
     #expect(cprocess_escalation_started(own) == 0 && !cprocess_escalation_stopping(own))
@@ -164,7 +164,7 @@ import Testing
   }
 
   /// The worker gets each request once, and none after the stop.
-  @Test func requestsAreServedInTurn() {
+  @Test func servesEachRequestUntilStop() {
     let block = Block()
     let own = block.pointer
     cprocess_escalation_send_request(own, 9)
@@ -200,7 +200,7 @@ import Testing
     return (nanoseconds(used.ru_utime), nanoseconds(used.ru_stime))
   }
 
-  @Test func whatIsUsedIsTheKernels() throws {
+  @Test func cpuTimesMatchKernel() throws {
     var source = cprocess_cpu_source()
     cprocess_cpu_open(&source)
     #expect(source.processors == UInt32(sysconf(Int32(_SC_NPROCESSORS_ONLN))))

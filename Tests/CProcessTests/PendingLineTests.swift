@@ -76,7 +76,7 @@ import Testing
     #expect(try printed() == ["stall 1 "])
   }
 
-  @Test func keepsALineUntilItIsRemoved() {
+  @Test func keepsLineUntilRemoved() {
     put(1)
     put(1, isNew: false)
     put(2)
@@ -87,7 +87,7 @@ import Testing
   }
 
   /// Neither forgets a stall without a place nor keeps it for ever.
-  @Test func countsStallsWithoutAPlace() {
+  @Test func countsStallsBeyondCapacity() {
     let numbers = 1...UInt64(CPROCESS_LINES_MAX) + 3
     for number in numbers { put(number) }
     for number in numbers.dropLast() { cprocess_pending_remove(number) }
@@ -97,7 +97,7 @@ import Testing
   }
 
   /// A stall gets the place of another one, by a later line.
-  @Test func findsAPlaceLater() {
+  @Test func stallGetsFreedEntry() {
     let last = UInt64(CPROCESS_LINES_MAX) + 1
     for number in 1...last { put(number) }
     cprocess_pending_remove(1)

@@ -25,7 +25,7 @@ import Testing
 
   // MARK: x86_64
 
-  @Test func callsOfX86AreKnown() {
+  @Test func recognizesX86Calls() {
     let x86 = cunwind_x86_64
     // call +0x10; call -0x10.
     #expect(call(x86, before([0xe8, 0x10, 0, 0, 0]), at: 0x1000) == (UNWIND_CALL_DIRECT.rawValue, 0x1010))
@@ -45,7 +45,7 @@ import Testing
     ] { #expect(call(x86, before(code), at: 0x1000).0 == UNWIND_CALL_NONE.rawValue, "\(code)") }
   }
 
-  @Test func entriesOfTheOffsetTableAreFound() {
+  @Test func findsGlobalOffsetTableEntries() {
     let x86 = cunwind_x86_64
     var entry: UInt64 = 0
     #expect(x86.calls_got_entry(before([0xff, 0x15, 0xf0, 0xff, 0xff, 0xff]), 0x1000, &entry) && entry == 0xff0)
@@ -64,7 +64,7 @@ import Testing
     #expect(!cunwind_aarch64.calls_got_entry(before(words(0xd63f_0200)), 0x1000, &entry))
   }
 
-  @Test func framesOfX86AreMeasured() {
+  @Test func measuresX86Frames() {
     let x86 = cunwind_x86_64
     let (push, landing): ([UInt8], [UInt8]) = ([0x55, 0x48, 0x89, 0xe5], [0xf3, 0x0f, 0x1e, 0xfa])
     let nops = [UInt8](repeating: 0x90, count: 4)
@@ -89,7 +89,7 @@ import Testing
     ] { #expect(x86.begins_frame(beginning(code)) == begins, "\(code)") }
   }
 
-  @Test func endsAndPaddingOfX86AreKnown() {
+  @Test func recognizesX86EndsAndPadding() {
     let x86 = cunwind_x86_64
     for (code, ends) in [
       ([0xc3, 0xcc], true), ([0xc3, 0x90], true), ([0xc3, 0x66], true), ([0xc3, 0x55], true),
@@ -129,7 +129,7 @@ import Testing
 
   // MARK: aarch64
 
-  @Test func callsOfArmAreKnown() {
+  @Test func recognizesArmCalls() {
     let arm = cunwind_aarch64
     // bl +8; bl -8; the farthest.
     #expect(call(arm, before(words(0x9400_0002)), at: 0x1004) == (UNWIND_CALL_DIRECT.rawValue, 0x1008))
@@ -148,7 +148,7 @@ import Testing
   }
 
   /// adrp x16, page; ldr x17, [x16, offset]: alone, and behind a landing pad.
-  @Test func stubsOfArmAreKnown() {
+  @Test func recognizesArmStubs() {
     let arm = cunwind_aarch64
     var entry: UInt64 = 0
     let stub = words(0xb000_0010, 0xf940_0a11, 0x9100_4210, 0xd61f_0220)
@@ -161,7 +161,7 @@ import Testing
     #expect(!arm.is_plt_stub(beginning(words(0xb000_0010, 0xb940_0a11)), 0x5008, &entry))
   }
 
-  @Test func framesOfArmAreMeasured() {
+  @Test func measuresArmFrames() {
     let arm = cunwind_aarch64
     let (landing, sign): (UInt32, UInt32) = (0xd503_245f, 0xd503_233f)
     // stp x29, x30, [sp, -32]!; mov x29, sp. sub sp, sp, 64; stp x29, x30, [sp, 48]; add x29, sp, 48.
@@ -181,7 +181,7 @@ import Testing
     }
   }
 
-  @Test func endsAndPaddingOfArmAreKnown() {
+  @Test func recognizesArmEndsAndPadding() {
     let arm = cunwind_aarch64
     // ret and b; nop, udf, brk, paciasp, bti c, stp x29, x30.
     for leaving: UInt32 in [0xd65f_03c0, 0x1400_0010] {
@@ -204,7 +204,7 @@ import Testing
 
   // MARK: Registers
 
-  @Test(arguments: ["x86_64", "aarch64"]) func registersAreKnownOrNot(name: String) throws {
+  @Test(arguments: ["x86_64", "aarch64"]) func tracksKnownRegisters(name: String) throws {
     let architecture = try #require(cunwind_architecture(name))
     let numbers = architecture.pointee
     #expect(String(cString: numbers.name) == name && cunwind_architecture(name + "_") == nil)
@@ -235,7 +235,7 @@ import Testing
 
   /// Instructions that change segments, control registers or the CPU mode do not occur in programs, and no instruction
   /// exceeds the maximum length.
-  @Test func whatNoProgramDoesIsNotDecoded() {
+  @Test func rejectsPrivilegedAndOverlongInstructions() {
     let two: [UInt8] = [
       0x04, 0x06, 0x07, 0x08, 0x09, 0x0a, 0x0c, 0x20, 0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x30, 0x32, 0x33, 0x35,
       0x36,

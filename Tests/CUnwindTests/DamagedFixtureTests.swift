@@ -7,7 +7,7 @@ import Testing
   /// CPU seconds allowed for a damaged stack, in a debug build on a busy machine.
   private static let limit = 5.0
 
-  @Test(arguments: RecordedStack.everything) func endsWithAReason(stack: RecordedStack) throws {
+  @Test(arguments: RecordedStack.everything) func survivesDamagedStacks(stack: RecordedStack) throws {
     var numbers = Numbers(state: stack.name.utf8.reduce(1) { $0 &* 31 &+ UInt64($1) })
     var modes = [try FixtureUnwinder(stack.architecture)]
     if FixtureUnwinder.missing(for: stack.architecture) == nil {

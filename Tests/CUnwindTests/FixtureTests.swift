@@ -3,7 +3,7 @@ import Testing
 
 @Suite struct FixtureTests {
   /// The kinds in docs/internals/unwinding.md. A lost or misnamed file fails the test.
-  @Test(arguments: ["x86_64", "aarch64"]) func everyKindIsThere(architecture: String) throws {
+  @Test(arguments: ["x86_64", "aarch64"]) func fixturesCoverEveryKind(architecture: String) throws {
     let names = Set(try RecordedStack.all(architecture).map(\.name))
     let kinds = """
       alternate-stack blocked blocked-aligned blocked-alloca blocked-array call-at-end chain-c++-1 chain-c-1 clang-async
@@ -21,18 +21,18 @@ import Testing
   }
 
   /// With libunwind the frames are exactly the recorded calls.
-  @Test(arguments: RecordedStack.everything) func withTables(stack: RecordedStack) throws {
+  @Test(arguments: RecordedStack.everything) func unwindsWithTables(stack: RecordedStack) throws {
     if let reason = FixtureUnwinder.missing(for: stack.architecture) { try Test.cancel("\(reason)") }
     let expected = try #require(stack.withTables, "it was recorded without")
     try check(stack, expected, unwinder: try FixtureUnwinder(stack.architecture, usesTables: true))
   }
 
   /// Without libunwind: at least as many frames as when recorded, and no wrong one.
-  @Test(arguments: RecordedStack.everything) func inPlainMode(stack: RecordedStack) throws {
+  @Test(arguments: RecordedStack.everything) func unwindsInPlainMode(stack: RecordedStack) throws {
     try check(stack, stack.plain, unwinder: try FixtureUnwinder(stack.architecture))
   }
 
-  @Test(arguments: ["x86_64", "aarch64"]) func whatWasReadBesideTheCopyIsWiped(architecture: String) throws {
+  @Test(arguments: ["x86_64", "aarch64"]) func wipesMemoryReadBesidesCopy(architecture: String) throws {
     let all = try RecordedStack.all(architecture)
     var stack = try #require(
       all.first { $0.after == nil && !$0.isTruncated && $0.ownBytes.isEmpty && $0.plain.count > 5 }
@@ -60,7 +60,7 @@ import Testing
     #expect(!unwinder.holds(mark))
   }
 
-  @Test(arguments: RecordedStack.everything.filter { $0.after == nil }) func withoutMemory(stack: RecordedStack) throws
+  @Test(arguments: RecordedStack.everything.filter { $0.after == nil }) func stopsWithoutMemory(stack: RecordedStack) throws
   {
     var bare = stack
     bare.memory = []
@@ -71,7 +71,7 @@ import Testing
 
   /// The cache makes deep stacks cheap.
   @Test(arguments: RecordedStack.everything.filter { $0.name == "deep" })
-  func aFunctionIsLookedUpOnceHoweverOftenItIsOnTheStack(stack: RecordedStack) throws {
+  func looksUpRecursiveFunctionOnce(stack: RecordedStack) throws {
     if let reason = FixtureUnwinder.missing(for: stack.architecture) { try Test.cancel("\(reason)") }
     let unwinder = try FixtureUnwinder(stack.architecture, usesTables: true)
     let found = unwinder.unwind(stack)

@@ -22,25 +22,25 @@ import Testing
     }
   }
 
-  @Test func aFunctionThatGoesOnIntoTheNextOneEndsThere() throws {
+  @Test func endsFunctionBeforeNextOne() throws {
     let notCode = MadeUpInstruction.bytes([0x0f, 0x04, 0xc0])
     try check([.push(.rbx), .label("here"), .set(.rbx, 1), .pop(.rbx)], next: [notCode, .exit])
   }
 
   /// The address behind the first return is a multiple of 16 for one of these.
-  @Test(arguments: 0..<16) func jumpTargetsBehindReturnsBelongToTheFunction(room: Int) throws {
+  @Test(arguments: 0..<16) func includesJumpTargetsAfterReturn(room: Int) throws {
     let early: [MadeUpInstruction] = [.push(.rbx), .branch("behind", isTaken: true), .pop(.rbx), .exit]
     let late: [MadeUpInstruction] = [.label("behind"), .nothing, .label("here"), .set(.rbx, 1), .pop(.rbx), .exit]
     try check(room: room, early + late, next: [.exit])
   }
 
-  @Test func stubsHaveTheirCallers() throws {
+  @Test func unwindsStubs() throws {
     try check([.label("here"), .jumpWord("end@got")], next: [.exit])
   }
 
   /// The decoder reads at most 64 KiB of code per frame.
   @Test(arguments: [(1, true), (0x8000, true), (0x1_0000, true), (0x1_0001, false), (0x1_1000, false)])
-  func aFunctionIsFoundBehindSoMuchCode(room: Int, isFound: Bool) throws {
+  func findsStartWithinCodeLimit(room: Int, isFound: Bool) throws {
     // The function does not return, so only its start identifies the call.
     let body: [MadeUpInstruction] = [.label("here"), .set(.rbx, 1), .callRegister(.rbx), .jump("here")]
     try check(room: room, body, next: [.exit], isFound: isFound)

@@ -168,7 +168,7 @@ import Testing
     ]
   }
 
-  @Test(arguments: 1...4 as ClosedRange<UInt64>) func instructionsOfAarch64DoWhatTheAssemblerSays(seed: UInt64) throws {
+  @Test(arguments: 1...4 as ClosedRange<UInt64>) func decodesAarch64Instructions(seed: UInt64) throws {
     var generator = SplitMix(seed)
     var (all, address): ([Example], UInt64) = ([], Self.base)
     for _ in 0..<12 {
@@ -302,7 +302,7 @@ import Testing
     return all
   }
 
-  @Test(arguments: 1...4 as ClosedRange<UInt64>) func instructionsOfX86DoWhatTheAssemblerSays(seed: UInt64) throws {
+  @Test(arguments: 1...4 as ClosedRange<UInt64>) func decodesX86Instructions(seed: UInt64) throws {
     var generator = SplitMix(seed)
     let all = (0..<12).flatMap { _ in examplesOfX86(&generator) }
     let code = try assembled(all.map(\.text), for: "x86_64") + [UInt8](repeating: 0, count: Int(CODE_BYTES))

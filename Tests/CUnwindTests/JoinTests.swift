@@ -19,9 +19,9 @@ import Testing
     return item
   }
 
-  @Test func thereAreStacksToJoin() { #expect(!Self.pairs.isEmpty) }
+  @Test func fixturesContainJoinableStacks() { #expect(!Self.pairs.isEmpty) }
 
-  @Test(arguments: pairs.indices) func anotherWorkItemsStackIsNotTaken(index: Int) throws {
+  @Test(arguments: pairs.indices) func ignoresStacksOfOtherWorkItems(index: Int) throws {
     let (first, second) = Self.pairs[index]
     for other in [
       item { $0.slot = 2 }, item { $0.generation = 2 }, item { $0.began_ns = 2 }, item { $0.tid = 2 },
@@ -39,7 +39,7 @@ import Testing
   }
 
   @Test(arguments: [(others: 15, isUsed: false), (16, false), (15, true), (16, true), (17, true)])
-  func theLongestUnusedMakesRoom(others: Int, isUsed: Bool) throws {
+  func evictsLeastRecentlyUsedStack(others: Int, isUsed: Bool) throws {
     let (first, second) = try #require(Self.pairs.first)
     let unwinder = try FixtureUnwinder(second.architecture)
     _ = unwinder.unwind(first, joins: true)
@@ -54,7 +54,7 @@ import Testing
     #expect((unwinder.unwind(second, joins: true).joinedFrom > 0) == (others < 16))
   }
 
-  @Test func oneIsKeptOfEach() throws {
+  @Test func keepsOneStackPerWorkItem() throws {
     let (first, second) = try #require(Self.pairs.first)
     let unwinder = try FixtureUnwinder(second.architecture)
     _ = unwinder.unwind(first, joins: true)
@@ -84,7 +84,7 @@ import Testing
     try #require(cunwind_architecture(stack.architecture)).pointee
   }
 
-  @Test(arguments: pairs.indices) func recordsThatLeadInwardsAreNotFollowed(index: Int) throws {
+  @Test(arguments: pairs.indices) func rejectsFrameRecordsLeadingInwards(index: Int) throws {
     let pair = Self.pairs[index]
     let numbers = try architecture(pair.second)
     let (pointer, sp) = (Int(numbers.frame_pointer), try #require(pair.second.registers[Int(numbers.sp)]))
@@ -118,7 +118,7 @@ import Testing
     #expect(beyond.frames == without.frames)
   }
 
-  @Test(arguments: pairs.indices) func aFrameWithNoCallInsideOfItIsAlive(index: Int) throws {
+  @Test(arguments: pairs.indices) func acceptsFrameWithoutInnerCall(index: Int) throws {
     let pair = Self.pairs[index]
     let numbers = try architecture(pair.second)
     let sp = try #require(pair.second.registers[Int(numbers.sp)])
@@ -138,7 +138,7 @@ import Testing
     }
   }
 
-  @Test(arguments: pairs.indices) func aFrameThatIsGoneIsNotJoined(index: Int) throws {
+  @Test(arguments: pairs.indices) func rejectsOverwrittenFrame(index: Int) throws {
     let pair = Self.pairs[index]
     let places = try FixtureUnwinder(pair.first.architecture).unwind(pair.first).places
     for number in places.indices.dropFirst() {
@@ -149,7 +149,7 @@ import Testing
   }
 
   /// Memory beyond the copy can have changed since the signal.
-  @Test(arguments: pairs.indices) func aStackThatWasCutIsNotJoined(index: Int) throws {
+  @Test(arguments: pairs.indices) func doesNotJoinTruncatedCopy(index: Int) throws {
     let pair = Self.pairs[index]
     let places = try FixtureUnwinder(pair.first.architecture).unwind(pair.first).places
     for place in places.dropFirst(2) {
@@ -165,7 +165,7 @@ import Testing
 
   // MARK: Frames in between
 
-  @Test(arguments: [0, 8, 24, 40], [true, false]) func whatIsCalledInBetweenIsFound(room: Int, isDescribed: Bool) throws
+  @Test(arguments: [0, 8, 24, 40], [true, false]) func findsCallsInBetween(room: Int, isDescribed: Bool) throws
   {
     var program = MadeUpProgram()
     program.add("start", isOutermost: true, [.set(.rbx, 0), .call("caller"), .trap])

@@ -45,7 +45,7 @@ struct LeftOverCallTests {
     ),
     ("perhaps by a table", [.label("again")] + earlier + now + [.jumpByTable(["again"])], false),
     ("no way back", earlier + now + [.branch("out"), .nothing, .label("out")], true),
-  ]) func theLaterCallIsAlive(shape: String, main: [MadeUpInstruction], isFound: Bool) throws {
+  ]) func distinguishesLiveCallFromEarlierOne(shape: String, main: [MadeUpInstruction], isFound: Bool) throws {
     let thread = blockedAgain(program(main: main))
     try check(thread, isFound: isFound)
   }
@@ -59,14 +59,14 @@ struct LeftOverCallTests {
     return thread
   }
 
-  @Test func aFrameOfFixedSizeIsFound() throws {
+  @Test func findsFixedSizeFrame() throws {
     let function: Code = MadeUpInstruction.enter + [.move(.rsp, by: -128), .call("wait"), .leave, .exit]
     let thread = blockedAgain(program(main: Self.inALoop, function))
     try check(thread)
   }
 
   /// No code leads to the exception handler, which has the frame of the calls.
-  @Test func theFrameOfAHandlerIsFound() throws {
+  @Test func findsFrameOfExceptionHandler() throws {
     let function: Code =
       MadeUpInstruction.enter + [
         .move(.rsp, by: -128), .call("throwing", pad: "caught"), .leave, .exit, .label("caught"), .call("wait"), .leave,
@@ -85,7 +85,7 @@ struct LeftOverCallTests {
   }
 
   /// A jump table's targets have the frame of the jump.
-  @Test func theFrameBehindATableIsFound() throws {
+  @Test func findsFrameAfterJumpTable() throws {
     let function: Code =
       MadeUpInstruction.enter + [
         .move(.rsp, by: -128), .jumpByTable(["one"]), .label("one"), .call("wait"), .leave, .exit,
@@ -94,7 +94,7 @@ struct LeftOverCallTests {
     try check(thread)
   }
 
-  @Test func theFrameOfAColdPartIsFound() throws {
+  @Test func findsFrameOfColdPart() throws {
     let function: Code = MadeUpInstruction.enter + [.move(.rsp, by: -128), .branch("cold"), .leave, .exit]
     var program = program(main: Self.inALoop, function)
     program.add("cold", [.call("wait"), .leave, .exit])
@@ -107,7 +107,7 @@ struct LeftOverCallTests {
     try check(thread)
   }
 
-  @Test func aJumpByARegisterMayHaveLedThere() throws {
+  @Test func acceptsJumpThroughRegister() throws {
     var program = program(main: [.set(.rdi, 128), .call("jumping")])
     program.add("jumping", [.jumpByTable(["function"])])
     var thread = MadeUpThread(program, at: "start")
@@ -115,7 +115,7 @@ struct LeftOverCallTests {
     try check(thread)
   }
 
-  @Test func anotherFunctionsCallIsNotTaken() throws {
+  @Test func ignoresCallOfOtherFunction() throws {
     var program = program(main: [.call("jumping")])
     program.add("jumping", [.jump("outer")])
     // Both answers have the same place in the cache.
@@ -138,7 +138,7 @@ struct LeftOverCallTests {
     try check(thread)
   }
 
-  @Test func anAddressOfCodeIsNoReturnAddress() throws {
+  @Test func codeAddressIsNoReturnAddress() throws {
     let kept: Code = [.address(.rax, of: "address"), .push(.rax), .push(.rbp)]
     let loop: Code = [.label("again"), .nothing, .label("address")] + Self.now + [.branch("again")]
     var thread = MadeUpThread(program(main: kept + loop), at: "start")

@@ -10,7 +10,7 @@ import Testing
     return try (isMissing ? [false] : [false, true]).map { try FixtureUnwinder("x86_64", usesTables: $0) }
   }
 
-  @Test(arguments: [true, false]) func everyInstructionOfAChainHasItsCallers(isDescribed: Bool) throws {
+  @Test(arguments: [true, false]) func unwindsCallChainAtEveryInstruction(isDescribed: Bool) throws {
     var program = MadeUpProgram()
     program.add("start", isOutermost: true, [.call("framed"), .trap])
     program.add(
@@ -46,7 +46,7 @@ import Testing
     }
   }
 
-  @Test(arguments: [true, false]) func everyInstructionOfAnyCodeHasItsCallers(isDescribed: Bool) throws {
+  @Test(arguments: [true, false]) func unwindsRandomCodeAtEveryInstruction(isDescribed: Bool) throws {
     try checkRandomCode(isDescribed: isDescribed, hasTables: false) { found, thread in
       found.frames == thread.frames && found.end == "outermost"
     }
@@ -54,7 +54,7 @@ import Testing
 
   /// A jump table's target can be another function, so a stack can end there. In the first two thousand seeds only 1965
   /// has a wrong frame: two functions are taken for one, and their frame sizes happen to match.
-  @Test(arguments: [true, false]) func noInstructionOfAnyCodeHasAWrongCaller(isDescribed: Bool) throws {
+  @Test(arguments: [true, false]) func reportsNoWrongCallerInRandomCode(isDescribed: Bool) throws {
     try checkRandomCode(isDescribed: isDescribed, hasTables: true) { found, thread in
       found.frames == Array(thread.frames.prefix(found.frames.count))
     }
@@ -80,7 +80,7 @@ import Testing
     }
   }
 
-  @Test func codeOfNoModuleHasItsCallers() throws {
+  @Test func unwindsCodeOutsideModules() throws {
     var program = MadeUpProgram()
     program.add("start", isOutermost: true, [.call("main"), .trap])
     program.add("main", MadeUpInstruction.enter + [.call("made"), .leave, .exit])
@@ -93,7 +93,7 @@ import Testing
   }
 
   /// The undecodable instruction keeps the frame pointer, although a stale return address is within the frame.
-  @Test func aFunctionThatIsNotUnderstoodHasTheFrameThatItKeeps() throws {
+  @Test func keepsFramePointerOfUndecodableFunction() throws {
     var program = MadeUpProgram()
     program.add("start", isOutermost: true, [.call("main"), .trap])
     program.add(
@@ -118,7 +118,7 @@ import Testing
 
   /// After a call that never returns, one function seems to continue in the next one, which has another frame. The
   /// stack also contains the return address at that place, of an outer call.
-  @Test func theReturnAddressOfAnOuterCallIsNotTaken() throws {
+  @Test func ignoresReturnAddressOfOuterCall() throws {
     var program = MadeUpProgram()
     program.add("start", isOutermost: true, [.call("main"), .trap])
     program.add("main", [.move(.rsp, by: -8), .call("caller"), .move(.rsp, by: 8), .exit])
@@ -142,7 +142,7 @@ import Testing
     }
   }
 
-  @Test func whatCallsLedToIsForgotten() throws {
+  @Test func forgetsCallTargetsBetweenStacks() throws {
     func thread(_ jump: MadeUpInstruction) -> MadeUpThread {
       var program = MadeUpProgram()
       program.add("start", isOutermost: true, [.call("main"), .trap])

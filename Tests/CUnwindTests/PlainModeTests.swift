@@ -5,14 +5,14 @@ import Testing
 
 /// libunwind is missing at run time.
 @Suite struct PlainModeTests {
-  @Test func theLibraryIsThere() {
+  @Test func loadsLibunwind() {
     #expect(cunwind_load() == nil)
     #expect(cunwind_missing_library() == nil)
   }
 
   /// Uses a child process, in which an empty file is mounted over the library.
   @Test(.enabled(if: Absence.isPermitted, "mount namespaces are not permitted here"))
-  func stacksAreUnwoundWithoutTheLibrary() async {
+  func unwindsWithoutLibunwind() async {
     await #expect(processExitsWith: .success) {
       try Absence.hideLibunwind()
       let host = try #require(cunwind_host())

@@ -18,7 +18,7 @@ struct RecoveredFrameTests {
     try FixtureUnwinder("x86_64", usesTables: true).unwind(stack)
   }
 
-  @Test(arguments: [16, 32, 64, 128], [0, 1, 3, 5]) func anAlignedFrameIsFoundWhereverItIs(alignment: Int, saved: Int)
+  @Test(arguments: [16, 32, 64, 128], [0, 1, 3, 5]) func findsAlignedFrames(alignment: Int, saved: Int)
     throws
   {
     for room in 0..<8 {
@@ -37,7 +37,7 @@ struct RecoveredFrameTests {
     }
   }
 
-  @Test func anArgumentOfTheSystemCallTellsWhereAFrameIs() throws {
+  @Test func locatesFrameBySystemCallArgument() throws {
     var program = MadeUpProgram()
     program.add("start", isOutermost: true, [.set(.rbx, 0), .call("outer"), .trap])
     program.add("outer", MadeUpInstruction.enter + [.call("work"), .label("returned"), .leave, .exit])
@@ -63,7 +63,7 @@ struct RecoveredFrameTests {
   }
 
   /// As in coroutines, the function continues on another stack and keeps its frame's place there.
-  @Test func aFrameOnTheThreadsOwnStackIsFoundFromAnotherOne() throws {
+  @Test func findsFrameAcrossStackSwitch() throws {
     var program = MadeUpProgram()
     program.add("start", isOutermost: true, [.set(.rbx, 0), .call("switch"), .trap])
     program.add(

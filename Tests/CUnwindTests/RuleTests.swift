@@ -22,7 +22,7 @@ import Testing
       }
   }
 
-  @Test(arguments: RecordedStack.everything) func framesAreThoseOfTheLibrary(stack: RecordedStack) throws {
+  @Test(arguments: RecordedStack.everything) func rulesMatchLibunwind(stack: RecordedStack) throws {
     if let reason = FixtureUnwinder.missing(for: stack.architecture) { try Test.cancel("\(reason)") }
     let withRules = try FixtureUnwinder(stack.architecture, usesTables: true)
     let without = try FixtureUnwinder(stack.architecture, usesTables: true)
@@ -35,7 +35,7 @@ import Testing
   }
 
   @Test(arguments: RecordedStack.everything.filter { $0.name == "chain-c-1" })
-  func aRuleIsRemembered(stack: RecordedStack) throws {
+  func reusesCachedRules(stack: RecordedStack) throws {
     if let reason = FixtureUnwinder.missing(for: stack.architecture) { try Test.cancel("\(reason)") }
     let unwinder = try FixtureUnwinder(stack.architecture, usesTables: true)
     let found = unwinder.unwind(stack)

@@ -36,7 +36,7 @@ import Testing
     return found.end
   }
 
-  @Test(arguments: others.indices) func aThreadBeginsWhereItsReturnAddressIsUndefined(index: Int) throws {
+  @Test(arguments: others.indices) func undefinedReturnAddressEndsStack(index: Int) throws {
     let (name, other) = Self.others[index]
     let advances: [(bytes: [UInt8], distance: Int)] = [
       ([0x41], 1), ([0x7f], 63), ([0x02, 1], 1), ([0x02, 0xff], 255), ([0x03, 0x34, 0x01], 0x134),
@@ -51,13 +51,13 @@ import Testing
     }
   }
 
-  @Test(arguments: [0x17, 0x1c, 0x30, 0x3f] as [UInt8]) func whatIsUnknownInATableIsNotGuessed(instruction: UInt8)
+  @Test(arguments: [0x17, 0x1c, 0x30, 0x3f] as [UInt8]) func rejectsUnknownTableInstructions(instruction: UInt8)
     throws
   {
     #expect(try end([instruction, 0x07, Self.returnAddress], at: 0) != "outermost")
   }
 
-  @Test func nothingIsDescribedBeforeTheFirstFunction() throws {
+  @Test func codeBeforeFirstFunctionIsUndescribed() throws {
     var program = MadeUpProgram()
     program.add("start", isOutermost: true, [.bytes([UInt8](repeating: 0x90, count: 64)), .trap])
     var thread = MadeUpThread(program, at: "start")

@@ -5,7 +5,7 @@ import Testing
 /// Children inherit nothing that happens to be set in the test process.
 @Suite(.ownThread) struct ChildProcessTests {
   /// Dispatch blocks most signals on its threads; a service that inherited that mask would ignore SIGTERM.
-  @Test func noSignalIsBlockedOrIgnored() throws {
+  @Test func clearsSignalMaskAndIgnoredSignals() throws {
     var (all, before) = (sigset_t(), sigset_t())
     sigfillset(&all)
     pthread_sigmask(SIG_SETMASK, &all, &before)
@@ -22,7 +22,7 @@ import Testing
     }
   }
 
-  @Test func noDescriptorIsInherited() throws {
+  @Test func passesOnlyStandardDescriptors() throws {
     let descriptor = open("/dev/null", O_RDONLY)
     defer { close(descriptor) }
     let child = try ChildProcess("/bin/ls", ["/proc/self/fd"])
@@ -30,7 +30,7 @@ import Testing
     #expect(child.output == "0\n1\n2\n3\n")
   }
 
-  @Test func whoDoesNotReadEndsNobody() throws {
+  @Test func survivesWritesToClosedPipe() throws {
     let before = signal(SIGPIPE, SIG_DFL)
     signal(SIGPIPE, before)
     let process = try RunningProcess("/bin/true", [])

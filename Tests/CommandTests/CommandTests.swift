@@ -21,20 +21,20 @@ import Testing
     ["-w80", "file"], ["-w", "80", "file"], ["--width=80", "file"], ["--width", "80", "file"], ["file", "--wid", "80"],
     ["-w", "1", "--width=80", "--", "file"],
   ])
-  func argumentsInEveryForm(words: [String]) throws {
+  func parsesAllArgumentForms(words: [String]) throws {
     let parsed = try table.parse(words)
     #expect(parsed.value("width") == "80")
     #expect(try parsed.number("width", in: 1...100) == 80)
     #expect(parsed.operands == ["file"])
   }
 
-  @Test func lettersAreBundled() throws {
+  @Test func parsesBundledLetters() throws {
     let parsed = try table.parse(["-avw", "7"])
     #expect(parsed.has("all") && parsed.has("verbose"))
     #expect(parsed.value("width") == "7")
   }
 
-  @Test func aDashIsAnOperandAndTwoEndTheOptions() throws {
+  @Test func parsesDashAndDoubleDash() throws {
     #expect(try table.parse(["-", "--", "-a", "--all"]).operands == ["-", "-a", "--all"])
   }
 
@@ -43,18 +43,18 @@ import Testing
     (["--ver"], "--ver is ambiguous: --verbose, --version"), (["--width"], "--width needs an argument: COLUMNS"),
     (["-w"], "-w needs an argument: COLUMNS"), (["--all=yes"], "--all takes no argument, but \"yes\" was given"),
   ])
-  func mistakesAreTold(words: [String], sentence: String) {
+  func rejectsInvalidOptions(words: [String], sentence: String) {
     let error = #expect(throws: UsageError.self) { try table.parse(words) }
     #expect(error?.description == sentence)
   }
 
   @Test(arguments: ["", "x", "0", "101", "8e1", " 8"])
-  func numbersAreChecked(text: String) throws {
+  func rejectsInvalidNumbers(text: String) throws {
     let parsed = try table.parse(["--width=\(text)"])
     #expect(throws: UsageError.self) { try parsed.number("width", in: 1...100) }
   }
 
-  @Test func helpListsEverything() {
+  @Test func listsAllOptionsInHelp() {
     #expect(
       table.help() == """
         Usage: tool [OPTION]... [FILE]...
@@ -132,7 +132,7 @@ func builtProgram(_ name: String) -> URL { URL(fileURLWithPath: ChildProcess.bui
     return data
   }
 
-  @Test func severalFilesAndStandardInput() throws {
+  @Test func readsFilesAndStandardInput() throws {
     try withDirectory { directory in
       let first = try write("alpha", to: "\(directory)/a.stall")
       _ = try write("beta", to: "\(directory)/b.stall")
@@ -148,14 +148,14 @@ func builtProgram(_ name: String) -> URL { URL(fileURLWithPath: ChildProcess.bui
     }
   }
 
-  @Test func missingExecutablesAreTold() throws {
+  @Test func reportsMissingExecutables() throws {
     let outcome = try culprit(["report", "--width=200"], input: Data(StallFileWriter.file(of: recording("x"))))
     #expect(outcome.status == 0)
     #expect(outcome.out.contains("no name in /opt/shop/shop: cannot open /opt/shop/shop: No such file or directory"))
     #expect(outcome.out.contains("shop+0x234"))
   }
 
-  @Test func reportsComeInStyles() throws {
+  @Test func supportsReportStyles() throws {
     let data = Data(StallFileWriter.file(of: recording("x")))
     let brief = try culprit(["report", "--brief"], input: data)
     #expect(brief.out.hasPrefix("1970-01-01T00:00:00.000Z shop[1] event loop \"x\" was stuck for 2.00 s"), "\(brief)")
@@ -171,7 +171,7 @@ func builtProgram(_ name: String) -> URL { URL(fileURLWithPath: ChildProcess.bui
     }
   }
 
-  @Test func reportsComeAsJSON() throws {
+  @Test func printsReportsAsJSON() throws {
     try withDirectory { directory in
       for name in ["a", "b"] { _ = try write(name, to: "\(directory)/\(name).stall") }
       let outcome = try culprit([
@@ -190,7 +190,7 @@ func builtProgram(_ name: String) -> URL { URL(fileURLWithPath: ChildProcess.bui
     }
   }
 
-  @Test func aTerminalGetsColoursAndAPager() throws {
+  @Test func usesColorAndPagerOnTerminal() throws {
     try withDirectory { directory in
       _ = try write("x", to: "\(directory)/a.stall")
       func onTerminal(_ settings: String, _ options: String = "") throws -> String {
@@ -215,7 +215,7 @@ func builtProgram(_ name: String) -> URL { URL(fileURLWithPath: ChildProcess.bui
   }
 
   @Test(arguments: ["--help", "help"] + ["report", "top", "diff", "export", "symbolize", "info", "man", "completion"])
-  func helpIsInTheCharactersOfTheLocale(command: String) throws {
+  func adaptsHelpToLocale(command: String) throws {
     func help(_ locale: String) throws -> String {
       let arguments = command.hasPrefix("--") ? [command] : [command, "--help"]
       let words = ["LC_ALL=" + locale, builtProgram("culprit").path] + arguments
@@ -228,7 +228,7 @@ func builtProgram(_ name: String) -> URL { URL(fileURLWithPath: ChildProcess.bui
     if ["--help", "top", "diff"].contains(command) { #expect(other.contains("…"), "\(other)") }
   }
 
-  @Test func widthIsKept() throws {
+  @Test func respectsWidthOption() throws {
     let data = Data(StallFileWriter.file(of: recording("x")))
     let narrow = try culprit(["report", "-w", "60"], input: data)
     let wide = try culprit(["report", "--width=120"], input: data)
@@ -236,7 +236,7 @@ func builtProgram(_ name: String) -> URL { URL(fileURLWithPath: ChildProcess.bui
     #expect(try culprit(["report", "--width=10"], input: data).status == 2)
   }
 
-  @Test func badFilesGetASentenceAndTheOthersAreReported() throws {
+  @Test func continuesAfterBadFiles() throws {
     try withDirectory { directory in
       let whole = try write("good", to: "\(directory)/good.stall")
       try Data().write(to: URL(fileURLWithPath: "\(directory)/empty"))
@@ -257,7 +257,7 @@ func builtProgram(_ name: String) -> URL { URL(fileURLWithPath: ChildProcess.bui
     }
   }
 
-  @Test func directoriesAreReportedNewestFirst() throws {
+  @Test func reportsDirectoryNewestFirst() throws {
     try withDirectory { directory in
       let empty = try culprit(["report", directory])
       #expect(empty.status == 1)
@@ -273,7 +273,7 @@ func builtProgram(_ name: String) -> URL { URL(fileURLWithPath: ChildProcess.bui
   }
 
   /// Root can read every file.
-  @Test(.enabled(if: getuid() != 0, "root may read anything")) func unreadableFilesAreTold() throws {
+  @Test(.enabled(if: getuid() != 0, "root may read anything")) func reportsUnreadableFiles() throws {
     try withDirectory { directory in
       _ = try write("x", to: "\(directory)/x")
       chmod("\(directory)/x", 0)
@@ -283,7 +283,7 @@ func builtProgram(_ name: String) -> URL { URL(fileURLWithPath: ChildProcess.bui
     }
   }
 
-  @Test func cutsAtAnyByteAreSurvived() throws {
+  @Test func survivesTruncationAtAnyByte() throws {
     let whole = Data(StallFileWriter.file(of: recording("cut")))
     for length in stride(from: 0, to: whole.count, by: 23) {
       let outcome = try culprit(["info"], input: whole.prefix(length))
@@ -292,7 +292,7 @@ func builtProgram(_ name: String) -> URL { URL(fileURLWithPath: ChildProcess.bui
     }
   }
 
-  @Test func infoTellsWhatIsInAFile() throws {
+  @Test func printsFileSummary() throws {
     let outcome = try culprit(["info", "--modules"], input: Data(StallFileWriter.file(of: recording("x"))))
     #expect(outcome.status == 0)
     #expect(
@@ -321,7 +321,7 @@ func builtProgram(_ name: String) -> URL { URL(fileURLWithPath: ChildProcess.bui
   @Test(arguments: [
     [], ["nothing"], ["--nothing"], ["report", "--nothing"], ["report", "--width=x"], ["info", "-z"],
   ])
-  func wrongUsageIsStatusTwo(arguments: [String]) throws {
+  func exitsWithTwoOnUsageError(arguments: [String]) throws {
     let outcome = try culprit(arguments)
     #expect(outcome.status == 2)
     #expect(outcome.out == "")
@@ -333,7 +333,7 @@ func builtProgram(_ name: String) -> URL { URL(fileURLWithPath: ChildProcess.bui
     ["export", "-fhtml", "-o", ""], ["export", "-fjsonl", "-o", ""], ["symbolize", "-o", ""],
     ["symbolize", "-o", "-", ""], ["man", "--output="], ["symbolize", "-e", "", "0"],
   ])
-  func anEmptyNameIsTold(words: [String]) throws {
+  func rejectsEmptyFileNames(words: [String]) throws {
     let outcome = try culprit(words, input: Data(StallFileWriter.file(of: recording("x"))))
     let sentence = (words.contains("-e") ? "cannot open " : "") + "\"\": No such file or directory"
     #expect(outcome.status == 1 && outcome.out == "", "\(outcome)")
@@ -341,7 +341,7 @@ func builtProgram(_ name: String) -> URL { URL(fileURLWithPath: ChildProcess.bui
     #expect(Set(lines) == ["culprit: \(sentence)"], "\(outcome)")
   }
 
-  @Test func outputThatCannotBeWrittenIsAnError() throws {
+  @Test func reportsOutputWriteErrors() throws {
     let words = ["-c", "\"$0\" --help > /dev/full", builtProgram("culprit").path]
     let child = try ChildProcess("/bin/sh", words, keepsErrors: true)
     #expect(child.hasExited && child.status == 1)

@@ -24,7 +24,7 @@ import Testing
     }
   }
 
-  @Test(.needs("bash")) func bashCompletes() throws {
+  @Test(.needs("bash")) func completesInBash() throws {
     try withFiles { directory in
       for (line, offered) in Self.cases {
         // readline splits the line in this way.
@@ -39,7 +39,7 @@ import Testing
     }
   }
 
-  @Test func bashCompletesWhileSomebodyTypes() throws {
+  @Test func completesInInteractiveBash() throws {
     try withFiles { directory in
       let keys = "source bash.sh\nculprit() { printf '<%s>' \"$@\"; echo; }\nculprit report a\t --col\tal\t\nexit\n"
       let child = try ChildProcess(
@@ -52,7 +52,7 @@ import Testing
     }
   }
 
-  @Test(.needs("fish")) func fishCompletes() throws {
+  @Test(.needs("fish")) func completesInFish() throws {
     try withFiles { directory in
       for (line, offered) in Self.cases {
         let script = "source fish.sh; complete -C \"culprit $argv\""
@@ -71,7 +71,7 @@ import Testing
     }
   }
 
-  @Test(.needs("fish")) func fishDescribesValues() throws {
+  @Test(.needs("fish")) func describesValuesInFish() throws {
     try withFiles { directory in
       func described(_ line: String) throws -> [String] {
         let child = try ChildProcess(
@@ -97,7 +97,7 @@ import Testing
     }
   }
 
-  @Test(.needs("zsh")) func zshCompletes() throws {
+  @Test(.needs("zsh")) func completesInZsh() throws {
     try withFiles { directory in
       // zsh keeps no list of matches, so the test collects the additions to the line.
       let script = #"""
@@ -137,7 +137,7 @@ import Testing
     }
   }
 
-  @Test(.needs("mandoc", "groff")) func manualPagesAreWellFormed() throws {
+  @Test(.needs("mandoc", "groff")) func writesWellFormedManualPages() throws {
     try withTemporaryDirectory { directory in
       #expect(try culprit(["man", "--output=\(directory)/man/man1"]).status == 0)
       let pages = try FileManager.default.contentsOfDirectory(atPath: "\(directory)/man/man1").sorted()
@@ -190,7 +190,7 @@ import Testing
       "--signature takes up to 12 digits, not the 13 of \"8ff5744ae22d0\""
     ),
   ])
-  func whatWasMeantIsSuggested(words: [String], sentence: String) throws {
+  func suggestsCorrections(words: [String], sentence: String) throws {
     let outcome = try culprit(words)
     #expect(outcome.status == 2 && outcome.out == "" && outcome.error.hasPrefix("culprit: \(sentence)\n"), "\(outcome)")
   }

@@ -4,7 +4,7 @@ import Testing
 /// The observing path neither allocates nor locks. An allocator and lock functions in front of the C library's count
 /// the calls.
 @Suite(.ownThread) struct CountedCallsTests {
-  @Test func theObservingPathCallsNeitherTheAllocatorNorALock() throws {
+  @Test func observingPathNeverAllocatesOrLocks() throws {
     let child = try ChildProcess(ChildProcess.built("counted-process"), [])
     #expect(child.hasExited && child.status == 0, "\(child.output)")
     func number(_ name: String) throws -> Int { try #require(child.fact(name).flatMap { Int($0) }, "\(name)") }

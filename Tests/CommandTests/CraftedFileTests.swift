@@ -33,7 +33,7 @@ import Testing
     }
   }
 
-  @Test func namesFramesThatAreAllInlined() throws {
+  @Test func namesFullyInlinedFrames() throws {
     var recording = SampleRecordings.everyday()
     for address in recording.names.keys {
       let frame = ResolvedFrame(function: nil, module: "", address: .runtime(address), isInlined: true)
@@ -42,7 +42,7 @@ import Testing
     try read(recording)
   }
 
-  @Test func addsUpTheLongestTimes() throws {
+  @Test func sumsMaximumDurations() throws {
     let longest = Duration(wholeNanoseconds: .max)
     var recording = SampleRecordings.everyday()
     for index in recording.stalls.indices {

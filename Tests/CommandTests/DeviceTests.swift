@@ -42,7 +42,7 @@ import Testing
   }
 
   @Test(arguments: ["/dev/zero", "/dev/full", "/dev/null", "/dev/tty", "fifo.stall", "socket.stall"])
-  func aNameOfADeviceIsRefused(path: String) throws {
+  func rejectsSpecialFiles(path: String) throws {
     try withTemporaryDirectory { directory in
       let path = path.hasPrefix("/") ? path : "\(directory)/\(path)"
       let trap = path.hasSuffix("fifo.stall") ? try Trap(path) : nil
@@ -60,7 +60,7 @@ import Testing
     }
   }
 
-  @Test func aForgedModuleOpensNothingButFiles() throws {
+  @Test func opensOnlyRegularFilesAsModules() throws {
     try withTemporaryDirectory { directory in
       let trap = try Trap("\(directory)/trap")
       let address: UInt64 = 0x10000
@@ -87,7 +87,7 @@ import Testing
     }
   }
 
-  @Test func noFileTakesThePlaceOfADevice() throws {
+  @Test func neverReplacesSpecialFiles() throws {
     try withTemporaryDirectory { directory in
       let (fifo, link, saved) = ("\(directory)/fifo", "\(directory)/link", "\(directory)/saved.stall")
       try #require(mkfifo(fifo, 0o600) == 0 && symlink(fifo, link) == 0)
@@ -104,7 +104,7 @@ import Testing
   }
 
   /// As with `culprit report <(ssh host cat file)`.
-  @Test func openDescriptorsAreRead() throws {
+  @Test func readsOpenDescriptors() throws {
     for path in ["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"] {
       let outcome = try culprit(["info", path], input: Data("not a stall file".utf8))
       #expect(outcome.status == 1 && outcome.error.contains("is not a .stall file"), "\(outcome)")

@@ -50,7 +50,7 @@ import Testing
   }
 
   /// A stopped service answers no request.
-  @Test(arguments: [false, true]) func whatIsUnderWayIsRead(isStopped: Bool) throws {
+  @Test(arguments: [false, true]) func reportsOngoingStalls(isStopped: Bool) throws {
     try withDirectory { directory in
       try service("stall", directory, signal: SIGKILL) { process in
         let file = stall(directory, of: process)
@@ -78,7 +78,7 @@ import Testing
     }
   }
 
-  @Test func infoTellsHowEveryRunEnded() throws {
+  @Test func listsEndOfEachRun() throws {
     try withDirectory { directory in
       try service("stop", directory)
       try service("turn", directory, signal: SIGKILL) { waitForRun(directory, of: $0) }
@@ -116,7 +116,7 @@ import Testing
     }
   }
 
-  @Test func anEmptyDirectoryIsToldOf() throws {
+  @Test func reportsEmptyDirectory() throws {
     try withDirectory { directory in
       try Data("theirs".utf8).write(to: URL(fileURLWithPath: "\(directory)/others.txt"))
       for (command, what) in [("info", "no records of runs"), ("report", "no saved stalls")] {
@@ -128,7 +128,7 @@ import Testing
   }
 
   /// Root runs this test without the capabilities that bypass permissions.
-  @Test func whatMayNotBeReadIsToldOf() throws {
+  @Test func reportsUnreadableFiles() throws {
     try withDirectory { directory in
       for name in ["closed", "listed", "open"] {
         try FileManager.default.createDirectory(atPath: "\(directory)/\(name)", withIntermediateDirectories: true)
@@ -168,7 +168,7 @@ import Testing
     }
   }
 
-  @Test func whatIsNotOursOrDamagedIsToldOf() throws {
+  @Test func reportsForeignAndDamagedFiles() throws {
     try withDirectory { directory in
       try service("recover", directory)
       let good = names(directory, ".stall")[0]

@@ -45,7 +45,7 @@ import Testing
     "router.",
   ]
 
-  @Test func compiles() throws {
+  @Test func compilesDocumentedExamples() throws {
     let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(path: "../..").standardized
     let pages = try FileManager.default.contentsOfDirectory(atPath: root.appending(path: "docs").path)
       .filter { $0.hasSuffix(".md") }.sorted().map { "docs/\($0)" }

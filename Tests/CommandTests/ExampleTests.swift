@@ -94,7 +94,7 @@ import Testing
   private let catalog = CulpritStallRecord.SourceLocation(file: "/src/Catalog.swift", line: 29)
   private let basket = CulpritStallRecord.SourceLocation(file: "/src/Basket.swift", line: 12)
 
-  @Test func topPrintsItsExample() throws {
+  @Test func topMatchesHelpExample() throws {
     try withTemporaryDirectory { directory in
       for (number, length) in [7010, 5000, 6000, 6000, 6000, 6000, 5190].enumerated() {
         let began = try time(number == 6 ? "2026-11-23T08:00:00Z" : "2026-11-20T10:23:51.204Z")
@@ -108,7 +108,7 @@ import Testing
     }
   }
 
-  @Test func diffPrintsItsExample() throws {
+  @Test func diffMatchesHelpExample() throws {
     try withTemporaryDirectory { directory in
       let began = try time("2026-11-20T10:23:51Z")
       let end = try time("2026-11-21T10:23:40Z")
@@ -130,7 +130,7 @@ import Testing
     }
   }
 
-  @Test func infoPrintsItsExamples() throws {
+  @Test func infoMatchesHelpExamples() throws {
     try withTemporaryDirectory { directory in
       func recording(hasEnded: Bool) throws -> Recording {
         let frame = ResolvedFrame(

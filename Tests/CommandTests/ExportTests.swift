@@ -11,7 +11,7 @@ import Testing
     try Data(StallFileWriter.file(of: recording)).write(to: URL(fileURLWithPath: path))
   }
 
-  @Test func standardInputAndOutput() throws {
+  @Test func exportsStandardInputToStandardOutput() throws {
     let outcome = try culprit(["export"], input: everyday)
     #expect(outcome.status == 0 && outcome.error == "", "\(outcome)")
     #expect(outcome.out.hasPrefix("event loop \"http\";_start;main;Server.run();Catalog.rebuildIndex(for:)"))
@@ -22,7 +22,7 @@ import Testing
     }
   }
 
-  @Test func theNameTellsTheFormat() throws {
+  @Test func infersFormatFromFileName() throws {
     try withTemporaryDirectory { directory in
       let path = "\(directory)/x.pb.gz"
       let outcome = try culprit(["export", "-o", path], input: everyday)
@@ -40,7 +40,7 @@ import Testing
     ("x.Firefox.JSON", "{"), ("x", "event loop"), (".hidden", "event loop"), ("x.", "event loop"),
     ("a.b/x", "event loop"),
   ])
-  func endingsAreReadInEitherCase(name: String, beginning: String) throws {
+  func ignoresCaseOfExtensions(name: String, beginning: String) throws {
     try withTemporaryDirectory { directory in
       try FileManager.default.createDirectory(atPath: "\(directory)/a.b", withIntermediateDirectories: true)
       let outcome = try culprit(["export", "-o", "\(directory)/\(name)"], input: everyday)
@@ -50,7 +50,7 @@ import Testing
   }
 
   @Test(arguments: ["x.json", "x.pb", "a.svg", "x.firefox.json.bak", "x.jsonl", "X.JSONL"])
-  func endingsThatTellNoFormatAreRefused(name: String) throws {
+  func rejectsUnknownExtensions(name: String) throws {
     try withTemporaryDirectory { directory in
       let path = "\(directory)/\(name)"
       let refused = try culprit(["export", "-o", path], input: everyday)
@@ -67,7 +67,7 @@ import Testing
     }
   }
 
-  @Test func filesAndDirectoriesAreMerged() throws {
+  @Test func mergesFilesOfDirectory() throws {
     try withTemporaryDirectory { directory in
       try write(SampleRecordings.workers(), to: "\(directory)/culprit-20261120T110000.000Z-7-2.stall")
       try write(SampleRecordings.everyday(), to: "\(directory)/culprit-20261120T100000.000Z-7-1.stall")
@@ -80,7 +80,7 @@ import Testing
 
   /// A stall that is found twice counts once.
   @Test(arguments: ["collapsed", "pprof", "firefox", "chrome", "otlp", "html", "jsonl"])
-  func aCopyIsNoSecondStall(format: String) throws {
+  func countsDuplicateFilesOnce(format: String) throws {
     try withTemporaryDirectory { directory in
       let path = "\(directory)/culprit-20261120T100000.000Z-7-1.stall"
       try write(SampleRecordings.everyday(), to: path)
@@ -100,13 +100,13 @@ import Testing
     (["--format=svg"], "--format is html, collapsed, pprof, firefox, chrome, otlp or jsonl, not \"svg\""),
     (["--raw"], "--raw requires --format=pprof"), (["--nothing"], "unknown option --nothing"),
   ])
-  func wrongUsageIsStatusTwo(arguments: [String], sentence: String) throws {
+  func exitsWithTwoOnUsageError(arguments: [String], sentence: String) throws {
     let outcome = try culprit(["export"] + arguments, input: everyday)
     #expect(outcome.status == 2 && outcome.out == "")
     #expect(outcome.error.hasPrefix("culprit: \(sentence)\n"))
   }
 
-  @Test func badFilesGetASentence() throws {
+  @Test func continuesAfterBadFiles() throws {
     try withTemporaryDirectory { directory in
       try write(SampleRecordings.everyday(), to: "\(directory)/good.stall")
       try everyday.prefix(everyday.count - 5).write(to: URL(fileURLWithPath: "\(directory)/cut"))
@@ -124,7 +124,7 @@ import Testing
 
   /// Recordings cannot be replaced, so no export overwrites one.
   @Test(arguments: [[], ["--format=html"], ["--format=pprof"], ["--format=jsonl"]])
-  func noExportTakesThePlaceOfARecording(format: [String]) throws {
+  func refusesToOverwriteRecordings(format: [String]) throws {
     try withTemporaryDirectory { directory in
       for name in ["a.stall", "b.stall", "saved"] {
         try everyday.write(to: URL(fileURLWithPath: "\(directory)/\(name)"))
@@ -153,7 +153,7 @@ import Testing
     }
   }
 
-  @Test func noExportTakesThePlaceOfItsInput() throws {
+  @Test func refusesToOverwriteInput() throws {
     try withTemporaryDirectory { directory in
       let damaged = Data([0]) + everyday.dropFirst()
       try FileManager.default.createDirectory(atPath: "\(directory)/saved", withIntermediateDirectories: true)
@@ -193,7 +193,7 @@ import Testing
     }
   }
 
-  @Test func outputThatCannotBeWrittenLeavesNothing() throws {
+  @Test func leavesNoPartialOutput() throws {
     try withTemporaryDirectory { directory in
       let input = "\(directory)/in.stall"
       try write(SampleRecordings.large(samples: 2000, stacks: 50), to: input)
@@ -218,7 +218,7 @@ import Testing
     }
   }
 
-  @Test func aFullDiskIsToldAndAClosedPipeIsNot() throws {
+  @Test func reportsFullDiskButNotClosedPipe() throws {
     try withTemporaryDirectory { directory in
       let input = "\(directory)/in.stall"
       try write(SampleRecordings.large(samples: 2000, stacks: 50), to: input)
@@ -235,7 +235,7 @@ import Testing
     }
   }
 
-  @Test func pages() throws {
+  @Test func exportsHTMLPages() throws {
     try withTemporaryDirectory { directory in
       let path = "\(directory)/x.html"
       let outcome = try culprit(["export", "-o", path], input: everyday)
@@ -249,7 +249,7 @@ import Testing
     }
   }
 
-  @Test func theReportOpensInABrowser() throws {
+  @Test func opensReportInBrowser() throws {
     try withTemporaryDirectory { directory in
       let stall = "\(directory)/x.stall"
       try write(SampleRecordings.everyday(), to: stall)

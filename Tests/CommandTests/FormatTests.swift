@@ -37,18 +37,18 @@ import Testing
     }
   }
 
-  @Test(arguments: recordings.keys.sorted()) func reportsAsJSON(name: String) throws {
+  @Test(arguments: recordings.keys.sorted()) func jsonReports(name: String) throws {
     let recording = try #require(Self.recordings[name])
     try expectGolden(try written(["report", "--format=json"], on: recording), "\(name).report.json")
   }
 
-  @Test(arguments: recordings.keys.sorted()) func rows(name: String) throws {
+  @Test(arguments: recordings.keys.sorted()) func exportedRows(name: String) throws {
     let recording = try #require(Self.recordings[name])
     try expectGolden(try written(["export", "--format=jsonl"], on: recording), "\(name).rows.jsonl")
   }
 
   /// Scripts and styles are separate files, and samples are compressed by zlib; the golden pages leave both out.
-  @Test(arguments: recordings.keys.sorted()) func pages(name: String) throws {
+  @Test(arguments: recordings.keys.sorted()) func exportedPages(name: String) throws {
     let recording = try #require(Self.recordings[name])
     let page = try written(["export", "--format=html"], on: recording)
     let begin = try #require(page.range(of: "<article"))
@@ -59,12 +59,12 @@ import Testing
   }
 
   @Test(arguments: [["--width=100"], ["--width=60", "--details"], ["--by=cause"], ["--format=json"]])
-  func problems(words: [String]) throws {
+  func topOutput(words: [String]) throws {
     let text = try runOnDirectories { before, after in ["top"] + words + [before, after] }
     try expectGolden(text, "top\(words.joined().replacing("=", with: "-")).txt")
   }
 
-  @Test(arguments: [["--width=100"], ["--width=60"], ["--format=json"]]) func changes(words: [String]) throws {
+  @Test(arguments: [["--width=100"], ["--width=60"], ["--format=json"]]) func diffOutput(words: [String]) throws {
     let text = try runOnDirectories { before, after in ["diff"] + words + [before, after] }
     try expectGolden(text, "diff\(words.joined().replacing("=", with: "-")).txt")
   }
@@ -76,7 +76,7 @@ import Testing
     ["export", "--format=firefox"], ["export", "--format=chrome"],
     ["export", "--format=pprof"], ["export", "--format=otlp"],
   ])
-  func namesThatAreNoUTF8(words: [String]) throws {
+  func replacesInvalidUTF8InNames(words: [String]) throws {
     let file = StallFileWriter.file(of: SampleRecordings.everyday())
     let header = StallFileWriter.header().count
     var records = Array(file[header...])

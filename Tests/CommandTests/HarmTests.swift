@@ -31,26 +31,26 @@ import Testing
 
   /// The child is forked inside a section while other threads mark.
   @Test(arguments: ["forks", "forks-exit", "forks-release"])
-  func childrenLeaveWhatTheirParentEntered(_ name: String) throws {
+  func childrenLeaveInheritedSections(_ name: String) throws {
     let (process, directory) = try runScenario(name, "40")
     defer { try? FileManager.default.removeItem(atPath: directory) }
     #expect(process.fact("exited") == "40", "\(process)")
   }
 
-  @Test func childrenDoWithoutTheLocksOfReports() throws {
+  @Test func childrenForkedDuringReportsSurvive() throws {
     let (process, directory) = try runScenario("forks-report", "3")
     defer { try? FileManager.default.removeItem(atPath: directory) }
     #expect(process.fact("exited") == "3", "\(process)")
   }
 
   @Test(arguments: ["forks-watch", "forks-fork"])
-  func childrenAndTheirChildrenWatchThemselves(_ name: String) throws {
+  func childrenAndGrandchildrenStartWatchdogs(_ name: String) throws {
     let (process, directory) = try runScenario(name, "2")
     defer { try? FileManager.default.removeItem(atPath: directory) }
     #expect(process.fact("exited") == "2", "\(process)")
   }
 
-  @Test func aDaemonWatchesItself() throws {
+  @Test func watchesDaemonizedProcess() throws {
     let (process, directory) = try runScenario("daemon", inDirectory: true)
     defer { try? FileManager.default.removeItem(atPath: directory) }
     #expect(process.status == 0, "\(process)")
@@ -62,13 +62,13 @@ import Testing
     #expect(told == "[\"daemon stall(_:)\"]\n[]\n")
   }
 
-  @Test func aProgramInheritsNothing() throws {
+  @Test func executedProgramsInheritNoDescriptors() throws {
     let (process, directory) = try runScenario("exec", "12", inDirectory: true)
     defer { try? FileManager.default.removeItem(atPath: directory) }
     #expect(process.fact("inherited") == "[]", "\(process)")
   }
 
-  @Test func aChildInheritsNoDescriptorAndClosesNone() throws {
+  @Test func childInheritsAndClosesNoDescriptors() throws {
     let (process, directory) = try runScenario("fork-descriptors", inDirectory: true)
     defer { try? FileManager.default.removeItem(atPath: directory) }
     #expect(process.fact("inherited") == "[]", "\(process)")
@@ -78,7 +78,7 @@ import Testing
 
   /// The child reuses the parent's thread ids.
   @Test(.needsThreadIDs)
-  func aChildsThreadsAreNotTakenForItsParents() throws {
+  func distinguishesReusedThreadIDsInChild() throws {
     let (process, directory) = try runScenario("fork-numbers")
     defer { try? FileManager.default.removeItem(atPath: directory) }
     if process.fact("seen") == "taken" { try Test.cancel("somebody else has the number") }
@@ -86,7 +86,7 @@ import Testing
     #expect(process.fact("exited") == "1", "\(process)")
   }
 
-  @Test func aServiceMayCloseEverything() throws {
+  @Test func survivesServiceClosingAllDescriptors() throws {
     let (process, directory) = try runScenario("close-all", inDirectory: true)
     defer { try? FileManager.default.removeItem(atPath: directory) }
     #expect(process.facts("harmed") == ["[]", "[]"], "\(process)")
@@ -104,46 +104,46 @@ import Testing
   }
 
   /// Sampling opens files of `/proc` for a moment, in which the service can close and reuse their numbers.
-  @Test func whatIsOpenForAMomentIsNotTheServices() throws {
+  @Test func neverTouchesReusedDescriptorsWhileSampling() throws {
     let (process, directory) = try runScenario("close-in-stalls", inDirectory: true)
     defer { try? FileManager.default.removeItem(atPath: directory) }
     #expect(process.fact("rounds") == "300", "\(process)")
     #expect(process.fact("harmed") == "[]", "\(process)")
   }
 
-  @Test func aServiceMayCloseEverythingWhileFilesAreRead() throws {
+  @Test func neverTouchesReusedDescriptorsAtStart() throws {
     let (process, directory) = try runScenario("close-at-start", inDirectory: true)
     defer { try? FileManager.default.removeItem(atPath: directory) }
     #expect(process.fact("harmed") == "[]", "\(process)")
   }
 
-  @Test(arguments: [true, false]) func noStandardStreamIsTaken(isSaved: Bool) throws {
+  @Test(arguments: [true, false]) func neverOccupiesStandardStreams(isSaved: Bool) throws {
     let (process, directory) = try runScenario("no-streams", inDirectory: isSaved)
     defer { try? FileManager.default.removeItem(atPath: directory) }
     #expect(process.fact("taken") == "[]", "\(process)")
   }
 
-  @Test func whoReadsProfilingSignalsGetsThem() throws {
+  @Test func leavesProfilingSignalsToReader() throws {
     let (process, directory) = try runScenario("read-signals")
     defer { try? FileManager.default.removeItem(atPath: directory) }
     #expect(process.fact("read") == "20", "\(process)")
   }
 
-  @Test func threadsKeepNoDescriptor() throws {
+  @Test func threadsHoldNoDescriptors() throws {
     let (process, directory) = try runScenario("thread-descriptors")
     defer { try? FileManager.default.removeItem(atPath: directory) }
     #expect(process.fact("marked") == "200", "\(process)")
     #expect(process.fact("more").flatMap { Int($0) }.map { $0 <= 2 } == true, "\(process)")
   }
 
-  @Test func nobodyActsOnWhatIsAnothersByNow() throws {
+  @Test func ignoresLateCallsOnReusedSlots() throws {
     let (process, directory) = try runScenario("exempt")
     defer { try? FileManager.default.removeItem(atPath: directory) }
     let expected = ["after own", "next 0 -", "next 1 -", "next 2 -", "then own"]
     #expect(process.fact("stalls") == "\(expected)", "\(process)")
   }
 
-  @Test func aWatchdogBeginsWithNothing() throws {
+  @Test func restartedWatchdogStartsClean() throws {
     let systemd = try SystemdListener("@culprit-test-\(UUID().uuidString)")
     let (process, directory) = try runScenario("restarts", "3", systemd: systemd)
     defer { try? FileManager.default.removeItem(atPath: directory) }

@@ -49,7 +49,7 @@ import Testing
     return ["LD_PRELOAD": "\(directory)/named.so"]
   }
 
-  @Test(arguments: [SIGINT, SIGTERM, SIGHUP], [true, false]) func anInterruptedExportLeavesNothing(
+  @Test(arguments: [SIGINT, SIGTERM, SIGHUP], [true, false]) func interruptedExportLeavesNoFiles(
     signal: Int32,
     hasUnnamedFiles: Bool
   ) throws {
@@ -88,7 +88,7 @@ import Testing
   }
 
   /// The next export removes what SIGKILL left behind.
-  @Test(arguments: [SIGINT, SIGKILL]) func interruptedRowsLeaveNothing(signal: Int32) throws {
+  @Test(arguments: [SIGINT, SIGKILL]) func cleansUpInterruptedRowExport(signal: Int32) throws {
     try withTemporaryDirectory { directory in
       let words = ["export", "-fjsonl", "-o", "\(directory)/rows"]
       let child = try RunningProcess(builtProgram("culprit").path, words)
@@ -104,7 +104,7 @@ import Testing
   }
 
   /// As under nohup.
-  @Test func ignoredSignalsAreIgnored() throws {
+  @Test func honorsIgnoredSignals() throws {
     let program = builtProgram("culprit").path
     let child = try RunningProcess("/bin/sh", ["-c", "trap '' HUP; exec \"$0\" top", program])
     wait { (try? String(contentsOfFile: "/proc/\(child.id)/comm", encoding: .utf8)) == "culprit\n" }
@@ -116,7 +116,7 @@ import Testing
     #expect(hasExited && status == 0)
   }
 
-  @Test func anInterruptedCommandWaitsForItsPager() throws {
+  @Test func waitsForPagerWhenInterrupted() throws {
     try withTemporaryDirectory { directory in
       try everyday.write(to: URL(fileURLWithPath: "\(directory)/a.stall"))
       let pager = "kill -TERM $PPID; cat >shown; echo ended >>shown"
@@ -129,7 +129,7 @@ import Testing
     }
   }
 
-  @Test func progressIsToldOnATerminal() throws {
+  @Test func showsProgressOnlyOnTerminal() throws {
     try withTemporaryDirectory { directory in
       try everyday.write(to: URL(fileURLWithPath: "\(directory)/a.stall"))
       let culprit = "'\(builtProgram("culprit").path)'"
@@ -150,7 +150,7 @@ import Testing
     }
   }
 
-  @Test func tablesFitTheTerminal() throws {
+  @Test func fitsTablesToTerminalWidth() throws {
     try withTemporaryDirectory { directory in
       try everyday.write(to: URL(fileURLWithPath: "\(directory)/a.stall"))
       let culprit = "'\(builtProgram("culprit").path)'"

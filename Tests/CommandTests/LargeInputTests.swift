@@ -53,7 +53,7 @@ import Testing
   }
 
   /// Reports use a selection of the samples; rows contain all of them.
-  @Test func rowsHaveEverySample() throws {
+  @Test func rowsContainEverySample() throws {
     try withDirectory { directory in
       let (stall, rows) = ("\(directory)/large.stall", "\(directory)/rows.jsonl")
       // The CPU time of blame grows with the depth.
@@ -74,7 +74,7 @@ import Testing
     }
   }
 
-  @Test func manyFilesStayInOrder() throws {
+  @Test func preservesOrderOfManyFiles() throws {
     try withDirectory { directory in
       let whole = Data(StallFileWriter.file(of: SampleRecordings.everyday()))
       try whole.write(to: URL(fileURLWithPath: "\(directory)/a.stall"))

@@ -77,7 +77,7 @@ import Testing
     try #require(json(outcome)["groups"] as? [[String: Any]])
   }
 
-  @Test func problemsAreCountedAcrossBuildsAndHosts() throws {
+  @Test func groupsProblemsAcrossBuildsAndHosts() throws {
     try withDirectory { directory in
       try FileManager.default.createDirectory(atPath: "\(directory)/b", withIntermediateDirectories: true)
       try save(1, "closure #1 in load()", in: directory)
@@ -130,7 +130,7 @@ import Testing
     (["--label=x", "--label=GET /orders", "--build=ab02"], 0), (["--label=x", "--label=GET /orders", "--build=ab"], 1),
     (["--service=mail"], 0), (["--until=9999-12-31", "--since=1969-01-01"], 3), (["--since=9999-12-31"], 0),
   ])
-  func stallsAreChosen(words: [String], count: Int) throws {
+  func filtersStalls(words: [String], count: Int) throws {
     try withDirectory { directory in
       try save(1, "load()", in: directory)
       try save(2, "load()", hours: 1, host: "web-2", label: "GET /orders", in: directory)
@@ -152,7 +152,7 @@ import Testing
     (["--build=1"], "build \"ab01\""), (["--label=GET /"], "labels \"GET /orders\", \"a\""),
     (["--source=http", "--signature=0"], "sources \"http\", \"admin\"; kind \"loop\"; *"),
   ])
-  func whatCouldBeChosenIsTold(words: [String], offered: String) throws {
+  func listsAvailableValuesWhenNothingMatches(words: [String], offered: String) throws {
     try withDirectory { directory in
       try save(1, "load()", label: "GET /orders", in: directory)
       try save(2, "load()", hours: 1, host: "web-2", label: "a", in: directory)
@@ -185,7 +185,7 @@ import Testing
     }
   }
 
-  @Test func stallsOfAnUnknownHostAreChosen() throws {
+  @Test func selectsStallsOfUnknownHost() throws {
     try withDirectory { directory in
       try save(1, "load()", in: directory)
       try save(2, "load()", hours: 1, host: "", in: directory)
@@ -204,7 +204,7 @@ import Testing
 
   private static let times = "they began from 2026-11-20T10:00:00.000Z to 2026-11-20T12:00:00.000Z"
 
-  @Test func aFileWithoutStallsIsTold() throws {
+  @Test func reportsFileWithoutStalls() throws {
     try withDirectory { directory in
       let path = "\(directory)/header.stall"
       try Data(StallFileWriter.file(of: Recording(process: nil))).write(to: URL(fileURLWithPath: path))
@@ -223,7 +223,7 @@ import Testing
     }
   }
 
-  @Test func runsAreCompared() throws {
+  @Test func comparesRuns() throws {
     try withDirectory { directory in
       for name in ["before", "after"] {
         try FileManager.default.createDirectory(atPath: "\(directory)/\(name)", withIntermediateDirectories: true)
@@ -255,7 +255,7 @@ import Testing
     }
   }
 
-  @Test func whatCannotBeComparedIsTold() throws {
+  @Test func reportsIncomparableInputs() throws {
     try withDirectory { directory in
       let load = try save(1, "load()", in: directory)
       for name in ["empty", "bad"] {
@@ -284,7 +284,7 @@ import Testing
     }
   }
 
-  @Test func renamedStallsAreFoundByAll() throws {
+  @Test func findsRenamedStallFiles() throws {
     try withDirectory { directory in
       for name in ["before", "after"] {
         try FileManager.default.createDirectory(atPath: "\(directory)/\(name)", withIntermediateDirectories: true)
@@ -309,7 +309,7 @@ import Testing
     }
   }
 
-  @Test func rowsAreWrittenByDayAndHost() throws {
+  @Test func partitionsRowsByDayAndHost() throws {
     try withDirectory { directory in
       let name = Self.hostile
       try save(1, "load()", in: directory)
@@ -336,7 +336,7 @@ import Testing
     }
   }
 
-  @Test func outputThatFailsLeavesNothing() throws {
+  @Test func leavesNoPartialOutput() throws {
     try withDirectory { directory in
       let file = try save(1, "load()", in: directory)
       func shell(_ script: String) throws -> ChildProcess {
@@ -361,7 +361,7 @@ import Testing
     }
   }
 
-  @Test func badInputIsToldOf() throws {
+  @Test func reportsBadInput() throws {
     try withDirectory { directory in
       try save(1, "load()", in: directory)
       try Data("hello".utf8).write(to: URL(fileURLWithPath: "\(directory)/culprit-x.stall"))
@@ -397,7 +397,7 @@ import Testing
     (["top", "--wrapper=Lock", "--wrapper", ""], "--wrapper takes a NAME, which must not be empty"),
     (["info", "--modules", "/etc"], "--modules requires FILEs: a DIRECTORY lists runs"),
   ])
-  func wrongUsageIsTold(words: [String], sentence: String) throws {
+  func reportsUsageErrors(words: [String], sentence: String) throws {
     let outcome = try culprit(words)
     #expect(outcome.status == 2 && outcome.out == "")
     #expect(outcome.error == "culprit: \(sentence)\nTry \"culprit \(words[0]) --help\".\n")
@@ -418,7 +418,7 @@ import Testing
     (["symbolize", "--format=json", "-e", "/bin/true"], ["-f", "-i", "-C", "-a", "-p", "-s"]),
     (["symbolize", "-o", "out"], ["-f", "-i", "-C", "-a", "-p", "-s", "--format=json"]),
   ])
-  func whatWouldDoNothingIsRefused(words: [String], others: [String]) throws {
+  func rejectsOptionsWithoutEffect(words: [String], others: [String]) throws {
     for other in others {
       let outcome = try culprit(words + [other, "/nowhere", "/nowhere"])
       #expect(outcome.status == 2 && outcome.out == "", "\(words) \(other) \(outcome)")
@@ -428,7 +428,7 @@ import Testing
     }
   }
 
-  @Test func debugDirectoriesMustBeThere() throws {
+  @Test func rejectsMissingDebugDirectories() throws {
     try withDirectory { directory in
       let file = try save(1, "load()", in: directory)
       let commands = [["report"], ["top"], ["export"], ["export", "-fhtml"], ["export", "-fjsonl"], ["diff", file]]

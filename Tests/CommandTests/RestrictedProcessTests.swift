@@ -17,12 +17,12 @@ import Testing
     return outcome.out.split(separator: "\n").map(String.init)
   }
 
-  @Test func nothingIsLostWithoutRestrictions() throws {
+  @Test func capturesAllThreadsWithoutRestrictions() throws {
     #expect(try lines([]) == [computing, asleep, "profiled: 0", "interrupted: false"])
   }
 
   /// Without process_vm_readv, memory is read through a memory file or /proc/self/mem.
-  @Test func withoutProcessVMReadvNothingIsLost() throws {
+  @Test func capturesWithoutProcessVMReadv() throws {
     #expect(
       try lines(["refuse:process_vm_readv"]) == [computing, asleep, "profiled: 0", "interrupted: false"]
     )
@@ -31,7 +31,7 @@ import Testing
   }
 
   /// fstat(2) replaces statx(2).
-  @Test func withoutStatxDescriptorsAreClosed() throws {
+  @Test func closesDescriptorsWithoutStatx() throws {
     let lines = try lines(["descriptors", "refuse:statx", "refuse:newfstatat"])
     // Symbol files cannot be opened by then.
     #expect(lines.prefix(2).allSatisfy { $0.hasSuffix(", captured") }, "\(lines)")
@@ -39,12 +39,12 @@ import Testing
   }
 
   /// systemd kills a service that makes a call outside SystemCallFilter=@system-service.
-  @Test func whatServicesMayCallIsEnough() throws {
+  @Test func runsWithinSystemServiceFilter() throws {
     let lines = try lines(["system-service", "tasks"])
     #expect(lines.contains(computing) && lines.contains(asleep) && lines.last == "interrupted: false", "\(lines)")
   }
 
-  @Test func whereThereIsNoMemoryForAReportTheServiceLives() throws {
+  @Test func survivesLackOfReportMemory() throws {
     let outcome = try run("restricted-process", ["little-memory"])
     #expect(outcome.status == 0, "\(outcome)")
     let problem = "problem: a stall has no report, out of memory: "
@@ -54,7 +54,7 @@ import Testing
   }
 
   /// EAGAIN also stands for a limit of threads.
-  @Test func whereThereIsNoRoomForThreadsThatIsSaid() throws {
+  @Test func reportsLackOfThreadMemory() throws {
     let lines = try lines(["address-space:48"])
     let line = try #require(lines.count == 1 ? lines.first : nil, "\(lines)")
     #expect(line.hasPrefix("refused: cannot start a thread: Resource temporarily unavailable; "), "\(line)")
@@ -65,12 +65,12 @@ import Testing
   }
 
   /// The figure in docs/deploying.md, with an allocator that reserves no arena per thread.
-  @Test func theStartTakesSoMuchAddressSpaceAndNoMore() throws {
+  @Test func startsWithinDocumentedAddressSpace() throws {
     #expect(try lines(["one-arena", "address-space:200"]) == ["started"])
   }
 
   /// Memory is read through a pipe.
-  @Test func withoutMemoryFileComputingThreadsAreSeen() throws {
+  @Test func capturesComputingThreadsThroughPipe() throws {
     let lines = try lines(["refuse:process_vm_readv", "refuse:memfd_create", "undumpable"])
     #expect(lines.first == computing)
     #expect(lines.dropFirst().first == asleepUnseen)
@@ -83,7 +83,7 @@ import Testing
   }
 
   /// The kernel hides the thread state of undumpable processes, so blocked threads are not sampled.
-  @Test func inAnUndumpableProcessComputingThreadsAreSeen() throws {
+  @Test func capturesComputingThreadsWhenUndumpable() throws {
     let lines = try lines(["undumpable"])
     #expect(lines.first == computing)
     #expect(
@@ -97,11 +97,11 @@ import Testing
   }
 
   /// Each look at a thread takes an entry of a small table; a leaked entry would use the table up.
-  @Test(arguments: [["queue"], ["queue", "undumpable"]]) func noLookAtAThreadIsForgotten(arguments: [String]) throws {
+  @Test(arguments: [["queue"], ["queue", "undumpable"]]) func releasesEveryThreadVisit(arguments: [String]) throws {
     #expect(try lines(arguments).contains("visits: 0"))
   }
 
-  @Test func memoryThatIsKeptIsLetGo() throws {
+  @Test func releasesLockedMemory() throws {
     let lines = try lines(["restarts"])
     func number(_ prefix: String) throws -> Int {
       let line = try #require(lines.first { $0.hasPrefix(prefix) }, "\(lines)")
@@ -114,7 +114,7 @@ import Testing
     #expect(child * 32 > first - 128, "\(lines)")
   }
 
-  @Test func withoutTimersThreadsAreSignalledAtOnce() throws {
+  @Test func signalsThreadsDirectlyWithoutTimers() throws {
     for refused in [["refuse:timer_create"], ["refuse:timer_create", "refuse:rt_tgsigqueueinfo"]] {
       // The limitation allows the sleep to be interrupted.
       #expect(
@@ -127,14 +127,14 @@ import Testing
     }
   }
 
-  @Test(arguments: ["sched_setaffinity", "sched_setscheduler"]) func withoutSchedulingNothingIsLost(call: String) throws
+  @Test(arguments: ["sched_setaffinity", "sched_setscheduler"]) func capturesWithoutSchedulingCalls(call: String) throws
   {
     #expect(try lines(["refuse:\(call)"]) == [computing, asleep, "profiled: 0", "interrupted: false"])
   }
 
   /// With an unlimited stack the C library places the main thread's stack next to the heap, where coroutine stacks are.
   /// A copy across the gap would read unmapped memory.
-  @Test func aStackWithoutALimitEndsSomewhere() throws {
+  @Test func boundsUnlimitedStack() throws {
     let program = builtProgram("restricted-process").path
     let outcome = try run(
       URL(fileURLWithPath: "/bin/bash"),
@@ -146,7 +146,7 @@ import Testing
   }
 
   /// With RLIMIT_SIGPENDING exhausted, signals arrive without siginfo and timers cannot be created.
-  @Test func withoutRoomForPendingSignalsThreadsAreSeen() throws {
+  @Test func capturesWithoutPendingSignalQuota() throws {
     #expect(
       try lines(["no-pending"]) == [
         computing, asleep,
@@ -156,7 +156,7 @@ import Testing
     )
   }
 
-  @Test func reportsTimersThatAreRefusedLater() throws {
+  @Test func reportsTimersRefusedLater() throws {
     #expect(
       try lines(["no-pending-later"]) == [
         computing, asleep,
@@ -167,14 +167,14 @@ import Testing
   }
 
   /// libunwind is loaded into its own namespace, and memory is read with process_vm_readv.
-  @Test func withoutMemoryFilesStacksAreSeen() throws {
+  @Test func capturesStacksWithoutMemoryFiles() throws {
     let limitation =
       "limitation: a stall in which a page fault is not answered may have no stacks, because no file in memory "
       + "(memfd_create) can be used"
     #expect(try lines(["refuse:memfd_create"]) == [computing, asleep, limitation, "profiled: 0", "interrupted: false"])
   }
 
-  @Test func withoutProcComputingThreadsAreSeenAndNamed() throws {
+  @Test func namesComputingThreadsWithoutProc() throws {
     let lines = try lines(["no-proc"])
     #expect(lines.first == computing)
     #expect(lines.filter { $0.hasPrefix("limitation: ") }.count == 2)
@@ -182,11 +182,11 @@ import Testing
   }
 
   /// The earlier profiler's signals can interrupt a sleep.
-  @Test func aProfilerInTheSameProcessGoesOn() throws {
+  @Test func coexistsWithOtherProfiler() throws {
     #expect(try lines(["profiler"]).dropLast() == [computing, asleep, "profiled: many"])
   }
 
-  @Test func aHandlerThatWasReplacedIsToldOfAndChained() throws {
+  @Test func reportsAndChainsReplacedHandler() throws {
     #expect(
       try lines(["replaced"]).dropLast() == [
         "replaced: [\"stacks of computing threads cannot be captured, because another handler has been installed for "
@@ -195,7 +195,7 @@ import Testing
     )
   }
 
-  @Test func aChildHasNoHalfAliveWatchdog() throws {
+  @Test func forkedChildStartsOwnWatchdog() throws {
     #expect(
       try lines(["fork"]) == [
         "child: \(computing)", "child: \(asleep)",

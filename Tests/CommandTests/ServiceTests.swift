@@ -67,7 +67,7 @@ private final class RunningService {
 
 @Suite(.ownThread) struct ServiceTests {
   /// The report, the saved file and the command agree, also after the executable was replaced.
-  @Test func aStalledServiceIsReportedTheSameWayTwice() throws {
+  @Test func reproducesReportFromSavedFile() throws {
     let directory = NSTemporaryDirectory() + "culprit-service-\(UUID().uuidString)"
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(atPath: directory) }

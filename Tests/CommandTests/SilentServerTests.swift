@@ -36,7 +36,7 @@ import Testing
     return ["symbolize", "-e", library, "-f", "0"]
   }
 
-  @Test func isNotWaitedForForEver() throws {
+  @Test func givesUpAfterTimeout() throws {
     try withServer { environment in
       try withTemporaryDirectory { directory in
         let child = try ChildProcess(
@@ -55,7 +55,7 @@ import Testing
     }
   }
 
-  @Test func isWaitedForOnce() throws {
+  @Test func waitsOnlyOnce() throws {
     try withServer { environment in
       try withTemporaryDirectory { directory in
         var modules: [Module] = []

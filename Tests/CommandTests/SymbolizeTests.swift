@@ -67,7 +67,7 @@ import Testing
 
   /// Excludes the differences listed in docs/internals/symbols.md: addr2line's names of inlined functions without a
   /// linkage name depend on its earlier queries, and it misreads DWARF 5.
-  @Test func outputEqualsAddr2line() throws {
+  @Test func outputMatchesAddr2line() throws {
     try withProgram { directory in
       let input = try addresses(directory, count: 400).joined(separator: "\n") + "\n"
       try input.write(toFile: directory + "/addresses", atomically: true, encoding: .utf8)
@@ -84,7 +84,7 @@ import Testing
 
   /// Compares function, file and line with llvm-symbolizer. `tools/prove symbols` runs the long version.
   @Test(arguments: ["g++ -O2 -gdwarf-5", "clang++ -O2 -gdwarf-5 -gsplit-dwarf", "clang++ -O1 -gdwarf-4"])
-  func callsAreThoseOfLLVM(compiler: String) throws {
+  func inlinedCallsMatchLLVM(compiler: String) throws {
     try withProgram(compiler) { directory in
       let input = try addresses(directory, count: 1000).joined(separator: "\n") + "\n"
       try input.write(toFile: directory + "/addresses", atomically: true, encoding: .utf8)
@@ -113,7 +113,7 @@ import Testing
     }
   }
 
-  @Test(arguments: ["-fa", "-fiap"]) func outputIsThatOfAddr2lineForFilesOf32Bits(options: String) throws {
+  @Test(arguments: ["-fa", "-fiap"]) func outputMatchesAddr2lineFor32BitFiles(options: String) throws {
     let directory = NSTemporaryDirectory() + "culprit-symbolize-\(UUID().uuidString)"
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(atPath: directory) }
@@ -127,7 +127,7 @@ import Testing
     #expect(try culprit(["symbolize", "-e", directory + "/shop", options] + addresses).out == expected)
   }
 
-  @Test func addressesMayBeArguments() throws {
+  @Test func acceptsAddressesAsArguments() throws {
     try withProgram { directory in
       let main = try shell("nm shop | grep ' T main$'", in: directory).prefix(16)
       let expected = try shell("addr2line -f -e shop \(main) 0 zzz", in: directory)
@@ -135,7 +135,7 @@ import Testing
     }
   }
 
-  @Test func everyLineIsAnsweredAtOnce() throws {
+  @Test func answersEachLineImmediately() throws {
     try withProgram { directory in
       let words = ["symbolize", "-f", "-e", directory + "/shop"]
       let process = try RunningProcess(builtProgram("culprit").path, words)
@@ -148,7 +148,7 @@ import Testing
     }
   }
 
-  @Test func jsonHasAnObjectForEachAddress() throws {
+  @Test func printsJSONObjectPerAddress() throws {
     struct Call: Decodable {
       var function: String?
       var rawName: String?
@@ -174,7 +174,7 @@ import Testing
     }
   }
 
-  @Test func aFileIsFoundByItsBuildID() throws {
+  @Test func findsFileByBuildID() throws {
     try withProgram { directory in
       let id = try #require(
         try shell("readelf -n shop", in: directory).split(separator: "\n").first { $0.contains("Build ID") }?
@@ -201,21 +201,21 @@ import Testing
     (["symbolize", "-o", "x", "-e", "a"], "-o is for saved samples"),
     (["symbolize", "-o", "x", "a", "b"], "one saved file"),
   ])
-  func wrongUsageIsRefused(arguments: [String], reason: String) throws {
+  func rejectsInvalidUsage(arguments: [String], reason: String) throws {
     let found = try culprit(arguments)
     #expect(found.status == 2)
     #expect(found.error.contains(reason))
     #expect(found.out.isEmpty)
   }
 
-  @Test func aFileThatCannotBeReadIsStatusOne() throws {
+  @Test func exitsWithOneOnUnreadableFile() throws {
     let missing = try culprit(["symbolize", "-e", "/nonexistent/file", "0"])
     #expect(missing.status == 1)
     #expect(missing.error == "culprit: cannot open /nonexistent/file: No such file or directory\n")
     #expect(try culprit(["symbolize", "-e", "/etc/passwd", "0"]).error == "culprit: /etc/passwd is not an ELF file\n")
   }
 
-  @Test func refusesObjectFilesAndCoreDumps() throws {
+  @Test func rejectsObjectFilesAndCoreDumps() throws {
     try withProgram { directory in
       _ = try shell("g++ -g -c -o shop.o shop.cpp", in: directory)
       let object = try culprit(["symbolize", "-f", "-e", directory + "/shop.o", "0"])
@@ -230,7 +230,7 @@ import Testing
     }
   }
 
-  @Test func savedSamplesTravelWithoutTheirBinaries() throws {
+  @Test func embedsNamesInSavedSamples() throws {
     try withProgram("g++ -O0 -g -no-pie") { directory in
       let main = try #require(UInt64(try shell("nm shop | grep ' T main$'", in: directory).prefix(16), radix: 16))
       let id = try shell("readelf -n shop", in: directory).split(separator: "\n").first { $0.contains("Build ID") }?

@@ -105,7 +105,7 @@ import Testing
 
   /// With a copy of the library, and with a separate namespace instead.
   @Test(arguments: [[], ["refuse:memfd_create"]])
-  func aLockOfTheServicesOwnLibraryHoldsUpNobody(restrictions: [String]) throws {
+  func ignoresLocksOfServiceLibunwind(restrictions: [String]) throws {
     try withTemporaryDirectory { directory in
       let library = try compiledLibrary(Self.source, name: "holder", in: directory)
       let child = try ChildProcess(
@@ -165,7 +165,7 @@ import Testing
     }
     """
 
-  @Test func aLockThatWasHeldAtTheForkHoldsUpNobody() throws {
+  @Test func survivesUnwinderLockHeldAtFork() throws {
     try withTemporaryDirectory { directory in
       let library = try compiledLibrary(Self.forkSource, name: "holder", in: directory)
       let child = try ChildProcess(

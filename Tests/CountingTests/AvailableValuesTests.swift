@@ -14,7 +14,7 @@ import Testing
   }
 
   /// Values of most stalls come first, and a few names are enough. Options that are not used are left out.
-  @Test func namesAreTold() {
+  @Test func listsMostFrequentNames() {
     var all = AvailableValues()
     for number in 0..<7 { all.add(offer("s\(number)", host: "h\(number % 2)", began: UInt64(number))) }
     all.add(offer("s5", host: "a\u{1b}[2J"))
@@ -32,7 +32,7 @@ import Testing
     )
   }
 
-  @Test func theOnlyStallIsToldOf() {
+  @Test func describesOnlyStall() {
     var only = offer("http", began: 1)
     var selection = StallSelection()
     selection.since = WallTime(nanosecondsSince1970: 2_000_000_000)

@@ -14,7 +14,7 @@ import Testing
   }
 
   /// From the one that takes most more time to the one that takes most less.
-  @Test func problemsAreNewGoneWorseAndBetter() {
+  @Test func classifiesChangesByTime() {
     let before = side([("gone()", 9), ("worse()", 1), ("better()", 5), ("better()", 1), ("same()", 2)])
     let after = side([("new()", 3), ("worse()", 2), ("worse()", 4), ("better()", 5), ("same()", 1), ("same()", 1)])
     let comparison = StallComparison(before, after)
@@ -26,7 +26,7 @@ import Testing
   }
 
   /// Twice the time in four times the hours is less.
-  @Test func ratesAreComparedWhereTheyAreKnown() {
+  @Test func comparesRatesWhenKnown() {
     let (before, after) = ([("load()", 6.0)], [("load()", 12.0)])
     let rates = StallComparison(side(before, hours: 1), side(after, hours: 4))
     #expect(rates.isPerHour && names(rates) == ["better load()"])
@@ -42,7 +42,7 @@ import Testing
     arguments: [
       (nil, nil, "of before and after"), (nil, 4, "of before"), (1, nil, "of after"), (0, 4, "of before"), (1, 4, nil),
     ] as [(Int?, Int?, String?)]
-  ) func whyThereAreNoRatesIsTold(left: Int?, right: Int?, unknown: String?) {
+  ) func explainsMissingRates(left: Int?, right: Int?, unknown: String?) {
     let stalls = [("load()", 6.0)]
     let text = StallComparison(side(stalls, hours: left), side(stalls, hours: right)).text()
     let remark = "\ntotals as they are, not by the hour: for how long services were watched is not known "
@@ -53,14 +53,14 @@ import Testing
     #expect(!StallComparison(side([]), side([])).text().contains("totals"))
   }
 
-  @Test func comparedWithItselfNothingHasChanged() {
+  @Test func findsNoChangesAgainstItself() {
     let all = side([("load()", 6), ("store()", 2)], hours: 2)
     #expect(StallComparison(all, all).entries.allSatisfy { $0.change == .same && $0.difference == .zero })
     #expect(StallComparison(side([]), side([])).entries.isEmpty)
   }
 
   /// A limited list has the entries that changed most in either direction.
-  @Test func whatChangedMostIsTold() {
+  @Test func listsLargestChanges() {
     let text = StallComparison(side([("gone()", 9), ("same()", 1)]), side([("new()", 4), ("same()", 1)], hours: 3))
       .text(limit: 2)
     let lines = text.split(separator: "\n")

@@ -7,7 +7,7 @@ import Testing
 
 @Suite struct StallGroupTests {
   /// A group has the sum, the worst, the newest and the oldest stall, and its other hosts, labels and versions.
-  @Test func stallsOfOneProblemAreAGroup() throws {
+  @Test func groupsStallsOfOneProblem() throws {
     let stalls = [
       counted("1", "load()", seconds: 2, at: 50, host: "web-2", version: "cd", line: 31, labels: ["GET /"]),
       counted("2", "load()", seconds: 5, at: 10, cause: .lock, line: 29, labels: ["GET /", "user 7"]),
@@ -27,7 +27,7 @@ import Testing
   }
 
   /// The order does not depend on the one in which stalls were read.
-  @Test func theHeaviestIsFirstWhateverTheOrder() {
+  @Test func ordersGroupsByTotalTime() {
     var random = SplitMix(7)
     let stalls = (0..<200).map { number in
       let seconds = Int.random(in: 1...4, using: &random)
@@ -46,7 +46,7 @@ import Testing
   @Test(arguments: [
     (Grouping.culprit, 2), (.cause, 2), (.source, 3), (.service, 1), (.host, 2), (.version, 3),
   ])
-  func stallsAreCountedByWhatIsAskedFor(grouping: Grouping, count: Int) {
+  func groupsByRequestedKey(grouping: Grouping, count: Int) {
     let queue = StallReport.Source(kind: .queue, name: "main")
     let other = StallReport.Source(kind: .loop, name: "admin")
     let stalls = [
@@ -59,7 +59,7 @@ import Testing
   }
 
   /// A directory and its copy have equal stalls, and the later copy has their ends. Process ids are unique per host.
-  @Test func aStallCountsOnce() {
+  @Test func mergesDuplicateStalls() {
     let merged = [
       counted("7", seconds: 2, at: 5, hasEnded: false), counted("7", seconds: 3, at: 5),
       counted("7", at: 6, host: "web-2"),
@@ -70,7 +70,7 @@ import Testing
   }
 
   /// The name of a function without a symbol consists of its module and address, so the module is not repeated.
-  @Test func anAddressIsToldOnce() throws {
+  @Test func printsAddressOnce() throws {
     var stall = counted()
     stall.function?.location = nil
     let module = try #require(stall.function?.moduleName)
@@ -80,7 +80,7 @@ import Testing
   }
 
   /// Stalls are counted by the whole name of their source, of which a table has room for a part.
-  @Test func longNamesAreCutInTables() {
+  @Test func truncatesLongNamesInTables() {
     let long = String(repeating: "0123456789", count: 100)
     let stalls = ["a", "b"].enumerated().map { place, end in
       counted("\(place)", source: StallReport.Source(kind: .loop, name: long + end + long))
@@ -94,14 +94,14 @@ import Testing
     #expect(blank.culprit == "(a name of spaces)")
   }
 
-  @Test func namesThePlaceOfSuspendedWork() {
+  @Test func namesLocationOfSuspendedWork() {
     var stall = counted("1", "Backend.query(_:)", line: 41)
     stall.verdict = .suspended
     #expect(stall.culprit == "suspended in Backend.query(_:)" && stall.place == "Store.swift:41")
     #expect(StallGroups([stall]).text().contains("suspended in Backend.query(_:) (Store.swift:41)"))
   }
 
-  @Test func tablesTellWhatIsThere() {
+  @Test func printsTableWithDetails() {
     let stalls = [
       counted("1", "load()", seconds: 2, at: 100, labels: ["GET /\u{1b}[2J"]),
       counted("2", "load()", seconds: 3, at: 50),

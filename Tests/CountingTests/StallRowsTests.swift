@@ -22,7 +22,7 @@ import Testing
     }
   }
 
-  @Test func namesComeBackAsTheyWere() throws {
+  @Test func preservesHostileNames() throws {
     var stall = counted("7", seconds: 5.25, at: 86_399, host: hostile, labels: [hostile])
     stall.source.name = hostile
     let rows = try rows(stall)
@@ -36,7 +36,7 @@ import Testing
   }
 
   /// Day and host are in the path, where a host can be called anything, and in no row.
-  @Test func partitionsArePaths() throws {
+  @Test func encodesHostsInPartitionPaths() throws {
     let names = [
       "web-1.example.org": "web-1.example.org", "": "unknown", "../a b%": "..%2Fa%20b%25", "é\n": "%C3%A9%0A",
     ]
@@ -48,7 +48,7 @@ import Testing
     }
   }
 
-  @Test func secondsAreExact() {
+  @Test func writesExactSeconds() {
     var object = JSONObject()
     for (key, time) in [
       ("a", Duration.nanoseconds(1)), ("b", .zero), ("c", .milliseconds(1_500)), ("d", .nanoseconds(-1_000_000_010)),

@@ -19,7 +19,7 @@ import Testing
     ("1970-01-01T00:00:00+01:00", "1970-01-01T00:00:00.000Z"), ("999999999w", "1970-01-01T00:00:00.000Z"),
     ("9999-12-31", "2554-07-21T23:34:33.709Z"), ("2554-01-01T00:00:00-23:59", "2554-07-21T23:34:33.709Z"),
   ])
-  func timesAreReadInEveryForm(text: String, time: String) {
+  func parsesAllTimeForms(text: String, time: String) {
     #expect(WallTime(argument: text, now: now)?.description == time)
   }
 
@@ -28,7 +28,7 @@ import Testing
     "2026-11-20T10:23:51", "2026-11-20T10:23:51+24:00", "2026-11-20T10:23:51+01:60", "2026-11-20+02:00",
     "1900-02-29", "9999-13-01", "10000-01-01", "+969-01-01", "9999-12-31T24:00:00Z",
   ])
-  func whatIsNoTimeIsNone(text: String) { #expect(WallTime(argument: text, now: now) == nil) }
+  func rejectsInvalidTimes(text: String) { #expect(WallTime(argument: text, now: now) == nil) }
 
   private func includes(
     host: String = "web-1",
@@ -43,13 +43,13 @@ import Testing
   }
 
   /// The first moment counts, the last does not: of two periods that meet no stall is in both.
-  @Test func stallsAreChosenByTime() {
+  @Test func selectsStallsByTime() {
     let later = WallTime(nanosecondsSince1970: now.nanosecondsSince1970 + 1)
     #expect(includes { $0.since = now } && !includes { $0.since = later })
     #expect(includes { $0.until = later } && !includes { $0.until = now })
   }
 
-  @Test func stallsAreChosenByWhatTheyAreOf() {
+  @Test func selectsStallsByOrigin() {
     #expect(includes { _ in })
     #expect(includes { $0.sources = ["http"] } && includes { $0.sources = ["x", "probedLoop"] })
     #expect(!includes { $0.sources = ["loop"] })
@@ -64,7 +64,7 @@ import Testing
     #expect(selection.includes(signature: "77c01b5e2f90") && !selection.includes(signature: "71f3a0000000"))
   }
 
-  @Test func onlyTheWantedTimeWasWatched() {
+  @Test func limitsWatchedTimeToSelection() {
     func time(_ seconds: UInt64) -> WallTime { WallTime(nanosecondsSince1970: seconds * 1_000_000_000) }
     var selection = StallSelection()
     #expect(selection.watched(from: time(10), to: time(30)) == .seconds(20))

@@ -199,7 +199,7 @@ import Testing
     }
   }
 
-  @Test func exemptTimeIsNoStall() throws {
+  @Test func ignoresExemptTime() throws {
     try watching { watchdog, reports, _ in
       let loop = try watchdog.watchLoop(named: "loop")
       loop.withTurn {
@@ -225,7 +225,7 @@ import Testing
     }
   }
 
-  @Test func exemptTimeIsExact() throws {
+  @Test func excludesExemptTimeExactly() throws {
     try watching { watchdog, reports, _ in
       for number in 0..<20 {
         clock.block(for: .milliseconds(11 * number))
@@ -238,7 +238,7 @@ import Testing
     }
   }
 
-  @Test func pausedTimeIsExact() throws {
+  @Test func excludesPausedTimeExactly() throws {
     try watching { watchdog, reports, _ in
       watchdog.pause()
       let sections = (0..<20).map { _ in
@@ -302,7 +302,7 @@ import Testing
     }
   }
 
-  @Test func timersFireUnlessEndedInTime() throws {
+  @Test func callsHandlersOfLateSectionsOnly() throws {
     try watching { watchdog, reports, _ in
       let fired = Reports.Counts()
       let late = watchdog.beginSection("late", threshold: .milliseconds(200)) { _ in fired.add(1) }
@@ -403,7 +403,7 @@ import Testing
   }
 
   /// Counting only the first sample of each place would give each of them half of the time.
-  @Test func suspendedTimeBelongsToItsPlace() async throws {
+  @Test func attributesSuspendedTimeToItsPlace() async throws {
     _ = try await TaskProbe.knownLayout()
     let reports = Reports()
     let watchdog = try Watchdog(quick)

@@ -32,7 +32,7 @@ private final class LastReference: @unchecked Sendable {
 @Suite struct AppendOnlyFileTests {
   private func content(_ path: String) throws -> String { try String(contentsOfFile: path, encoding: .utf8) }
 
-  @Test func recordsFollowEachOther() throws {
+  @Test func appendsAndReplacesRecords() throws {
     try withDirectory { directory in
       let path = "\(directory)/file"
       let file = try OpenFile(path)
@@ -48,7 +48,7 @@ private final class LastReference: @unchecked Sendable {
     }
   }
 
-  @Test func whatIsThereIsNotTouched() throws {
+  @Test func neverOverwritesExistingFiles() throws {
     try withDirectory { directory in
       try Data("theirs".utf8).write(to: URL(fileURLWithPath: "\(directory)/file"))
       symlink("file", "\(directory)/link")
@@ -76,7 +76,7 @@ private final class LastReference: @unchecked Sendable {
     }
   }
 
-  @Test func whatWasRemovedCanBeCopied() throws {
+  @Test func copiesUnlinkedFiles() throws {
     try withDirectory { directory in
       let path = "\(directory)/file"
       let file = try OpenFile(path)
@@ -94,7 +94,7 @@ private final class LastReference: @unchecked Sendable {
     }
   }
 
-  @Test func aFileIsGoneWithItsDirectory() throws {
+  @Test func detectsRemovedDirectory() throws {
     try withDirectory { directory in
       let folder = "\(directory)/a"
       mkdir(folder, 0o700)
@@ -106,7 +106,7 @@ private final class LastReference: @unchecked Sendable {
     }
   }
 
-  @Test func aFileThatTheServiceHasClosedGoesOn() throws {
+  @Test func reopensFilesClosedByService() throws {
     try withDirectory { directory in
       let path = "\(directory)/file"
       let file = try OpenFile(path)
@@ -128,7 +128,7 @@ private final class LastReference: @unchecked Sendable {
   }
 
   /// Output to a closed standard stream must not reach a file of the library.
-  @Test func noFileHasTheNumberOfAStandardStream() throws {
+  @Test func avoidsStandardStreamDescriptors() throws {
     try withDirectory { directory in
       let path = "\(directory)/file"
       let (numbers, failure) = try withOwnDescriptors {
@@ -145,7 +145,7 @@ private final class LastReference: @unchecked Sendable {
     }
   }
 
-  @Test func whatFindsNoRoomIsLeftOut() throws {
+  @Test func continuesAfterFailedWrites() throws {
     try withDirectory { directory in
       let path = "\(directory)/file"
       let file = try OpenFile(path)
@@ -167,7 +167,7 @@ private final class LastReference: @unchecked Sendable {
     }
   }
 
-  @Test func directoriesAreMadeWithTheirParents() throws {
+  @Test func createsDirectoriesWithParents() throws {
     try withDirectory { directory in
       try DirectoryFiles.prepare("\(directory)/a/b/c")
       var information = stat()
@@ -188,7 +188,7 @@ private final class LastReference: @unchecked Sendable {
     }
   }
 
-  @Test func whatIsGoneForGoodIsNotCopied() throws {
+  @Test func failsToCopyLostFiles() throws {
     try withDirectory { directory in
       let path = "\(directory)/file"
       let file = try OpenFile(path)

@@ -20,7 +20,7 @@ import Testing
     return try #require(reports.all.first)
   }
 
-  @Test func theEndOfAPipe() throws {
+  @Test func namesAwaitedPipe() throws {
     var ends: [Int32] = [0, 0]
     try #require(pipe(&ends) == 0)
     defer { for end in ends { close(end) } }
@@ -32,7 +32,7 @@ import Testing
     #expect(report.raw.stall.samples.contains { $0.descriptor?.target.hasPrefix("pipe:[") == true })
   }
 
-  @Test func theOtherEndOfAConnection() throws {
+  @Test func namesPeerOfAwaitedSocket() throws {
     let listening = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     defer { close(listening) }
     var name = sockaddr_in()

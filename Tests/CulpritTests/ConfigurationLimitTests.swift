@@ -80,7 +80,7 @@ import Testing
       + number(\.activities.countMax, "activities.countMax", from: 1)
   }
 
-  @Test func acceptsValuesWithinTheirLimits() {
+  @Test func acceptsOnlyValuesWithinLimits() {
     for (number, edge) in Self.edges.enumerated() {
       var configuration = Watchdog.Configuration()
       edge.set(&configuration)
@@ -96,7 +96,7 @@ import Testing
     }
   }
 
-  @Test func derivesTimesFromTheThreshold() {
+  @Test func derivesTimesFromThreshold() {
     for (threshold, interval, hangDelay) in [
       (Duration.milliseconds(500), Duration.milliseconds(500), Duration.milliseconds(7500)),
       (.seconds(1), .seconds(1), .seconds(7)), (.seconds(4), .seconds(1), .seconds(4)),
@@ -109,7 +109,7 @@ import Testing
     #expect(given.sampleInterval == .milliseconds(20) && given.hangDelay == .seconds(1))
   }
 
-  @Test func derivesSourceLimitsFromTheThreshold() {
+  @Test func derivesSourceLimitsFromThreshold() {
     let limits = WatchLimits(threshold: .seconds(4), interval: .seconds(1))
     #expect(limits.suspicion == .milliseconds(500) && limits.earlyInterval == .milliseconds(200))
     #expect(limits.earlyInterval * Int(WorkItemTracker.samplesInAnAge) == limits.threshold)
@@ -175,7 +175,7 @@ import Testing
     }
   }
 
-  @Test func limitsTheIntervalToTheThreshold() {
+  @Test func limitsIntervalToThreshold() {
     for (asked, threshold, interval) in [
       (Duration.seconds(1), "2s", Duration.seconds(1)), (.seconds(1), "500ms", .milliseconds(500)),
     ] {
@@ -247,7 +247,7 @@ import Testing
     #expect(live.current.sampling.threshold == .seconds(6) && live.initial.sampling.threshold == .seconds(3))
   }
 
-  @Test func boundsTheWaitForAHangingChange() throws {
+  @Test func boundsWaitForHangingChange() throws {
     let live = live()
     let (hasBegun, mayEnd) = (Promise<Bool>(), Promise<Bool>())
     let count = Mutex(0)
@@ -272,7 +272,7 @@ import Testing
     changing.join(until: .max)
   }
 
-  @Test func problemsEndWithTheirCause() throws {
+  @Test func clearsProblemsWithTheirCause() throws {
     let live = live(Watchdog.Configuration(), ["CULPRIT_THRESHOLD": "soon"])
     let first = live.problems
     #expect(first.count == 1 && first.first?.hasPrefix("CULPRIT_THRESHOLD is \"soon\"; ") == true)
@@ -320,7 +320,7 @@ import Testing
     )
   }
 
-  @Test func suggestsNamesWithinTheEditDistance() {
+  @Test func suggestsNamesWithinEditDistance() {
     func nearest(_ name: String) -> String? {
       let sentence = Environment(["CULPRIT_" + name: "x"]).unknownNames.first
       return sentence?.firstMatch(of: /did you mean CULPRIT_(\w+)/).map { String($0.1) }
@@ -333,7 +333,7 @@ import Testing
     #expect(Environment(["CULPRIT_X_SERVICE_PORT": "1", "CULPRIT_PORTS": "1"]).unknownNames.count == 1)
   }
 
-  @Test func environmentSwitchesOff() {
+  @Test func environmentCanDisableWatchdog() {
     for (text, isOff) in [("no", true), ("0", true), ("yes", false), ("On", false)] {
       let found = Environment(["CULPRIT_ENABLED": text]).switchesOff
       #expect(found.0 == isOff && found.problem == nil)

@@ -114,7 +114,7 @@ func storageLimits(
     #expect(modules.map(\.mappings) == [[code]])
   }
 
-  @Test func findsModulesOfTheProcess() {
+  @Test func findsOwnModules() {
     let modules = ProcessMap.modules()
     #expect(modules.contains { $0.name == "libc.so.6" && $0.buildID.count == 20 })
     #expect(modules.contains { $0.path == "[vdso]" })

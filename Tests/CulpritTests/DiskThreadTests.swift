@@ -33,7 +33,7 @@ import Testing
     return (sample, Stack(frames: frames, end: .outermost))
   }
 
-  @Test func whatADiskThatIsStuckCannotTakeIsCounted() throws {
+  @Test func countsSamplesLostToStuckDisk() throws {
     try withDirectory { directory in
       let box = try box(directory)
       let queue = StallFileQueue(box, process: process, stall: stall(1), modules: [], samples: [])
@@ -62,7 +62,7 @@ import Testing
   }
 
   /// Stalls that began before the watchdog, such as launches, must sort behind their run.
-  @Test func aStallIsNamedAfterItsRun() throws {
+  @Test func namesStallFilesAfterRun() throws {
     try withDirectory { directory in
       let box = try box(directory)
       var early = stall(1)
@@ -75,7 +75,7 @@ import Testing
     }
   }
 
-  @Test func nobodyWaitsForEver() throws {
+  @Test func boundsWaitsForStuckDisk() throws {
     let disk = DiskThread()
     try disk.start()
     let gate = Gate()
@@ -96,7 +96,7 @@ import Testing
     #expect(disk.heldUp == nil)
   }
 
-  @Test func everybodyWhoEndsARunWaitsForIt() throws {
+  @Test func everyEndCallWaitsForDisk() throws {
     try withDirectory { directory in
       let own = ObservedProcess(
         id: getpid(),
@@ -122,7 +122,7 @@ import Testing
     }
   }
 
-  @Test func theThreadOfADirectoryThatCannotBeUsedEnds() throws {
+  @Test func endsThreadOfUnusableDirectory() throws {
     try withDirectory { directory in
       let file = "\(directory)/file"
       try Data().write(to: URL(fileURLWithPath: file))
@@ -137,7 +137,7 @@ import Testing
     }
   }
 
-  @Test func aRunFileThatTheServiceHasClosedGoesOn() throws {
+  @Test func reopensRunFileClosedByService() throws {
     try withDirectory { directory in
       var configuration = Watchdog.Configuration()
       configuration.storage.notesCrashes = false
@@ -163,7 +163,7 @@ import Testing
     }
   }
 
-  @Test func takesNoDescriptorOfTheService() throws {
+  @Test func keepsDescriptorsOutOfServiceTable() throws {
     try withDirectory { directory in
       let box = try box(directory)
       let queues = (1...3).map { StallFileQueue(box, process: process, stall: stall($0), modules: [], samples: []) }
@@ -179,7 +179,7 @@ import Testing
     }
   }
 
-  @Test func filesOfManyStallsTakeTurns() {
+  @Test func distributesSyncsEvenly() {
     let scheduler = FsyncScheduler()
     var places = [FsyncScheduler.Place](repeating: FsyncScheduler.Place(), count: 50)
     var synced = [UInt64](repeating: 0, count: 50)

@@ -13,19 +13,19 @@ import Testing
   }
 
   @Test(arguments: [("return", 0), ("exit", 3), ("stop", 0), ("stop-at-once", 3), ("stalled", 3), ("thread", 3)])
-  func reportsStallsAtTheEnd(way: String, status: Int32) throws {
+  func reportsStallsAtExit(way: String, status: Int32) throws {
     let child = try run(way)
     #expect(child.hasExited && child.status == status && names(child), "\(child)")
   }
 
-  @Test func keepsTheStatusOfQuickExits() throws {
+  @Test func keepsStatusOfQuickExits() throws {
     for _ in 0..<20 {
       let child = try run("quick")
       #expect(child.hasExited && child.status == 3 && child.errors == "", "\(child)")
     }
   }
 
-  @Test func exitsFromHandlers() throws {
+  @Test func handlersCanExit() throws {
     let child = try run("handler")
     #expect(child.hasExited && child.status == 3 && child.fact("report") == "accept" && child.errors == "", "\(child)")
   }
@@ -37,7 +37,7 @@ import Testing
     #expect(lines.count == 1, "\(child)")
   }
 
-  @Test func watchesInFunctionsThatReturn() throws {
+  @Test func watchOutlivesItsFunction() throws {
     let child = try run("scope")
     #expect(child.status == 0 && child.errors.contains("\"Swift concurrency\""), "\(child)")
     #expect(!child.errors.contains("released"), "\(child)")
@@ -113,13 +113,13 @@ import Testing
     }
   }
 
-  @Test func stopsFromHandlers() throws {
+  @Test func handlersCanStopAndExit() throws {
     let child = try run("handler-stops")
     #expect(child.status == 3 && child.fact("report") == "accept" && child.errors == "", "\(child)")
   }
 
   @Test(arguments: [("nothing", 1), ("loop", 0), ("section", 0), ("activity", 0), ("off", 0)])
-  func reportsWatchdogsThatWatchNothing(use: String, count: Int) throws {
+  func reportsWatchdogsWithoutSources(use: String, count: Int) throws {
     let child = try ChildProcess(ChildProcess.built("policy-process"), ["idle", use], environment: [:])
     let lines = child.errors.split(separator: "\n").filter { $0.contains("the watchdog has no sources 10 s after") }
     #expect(child.status == 0 && lines.count == count, "\(child)")
@@ -133,7 +133,7 @@ import Testing
       ("served", 7, "killed"), ("child", 0, "cleanExit"),
     ] as [(String, Int32, String?)]
   )
-  func reportsTheEndAtTheNextLaunch(way: String, status: Int32, ending: String?) throws {
+  func reportsPreviousEndAtNextLaunch(way: String, status: Int32, ending: String?) throws {
     try withDirectory { directory in
       let child = try run(way, directory)
       #expect(child.status == abs(status) && child.hasExited == (status >= 0), "\(child)")

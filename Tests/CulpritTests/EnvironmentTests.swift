@@ -80,7 +80,7 @@ import Testing
     #expect(found.storage.directory == nil && found.sampling.stackBytesMax == 8 << 20 && found.reporting.width == 100)
   }
 
-  @Test func resolvesTheStandardDirectory() throws {
+  @Test func resolvesStandardDirectory() throws {
     let program = try #require(CommandLine.arguments.first?.split(separator: "/").last)
     let state = ["XDG_STATE_HOME": "/s"]
     #expect(applied(state).configuration.storage.directory == nil)
@@ -93,7 +93,7 @@ import Testing
     #expect(applied(state, "directory = ./standard").configuration.storage.directory == "./standard")
   }
 
-  @Test func reportsTheLackOfAStandardDirectory() {
+  @Test func reportsMissingStandardDirectory() {
     let missing =
       "and there is none: not one of STATE_DIRECTORY, RUNTIME_DIRECTORY, XDG_STATE_HOME, HOME has an absolute path"
     let (found, problems) = applied(["CULPRIT_DIRECTORY": "standard", "HOME": "here"], "directory = Standard")
@@ -134,7 +134,7 @@ import Testing
     ("CULPRIT_REPORTS_PER_SECOND", "CULPRIT_REPORTS_PER_MINUTE"), ("CULPRIT_CONFIG", "CULPRIT_CONFIGURATION"),
     ("CULPRIT_ENABLE", "CULPRIT_ENABLED"), ("CULPRIT_TRESHOLD\u{1B}", "CULPRIT_THRESHOLD"), ("CULPRIT_TIMEOUT", nil),
   ])
-  func suggestsTheNearestName(name: String, nearest: String?) {
+  func suggestsNearestName(name: String, nearest: String?) {
     let (found, problems) = applied([name: "2s"])
     let rest =
       nearest.map { "did you mean \($0)?" }
@@ -159,7 +159,7 @@ import Testing
     #expect(!problems.contains { $0.contains("no setting") })
   }
 
-  @Test func intervalFollowsAShorterThreshold() {
+  @Test func shortensIntervalToThreshold() {
     #expect(applied(["CULPRIT_THRESHOLD": "200ms"]).configuration.sampleInterval == .milliseconds(200))
     let (found, problems) = applied(["CULPRIT_THRESHOLD": "200ms", "CULPRIT_INTERVAL": "300ms"])
     #expect(found.sampleInterval == .milliseconds(200) && problems.count == 1)
@@ -232,7 +232,7 @@ import Testing
 }
 
 @Suite(.ownThread) struct EnvironmentTests {
-  @Test func readsTheEnvironmentOfTheProcess() throws {
+  @Test func readsProcessEnvironment() throws {
     try withDirectory { directory in
       let child = try ChildProcess(
         ChildProcess.built("policy-process"),
@@ -256,7 +256,7 @@ import Testing
   }
 
   @Test(.needsRoot(to: "give files away"))
-  func setUserIDProgramsIgnoreTheEnvironment() throws {
+  func setUserIDProgramsIgnoreEnvironment() throws {
     try withDirectory { directory in
       var place = statvfs()
       try #require(statvfs(directory, &place) == 0)

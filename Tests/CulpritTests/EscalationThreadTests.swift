@@ -111,7 +111,7 @@ private struct Veto {
 }
 
 @Suite(.serialized, .usesSimulatedClock) struct EscalationThreadTests {
-  @Test func pingsTwiceInTheTimeout() throws {
+  @Test func pingsTwicePerTimeout() throws {
     let escalated = try Escalated()
     #expect(escalated.ping() == (5000, ["WATCHDOG=1"]))
     #expect(escalated.ping(after: 4999) == (1, []))
@@ -131,7 +131,7 @@ private struct Veto {
     #expect(cprocess_escalation_send_error(escalated.own.pointer) == 0)
   }
 
-  @Test func hangStopsThePings() throws {
+  @Test func hangStopsPings() throws {
     let escalated = try Escalated()
     _ = escalated.ping()
     escalated.stall(1, "http", age: 2000)
@@ -154,7 +154,7 @@ private struct Veto {
     #expect(cprocess_escalation_pings(escalated.own.pointer, false) == 2)
   }
 
-  @Test func leavesAQuarterOfAShortTimeoutForTheReport() throws {
+  @Test func reservesQuarterOfShortTimeoutForReport() throws {
     let escalated = try Escalated(watchdog: 1000)
     _ = escalated.ping()
     escalated.stall(0, "http", age: 2000)
@@ -164,7 +164,7 @@ private struct Veto {
     #expect(escalated.request() == .lastReport)
   }
 
-  @Test func namesTheLongestHang() throws {
+  @Test func namesLongestHang() throws {
     let escalated = try Escalated()
     escalated.stall(0, "young", age: 3000)
     escalated.stall(1, "old\n", age: 5050)
@@ -180,7 +180,7 @@ private struct Veto {
     #expect(never.ping().heard == ["WATCHDOG=1"])
   }
 
-  @Test func stuckMonitorStopsThePings() throws {
+  @Test func stuckMonitorStopsPings() throws {
     let escalated = try Escalated(watchdog: 2000)
     #expect(escalated.ping().heard == ["WATCHDOG=1"])
     escalated.ticks = false
@@ -204,7 +204,7 @@ private struct Veto {
     #expect(escalated.tell() == .max && escalated.heard() == [])
   }
 
-  @Test func shutdownBeginsOnceAndEndsTheLaunch() throws {
+  @Test func shutdownBeginsOnceAndEndsLaunch() throws {
     let escalated = try Escalated()
     observer_slot_begin_for(escalated.slots, nil, 4000)
     #expect(escalated.followShutdown() == .max && observer_slot_work_item(escalated.slots + 1) == 0)
@@ -225,7 +225,7 @@ private struct Veto {
     )
   }
 
-  @Test func checksForTheEndInTime() throws {
+  @Test func schedulesTerminationChecks() throws {
     let escalated = try Escalated()
     #expect(escalated.terminateIfDue() == .max)
     cprocess_escalation_set_terminate_after_ns(escalated.own.pointer, 8000 * Escalated.ms)
@@ -261,7 +261,7 @@ private struct Veto {
     #expect(termination.limit_ns == 8000 * Escalated.ms)
   }
 
-  @Test func goesOnWhileItWaitsForTheWorker() throws {
+  @Test func keepsPingingWhileWaitingForWorker() throws {
     let escalated = try Escalated()
     let own = escalated.own
     observer_control_set_hang_delay_ns(escalated.control.pointer, .max)
@@ -290,7 +290,7 @@ private struct Veto {
   }
 
   /// The worker can respond late, for an earlier stall.
-  @Test(arguments: [true, false]) func usesTheCulpritOfTheStall(isItsOwn: Bool) throws {
+  @Test(arguments: [true, false]) func acceptsCulpritOnlyForItsStall(isItsOwn: Bool) throws {
     let escalated = try Escalated()
     let own = escalated.own
     cprocess_escalation_set_terminate_after_ns(own.pointer, 8000 * Escalated.ms)
@@ -322,7 +322,7 @@ private struct Veto {
     #expect(escalated.terminateIfDue() > 0)
   }
 
-  @Test func reportsTheCulpritOfAComputingWorker() throws {
+  @Test func reportsCulpritFromComputingWorker() throws {
     let escalated = try Escalated()
     let own = escalated.own
     cprocess_escalation_set_terminate_after_ns(own.pointer, 8000 * Escalated.ms)
@@ -364,14 +364,14 @@ private struct Veto {
     #expect(now == end)
   }
 
-  @Test func boundsTheWaitForIdleWorkers() {
+  @Test func boundsWaitForIdleWorkers() {
     var patience = WorkerPatience(since: 5)
     var now: UInt64 = 0
     while !patience.ends(5 + now, used: now / 1000) { now += WorkerPatience.interval }
     #expect(now == WorkerPatience.least)
   }
 
-  @Test func boundsTheWaitForMissingWorkers() {
+  @Test func boundsWaitForMissingWorkers() {
     var patience = WorkerPatience(since: 5)
     let (early, late) = (
       patience.ends(4 + WorkerPatience.least, used: 0), patience.ends(5 + WorkerPatience.least, used: 0)

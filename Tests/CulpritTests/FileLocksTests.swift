@@ -18,13 +18,13 @@ import Testing
     5: -> POSIX  ADVISORY  WRITE 43 00:19:400 0 1
     """
 
-  @Test func whoHasItComesBeforeWhoWaits() {
+  @Test func findsLockOwnerOfWaiter() {
     #expect(FileLocks.holder(in: list, waiter: 42, inode: 100) == 4711)
     #expect(FileLocks.holder(in: list, waiter: 43, inode: 100) == 4711)
     #expect(FileLocks.holder(in: list, waiter: 43, inode: 400) == 42)
   }
 
-  @Test func nobodyIsGuessed() {
+  @Test func returnsNoOwnerWithoutEvidence() {
     // Locks of open file descriptions have no owner. Other processes do not wait, or wait for other files.
     #expect(FileLocks.holder(in: list, waiter: 42, inode: 200) == nil)
     #expect(FileLocks.holder(in: list, waiter: 42, inode: 400) == nil)
@@ -68,12 +68,12 @@ import Testing
     #expect(find([FileLocks.Lock.File(device: 0xfd << 32, inode: 100): descriptors]) == nil)
   }
 
-  @Test func theInodeOfADescriptorIsFound() {
+  @Test func parsesInodeOfDescriptor() {
     #expect(FileLocks.inode("pos:\t0\nflags:\t0100002\nmnt_id:\t25\nino:\t16225211\n") == 16_225_211)
     #expect(FileLocks.inode("pos:\t0\n") == nil && FileLocks.inode("ino:\tx") == nil && FileLocks.inode("") == nil)
   }
 
-  @Test func whoLocksAFileIsTold() throws {
+  @Test func reportsFileLockOwner() throws {
     let child = try ChildProcess(ChildProcess.built("waiting-process"), ["file-lock", "json"])
     let report = try JSONDecoder().decode(StallReport.self, from: Data(child.output.utf8))
     let note = try #require(report.notes.first { $0.kind == .fileLock }, "\(report)")

@@ -6,7 +6,7 @@ import Testing
 @Suite struct FsyncSchedulerTests {
   private let second: UInt64 = 1_000_000_000
 
-  @Test func aFileIsSyncedOnceASecond() {
+  @Test func syncsFileOncePerSecond() {
     let scheduler = FsyncScheduler()
     var place = FsyncScheduler.Place()
     let start = 100 * second
@@ -16,7 +16,7 @@ import Testing
     #expect(scheduler.isTurn(&place, lastSync: start, now: start + second))
   }
 
-  @Test func filesAreSyncedOneAfterTheOther() {
+  @Test func spacesSyncsOfDifferentFiles() {
     let scheduler = FsyncScheduler()
     var (first, other) = (FsyncScheduler.Place(), FsyncScheduler.Place())
     let start = 100 * second
@@ -26,7 +26,7 @@ import Testing
     #expect(scheduler.isTurn(&other, lastSync: 0, now: start + second / 5))
   }
 
-  @Test func whoLeavesMakesRoom() {
+  @Test func leavingFreesTurn() {
     let scheduler = FsyncScheduler()
     var (first, other) = (FsyncScheduler.Place(), FsyncScheduler.Place())
     #expect(scheduler.isTurn(&first, lastSync: 0, now: 100 * second))
@@ -38,7 +38,7 @@ import Testing
   }
 
   /// Order is fair, at no more than five syncs per second.
-  @Test(arguments: [1, 4, 5, 6, 50]) func everyFileHasItsTurn(files: Int) {
+  @Test(arguments: [1, 4, 5, 6, 50]) func schedulesFilesFairly(files: Int) {
     var random = SplitMix(UInt64(files))
     let scheduler = FsyncScheduler()
     var places = (0..<files).map { _ in FsyncScheduler.Place() }

@@ -33,7 +33,7 @@ import Testing
     try body(workers)
   }
 
-  @Test func callsInOrderAndWaitsForTheLast() throws {
+  @Test func callsInOrderAndAwaitsLastCall() throws {
     try withWorkers { workers in
       let queue = HandlerQueue(workers)
       let calls = Calls()
@@ -44,7 +44,7 @@ import Testing
     }
   }
 
-  @Test func unusedQueueHasEnded() throws {
+  @Test func joinReturnsAtOnceWhenUnused() throws {
     try withWorkers { workers in
       let queue = HandlerQueue(workers)
       #expect(queue.join(until: 0) && workers.threads == 0)
@@ -73,7 +73,7 @@ import Testing
   }
 
   /// The limit is 64 calls in addition to the running call, and 64 more vital calls.
-  @Test func dropsCallsBeyondTheLimit() throws {
+  @Test func dropsCallsBeyondLimit() throws {
     try withWorkers { workers in
       let queue = HandlerQueue(workers)
       let (isCalled, isFree) = (Promise<Bool>(), Promise<Bool>())
@@ -197,7 +197,7 @@ import Testing
     }
   }
 
-  @Test func lastCallEndsWithTheLastHandler() throws {
+  @Test func callsCompletionAfterLastHandler() throws {
     try withWorkers { workers in
       let handlers = Handlers<Int>(workers)
       let isFree = Promise<Bool>()
@@ -218,7 +218,7 @@ import Testing
     }
   }
 
-  @Test func finishFailsWhileAHandlerRuns() throws {
+  @Test func finishFailsWhileHandlerRuns() throws {
     try withWorkers { workers in
       let handlers = Handlers<Int>(workers)
       let isFree = Promise<Bool>()

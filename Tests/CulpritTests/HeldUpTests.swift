@@ -10,7 +10,7 @@ import Testing
   /// A thread waits in a page fault on a frozen file system, and a writer waits for the address space's lock.
   /// `process_vm_readv` would wait for both.
   @Test(.enabled(if: FaultyDisk.obstacle == nil, "needs root, loop devices and mkfs.ext4"))
-  func aStallInAPageFaultIsSeen() throws {
+  func seesStallInPageFault() throws {
     let disk = try FaultyDisk(.ext4, mebibytes: 8, seconds: 120)
     defer { disk.remove() }
     let place = try TemporaryPlace()
@@ -54,7 +54,7 @@ import Testing
 
   /// The process ends when the kernel releases the thread.
   @Test(.enabled(if: FaultyDisk.obstacle == nil, "needs root, loop devices and mkfs.ext4"))
-  func aStallInAPageFaultIsTheEnd()
+  func terminatesProcessStuckInPageFault()
     throws
   {
     let disk = try FaultyDisk(.ext4, mebibytes: 8, seconds: 120)
@@ -76,7 +76,7 @@ import Testing
 
   /// The library's file system stops responding after loading, and its unwind tables are not in memory.
   @Test(.needsFUSE)
-  func aLibraryWhoseFileSystemIsSilentHoldsUpNobody() throws {
+  func survivesUnresponsiveLibraryFileSystem() throws {
     let place = try TemporaryPlace()
     let library = try compiledLibrary(
       """
@@ -111,7 +111,7 @@ import Testing
   /// The service closes all descriptors, also the watchdog's, and reuses their numbers.
   /// The owner of a number must be found without a request to the file system's server.
   @Test(.needsFUSE)
-  func foreignFilesUnderItsNumbersHoldUpNobody() throws {
+  func survivesReusedDescriptorNumbers() throws {
     let place = try TemporaryPlace()
     let file = place.path + "/file"
     try Data("contents".utf8).write(to: URL(fileURLWithPath: file))
@@ -131,7 +131,7 @@ import Testing
   }
 
   /// The replacement leaves the stack alone. The first sampler becomes a spare after its return.
-  @Test(.needsUserfaultfd) func aSamplerThatIsHeldUpIsReplaced() throws {
+  @Test(.needsUserfaultfd) func replacesBlockedSampler() throws {
     let service = try ServiceProcess(besideThis: "held-up-process", ["page"])
     let began = service.fact("began", within: Self.limit)
     #expect(began == "above")
@@ -146,7 +146,7 @@ import Testing
     #expect(service.end() == 0)
   }
 
-  @Test(.needsUserfaultfd) func whereAllSamplersAreHeldUpTheRestGoesOn() throws {
+  @Test(.needsUserfaultfd) func reportsStallsWithAllSamplersBlocked() throws {
     let service = try ServiceProcess(besideThis: "held-up-process", ["pages"])
     let rest = service.rest()
     let lines = rest.split(separator: "\n").map(String.init)
@@ -168,7 +168,7 @@ import Testing
   }
 
   /// The kernel does not find the process by its number after the main thread has exited.
-  @Test func stacksAreTakenWhenTheMainThreadHasLeft() throws {
+  @Test func samplesAfterMainThreadExit() throws {
     let service = try ServiceProcess(besideThis: "held-up-process", ["leave"])
     let rest = service.rest()
     let culprits = rest.split(separator: "\n").filter { $0.hasPrefix("culprit=") }
@@ -180,7 +180,7 @@ import Testing
   }
 
   /// The kernel ends a process that has no room for a signal frame.
-  @Test func aThreadWithoutRoomForASignalGetsNone() throws {
+  @Test func sendsNoSignalWithoutStackRoom() throws {
     let service = try ServiceProcess(besideThis: "held-up-process", ["small"])
     let rest = service.rest()
     let sentence =
@@ -205,7 +205,7 @@ import Testing
   }
 
   /// The red zone is not mapped.
-  @Test func aStackAtItsLowestPageIsRead() throws {
+  @Test func samplesStackOnLowestPage() throws {
     let service = try ServiceProcess(besideThis: "held-up-process", ["edge"])
     let rest = service.rest()
     #expect(rest.contains("culprit=sleep_at_lowest_page"))

@@ -17,7 +17,7 @@ import Testing
     Stack(frames: [.programCounter(RuntimeAddress(UInt64(number)))], end: .outermost)
   }
 
-  @Test func eachThreadKeepsAllOfItsTime() {
+  @Test func coversWholeStallForEachThread() {
     var store = HolderStore()
     var kept = 0
     for number in 0..<10_000 {
@@ -38,7 +38,7 @@ import Testing
     }
   }
 
-  @Test(arguments: [1, 3]) func memoryIsBounded(samplesOfEach: Int) {
+  @Test(arguments: [1, 3]) func boundsMemory(samplesOfEach: Int) {
     var store = HolderStore()
     var kept = 0
     for number in 0..<20_000 {

@@ -6,7 +6,7 @@ import Testing
 
 @Suite(.ownThread) struct InterposedClockTests {
   /// The preloaded library shifts the clock like libfaketime; the kernel's deadlines are not shifted.
-  @Test(arguments: ["- 864000", "+ 864000"]) func watchesByTheKernelsClock(offset: String) throws {
+  @Test(arguments: ["- 864000", "+ 864000"]) func ignoresInterposedClock(offset: String) throws {
     try withDirectory { directory in
       let source = """
         #define _GNU_SOURCE
@@ -32,7 +32,7 @@ import Testing
     }
   }
 
-  @Test func readsNegativeAndEndlessTimes() {
+  @Test func clampsExtremeTimes() {
     #expect(clinux_clock_nanoseconds(timespec(tv_sec: -1, tv_nsec: 5)) == 0)
     #expect(clinux_clock_nanoseconds(timespec(tv_sec: 2, tv_nsec: 5)) == 2_000_000_005)
     #expect(clinux_clock_nanoseconds(timespec(tv_sec: .max, tv_nsec: 5)) == UInt64(Int64.max))
@@ -50,13 +50,13 @@ import Testing
   }
 
   /// The tick must record no gap.
-  @Test func monitorTicksAtAClockThatWasSetBack() {
+  @Test func clockSetBackCausesNoGap() {
     let tick = WorkItemTracker.Tick(now: 5, last: 1_000_000, allowed: 250)
     #expect(tick.elapsed == 0 && tick.charged == 0)
     #expect(WorkItemTracker.Tick(now: 1_000_000, last: 5, allowed: 250).charged == 250)
   }
 
-  @Test func describesAnyProcessorTime() {
+  @Test func describesExtremeCPUTimes() {
     let time = Watchdog.ProcessorTime(
       elapsed: 1,
       user: .max,

@@ -30,7 +30,7 @@ import Testing
     }
   }
 
-  @Test func aJobIsMarkedForItsThreadSinceItBegan() throws {
+  @Test func marksThreadSinceJobBegan() throws {
     try withSlots { slots, lease in
       var leases: [SlotRegistry.Lease] = []
       let began = (clinux_clock_ns() - 300_000_000) & ~1
@@ -88,7 +88,7 @@ import Testing
   }
 
   /// While a probe waits, jobs that are not stalls yet are part of the pool's stall.
-  @Test func onlyStallsStay() {
+  @Test func keepsOnlyStalledJobs() {
     let now = clinux_clock_ns()
     // Far more than this test takes, and the clock began earlier.
     let age = now / 2
@@ -106,7 +106,7 @@ import Testing
     }
   }
 
-  @Test func threadsThatHaveEndedGiveBackTheirSlots() throws {
+  @Test func reusesSlotsOfEndedThreads() throws {
     try withSlots { slots, lease in
       var names: [String] = []
       func begin(_ id: Int32) {
@@ -131,7 +131,7 @@ import Testing
     }
   }
 
-  @Test func nobodyGetsASlotWhereThereIsNone() {
+  @Test func failsWithoutFreeSlots() {
     withSlots { slots, lease in
       #expect(slots.begin(7, since: clinux_clock_ns(), { _ in nil }) == nil)
       for id in 1...Int32(OBSERVER_OWNERS_MAX) { #expect(slots.begin(id, since: clinux_clock_ns(), lease) != nil) }

@@ -95,7 +95,7 @@ import Testing
     return count
   }
 
-  @Test(arguments: Evidence.allCases) func whatIsSaidToBeOneJobIsOne(evidence: Evidence) {
+  @Test(arguments: Evidence.allCases) func neverMergesJobs(evidence: Evidence) {
     var random = SplitMix(evidence == .watchpoints ? 3 : 4)
     var known = 0
     for _ in 0..<300 {
@@ -110,7 +110,7 @@ import Testing
     #expect(known > 1000)
   }
 
-  @Test func aLongJobIsKnownFromTheSecondLookOn() {
+  @Test func recognizesLongJobAtSecondObservation() {
     var random = SplitMix(5)
     for evidence in Evidence.allCases {
       for isBlocked in [true, false] {
@@ -129,7 +129,7 @@ import Testing
     }
   }
 
-  @Test func watchpointsThatAreHitBecomeRare() {
+  @Test func setsFewerWatchpointsAfterHits() {
     var random = SplitMix(6)
     let jobs = (0..<20_000).map { Timeline.Job(task: 8, words: [], start: $0 * 10 + 1, end: $0 * 10 + 11) }
     let count = follow(Timeline(jobs: jobs), until: 199_000, .watchpoints, &random) { tracker, now in
@@ -139,7 +139,7 @@ import Testing
   }
 
   /// After a stop of the process, earlier observations do not count.
-  @Test func looksThatAreFarApartTellNothing() {
+  @Test func ignoresDistantObservations() {
     let thread = Timeline(jobs: [.init(task: 8, words: [], start: 1, end: 1_000_000)], blocked: [1..<1_000_000])
     var tracker = JobTracker(interval: 100)
     _ = tracker.advance(thread.look(at: 10))
@@ -154,7 +154,7 @@ import Testing
   }
 
   /// Jobs can change during an observation: begins count from its end, confirmations up to its start.
-  @Test func separatesBeginOfJobFromEndOfFormerJob() {
+  @Test func handlesJobChangeDuringObservation() {
     var tracker = JobTracker(interval: 100)
     func look(_ time: UInt64) -> JobTracker.Look { .init(time: time, readTime: time + 50, task: 8, used: 1) }
     _ = tracker.advance(look(10))
@@ -167,7 +167,7 @@ import Testing
     #expect(tracker.watched(look(320)).began == 370)
   }
 
-  @Test func anUnknownProcessorTimeTellsNothing() {
+  @Test func infersNothingFromUnknownCPUTime() {
     var tracker = JobTracker(interval: 100)
     for time: UInt64 in [10, 110, 210] {
       let step = tracker.advance(JobTracker.Look(time: time, task: 8))

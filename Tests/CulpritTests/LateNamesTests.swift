@@ -35,7 +35,7 @@ import Testing
     return StallFileWriter.areNamesLookedUp([UInt8](content.suffix(StallFileWriter.namesLookedUpBytes)))
   }
 
-  @Test func namesAndClosesFiles() throws {
+  @Test func addsNamesAndClosesFiles() throws {
     try withDirectory { directory in
       let paths = try leave(6, in: directory)
       #expect(try paths.map(isNamed) == [false, true, false, true, false, true])

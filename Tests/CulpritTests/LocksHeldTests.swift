@@ -51,7 +51,7 @@ import Testing
   }
 
   /// The recorder cannot allocate until the stall is over; samples wait in the ring.
-  @Test(arguments: [false, true]) func insideMalloc(computes: Bool) throws {
+  @Test(arguments: [false, true]) func samplesInsideMalloc(computes: Bool) throws {
     let outcome = try runScenario("malloc", computes: computes)
     #expect(outcome.process.fact("inside") == "true")
     #expect(outcome.process.fact("contended") == "true")
@@ -59,7 +59,7 @@ import Testing
     expect(samples, toShow: ["workload_hold", "on_fault", "workload_hold_in_malloc", "stalling_process_main"])
   }
 
-  @Test(arguments: [false, true]) func insideAnInitializer(computes: Bool) throws {
+  @Test(arguments: [false, true]) func samplesInsideInitializer(computes: Bool) throws {
     let source = """
       #include <stdlib.h>
       static volatile int count;
@@ -80,7 +80,7 @@ import Testing
     )
   }
 
-  @Test(arguments: [false, true]) func withTheLoadersListLocked(computes: Bool) throws {
+  @Test(arguments: [false, true]) func samplesWithLoaderLockHeld(computes: Bool) throws {
     let outcome = try runScenario("modules", computes: computes)
     #expect(outcome.process.fact("contended") == "true")
     expect(
@@ -89,14 +89,14 @@ import Testing
     )
   }
 
-  @Test(arguments: [false, true]) func withStandardOutputLocked(computes: Bool) throws {
+  @Test(arguments: [false, true]) func samplesWithStandardOutputLocked(computes: Bool) throws {
     let outcome = try runScenario("stdio", computes: computes)
     #expect(outcome.process.fact("contended") == "true")
     expect(try outcome.samples(of: "main"), toShow: ["workload_hold", "workload_hold_stdio", "stalling_process_main"])
   }
 
   /// The library is unmapped when the stall is declared, and another library can have its addresses.
-  @Test func inALibraryThatIsGoneByThen() throws {
+  @Test func samplesInUnloadedLibrary() throws {
     let source = """
       #include <stdlib.h>
       static volatile int count;
@@ -117,7 +117,7 @@ import Testing
     #expect(after.contains { $0.shows(["workload_rest", "workload_hold_in_plugin"]) })
   }
 
-  @Test func whileADebuggerIsAttached() throws {
+  @Test func notesAttachedDebugger() throws {
     let outcome = try runScenario("traced", computes: false)
     let tracer = try #require(outcome.process.fact("tracer").flatMap { Int32($0) })
     let stall = try #require(outcome.stalls.first).stall
@@ -129,7 +129,7 @@ import Testing
     #expect(outcome.process.output.contains("a debugger was attached: process "))
   }
 
-  @Test(arguments: [false, true]) func whileAGlobalIsMade(computes: Bool) throws {
+  @Test(arguments: [false, true]) func samplesDuringGlobalInitialization(computes: Bool) throws {
     let outcome = try runScenario("once", computes: computes)
     #expect(outcome.process.fact("contended") == "true")
     #expect((outcome.process.fact("first"), outcome.process.fact("second")) == ("8", "9"))
@@ -152,7 +152,7 @@ import Testing
 
   /// Functions that an exception passes are on the stack completely or not at all.
   /// A stack can end early in the unwinder's last instructions, where the stack pointer belongs to neither frame.
-  @Test func insideTheUnwinder() throws {
+  @Test func samplesInsideUnwinder() throws {
     let outcome = try runScenario("exceptions", computes: true)
     #expect(Int(outcome.process.fact("caught") ?? "").map { $0 > 1000 } == true)
     let samples = try outcome.samples(of: "main") { sample in
@@ -169,7 +169,7 @@ import Testing
   }
 
   /// Neither Dispatch nor Swift Concurrency has a free thread.
-  @Test(arguments: [false, true]) func withEveryPoolBlocked(computes: Bool) throws {
+  @Test(arguments: [false, true]) func samplesWithAllPoolsBlocked(computes: Bool) throws {
     let outcome = try runScenario("pools", computes: computes)
     #expect(outcome.process.fact("idle-workers") == "0")
     expect(try outcome.samples(of: "main"), toShow: ["workload_hold", "stalling_process_main"])

@@ -3,7 +3,7 @@ import Testing
 @testable import Culprit
 
 @Suite struct MemoryRoomTests {
-  @Test func aFileNeedsRoom() {
+  @Test func refusesReportsBeyondMemoryLimit() {
     let left: UInt64 = 100 << 20
     #expect(MemoryRoom.obstacle(names: 68 << 20, left: left) == nil)
     #expect(MemoryRoom.obstacle(names: 8 << 20, file: 20 << 20, left: left) == nil)

@@ -17,7 +17,7 @@ import Testing
     try FileManager.default.contentsOfDirectory(atPath: directory).sorted()
   }
 
-  @Test func replacesTheFileAtomically() throws {
+  @Test func replacesFileAtomically() throws {
     try withDirectory { directory in
       let path = "\(directory)/a.prom"
       let file = file(path)
@@ -50,7 +50,7 @@ import Testing
     }
   }
 
-  @Test func otherUsersCanReadTheFile() throws {
+  @Test func otherUsersCanReadFile() throws {
     try withDirectory { directory in
       let before = umask(0o077)
       defer { umask(before) }

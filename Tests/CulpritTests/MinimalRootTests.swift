@@ -27,7 +27,7 @@ struct MinimalRootTests {
     try ChildProcess.copyProgram(program, to: root.appending(path: "service").path)
   }
 
-  @Test func aServiceWithoutLibunwindIsWatched() throws {
+  @Test func watchesServiceWithoutLibunwind() throws {
     let root = FileManager.default.temporaryDirectory.appending(path: "culprit-root-\(UUID().uuidString)")
     defer { try? FileManager.default.removeItem(at: root) }
     try fill(root, with: ChildProcess.built("policy-process"))
@@ -40,7 +40,7 @@ struct MinimalRootTests {
     #expect(service.errors == "", "\(service)")
   }
 
-  @Test func theReadmeNamesThePackages() throws {
+  @Test func readmeListsRequiredPackages() throws {
     // Matches by name, because the package manager lists some files below /lib, which is a link to /usr/lib.
     let names = try libraries(of: ChildProcess.built("policy-process")).filter { !$0.contains("/swift/") }
       .map { "*/" + URL(fileURLWithPath: $0).resolvingSymlinksInPath().lastPathComponent }

@@ -17,7 +17,7 @@ import Testing
     Stack(frames: addresses.map { .returnAddress(RuntimeAddress($0)) }, end: .outermost)
   }
 
-  @Test func addsFormerModulesThatAStackNeeds() {
+  @Test func addsFormerModulesNeededByStack() {
     let (program, gone, unneeded) = (
       module("p", 0x1000, 0x2000), module("g", 0x3000, 0x4000), module("u", 0x5000, 0x6000)
     )
@@ -28,7 +28,7 @@ import Testing
     #expect(list.all == [program, gone])
   }
 
-  @Test func dropsModulesThatWereReplaced() {
+  @Test func dropsReplacedModules() {
     let (program, former, latter) = (
       module("p", 0x1000, 0x2000), module("f", 0x3000, 0x4000), module("l", 0x3800, 0x4800)
     )
@@ -93,7 +93,7 @@ import Testing
     #expect(list.cover(stack(0x9000)) { _ in [] } == [])
   }
 
-  @Test func readsModulesOnceAnIntervalForUnknownAddresses() {
+  @Test func readsModulesOncePerIntervalAtMost() {
     let reads = Mutex(0)
     let program = module("p", 0x1000, 0x2000)
     var list = ModuleList {

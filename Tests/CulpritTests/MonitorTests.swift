@@ -94,7 +94,7 @@ private final class Watched {
 }
 
 @Suite struct MonitorTests {
-  @Test func aLifeIsToldInOrder() throws {
+  @Test func recordsEventsInOrder() throws {
     let watched = try Watched()
     watched.begin()
     let item = watched.item
@@ -118,7 +118,7 @@ private final class Watched {
     #expect(events.last?.age_ns == 2500 * Watched.ms)
   }
 
-  @Test func lostSamplesAreTold() throws {
+  @Test func countsLostSamples() throws {
     let watched = try Watched()
     watched.begin()
     let item = watched.item
@@ -136,7 +136,7 @@ private final class Watched {
     #expect(next.count == 1 && next.allSatisfy { $0.lost == 0 })
   }
 
-  @Test func manyStallsAreToldOfMoreRarely() throws {
+  @Test func recordsProgressOfManyStallsLessOften() throws {
     let watched = try Watched(slots: 200)
     observer_sampler_ready(watched.sampling, 0)
     for index in 0..<200 { watched.begin(index) }
@@ -153,12 +153,12 @@ private final class Watched {
     #expect(Set(events.map(\.slot)).count > 90)
   }
 
-  @Test func ticksAreRarerWithManyLateItems() {
+  @Test func ticksLessOftenWithManyLateItems() {
     let gaps = [0, 1, 100, 1000, 4096].map { Monitor.gap(sampled: $0) / Watched.ms }
     #expect(gaps == [1, 1, 4, 40, 50])
   }
 
-  @Test func waitingOutATickEndsWithTheStop() {
+  @Test func stopEndsTickWait() {
     let control = ControlBlock()
     let began = clinux_clock_ns()
     observer_control_wake(control.pointer)
@@ -168,7 +168,7 @@ private final class Watched {
     observer_control_wait_out(control.pointer, .max)
   }
 
-  @Test func roomIsLeftForThreads() throws {
+  @Test func reservesRingRoomForThreads() throws {
     let watched = try Watched(slots: 200)
     observer_sampler_ready(watched.sampling, 0)
     for index in 0..<199 {
@@ -187,7 +187,7 @@ private final class Watched {
     #expect(slots.count == 200)
   }
 
-  @Test func sparedSamplesAreTold() throws {
+  @Test func countsSparedSamples() throws {
     let watched = try Watched()
     observer_sampler_ready(watched.sampling, 0)
     watched.begin()
@@ -204,7 +204,7 @@ private final class Watched {
     #expect(spared > 5 && watched.events().last?.spared == spared)
   }
 
-  @Test func eachHangOfASlotIsTold() throws {
+  @Test func recordsEachHangOfSlot() throws {
     let watched = try Watched()
     for _ in 0..<3 {
       watched.begin()
@@ -218,7 +218,7 @@ private final class Watched {
     }
   }
 
-  @Test func nothingThatMattersIsLost() throws {
+  @Test func retriesEventsWhenRingIsFull() throws {
     let watched = try Watched()
     observer_sampler_ready(watched.sampling, 0)
     watched.begin()
@@ -252,7 +252,7 @@ private final class Watched {
     #expect(watched.events(OBSERVER_EVENT_STALL_BEGAN).map(\.item) == [second])
   }
 
-  @Test func whatGoesOnLeavesRoom() throws {
+  @Test func progressEventsLeaveRingRoom() throws {
     let watched = try Watched(slots: 2)
     watched.begin(0)
     watched.begin(1)
@@ -272,7 +272,7 @@ private final class Watched {
     #expect(events.filter { $0.kind == OBSERVER_EVENT_STALL_BEGAN.rawValue }.map(\.item).last == second)
   }
 
-  @Test func aStallThatIsOverHangsNoMore() throws {
+  @Test func clearsEndedStallWithFullRing() throws {
     let watched = try Watched()
     watched.begin()
     for _ in 0..<11 { watched.tick(after: 100) }
@@ -283,7 +283,7 @@ private final class Watched {
     #expect(watched.stall.item == 0)
   }
 
-  @Test func aStallBetweenTwoTicksIsTold() throws {
+  @Test func recordsStallBetweenTicks() throws {
     // Threads record their end with the real clock.
     let watched = try Watched(now: clinux_clock_ns() - 1200 * Watched.ms)
     watched.begin()
@@ -301,7 +301,7 @@ private final class Watched {
     #expect(events.first?.threshold_ns == 1000 * Watched.ms)
   }
 
-  @Test func howFarAStallHasComeIsSaid() throws {
+  @Test func publishesStallProgress() throws {
     let watched = try Watched()
     let own = observer_thread_current()
     watched.begin(thread: own)
@@ -319,7 +319,7 @@ private final class Watched {
     #expect(watched.stall.item == 0)
   }
 
-  @Test func theWorkerIsWhoASamplerHasSeen() throws {
+  @Test func usesThreadSeenBySampler() throws {
     let watched = try Watched()
     observer_slot_set_addresses(watched.slots, 4096, 0)
     watched.begin(thread: observer_thread_current())
@@ -330,7 +330,7 @@ private final class Watched {
     #expect(watched.events(OBSERVER_EVENT_STALL_BEGAN).map(\.tid) == [4711])
   }
 
-  @Test func whatIsSampledIsSaid() throws {
+  @Test func publishesSampledWork() throws {
     let watched = try Watched()
     watched.begin()
     watched.tick(after: 124)
@@ -344,7 +344,7 @@ private final class Watched {
     #expect(observer_work_read(watched.sampling, 0).item == 0)
   }
 
-  @Test func samplesThatNobodyTakesAreTold() throws {
+  @Test func recordsSamplesWithoutSampler() throws {
     let watched = try Watched()
     watched.begin(thread: observer_thread_current())
     watched.tick(after: 200)
@@ -364,7 +364,7 @@ private final class Watched {
     #expect(observer_sampler_word(watched.sampling, 0) != word)
   }
 
-  @Test func allThreadsAreAskedFor() throws {
+  @Test func requestsCaptureOfAllThreads() throws {
     let watched = try Watched()
     observer_sampler_ready(watched.sampling, 0)
     watched.begin()
@@ -388,7 +388,7 @@ private final class Watched {
     #expect(observer_sampler_word(watched.sampling, 0) == once)
   }
 
-  @Test func pausesDoNotCount() throws {
+  @Test func excludesPausedTime() throws {
     for isPaused in [true, false] {
       let watched = try Watched()
       watched.begin()
@@ -406,7 +406,7 @@ private final class Watched {
     }
   }
 
-  @Test func pausesTakeNoTicks() throws {
+  @Test func sleepsDuringPauses() throws {
     for isPaused in [true, false] {
       let watched = try Watched()
       observer_sampler_ready(watched.sampling, 0)
@@ -430,7 +430,7 @@ private final class Watched {
     }
   }
 
-  @Test func whatIsOwedBlindsNobody() throws {
+  @Test func pendingEventsDoNotBlockTracking() throws {
     let watched = try Watched()
     watched.begin()
     let first = watched.item
@@ -468,7 +468,7 @@ private final class Watched {
     #expect(told.first?.age_ns == 1300 * Watched.ms && told.first?.threshold_ns == 1000 * Watched.ms)
   }
 
-  @Test func everySlotInUseIsLookedAt() throws {
+  @Test func checksEverySlotInUse() throws {
     let watched = try Watched(slots: 3)
     observer_control_use_slots(watched.control.pointer, 1)
     for index in 0..<3 { watched.begin(index) }
@@ -487,7 +487,7 @@ private final class Watched {
     #expect(watched.tick(after: 25) == 100)
   }
 
-  @Test func aPolledSlotIsLookedAtOftenEnough() throws {
+  @Test func limitsSleepWithPolledSlots() throws {
     for isPolled in [true, false] {
       let watched = try Watched(polled: isPolled)
       observer_sampler_ready(watched.sampling, 0)
@@ -495,7 +495,7 @@ private final class Watched {
     }
   }
 
-  @Test func aLateTickMayChargeANinthMore() {
+  @Test func boundsChargeOfLateTicks() {
     #expect(Monitor.allowance(planned: 0) == 10_000_000)
     #expect(Monitor.allowance(planned: 80_000_000) == 90_000_000)
     #expect(Monitor.allowance(planned: 160_000_000) == 180_000_000)

@@ -47,7 +47,7 @@ import Testing
     ["DEBUGINFOD_URLS": "http://127.0.0.1:\(server.port)", "DEBUGINFOD_CACHE_PATH": "\(directory)/cache"]
   }
 
-  @Test func nothingIsFetchedUnlessAskedFor() throws {
+  @Test func fetchesNothingByDefault() throws {
     try withDirectory { directory in
       let server = try SilentServer()
       let child = try runScenario(["stall"], asking(server, directory))
@@ -56,7 +56,7 @@ import Testing
     }
   }
 
-  @Test(arguments: ["wait", "stop"]) func aSilentServerHoldsUpNeitherTheReportNorTheStop(how: String) throws {
+  @Test(arguments: ["wait", "stop"]) func unresponsiveServerDelaysNeitherReportNorStop(how: String) throws {
     try withDirectory { directory in
       let server = try SilentServer()
       var environment = asking(server, directory)
@@ -67,7 +67,7 @@ import Testing
     }
   }
 
-  @Test func aStuckClientHoldsUpNeitherTheReportNorTheStop() throws {
+  @Test func stuckClientDelaysNeitherReportNorStop() throws {
     try withDirectory { directory in
       let source = """
         #include <stddef.h>
@@ -95,7 +95,7 @@ import Testing
     }
   }
 
-  @Test func lettingGoOfAnActivityWaitsForNobody() throws {
+  @Test func releasingActivityDoesNotBlock() throws {
     let child = try runScenario(["let-go"], [:])
     for fact in ["let go", "told", "stopped"] { #expect(child.fact(fact) == "true", "\(child)") }
     // Symbolizing would touch thousands of pages, also pages of the modules' files.
@@ -103,7 +103,7 @@ import Testing
     #expect(pages < 300, "\(child)")
   }
 
-  @Test func settingsAtTheirLimitsEndNobody() throws {
+  @Test func survivesSettingsAtTheirLimits() throws {
     try withDirectory { directory in
       let child = try runScenario(["stall-at-limits", directory], [:])
       let facts = ["report=computeInTheWay(_:)", "length=true", "threads=true", "capture=true", "stopped=true"]
@@ -111,7 +111,7 @@ import Testing
     }
   }
 
-  @Test func nobodyWaitsForWhatIsSaidOfAConfiguration() throws {
+  @Test func configurationProblemsDoNotBlockCallers() throws {
     try withDirectory { directory in
       let child = try runScenario(["misconfigured"], ["CULPRIT_CONFIGURATION": "\(directory)/culprit.conf"])
       #expect(child.output == "problems=1\nmetrics=true\nstopped=true\n", "\(child)")
@@ -134,7 +134,7 @@ import Testing
 
   private static let nasty = "n\u{1B}[2J\u{7F}\u{9B}\u{2028}\u{2029}\u{202E}\u{2066}\u{200F}\r\nINJECTED"
 
-  @Test func namesDoNothingToTerminals() throws {
+  @Test func escapesControlCharacters() throws {
     try withDirectory { directory in
       let nasty = Self.nasty
       let file = "\(directory)/\(nasty).conf"
@@ -172,7 +172,7 @@ import Testing
   }
 
   @Test(arguments: ["fifo", "/dev/zero", "/dev/tty", "/dev/full", "socket", "directory", "long", "newline"])
-  func theConfigurationFileIsAFile(what: String) throws {
+  func rejectsUnusableConfigurationFiles(what: String) throws {
     try withDirectory { directory in
       var path = what.hasPrefix("/") ? what : "\(directory)/\(what)"
       switch what {
@@ -192,7 +192,7 @@ import Testing
 }
 
 @Suite(.usesObserver) struct LongPathTests {
-  @Test func reportsPathThatIsTooLong() throws {
+  @Test func reportsOverlongPath() throws {
     try withDirectory { directory in
       for path in [String(repeating: "x/", count: 1 << 14), "x/" + String(repeating: "x", count: 300)] {
         let watchdog = try Watchdog(Watchdog.Configuration(directory: "\(directory)/\(path)"))

@@ -63,7 +63,7 @@ import Testing
     #expect(kinds(job(350..<400, thread: 7)) == [.sharedLabel, .sharedLabel])
   }
 
-  @Test func notesStallsWithTheSameLabel() {
+  @Test func notesStallsWithSameLabel() {
     var overlaps = ConcurrentStalls()
     func labelled(_ id: String, _ labels: Set<String>, worker: ConcurrentStalls.Worker? = nil) -> ConcurrentStalls.Known
     {
@@ -84,7 +84,7 @@ import Testing
     #expect(overlaps.notes(of: one, beside: [], now: 200).count == 5)
   }
 
-  @Test func remembersTheLastStalls() {
+  @Test func remembersLatestStalls() {
     var overlaps = ConcurrentStalls()
     for number in 0..<100 { overlaps.remember(known("\(number)", 0..<10)) }
     let notes = overlaps.notes(of: known("x", 0..<10), beside: [], now: 10)

@@ -26,7 +26,7 @@ import Testing
   }
 
   /// The first 300 ms have no samples; the other 200 ms belong to `startSlowly`.
-  @Test func launchBeginsWithTheProcess() throws {
+  @Test func launchBeginsWithProcess() throws {
     let child = try run("launch-with-head")
     #expect(child.facts("report") == ["phase launch"], "\(child)")
     let share = try #require(child.fact("share").flatMap { Int($0) })
@@ -34,19 +34,19 @@ import Testing
     #expect(child.output.contains(", before the watchdog started, are not attributed"), "\(child)")
   }
 
-  @Test func launchBeginsWithTheProgramAfterAnExec() throws {
+  @Test func launchBeginsAtExec() throws {
     let child = try run("launch-anew")
     #expect(child.facts("report") == ["phase launch"], "\(child)")
     let (executed, began) = (child.fact("executed").flatMap { Int($0) }, child.fact("began").flatMap { Int($0) })
     #expect(try #require(began) >= #require(executed), "\(child)")
   }
 
-  @Test func ignoresLaunchesWithinTheThreshold() throws {
+  @Test func ignoresLaunchesWithinThreshold() throws {
     let child = try run("launch", "1000")
     #expect(child.fact("done") == "true" && child.facts("report").isEmpty, "\(child)")
   }
 
-  @Test func launchesUnwatchedWithoutAFreeSlot() throws {
+  @Test func launchesUnwatchedWithoutFreeSlot() throws {
     let child = try run("launch-without-room")
     #expect(child.fact("done") == "true" && child.facts("report").isEmpty, "\(child)")
     #expect(
@@ -64,19 +64,19 @@ import Testing
     #expect(!child.errors.contains("no time"), "\(child)")
   }
 
-  @Test(arguments: ["stderr", "malloc", "arena"]) func exitsInTimeWithoutTheReport(obstacle: String) throws {
+  @Test(arguments: ["stderr", "malloc", "arena"]) func exitsInTimeWithoutReport(obstacle: String) throws {
     let child = try run("shutdown-held-up", obstacle)
     #expect(child.hasExited && child.status == 3 && child.fact("late") == "true", "\(child)")
     let line = /culprit: no time for a full report: .* policy-process\[\d+\] phase "shutdown" .* stuck.*\n/
     #expect(obstacle != "arena" || child.errors.wholeMatch(of: line) != nil, "\(child)")
   }
 
-  @Test func ignoresShutdownsWithinTheThreshold() throws {
+  @Test func ignoresShutdownsWithinThreshold() throws {
     let child = try run("shutdown", "call", "1")
     #expect(child.status == 0 && child.facts("report").isEmpty, "\(child)")
   }
 
-  @Test func leavesTheDefaultActionOfSIGTERM() throws {
+  @Test func keepsDefaultActionOfSIGTERM() throws {
     let child = try run("shutdown", "default", "1")
     #expect(!child.hasExited && child.status == SIGTERM, "\(child)")
     #expect(child.fact("untouched") == "true")

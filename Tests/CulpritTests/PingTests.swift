@@ -14,7 +14,7 @@ import Testing
     try WatchdogTests().reports(nil, body)
   }
 
-  @Test func slowProbeClosureIsNoStall() throws {
+  @Test func ignoresSlowProbeClosure() throws {
     let pings = Atomic(0)
     let found = try reports { watchdog in
       let watch = try watchdog.watchLoop(named: "slowly handed over") { ping in
@@ -28,7 +28,7 @@ import Testing
     #expect(found.isEmpty, "\(found)")
   }
 
-  @Test func reportsProbeClosureThatDoesNotReturn() throws {
+  @Test func reportsBlockedProbeClosure() throws {
     let turnstile = Turnstile()
     let found = try reports { watchdog in
       watchdog.onStallBegan { _ in turnstile.open() }

@@ -15,7 +15,7 @@ import Testing
     return String(decoding: UnsafeRawBufferPointer(start: text.start, count: text.count), as: UTF8.self)
   }
 
-  @Test func numbersAreTheirDigits() {
+  @Test func formatsNumbers() {
     var random = SplitMix(1)
     let tens = sequence(first: UInt64(1)) { $0 < 10_000_000_000_000_000_000 ? $0 * 10 : nil }
     let edges = tens.flatMap { [$0 - 1, $0, $0 + 1] } + [.max]
@@ -24,7 +24,7 @@ import Testing
     }
   }
 
-  @Test func secondsAreRounded() {
+  @Test func roundsSeconds() {
     var random = SplitMix(2)
     let edges: [UInt64] = [
       0, 1, 49_999_999, 50_000_000, 949_999_999, 950_000_000, 999_999_999, 1_000_000_000, 1_049_999_999, 1_050_000_000,
@@ -48,7 +48,7 @@ import Testing
       ? String(parts[0]) : parts[0] + "." + fraction + String(repeating: "0", count: digits - fraction.count)
   }
 
-  @Test func whatDoesNotFitIsLeftOut() {
+  @Test func truncatesAtCapacity() {
     #expect(text(capacity: 3) { $0.append("ab") } == "ab")
     #expect(text(capacity: 3) { $0.append("abc") } == "abc")
     #expect(text(capacity: 3) { $0.append("abcd") } == "abc")
@@ -67,7 +67,7 @@ import Testing
     )
   }
 
-  @Test func charactersOfEveryLengthAreKept() {
+  @Test func keepsCharactersOfEveryLength() {
     for value: UInt32 in [0x20, 0x7e, 0xa1, 0x7ff, 0x800, 0xfff, 0x1000, 0xd7ff, 0xe000, 0xfffd, 0x10000, 0x10fffd] {
       guard let scalar = Unicode.Scalar(value) else { continue }
       let name = "a\(Character(scalar))b"
@@ -81,7 +81,7 @@ import Testing
     }
   }
 
-  @Test func onlyTextIsLeft() {
+  @Test func replacesInvalidUTF8() {
     let edges: [UInt8] = [0x41, 0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc0, 0xff]
     for first: UInt8 in [
       0x80, 0xbf, 0xc0, 0xc1, 0xc2, 0xdf, 0xe0, 0xe1, 0xec, 0xed, 0xee, 0xef, 0xf0, 0xf1, 0xf4, 0xf5, 0xff,
@@ -106,7 +106,7 @@ import Testing
     }
   }
 
-  @Test func theBeginningIsLeftAlone() {
+  @Test func leavesPrefixUnchanged() {
     #expect(
       text { text in
         text.append("\u{1}\u{2}\u{3}")
@@ -139,7 +139,7 @@ import Testing
     )
   }
 
-  @Test func sharesAreOfAllProcessors() {
+  @Test func computesSharesOfAllCPUs() {
     let found = time()
     #expect(found.processShare == 0.2 && found.machineShare == 0.8 && found.threadShare == 0.25)
     #expect(
@@ -150,7 +150,7 @@ import Testing
     )
   }
 
-  @Test func whatTheKernelDoesNotTellIsLeftOut() {
+  @Test func omitsUnavailableMachineTimes() {
     let found = time(machineUser: 0, machineSystem: 0)
     #expect(found.machineUser == nil && found.machineSystem == nil && found.machineShare == nil)
     #expect(found.description.hasPrefix("elapsed application CPU time (seconds): 4.000 "))
@@ -160,7 +160,7 @@ import Testing
     }
   }
 
-  @Test func smallNumbersAreTold() {
+  @Test func describesSmallTimes() {
     let none = time(elapsed: 0, machineElapsed: 0)
     #expect(none.processShare == 0 && none.machineShare == 0 && none.threadShare == 0)
     let small = time(elapsed: 1_499_999, user: 499_999, system: 1, thread: 1_500_000).description
@@ -170,7 +170,7 @@ import Testing
     #expect(small.contains("application CPU time (seconds): 0.001 "))
   }
 
-  @Test func whatWasNotToldAtOneTimeIsNotTold() {
+  @Test func omitsMachineTimesMissingAtEitherEnd() {
     let times = (1...2).map { at in
       cprocess_cpu(taken_ns: at, user_ns: at, system_ns: 7, machine_user_ns: 100 * at, machine_system_ns: 10 * at)
     }
@@ -185,7 +185,7 @@ import Testing
     #expect(time(machineUser: .max - 5, machineSystem: 0).description.hasPrefix("elapsed total CPU time (seconds): "))
   }
 
-  @Test func aRequestHasItsOwnFigures() {
+  @Test func usesFiguresOfTerminationRequest() {
     var request = cprocess_termination_request()
     request.elapsed_ns = 4_000_000_000
     request.used.user_ns = 1_000_000_000
@@ -203,7 +203,7 @@ import Testing
     #expect(found.thread == .seconds(1) && found.threadElapsed == .seconds(2) && found.threadShare == 0.5)
   }
 
-  @Test func theHistoryBeginsShortlyBefore() {
+  @Test func historyStartsAtPrecedingRecord() {
     var history = CPUHistory()
     let unknown = history.used(since: 0)
     #expect(unknown.user_ns == 0 && unknown.system_ns == 0 && unknown.taken_ns > 0)

@@ -180,7 +180,7 @@ import Testing
   }
 
   /// Closing a descriptor of the file by another name would release the lock of the process.
-  @Test func keepsTheLockOfAFileWithASecondName() throws {
+  @Test func keepsLockOfFileWithSecondName() throws {
     try withDirectory { directory in
       let process = Self.process(WallTime(nanosecondsSince1970: 1_790_000_000_000_000_000), id: getpid())
       let file = try runFile(directory, process)
@@ -203,7 +203,7 @@ import Testing
     }
   }
 
-  @Test func reportsDirectoriesThatEverybodyCanChange() throws {
+  @Test func reportsWorldWritableDirectories() throws {
     try withDirectory { directory in
       let place = "\(directory)/place"
       let link = "\(directory)/link"
@@ -279,7 +279,7 @@ import Testing
 }
 
 extension WatchdogTests {
-  @Test func directoryCanBeALink() throws {
+  @Test func acceptsLinkAsDirectory() throws {
     try withDirectory { directory in
       try #require(mkdir("\(directory)/place", 0o777) == 0 && chmod("\(directory)/place", 0o777) == 0)
       try #require(symlink("place", "\(directory)/link") == 0)

@@ -71,7 +71,7 @@ import Testing
     }
   }
 
-  @Test func removesWatchpointsWithTheWatch() throws {
+  @Test func removesWatchpointsWithWatch() throws {
     try withDirectory { directory in
       let process = try ChildProcess(ChildProcess.built("stalling-process"), ["let-go", "computing", directory])
       #expect(process.hasExited && process.status == 0, "\(process)")
@@ -81,7 +81,7 @@ import Testing
     }
   }
 
-  @Test(arguments: [[], ["filtered"]]) func ignoresTasksThatYield(options: [String]) throws {
+  @Test(arguments: [[], ["filtered"]]) func ignoresYieldingTasks(options: [String]) throws {
     try withDirectory { directory in
       let words = ["pauses", "computing", directory] + options
       let process = try ChildProcess(ChildProcess.built("stalling-process"), words)

@@ -4,7 +4,7 @@ import Testing
 @testable import Culprit
 
 @Suite struct PrintableTests {
-  @Test func bothKnowTheSameCharacters() {
+  @Test func bothImplementationsAgree() {
     for value in UInt32(0)...0x10FFFF {
       guard let scalar = Unicode.Scalar(value), PlainText.isHarmless(value) != isPrintable(scalar) else { continue }
       // The standard library's tables can differ from these by a few characters.
@@ -26,7 +26,7 @@ import Testing
     ("http", "http"), ("größe 日本 🙂", "größe 日本 🙂"), ("a\nb\u{1B}[2Jc\u{7F}", "a?b?[2Jc?"), ("a\u{9B}b", "a??b"),
     ("a\u{202E}b\u{2028}c", "a???b???c"), ("tag\u{E0041}", "tag????"),
   ])
-  func withoutTheAllocatorTooNothingHarmfulIsLeft(name: String, shown: String) {
+  func replacesHarmfulCharacters(name: String, shown: String) {
     #expect(plain(Array(name.utf8)) == "STATUS=" + shown)
   }
 
@@ -37,13 +37,13 @@ import Testing
     ([0xED, 0xA0, 0x80], "???"), ([0xF4, 0x90, 0x80, 0x80], "????"), ([0x80, 0x41], "?A"), ([0xC3, 0x41], "?A"),
     ([0xFF, 0xFE], "??"),
   ])
-  func whatIsNoTextIsReplaced(bytes: [UInt8], shown: String) { #expect(plain(bytes) == "STATUS=" + shown) }
+  func replacesInvalidUTF8(bytes: [UInt8], shown: String) { #expect(plain(bytes) == "STATUS=" + shown) }
 
-  @Test func aTextThatDoesNotFitIsCut() {
+  @Test func truncatesAtCapacity() {
     #expect(plain(Array("größe".utf8), capacity: 10) == "STATUS=gr?")
   }
 
-  @Test func longTextsAreCut() {
+  @Test func truncatesLongTexts() {
     #expect(printable("abc", limit: 3) == "abc")
     #expect(printable("abcd", limit: 3) == "abc…")
     #expect(printable("a\nb\u{1B}", limit: 3) == "a\\u{a}b…")

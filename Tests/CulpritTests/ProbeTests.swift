@@ -14,7 +14,7 @@ import Testing
     return ["-c", command.replacing("/tmp/alive", with: path)]
   }
 
-  @Test func failsWhileAThreadHangs() throws {
+  @Test func failsWhileThreadHangs() throws {
     let path = NSTemporaryDirectory() + "culprit-alive-\(UUID().uuidString)"
     defer { try? FileManager.default.removeItem(atPath: path) }
     let service = try ServiceProcess(besideThis: "policy-process", ["probe", path])

@@ -29,7 +29,7 @@ import Testing
     return try #require(reports.all.first)
   }
 
-  @Test func reportsProcessorShareOfComputingThread() throws {
+  @Test func reportsCPUShareOfComputingThread() throws {
     // CPU time instead of elapsed time gives enough samples on a busy machine, too.
     let report = try reportInACrowd {
       let enough = clinux_clock_thread_cpu_ns(clinux_task_self()) + 300_000_000

@@ -45,7 +45,7 @@ import Testing
     return metrics
   }
 
-  @Test func theTextIsTheGoldenOne() throws {
+  @Test func matchesGoldenFile() throws {
     let path = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(path: "Golden/metrics.prom")
     let text = metrics().prometheusText(labels: ["service": "shop", "kind": "mine", "0": "no", "__x": "no"])
       .replacingOccurrences(of: "version=\"\(Watchdog.version)\"", with: "version=\"VERSION\"")
@@ -54,7 +54,7 @@ import Testing
     #expect(text == golden, "differs from Golden/metrics.prom; if it should, run it with RECORD_SNAPSHOTS=1")
   }
 
-  @Test func nothingThatRunsHasFewNumbers() {
+  @Test func disabledWatchdogExportsNoCounts() {
     let text = Watchdog.Metrics(.disabled).prometheusText()
     #expect(text.contains("\nculprit_watching 0\n"))
     #expect(!text.contains("culprit_stalls_total") && !text.contains("culprit_start_time_seconds"))
@@ -66,18 +66,18 @@ import Testing
       (1_500_000_001, "1.500000001"), (.max, "18446744073.709551615"),
     ] as [(UInt64, String)]
   )
-  func secondsHaveEveryDigit(nanoseconds: UInt64, text: String) {
+  func formatsSecondsExactly(nanoseconds: UInt64, text: String) {
     #expect(PrometheusText.seconds(nanoseconds) == text)
   }
 
   @Test(arguments: ["", "0", "1a", "a-b", "a b", "ä", "__name__", "source", "kind", "le", "ending", "version", "a\n"])
-  func whatIsNoLabelIsRefused(name: String) { #expect(!PrometheusText.isLabel(name)) }
+  func rejectsInvalidLabels(name: String) { #expect(!PrometheusText.isLabel(name)) }
 
-  @Test(arguments: ["service", "_a", "A0", "a_b"]) func labelsAreTaken(name: String) {
+  @Test(arguments: ["service", "_a", "A0", "a_b"]) func acceptsValidLabels(name: String) {
     #expect(PrometheusText.isLabel(name))
   }
 
-  @Test func valuesAreWhatTheTextHas() {
+  @Test func valuesMatchText() {
     let metrics = metrics()
     let lines = metrics.prometheusText().split(separator: "\n").filter {
       !$0.hasPrefix("#") && !$0.contains("_bucket{")

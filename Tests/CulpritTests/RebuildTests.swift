@@ -144,7 +144,7 @@ import Testing
     ("swift", ["-O", "-g", "-module-name", "Shop"]), ("swift", ["-Onone", "-g", "-module-name", "Shop"]),
     ("cpp", ["-O2", "-g"]),
   ])
-  func aNewBuildIsTheSameProblem(language: String, options: [String]) throws {
+  func signatureSurvivesRebuild(language: String, options: [String]) throws {
     try withDirectory { directory in
       let source = language == "swift" ? Self.swift : Self.cpp
       let (moved, closure) = try #require(Self.more[language])

@@ -41,7 +41,7 @@ extension WatchdogTests {
     #expect(watchdog.configuration.sampling.threshold == quick.sampling.threshold)
   }
 
-  @Test func changesCanUseTheWatchdogAndCannotBeNested() throws {
+  @Test func changesCanUseWatchdogButNotNest() throws {
     let watchdog = try Watchdog(quick)
     defer { watchdog.stop() }
     try watchdog.reconfigure { configuration in
@@ -55,7 +55,7 @@ extension WatchdogTests {
     #expect(watchdog.status.mode == .switchedOff)
   }
 
-  @Test func canBeSwitchedOffAndOn() throws {
+  @Test func switchesOffAndOn() throws {
     let found = try reports { watchdog in
       let loop = try watchdog.watchLoop(named: "loop")
       try watchdog.reconfigure { $0.isEnabled = false }
@@ -70,7 +70,7 @@ extension WatchdogTests {
     #expect(found.map(\.source.name) == ["loop"])
   }
 
-  @Test func followsTheConfigurationFile() throws {
+  @Test func followsConfigurationFile() throws {
     try withDirectory { directory in
       let file = "\(directory)/culprit.conf"
       func write(_ text: String) throws { try text.write(toFile: file, atomically: true, encoding: .utf8) }

@@ -113,7 +113,7 @@ private final class Recorded {
     return recorded
   }
 
-  @Test func aStallIsRecordedAsItWasTold() throws {
+  @Test func recordsStallFromEvents() throws {
     let found = try recorded { told in
       told.sample([0x10, 0x20], at: 500) { event in
         event.cpu_ns = 7
@@ -152,7 +152,7 @@ private final class Recorded {
     #expect(found.events.map(\.isHang) == [false] && found.events.map(\.samples) == [2])
   }
 
-  @Test func samplesOfSeveralThreadsTellWhose() throws {
+  @Test func recordsThreadOfEachSample() throws {
     let found = try recorded { told in
       told.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000) { $0.threshold_ns = 1_000_000_000 }
       for thread: Int32 in [21, 22] {
@@ -167,7 +167,7 @@ private final class Recorded {
     #expect(found.stalls.first?.samples.map(\.threadID) == [21, 22, nil])
   }
 
-  @Test func samplesOfTasksTellWhatTheyDid() throws {
+  @Test func recordsActivityOfTaskSamples() throws {
     let found = try recorded { told in
       told.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000) { $0.threshold_ns = 1_000_000_000 }
       told.sample([0x10], at: 1001) { $0.activity = OBSERVER_SUSPENDED.rawValue }
@@ -182,7 +182,7 @@ private final class Recorded {
     #expect(samples.map(\.isInTheWay) == [false, false, true] && samples.allSatisfy { $0.threadID == nil })
   }
 
-  @Test func workThatEndsInTimeIsForgotten() throws {
+  @Test func discardsWorkThatEndsInTime() throws {
     let found = try recorded { told in
       told.sample([0x10], at: 500)
       told.monitor(OBSERVER_EVENT_WORK_ITEM_ENDED, at: 900)
@@ -190,7 +190,7 @@ private final class Recorded {
     #expect(found.recordings.isEmpty && found.events.isEmpty)
   }
 
-  @Test func suspendedTasksThatStayAreSampled() throws {
+  @Test func repeatsSamplesOfSuspendedTasks() throws {
     let found = try recorded { told in
       told.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000)
       told.sample([], at: 1050, kind: OBSERVER_EVENT_STAYED)
@@ -211,7 +211,7 @@ private final class Recorded {
     #expect(stall.lostSamples == 1 && stall.sparedSamples == 12)
   }
 
-  @Test func aHangIsNotedAndTold() throws {
+  @Test func recordsAndAnnouncesHangs() throws {
     let found = try recorded { told in
       told.monitor(OBSERVER_EVENT_HANG, at: 900)
       told.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000)
@@ -224,7 +224,7 @@ private final class Recorded {
     #expect(notes.filter { $0.kind == .hang }.map(\.time) == [.milliseconds(2500)])
   }
 
-  @Test func aStallWithoutAnEndIsOpen() throws {
+  @Test func leavesUnfinishedStallOpen() throws {
     let found = try recorded { told in
       told.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000)
       told.monitor(OBSERVER_EVENT_GOES_ON, at: 1700) { event in
@@ -238,7 +238,7 @@ private final class Recorded {
   }
 
   /// A delayed sampler's results must not reach the next work item.
-  @Test(arguments: [false, true]) func lateSamplesAreAboutNothing(isNextKnown: Bool) throws {
+  @Test(arguments: [false, true]) func discardsLateSamples(isNextKnown: Bool) throws {
     let found = try recorded { told in
       let later = told.item + 5_000_000_000
       told.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000)
@@ -254,7 +254,7 @@ private final class Recorded {
     #expect(found.recordings.last?.stacks.map { $0.frames.map(\.address.value) } == [[0x20]])
   }
 
-  @Test func anotherOwnersWorkIsAnotherWorkItem() throws {
+  @Test func separatesWorkOfDifferentOwners() throws {
     let found = try recorded { told in
       told.sample([0x10], at: 500) { $0.generation &-= 1 }
       told.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000)
@@ -265,7 +265,7 @@ private final class Recorded {
     #expect(found.problems.all == ["a stall of a removed source was not recorded"])
   }
 
-  @Test func theOldestEventComesFirst() throws {
+  @Test func readsOldestEventFirst() throws {
     let found = try recorded { told in
       told.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000)
       for number: UInt64 in 0..<50 { told.sample([number + 1], at: 1001 + number, by: Int(number) % 2) }
@@ -274,7 +274,7 @@ private final class Recorded {
     #expect(found.stalls.first?.samples.map(\.age) == (0..<50).map { .milliseconds(1001 + $0) })
   }
 
-  @Test func restartedCallsAreNamed() throws {
+  @Test func namesRestartedCalls() throws {
     func call(_ number: Int32, _ activity: observer_activity) -> (inout observer_event) -> Void {
       { event in
         event.call = number
@@ -297,7 +297,7 @@ private final class Recorded {
   }
 
   /// All threads belong to each stall declared before their capture began, without the stall's own thread.
-  @Test func otherThreadsBelongToTheStallsBefore() throws {
+  @Test func attachesOtherThreadsToEarlierStalls() throws {
     func thread(_ told: Recorded, _ id: Int32, _ addresses: [UInt64], of capture: UInt64) {
       told.sample(addresses, at: 1100, kind: OBSERVER_EVENT_THREAD) { event in
         event.tid = id
@@ -342,7 +342,7 @@ private final class Recorded {
     )
   }
 
-  @Test func requestsAreAnsweredAtTheStop() throws {
+  @Test func stopAnswersRequests() throws {
     let found = try recorded { told in
       let asked = told.recorder.requestThreads(ControlBlock())
       told.run()
@@ -353,7 +353,7 @@ private final class Recorded {
     #expect(found.recordings.isEmpty)
   }
 
-  @Test func whatIsUnderWayIsGiven() throws {
+  @Test func returnsOngoingStalls() throws {
     let found = try recorded { told in
       told.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000)
       told.sample([0x10], at: 1500)

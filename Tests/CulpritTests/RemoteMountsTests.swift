@@ -20,7 +20,7 @@ import Testing
 
   private func reason(_ type: String) -> [String] { ["it is on a \(type) file system, which may not answer"] }
 
-  @Test func namesTheTypeOfTheMount() {
+  @Test func reportsFileSystemType() {
     #expect(reasons("/mnt/far/plug in.so") == reason("fuse.sshfs"))
     #expect(reasons("/home/a.so") == reason("nfs4"))
     #expect(reasons("/mnt/two words/a.so") == reason("9p"))
@@ -32,14 +32,14 @@ import Testing
     }
   }
 
-  @Test func usesTheLastMountOfAPlace() { #expect(reasons("/srv/a.so").isEmpty) }
+  @Test func usesLastMountAtPath() { #expect(reasons("/srv/a.so").isEmpty) }
 
-  @Test func acceptsTheMountOfTheExecutable() {
+  @Test func acceptsMountOfExecutable() {
     #expect(reasons("/mnt/far/a.so", executable: "/mnt/far/service").isEmpty)
     #expect(reasons("/home/a.so", executable: "/mnt/far/service") == reason("nfs4"))
   }
 
-  @Test func acceptsMountsThatCannotBeRead() {
+  @Test func acceptsUnreadableMountTable() {
     #expect(RemoteMounts(mountinfo: "", executable: "").reasons(for: ["/usr/lib/a.so"]).isEmpty)
     #expect(RemoteMounts(mountinfo: "1 2 3\n\n4 5 6 7 8 9 -\n", executable: "/a").reasons(for: ["/b"]).isEmpty)
   }

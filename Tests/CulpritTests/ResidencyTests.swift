@@ -37,7 +37,7 @@ import Testing
   }
 
   @Test(.usesObserver, .ownThread, .needsUnlimitedLockedMemory)
-  func theCodeThatMustRunIsLocked() throws {
+  func locksRequiredCode() throws {
     let watchdog = try Watchdog(Watchdog.Configuration())
     defer { watchdog.stop() }
     let locked = try lockedRanges()
@@ -63,7 +63,7 @@ import Testing
   }
 
   @Test(.usesObserver, .ownThread, .needsUnlimitedLockedMemory)
-  func theMemoryThatMustBeThereIsLocked() throws {
+  func locksRequiredMemory() throws {
     var configuration = Watchdog.Configuration()
     configuration.lifecycle.terminateAfter = .seconds(3600)
     let watchdog = try Watchdog(configuration)
@@ -136,7 +136,7 @@ import Testing
   }
 
   /// Copies of stacks are in no core file and no child, and are wiped.
-  @Test(.usesObserver, .ownThread) func whatStacksHaveOnThemIsCopiedInSecret() throws {
+  @Test(.usesObserver, .ownThread) func keepsStackCopiesPrivate() throws {
     let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(200)))
     defer { watchdog.stop() }
     let (began, reported) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
@@ -164,7 +164,7 @@ import Testing
     while try copiesOfMark() != 0 { usleep(10_000) }
   }
 
-  @Test(.usesObserver) func copiesOfStacksAreKeptOut() throws {
+  @Test(.usesObserver) func excludesCopyWindowsFromCoreDumps() throws {
     let watchdog = try Watchdog(Watchdog.Configuration())
     defer { watchdog.stop() }
     let memory = try #require(ProcessMap.readAll("/proc/self/smaps"))

@@ -5,7 +5,7 @@ import Testing
 /// System calls that the kernel restarts after a stop have the number of restart_syscall(2).
 @Suite(.ownThread, .serialized) struct RestartedCallTests {
   @Test(arguments: ["restarted-sleep", "restarted-poll"], ["early", "late"])
-  func whatIsRestartedIsNamed(scenario: String, when: String) throws {
+  func namesRestartedSystemCalls(scenario: String, when: String) throws {
     try withDirectory { directory in
       let process = try ChildProcess(ChildProcess.built("stalling-process"), [scenario, when, directory])
       try #require(process.hasExited && process.status == 0, "\(process)")

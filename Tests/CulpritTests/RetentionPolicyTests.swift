@@ -8,7 +8,7 @@ import Testing
 @testable import Culprit
 
 @Suite(.serialized, .usesSimulatedClock) struct RetentionAgeTests {
-  @Test func keepsFilesWhenTheClockIsSetForward() throws {
+  @Test func keepsFilesWhenClockIsSetForward() throws {
     try withDirectory { directory in
       let (new, old) = ("culprit-20260101T000001.000Z-7-1.stall", "culprit-20250101T000001.000Z-7-1.stall")
       let now = Double(clinux_clock_wall_ns()) / 1e9
@@ -25,7 +25,7 @@ import Testing
     }
   }
 
-  @Test(arguments: [Int.min, Int.max]) func judgesAnyTime(second: Int) throws {
+  @Test(arguments: [Int.min, Int.max]) func handlesExtremeModificationTimes(second: Int) throws {
     try withDirectory { directory in
       let path = "\(directory)/culprit-20260101T000001.000Z-7-1.stall"
       try Data("any".utf8).write(to: URL(fileURLWithPath: path))
@@ -55,7 +55,7 @@ import Testing
     return Data((record.text + (ended ? record.end(at: WallTime(nanosecondsSince1970: 6)) : "")).utf8)
   }
 
-  @Test func whatEndedWellGoesFirst() throws {
+  @Test func removesEndedStallsFirst() throws {
     try withDirectory { directory in
       let files: [(name: String, content: Data)] = [
         ("culprit-20260101T000001.000Z-7.run", run(ended: false)),
@@ -80,7 +80,7 @@ import Testing
   }
 
   /// The check runs after every stall, and reading a thousand files takes longer than many stalls.
-  @Test func nothingIsOpenedWhileThereIsNotTooMuch() throws {
+  @Test func opensNoFilesWithinLimits() throws {
     try withDirectory { directory in
       let names = ["culprit-20260101T000001.000Z-7.run", "culprit-20260101T000002.000Z-7-1.stall"]
       try run(ended: false).write(to: URL(fileURLWithPath: "\(directory)/\(names[0])"))
@@ -97,7 +97,7 @@ import Testing
     }
   }
 
-  @Test func thereIsOrderAtTheEnd() throws {
+  @Test func enforcesLimitsAtStop() throws {
     try withDirectory { directory in
       let process = ObservedProcess(getpid(), "/bin/shop", version: Watchdog.version, since: 1_790_000_000_000_000_000)
       var configuration = Watchdog.Configuration()
@@ -117,7 +117,7 @@ import Testing
     }
   }
 
-  @Test func runsThatNobodyAsksForAreLimited() throws {
+  @Test func limitsUnreportedRuns() throws {
     try withDirectory { directory in
       var files = (10..<30).map { ("culprit-20260101T0000\($0).000Z-\($0).run", run(ended: false)) }
       files.append(("culprit-20260101T000011.500Z-11-1.stall", stall(ended: false)))
@@ -141,7 +141,7 @@ import Testing
     }
   }
 
-  @Test func openStallsOfLiveRunsStay() throws {
+  @Test func keepsOpenStallsOfLiveRuns() throws {
     try withDirectory { directory in
       let identity = ProcessIdentity.ofThisProcess()
       let parent = RunRecord(
@@ -176,7 +176,7 @@ import Testing
     }
   }
 
-  @Test func unreportedHangsAreLimited() throws {
+  @Test func limitsUnreportedHangs() throws {
     try withDirectory { directory in
       // In a container every run has the same process id.
       let hung = (10..<30).flatMap { second in
@@ -206,7 +206,7 @@ import Testing
     }
   }
 
-  @Test func stallsBelongToTheRunsTheyAreNamedAfter() {
+  @Test func matchesStallsToRunsByName() {
     let run = "culprit-20261120T102340.000Z-4242.run"
     for (stall, belongs) in [
       ("culprit-20261120T102340.000Z-4242-1.stall", true), ("culprit-20261120T102351.204Z-4242-17.stall", true),
@@ -223,7 +223,7 @@ import Testing
     try FileManager.default.contentsOfDirectory(atPath: directory).sorted()
   }
 
-  @Test func bytesAreCountedToTheLast() throws {
+  @Test func enforcesByteLimitExactly() throws {
     let ended = stall(ended: true)
     let open = stall(ended: false)
     let files: [(name: String, content: Data)] = [
@@ -246,7 +246,7 @@ import Testing
     }
   }
 
-  @Test func whatIsTooOldGoes() throws {
+  @Test func removesOldFiles() throws {
     let day: TimeInterval = 86_400
     let files: [(name: String, content: Data, age: TimeInterval, stays: Bool)] = [
       ("culprit-20260101T000001.000Z-5.told", run(ended: false), 31 * day, false),
@@ -272,7 +272,7 @@ import Testing
     }
   }
 
-  @Test func theDirectoryFollowsTheConventions() {
+  @Test func followsStateDirectoryConventions() {
     func directory(_ variables: [String: String]) -> String? {
       Watchdog.Configuration.standardDirectory(executable: "/usr/bin/shop") { variables[$0] }
     }
@@ -285,7 +285,7 @@ import Testing
     #expect(directory([:]) == nil)
   }
 
-  @Test func filesThatWereLookedAtAreClosed() throws {
+  @Test func closesExaminedFiles() throws {
     try withDirectory { directory in
       for number in 1...9 {
         let content = number % 3 == 0 ? run(ended: number % 2 == 0) : stall(ended: number % 2 == 0)

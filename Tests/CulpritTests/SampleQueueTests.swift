@@ -20,19 +20,19 @@ import Testing
     SampleQueue.rank(worker, age: UInt64(age * Double(Self.threshold)), threshold: Self.threshold)
   }
 
-  @Test func threadsPrecedeTasksAndTheseSuspendedTasks() {
+  @Test func ranksThreadsThenTasksThenSuspendedTasks() {
     #expect(rank(.thread, 100) < rank(.task, 1))
     #expect(rank(.task, 100) < rank(.suspended, 1))
   }
 
-  @Test func workNearItsThresholdComesFirst() {
+  @Test func ranksWorkNearThresholdFirst() {
     let ages = [1, 0.95, 1.1, 0.8, 1.4, 3, 9, 60]
     let ranks = ages.map { rank(.thread, $0) }
     #expect(ranks == ranks.sorted() && Set(ranks).count == ranks.count)
     #expect(ranks.allSatisfy { $0 < 64 })
   }
 
-  @Test func extremeTimesHaveARank() {
+  @Test func ranksExtremeTimes() {
     for threshold in [0, 1, 63, UInt64.max] {
       for age in [0, 1, UInt64.max] {
         #expect(SampleQueue.rank(.suspended, age: age, threshold: threshold) < 256)
@@ -40,7 +40,7 @@ import Testing
     }
   }
 
-  @Test func aLoopPrecedesThousandsOfTasks() {
+  @Test func ranksLoopBeforeThousandsOfTasks() {
     let found = order { queue in
       for slot in UInt32(0)..<4000 {
         let isLoop = slot == 3999
@@ -51,7 +51,7 @@ import Testing
     #expect(found.protected == [3999])
   }
 
-  @Test func equalsTakeTurns() {
+  @Test func equalRanksTakeTurns() {
     let found = order { queue in
       for slot in UInt32(0)..<4 {
         queue.add(slot, rank: 7, lastLook: [900, 300, 0, 600][Int(slot)] << 10, isDue: true)
@@ -60,7 +60,7 @@ import Testing
     #expect(found.slots == [2, 1, 3, 0])
   }
 
-  @Test func protectionDoesNotTakeTurns() {
+  @Test func protectionIgnoresLastLook() {
     for lastLook in [UInt64(0), 1 << 40] {
       let found = order { queue in
         for slot in UInt32(0)..<100 {
@@ -73,7 +73,7 @@ import Testing
 }
 
 @Suite struct LastLookTests {
-  @Test func aTaskThatHasNotMovedIsKnown() {
+  @Test func recognizesUnmovedTask() {
     let place = LastLook.place(3, stack: 5, observer_label())
     var look = LastLook()
     look.look(5, 100)
@@ -89,7 +89,7 @@ import Testing
     #expect(!look.isSuspended(6) && !look.isSuspended(5))
   }
 
-  @Test func anotherPlaceIsAMove() {
+  @Test func distinguishesPlaces() {
     let place = LastLook.place(3, stack: 5, observer_label())
     var label = observer_label()
     label.bytes = 1
@@ -104,7 +104,7 @@ import Testing
 @Suite struct ProcessorBudgetTests {
   private static let ms: UInt64 = 1_000_000
 
-  @Test(arguments: [UInt32(1), 5, 50]) func isKeptInEveryWindow(percent: UInt32) {
+  @Test(arguments: [UInt32(1), 5, 50]) func staysWithinBudgetInEveryWindow(percent: UInt32) {
     var budget = ProcessorBudget()
     var (now, used) = (UInt64(1) << 50, UInt64(7) << 40)
     var uses: [UInt64] = []
@@ -122,7 +122,7 @@ import Testing
     #expect(most >= min(allowed, 2500 * Self.ms) * 8 / 10)
   }
 
-  @Test func waitsUntilSomethingIsLeft() {
+  @Test func waitsUntilBudgetRecovers() {
     var budget = ProcessorBudget()
     budget.update(now: 1 << 50, used: 0, percent: 5)
     budget.update(now: 1 << 50, used: 140 * Self.ms, percent: 5)
@@ -133,7 +133,7 @@ import Testing
     #expect(!budget.isExhausted)
   }
 
-  @Test func debtIsBounded() {
+  @Test func boundsDebt() {
     var budget = ProcessorBudget()
     budget.update(now: 1 << 50, used: 0, percent: 5)
     budget.update(now: 1 << 50, used: 1 << 50, percent: 5)

@@ -43,7 +43,7 @@ import Testing
     try body()
   }
 
-  @Test func theFirstSpareOneIsPutToWork() throws {
+  @Test func activatesFirstSpareSampler() throws {
     let samplers = try Samplers()
     #expect(samplers.isStopped && samplers.look(after: 1).wait == 100_000_000)
     for number: UInt32 in [0, 1] { observer_sampler_ready(samplers.sampling, number) }
@@ -59,7 +59,7 @@ import Testing
     #expect(observer_sampler_word(samplers.sampling, 0) == word + 1)
   }
 
-  @Test func oneThatIsHeldUpForASecondIsReplaced() throws {
+  @Test func replacesSamplerBlockedForOneSecond() throws {
     let samplers = try Samplers()
     try withSleeper(0, samplers) {
       try withSleeper(1, samplers) {
@@ -85,7 +85,7 @@ import Testing
     }
   }
 
-  @Test func oneThatComesForwardIsLeftAlone() throws {
+  @Test func keepsProgressingSampler() throws {
     let samplers = try Samplers()
     try withSleeper(0, samplers) {
       _ = samplers.look(after: 1)
@@ -100,7 +100,7 @@ import Testing
     }
   }
 
-  @Test func oneThatRunsIsLeftAlone() throws {
+  @Test func keepsRunningSampler() throws {
     let samplers = try Samplers()
     observer_sampler_ready(samplers.sampling, 0)
     _ = samplers.look(after: 1)

@@ -7,7 +7,7 @@ import Testing
 @testable import Culprit
 
 @Suite(.serialized, .usesSimulatedClock) struct SamplingPhaseTests {
-  @Test func periodicWorkHasItsTrueShare() throws {
+  @Test func measuresTrueShareOfPeriodicWork() throws {
     let reports = Reports()
     let watchdog = try Watchdog(
       Watchdog.Configuration(threshold: .seconds(1), interval: .milliseconds(50))

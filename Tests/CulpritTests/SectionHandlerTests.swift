@@ -43,7 +43,7 @@ import Testing
     }
   }
 
-  @Test func blockedHandlersDoNotHoldUpOthers() throws {
+  @Test func blockedHandlersDoNotDelayOthers() throws {
     try watching { watchdog in
       let calls = Calls()
       let gate = DispatchSemaphore(value: 0)
@@ -64,7 +64,7 @@ import Testing
     }
   }
 
-  @Test func endedSectionsAreNotCalled() throws {
+  @Test func doesNotCallHandlersOfEndedSections() throws {
     try watching { watchdog in
       let calls = Calls()
       let sections = (0..<Self.count)
@@ -76,7 +76,7 @@ import Testing
     }
   }
 
-  @Test func reportsSoFarInHandlers() throws {
+  @Test func handlersCanGetInterimReport() throws {
     try watching { watchdog in
       let report = Mutex<StallReport?>(nil)
       let isCalled = Finished()

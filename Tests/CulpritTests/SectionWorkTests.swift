@@ -20,7 +20,7 @@ import Testing
   @Test(arguments: [
     "bridge-task", "bridge-nested-task", "bridge-child", "bridge-group", "bridge-actor", "bridge-inner-section",
     "bridge-group-body",
-  ]) func tasksOfTheSectionAreSampled(scenario: String) throws {
+  ]) func samplesTasksOfSection(scenario: String) throws {
     let report = try section(of: scenario)
     #expect(report.culprit?.function.name == "rebuildIndex()", "\(report)")
     #expect(report.callers.contains { $0.function.name.contains("answer") } || scenario == "bridge-group-body")
@@ -30,7 +30,7 @@ import Testing
   }
 
   @Test(arguments: ["bridge-detached", "bridge-dispatch", "bridge-thread"])
-  func placesOfUnknownWorkAreNamed(scenario: String) throws {
+  func namesSuspensionPointOfUnknownWork(scenario: String) throws {
     let report = try section(of: scenario)
     #expect(report.verdict == .suspended && report.culprit == nil, "\(report)")
     let place = try #require(report.suspendedIn, "\(report)")
@@ -42,7 +42,7 @@ import Testing
   }
 
   @Test(arguments: ["bridge-other-child", "bridge-other-grandchild"])
-  func childrenThatAreNotAwaitedDoNotCount(scenario: String) throws {
+  func ignoresUnawaitedChildTasks(scenario: String) throws {
     let report = try section(of: scenario)
     #expect(report.causes.map(\.kind).filter { $0 != .congestion } == [.awaiting], "\(report)")
     #expect(report.culprit?.function.name.contains("bridgeScenarios") == true, "\(report)")
@@ -50,7 +50,7 @@ import Testing
 
   @Test(arguments: [
     ("bridge-function", "awaitCourier()"), ("bridge-sleep", "closure #"), ("bridge-nanosleep", "closure #"),
-  ]) func waitsOfOwnFunctionsKeepTheirCulprit(scenario: String, culprit: String) throws {
+  ]) func blamesOwnFunctionsThatWait(scenario: String, culprit: String) throws {
     let report = try section(of: scenario)
     #expect(report.culprit?.function.name.hasPrefix(culprit) == true, "\(report)")
     #expect(report.causes.first?.kind == (scenario == "bridge-function" ? .awaiting : .sleep), "\(report)")

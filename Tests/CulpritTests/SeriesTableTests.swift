@@ -9,7 +9,7 @@ import Testing
     WatchedSource(kind: kind, name: name)
   }
 
-  @Test func aSourceThatComesBackGoesOnWithItsNumbers() {
+  @Test func returningSourceKeepsItsCounts() {
     var table = SeriesTable()
     let first = table.acquire(source("a"))
     observer_series_probe(first.series.counts, 5)
@@ -19,7 +19,7 @@ import Testing
     #expect(table.acquire(source("a", .queue)).series.counts != first.series.counts)
   }
 
-  @Test func whatHasCountedNothingLeavesItsPlace() {
+  @Test func freesSeriesWithoutCounts() {
     var table = SeriesTable()
     let counted = table.acquire(source("counted"))
     observer_series_probe(counted.series.counts, 5)
@@ -34,7 +34,7 @@ import Testing
     #expect(table.acquire(source("watched")).series.counts == watched.series.counts)
   }
 
-  @Test func whatFindsNoPlaceIsCountedTogether() {
+  @Test func countsExcessSourcesTogether() {
     var table = SeriesTable()
     for number in 0..<1000 {
       let (place, series) = table.acquire(source("request \(number)"))
@@ -49,7 +49,7 @@ import Testing
     #expect(table.keep(source("request 1")).counts == table.all[1].series.counts)
   }
 
-  @Test func namesAreShownSoThatNoTwoAreAlike() {
+  @Test func namesSeriesUniquely() {
     let long = String(repeating: "é", count: 5000)
     let table = { () -> SeriesTable in
       var table = SeriesTable()
@@ -64,7 +64,7 @@ import Testing
     #expect(names.allSatisfy { $0.utf8.count <= SeriesTable.nameBytes + 3 })
   }
 
-  @Test func timesAreCountedInTheBucketOfTheirBound() {
+  @Test func countsTimesInTheirBucket() {
     var series = SeriesTable()
     let counts = series.acquire(source("a")).series.counts
     for bucket in 0..<UInt32(OBSERVER_HISTOGRAM_BOUNDS) {

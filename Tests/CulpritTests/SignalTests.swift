@@ -44,18 +44,18 @@ import Testing
     }
   }
 
-  @Test func leavesBlockedSignalsToTheService() throws {
+  @Test func leavesBlockedSignalsToService() throws {
     let child = try runScenario(["signalfd"])
     #expect(child.hasExited && child.status == 0 && child.fact("ended") == "true", "\(child)")
     #expect(child.facts("survived") == ["idle", "handling", "after"] && child.fact("handling") == "true")
   }
 
-  @Test func sendsNoSignalsToThreadsThatWaitForThem() throws {
+  @Test func sendsNoSignalsToThreadsAwaitingThem() throws {
     let child = try runScenario(["wait-for-signals"])
     #expect(child.hasExited && child.status == 0 && child.facts("came") == ["0", "0", "0"], "\(child)")
   }
 
-  @Test(arguments: ["pipe", "file"]) func survivesAnUnusableStandardError(way: String) throws {
+  @Test(arguments: ["pipe", "file"]) func survivesUnusableStandardError(way: String) throws {
     try withDirectory { directory in
       let child = try runScenario(["report-to-nobody", way, "\(directory)/errors"])
       #expect(child.hasExited && child.status == 0 && child.fact("ended") == "true", "\(child)")
@@ -133,7 +133,7 @@ import Testing
     }
   }
 
-  @Test func abortEndsTheProcessAfterItsHandlerReturns() throws {
+  @Test func abortEndsProcessAfterHandlerReturns() throws {
     let died = try die(["abort", "\(SIGABRT)", "returning"])
     #expect(died.child.status == SIGABRT && died.verdict == "crash: signal \(SIGABRT)", "\(died)")
   }
@@ -149,7 +149,7 @@ import Testing
   }
 
   /// A crash reporter, installed under the first watchdog, passes the fault on to that watchdog's handler.
-  @Test(arguments: ["calling", "restoring"]) func faultsEndTheProcessAfterARestart(way: String) throws {
+  @Test(arguments: ["calling", "restoring"]) func faultsEndProcessAfterRestart(way: String) throws {
     let death = try die([way], as: "die-after-restart")
     #expect(!death.child.hasExited && death.child.status == SIGILL, "\(death)")
     #expect(death.child.facts("stopped") == ["true", "true"] && death.child.facts("survived") == [], "\(death)")
@@ -169,7 +169,7 @@ import Testing
     }
   }
 
-  @Test func threadsHaveTheSchedulingOfTheProcess() throws {
+  @Test func threadsUseSchedulingOfProcess() throws {
     try withDirectory { directory in
       let child = try runScenario(["unusual", directory])
       let main = try #require(child.fact("main"))

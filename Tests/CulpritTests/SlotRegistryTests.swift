@@ -46,7 +46,7 @@ import Testing
     }
   }
 
-  @Test func endOfAnExemptionWakesTheMonitor() throws {
+  @Test func endOfExemptionWakesMonitor() throws {
     try withRegistry {
       let lease = try lease("work", .section, threshold: .seconds(8))
       defer { registry.end(lease) }
@@ -102,7 +102,7 @@ import Testing
     #expect(!registry.owns(lease))
   }
 
-  @Test func limitsFollowTheConfiguration() throws {
+  @Test func limitsFollowConfiguration() throws {
     try withRegistry {
       let follows = try lease("follows", polled: true)
       let own = try lease("own", threshold: .seconds(8), interval: .milliseconds(500))
@@ -229,7 +229,7 @@ import Testing
     }
   }
 
-  @Test func wakesTheMonitorForEarlySuspicions() throws {
+  @Test func wakesMonitorForEarlySuspicions() throws {
     try withRegistry {
       func word() -> UInt32 { UnsafeRawPointer(control.pointer).load(as: UInt32.self) }
       let seen = observer_control_begin_tick(control.pointer)
@@ -261,7 +261,7 @@ import Testing
     )
   }
 
-  @Test func limitsTheNumberOfActivities() throws {
+  @Test func limitsNumberOfActivities() throws {
     let all = activities()
     func begin(_ title: String) throws -> WatchedActivity {
       clock.skip(.seconds(1))
@@ -284,7 +284,7 @@ import Testing
     #expect(throws: WatchdogError.stopped) { try all.begin("f", threshold: nil, nil) }
   }
 
-  @Test func showsTheRemainingTime() throws {
+  @Test func showsRemainingTime() throws {
     let all = activities()
     let unbound = try all.begin("a", threshold: nil, nil)
     let bound = try all.begin("b", threshold: .seconds(1000), nil)

@@ -12,7 +12,7 @@ import Testing
     damaged 4713
     """
 
-  @Test func whoIsConnectedToWhomIsFound() {
+  @Test func parsesTCPConnections() {
     var table = SocketTable()
     table.add(internet: tcp, counts: true)
     let tail = [UInt8](repeating: 0, count: 8)
@@ -30,14 +30,14 @@ import Testing
   }
 
   /// The kernel counts a pending connection request as one unsent byte.
-  @Test func whoConnectsHasNothingUnsent() {
+  @Test func omitsUnsentBytesWhileConnecting() {
     var table = SocketTable()
     table.add(internet: tcp.replacing(":1538 01 00001000:00000007", with: ":1538 02 00000001:00000000"), counts: true)
     let entry = table.entries[4712]
     #expect(entry?.isPeersAddress == true && entry?.unsentBytes == nil && entry?.unreadBytes == nil)
   }
 
-  @Test func addressesOfIPv6AndNamesAreFound() {
+  @Test func parsesIPv6AndUnixAddresses() {
     var table = SocketTable()
     table.add(
       internet: """
@@ -66,5 +66,5 @@ import Testing
     arguments: [("socket:[4711]", 4711), ("socket:[]", nil), ("pipe:[4711]", nil), ("/srv/socket:[1]", nil)]
       as [(String, UInt64?)]
   )
-  func socketsAreToldFromOthers(target: String, inode: UInt64?) { #expect(SocketTable.inode(of: target) == inode) }
+  func recognizesSocketTargets(target: String, inode: UInt64?) { #expect(SocketTable.inode(of: target) == inode) }
 }

@@ -42,7 +42,7 @@ import Testing
     Sample(age: .milliseconds(number), stack: nil, outcome: .captured, cpuTime: nil)
   }
 
-  @Test func eachStackIsWrittenOnce() throws {
+  @Test func writesEachStackOnce() throws {
     let order = [0, 1, 0, 2, 1, 1, 0, 3, 3, 2]
     let read = try file { file in
       for (place, number) in order.enumerated() { file.add(Self.sample(place), Self.stack(number), []) }
@@ -58,7 +58,7 @@ import Testing
     #expect(others.threads.map(\.stack) == [1, 4] && others.leftOut == 3 && others.isComplete)
   }
 
-  @Test func forgottenStacksAreWrittenAgain() throws {
+  @Test func writesForgottenStacksAgain() throws {
     let count = SampleStore.limit + 3
     let read = try file { file in
       for number in 0..<count { file.add(Self.sample(number), Self.stack(number), []) }
@@ -72,7 +72,7 @@ import Testing
     #expect(stall.samples.suffix(4).map(\.stack) == [count - 1, count, count - 3, count])
   }
 
-  @Test func whatWasRefusedIsLost() throws {
+  @Test func countsRefusedSamplesAsLost() throws {
     var stall = Self.stall
     stall.lostSamples = 5
     stall.duration = .seconds(2)
@@ -91,7 +91,7 @@ import Testing
     #expect(ended.recording.stalls.first?.duration == .seconds(3))
   }
 
-  @Test func modulesAreThereBeforeWhatIsInThem() throws {
+  @Test func writesNewModulesWithSamples() throws {
     let modules = (0..<3).map { Module(path: "/lib/\($0).so", buildID: [UInt8($0)], mappings: []) }
     let read = try file { file in
       file.begin([modules[0]])
@@ -104,7 +104,7 @@ import Testing
   }
 
   @Test(.needsMounts)
-  func whatIsOwedDoesNotHoldUpTheDuration() throws {
+  func updatesDurationOnFullDisk() throws {
     try withDirectory { directory in
       try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
       try #require(mount("tmpfs", directory, "tmpfs", 0, "size=64k") == 0)
@@ -132,7 +132,7 @@ import Testing
     }
   }
 
-  @Test func aFileThatWasRemovedComesBackWithWhatItHad() throws {
+  @Test func restoresRemovedFile() throws {
     try withDirectory { directory in
       let problems = ProblemList()
       let box = BlackBoxWriter(directory, Watchdog.Configuration(), Self.process, problems)
@@ -181,7 +181,7 @@ import Testing
     }
   }
 
-  @Test func countsSamplesOfARemovedClosedFile() throws {
+  @Test func countsSamplesOfRemovedClosedFile() throws {
     try withDirectory { directory in
       let problems = ProblemList()
       let box = BlackBoxWriter(directory, Watchdog.Configuration(), Self.process, problems)

@@ -9,7 +9,7 @@ import Testing
 private let interruptions = Atomic<Int>(0)
 
 @Suite struct StandardErrorTests {
-  @Test func aTextIsWrittenWholeHoweverOftenItIsInterrupted() throws {
+  @Test func writesWholeTextDespiteInterruptions() throws {
     var (action, former) = (sigaction(), sigaction())
     action.__sigaction_handler.sa_handler = { _ in interruptions.add(1, ordering: .releasing) }
     try #require(sigaction(SIGWINCH, &action, &former) == 0)

@@ -15,7 +15,7 @@ import Testing
 
   private func wall(_ seconds: UInt64) -> WallTime { WallTime(nanosecondsSince1970: seconds * Self.second) }
 
-  @Test func recordsTheFirstStallsAndCountsTheRest() throws {
+  @Test func recordsFirstStallsAndCountsRest() throws {
     var storms = Storms()
     var members = (0..<1000)
       .map { storms.begin(Self.source, place($0 % 100 == 99 ? 2 : 1), since: wall(5 + $0), now: 100 * Self.second) }
@@ -35,7 +35,7 @@ import Testing
     #expect(next.isRecorded && storms.end(&next, now: 201 * Self.second) == nil)
   }
 
-  @Test func sourcesAndPlacesHaveTheirOwnRecords() {
+  @Test func recordsEachSourceAndPlace() {
     var storms = Storms()
     var members = (0..<8).map { _ in storms.begin(Self.source, place(1), since: wall(0), now: 0) }
     members += (0..<8).map { _ in storms.begin(Self.other, place(1), since: wall(0), now: 0) }
@@ -44,7 +44,7 @@ import Testing
     for index in members.indices { #expect(storms.end(&members[index], now: 1) == nil) }
   }
 
-  @Test func recordsOneASecondOfAStormThatGoesOn() throws {
+  @Test func recordsOneStallPerSecondOfStorm() throws {
     var storms = Storms()
     var members: [Storms.Member] = []
     var recorded = 0
@@ -61,7 +61,7 @@ import Testing
     #expect(recorded + unrecorded <= 600 && recorded + unrecorded >= 580)
   }
 
-  @Test func boundsTheRecordedStalls() throws {
+  @Test func boundsRecordedStalls() throws {
     var storms = Storms()
     var members = (0..<500).map { storms.begin(Self.source, place($0), since: wall(1), now: Self.second) }
     #expect(members.filter { $0.isRecorded }.count == Storms.allRecordedMax)
@@ -74,7 +74,7 @@ import Testing
     #expect(another.isRecorded)
   }
 
-  @Test func placesBecomeKnownLater() throws {
+  @Test func movesStallsToPlacesKnownLater() throws {
     var storms = Storms()
     var members = (0..<20).map { _ in storms.begin(Self.source, .unknown, since: wall(1), now: Self.second) }
     #expect(members.filter { $0.isRecorded }.count == 8)
@@ -83,7 +83,7 @@ import Testing
     #expect(count.all == 20 && count.atSamePlace == 15 && count.unrecorded == 7 && count.unrecordedTime == .seconds(14))
   }
 
-  @Test func recordsAnotherStallWhenTheRecordedOnesAreOver() throws {
+  @Test func recordsNextStallAfterRecordedOnesEnd() throws {
     var storms = Storms()
     var members = (0..<12).map { _ in storms.begin(Self.source, place(1), since: wall(1), now: Self.second) }
     #expect(!storms.records(&members[10], now: 3 * Self.second))
@@ -158,7 +158,7 @@ import Testing
     #expect(members.count { $0.isRecorded } == Storms.recordedMax)
   }
 
-  @Test func countsAreNotes() {
+  @Test func countsRoundTripThroughNotes() {
     let count = StallCount(since: wall(7), all: 9, atSamePlace: 8, unrecorded: 3, unrecordedTime: .seconds(4))
     #expect(StallCount(count.note) == count)
     #expect(StallCount(StallNote(.count, text: "1 9 8 -1"))?.unrecorded == -1)

@@ -8,7 +8,7 @@ import Testing
   /// A user instance aborts a hanging service; the report comes up to two seconds before.
   /// The mount namespace is for /run, which systemd checks before it starts.
   @Test(.needsNamespaces, .enabled(if: FileManager.default.isExecutableFile(atPath: systemd), "needs systemd"))
-  func reportsBeforeSystemdEndsTheService() throws {
+  func reportsBeforeSystemdEndsService() throws {
     try withDirectory { directory in
       // Instances share the control group, where units of one name would end together.
       let unit = "hanging-\(UUID().uuidString).service"

@@ -12,7 +12,7 @@ import Testing
     return try Watchdog(configuration, environment: Environment(variables))
   }
 
-  @Test(arguments: [false, true]) func systemdFollowsTheServicesLife(isAbstract: Bool) throws {
+  @Test(arguments: [false, true]) func notifiesSystemdOfLifecycle(isAbstract: Bool) throws {
     try withDirectory { directory in
       let listener = try SystemdListener(isAbstract ? "@culprit-test-\(UUID().uuidString)" : "\(directory)/notify")
       let watchdog = try watchdog(["NOTIFY_SOCKET": listener.name, "WATCHDOG_USEC": "1000000"])
@@ -44,7 +44,7 @@ import Testing
     }
   }
 
-  @Test func doesNotWaitForAFullSocket() throws {
+  @Test func doesNotWaitForFullSocket() throws {
     try withDirectory { directory in
       let listener = try SystemdListener("\(directory)/notify")
       let watchdog = try watchdog(["NOTIFY_SOCKET": listener.name, "WATCHDOG_USEC": "20000"])

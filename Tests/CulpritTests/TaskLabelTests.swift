@@ -14,7 +14,7 @@ import Testing
     #expect(TaskLabel(text).label.string == kept)
   }
 
-  @Test func childTasksInheritTheInnermostLabel() async {
+  @Test func childTasksInheritInnermostLabel() async {
     func label() -> String? { TaskLabel.current.map { $0.label.string } }
     #expect(label() == nil)
     await Watchdog.withLabel("outer") {
@@ -28,7 +28,7 @@ import Testing
     #expect(label() == nil)
   }
 
-  @Test func rethrowsErrorsOfTheBody() async {
+  @Test func rethrowsErrorsOfBody() async {
     struct Thrown: Error {}
     await #expect(throws: Thrown.self) {
       try await Watchdog.withLabel("a") {

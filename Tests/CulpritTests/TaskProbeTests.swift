@@ -59,7 +59,7 @@ import Testing
     await task.value
   }
 
-  @Test func ignoresMemoryThatHoldsNoTask() async throws {
+  @Test func ignoresMemoryWithoutTask() async throws {
     let layout = try await TaskProbe.knownLayout()
     let words = [UInt64](repeating: 1, count: 64)
     #expect(state(of: 0, layout) == OBSERVER_TASK_UNKNOWN && state(of: 8, layout) == OBSERVER_TASK_UNKNOWN)

@@ -80,7 +80,7 @@ import Testing
   }
 
   @Test(arguments: ["computing", "waiting", "dispatch", "caught", "blocked"])
-  func deliversSIGABRTToTheStuckThread(way: String) throws {
+  func deliversSIGABRTToStuckThread(way: String) throws {
     let end = try end(way)
     expectAbort(end)
     // On a busy machine a computing thread might get no CPU in an instant of simulated time.
@@ -112,13 +112,13 @@ import Testing
     }
   }
 
-  @Test func endsProcessesWhoseStuckThreadBlocksAllSignals() throws {
+  @Test func endsProcessWhenStuckThreadBlocksSignals() throws {
     let end = try end("deafest")
     expectAbort(end)
     if Self.hasCores { #expect(end.core?.signal == Int16(SIGABRT)) }
   }
 
-  @Test func endsWithoutAReportWhenMemoryIsScarce() throws {
+  @Test func endsWithoutReportWhenMemoryIsScarce() throws {
     let end = try end("memory")
     expectAbort(end)
     let errors = numbersHidden(end.child.errors)
@@ -150,7 +150,7 @@ import Testing
     #expect(child.fact("culprit") != nil && child.fact("culprit") != "nobody")
   }
 
-  @Test func endsWhileTheAllocatorIsLocked() throws {
+  @Test func endsWhileAllocatorIsLocked() throws {
     let end = try end("malloc")
     expectAbort(end)
     #expect(end.child.errors.contains("The culprit is unknown: the report was not finished in time.\n"))
@@ -173,7 +173,7 @@ import Testing
     #expect(end.child.fact("ended") == nil && !end.child.errors.contains("0x8badf00d"), "\(end.child)")
   }
 
-  @Test func reportsThreadsThatCannotBeStarted() throws {
+  @Test func reportsFailedThreadStart() throws {
     let child = try ChildProcess(
       ChildProcess.built("policy-process"),
       ["terminate-without-threads"],
@@ -193,7 +193,7 @@ import Testing
     #expect(child.hasExited && child.status == 0 && child.output == "asked=true\nasked=true\nended=true\n", "\(child)")
   }
 
-  @Test func workThatEndsInTheHandlerKeepsTheProcess() throws {
+  @Test func continuesWhenWorkEndsInHandler() throws {
     let child = try ChildProcess(
       ChildProcess.built("policy-process"),
       ["terminate-released"],
@@ -204,7 +204,7 @@ import Testing
     #expect(lines.count { $0 == "culprit: not terminating: the work has ended; the process goes on" } == 10, "\(child)")
   }
 
-  @Test func vetoKeepsTheProcess() throws {
+  @Test func vetoKeepsProcessAlive() throws {
     let child = try ChildProcess(
       ChildProcess.built("policy-process"),
       ["terminate-vetoed"],

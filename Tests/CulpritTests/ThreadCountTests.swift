@@ -34,14 +34,14 @@ import Testing
     return names.map { $0.trimmingCharacters(in: .newlines) }.filter { $0.hasPrefix("culprit-") }.sorted()
   }
 
-  @Test func idleWatchdogHasFive() throws {
+  @Test func idleWatchdogHasFiveThreads() throws {
     let watchdog = try Watchdog(Watchdog.Configuration(threshold: .seconds(100)))
     defer { watchdog.stopPatiently() }
     clock.wait { threads == Self.idle }
     #expect(threads == Self.idle)
   }
 
-  @Test func directoryTakesTwoMore() throws {
+  @Test func directoryAddsTwoThreads() throws {
     try withDirectory { directory in
       let watchdog = try Watchdog(Watchdog.Configuration(threshold: .seconds(100), directory: directory))
       defer { watchdog.stopPatiently() }
@@ -51,7 +51,7 @@ import Testing
     }
   }
 
-  @Test func lateSectionsTakeOneMore() throws {
+  @Test func lateSectionsAddOneThread() throws {
     try withDirectory { directory in
       let watchdog = try Watchdog(Watchdog.Configuration(threshold: .seconds(100), directory: directory))
       let most = Mutex<[String]>([])

@@ -27,7 +27,7 @@ extension WatchdogTests {
     }
   }
 
-  @Test func fileIsReadableThroughoutTheStall() throws {
+  @Test func fileIsReadableThroughoutStall() throws {
     try withDirectory { directory in
       var configuration = quick
       configuration.storage.directory = directory
@@ -48,7 +48,7 @@ extension WatchdogTests {
     }
   }
 
-  @Test func watchesWithoutAUsableDirectory() throws {
+  @Test func watchesWithoutUsableDirectory() throws {
     try withDirectory { directory in
       let file = "\(directory)/file"
       try Data().write(to: URL(fileURLWithPath: file))
@@ -156,7 +156,7 @@ extension WatchdogTests {
     #expect(ofSecond.all.map(\.source.name) == ["http", "http (2)"])
   }
 
-  @Test func reportsSettingsThatDifferFromTheFirstWatchdogs() throws {
+  @Test func reportsSettingsThatDifferFromFirstWatchdog() throws {
     let first = try Watchdog(quick)
     var different = quick
     different.reporting.perMinute = 3
@@ -224,7 +224,7 @@ extension WatchdogTests {
     }
   }
 
-  @Test func ignoresWorkAfterTheStop() throws {
+  @Test func ignoresWorkAfterStop() throws {
     let watchdog = try Watchdog(quick)
     let loop = try watchdog.watchLoop(named: "late")
     watchdog.stop()
@@ -235,7 +235,7 @@ extension WatchdogTests {
     #expect(found.isEmpty)
   }
 
-  @Test func limitsTheNumberOfSources() throws {
+  @Test func limitsNumberOfSources() throws {
     let found = try reports { watchdog in
       var sections: [WatchedSection] = []
       while sections.count < 5000 {
@@ -251,7 +251,7 @@ extension WatchdogTests {
     #expect(found.isEmpty)
   }
 
-  @Test func recordsWhileAHandlerBlocks() throws {
+  @Test func recordsWhileHandlerBlocks() throws {
     try withDirectory { directory in
       var configuration = quick
       configuration.storage.directory = directory
@@ -268,7 +268,7 @@ extension WatchdogTests {
     }
   }
 
-  @Test func stopsInAHandler() throws {
+  @Test func stopsInHandler() throws {
     let watchdog = try Watchdog(quick)
     let finished = Finished()
     watchdog.onStall { _ in
@@ -294,7 +294,7 @@ extension WatchdogTests {
   }
 
   @Test(.needsMounts)
-  func reportsInFullWhenTheDiskFillsUp() throws {
+  func reportsInFullWhenDiskFillsUp() throws {
     try withDirectory { directory in
       try #require(mount("culprit-test", directory, "tmpfs", 0, "size=64k") == 0)
       // A program that another test starts holds a copy of each descriptor for a moment.
@@ -328,7 +328,7 @@ extension WatchdogTests {
     }
   }
 
-  @Test func reportsWhenTheDirectoryBecomesAFile() throws {
+  @Test func reportsWhenDirectoryBecomesFile() throws {
     try withDirectory { directory in
       var configuration = quick
       configuration.storage.directory = directory
@@ -345,7 +345,7 @@ extension WatchdogTests {
     }
   }
 
-  @Test func recreatesARemovedDirectory() throws {
+  @Test func recreatesRemovedDirectory() throws {
     try withDirectory { directory in
       var configuration = quick
       configuration.storage.directory = directory
@@ -386,7 +386,7 @@ extension WatchdogTests {
   }
 
   @Test(.needsMounts)
-  func createsTheRunFileOnceThereIsRoom() throws {
+  func createsRunFileOnceDiskHasRoom() throws {
     try withDirectory { directory in
       try #require(mount("tmpfs", directory, "tmpfs", 0, "size=1m") == 0)
       defer { umount2(directory, Int32(MNT_DETACH)) }
@@ -406,7 +406,7 @@ extension WatchdogTests {
   }
 
   @Test(.needsMounts)
-  func recordsTheEndOnAFullDisk() throws {
+  func recordsEndOnFullDisk() throws {
     try withDirectory { directory in
       try #require(mount("tmpfs", directory, "tmpfs", 0, "size=1m") == 0)
       defer { umount2(directory, Int32(MNT_DETACH)) }

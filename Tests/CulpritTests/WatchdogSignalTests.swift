@@ -13,7 +13,7 @@ import Testing
     return reports.all
   }
 
-  @Test func samplesOthersBesideThreadsThatBlockSignals() throws {
+  @Test func samplesBesideThreadsThatBlockSignals() throws {
     let found = try reports { watchdog in
       let isOver = Finished()
       let (begun, ended) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
@@ -46,7 +46,7 @@ import Testing
   }
 
   /// The stacks of blocked threads are read without a signal.
-  @Test func sleepsAreNotCutShort() throws {
+  @Test func doesNotInterruptSleeps() throws {
     let found = try reports { watchdog in
       watchdog.withSection("asleep", threshold: .milliseconds(200)) { sleepOnce() }
     }

@@ -25,7 +25,7 @@ import Testing
     return reports.all
   }
 
-  @Test func theFunctionThatTookMostIsNamedNotTheLastOne() throws {
+  @Test func blamesFunctionWithMostTime() throws {
     try withDirectory { directory in
       var configuration = quick
       configuration.storage.directory = directory
@@ -74,7 +74,7 @@ import Testing
   }
 
   @Test(arguments: [(1500, false), (8000, false), (8000, true)])
-  func deepStacksKeepTheirOuterEnd(depth: Int, isBlocked: Bool) throws {
+  func keepsBothEndsOfDeepStacks(depth: Int, isBlocked: Bool) throws {
     var configuration = quick
     try withDirectory { directory in
       configuration.storage.directory = directory
@@ -107,7 +107,7 @@ import Testing
   }
 
   @Test(.enabled(if: frames_can_be_made(), "no code is made for this processor"))
-  func stacksThatEndEarlyAreJoined() throws {
+  func joinsTruncatedStacks() throws {
     let stop = UnsafeMutablePointer<Int32>.allocate(capacity: 1)
     stop.initialize(to: 0)
     defer { stop.deallocate() }
@@ -129,7 +129,7 @@ import Testing
     #expect(stacks.contains { $0.joinedFrom == 1 })
   }
 
-  @Test func whoBlocksTheSignalForAMomentIsSampledSoon() throws {
+  @Test func resumesSamplingAfterSignalIsUnblocked() throws {
     let found = try reports { watchdog in
       let loop = try watchdog.watchLoop(named: "masked")
       loop.withTurn {
@@ -147,7 +147,7 @@ import Testing
     #expect(report.raw.stall.samples.contains { $0.outcome == .noAnswer })
   }
 
-  @Test func shortTurnsAreNotReported() throws {
+  @Test func ignoresShortTurns() throws {
     let found = try reports(Watchdog.Configuration(threshold: .seconds(2))) { watchdog in
       let loop = try watchdog.watchLoop(named: "busy")
       for _ in 0..<200 { loop.withTurn { computeAfterwards(for: .milliseconds(20)) } }
@@ -155,7 +155,7 @@ import Testing
     #expect(found.isEmpty)
   }
 
-  @Test func turnsWithinTheThresholdAreNotReported() throws {
+  @Test func ignoresTurnsWithinThreshold() throws {
     let found = try reports(Watchdog.Configuration(threshold: .seconds(10))) { watchdog in
       let loop = try watchdog.watchLoop(named: "slow")
       loop.withTurn { while watchdog.status.captures < 2 { computeAfterwards(for: .milliseconds(20)) } }
@@ -163,7 +163,7 @@ import Testing
     #expect(found.isEmpty)
   }
 
-  @Test func sectionsHaveABudget() throws {
+  @Test func sectionsHaveTheirOwnThreshold() throws {
     let found = try reports { watchdog in
       let result = watchdog.withSection("rebuild", threshold: .milliseconds(200)) {
         stallByWaiting(for: .seconds(1))
@@ -177,7 +177,7 @@ import Testing
     #expect(found.first?.culprit?.function.name == "stallByWaiting(for:)")
   }
 
-  @Test func sectionsThrowWhatTheirBodyThrows() throws {
+  @Test func rethrowsErrorsOfSectionBody() throws {
     struct Failure: Error, Equatable {}
     let found = try reports { watchdog in
       #expect(throws: Failure.self) {
@@ -187,7 +187,7 @@ import Testing
     #expect(found.isEmpty)
   }
 
-  @Test func timersFireOnceAndMayBeInvalidatedTwice() throws {
+  @Test func reportsSectionOnceWhenEndedTwice() throws {
     let found = try reports { watchdog in
       let timer = watchdog.beginSection("import", threshold: .milliseconds(100))
       #expect(timer.isWatched)
@@ -200,7 +200,7 @@ import Testing
     #expect(found.first?.source.name == "import")
   }
 
-  @Test func aSectionOutlivesTheThreadThatBeganIt() throws {
+  @Test func sectionOutlivesItsThread() throws {
     let found = try reports { watchdog in
       let section = Mutex<WatchedSection?>(nil)
       clock.detachThread {
@@ -213,7 +213,7 @@ import Testing
     #expect(found.first?.duration == .seconds(1))
   }
 
-  @Test func aProbeOutlivesTheThreadThatRanTheOneBefore() throws {
+  @Test func probeOutlivesThreadOfPreviousProbe() throws {
     let found = try reports { watchdog in
       let isStuck = Atomic<Bool>(false)
       let probe = try watchdog.watchLoop(named: "threads", threshold: .milliseconds(400)) { answer in
@@ -232,7 +232,7 @@ import Testing
     #expect(first.source.name == "threads" && first.duration >= .seconds(2), "\(first.duration)")
   }
 
-  @Test func absurdBudgetsAreClamped() throws {
+  @Test func clampsExtremeThresholds() throws {
     let found = try reports { watchdog in
       for budget in [Duration.seconds(Int64.max), .seconds(-5), .zero, .nanoseconds(1)] {
         watchdog.withSection("absurd", threshold: budget) {}
@@ -243,7 +243,7 @@ import Testing
     #expect(found.isEmpty)
   }
 
-  @Test func aShortBudgetIsNoticedDuringALongSleep() throws {
+  @Test func noticesShortThresholdDuringLongSleep() throws {
     let found = try reports(Watchdog.Configuration(threshold: .seconds(4))) { watchdog in
       clock.block(for: .seconds(0.5))
       watchdog.withSection("short", threshold: .milliseconds(150)) { stallByWaiting(for: .milliseconds(600)) }
@@ -252,7 +252,7 @@ import Testing
     #expect((found.first?.samples.first?.age).map { $0 < .milliseconds(150) } == true)
   }
 
-  @Test func nestedSectionsAreReportedEach() throws {
+  @Test func reportsEachNestedSection() throws {
     let found = try reports { watchdog in
       watchdog.withSection("outer", threshold: .milliseconds(300)) {
         watchdog.withSection("inner", threshold: .milliseconds(100)) { stallByWaiting(for: .milliseconds(1500)) }
@@ -262,7 +262,7 @@ import Testing
     #expect(found.allSatisfy { $0.culprit?.function.name == "stallByWaiting(for:)" })
   }
 
-  @Test func severalLoopsAreWatchedAtOnce() throws {
+  @Test func watchesSeveralLoopsAtOnce() throws {
     let found = try reports { watchdog in
       let threads = (0..<4).map { number in
         let finished = Finished()
@@ -281,7 +281,7 @@ import Testing
     #expect(found.allSatisfy { $0.culprit?.function.name == "stallByComputing(for:)" })
   }
 
-  @Test func aThreadThatForgetsToEndIsNotStuckForEver() throws {
+  @Test func ignoresTurnOfEndedThread() throws {
     let found = try reports { watchdog in
       let loop = try watchdog.watchLoop(named: "forgetful")
       clock.detachThread { loop.begin() }
@@ -290,7 +290,7 @@ import Testing
     #expect(found.isEmpty)
   }
 
-  @Test func resumingWithoutAPauseDoesNothing() throws {
+  @Test func ignoresUnmatchedResume() throws {
     var control = observer_control()
     observer_control_resume(&control)
     #expect(observer_control_paused_ns(&control) >= 0)
@@ -303,7 +303,7 @@ import Testing
     #expect(observer_control_paused_ns(&control) >= 0)
   }
 
-  @Test func theSameLoopIsNotWatchedTwice() throws {
+  @Test func rejectsSecondWatchOfLoop() throws {
     _ = try reports { watchdog in
       let loop = try watchdog.watchLoop(named: "one")
       #expect(throws: WatchdogError.alreadyWatched("one")) { try watchdog.watchLoop(named: "one") }
@@ -316,7 +316,7 @@ import Testing
     }
   }
 
-  @Test func endingWhatNeverBeganAndBeginningTwiceAreDefined() throws {
+  @Test func toleratesUnbalancedBeginAndEnd() throws {
     let found = try reports(Watchdog.Configuration(threshold: .seconds(2))) { watchdog in
       let loop = try watchdog.watchLoop(named: "odd")
       loop.end()
@@ -331,7 +331,7 @@ import Testing
     #expect(found.isEmpty)
   }
 
-  @Test func aStallRightAfterAStallIsReported() throws {
+  @Test func reportsConsecutiveStalls() throws {
     let found = try reports { watchdog in
       let loop = try watchdog.watchLoop(named: "twice")
       for _ in 0..<3 { loop.withTurn { stallByWaiting(for: .milliseconds(600)) } }
@@ -340,7 +340,7 @@ import Testing
     for report in found { #expect(report.raw.stall.gap < .milliseconds(100)) }
   }
 
-  @Test func ignoresWorkThatEndsBeforeItsThreshold() throws {
+  @Test func ignoresWorkThatEndsInTime() throws {
     let found = try reports { watchdog in
       for _ in 0..<50 {
         let section = watchdog.beginSection("close", threshold: .milliseconds(60))

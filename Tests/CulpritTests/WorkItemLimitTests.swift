@@ -38,7 +38,7 @@ import Testing
     return tracker
   }
 
-  @Test func suspicionBeginsAtItsAge() {
+  @Test func suspectsWorkItemAtSuspicionAge() {
     for (age, isLooked) in [(UInt64(1999), false), (2000, true), (2001, true)] {
       var tracker = WorkItemTracker(seed: 1)
       let step = tracker.advance(snapshot(), tick(1000 + age, after: 5000))
@@ -47,7 +47,7 @@ import Testing
     }
   }
 
-  @Test func aWorkItemIsSuspectedOnce() {
+  @Test func suspectsWorkItemOnce() {
     var tracker = WorkItemTracker(seed: 1)
     let often = snapshot(interval: 2)
     var suspicions = 0
@@ -57,7 +57,7 @@ import Testing
     #expect(suspicions == 1)
   }
 
-  @Test func aStallIsOneAtItsThreshold() {
+  @Test func declaresStallAtThreshold() {
     for (age, isStall) in [(UInt64(9999), false), (10_000, true)] {
       var tracker = WorkItemTracker(seed: 1)
       #expect(tracker.advance(snapshot(), tick(1000 + age, after: 1 << 20)).declare == isStall)
@@ -66,7 +66,7 @@ import Testing
     }
   }
 
-  @Test func aHangIsOneAtItsDelay() {
+  @Test func declaresHangAtDelay() {
     for (age, isHang) in [(UInt64(14_999), false), (15_000, true)] {
       var tracker = stalled(snapshot(hangDelay: 5000), age: 12_000)
       let step = tracker.advance(snapshot(hangDelay: 5000), tick(1000 + age, after: age - 12_000))
@@ -80,7 +80,7 @@ import Testing
     }
   }
 
-  @Test func aHangIsToldUntilItIsHeard() {
+  @Test func repeatsHangUntilRecorded() {
     var tracker = stalled(snapshot(hangDelay: 5000), age: 20_000)
     for number: UInt64 in 1...3 {
       let step = tracker.advance(snapshot(hangDelay: 5000), tick(21_000 + number, after: 1))
@@ -91,7 +91,7 @@ import Testing
     #expect(!step.hang && step.wait > 0)
   }
 
-  @Test func everyWorkItemOfASlotCanHang() {
+  @Test func declaresHangOfEachWorkItem() {
     var tracker = WorkItemTracker(seed: 1)
     for number: UInt64 in 1...3 {
       let item: UInt64 = number << 32
@@ -108,7 +108,7 @@ import Testing
     }
   }
 
-  @Test func aWorkItemInheritsNothing() {
+  @Test func resetsStateForNextWorkItem() {
     var tracker = stalled(snapshot(), age: 20_000)
     var exempt = snapshot()
     exempt.exempt = 500
@@ -132,7 +132,7 @@ import Testing
     #expect(!tracker.isUndeclaredStall)
   }
 
-  @Test func exemptTimeIsNotCharged() {
+  @Test func doesNotChargeExemptTime() {
     func view(_ word: Int64, lag: UInt64 = 0) -> WorkItemTracker.SlotSnapshot {
       var view = snapshot()
       (view.exempt, view.lag) = (word, lag)
@@ -159,7 +159,7 @@ import Testing
     #expect(tracker.age == 550)
   }
 
-  @Test(arguments: [UInt32(1), 2]) func exemptTimeBeforeAnEndIsNotCharged(generation: UInt32) {
+  @Test(arguments: [UInt32(1), 2]) func doesNotChargeExemptTimeBeforeEnd(generation: UInt32) {
     var tracker = WorkItemTracker(seed: 1)
     var view = snapshot()
     view.exempt = 400
@@ -177,7 +177,7 @@ import Testing
     #expect(tracker.age == (generation == 1 ? 0 : 400))
   }
 
-  @Test func exemptTimeOfAWorkItemThatHasJustBegunCounts() {
+  @Test func countsExemptTimeOfNewWorkItem() {
     var tracker = WorkItemTracker(seed: 1)
     var seen = snapshot(item: 5000)
     seen.exempt = 3000
@@ -197,7 +197,7 @@ import Testing
 
   /// Turns shorter than the uncertainty of their begins are nearly always new at a tick.
   /// Exempt time of earlier turns must not reduce the age of the turn that hangs.
-  @Test func exemptTimeDoesNotPileUp() {
+  @Test func doesNotAccumulateExemptTime() {
     var tracker = WorkItemTracker(seed: 1)
     func seen(_ number: UInt64) -> WorkItemTracker.SlotSnapshot {
       var snapshot = snapshot(item: 1000 * number)
@@ -212,7 +212,7 @@ import Testing
     #expect(tracker.age == 1988 && tracker.exemptTime == 8)
   }
 
-  @Test func exemptTimeOfAFrozenProcessIsOver() {
+  @Test func discardsExemptTimeOfFrozenProcess() {
     for (exempt, lag) in [(Int64(1) << 40, UInt64(0)), (1 << 41, 5), (.min, 0)] {
       var tracker = WorkItemTracker(seed: 1)
       var seen = snapshot(item: 1 << 40)
@@ -228,7 +228,7 @@ import Testing
     }
   }
 
-  @Test func exemptTimeIsAnOwners() {
+  @Test func separatesExemptTimeOfOwners() {
     var tracker = WorkItemTracker(seed: 1)
     var former = snapshot(item: 0)
     former.exempt = 10_000
@@ -242,7 +242,7 @@ import Testing
     #expect(tracker.exemptTime == 6000 && tracker.age == 2000)
   }
 
-  @Test func anEndAtTheThresholdIsAStall() {
+  @Test func treatsEndAtThresholdAsStall() {
     for (end, isStall) in [(UInt64(10_999), false), (11_000, true)] {
       var tracker = WorkItemTracker(seed: 1)
       _ = tracker.advance(snapshot(), tick(4000, after: 5000))
@@ -253,7 +253,7 @@ import Testing
   }
 
   /// An end before the last sighting comes from a clock that was read slightly early.
-  @Test func noEndMakesAWorkItemYounger() {
+  @Test func endNeverReducesAge() {
     for end in [UInt64(1), 3000, 4000] {
       var tracker = WorkItemTracker(seed: 1)
       _ = tracker.advance(snapshot(), tick(4000, after: 5000))
@@ -263,7 +263,7 @@ import Testing
     }
   }
 
-  @Test func theFirstSightChargesWhatMayBeCharged() {
+  @Test func boundsChargeAtFirstSighting() {
     for (unwatched, age) in [(UInt64(0), UInt64(700)), (250, 950), (5000, 5000)] {
       var tracker = WorkItemTracker(seed: 1)
       var view = snapshot()
@@ -277,7 +277,7 @@ import Testing
     #expect(tracker.item == 1000 && tracker.age == 0 && tracker.gap == 0)
   }
 
-  @Test func youngWorkItemsEndWithoutAWord() {
+  @Test func ignoresEndOfYoungWorkItems() {
     var tracker = WorkItemTracker(seed: 1)
     _ = tracker.advance(snapshot(), tick(1500, after: 500))
     let idle = tracker.advance(snapshot(item: 0), tick(2000, after: 500))
@@ -288,7 +288,7 @@ import Testing
     #expect(tracker.item == 2100 && tracker.age == 200)
   }
 
-  @Test func oneSampleIsAtTheThreshold() {
+  @Test func samplesAtThreshold() {
     for seed: UInt64 in 1...50 {
       var tracker = WorkItemTracker(seed: seed)
       let view = snapshot(interval: 700)
@@ -303,7 +303,7 @@ import Testing
     }
   }
 
-  @Test func theIntervalChangesAtTheThreshold() {
+  @Test func changesIntervalAtThreshold() {
     for seed: UInt64 in 1...20 {
       for age in [UInt64(9999), 10_000] {
         var tracker = WorkItemTracker(seed: seed)
@@ -320,7 +320,7 @@ import Testing
 
   /// Compares a tracker with an independent account of the same ticks.
   @Test(arguments: UInt64(1)...200)
-  func everyLifeIsAccountedFor(seed: UInt64) {
+  func matchesReferenceAccounting(seed: UInt64) {
     var random = SplitMix(seed)
     let threshold = UInt64.random(in: 1_000_000...2_000_000_000, using: &random)
     var view = snapshot(

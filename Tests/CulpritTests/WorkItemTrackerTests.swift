@@ -56,7 +56,7 @@ private struct Simulation {
 }
 
 @Suite struct WorkItemTrackerTests {
-  @Test func shortWorkItemsAreNeverLookedAt() {
+  @Test func neverSamplesShortWorkItems() {
     var simulation = Simulation()
     for number in 0..<100 {
       let step = simulation.tick(after: 225, item: UInt64(1_000_000 + number * 225 + 100))
@@ -64,7 +64,7 @@ private struct Simulation {
     }
   }
 
-  @Test func whatEndsPastItsThresholdBetweenTicksIsNoticed() {
+  @Test func detectsStallThatEndsBetweenTicks() {
     for (endedAt, isStall) in [(UInt64(4100), true), (3990, false)] {
       var simulation = Simulation()
       let item = simulation.now
@@ -84,7 +84,7 @@ private struct Simulation {
   }
 
   /// A monitor that is delayed between reading the clock and the slot sees begins in its future.
-  @Test func workItemsFromTheFutureHaveTheirTrueAge() {
+  @Test func measuresAgeOfWorkBegunAfterTick() {
     var simulation = Simulation()
     let item = simulation.now + 200 + 90
     #expect(simulation.tick(after: 200, item: item).wait == 590_000_000)
@@ -94,7 +94,7 @@ private struct Simulation {
     #expect(simulation.ended == nil)
   }
 
-  @Test func samplesBeforeTheThresholdAreDenseAndOneIsAtIt() {
+  @Test func samplesDenselyUpToThreshold() {
     var simulation = Simulation()
     for _ in 0..<4000 { simulation.tick(after: 10, item: 1_000_000) }
     #expect(simulation.declaredAt == 4000)
@@ -110,7 +110,7 @@ private struct Simulation {
     #expect((12...17).contains(late.filter { $0 < 8000 }.count), "\(late)")
   }
 
-  @Test func aShortIntervalIsKept() {
+  @Test func keepsShortInterval() {
     var simulation = Simulation()
     simulation.limits.interval = 50
     for _ in 0..<1000 { simulation.tick(after: 5, item: 1_000_000) }
@@ -119,7 +119,7 @@ private struct Simulation {
     #expect(late.count > 15)
   }
 
-  @Test func waitsTellWhenToLookAgain() {
+  @Test func waitsUntilNextDueCheck() {
     var simulation = Simulation()
     #expect(simulation.tick(after: 10, item: 0).wait == .max)
     #expect(simulation.tick(after: 10, item: simulation.now).wait == 490_000_000)
@@ -127,7 +127,7 @@ private struct Simulation {
     #expect((100_000_000..<300_000_000).contains(simulation.tick(after: 240, item: 1_000_010).wait))
   }
 
-  @Test func aWorkItemThatEndsEarlyIsDroppedWithItsAge() {
+  @Test func closesEarlyWorkItemWithItsAge() {
     var simulation = Simulation()
     for _ in 0..<10 { simulation.tick(after: 100, item: 1_000_000) }
     simulation.tick(after: 100, item: 0, endedAt: simulation.now + 60)
@@ -135,14 +135,14 @@ private struct Simulation {
     #expect(simulation.declaredAt == nil)
   }
 
-  @Test func anUnknownEndIsTheLastTimeItWasSeen() {
+  @Test func usesLastSightingForUnknownEnd() {
     var simulation = Simulation()
     for _ in 0..<10 { simulation.tick(after: 100, item: 1_000_000) }
     simulation.tick(after: 100, item: 0)
     #expect(simulation.ended == 1000)
   }
 
-  @Test func aNewWorkItemEndsTheOldOneAndStartsAtItsOwnAge() {
+  @Test func newWorkItemEndsPreviousOne() {
     var simulation = Simulation()
     for _ in 0..<45 { simulation.tick(after: 100, item: 1_000_000) }
     #expect(simulation.declaredAt == 4000)
@@ -152,7 +152,7 @@ private struct Simulation {
     #expect(simulation.age == 150)
   }
 
-  @Test func aGapCountsAsOneTick() {
+  @Test func chargesGapAsOneTick() {
     var simulation = Simulation()
     for _ in 0..<4 { simulation.tick(after: 200, item: 1_000_000) }
     simulation.tick(after: 3_600_000, item: 1_000_000)
@@ -161,7 +161,7 @@ private struct Simulation {
     #expect(simulation.declaredAt == nil)
   }
 
-  @Test func aGapBeforeAUnitIsFirstSeenCountsAsOneTick() {
+  @Test func chargesUnseenGapAsOneTick() {
     var simulation = Simulation()
     simulation.tick(after: 10, item: 0)
     simulation.tick(after: 60_000, item: 1_000_011)
@@ -169,14 +169,14 @@ private struct Simulation {
     #expect(simulation.samples.isEmpty)
   }
 
-  @Test func aGapInWhichTheWorkItemEndedAddsAtMostOneTick() {
+  @Test func chargesGapBeforeEndAsOneTick() {
     var simulation = Simulation()
     for _ in 0..<4 { simulation.tick(after: 200, item: 1_000_000) }
     simulation.tick(after: 60_000, item: 0, endedAt: simulation.now + 60_000)
     #expect(simulation.ended == 1050)
   }
 
-  @Test func declarationsAndEndsAreRepeatedUntilRecorded() {
+  @Test func repeatsDeclarationsAndEndsUntilRecorded() {
     var tracker = WorkItemTracker(seed: 1)
     let snapshot = WorkItemTracker.SlotSnapshot(
       item: 1,
@@ -205,7 +205,7 @@ private struct Simulation {
   }
 
   /// A stamp from the coarse clock is early, which must not turn punctual work into a stall.
-  @Test func theResolutionOfTheClockIsNotCharged() {
+  @Test func doesNotChargeClockResolution() {
     var tracker = WorkItemTracker(seed: 1)
     let snapshot = WorkItemTracker.SlotSnapshot(
       item: 1000,
@@ -222,7 +222,7 @@ private struct Simulation {
     #expect(past.declare)
   }
 
-  @Test func durationOfStallIsTheExpectedOne() {
+  @Test func estimatesDurationFromUncertainBegin() {
     var tracker = WorkItemTracker(seed: 1)
     var snapshot = WorkItemTracker.SlotSnapshot(
       item: 1000,
@@ -243,7 +243,7 @@ private struct Simulation {
     #expect(tracker.owed?.age == 46)
   }
 
-  @Test func aThreadThatDoesNotAnswerIsAskedLessOften() {
+  @Test func samplesUnresponsiveThreadLessOften() {
     var simulation = Simulation()
     var backoff = SampleBackoff()
     var asked = 0
@@ -267,7 +267,7 @@ private struct Simulation {
     #expect(backoff.allows(1_000_000, 30_000_000_000, 7))
   }
 
-  @Test func anotherOwnerIsAnotherWorkItem() {
+  @Test func endsWorkItemWhenOwnerChanges() {
     var tracker = WorkItemTracker(seed: 1)
     var snapshot = WorkItemTracker.SlotSnapshot(
       item: 1,
@@ -284,7 +284,7 @@ private struct Simulation {
     #expect(step.ended)
   }
 
-  @Test func lateWakeUpsDoNotAddUp() {
+  @Test func lateWakeUpsDoNotAccumulate() {
     var simulation = Simulation()
     simulation.limits.threshold = 400_000
     var step = simulation.tick(after: 10, item: 1_000_000)
@@ -296,7 +296,7 @@ private struct Simulation {
     #expect(abs(span / Double(simulation.samples.count - 1) - 200) < 8)
   }
 
-  @Test func sharedSamplesPutOffItsOwn() {
+  @Test func sharedSamplesPostponeOwnSamples() {
     var simulation = Simulation()
     let item = simulation.now
     while simulation.age < 1000 { simulation.tick(after: 10, item: item) }
@@ -312,7 +312,7 @@ private struct Simulation {
     #expect(after.count >= 2 && (4590...4860).contains(after.first ?? 0), "\(after)")
   }
 
-  @Test func samplesComeAtEveryPhaseOfTheirInterval() {
+  @Test func samplesAtEveryPhaseOfInterval() {
     for seed: UInt64 in 1...4 {
       var simulation = Simulation(tracker: WorkItemTracker(seed: seed))
       simulation.limits = (500, 100_000, 200, 200)
@@ -328,7 +328,7 @@ private struct Simulation {
     }
   }
 
-  @Test func theSameGapsFollowFromTheSameSeed() {
+  @Test func derivesGapsFromSeed() {
     func gaps(_ seed: UInt64) -> [UInt64] {
       var gaps = SampleGaps(seed: seed)
       return (0..<1000).map { _ in gaps.next(1000) }
@@ -405,7 +405,7 @@ private struct Simulation {
   }
 
   @Test(arguments: [UInt64(10), 20, 50, 100, 999, 1000, 4000])
-  func whatEndsInTimeIsNoStall(milliseconds: UInt64) {
+  func reportsOnlyLateWorkItems(milliseconds: UInt64) {
     for seed: UInt64 in 1...5 {
       let found = stalls(threshold: milliseconds * millisecond, seed: seed)
       #expect(found.inTime == 0)
@@ -424,7 +424,7 @@ private struct Simulation {
     Sample(age: .milliseconds(number), stack: nil, outcome: .captured, cpuTime: nil)
   }
 
-  @Test func equalStacksAreKeptOnce() {
+  @Test func storesEqualStacksOnce() {
     var store = SampleStore()
     for number in 0..<100 { store.add(sample(number), stack: stack(number % 3)) }
     let (samples, stacks) = store.content
@@ -434,7 +434,7 @@ private struct Simulation {
     #expect(store.takeLastBeside().isEmpty)
   }
 
-  @Test(arguments: [100_000, 12_345, 4096, 2049]) func aStallOfAnyLengthHasABoundedNumberOfSamples(total: Int) {
+  @Test(arguments: [100_000, 12_345, 4096, 2049]) func boundsSamplesOfAnyStall(total: Int) {
     var store = SampleStore()
     for number in 0..<total { store.add(sample(number), stack: stack(number)) }
     let (samples, stacks) = store.content
@@ -461,7 +461,7 @@ private struct Simulation {
     return sample
   }
 
-  @Test func aTaskThatStaysHasASampleForEachLook() {
+  @Test func repeatsSamplesOfUnmovedTask() {
     var store = SampleStore()
     var again = store.repeatLast(at: .milliseconds(1))
     #expect(again?.isKept == nil)
@@ -485,7 +485,7 @@ private struct Simulation {
     #expect(stacks.count == 3)
   }
 
-  @Test func aTaskThatStaysForLongHasABoundedNumberOfSamples() {
+  @Test func boundsSamplesOfUnmovedTask() {
     var store = SampleStore()
     store.add(suspended(0), stack: stack(1))
     for number in 1..<50_000 { _ = store.repeatLast(at: .milliseconds(number)) }
@@ -497,7 +497,7 @@ private struct Simulation {
     #expect(stacks == [stack(1)] && samples.allSatisfy { $0.stack == 0 && $0.activity == .suspended })
   }
 
-  @Test(arguments: [1, 2, 3, 4, 7, 16], [300, 5000, 30_000]) func everyThreadIsKeptAlike(threads: Int, total: Int) {
+  @Test(arguments: [1, 2, 3, 4, 7, 16], [300, 5000, 30_000]) func keepsSamplesOfThreadsEvenly(threads: Int, total: Int) {
     var store = SampleStore()
     for number in 0..<total {
       var sample = sample(number)
@@ -515,7 +515,7 @@ private struct Simulation {
   private let other = WatchedSource(kind: .loop, name: "b")
   private let second: UInt64 = 1_000_000_000
 
-  @Test func theSameCulpritIsCountedNotRepeated() {
+  @Test func countsRepeatedCulprits() {
     var limiter = ReportLimiter(perMinute: 100, perCulprit: 2)
     let decisions = (0..<5).map { limiter.decide(source: loop, culprit: "f", now: UInt64($0) * second) }
     #expect(decisions == [.report(repeats: 0), .report(repeats: 0), .count, .count, .count])
@@ -526,14 +526,14 @@ private struct Simulation {
     #expect(limiter.counted == 3)
   }
 
-  @Test func thereAreSoManyReportsInAMinute() {
+  @Test func limitsReportsPerMinute() {
     var limiter = ReportLimiter(perMinute: 3, perCulprit: 3)
     let decisions = (0..<5).map { limiter.decide(source: loop, culprit: "f\($0)", now: UInt64($0) * second) }
     #expect(decisions.filter { $0 == .count }.count == 2)
     #expect(limiter.decide(source: loop, culprit: "f4", now: 62 * second) == .report(repeats: 1))
   }
 
-  @Test func memoryIsBounded() {
+  @Test func reportsEachNewCulprit() {
     var limiter = ReportLimiter(perMinute: 1_000_000, perCulprit: 1)
     for number in 0..<5000 {
       #expect(limiter.decide(source: loop, culprit: "f\(number)", now: UInt64(number)) == .report(repeats: 0))

@@ -9,7 +9,7 @@ import Testing
     (UInt64(0), 6, "0"), (1, 6, "0.000001"), (1_500_000, 6, "1.5"), (2_000_000, 6, "2"),
     (1_763_637_865_103_000_001, 6, "1763637865103.000001"), (UInt64.max, 3, "18446744073709551.615"),
   ])
-  func decimalsAreExact(nanoseconds: UInt64, decimals: Int, text: String) {
+  func writesExactDecimals(nanoseconds: UInt64, decimals: Int, text: String) {
     #expect(decimal(nanoseconds, decimals) == text)
   }
 
@@ -17,7 +17,7 @@ import Testing
     ([UInt64](), [UInt64]()), ([400_000], [0]), ([600_000], [1]), ([400_000, 400_000, 400_000], [1, 0, 0]),
     ([1_400_000, 2_500_000, 100_000], [1, 3, 0]), ([999_999_999], [1000]),
   ])
-  func millisecondsAddUp(nanoseconds: [UInt64], milliseconds: [UInt64]) {
+  func roundingPreservesSum(nanoseconds: [UInt64], milliseconds: [UInt64]) {
     #expect(CollapsedWriter.rounded(nanoseconds) == milliseconds)
   }
 
@@ -25,25 +25,25 @@ import Testing
     ("stall.folded", ExportFormat.collapsed), ("a/b.pprof", .pprof), ("x.pb.gz", .pprof),
     ("x.firefox.json", .firefox), ("x.trace.json", .chrome), ("x.json", nil), ("-", nil),
   ])
-  func namesTellTheFormat(path: String, format: ExportFormat?) {
+  func infersFormatFromPath(path: String, format: ExportFormat?) {
     #expect(ExportFormat(path: path) == format)
   }
 
-  @Test(arguments: ExportFormat.allCases) func nothingIsWrittenWithoutAStall(format: ExportFormat) throws {
+  @Test(arguments: ExportFormat.allCases) func writesNothingWithoutStalls(format: ExportFormat) throws {
     var recording = SampleRecordings.everyday()
     recording.stalls = []
     #expect(try export([recording], format).isEmpty)
     #expect(try export([], format).isEmpty)
   }
 
-  @Test(arguments: ExportFormat.allCases) func theSameStallMakesTheSameFile(format: ExportFormat) throws {
+  @Test(arguments: ExportFormat.allCases) func exportsAreDeterministic(format: ExportFormat) throws {
     let recordings = [SampleRecordings.everyday(), SampleRecordings.workers()]
     let once = try export(recordings, format)
     #expect(try export(recordings, format) == once)
   }
 
   /// A failed write throws, so that no truncated file looks complete.
-  @Test(arguments: ExportFormat.allCases) func errorsOfWritingAreThrown(format: ExportFormat) throws {
+  @Test(arguments: ExportFormat.allCases) func rethrowsWriteErrors(format: ExportFormat) throws {
     struct Full: Error {}
     var exporter = Exporter(format, version: "0.1.0") { _ in throw Full() }
     #expect(throws: Full.self) {
@@ -52,7 +52,7 @@ import Testing
     }
   }
 
-  @Test(arguments: ExportFormat.allCases) func piecesAreSmall(format: ExportFormat) throws {
+  @Test(arguments: ExportFormat.allCases) func writesSmallChunks(format: ExportFormat) throws {
     let recording = SampleRecordings.large(samples: 1500, stacks: 100)
     var sizes: [Int] = []
     var exporter = Exporter(format, version: "0.1.0") { sizes.append($0.count) }
@@ -63,7 +63,7 @@ import Testing
   }
 
   /// In containers most processes have the same number, and their threads, too.
-  @Test func processesWithTheSameNumberAreToldApart() throws {
+  @Test func distinguishesProcessesWithEqualID() throws {
     var other = SampleRecordings.everyday()
     other.process?.watchedSince = WallTime(nanosecondsSince1970: 1)
     let recordings = [SampleRecordings.everyday(), other]
@@ -76,7 +76,7 @@ import Testing
   }
 
   /// The same process's stalls share a process, and each has its own tracks.
-  @Test func stallsOfOneProcessAreTogether() throws {
+  @Test func groupsStallsOfOneProcess() throws {
     let recordings = [SampleRecordings.everyday(), SampleRecordings.everyday(stall: 2, began: 66)]
     let profile = try Pprof(try export(recordings, .pprof))
     #expect(Set(profile.samples.compactMap { $0.labels["stall"] }).count == 2)
@@ -90,7 +90,7 @@ import Testing
   }
 
   /// A cut stack is completed as in a report. Raw exports, without names, contain only captured frames.
-  @Test func cutStacksHaveTheCallersOfTheirNeighbours() throws {
+  @Test func completesTruncatedStacks() throws {
     let recording = SampleRecordings.everyday()
     let profile = try Pprof(try export([recording], .pprof))
     #expect(!profile.samples.contains { profile.names($0).contains("(callers are missing)") })
@@ -102,7 +102,7 @@ import Testing
     #expect(addresses == Set(profile.locations.values.map(\.address)))
   }
 
-  @Test func inlinedFunctionsAreLinesOfOneLocation() throws {
+  @Test func storesInlinedFunctionsInOneLocation() throws {
     let profile = try Pprof(try export([SampleRecordings.everyday()], .pprof))
     let inlined = profile.locations.values.filter { $0.lines.count > 1 }
     #expect(inlined.count == 1)

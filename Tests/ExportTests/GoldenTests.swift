@@ -16,19 +16,19 @@ import Testing
   ]
 
   @Test(arguments: recordings.keys.sorted(), [ExportFormat.collapsed, .firefox, .chrome])
-  func texts(name: String, format: ExportFormat) throws {
+  func textFormats(name: String, format: ExportFormat) throws {
     let recordings = try #require(Self.recordings[name])
     try expectGolden(try text(try export(recordings, format)), "\(name).\(format.rawValue)")
   }
 
-  @Test(arguments: recordings.keys.sorted()) func openTelemetry(name: String) throws {
+  @Test(arguments: recordings.keys.sorted()) func openTelemetryProfiles(name: String) throws {
     let recordings = try #require(Self.recordings[name])
     try expectGolden(try OTLP(try export(recordings, .otlp)).text, "\(name).otlp.txt")
   }
 
   /// Compares uncompressed profiles, because the compressed bytes depend on the version of zlib.
   @Test(arguments: recordings.keys.sorted(), [false, true])
-  func profiles(name: String, isRaw: Bool) throws {
+  func pprofProfiles(name: String, isRaw: Bool) throws {
     let recordings = try #require(Self.recordings[name])
     let profile = try Pprof(try export(recordings, .pprof, isRaw: isRaw))
     try expectGolden(profile.text, "\(name)\(isRaw ? "-raw" : "").pprof.txt")

@@ -9,13 +9,13 @@ import Testing
   private let recording = SampleRecordings.hostile()
 
   @Test(arguments: [ExportFormat.collapsed, .firefox, .chrome])
-  func nothingReachesATerminal(format: ExportFormat) throws {
+  func escapesControlCharacters(format: ExportFormat) throws {
     let text = try text(try export([recording], format))
     #expect(text.unicodeScalars.allSatisfy { $0 == "\n" || isPrintable($0) })
     #expect(text.utf8.count < 100_000)
   }
 
-  @Test func namesStayInTheirFields() throws {
+  @Test func keepsNamesInTheirFields() throws {
     let lines = try text(try export([recording], .collapsed)).split(separator: "\n", omittingEmptySubsequences: false)
     #expect(lines.last == "")
     #expect(lines.count == SampleRecordings.hostileNames.count + 1)
@@ -26,7 +26,7 @@ import Testing
     for format in [ExportFormat.firefox, .chrome] { _ = try JSON(bytes: try export([recording], format)) }
   }
 
-  @Test func allOfThemAreThere() throws {
+  @Test func exportsAllNames() throws {
     let profile = try Pprof(try export([recording], .pprof))
     let names = Set(profile.functions.values.map(\.name))
     for name in SampleRecordings.hostileNames where name.count < 100 {

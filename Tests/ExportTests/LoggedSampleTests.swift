@@ -55,7 +55,7 @@ private final class StoreInMemory: OverflowStore {
 
   /// They have every sample, though the recording has few of them.
   @Test(arguments: [1, 5] as [UInt64], [.collapsed, .pprof] as [ExportFormat])
-  func everySampleIsInThem(_ seed: UInt64, _ format: ExportFormat) throws {
+  func exportsEverySample(_ seed: UInt64, _ format: ExportFormat) throws {
     let whole = long(seed)
     let bytes = StallFileWriter.file(of: whole)
     let store = StoreInMemory()
@@ -72,7 +72,7 @@ private final class StoreInMemory: OverflowStore {
   }
 
   /// A profile of OpenTelemetry is in memory as a whole, so very many samples become several consecutive profiles.
-  @Test func manySamplesAreInSeveralProfiles() throws {
+  @Test func splitsManySamplesIntoProfiles() throws {
     var recording = SampleRecordings.everyday()
     let stall = recording.stalls[0]
     let samples = stall.samples
@@ -100,7 +100,7 @@ private final class StoreInMemory: OverflowStore {
   }
 
   /// Stacks are completed as those of the verdict are, which has all of them at once.
-  @Test(arguments: [1, 2, 3, 5, 8, 13, 21] as [UInt64]) func stacksAreThoseOfTheVerdict(_ seed: UInt64) {
+  @Test(arguments: [1, 2, 3, 5, 8, 13, 21] as [UInt64]) func completesStacksLikeVerdict(_ seed: UInt64) {
     let recording = long(seed)
     let stall = recording.stalls[0]
     let resolve = { (frame: StackFrame) in names(frame, in: recording) }

@@ -18,7 +18,7 @@ import Testing
     }
   }
 
-  @Test(arguments: seeds) func pprof(seed: UInt64) throws {
+  @Test(arguments: seeds) func pprofTotalsMatchStall(seed: UInt64) throws {
     let recording = RandomRecording(seed: seed).recording
     for isRaw in [false, true] {
       let profile = try Pprof(try export([recording], .pprof, isRaw: isRaw))
@@ -29,7 +29,7 @@ import Testing
     }
   }
 
-  @Test(arguments: seeds) func otlp(seed: UInt64) throws {
+  @Test(arguments: seeds) func otlpTotalsMatchStall(seed: UInt64) throws {
     let recording = RandomRecording(seed: seed).recording
     let profiles = try OTLP(try export([recording], .otlp)).profiles
     #expect(profiles.allSatisfy { $0.type == "wall/nanoseconds" })
@@ -45,7 +45,7 @@ import Testing
     }
   }
 
-  @Test(arguments: seeds) func collapsed(seed: UInt64) throws {
+  @Test(arguments: seeds) func collapsedTotalsMatchStall(seed: UInt64) throws {
     let recording = RandomRecording(seed: seed).recording
     let lines = try text(try export([recording], .collapsed)).split(separator: "\n")
     let sum = try lines.reduce(0) { sum, line in sum + (try #require(Int(line.split(separator: " ").last ?? ""))) }
@@ -53,7 +53,7 @@ import Testing
     #expect(Set(lines.map { $0.split(separator: " ").dropLast().joined(separator: " ") }).count == lines.count)
   }
 
-  @Test(arguments: seeds) func firefox(seed: UInt64) throws {
+  @Test(arguments: seeds) func firefoxTotalsMatchStall(seed: UInt64) throws {
     let recording = RandomRecording(seed: seed).recording
     let profile = try JSON(bytes: try export([recording], .firefox))
     try checkFirefox(profile)
@@ -67,7 +67,7 @@ import Testing
   }
 
   /// Slices are nested, and each is closed; the stall's own is as long as it was.
-  @Test(arguments: seeds) func chrome(seed: UInt64) throws {
+  @Test(arguments: seeds) func chromeSlicesMatchStall(seed: UInt64) throws {
     let recording = RandomRecording(seed: seed).recording
     let events = try JSON(bytes: try export([recording], .chrome))["traceEvents"].array
     var open: [[Int?]: [(name: String, since: Int)]] = [:]
@@ -92,7 +92,7 @@ import Testing
   }
 
   /// The function that a report blames has the same time in an export.
-  @Test(arguments: seeds) func theCulpritHasTheTimeOfTheReport(seed: UInt64) throws {
+  @Test(arguments: seeds) func culpritTimeMatchesReport(seed: UInt64) throws {
     let recording = RandomRecording(seed: seed).recording
     let blame = Blame(stall: recording.stalls[0], stacks: recording.stacks) { names($0, in: recording) }
     guard let culprit = blame.culprit, let name = culprit.frame.function else { return }

@@ -60,7 +60,7 @@ import Testing
     #expect(verdict.verdict == "unreported" && !verdict.isRight)
   }
 
-  @Test func ignoresTrialThatWasDelayed() throws {
+  @Test func ignoresDelayedTrial() throws {
     let verdict = try verdict(madeUpReport(right), first: 400)
     #expect(verdict.isVoid && verdict.isRight)
   }

@@ -42,7 +42,7 @@ import Testing
     #expect(judgement.falseDeadlocks == 1 && judgement.wrongSums == 1)
   }
 
-  @Test func rejectsCulpritWithoutLineOrWords() {
+  @Test func rejectsCulpritWithoutLocationOrActivity() {
     let truth = CauseTruth(name: "a", cause: .computing, culprit: "packOrders")
     var unplaced = report
     unplaced.culprit?.function.location = nil

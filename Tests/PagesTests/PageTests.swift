@@ -116,7 +116,7 @@ private struct Profile {
 
 @Suite struct PageTests {
   /// The name of a function without a symbol contains its module, so no line below repeats it.
-  @Test func anAddressIsToldOnce() throws {
+  @Test func printsAddressOnce() throws {
     var recording = SampleRecordings.everyday()
     #expect(try page([recording]).contains("<p class=\"source\">"))
     recording.names = recording.names.mapValues { frames in
@@ -134,7 +134,7 @@ private struct Profile {
     "large": { SampleRecordings.large(samples: 2000, stacks: 100) },
   ]
 
-  @Test(arguments: recordings.keys.sorted()) func dataAddUpToStall(name: String) throws {
+  @Test(arguments: recordings.keys.sorted()) func weightsSumToStallDuration(name: String) throws {
     let make = try #require(Self.recordings[name])
     let recording = make()
     let profile = try profile(0, of: try page([recording]))
@@ -147,7 +147,7 @@ private struct Profile {
     #expect(sampled == recording.stalls[0].samples.count)
   }
 
-  @Test func stacksAreThoseOfTheRecording() throws {
+  @Test func stacksMatchRecording() throws {
     let profile = try profile(0, of: try page([SampleRecordings.everyday()]))
     #expect(
       profile.stacks[0].contains([
@@ -160,7 +160,7 @@ private struct Profile {
   }
 
   /// The report is there where no script runs, in the words of a terminal.
-  @Test func theReportIsMarkup() throws {
+  @Test func rendersReportWithoutScript() throws {
     let page = try page([SampleRecordings.everyday()])
     for text in [
       "Catalog.<wbr>rebuildIndex(for:<wbr>)<wbr></h2>", "70 % of the stall, 3.53 s",
@@ -172,7 +172,7 @@ private struct Profile {
   }
 
   /// The page has one script, fetches nothing, and names cannot add markup.
-  @Test(arguments: ["everyday", "hostile", "waits", "deadlock"]) func loadsNothing(name: String) throws {
+  @Test(arguments: ["everyday", "hostile", "waits", "deadlock"]) func loadsNoExternalResources(name: String) throws {
     let make = try #require(Self.recordings[name])
     let page = try page([make()])
     for text in ["http:", "https:", "src=", "url(", "@import", "javascript:", " style=", "onclick=\""] {
@@ -187,7 +187,7 @@ private struct Profile {
   }
 
   /// The chain of lock waits is drawn from the work to the thread at its root, or as a ring.
-  @Test(arguments: [false, true]) func waitChainsAreDrawn(isDeadlock: Bool) throws {
+  @Test(arguments: [false, true]) func drawsWaitChains(isDeadlock: Bool) throws {
     let page = try page([SampleRecordings.waits(isDeadlock: isDeadlock)])
     #expect(page.matches(of: /<ol class="chain">/).count == 1)
     let begin = try #require(page.range(of: "<ol class=\"chain\">"))
@@ -201,7 +201,7 @@ private struct Profile {
     }
   }
 
-  @Test func theNewestStallComesFirst() throws {
+  @Test func listsNewestStallFirst() throws {
     let page = try page([
       SampleRecordings.everyday(), SampleRecordings.workers(), SampleRecordings.everyday(stall: 2, began: 67),
     ])
@@ -229,17 +229,17 @@ private struct Profile {
     #expect(text.hasPrefix("### ") && text.contains("\n```text\nSTALL ") && text.hasSuffix("```\n"))
   }
 
-  @Test func theSameStallMakesTheSamePage() throws {
+  @Test func pagesAreDeterministic() throws {
     #expect(try page([SampleRecordings.workers()]) == page([SampleRecordings.workers()]))
   }
 
-  @Test func nothingIsWrittenWithoutAStall() throws {
+  @Test func writesNothingWithoutStalls() throws {
     var recording = SampleRecordings.everyday()
     recording.stalls = []
     #expect(try page([recording]) == "")
   }
 
-  @Test func errorsOfWritingAreThrown() throws {
+  @Test func rethrowsWriteErrors() throws {
     struct Full: Error {}
     var writer = PageWriter(version: "0.1.0")
     writer.add(SampleRecordings.everyday()) { SampleRecordings.everyday().names[$0.lookupAddress] ?? [] }
@@ -247,7 +247,7 @@ private struct Profile {
   }
 
   /// The verdict of a stall with many samples is marked as based on some of them; the graphs have all.
-  @Test func manySamplesAreBlamedByAnEvenChoice() throws {
+  @Test func limitsSamplesPerVerdict() throws {
     let large = SampleRecordings.large(samples: 1_000, stacks: 50)
     let chosen = try page([large], samplesPerReport: 100)
     #expect(!chosen.matches(of: #/8[0-9]{2} more samples omitted evenly/#).isEmpty)
@@ -279,12 +279,12 @@ private struct Profile {
     #expect(digest == "sha256-" + bytes.base64EncodedString())
   }
 
-  @Test(arguments: 0..<70) func base64(count: Int) {
+  @Test(arguments: 0..<70) func base64RoundTrip(count: Int) {
     let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 * 37 + 200) }
     #expect(Data(base64Encoded: Data(Base64.encode(bytes))) == Data(bytes))
   }
 
-  @Test func markupIsHarmless() {
+  @Test func escapesMarkup() {
     #expect(
       Markup.text("<a b='c' d=\"e\">&\u{202e}\u{0}") == "&lt;a b=&#39;c&#39; d=&quot;e&quot;&gt;&amp;\\u{202e}\\u{0}"
     )

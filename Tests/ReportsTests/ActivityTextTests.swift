@@ -9,7 +9,7 @@ import Testing
     ActivityText.processor(StallReport.ProcessorUse(share: share, delay: delay), waiting)
   }
 
-  @Test func computingWaitingAndHavingNoProcessorAreThreeThings() {
+  @Test func distinguishesComputingWaitingAndRunnable() {
     #expect(text(0.97, 0.02) == "computing: on CPU 97 %")
     #expect(
       text(0.19, 0.80) == "computing: on CPU 19 %, runnable but waiting for a CPU 80 %"
@@ -23,7 +23,7 @@ import Testing
     )
   }
 
-  @Test func whatIsSuspendedIsSaid() throws {
+  @Test func reportsSuspendedTasks() throws {
     func text(_ waiting: StallReport.Waiting) throws -> String {
       var finding = try #require(fullReport().culprit)
       (finding.processorUse, finding.waiting) = (nil, waiting)
@@ -40,13 +40,13 @@ import Testing
   }
 
   /// In neighbouring samples different child tasks run.
-  @Test func computingIsSaidWithoutProcessorUse() throws {
+  @Test func describesComputingWithoutCPUUse() throws {
     var finding = try #require(fullReport().culprit)
     (finding.processorUse, finding.waiting) = (nil, StallReport.Waiting(samples: 0, of: 13))
     #expect(ActivityText.of(finding) == "computing: running or runnable in 13 samples")
   }
 
-  @Test func unknownStateHasWords() {
+  @Test func describesUnknownState() {
     var (stall, builder) = exampleStall()
     for place in stall.samples.indices {
       stall.samples[place].activity = .unknown
@@ -57,7 +57,7 @@ import Testing
   }
 
   /// Some kernels do not report the time without a CPU.
-  @Test func whatIsNotKnownIsNotSaid() {
+  @Test func omitsUnknownDelay() {
     #expect(text(0.1, nil) == "on CPU 10 %")
     #expect(
       text(0.1, nil, StallReport.Waiting(samples: 0, of: 20))
@@ -73,7 +73,7 @@ import Testing
   }
 
   /// From 4/5 on it is nearly all, below 1/5 hardly any; each bound is inclusive.
-  @Test func boundsBelongToWhatTheyBound() {
+  @Test func boundsAreInclusive() {
     #expect(text(0.8, 0.2) == "computing: on CPU 80 %")
     #expect(text(0.75, 0.1) == "computing and waiting in turn: on CPU 75 %")
     #expect(text(0.1, 0.1) == "waiting: on CPU 10 %")
@@ -89,7 +89,7 @@ import Testing
   }
 
   @Test(arguments: [("x86_64", Int32(230), Int32(219)), ("aarch64", 115, 128)])
-  func restartedCallsHaveTheirNames(architecture: String, call: Int32, restart: Int32) {
+  func namesRestartedCalls(architecture: String, call: Int32, restart: Int32) {
     func name(_ call: Int32?, restarted: Bool) -> String? {
       SystemCallText.of(Waiting(samples: 1, of: 1, systemCall: call, isRestarted: restarted), architecture)
     }

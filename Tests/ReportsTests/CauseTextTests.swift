@@ -38,7 +38,7 @@ import Testing
     return CauseText.lines(report)
   }
 
-  @Test func theHeaviestCauseComesFirstAndSmallOnesAreLeftOut() {
+  @Test func ordersCausesAndOmitsSmallOnes() {
     #expect(
       lines([cause(.lock, 0.9, ["a mutex"]), cause(.computing, 0.08, ["JSON", "text"]), cause(.file, 0.02)])
         == ["waiting for a mutex, 90 %, 3.60 s", "computing (JSON 4 %, text 4 %), 8 %, 320 ms"]
@@ -51,7 +51,7 @@ import Testing
     #expect(lines([cause(.unknown, 0.02)]) == ["unknown, 2 %, 80 ms"])
   }
 
-  @Test(arguments: Cause.Kind.allCases) func whatHasAPartOfACauseHasItsShare(kind: Cause.Kind) throws {
+  @Test(arguments: Cause.Kind.allCases) func printsSharesOfSubjects(kind: Cause.Kind) throws {
     var found = cause(kind, 0.8, ["a mutex", "JSON", "text"])
     found.subjects[0].share = 0.2
     found.subjects[0].seconds = Seconds(.milliseconds(800))
@@ -73,7 +73,7 @@ import Testing
     #expect(!CauseText.what(found).contains("%"), "\(CauseText.what(found))")
   }
 
-  @Test func sleepsHaveTheirReasons() {
+  @Test func explainsSleeps() {
     var polling = cause(.sleep, 1, ["sqlite3_step"])
     #expect(lines([polling]) == ["waiting in sqlite3_step, which sleeps and tries again, 100 %, 4.00 s"])
     func next(_ change: (inout StallReport) -> Void) -> String {
@@ -89,7 +89,7 @@ import Testing
     #expect(!next { $0.taskTimes = task }.contains("other work waits"))
   }
 
-  @Test func whatIsKnownOfTheUnknownIsTold() {
+  @Test func explainsUnknownCause() {
     var found = cause(.unknown, 0.1, ["no stack", "no samples of that time"])
     for (place, share) in [0.08, 0.02].enumerated() {
       found.subjects[place].share = share
@@ -99,7 +99,7 @@ import Testing
     #expect(lines([cause(.unknown, 1, ["futex"])]) == ["unknown (futex), 100 %, 4.00 s"])
   }
 
-  @Test func evidenceIsShown() {
+  @Test func showsEvidence() {
     func counted(_ change: (inout StallReport.Counts) -> Void) -> (inout StallReport) -> Void {
       var counts = StallReport.Counts(kernelFunctions: [])
       change(&counts)
@@ -157,7 +157,7 @@ import Testing
     #expect(CauseText.what(cause(kind)) != "a cause of the kind \(kind.rawValue)")
   }
 
-  @Test func theFirstStepIsOneThatCanBeTaken() throws {
+  @Test func suggestsApplicableFirstStep() throws {
     let (stall, builder) = exampleStall()
     var report = builder.report(of: stall)
     report.waitChains = []
@@ -169,7 +169,7 @@ import Testing
     #expect(report.description.contains("NEXT      Keep long work out of the actor"), "\(report)")
   }
 
-  @Test func overlapsThatAreNotToldAreCounted() {
+  @Test func countsOmittedOverlaps() {
     let (stall, builder) = exampleStall()
     var report = builder.report(of: stall)
     for number in 1...6 {
@@ -182,7 +182,7 @@ import Testing
     #expect(text.contains("and 2 others: the report as JSON has all"))
   }
 
-  @Test func whatToDoIsToldWhenAskedFor() {
+  @Test func printsAdviceOnRequest() {
     let (stall, builder) = exampleStall()
     var report = builder.report(of: stall)
     report.causes = [cause(.sleep, 0.51), cause(.deadlock, 0.49)]
@@ -196,7 +196,7 @@ import Testing
     #expect(report.metadata["culprit.cause"] == "lock" && report.metadata["culprit.cause.share"] == "0.800")
   }
 
-  @Test func everySubjectHasItsWords() {
+  @Test func describesEverySubject() {
     for kind in Work.Kind.allCases { #expect(!CauseText.work(kind).isEmpty) }
     for object in AwaitedObject.allCases { #expect(!CauseText.object(object).isEmpty) }
   }

@@ -9,17 +9,17 @@ import Testing
     ("anon_inode:[eventfd]", "eventfd"), ("anon_inode:[timerfd]", "timerfd"), ("anon_inode:inotify", "inotify"),
     ("/memfd:cache (deleted)", "/memfd:cache (deleted)"), ("/dev/pts/0", "/dev/pts/0"),
     ("mnt:[4026531840]", "mnt:[4026531840]"),
-  ]) func targetsAreTold(target: String, text: String) {
+  ]) func describesTargets(target: String, text: String) {
     #expect(DescriptorText.of(Descriptor(number: 3, target: target)) == text)
   }
 
   /// An event loop in epoll_wait waits on its epoll descriptor, which is no information.
-  @Test func whatSaysNoMoreIsLeftOut() {
+  @Test func omitsEpollAndMarksTruncation() {
     #expect(DescriptorText.of(Descriptor(number: 3, target: "anon_inode:[eventpoll]")) == nil)
     #expect(DescriptorText.of(Descriptor(number: 3, target: "deep/journal.db", isCut: true)) == "…deep/journal.db")
   }
 
-  @Test func socketsAreToldByTheirAddress() {
+  @Test func describesSocketsByAddress() {
     var socket = Descriptor(number: 3, target: "socket:[1]", address: [2, 0, 0x15, 0x38, 10, 0, 0, 3])
     #expect(DescriptorText.of(socket) == "a socket at 10.0.0.3:5432")
     socket.isPeersAddress = true
@@ -38,12 +38,12 @@ import Testing
       ([0x2001, 0xdb8, 0, 0, 1, 0, 0, 1], "2001:db8::1:0:0:1"), ([0xfe80, 1, 1, 1, 1, 1, 0, 0], "fe80:1:1:1:1:1::"),
       ([0, 0, 0, 0, 0, 0xffff, 0x0a00, 3], "::ffff:10.0.0.3"),
     ] as [([UInt16], String)]
-  ) func addressesOfIPv6AreWrittenAsUsual(groups: [UInt16], text: String) {
+  ) func formatsIPv6Addresses(groups: [UInt16], text: String) {
     let bytes = groups.flatMap { [UInt8($0 >> 8), UInt8($0 & 0xff)] }
     #expect(DescriptorText.address([10, 0, 0, 80, 0, 0, 0, 0] + bytes + [0, 0, 0, 0]) == "[\(text)]:80")
   }
 
-  @Test func socketsOfThisMachineAreToldByTheirName() {
+  @Test func describesUnixSocketsByPath() {
     let name = Array("/run/db.sock".utf8)
     #expect(DescriptorText.address([1, 0] + name + [0, 7]) == "/run/db.sock")
     #expect(DescriptorText.address([1, 0, 0] + name) == "@/run/db.sock")

@@ -16,14 +16,14 @@ import Testing
     )
   }
 
-  @Test func aClosureHasItsNumberOnlyBesideAnother() {
+  @Test func numbersClosuresOnlyIfAmbiguous() {
     let (first, second) = (frame("closure #1 in load()", "Shop", "a"), frame("closure #2 in load()", "Shop", "b"))
     #expect(FunctionNames([second, frame("load()", "Shop", "c"), second]).name(second) == "closure in load()")
     let both = FunctionNames([first, second])
     #expect([first, second].map(both.name) == ["closure #1 in load()", "closure #2 in load()"])
   }
 
-  @Test func namesakesAreToldApartByTheirModules() {
+  @Test func distinguishesNamesakesByModule() {
     let frames = [
       frame("Store.load()", "Orders", "a"), frame("Store.load()", "Users", "b"), frame("Store.save()", "Users", "c"),
       frame("closure #1 in Store.load()", "Orders", "d"), frame("closure #1 in Store.load()", "Users", "e"),
@@ -36,7 +36,7 @@ import Testing
     )
   }
 
-  @Test func variantsAreNoNamesakes() {
+  @Test func treatsVariantsAsOneFunction() {
     var special = frame("Store.load()", "Orders", "a")
     special.rawName = "a specialised"
     let plain = frame("Store.load()", "Orders", "a")
@@ -74,7 +74,7 @@ import Testing
     ),
     // Operator names can contain "<", and functions without parameters have no types.
     ("< infix(_:_:)", ["static Swift.Int.> infix(Swift.Int) -> Swift.Bool", "b"], ["< infix(_:_:)", "< infix(_:_:)"]),
-  ]) func overloadsAreToldApartByTheirTypes(name: String, full: [String], told: [String]) {
+  ]) func distinguishesOverloadsByTypes(name: String, full: [String], told: [String]) {
     var frames = full.map { frame(name, "Swift", $0) }
     #expect(frames.map(FunctionNames(frames).name) == told)
     // A single function has its plain name; merged functions have no known types.
@@ -91,7 +91,7 @@ import Testing
   }
 
   /// The first of module, library, file and line that distinguishes most of them.
-  @Test func namesakesOfOneModuleAreToldApartByTheirPlaces() {
+  @Test func distinguishesNamesakesByLocation() {
     func frame(_ raw: String, _ place: (String, Int)?, module: String = "/shop") -> ResolvedFrame {
       var frame = self.frame("load()", "Shop", raw)
       frame.location = place.map { SourceLocation(file: "/src/\($0.0)", line: $0.1) }

@@ -28,7 +28,7 @@ import Testing
   }
 
   /// Foundation's decoder reads equal values.
-  @Test func otherDecodersReadTheSame() throws {
+  @Test func foundationDecodesEqualValues() throws {
     let value = Everything()
     let text = try encodedJSON(value)
     #expect(text.utf8.allSatisfy { $0 >= 0x20 } && !text.contains("absent"))
@@ -39,13 +39,13 @@ import Testing
     #expect(try encodedJSON("x") == "\"x\"" && encodedJSON(Everything.Empty()) == "{}")
   }
 
-  @Test func aNumberThatIsNoneIsRefused() {
+  @Test func rejectsNonFiniteNumbers() {
     for number in [Double.nan, .infinity] {
       #expect(throws: EncodingError.self) { try encodedJSON(["share": number]) }
     }
   }
 
-  @Test func aReportIsTheSameAgain() throws {
+  @Test func roundTripsReports() throws {
     let (stall, builder) = exampleStall()
     let report = builder.report(of: stall)
     let text = try report.json()
@@ -56,7 +56,7 @@ import Testing
   }
 
   /// The schema lists every key with its type, and the required keys are those that a decoder requires.
-  @Test func theSchemaHasTheFormOfTheTypes() throws {
+  @Test func schemaMatchesTypes() throws {
     let url = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
       .appending(path: "../../docs/internals/report-\(StallReport.formatVersion).schema.json")
     let schema = try #require(JSONSerialization.jsonObject(with: Data(contentsOf: url)) as? [String: Any])

@@ -200,11 +200,11 @@ private func threadsReport() -> ThreadsReport {
 
 /// Every section against a reviewed snapshot.
 @Suite struct SectionTests {
-  @Test(arguments: [60, 100]) func everyPartOfAReportIsTold(width: Int) {
+  @Test(arguments: [60, 100]) func printsEverySection(width: Int) {
     expectSnapshot(fullReport().text(width: width), "full-\(width)")
   }
 
-  @Test func partsThatHaveNothingToSayAreLeftOut() {
+  @Test func omitsEmptySections() {
     var report = fullReport()
     report.process = nil
     report.thread = StallReport.Thread(id: 0, name: "")
@@ -237,7 +237,7 @@ private func threadsReport() -> ThreadsReport {
     expectSnapshot(report.text(width: 100), "sparse-100")
   }
 
-  @Test func theEndIsToldInAFewLines() {
+  @Test func printsShortEndReport() {
     expectSnapshot(fullReport().endText(width: 100), "ended-100")
     expectSnapshot(fullReport().endText(width: 40), "ended-40")
     var report = fullReport()
@@ -260,7 +260,7 @@ private func threadsReport() -> ThreadsReport {
     #expect(lines.contains("````text") && lines.last == "````")
   }
 
-  @Test(arguments: [false, true]) func whatLastsIsToldInTheStyleOfTheReport(_ isHang: Bool) {
+  @Test(arguments: [false, true]) func describesOngoingStallsAndHangs(_ isHang: Bool) {
     var stall = Stall("ht\u{1b}[31mtp", thread: (43, "eve\nnts"), began: 1_700_000_000_000_000_000)
     stall.duration = .milliseconds(1200)
     let process = ObservedProcess(42, "/opt/shop/bin/shop", since: 1_600_000_000_000_000_000)
@@ -269,7 +269,7 @@ private func threadsReport() -> ThreadsReport {
     #expect(EventText(stall, of: nil, isHang: isHang).summary.contains("Z event loop"))
   }
 
-  @Test func aPoolIsToldInThreads() {
+  @Test func describesPoolInThreads() {
     var report = fullReport()
     report.source.kind = .pool
     report.parts.removeLast(2)
@@ -278,7 +278,7 @@ private func threadsReport() -> ThreadsReport {
     expectSnapshot(report.text(width: 100), "pool-100")
   }
 
-  @Test func theThreadsOfAPoolAreToldByWhoIsToBlame() {
+  @Test func groupsPoolThreadsByCulprit() {
     var report = fullReport()
     report.source.kind = .pool
     (report.notes, report.otherThreads, report.labels, report.parts) = ([], nil, [], [])
@@ -296,7 +296,7 @@ private func threadsReport() -> ThreadsReport {
   }
 
   /// The three largest callers with at least half a percent of the culprit's 8 s.
-  @Test(arguments: 0...5, [false, true]) func callersAreNamedAsFarAsTheyCount(heavy: Int, hasRare: Bool) throws {
+  @Test(arguments: 0...5, [false, true]) func namesLargestCallers(heavy: Int, hasRare: Bool) throws {
     var report = fullReport()
     report.outerCallers = []
     report.callers = (0..<heavy).map { finding(function("caller\($0)()"), 0.2, 0.04) }
@@ -312,7 +312,7 @@ private func threadsReport() -> ThreadsReport {
     #expect(names.map(String.init) == expected)
   }
 
-  @Test(arguments: 1...7) func contendersAreNamedAndTheRestCounted(count: Int) {
+  @Test(arguments: 1...7) func namesContendersAndCountsRest(count: Int) {
     var report = fullReport()
     report.contenders = (0..<count).map { finding(function("contender\($0)()"), 0.01, 0.1) }
     // One below the limit, and one that is only counted.
@@ -325,7 +325,7 @@ private func threadsReport() -> ThreadsReport {
     #expect(text.contains("and \(rest) other\(rest == 1 ? "" : "s")\n"))
   }
 
-  @Test(arguments: 0...5) func partsAreNamedWhereThereAreSeveral(count: Int) {
+  @Test(arguments: 0...5) func listsPartsOfDividedCulprit(count: Int) {
     var report = fullReport()
     report.parts = (0..<count).map { finding(function("part\($0)()"), 0.2, 2) }
     let shown = (0..<min(count, 3)).map { "part\($0)() 20 %" }
@@ -336,7 +336,7 @@ private func threadsReport() -> ThreadsReport {
     #expect(text.contains("divided between \(list), all called by Catalog.rebuild()"))
   }
 
-  @Test func anAddressIsToldOnce() throws {
+  @Test func printsAddressOnce() throws {
     func nameless(_ number: Int) -> StallReport.Function {
       var function = function("shop+0x\(number)0")
       function.noName = "the file has no symbols"
@@ -393,7 +393,7 @@ private func threadsReport() -> ThreadsReport {
     #expect(Formatting.placed(function("shop+0x10", isInlined: true)) == "shop+0x10 (inlined)")
   }
 
-  @Test func longTextsAreCut() throws {
+  @Test func truncatesLongTexts() throws {
     let long = String(repeating: "0123456789", count: 1000)
     let cut = "\(long.prefix(49))…\(long.suffix(50))"
     var report = fullReport()
@@ -415,7 +415,7 @@ private func threadsReport() -> ThreadsReport {
     #expect(try report.json().split(separator: long).count > 8)
   }
 
-  @Test func namesOfSpacesHaveWords() throws {
+  @Test func describesBlankNames() throws {
     let stack = Stack(frames: [.programCounter(RuntimeAddress(1))], end: .outermost)
     let builder = ReportBuilder(Recording(process: exampleProcess, stacks: [stack])) { frame in
       [ResolvedFrame(function: "  ", rawName: "  ", module: "/a", address: .file(FileAddress(frame.address.value)))]
@@ -437,7 +437,7 @@ private func threadsReport() -> ThreadsReport {
     #expect(report.culprit?.function.name == "  " && report.source.name == " ")
   }
 
-  @Test func nobodyAndNothingAreToldInWords() {
+  @Test func explainsMissingCulprit() {
     var report = fullReport()
     (report.verdict, report.culprit) = (.noSingleCulprit, nil)
     report.dominant = finding(system("poll"), 0.6, 6)
@@ -454,7 +454,7 @@ private func threadsReport() -> ThreadsReport {
     for line in report.text(width: 60).split(separator: "\n") { #expect(!line.hasPrefix("NO ")) }
   }
 
-  @Test func namesThePlaceOfSuspendedWork() throws {
+  @Test func namesLocationOfSuspendedWork() throws {
     var report = fullReport()
     (report.verdict, report.culprit, report.callers) = (.suspended, nil, [])
     report.suspendedIn = finding(function("Future.get()", at: ("Future.swift", 41), isOwn: false), 0.9, 4.5)
@@ -469,11 +469,11 @@ private func threadsReport() -> ThreadsReport {
     #expect(again == report && again.suspendedIn == report.suspendedIn)
   }
 
-  @Test(arguments: [40, 100]) func threadsAreToldInGroups(width: Int) {
+  @Test(arguments: [40, 100]) func groupsThreads(width: Int) {
     expectSnapshot(threadsReport().text(width: width), "threads-\(width)")
   }
 
-  @Test(arguments: [40, 41, 80]) func threadsFitInASCII(width: Int) {
+  @Test(arguments: [40, 41, 80]) func fitsThreadsInASCII(width: Int) {
     var report = threadsReport()
     report.groups = [report.groups[0]]
     report.groups[0].threads[0].name = "wörker"
@@ -483,14 +483,14 @@ private func threadsReport() -> ThreadsReport {
     #expect(text.split(separator: "\n").allSatisfy { $0.count <= width }, "\(text)")
   }
 
-  @Test func fewThreadsNeedFewWords() {
+  @Test func describesSingleThreadBriefly() {
     var report = threadsReport()
     report.groups = [report.groups[2]]
     (report.leftOut, report.isComplete) = (0, true)
     expectSnapshot(report.text(width: 10), "thread-40")
   }
 
-  @Test func lastStacksAreToldOnce() {
+  @Test func printsRepeatedLastStacksOnce() {
     let (one, other) = ([rebuild, system("_start")], [function("other()")])
     let stacks = [(1, one), (2, one), (3, other), (4, one), (5, []), (6, []), (7, one)]
       .map { StallReport.TimedStack(ageSeconds: seconds($0.0), functions: $0.1) }
@@ -504,7 +504,7 @@ private func threadsReport() -> ThreadsReport {
     (-1, "0 %"), (0, "0 %"), (1e-9, "<1 %"), (0.004_99, "<1 %"), (0.005, "1 %"), (0.5, "50 %"), (0.994_9, "99 %"),
     (0.995_1, ">99 %"), (1, "100 %"), (7, "100 %"),
   ])
-  func sharesHaveNoMoreDigitsThanTheyDeserve(share: Double, text: String) {
+  func formatsShares(share: Double, text: String) {
     #expect(Formatting.percent(share) == text)
   }
 
@@ -513,16 +513,16 @@ private func threadsReport() -> ThreadsReport {
     (1.005, "1.00 s"), (1.006, "1.01 s"), (99.99, "99.99 s"), (100, "100 s"), (3599, "3599 s"), (3600, "1 h 0 min"),
     (3659, "1 h 0 min"), (3660, "1 h 1 min"), (359_999, "99 h 59 min"), (360_000, "4 d"), (432_000, "5 d"),
   ])
-  func durationsHaveThreeDigits(seconds: Double, text: String) {
+  func formatsDurations(seconds: Double, text: String) {
     #expect(Formatting.duration(.nanoseconds(Int64((seconds * 1e9).rounded()))) == text)
   }
 
-  @Test func intervalsAreRoundedOutwards() {
+  @Test func roundsIntervalsOutwards() {
     #expect(Formatting.interval(0.619, 0.911) == "61–92 %")
     #expect(Formatting.interval(0, 1) == "0–100 %")
   }
 
-  @Test func decimalsAreFilledUp() {
+  @Test func formatsDecimalsAndCounts() {
     #expect(Formatting.fixed(1.005_4, decimals: 3) == "1.005")
     #expect(Formatting.fixed(12.04, decimals: 1) == "12.0")
     #expect(Formatting.fixed(0.999_9, decimals: 3) == "1.000")
@@ -531,7 +531,7 @@ private func threadsReport() -> ThreadsReport {
     #expect(Formatting.count(1, "look") == "1 look" && Formatting.count(2, "look") == "2 looks")
   }
 
-  @Test func whatDoesNotFitLosesItsMiddle() {
+  @Test func truncatesMiddleOfLongText() {
     let text = "abcdefghijkl"
     for width in 5...11 {
       let fitted = Formatting.fitted(text, width)
@@ -546,7 +546,7 @@ private func threadsReport() -> ThreadsReport {
     )
   }
 
-  @Test func barsGrowByEighths() {
+  @Test func drawsBarsInEighths() {
     let steps = Array(" ▏▎▍▌▋▊▉█")
     for eighths in 0...24 {
       let bar = Formatting.bar(Double(eighths) / 24, width: 3)
@@ -556,7 +556,7 @@ private func threadsReport() -> ThreadsReport {
     #expect(Formatting.bar(2, width: 2) == "██" && Formatting.bar(-1, width: 2) == "  ")
   }
 
-  @Test func linesAreFullAndNoMore() {
+  @Test func fillsLinesUpToWidth() {
     var random = SplitMix(7)
     for _ in 0..<200 {
       let words = (0..<Int.random(in: 0...30, using: &random))
@@ -570,7 +570,7 @@ private func threadsReport() -> ThreadsReport {
     }
   }
 
-  @Test func unitsStayWithTheirNumbers() {
+  @Test func keepsUnitsWithNumbers() {
     #expect(Formatting.wrapped("took 12 s, or 7 %; or 8 ms", 7) == ["took", "12 s,", "or 7 %;", "or 8 ms"])
     #expect(Formatting.wrapped("is it s", 5) == ["is it", "s"])
     #expect(Formatting.wrapped("in 12 sets", 6) == ["in 12", "sets"])

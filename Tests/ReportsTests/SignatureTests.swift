@@ -33,13 +33,13 @@ import Testing
   }
 
   /// The documented value (docs/internals/many-stalls.md), computed by another program. It must never change.
-  @Test func theValueIsTheDocumentedOne() {
+  @Test func matchesDocumentedValue() {
     #expect(signature(frame("Catalog.rebuildIndex(for:)", swiftModule: "Shop")) == "8ff5744ae22d")
     #expect(Signature.hash([]) == "cbf29ce48422")
   }
 
   /// Addresses, lines, symbols, closure numbers, library versions and source names change with a build.
-  @Test func aNewBuildIsTheSameProblem() {
+  @Test func isStableAcrossBuilds() {
     let function = signature(frame("closure #1 in load()", swiftModule: "Shop"))
     #expect(signature(frame("closure #12 in load()", swiftModule: "Shop", at: 99)) == function)
     #expect(signature(frame("closure #1 in load()", swiftModule: "Shop"), name: "http-2") == function)
@@ -49,7 +49,7 @@ import Testing
     #expect(signature(frame(nil, at: 1)) == signature(frame(nil, at: 2)))
   }
 
-  @Test func tiesAreOneProblem() {
+  @Test func isStableAcrossTies() {
     let names: [UInt64: String] = [16: "main", 32: "Catalog.load()", 48: "Catalog.store()"]
     func report(_ first: Int) -> StallReport {
       let stacks = [[32, 16], [48, 16]].map { (addresses: [UInt64]) in
@@ -75,7 +75,7 @@ import Testing
     }
   }
 
-  @Test func otherProblemsHaveOthers() {
+  @Test func differsBetweenProblems() {
     let all = [
       signature(frame("load()", swiftModule: "Shop")), signature(frame("load()", swiftModule: "Basket")),
       signature(frame("store()", swiftModule: "Shop")), signature(frame("load()")), signature(frame(nil)),
@@ -98,11 +98,11 @@ import Testing
     ("operator#", "operator#"), ("a # b", "a # b"), ("Cache<8>.get(_:)", "Cache<8>.get(_:)"),
     ("sha256", "sha256"), ("", ""),
   ])
-  func onlyWhatCompilersCountIsLeftOut(name: String, kept: String) {
+  func removesCompilerNumbers(name: String, kept: String) {
     #expect(Signature.withoutNumbers(name) == kept)
   }
 
-  @Test func reportsHaveIt() throws {
+  @Test func isIncludedInReports() throws {
     var (stall, builder) = exampleStall()
     let report = builder.report(of: stall)
     #expect(report.signature == signature(frame("Catalog.rebuildIndex(for:)")))

@@ -10,7 +10,7 @@ import Testing
     try JSONDecoder().decode(StallReport.self, from: JSONEncoder().encode(report))
   }
 
-  @Test func jsonHasAllOfIt() throws {
+  @Test func jsonRoundTripsReport() throws {
     var (stall, builder) = exampleStall()
     stall.notes = [
       StallNote(.hang, time: .seconds(9)), StallNote(.context, title: "orders", text: "17 waiting"),
@@ -39,7 +39,7 @@ import Testing
   }
 
   /// The keys and forms documented in docs/internals/report-json.md.
-  @Test func jsonHasTheDocumentedForm() throws {
+  @Test func jsonMatchesDocumentedForm() throws {
     let (stall, builder) = exampleStall()
     let data = try JSONEncoder().encode(builder.report(of: stall))
     let json = try #require(JSONSerialization.jsonObject(with: data) as? [String: Any])
@@ -62,7 +62,7 @@ import Testing
     for key in json.keys { #expect(documented.contains("`\(key)`"), "\(key)") }
   }
 
-  @Test func namesakesHaveOneNameAndTwoToPrint() throws {
+  @Test func givesNamesakesDistinctDisplayNames() throws {
     let stacks = [1, 2].map { Stack(frames: [.programCounter(RuntimeAddress($0))], end: .outermost) }
     let recording = Recording(process: exampleProcess, stacks: stacks)
     let builder = ReportBuilder(recording) { frame in
@@ -85,7 +85,7 @@ import Testing
     #expect(report.text(width: 100).contains("load() (plugin2.so)"))
   }
 
-  @Test func unknownWordsAreKept() throws {
+  @Test func preservesUnknownCodes() throws {
     let (stall, builder) = exampleStall()
     var report = builder.report(of: stall)
     report.source.kind = StallReport.Source.Kind(rawValue: "task")
@@ -95,7 +95,7 @@ import Testing
     #expect(again.source.description == "source of the kind task \"http\"")
   }
 
-  @Test func whatIsNoReportIsRefused() throws {
+  @Test func rejectsInvalidReports() throws {
     let (stall, builder) = exampleStall()
     let text = String(decoding: try JSONEncoder().encode(builder.report(of: stall)), as: UTF8.self)
     for (good, bad) in [
@@ -108,7 +108,7 @@ import Testing
     }
   }
 
-  @Test func metadataIsFlatAndSafe() {
+  @Test func escapesAndTruncatesMetadata() {
     var (stall, builder) = exampleStall()
     stall.source.name = "a\u{1b}[31m"
     let report = builder.report(of: stall)
@@ -127,12 +127,12 @@ import Testing
     "1970-01-01T00:00:00.000000000Z", "2000-02-29T23:59:59.999999999Z", "2026-11-20T10:23:51.204000000Z",
     "2100-03-01T00:00:00.000000001Z", "2553-12-31T23:59:59.000000000Z",
   ])
-  func timesAreReadAsTheyAreWritten(text: String) {
+  func roundTripsTimes(text: String) {
     #expect(WallTime(text: text)?.text(decimals: 9) == text)
   }
 
   @Test(arguments: ["2026-13-01T00:00:00Z", "2100-02-29T00:00:00Z", "2026-11-20 10:23:51Z", "2026-11-20T24:00:00Z", ""])
-  func whatIsNoTimeIsNone(text: String) {
+  func rejectsInvalidTimes(text: String) {
     #expect(WallTime(text: text) == nil)
   }
 }

@@ -29,10 +29,10 @@ private enum KernelHeaders {
 
 @Suite struct SystemCallTests {
   @Test(.enabled(if: KernelHeaders.isThere("x86_64"), "there are no headers of the kernel for x86_64"))
-  func namesAreTheKernelsOnX86() throws { try compare("x86_64", count: 362) }
+  func namesMatchKernelOnX86() throws { try compare("x86_64", count: 362) }
 
   @Test(.enabled(if: KernelHeaders.isThere("aarch64"), "there are no generic headers of the kernel"))
-  func namesAreTheKernelsOnArm() throws { try compare("aarch64", count: 305) }
+  func namesMatchKernelOnArm() throws { try compare("aarch64", count: 305) }
 
   /// An added call also changes the count.
   private func compare(_ architecture: String, count: Int) throws {
@@ -47,7 +47,7 @@ private enum KernelHeaders {
     #expect(known == count)
   }
 
-  @Test func callsOfOtherArchitecturesHaveNumbers() {
+  @Test func numbersCallsOfOtherArchitectures() {
     #expect(SystemCallText.name(of: 1, architecture: "riscv64") == "system call 1")
   }
 }
@@ -62,7 +62,7 @@ private enum KernelHeaders {
     Module(path: path, buildID: buildID, mappings: [])
   }
 
-  @Test func helpIsForNamesThatAreElsewhere() {
+  @Test func suggestsDebugFilesForMissingNames() {
     let modules = (1...6).map { module("/lib/\($0).so", [UInt8($0), 0xab]) } + [module("/lib/plain.so", [])]
     func notes(_ numbers: ClosedRange<Int>, _ reason: MissingNameReason = .noSymbols) -> [String] {
       MissingNames(numbers.map { node("/lib/\($0).so", reason, [node("/lib/\($0).so", reason)]) }, modules).notes
@@ -81,7 +81,7 @@ private enum KernelHeaders {
     #expect(MissingNames([node("/lib/1.so", nil)], modules).notes == [])
   }
 
-  @Test func pairsThatAreNotKnownAreLeftOut() {
+  @Test func omitsUnknownMetadata() {
     var (stall, builder) = exampleStall()
     var pairs = builder.report(of: stall).metadata
     #expect(

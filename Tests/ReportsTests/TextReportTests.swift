@@ -93,13 +93,13 @@ let exampleProcess = ObservedProcess(4242, "/opt/shop/bin/shop", since: 1_795_17
 
 @Suite struct TextReportTests {
   @Test(arguments: [80, 120])
-  func aWholeReport(width: Int) {
+  func completeReport(width: Int) {
     let (stall, builder) = exampleStall()
     let text = builder.report(of: stall).text(width: width)
     expectSnapshot(text, "report-\(width)")
   }
 
-  @Test func aStallWithoutAnEnd() {
+  @Test func unfinishedStall() {
     var (stall, _) = exampleStall()
     stall.hasEnded = false
     stall.duration = .milliseconds(4900)
@@ -132,14 +132,14 @@ let exampleProcess = ObservedProcess(4242, "/opt/shop/bin/shop", since: 1_795_17
 
   /// Pings are an eighth of the threshold apart, so the obstacle can be older than the ping.
   @Test(arguments: [SourceKind.queue, .pool, .executor, .pinged, .loop, .section])
-  func howLongWhatIsPingedWasStuckIsALowerBound(kind: SourceKind) {
+  func reportsLowerBoundForPingedSources(kind: SourceKind) {
     var (stall, builder) = exampleStall()
     stall.source.kind = kind
     let text = builder.report(of: stall).text(width: 120)
     #expect(text.contains("was stuck for at least 5.01 s") == (kind != .loop && kind != .section), "\(text)")
   }
 
-  @Test func aStallWithoutStacks() {
+  @Test func stallWithoutStacks() {
     var (stall, _) = exampleStall()
     stall.samples = [Sample(age: .seconds(5), stack: nil, outcome: .threadGone, cpuTime: nil)]
     let builder = ReportBuilder(Recording(process: exampleProcess)) { _ in [] }
@@ -148,7 +148,7 @@ let exampleProcess = ObservedProcess(4242, "/opt/shop/bin/shop", since: 1_795_17
 
   /// Only a single long word, such as a path, can exceed the width.
   @Test(arguments: [40, 60, 80, 100, 120, 200])
-  func linesFit(width: Int) {
+  func fitsLinesToWidth(width: Int) {
     let (stall, builder) = exampleStall()
     let text = builder.report(of: stall).text(width: width)
     for line in text.split(separator: "\n") where line.count > width {
@@ -158,7 +158,7 @@ let exampleProcess = ObservedProcess(4242, "/opt/shop/bin/shop", since: 1_795_17
   }
 
   /// Names come from requests and files, and could contain control characters.
-  @Test func namesCannotForgeAReport() {
+  @Test func escapesHostileNames() {
     var (stall, builder) = exampleStall()
     stall.source.name = "s\u{1b}[31m\n\nCULPRIT   innocent()"
     stall.thread.name = "t\r\u{202e}"
@@ -170,7 +170,7 @@ let exampleProcess = ObservedProcess(4242, "/opt/shop/bin/shop", since: 1_795_17
     #expect(text.contains("s\\u{1b}[31m\\u{a}"))
   }
 
-  @Test func absurdFiguresArePrinted() {
+  @Test func printsExtremeValues() {
     var (stall, _) = exampleStall()
     stall.duration = .nanoseconds(1)
     stall.lostSamples = 0
@@ -183,7 +183,7 @@ let exampleProcess = ObservedProcess(4242, "/opt/shop/bin/shop", since: 1_795_17
     #expect(text.contains("CULPRIT   f 100 %"))
   }
 
-  @Test func figuresAreReadable() {
+  @Test func formatsReadableFigures() {
     #expect(Formatting.duration(.milliseconds(5010)) == "5.01 s")
     #expect(Formatting.duration(.milliseconds(999)) == "999 ms")
     #expect(Formatting.duration(.microseconds(250)) == "250 µs")

@@ -73,7 +73,7 @@ import Testing
   private func lines(_ text: String) -> [Substring] { text.split(separator: "\n", omittingEmptySubsequences: false) }
 
   @Test(arguments: [40, 80, 100, 120])
-  func theFirstScreenIsTheAnswer(width: Int) {
+  func fitsVerdictOnFirstScreen(width: Int) {
     let text = report().text(width: width)
     // A narrow page needs a few more lines.
     let first = lines(text).prefix(width < 80 ? 28 : 24)
@@ -84,7 +84,7 @@ import Testing
     expectSnapshot(text, "nio-\(width)")
   }
 
-  @Test func framesThatSayNothingAreFolded() {
+  @Test func foldsUninformativeFrames() {
     let text = report().text(width: 100)
     let tree = lines(text).drop { !$0.hasPrefix("TREE") }.prefix { !$0.isEmpty }
     #expect(tree.contains { $0.hasSuffix("… 55 callers: swift-nio, libc.so.6") }, "\(text)")
@@ -103,7 +103,7 @@ import Testing
     #expect(shown == (isFolded ? own.prefix(2) + own.suffix(4) : own), "\(text)")
   }
 
-  @Test func theLastStackIsToldWhereItDiffers() {
+  @Test func printsDifferingLastStack() {
     #expect(!report().text(width: 100).contains("LAST SEEN"))
     #expect(report().text(StallReport.TextStyle(isFull: true)).contains("LAST SEEN"))
     let differing = report(last: ["Orders.save()", "write"]).text(width: 100)
@@ -114,7 +114,7 @@ import Testing
     )
   }
 
-  @Test func aNamelessFunctionIsItsLibrarys() {
+  @Test func attributesNamelessFunctionToLibrary() {
     let report = report()
     #expect(report.text(width: 120).contains("a function of libc.so.6  libc.so.6+0x"))
     #expect(!report.headline.contains("+0x") && !report.summary.contains("+0x"))
@@ -122,7 +122,7 @@ import Testing
   }
 
   @Test(arguments: [40, 100])
-  func withoutUTF8NothingButASCIIIsWritten(width: Int) {
+  func writesOnlyASCIIOnRequest(width: Int) {
     let last = ["Orders.säve(ß:)"]
     let text = report(last: last).text(StallReport.TextStyle(width: width, isASCII: true))
     #expect(text.utf8.allSatisfy { $0 < 0x80 } && text.contains("loop-\\u{e9}"))
@@ -141,7 +141,7 @@ import Testing
     #expect("3–4 µs × 2 …".inASCII == "3-4 us x 2 ..." && "plain".inASCII == "plain")
   }
 
-  @Test func coloursOnlyColour() {
+  @Test func colorsPreserveText() {
     let style = StallReport.TextStyle(explains: true, hasColor: true)
     let colored = report().text(style)
     var plain = ""
@@ -167,7 +167,7 @@ import Testing
     }
   }
 
-  @Test(arguments: ["CULPRIT", "DEADLOCK"]) func theWholeAnswerIsSetOff(label: String) throws {
+  @Test(arguments: ["CULPRIT", "DEADLOCK"]) func emphasizesCompleteVerdict(label: String) throws {
     var report = fullReport()
     let link = StallReport.WaitLink(
       kind: .mutex,
@@ -197,7 +197,7 @@ import Testing
     #expect(text.contains("\u{1b}[1mWHY       \u{1b}[0m"))
   }
 
-  @Test func aSummaryIsALineWithEverythingToFindItBy() {
+  @Test func summarizesInOneLine() {
     let summary = report().summary
     #expect(
       summary.hasPrefix(

@@ -109,20 +109,20 @@ import Testing
     ]
   )
 
-  @Test(arguments: [40, 80, 100, 120]) func chainsAreTold(width: Int) {
+  @Test(arguments: [40, 80, 100, 120]) func printsWaitChains(width: Int) {
     let text = Self.chain.text(width: width)
     expectSnapshot(text, "chain-\(width)")
     #expect(text.contains("\nHOLDER    waiting for a mutex") && !text.contains("\nCULPRIT   innocent"))
   }
 
-  @Test(arguments: [40, 80, 100, 120]) func deadlocksAreTold(width: Int) {
+  @Test(arguments: [40, 80, 100, 120]) func printsDeadlocks(width: Int) {
     let text = Self.deadlock.text(width: width)
     expectSnapshot(text, "deadlock-\(width)")
     #expect(text.contains("\nDEADLOCK  2 threads wait for each other") && !text.contains("\nCULPRIT   innocent"))
   }
 
   /// A new thread inherits the name of the thread that starts it.
-  @Test func namesakesOfTheStalledThreadAreOtherThreads() {
+  @Test func distinguishesNamesakesOfStalledThread() {
     let holder = Holder(id: 2, name: "main", functions: ["Index.update()"])
     let report = Self.report(waitingFor: Self.lock(.mutex, 100, of: 2, for: 1), [holder])
     let text = report.text(width: 120)
@@ -132,7 +132,7 @@ import Testing
   }
 
   /// libdispatch names its threads after queues that the application does not have.
-  @Test func threadsOfThePoolAreNumbered() {
+  @Test func numbersPoolThreads() {
     let holders = [
       Holder(
         id: 9,
@@ -190,7 +190,7 @@ import Testing
     return report.text(width: 200)
   }
 
-  @Test func adviceFitsTheRing() throws {
+  @Test func matchesAdviceToCycle() throws {
     func next(_ links: [StallReport.WaitLink]) throws -> String {
       let text = try deadlocked(links)
       return String(text.split(separator: "\n").first { $0.hasPrefix("NEXT") } ?? "")
@@ -206,7 +206,7 @@ import Testing
   }
 
   /// The kernel refuses the wait that would close the ring, and the thread tries again.
-  @Test func refusedWaitsAreNoComputation() throws {
+  @Test func treatsRefusedWaitsAsWaiting() throws {
     let text = try deadlocked([link(.lock, of: 2), link(.initialization, of: 1)])
     #expect(!text.contains("computing"), "\(text)")
     #expect(text.contains("waiting: it repeated a wait that the kernel refuses, on CPU 98 %"), "\(text)")
@@ -221,11 +221,11 @@ import Testing
     (.threadEnd, "the end of a thread", "had not ended"),
     (.initialization, "an initialization", "was at the initialization"),
     (.init(rawValue: "new"), "a thing of the kind new", "held the thing of the kind new"),
-  ]) func whatIsHeldIsNamed(kind: StallReport.WaitLink.Kind, object: String, held: String) {
+  ]) func namesHeldObject(kind: StallReport.WaitLink.Kind, object: String, held: String) {
     #expect(lines([link(kind, of: 2)]) == ["waiting for \(object), \(time)", "thread 2 \(held)"])
   }
 
-  @Test func whoeverHasItAlreadyOrIsGoneIsToldSo() {
+  @Test func reportsSelfDeadlockAndExitedOwner() {
     #expect(
       lines([link(.mutex, of: 1)], isCycle: true, isDeadlock: true)
         == ["waiting for a mutex, \(time)", "thread 1 had the mutex already"]
@@ -236,7 +236,7 @@ import Testing
     )
   }
 
-  @Test func ringsLeadBackToWhatIsTold() {
+  @Test func describesCycles() {
     #expect(
       lines([link(.mutex, of: 2), link(.queue, of: 1)], isCycle: true, isDeadlock: true)
         == [

@@ -27,7 +27,7 @@ final class StoreInMemory: OverflowStore {
 
 @Suite struct LongListTests {
   /// A piece has 8192 values.
-  @Test(arguments: [0, 1, 2, 8191, 8192, 8193, 16_384, 16_385, 40_000]) func valuesStayInOrder(_ count: Int) {
+  @Test(arguments: [0, 1, 2, 8191, 8192, 8193, 16_384, 16_385, 40_000]) func preservesOrder(_ count: Int) {
     // No store, an unlimited one, and one that is soon full.
     for store in [nil, StoreInMemory(), StoreInMemory(piecesMax: 1)] {
       var list = LongList<Int>(store: store)
@@ -46,7 +46,7 @@ final class StoreInMemory: OverflowStore {
     }
   }
 
-  @Test func noMoreThanAPieceStaysInMemory() {
+  @Test func keepsOnePieceInMemory() {
     let store = StoreInMemory()
     var list = LongList<Int>(store: store)
     list.append(contentsOf: 0..<100_000)
@@ -67,7 +67,7 @@ final class StoreInMemory: OverflowStore {
     )
   }
 
-  @Test func samplesAreThoseOfTheirThreadsInOrderOfTime() {
+  @Test func groupsSamplesByThreadAndTime() {
     let log = SampleLog([
       sample(5, thread: 9, label: "b", stack: 3), sample(1, thread: 7), sample(4, thread: 9, label: "a"),
       sample(2, thread: 7, label: "b"), sample(4, thread: 9, stack: 1),
@@ -84,7 +84,7 @@ final class StoreInMemory: OverflowStore {
     #expect(threads[0].entries.allSatisfy { $0.activity == .inSystemCall(202) })
   }
 
-  @Test func wantedOnesAreChosen() {
+  @Test func filtersSamples() {
     let log = SampleLog([sample(1, thread: nil, stack: 1), sample(2, thread: nil), sample(3, thread: 4)])
     let threads = log.threads { $0.stack != nil }
     #expect(threads.map(\.id) == [nil])

@@ -44,11 +44,11 @@ import Testing
     #expect(file.logs.map(\.count) == whole.recording.stalls.map(\.samples.count))
   }
 
-  @Test(arguments: [1, 7, 100, 4096, 1 << 20]) func whatIsWhole(_ length: Int) throws {
+  @Test(arguments: [1, 7, 100, 4096, 1 << 20]) func readsWholeFiles(_ length: Int) throws {
     try check(StallFileWriter.file(of: Self.recording), length)
   }
 
-  @Test(arguments: [1, 13, 1000]) func whatIsCutOffOrDamaged(_ length: Int) throws {
+  @Test(arguments: [1, 13, 1000]) func readsTruncatedAndDamagedFiles(_ length: Int) throws {
     let whole = StallFileWriter.file(of: Self.recording)
     for place in stride(from: StallFileFormat.headerBytes, to: whole.count, by: 331) {
       try check(Array(whole[..<place]), length)
@@ -61,7 +61,7 @@ import Testing
     }
   }
 
-  @Test(arguments: [1, 3, 16]) func headers(_ length: Int) {
+  @Test(arguments: [1, 3, 16]) func rejectsTruncatedHeaders(_ length: Int) {
     let header = StallFileWriter.header()
     for count in 0..<header.count {
       let bytes = Array(header[..<count])
@@ -72,7 +72,7 @@ import Testing
   }
 
   /// A wrong file could be a disk.
-  @Test func nothingElseIsReadToItsEnd() {
+  @Test func stopsReadingForeignFiles() {
     var asked = 0
     let error = #expect(throws: StallFileError.self) {
       try StallFile(StallFile.Extent()) {
@@ -84,7 +84,7 @@ import Testing
     #expect(asked == 1)
   }
 
-  @Test func whatIsKeptHasABound() {
+  @Test func boundsRetainedData() {
     // A note without a stall is skipped, but counts towards the limit.
     let note = StallFileWriter.record(
       of: StallNote(.context, title: "", text: String(repeating: "a", count: 65_000), time: .zero),

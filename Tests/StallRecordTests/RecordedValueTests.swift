@@ -4,7 +4,7 @@ import Testing
 @testable import CulpritStallRecord
 
 @Suite struct PoolThreadNameTests {
-  @Test func otherThreadsHaveOtherNumbers() {
+  @Test func numbersPoolThreadsUniquely() {
     var stall = Stall("pool thread 2", kind: .job, thread: (30, "oot.default-qos"))
     let names = ["-qos.overcommit", "oot.utility-qos", "shop", "qos", "oot.default-qos"]
     let threads = zip([50, 10, 1, 2, 30] as [Int32], names)
@@ -43,7 +43,7 @@ import Testing
     )
   }
 
-  @Test func mappingsEndBeforeTheirEnd() {
+  @Test func excludesMappingEnd() {
     var module = module("/a", [(0x1000, 0x2000), (0x4000, 0x5000)])
     for (address, offset) in [
       (0xfff, nil), (0x1000, 0x100), (0x1fff, 0x10ff), (0x2000, nil), (0x3fff, nil), (0x4000, 0x10_0100),
@@ -60,13 +60,13 @@ import Testing
     }
   }
 
-  @Test func anOffsetBeyondAllNumbersIsNone() {
+  @Test func rejectsOverflowingOffset() {
     let module = module("/a", [(0x1000, 0x2000)], offset: .max - 8)
     #expect(module.fileOffset(of: RuntimeAddress(0x1008)) == .max)
     #expect(module.fileOffset(of: RuntimeAddress(0x1009)) == nil)
   }
 
-  @Test func namesAreTheLastComponents() {
+  @Test func namesModuleByLastComponent() {
     #expect(module("/usr/lib/libz.so", []).name == "libz.so" && module("[vdso]", []).name == "[vdso]")
     #expect(module("/usr/lib/libz.so", []).isFile && !module("[vdso]", []).isFile)
     var frame = ResolvedFrame(function: nil, module: "/opt/a/shop", address: .file(FileAddress(0x20)))
@@ -77,7 +77,7 @@ import Testing
     #expect(frame.moduleName == "" && frame.displayName == "0x1f")
   }
 
-  @Test func theMapAgreesWithALinearSearch() {
+  @Test func mapMatchesLinearSearch() {
     var state: UInt64 = 1
     func random(_ limit: UInt64) -> UInt64 {
       state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
@@ -107,7 +107,7 @@ import Testing
 }
 
 /// Long texts keep both ends and whole characters.
-@Test func whatIsToldAmongOtherThingsIsShort() {
+@Test func abridgesLongTexts() {
   #expect(abridged("GET /orders") == "GET /orders" && abridged("") == "" && abridged("é 漢") == "é 漢")
   let digits = String(repeating: "0123456789", count: 1000)
   #expect(abridged(digits) == "\(digits.prefix(49))…\(digits.suffix(50))")
@@ -122,14 +122,14 @@ import Testing
 /// Invisible texts are described; missing ones stay empty.
 @Test(arguments: [
   " ", "   ", "\u{a0}\u{3000}", "\u{3164}", "\u{2800}\u{115f}",
-]) func nothingToBeSeenHasWords(text: String) {
+]) func describesInvisibleTexts(text: String) {
   #expect(visible(text) == "(a name of spaces)" && abridged(text) == "(a name of spaces)")
   #expect(visible(text + "x") == text + "x" && visible("") == "")
 }
 
 @Suite struct RecordedValueTests {
   /// Names can come from anywhere, so terminal control characters are printed as numbers.
-  @Test func onlyWhatIsHarmlessIsPrinted() {
+  @Test func escapesControlCharacters() {
     #expect(printable("a é 漢 🙂") == "a é 漢 🙂")
     #expect(
       printable("a\u{1b}b\n\u{7f}\u{85}\u{200b}\u{202e}\u{2028}\u{2029}")
@@ -140,7 +140,7 @@ import Testing
     ] { #expect(printable(text, limit: limit) == kept) }
   }
 
-  @Test func costsAddUp() {
+  @Test func sumsObservationCosts() {
     var cost = ObservationCost()
     cost.add(outcome: .captured, handlerTime: .nanoseconds(5), unwindTime: .nanoseconds(100))
     cost.add(outcome: .captured, handlerTime: .nanoseconds(9), unwindTime: .nanoseconds(10))
@@ -154,7 +154,7 @@ import Testing
   }
 
   /// The numbers are documented in docs/internals/stall-format.md.
-  @Test func activitiesAreKnownByTheirNumbers() {
+  @Test func activitiesHaveDocumentedCodes() {
     let codes: [(activity: ThreadActivity, code: UInt8, call: Int32, isWaiting: Bool)] = [
       (.unknown, 0, -1, false), (.running, 1, -1, false), (.inSystemCall(0), 2, 0, true), (.blocked, 3, -1, true),
       (.inRestartedCall(230), 4, 230, true), (.inRestartedCall(nil), 4, -1, true), (.inRestartedCall(0), 4, 0, true),
@@ -167,7 +167,7 @@ import Testing
     #expect(ThreadActivity(code: 7, call: 1) == .unknown)
   }
 
-  @Test func endsAndOutcomesHaveTheDocumentedNumbers() {
+  @Test func endsAndOutcomesHaveDocumentedCodes() {
     let ends: [StackEnd] = [
       .outermost, .copyLimit, .frameLimit, .noUnwindInformation, .noModule, .unreadable, .noProgress, .failed,
       .notCaptured, .noRegister, .childTask, .taskLost,
@@ -185,7 +185,7 @@ import Testing
     #expect(Set(ends.compactMap(\.explanation)).count == 11 && Set(outcomes.map(\.explanation)).count == 12)
   }
 
-  @Test func kindsOfSourcesAndNotesHaveTheDocumentedNumbers() {
+  @Test func sourceAndNoteKindsHaveDocumentedCodes() {
     let sources: [SourceKind] = [
       .loop, .runLoop, .section, .queue, .pool, .executor, .pinged, .phase, .job, .unknown(10),
     ]
@@ -197,7 +197,7 @@ import Testing
     #expect(notes.map(\.code) == Array(1...12))
   }
 
-  @Test func everyDayHasItsDate() throws {
+  @Test func convertsDaysToDates() throws {
     var days: UInt64 = 0
     for year in 1970...2553 as ClosedRange<UInt64> {
       let isLeap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
@@ -219,11 +219,11 @@ import Testing
   }
 
   @Test(arguments: ["2026-11-20T24:00:00Z", "2026-11-20T23:60:00Z", "2026-11-20T23:59:60Z", "2026-11-00T00:00:00Z"])
-  func whatIsNoTimeOfDayIsNone(text: String) {
+  func rejectsInvalidTimesOfDay(text: String) {
     #expect(WallTime(text: text) == nil)
   }
 
-  @Test func fractionsAreOfTheSecond() {
+  @Test func parsesFractionalSeconds() {
     let time = WallTime(text: "1970-01-02T03:04:05.06Z")
     #expect(time?.nanosecondsSince1970 == 97_445_060_000_000)
     #expect(time?.text(decimals: 1) == "1970-01-02T03:04:05.0Z")
@@ -257,7 +257,7 @@ import Testing
     start: FileAddress(0x10)
   )
 
-  @Test func theCallerKnowsWhichOfTheMergedIsMeant() {
+  @Test func namesMergedFunctionByCaller() {
     let merged = frame("one of them", start: 0x10) { $0.isMerged = true }
     let caller = frame("caller", start: 0x20) { $0.called = meant }
     let named = [merged, caller].namingMergedFunctions()
@@ -268,7 +268,7 @@ import Testing
     #expect([inner, merged, caller].namingMergedFunctions() == [inner] + named)
   }
 
-  @Test func othersCallsTellNothing() {
+  @Test func ignoresUnrelatedCallers() {
     let merged = frame("one of them", start: 0x10) { $0.isMerged = true }
     let caller = frame("caller", start: 0x20) { $0.called = meant }
     var elsewhere = caller
@@ -284,7 +284,7 @@ import Testing
   }
 
   /// Forwarders to merged functions have equal code; written functions do not.
-  @Test func whatLeadsToTheMergedIsMergedToo() {
+  @Test func marksThunksOfMergedFunctions() {
     let merged = frame("one of them", start: 0x10) { $0.isMerged = true }
     func thunk(_ change: (inout ResolvedFrame) -> Void) -> ResolvedFrame {
       frame("thunk", start: 0x20) {
@@ -309,11 +309,11 @@ import Testing
     ("find(key:)  with(a:b:)", 21, "find(key:)  with(a:…)"), ("rebuild(for:)abcdefghij", 10, "rebu…fghij"),
     ("<A as B>::some::path::function", 29, "<A as B>::some…path::function"),
   ])
-  func whatTellsLeastIsLeftOut(name: String, limit: Int, fitted: String) {
+  func fitsNamesToLimit(name: String, limit: Int, fitted: String) {
     #expect(FunctionName.fitted(name, to: limit) == fitted)
   }
 
-  @Test func partsAreCutAtWordsOutsideBrackets() {
+  @Test func splitsNamesOutsideBrackets() {
     #expect(
       FunctionName.split("a in b (c in d) in [e in f] in {g in h}") == ["a", "b (c in d)", "[e in f]", "{g in h}"]
     )
@@ -346,7 +346,7 @@ import Testing
     #expect(seen.count >= 10)
   }
 
-  @Test func damageIsToldWithItsPlace() throws {
+  @Test func reportsLocationOfDamage() throws {
     let record = StallFileWriter.record(of: ObservedThread(id: 1, name: "io"))
     let header = StallFileWriter.header()
     func problems(_ bytes: [UInt8]) throws -> [String] {
@@ -371,7 +371,7 @@ import Testing
     #expect(try problems(damaged)[0].hasSuffix("; the last 20 bytes are lost"))
   }
 
-  @Test func theLongestRecordIsRead() throws {
+  @Test func readsLongestRecord() throws {
     func head(_ length: Int) -> [UInt8] {
       withUnsafeBytes(of: UInt32(length).littleEndian) { Array($0) } + [200, 0, 0, 0]
     }
@@ -386,7 +386,7 @@ import Testing
     )
   }
 
-  @Test func whatBeginsAsAFileMayBeOne() {
+  @Test func recognizesFileBeginnings() {
     #expect(StallFile.canBegin(with: []) && StallFile.canBegin(with: Array("CULP".utf8)))
     #expect(StallFile.canBegin(with: Array("CULPRIT\nx".utf8)) && !StallFile.canBegin(with: Array("CULPRITx".utf8)))
   }

@@ -22,12 +22,12 @@ import Testing
     return stall
   }
 
-  @Test(arguments: [0, 1, 999, 1999]) func fewAreAllKept(_ count: Int) {
+  @Test(arguments: [0, 1, 999, 1999]) func keepsAllOfFewSamples(_ count: Int) {
     let stall = Self.stall(count)
     #expect(stall.withSamples(1000) == stall)
   }
 
-  @Test(arguments: [2000, 2001, 4095, 100_050, 300_001]) func ofManySomeStandForAll(_ count: Int) throws {
+  @Test(arguments: [2000, 2001, 4095, 100_050, 300_001]) func thinsManySamplesEvenly(_ count: Int) throws {
     let stall = Self.stall(count)
     let chosen = stall.withSamples(1000)
     // The last sample and the last one with counts are always included.
@@ -50,7 +50,7 @@ import Testing
     #expect(stall.withSamples(1000) == chosen)
   }
 
-  @Test func aFileIsReadWithSome() throws {
+  @Test func limitsSamplesWhenReading() throws {
     let stall = Self.stall(10_000)
     let bytes = StallFileWriter.file(of: Recording(process: nil, stalls: [stall]))
     let all = try StallFile(bytes: bytes).recording.stalls[0]

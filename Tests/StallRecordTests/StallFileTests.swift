@@ -156,7 +156,7 @@ private func cost(hasEnded: Bool) -> ObservationCost {
 }
 
 @Suite struct StallFileTests {
-  @Test func everythingComesBack() throws {
+  @Test func roundTripsRecording() throws {
     let file = try StallFile(bytes: StallFileWriter.file(of: sampleRecording()))
     #expect(file.recording == sampleRecording())
     #expect(file.problems.isEmpty)
@@ -164,7 +164,7 @@ private func cost(hasEnded: Bool) -> ObservationCost {
   }
 
   /// The process was killed between two samples.
-  @Test func aStallWithoutAnEndLastsAsLongAsItsFileSays() throws {
+  @Test func keepsDurationOfUnfinishedStall() throws {
     var recording = sampleRecording(hasEnded: false)
     recording.stalls[0].duration = .milliseconds(4730)
     recording.stalls[0].gap = .milliseconds(7)
@@ -172,13 +172,13 @@ private func cost(hasEnded: Bool) -> ObservationCost {
     #expect(try StallFile(bytes: StallFileWriter.file(of: recording)).recording == recording)
   }
 
-  @Test func aStallWithoutAnEndLastsAsLongAsItWasSeen() throws {
+  @Test func roundTripsUnfinishedStall() throws {
     let file = try StallFile(bytes: StallFileWriter.file(of: sampleRecording(hasEnded: false)))
     #expect(file.recording == sampleRecording(hasEnded: false))
   }
 
   /// Other readers depend on the bytes in docs/internals/stall-format.md.
-  @Test func bytesAreThoseOfTheDocumentation() {
+  @Test func bytesMatchDocumentation() {
     let header = ["43554c505249540a", "0100", "0000", "65859660"].joined()
     #expect(hexadecimal(StallFileWriter.header()) == header)
     let thread = StallFileWriter.record(of: ObservedThread(id: 4243, name: "io"))
@@ -186,12 +186,12 @@ private func cost(hasEnded: Bool) -> ObservationCost {
     #expect(hexadecimal(thread) == expected)
   }
 
-  @Test func checksumIsTheOneOfZlib() {
+  @Test func checksumMatchesZlib() {
     #expect(CRC32.checksum(Array("123456789".utf8)[...]) == 0xcbf4_3926)
     #expect(CRC32.checksum([]) == 0)
   }
 
-  @Test func aFileThatIsCutAnywhereLosesItsTailOnly() throws {
+  @Test func truncationLosesOnlyTail() throws {
     let whole = StallFileWriter.file(of: sampleRecording())
     let expected = sampleRecording()
     for length in StallFileFormat.headerBytes..<whole.count {
@@ -219,7 +219,7 @@ private func cost(hasEnded: Bool) -> ObservationCost {
     return ends
   }
 
-  @Test func aHeaderThatIsCutIsRefused() {
+  @Test func rejectsTruncatedHeader() {
     let whole = StallFileWriter.file(of: sampleRecording())
     #expect(throws: StallFileError.empty) { try StallFile(bytes: []) }
     for length in 1..<StallFileFormat.headerBytes {
@@ -227,7 +227,7 @@ private func cost(hasEnded: Bool) -> ObservationCost {
     }
   }
 
-  @Test func aDamagedByteLosesOneRecord() throws {
+  @Test func damagedByteLosesOneRecord() throws {
     let whole = StallFileWriter.file(of: sampleRecording())
     let count = try StallFile(bytes: whole).recordCount
     for place in StallFileFormat.headerBytes..<whole.count {
@@ -239,7 +239,7 @@ private func cost(hasEnded: Bool) -> ObservationCost {
     }
   }
 
-  @Test func aDamagedHeaderIsRefused() {
+  @Test func rejectsDamagedHeader() {
     let whole = StallFileWriter.file(of: sampleRecording())
     for place in 0..<StallFileFormat.headerBytes {
       var bytes = whole
@@ -248,7 +248,7 @@ private func cost(hasEnded: Bool) -> ObservationCost {
     }
   }
 
-  @Test func whatIsNotAStallFileIsRefusedWithWhatItIs() {
+  @Test func rejectsForeignFile() {
     let error = #expect(throws: StallFileError.self) {
       try StallFile(bytes: [0x7f, 0x45, 0x4c, 0x46, 2, 1, 1, 0, 0, 0])
     }
@@ -271,12 +271,12 @@ private func cost(hasEnded: Bool) -> ObservationCost {
     #expect(file.problems.isEmpty)
   }
 
-  @Test func aRecordThatIsTooShortForItsKindIsTold() throws {
+  @Test func reportsShortRecord() throws {
     let file = try StallFile(bytes: StallFileWriter.header() + record(kind: 1, payload: [1, 2]))
     #expect(file.problems.map(\.text) == ["a record of kind 1 with 2 bytes does not hold what it should"])
   }
 
-  @Test func samplesWithoutTheirStallAreCounted() throws {
+  @Test func countsOrphanedSamples() throws {
     let stall = sampleRecording().stalls[0]
     for count in 2...stall.samples.count {
       let samples = stall.samples.prefix(count).flatMap { StallFileWriter.record(of: $0, stallID: stall.id) }
@@ -286,7 +286,7 @@ private func cost(hasEnded: Bool) -> ObservationCost {
     }
   }
 
-  @Test func aHugeLengthIsNotBelieved() throws {
+  @Test func rejectsHugeRecordLength() throws {
     let bytes = StallFileWriter.header() + [0xff, 0xff, 0xff, 0x7f, 1, 0, 0, 0] + [UInt8](repeating: 0, count: 64)
     let file = try StallFile(bytes: bytes)
     #expect(file.recordCount == 0)
@@ -294,7 +294,7 @@ private func cost(hasEnded: Bool) -> ObservationCost {
   }
 
   /// A disk that went down can leave another file's records in a file.
-  @Test func recordsOfAnotherFileAreLeftOut() throws {
+  @Test func ignoresRecordsOfOtherFile() throws {
     var own = Array(StallFileWriter.file(of: sampleRecording()).dropFirst(16))
     var others = own
     StallFileWriter.tag(&own, 7)
@@ -308,7 +308,7 @@ private func cost(hasEnded: Bool) -> ObservationCost {
   }
 
   /// A file that grew without being written has zeros after its header.
-  @Test func aLongGapIsPassedOver() throws {
+  @Test func skipsLongGap() throws {
     let bytes = StallFileWriter.header() + [UInt8](repeating: 0, count: 1 << 20)
     let file = try StallFile(bytes: bytes + StallFileWriter.file(of: sampleRecording()).dropFirst(16))
     var expected = sampleRecording()
@@ -318,7 +318,7 @@ private func cost(hasEnded: Bool) -> ObservationCost {
   }
 
   /// Names follow the end of a stall, whose samples are already complete.
-  @Test func damageBehindTheEndOfAStallIsNoneOfItsOwn() throws {
+  @Test func ignoresDamageAfterStallEnd() throws {
     let whole = StallFileWriter.file(of: sampleRecording())
     let name = StallFileWriter.record(ofNameOf: RuntimeAddress(0x1014), namedFrames)
     let cutBehind = try StallFile(bytes: whole + name.dropLast(3))
@@ -329,7 +329,7 @@ private func cost(hasEnded: Bool) -> ObservationCost {
     #expect(cutBefore.recording.stalls.map(\.isDamaged) == [true])
   }
 
-  @Test func longTextIsCutAtACharacter() throws {
+  @Test func truncatesTextAtCharacter() throws {
     var recording = sampleRecording()
     recording.stalls[0].source.name = String(repeating: "é", count: 40_000)
     let file = try StallFile(bytes: StallFileWriter.file(of: recording))
@@ -368,12 +368,12 @@ private func cost(hasEnded: Bool) -> ObservationCost {
   }
 
   /// A call can be the last instruction of its function, so the return address belongs to the next function.
-  @Test func returnAddressesAreLookedUpInTheCall() {
+  @Test func looksUpReturnAddressInCall() {
     #expect(StackFrame.returnAddress(RuntimeAddress(0x2000)).lookupAddress == RuntimeAddress(0x1fff))
     #expect(StackFrame.programCounter(RuntimeAddress(0x2000)).lookupAddress == RuntimeAddress(0x2000))
   }
 
-  @Test func modulesAreFoundByAddress() {
+  @Test func findsModulesByAddress() {
     func module(_ path: String, _ start: UInt64, _ end: UInt64) -> Module {
       Module(
         path: path,
@@ -390,7 +390,7 @@ private func cost(hasEnded: Bool) -> ObservationCost {
     #expect(map.modules[1].fileOffset(of: RuntimeAddress(0x1010)) == 0x110)
   }
 
-  @Test func theLastOfOverlappingModulesWins() {
+  @Test func prefersLastOverlappingModule() {
     func module(_ path: String, _ start: UInt64, _ end: UInt64) -> Module {
       Module(
         path: path,
@@ -407,7 +407,7 @@ private func cost(hasEnded: Bool) -> ObservationCost {
 }
 
 @Suite struct NameRecordTests {
-  @Test func onlyWhatTheFileSaysIsKept() throws {
+  @Test func storesOnlyNamesFromSymbolFile() throws {
     let address = RuntimeAddress(0x201f)
     var expected = namedFrames
     expected[0].fullName = nil
@@ -422,7 +422,7 @@ private func cost(hasEnded: Bool) -> ObservationCost {
     }
   }
 
-  @Test func theEndIsFoundWithNamesBehindIt() throws {
+  @Test func findsStallEndBeforeNames() throws {
     let recording = sampleRecording()
     var bytes = StallFileWriter.file(of: recording)
     #expect(StallFile.hasEnd(bytes) && !StallFile.hasEnd(StallFileWriter.file(of: sampleRecording(hasEnded: false))))
@@ -453,11 +453,11 @@ private func cost(hasEnded: Bool) -> ObservationCost {
     MissingNameReason.notMapped, .noFile, .unreadableFile("no such file"), .changedFile(expected: "0a", found: "none"),
     .unverifiable, .noSymbols, .noSymbolHere,
   ])
-  func everyReasonComesBack(reason: MissingNameReason) throws {
+  func roundTripsMissingNameReasons(reason: MissingNameReason) throws {
     #expect(try readBack([unnamedFrame(reason)]) == [unnamedFrame(reason)])
   }
 
-  @Test func longNamesAndChainsAreCut() throws {
+  @Test func truncatesLongNamesAndChains() throws {
     var frame = namedFrames[0]
     frame.fullName = String(repeating: "ä", count: 4000)
     let found = try #require(try readBack([ResolvedFrame](repeating: frame, count: 300)))

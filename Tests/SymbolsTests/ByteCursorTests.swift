@@ -9,7 +9,7 @@ import Testing
     UInt64.random(in: 0...(.max), using: &random) >> UInt64.random(in: 0...63, using: &random)
   }
 
-  @Test(arguments: [false, true]) func numbersAreReadAsTheyWereWritten(isBigEndian: Bool) {
+  @Test(arguments: [false, true]) func roundTripsNumbers(isBigEndian: Bool) {
     let seed: UInt64 = 20_261
     var random = SplitMix(seed)
     var writer = ByteWriter(isBigEndian: isBigEndian)
@@ -41,7 +41,7 @@ import Testing
     #expect(cursor.u8() == 0 && cursor.hasFailed)
   }
 
-  @Test func boundsOfLEB128AreRead() {
+  @Test func readsLEB128Bounds() {
     let powers = (0...9).map { UInt64(1) << UInt64(7 * $0) }
     for value in powers + powers.map({ $0 - 1 }) + [UInt64.max] {
       let memory = MadeUpBytes(ByteWriter.made { $0.uleb(value) })
@@ -71,7 +71,7 @@ import Testing
     }
   }
 
-  @Test func whatPassesTheEndFails() {
+  @Test func failsPastEnd() {
     let memory = MadeUpBytes([1, 2, 3, 4, 5, 6, 7, 8])
     for width in [1, 2, 4, 8] {
       for start in 0...8 {
@@ -103,7 +103,7 @@ import Testing
     }
   }
 
-  @Test func textsEndWithTheirNUL() {
+  @Test func endsTextsAtNUL() {
     let memory = MadeUpBytes(Array("ab".utf8) + [0, 0] + Array("cd".utf8))
     #expect((-1...7).map { memory.bytes.text(at: $0)?.string } == [nil, "ab", "b", "", "", nil, nil, nil, nil])
     var cursor = memory.bytes.cursor()
@@ -117,7 +117,7 @@ import Testing
   }
 
   /// The highest 4-byte address marks dropped code, as the highest 8-byte address does.
-  @Test func theHighestAddressIsThatOfDroppedCode() {
+  @Test func recognizesDroppedCodeAddress() {
     let memory = MadeUpBytes([UInt8](repeating: 0xff, count: 8))
     var (narrow, wide, number) = (memory.bytes.cursor(), memory.bytes.cursor(), memory.bytes.cursor())
     #expect(narrow.address(bytes: 4) == .max && wide.address(bytes: 8) == .max && wide.isAtEnd)
@@ -127,7 +127,7 @@ import Testing
     #expect(narrow.address(bytes: 4) == 0xffff_fffe)
   }
 
-  @Test func arraysThatWereGrownAreTrimmed() {
+  @Test func trimsGrownArrays() {
     for count in [0, 1, 2, 7, 100, 1000] {
       var array = Array(0..<count)
       array.reserveCapacity(count * 3 + 40)
@@ -174,7 +174,7 @@ import Testing
     return forms
   }
 
-  @Test func everyFormIsReadAndPassedOver() {
+  @Test func readsAndSkipsEveryForm() {
     for encoding in Self.encodings {
       for (form, value, content) in Self.forms(encoding) {
         for isIndirect in [false, true] {
@@ -196,7 +196,7 @@ import Testing
     }
   }
 
-  @Test func nothingIsReadBehindAFormThatIsNotKnown() {
+  @Test func stopsAtUnknownForm() {
     let encoding = Self.encodings[0]
     let memory = MadeUpBytes([0x16, 0x0b, 1, 2])
     for (form, start) in [(0x02, 0), (0x7f, 0), (0x16, 0)] as [(UInt16, Int)] {
@@ -217,7 +217,7 @@ import Testing
     #expect(read.remaining == 2)
   }
 
-  @Test func abbreviationsAreReadAsTheyWereWritten() {
+  @Test func roundTripsAbbreviations() {
     let seed: UInt64 = 20_261
     var random = SplitMix(seed)
     for encoding in Self.encodings {
@@ -256,7 +256,7 @@ import Testing
     }
   }
 
-  @Test func manyAbbreviationsAndTheirConstantsAreKept() {
+  @Test func keepsManyAbbreviationsAndConstants() {
     let encoding = Self.encodings[9]
     let count: UInt64 = 4200
     let memory = MadeUpBytes(

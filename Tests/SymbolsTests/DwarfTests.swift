@@ -16,7 +16,7 @@ import Testing
     "clang++ -gdwarf-5 -gdwarf64", "clang++ -gdwarf-4 -gsplit-dwarf", "clang++ -gdwarf-5 -gsplit-dwarf",
     "clang++ -g -fuse-ld=lld -ffunction-sections -Wl,--gc-sections", "clang++ -g -flto -fuse-ld=lld",
   ])
-  func inlinedCallsAreNamedInnermostFirst(compiler: String) throws {
+  func listsInlinedCallsInnermostFirst(compiler: String) throws {
     let fixture = try Fixture()
     try fixture.write(nestedCalls, "nested.cpp")
     try fixture.run("\(compiler) -O2 -o nested nested.cpp")
@@ -25,7 +25,7 @@ import Testing
 
   /// The compilers cannot compress with Zstandard, but objcopy can.
   @Test(arguments: ["g++", "g++ -m32 -nostdlib -shared -fPIC"])
-  func sectionsCompressedWithZstandardAreRead(compiler: String) throws {
+  func readsZstandardSections(compiler: String) throws {
     let fixture = try Fixture()
     try fixture.write(nestedCalls, "nested.cpp")
     try fixture.run("\(compiler) -O2 -g -o nested nested.cpp && objcopy --compress-debug-sections=zstd nested")
@@ -41,7 +41,7 @@ import Testing
     #expect(found.calls.allSatisfy { $0.file == fixture.path("nested.cpp") })
   }
 
-  @Test(arguments: [4, 5]) func aPackageOfSplitUnitsIsFound(version: Int) throws {
+  @Test(arguments: [4, 5]) func findsSplitPackage(version: Int) throws {
     let fixture = try Fixture()
     try fixture.write(nestedCalls, "nested.cpp")
     try fixture.write("int other(int x) { return x + 1; }", "other.cpp")
@@ -55,7 +55,7 @@ import Testing
     try expectNestedCalls(fixture, "nested")
   }
 
-  @Test func aMissingSplitFileIsTold() throws {
+  @Test func reportsMissingSplitFile() throws {
     let fixture = try Fixture()
     try fixture.write(nestedCalls, "nested.cpp")
     try fixture.run("g++ -O2 -gdwarf-5 -gsplit-dwarf -o nested nested.cpp && rm *.dwo")
@@ -66,7 +66,7 @@ import Testing
     #expect(symbolizer.problems.first?.contains("which debug information was split off to, is not there") == true)
   }
 
-  @Test func coldPartsBelongToTheirFunction() throws {
+  @Test func attributesColdPartsToFunction() throws {
     let fixture = try Fixture()
     try fixture.write(
       """
@@ -95,7 +95,7 @@ import Testing
     #expect(part.start == whole.start && part.rawName == whole.rawName)
   }
 
-  @Test func namesComeFromOriginsAndSpecifications() throws {
+  @Test func resolvesOriginsAndSpecifications() throws {
     let fixture = try Fixture()
     try fixture.write(
       """
@@ -130,7 +130,7 @@ import Testing
   }
 
   /// clang writes no `.debug_aranges`, gcc does.
-  @Test func unitsWithoutAddressRangesAreFoundBesideOthers() throws {
+  @Test func findsUnitsWithoutAddressRanges() throws {
     let fixture = try Fixture()
     try fixture.write(
       "int first(int x) { asm volatile(\".globl in_first\\nin_first: nop\"); return x + 1; }",
@@ -147,7 +147,7 @@ import Testing
     #expect(try fixture.describe("in_second", in: "both.so").calls.map(\.rawName) == ["second"])
   }
 
-  @Test func framesHaveTheirInlinedCallers() throws {
+  @Test func resolvesInlinedCallers() throws {
     let fixture = try Fixture()
     try fixture.write(nestedCalls, "nested.cpp")
     try fixture.run("g++ -O2 -g -shared -fPIC -Wl,--build-id -o nested.so nested.cpp")
@@ -177,7 +177,7 @@ import Testing
     #expect(found.calls.map(\.line) == nestedLines)
   }
 
-  @Test func byBuildID() throws {
+  @Test func findsDebugFileByBuildID() throws {
     let fixture = try Fixture()
     try stripped(fixture)
     let id = hexadecimal(try ElfImage(path: fixture.path("nested")).buildID)
@@ -187,7 +187,7 @@ import Testing
     try expectNestedCalls(fixture)
   }
 
-  @Test(arguments: ["", ".debug/"]) func byDebugLink(place: String) throws {
+  @Test(arguments: ["", ".debug/"]) func findsDebugFileByDebugLink(place: String) throws {
     let fixture = try Fixture()
     try stripped(fixture)
     try fixture.run("objcopy --add-gnu-debuglink=nested.debug nested")
@@ -195,7 +195,7 @@ import Testing
     try expectNestedCalls(fixture)
   }
 
-  @Test func byDebugLinkBelowADirectory() throws {
+  @Test func findsDebugLinkBelowDebugDirectory() throws {
     let fixture = try Fixture()
     try stripped(fixture)
     try fixture.run(
@@ -204,7 +204,7 @@ import Testing
     try expectNestedCalls(fixture)
   }
 
-  @Test func aFileOfAnotherBuildIsRefusedByName() throws {
+  @Test func rejectsFileOfOtherBuild() throws {
     let fixture = try Fixture()
     try stripped(fixture)
     try fixture.run("objcopy --add-gnu-debuglink=nested.debug nested")
@@ -216,7 +216,7 @@ import Testing
     #expect(problem.hasPrefix("\(fixture.path("nested.debug")) is of another build: its build-id is "))
   }
 
-  @Test func aFileWithAnotherChecksumIsRefused() throws {
+  @Test func rejectsFileWithOtherChecksum() throws {
     let fixture = try Fixture()
     try stripped(fixture, "-Wl,--build-id=none")
     try fixture.run("objcopy --add-gnu-debuglink=nested.debug nested")
@@ -228,7 +228,7 @@ import Testing
   }
 
   /// As Fedora packs them (GDB manual, "MiniDebugInfo").
-  @Test func packedSymbolsAreRead() throws {
+  @Test func readsMiniDebugInfo() throws {
     let fixture = try Fixture()
     try fixture.write(
       """
@@ -243,7 +243,7 @@ import Testing
     #expect(found.symbol?.name == "hidden")
   }
 
-  @Test(.needsTmp(because: "dwz works there")) func sharedDebugInformationIsFound() throws {
+  @Test(.needsTmp(because: "dwz works there")) func findsSharedDebugInformation() throws {
     let fixture = try Fixture()
     // dwz shares only enough common content.
     let common = (0..<40).map { "struct Type\($0) { int first\($0); long second\($0); Type\($0) *next; };" }
@@ -265,7 +265,7 @@ import Testing
 }
 
 @Suite(.ownThread) struct SymbolMemoryTests {
-  @Test func namesAreTheSameWithLittleMemory() throws {
+  @Test func memoryLimitPreservesNames() throws {
     let fixture = try Fixture()
     for number in 0..<60 {
       try fixture.write(

@@ -32,7 +32,7 @@ import Testing
     (0..<count).map { _ in UInt8(truncatingIfNeeded: random.next() % 255 + 1) }
   }
 
-  @Test func sectionsAreInflatedAsFarAsTheyAreNeeded() throws {
+  @Test func inflatesSectionsOnDemand() throws {
     let seed: UInt64 = 20_261
     var random = SplitMix(seed)
     let whole = noise(400_000, &random)
@@ -56,7 +56,7 @@ import Testing
     #expect(plain.ready == compressed.bytes.count && plain.inflatedBytes == 0 && SectionContent.empty.ready == 0)
   }
 
-  @Test func whatCannotBeInflatedIsZero() throws {
+  @Test func zeroFillsTruncatedStreams() throws {
     let seed: UInt64 = 20_261
     var random = SplitMix(seed)
     let whole = noise(100_000, &random)
@@ -80,7 +80,7 @@ import Testing
     #expect(content.bytes.array == whole + [UInt8](repeating: 0, count: 500))
   }
 
-  @Test func sizesThatNoStreamBecomesAreRefused() {
+  @Test func rejectsImpossibleSizes() {
     let bytes = MadeUpBytes([UInt8](repeating: 0, count: 1000))
     for (size, isTaken) in [
       (0, false), (1, true), (1 << 20, true), (1 << 20 + 1000 << 6, true), ((1 << 20) + 1001 << 6, false),
@@ -93,7 +93,7 @@ import Testing
     #expect((try? SectionContent(size: 0) { _ throws(ElfError) in }) == nil)
   }
 
-  @Test func bothFormsOfCompressedSectionsAreRead() throws {
+  @Test func readsBothCompressedForms() throws {
     var random = SplitMix(20_261)
     let whole = noise(3000, &random)
     func header(_ type: UInt64, _ size: Int) -> [UInt8] {
@@ -152,7 +152,7 @@ import Testing
     }
   }
 
-  @Test(arguments: [2, 5] as [UInt64]) func unitsOfAPackageAreFoundByTheirNumbers(version: UInt64) throws {
+  @Test(arguments: [2, 5] as [UInt64]) func findsPackageUnitsByID(version: UInt64) throws {
     let seed: UInt64 = 20_261
     var random = SplitMix(seed)
     let fixture = try Fixture()

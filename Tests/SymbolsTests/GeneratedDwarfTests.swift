@@ -3,7 +3,7 @@ import Testing
 @testable import CulpritSymbols
 
 @Suite struct GeneratedLineTests {
-  @Test func everyAddressHasTheRowThatWasWritten() throws {
+  @Test func findsRowOfEveryAddress() throws {
     var made: (file: DwarfFile, table: LineTable)?
     var (directory, count) = ("", 0)
     for line in try generatedLines("lines.txt") where line[0] != "cut" {
@@ -28,7 +28,7 @@ import Testing
     #expect(count > 4000)
   }
 
-  @Test func rowsOfACutTableAreThoseOfTheWholeOne() throws {
+  @Test func readsRowsOfTruncatedTable() throws {
     // Three sequences of three rows: 1005 to 1020, 2005 to 2020, 3005 to 3020.
     let content = bytes(try #require(try generatedLines("lines.txt").first { $0[0] == "cut" })[1])
     for count in 0..<content.count {
@@ -48,7 +48,7 @@ import Testing
     }
   }
 
-  @Test func rowsThatGoBackwardsAreSorted() throws {
+  @Test func sortsBackwardRows() throws {
     var program = ByteWriter()
     for (address, line) in [(0x1000, 10), (0x1020, 20), (0x1010, -10), (0x0ff0, 500), (0x1030, -470)]
       as [(UInt64, Int64)]
@@ -81,7 +81,7 @@ import Testing
   }
 
   /// Directories in a header (DWARF 5, 6.2.4) are absolute or relative to directory 0, the compilation's.
-  @Test(arguments: [2, 3, 4, 5]) func pathsOfFilesAreRelativeToTheirDirectories(version: Int) throws {
+  @Test(arguments: [2, 3, 4, 5]) func resolvesFilePathsAgainstDirectories(version: Int) throws {
     let directories = ["/own", "/abs", "rel", "slash/"]
     let files: [(String, Int)] = [
       ("a.c", 0), ("b.c", 1), ("c.c", 2), ("d.c", 3), ("/e/e.c", 2), ("f.c", 9), ("g.c", 0),

@@ -9,13 +9,13 @@ private func generatedNames(_ kind: String) throws -> [(name: String, reading: S
 }
 
 @Suite struct GeneratedCxxNameTests {
-  @Test func whatIsPrintedOfAFunctionIsReadByItsParts() throws {
+  @Test func shortensGeneratedCxxNames() throws {
     let names = try generatedNames("c++")
     try #require(names.count >= 300)
     for (name, short) in names { #expect(CxxName(demangled: name).short == short, "\(name)") }
   }
 
-  @Test func cutNamesGiveSomething() {
+  @Test func shortensTruncatedNames() {
     let names = [
       "bool shop::operator< <int>(shop::Box<(a > b)>, {lambda(int)#1})", "shop::run(int)::'lambda0'(char) const",
       "'unnamed'::find[abi:x](int)", "std::operator\"\" _km(long double) noexcept", "}])>((", "operator", "a::operator",
@@ -41,12 +41,12 @@ private func generatedNames(_ kind: String) throws -> [(name: String, reading: S
     ("a::operator@", "a::operator@"), ("shop::Box<&(shop::operator<)>::find()", "shop::Box::find"),
     ("shop::run(int)::{default arg#1}", "default arg #1 in shop::run"),
   ])
-  func otherNamesAreRead(printed: String, short: String) {
+  func shortensUnusualCxxNames(printed: String, short: String) {
     #expect(CxxName(demangled: printed).short == short)
   }
 
   /// No demangler knows the continuation.
-  @Test func namesOfNewerCompilersAreReadAsFarAsTheyAreOnes() throws {
+  @Test func readsPrefixOfUnknownMangling() throws {
     let names = try generatedNames("cut")
     try #require(names.count >= 100)
     for (name, short) in names { #expect(CxxName(mangled: name)?.short == short, "\(name)") }
@@ -62,7 +62,7 @@ private func generatedNames(_ kind: String) throws -> [(name: String, reading: S
 }
 
 @Suite struct UnusualSwiftNameTests {
-  @Test(arguments: [0, 1, 9, 10, 19, 90, 100]) func numbersOfAnyLengthAreRead(number: Int) {
+  @Test(arguments: [0, 1, 9, 10, 19, 90, 100]) func parsesMultiDigitNumbers(number: Int) {
     let closure = SwiftName(demangled: "closure #\(number) (Swift.Int) -> () in Shop.run() -> ()")
     #expect(closure.short == "closure #\(number) in run()")
     for kind in ["suspend", "await"] {
@@ -81,7 +81,7 @@ private func generatedNames(_ kind: String) throws -> [(name: String, reading: S
     ("curry thunk of ", false, true),
     ("vtable thunk for Shop.Base.go(_: Swift.Int) -> () dispatching to ", false, true),
   ])
-  func variantsOfVariantsAreThatFunction(head: String, isMerged: Bool, isThunk: Bool) {
+  func attributesNestedVariantsToFunction(head: String, isMerged: Bool, isThunk: Bool) {
     let function = "Shop.Cart.pay(for: Swift.Int) -> ()"
     for (other, otherIsMerged, otherIsThunk) in [
       ("", false, false), ("merged ", true, false), ("dynamic ", false, false), ("partial apply for ", false, true),
@@ -104,7 +104,7 @@ private func generatedNames(_ kind: String) throws -> [(name: String, reading: S
     ("<<opaque return type of Shop.run() -> some>>.0", "an opaque type"), ("Shop.(Hidden in _12AB)", "Hidden"),
     ("inout Shop.Order", "Order"), ("Shop.Box<(Swift.Int) -> [Swift.Int]>", "Box"),
   ])
-  func typesOfWhatIsMadeForThemAreShort(type: String, short: String) {
+  func shortensTypesInMetadataAccessors(type: String, short: String) {
     #expect(SwiftName(demangled: "type metadata accessor for \(type)").short == "type metadata of \(short)")
   }
 
@@ -114,7 +114,7 @@ private func generatedNames(_ kind: String) throws -> [(name: String, reading: S
     ("Shop.run(for: Swift.Int, _: Swift.Int, with: Swift.Int) -> ()", 2, "with"),
     ("Shop.run(for: Swift.Int, _: Swift.Int, with: Swift.Int) -> ()", 3, "argument 4"),
   ])
-  func defaultsHaveTheLabelOfTheirArgument(function: String, number: Int, label: String) {
+  func labelsDefaultArguments(function: String, number: Int, label: String) {
     let name = SwiftName(demangled: "default argument \(number) of \(function)")
     #expect(name.short == "default of \(label) in run(for:_:with:)")
     #expect(name.function == "default argument \(number) of \(function)")
@@ -124,7 +124,7 @@ private func generatedNames(_ kind: String) throws -> [(name: String, reading: S
 }
 
 @Suite struct GeneratedRustNameTests {
-  @Test func namesOfTheGrammarAreThoseOfTheBinutils() throws {
+  @Test func generatedRustNamesMatchBinutils() throws {
     let names = try generatedNames("rust")
     try #require(names.count >= 600)
     for (name, full) in names { #expect(RustName(name)?.full == full, "\(name)") }
@@ -137,7 +137,7 @@ private func generatedNames(_ kind: String) throws -> [(name: String, reading: S
     ("", "Nv", "C1a", "1b", ""), ("", "I", "C1a", "E", ""),
     ("", "MC1a", "a", "", ""), ("", "XC1a", "a", "C1a", ""), ("", "Y", "a", "C1a", ""),
   ])
-  func depthHasABound(head: String, open: String, inner: String, close: String, tail: String) {
+  func boundsNestingDepth(head: String, open: String, inner: String, close: String, tail: String) {
     func name(_ depth: Int) -> RustName? {
       func repeated(_ text: String) -> String { String(repeating: text, count: depth) }
       return RustName("_R" + head + repeated(open) + inner + repeated(close) + tail)
@@ -147,7 +147,7 @@ private func generatedNames(_ kind: String) throws -> [(name: String, reading: S
 
   /// Each level refers to the one before twice, so a complete name would have 10^12 pieces.
   @Test(arguments: [("INvC1a1f", "T", "E", "E"), ("INvC1a1f", "Y", "", "E")])
-  func referencesToReferencesHaveABudget(head: String, open: String, close: String, tail: String) {
+  func boundsBackreferenceExpansion(head: String, open: String, close: String, tail: String) {
     let digits = Array("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
     func name(_ levels: Int) -> String {
       var text = head
@@ -165,7 +165,7 @@ private func generatedNames(_ kind: String) throws -> [(name: String, reading: S
     #expect(RustName(name(3)) != nil && RustName(name(40)) == nil)
   }
 
-  @Test func identifiersPastASCIIAreReadBack() throws {
+  @Test func decodesNonASCIIIdentifiers() throws {
     let names = try generatedNames("letters")
     try #require(names.count >= 150)
     for (name, short) in names {

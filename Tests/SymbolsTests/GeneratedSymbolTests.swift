@@ -45,7 +45,7 @@ import Testing
     table.symbol(at: FileAddress(address))?.name.string
   }
 
-  @Test func everyAddressHasTheSymbolThatCoversIt() throws {
+  @Test func findsCoveringSymbol() throws {
     let seed: UInt64 = 20_261
     var random = SplitMix(seed)
     for _ in 0..<100 {
@@ -93,7 +93,7 @@ import Testing
     }
   }
 
-  @Test func symbolsWithoutALengthEndSomewhere() throws {
+  @Test func boundsSymbolsWithoutSize() throws {
     func label(_ name: String, _ value: UInt64, type: UInt8 = 0, size: UInt64 = 0, binding: UInt8 = 0) -> Entry {
       Entry(name: name, binding: binding, type: type, section: 1, value: value, size: size)
     }
@@ -120,7 +120,7 @@ import Testing
     )
   }
 
-  @Test func anotherNameForTheSameCodeIsFoundWhereItIsAskedFor() throws {
+  @Test func prefersRequestedAlias() throws {
     func function(_ name: String, _ binding: UInt8, _ value: UInt64 = 0x1000) -> Entry {
       Entry(name: name, binding: binding, type: 2, section: 1, value: value, size: 16)
     }
@@ -139,7 +139,7 @@ import Testing
     #expect(table.byteCount > 0)
   }
 
-  @Test func mainIsTheFunctionOfThatName() throws {
+  @Test func findsMainByName() throws {
     func entry(_ name: String, _ binding: UInt8, _ value: UInt64) -> Entry {
       Entry(name: name, binding: binding, type: 2, section: 1, value: value, size: 4)
     }
@@ -150,7 +150,7 @@ import Testing
     #expect(SymbolTable(try image(others + both)).main == 0x1080)
   }
 
-  @Test func theFullestTableIsTaken() throws {
+  @Test func prefersFullSymbolTable() throws {
     func table(_ names: [String], _ type: UInt32, _ link: UInt32, entrySize: UInt64 = 24) -> [MadeUpSection] {
       var (texts, symbols) = (ByteWriter(), ByteWriter())
       texts.u8(0)
@@ -181,7 +181,7 @@ import Testing
     #expect(try names([MadeUpSection(name: ".symtab", type: 8, size: 48, link: 3, entrySize: 24)]) == [])
   }
 
-  @Test func codeWithoutSectionsEndsWithItsSegment() throws {
+  @Test func boundsCodeBySegment() throws {
     // Code, data, an unloaded segment, and code that would pass the highest address.
     let image = try madeUpImage(segments: [
       MadeUpSegment(flags: 5, address: 0x1000, size: 0x100), MadeUpSegment(flags: 6, address: 0x2000, size: 0x100),
@@ -199,7 +199,7 @@ import Testing
     #expect(image.endOfCode(at: 0x1100) == 0x1100)
   }
 
-  @Test func functionsOfTheUnwindTableEndWithTheirCode() throws {
+  @Test func boundsUnwindTableFunctionsByCode() throws {
     let code: [Range<UInt64>] = [0x1000..<0x1100, 0x1100..<0x1180, 0x1200..<0x1240]
     let starts: [UInt64] = [0x1200, 0x1010, 0x1190, 0x1040, 0x1100]
     let table: UInt64 = 0x4000

@@ -19,7 +19,7 @@ import Testing
     (16, 0x01, true, [(0x03, 0x08)]), (17, 0x04, true, [(0x01, 0x13), (0x3b, 0x05)]),
   ])
 
-  @Test func everyAddressHasItsFunctionAndInlinedCalls() throws {
+  @Test func findsFunctionsAndInlinedCalls() throws {
     var made: (file: DwarfFile, table: FunctionTable)?
     var (scope, first, chain) = (0, UInt64(0), [Int]())
     for line in try generatedLines("units.txt") {
@@ -55,7 +55,7 @@ import Testing
     #expect(made != nil)
   }
 
-  @Test func manyListsThatAreReadOnceAreAllRead() throws {
+  @Test func readsManyDistinctRangeLists() throws {
     var (content, lists) = (ByteWriter(), ByteWriter())
     content.append([1] + [UInt8](repeating: 0, count: 16))
     var address: UInt64 = 0x1000
@@ -81,7 +81,7 @@ import Testing
     #expect(FunctionTable(file.unit(try #require(file.header(at: 0)))).count == functions)
   }
 
-  @Test func aListThatIsReadOverAndOverIsReadABoundedNumberOfTimes() throws {
+  @Test func boundsRepeatedRangeListReads() throws {
     var (content, lists) = (ByteWriter(), ByteWriter())
     content.append([1] + [UInt8](repeating: 0, count: 16))
     for number in 0..<1000 as Range<UInt64> {
@@ -104,7 +104,7 @@ import Testing
     }
   }
 
-  @Test func abbreviationsThatOverlapAreReadABoundedNumberOfTimes() throws {
+  @Test func boundsOverlappingAbbreviationReads() throws {
     let list = abbreviations((1...200).map { (UInt64($0), 0x2e, false, [(0x03, 0x08)]) })
     let file = try #require(try madeUpDebugInformation([".debug_abbrev": list]))
     let encoding = UnitEncoding(version: 4, addressBytes: 8, isWide: false)

@@ -40,7 +40,7 @@ import Testing
     "g++ -gdwarf-5 -gdwarf64", "g++ -m32 -gdwarf-4", "clang++ -target powerpc-linux-gnu -fuse-ld=lld -gdwarf-5",
     "g++ -gdwarf-4 -fdebug-types-section",
   ])
-  func damageCostsNamesOnly(compiler: String) throws {
+  func survivesDamagedFiles(compiler: String) throws {
     let seed: UInt64 = 20_261
     var random = Seeded(state: seed)
     let fixture = try Fixture()
@@ -70,14 +70,14 @@ import Testing
   }
 
   /// The files that fuzzing found (Findings/README.md).
-  @Test func findingsStayMended() throws {
+  @Test func survivesFuzzedFiles() throws {
     let directory = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("Findings")
     let files = try FileManager.default.contentsOfDirectory(atPath: directory.path).filter { $0.hasPrefix("elf-") }
     try #require(!files.isEmpty)
     for file in files { describe([UInt8](try Data(contentsOf: directory.appendingPathComponent(file))), step: 1) }
   }
 
-  @Test func namesThatFuzzingFoundStayMended() throws {
+  @Test func survivesFuzzedNames() throws {
     let directory = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("Findings")
     let files = try FileManager.default.contentsOfDirectory(atPath: directory.path).filter { $0.hasPrefix("name-") }
     try #require(!files.isEmpty)
@@ -91,7 +91,7 @@ import Testing
     }
   }
 
-  @Test func zerosWithoutEndAreRefused() throws {
+  @Test func rejectsInflatedZeros() throws {
     let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().path + "/Findings/elf-inflated-zeros"
     let image = try ElfImage(path: file)
     let claimed = image.sections.filter { $0.flags & ElfFormat.compressedFlag != 0 }
@@ -99,7 +99,7 @@ import Testing
     #expect(claimed.contains { section in (try? image.content(of: section.name)) == nil })
   }
 
-  @Test func aLoopOfOriginsEnds() throws {
+  @Test func breaksOriginLoops() throws {
     let fixture = try Fixture()
     try fixture.write(
       """
@@ -131,7 +131,7 @@ import Testing
     #expect(found.calls.map(\.rawName) == [nil])
   }
 
-  @Test func aCompressedSectionThatClaimsGigabytesIsRefused() throws {
+  @Test func rejectsGigabyteSizeClaims() throws {
     let fixture = try Fixture()
     try fixture.write(nestedCalls, "nested.cpp")
     try fixture.run("g++ -O2 -g -gz=zlib -nostartfiles -nostdlib -shared -fPIC -o nested.so nested.cpp")
@@ -147,7 +147,7 @@ import Testing
     #expect(symbolizer.problems.first?.contains("claims to become 68719476736") == true, "\(symbolizer.problems)")
   }
 
-  @Test func aSectionInAnUnknownCompressionIsTold() throws {
+  @Test func reportsUnknownCompression() throws {
     let fixture = try Fixture()
     try fixture.write(nestedCalls, "nested.cpp")
     try fixture.run("g++ -O2 -g -gz=zlib -nostartfiles -nostdlib -shared -fPIC -o nested.so nested.cpp")
@@ -160,7 +160,7 @@ import Testing
     #expect(symbolizer.problems == ["the section .debug_info is compressed in a way that is not known (77)"])
   }
 
-  @Test func aFileThatIsCutMeanwhileIsNotLookedInto() throws {
+  @Test func rejectsFileTruncatedWhileMapped() throws {
     let fixture = try Fixture()
     try fixture.write(nestedCalls, "nested.cpp")
     try fixture.run("g++ -O2 -g -shared -fPIC -Wl,--build-id -o nested.so nested.cpp")

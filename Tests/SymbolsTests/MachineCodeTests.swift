@@ -64,7 +64,7 @@ import Testing
     ("aarch64-linux-gnu", ""), ("aarch64-linux-gnu", "-z force-bti"), ("x86_64-linux-gnu", ""),
     ("x86_64-linux-gnu", "-z force-ibt"), ("i386-linux-gnu", "-z now"),
   ])
-  func stubsAreNamedAfterWhatTheyLeadTo(target: String, options: String) throws {
+  func namesStubsAfterTargets(target: String, options: String) throws {
     let fixture = try Fixture()
     let names = (0..<40).map { "elsewhere\($0)" }
     // Pages between the code and the table, so that both parts of an address count.
@@ -99,7 +99,7 @@ import Testing
   }
 
   /// A jump can arrive with another value in the register.
-  @Test func constantsEndWhereCodeIsJumpedTo() throws {
+  @Test func dropsConstantsAtJumpTargets() throws {
     func registers(_ bytes: [UInt8], isArm: Bool) throws -> [Int32: MachineCode.Constant] {
       let code = MachineCode(bytes, start: 0x1000, isArm: isArm)
       let transfers = try #require(code.transfers())
@@ -115,7 +115,7 @@ import Testing
     #expect(try registers(arm + [0xfd, 0xff, 0xff, 0x17], isArm: true).count == 1)
   }
 
-  @Test func codeThatIsCutIsNotUnderstood() {
+  @Test func rejectsTruncatedCode() {
     for head: [UInt8] in [[], [0x66], [0x48], [0xc4], [0xc5], [0x62], [0x0f], [0x0f, 0x38], [0x0f, 0x3a], [0xe8, 1]] {
       let code = MachineCode(head, start: 0, isArm: false)
       #expect((code.transfers() == nil) == !head.isEmpty, "\(head)")
@@ -132,7 +132,7 @@ import Testing
     }
   }
 
-  @Test func copiesOfConstantsAreFollowed() throws {
+  @Test func followsCopiedConstants() throws {
     func registers(_ bytes: [UInt8]) throws -> [Int32: MachineCode.Constant] {
       // mov $7, %esi before, a call after
       let code = MachineCode([0xbe, 7, 0, 0, 0] + bytes + [0xe8, 0, 1, 0, 0], start: 0x1000, isArm: false)

@@ -35,7 +35,7 @@ import Testing
     }
   }
 
-  @Test func listsOfDWARF4AreRead() {
+  @Test func readsDWARF4RangeLists() {
     let list = words([0x10, 0x20, 0x30, 0x30, 0x50, 0x40, .max, 0x2000, 0x1, 0x2, 0, 0, 0x70, 0x80])
     #expect(old(list, base: 0x1000, narrow) == ranges([(0x1010, 0x1020), (0x2001, 0x2002)]))
     #expect(old(list, at: 40, base: 0x1000, narrow) == [])
@@ -48,7 +48,7 @@ import Testing
     #expect(old(words([0, 5, 0, 0]), base: 0, narrow) == [])
   }
 
-  @Test func listsOfDWARF5AreRead() {
+  @Test func readsDWARF5RangeLists() {
     // Each kind of entry (DWARF 5, 7.25).
     #expect(new([4, 1, 5, 0, 4, 9, 10]) == ranges([(0x101, 0x105)]))
     #expect(new([1, 1, 4, 1, 5, 0]) == ranges([(0x601, 0x605)]))
@@ -67,19 +67,19 @@ import Testing
     )
   }
 
-  @Test func listsThatClaimTooMuchEnd() {
+  @Test func limitsRangeListLength() {
     let entries = (1 << 16) + 10
     #expect(new((0..<entries).flatMap { _ in [4, 1, 5] as [UInt8] }).count == 1 << 16)
     let pairs = words((0..<entries).flatMap { _ in [1, 5] as [UInt32] })
     #expect(old(pairs, base: 0x100, narrow).count == 1 << 16)
   }
 
-  @Test func rangesEndBeforeTheirEnd() {
+  @Test func excludesRangeEnd() {
     let range = AddressRange(start: 5, end: 7)
     #expect((4...8).map { range.contains($0) } == [false, true, true, false, false])
   }
 
-  @Test func mapsOfCompilersAreRead() {
+  @Test func parsesPerfMaps() {
     let text = """
       1000 10 first function
       0x2000 0x8 second
@@ -102,7 +102,7 @@ import Testing
     #expect(map.path == "/tmp/perf-1.map")
   }
 
-  @Test func partsLieInside() {
+  @Test func rejectsPartsOutOfBounds() {
     withBytes([1, 2, 3, 4]) { bytes in
       #expect(bytes.part(0, 4)?.count == 4 && bytes.part(4, 0)?.count == 0 && bytes.part(1, 3)?.count == 3)
       #expect(
@@ -114,7 +114,7 @@ import Testing
     }
   }
 
-  @Test func filesAreReadWholeOrNotAtAll() throws {
+  @Test func readsFilesWholeOrNotAtAll() throws {
     let fixture = try Fixture()
     try fixture.write("12345", "five")
     #expect(ProcessFiles.readWhole(fixture.path("five"), limit: 6) == Array("12345".utf8))
@@ -149,7 +149,7 @@ import Testing
     return Module(path: path, buildID: buildID, mappings: [mapping])
   }
 
-  @Test func aFileIsBelievedByItsBuildID() throws {
+  @Test func verifiesFileByBuildID() throws {
     let fixture = try fixture()
     let (plain, marked) = (fixture.path("plain.so"), fixture.path("marked.so"))
     let address = try fixture.address(of: "answer", in: "marked.so")
@@ -167,7 +167,7 @@ import Testing
     )
   }
 
-  @Test func anotherProcessesFileWithoutABuildIDIsNotBelieved() throws {
+  @Test func rejectsForeignFileWithoutBuildID() throws {
     let fixture = try Fixture()
     try fixture.write("#include <unistd.h>\nint main(void) { alarm(3600); for (;;) pause(); }\n", "sleeper.c")
     try fixture.run("gcc -g -O0 -Wl,--build-id=none -o sleeper sleeper.c")
@@ -225,14 +225,14 @@ import Testing
     #expect(try name(unloaded, address, process: getpid()).missing == .unverifiable)
   }
 
-  @Test func placesInAProcessAreNamedByItsMappings() {
+  @Test func listsProcessPathsOfMappings() {
     var module = module("/a")
     #expect(ProcessFiles.paths(of: module, in: 7) == ["/proc/7/exe", "/proc/7/map_files/100000-200000"])
     module.mappings = Array(repeating: module.mappings[0], count: 6)
     #expect(ProcessFiles.paths(of: module, in: 7).count == 5)
   }
 
-  @Test func whatWasNotedIsTaken() throws {
+  @Test func prefersRecordedNames() throws {
     let fixture = try fixture()
     let address = try fixture.address(of: "answer", in: "plain.so")
     let place = RuntimeAddress(0x10_0000 + address.value)

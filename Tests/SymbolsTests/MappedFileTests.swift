@@ -20,7 +20,7 @@ import Testing
       .reduce(0) { $0 + Int(file.bytes.base.load(fromByteOffset: $1, as: UInt8.self)) }
   }
 
-  @Test func whatIsReleasedIsNotInMemory() throws {
+  @Test func releasesResidentPages() throws {
     try withTemporaryFile([UInt8](repeating: 1, count: 16 * 4096)) { path in
       let file = try MappedFile(path: path)
       let base = file.bytes.base
@@ -40,7 +40,7 @@ import Testing
     }
   }
 
-  @Test func whatIsLetGoIsMappedNoMore() throws {
+  @Test func unmapsOnDeinit() throws {
     func mappings(of path: String) throws -> Int {
       let file = try #require(FileHandle(forReadingAtPath: "/proc/self/maps"))
       return String(decoding: file.readDataToEndOfFile(), as: UTF8.self).split(separator: "\n").count {

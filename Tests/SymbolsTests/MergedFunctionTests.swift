@@ -72,7 +72,7 @@ import Testing
     )
   }
 
-  @Test func theCallTellsWhichFunctionIsMeant() throws {
+  @Test func identifiesMergedFunctionByCall() throws {
     let fixture = try Fixture()
     try fixture.write(Self.program, "prices.swift")
     try fixture.write(Self.main, "main.swift")
@@ -95,7 +95,7 @@ import Testing
     #expect(try names(calledIn: "callFromOutside", of: "stripped", fixture) == ["readTax(times:)"])
   }
 
-  @Test func whatOnlyLeadsToAMergedFunctionMayBeAnothers() {
+  @Test func marksThunksOfMergedFunctions() {
     func frame(_ function: String, _ kind: FunctionKind, isMerged: Bool = false) -> ResolvedFrame {
       ResolvedFrame(
         function: function,
@@ -113,7 +113,7 @@ import Testing
   }
 
   /// Compares instruction lengths with llvm-objdump.
-  @Test func codeIsFollowedAsADisassemblerDoes() throws {
+  @Test func callsMatchDisassembler() throws {
     let path = try #require(loadedPath(containing: "/libswiftCore.so"))
     let image = try ElfImage(path: path)
     let section = try #require(image.sections.first { $0.isCode && $0.name == ".text" })

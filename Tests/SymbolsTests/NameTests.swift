@@ -11,10 +11,10 @@ import Testing
   @Test(arguments: [
     ("async_Main", "top-level code"), ("async_MainTQ0_", "top-level code"), ("async_MainTY12_", "top-level code"),
     ("async_Mainly", "async_Mainly"), ("async_MainTQ_", "async_MainTQ_"), ("async_MainTQx_", "async_MainTQx_"),
-  ]) func topLevelCodeThatAwaitsHasAName(symbol: String, name: String) { #expect(demangle(symbol).short == name) }
+  ]) func namesAsyncTopLevelCode(symbol: String, name: String) { #expect(demangle(symbol).short == name) }
 
   /// Each line has the symbol, the name, and the Swift module if there is one, separated by tabs.
-  @Test func namesAreThoseThatWereLookedAt() throws {
+  @Test func namesMatchReviewedList() throws {
     let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(path: "Names/names.txt")
     let lines = try String(contentsOf: file, encoding: .utf8).split(separator: "\n")
     #expect(lines.count >= 300)
@@ -36,7 +36,7 @@ import Testing
     "/libswiftCore.so", "/libFoundation.so", "/libFoundationEssentials.so", "/libswift_Concurrency.so",
     "/libswift_StringProcessing.so", "/libdispatch.so", "/libc.so.6", ".xctest",
   ])
-  func everyNameOfALibraryCanBeRead(library: String) throws {
+  func shortensLibraryNames(library: String) throws {
     let path = try #require(loadedPath(containing: library))
     let symbols = try Set(
       [["--defined-only"], ["-D", "--defined-only"]].flatMap { options in
@@ -104,7 +104,7 @@ import Testing
     return open.isEmpty
   }
 
-  @Test func demanglingKeepsNoMemory() async {
+  @Test func demanglingLeaksNoMemory() async {
     await #expect(processExitsWith: .success) {
       /// In pages. The current size, because the peak may be from the process's start.
       func residentMemory() throws -> Int {
@@ -135,7 +135,7 @@ import Testing
     "_RINvNtC1a1bNtB2_1cINtB4_1dTuEEE", "_RNvYhNtC1a5Trait3bar",
   ]
 
-  @Test func fullNamesAreThoseOfTheBinutils() throws {
+  @Test func fullNamesMatchBinutils() throws {
     let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(path: "Names/names.txt")
     let listed = try String(contentsOf: file, encoding: .utf8).split(separator: "\n")
       .filter { $0.hasPrefix("_R") }.map { String($0.prefix { $0 != "\t" }) }
@@ -148,7 +148,7 @@ import Testing
     for (name, full) in zip(names, expected) { #expect(demangledName(name) == full, "\(name)") }
   }
 
-  @Test func namesThatRepeatThemselvesHaveABound() {
+  @Test func boundsRepetitiveNames() {
     for (length, count) in [(4, 100), (1000, 600), (60_000, 600)] {
       let part = String(repeating: "x", count: length)
       // The first argument, followed by references to its place.
@@ -158,7 +158,7 @@ import Testing
     }
   }
 
-  @Test func olderNamesAreThoseOfTheBinutils() throws {
+  @Test func legacyNamesMatchBinutils() throws {
     let names = [
       "_ZN4core3fmt9Formatter3pad17h0123456789abcdefE", "_ZN3foo17h05af221e174051e9E.llvm.A5310EB9",
       "_ZN3foo17h05af221e174051e9E.llvm.123", "_ZN3foo17h05af221e174051e9E.cold", "_ZN3foo17haaaaaaaaaaaaaaaaE",
@@ -176,7 +176,7 @@ import Testing
     #expect(demangledName("_ZN10caf$u8d5d$3bar17h05af221e174051e9E") == "caf\u{8d5d}::bar")
   }
 
-  @Test func damagedNamesStayAsTheyAre() {
+  @Test func keepsDamagedNamesUnchanged() {
     for name in Self.others {
       for count in 2..<name.utf8.count { _ = demangledName(String(name.prefix(count))) }
     }
@@ -198,11 +198,11 @@ import Testing
     ("boost::asio::detail::executor_op::do_complete", 30, "…executor_op::do_complete"),
     ("aNameThatHasNothingThatCouldBeLeftOut()", 21, "aNameThatH…eLeftOut()"),
   ])
-  func whatTellsLeastIsLeftOut(name: String, limit: Int, fitted: String) {
+  func fitsNamesToLimit(name: String, limit: Int, fitted: String) {
     #expect(FunctionName.fitted(name, to: limit) == fitted)
   }
 
-  @Test func aMergedFunctionSaysSoInAHundredCharacters() {
+  @Test func marksMergedFunctionWithinLimit() {
     var frame = ResolvedFrame(
       function: "readDiscount(until:)",
       isMerged: true,

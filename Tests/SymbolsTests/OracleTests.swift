@@ -47,7 +47,7 @@ import Testing
 
   // MARK: Headers
 
-  @Test func headersAndNotesAreThoseOfLibelf() throws {
+  @Test func headersAndNotesMatchLibelf() throws {
     let files = try Self.files.get()
     try #require(files.count > 300)
     var compared = 0
@@ -61,7 +61,7 @@ import Testing
 
   /// Other machines, for which the host has no files.
   @Test(arguments: ["powerpc-linux-gnu", "i386-linux-gnu", "mips64-linux-gnuabi64", "armv7-linux-gnueabihf"])
-  func filesForOtherMachinesAreReadAlike(target: String) throws {
+  func otherMachinesMatchLibelfAndLibdw(target: String) throws {
     let fixture = try Fixture()
     try fixture.write(nestedCalls, "nested.cpp")
     try fixture.run(
@@ -115,7 +115,7 @@ import Testing
 
   // MARK: Symbols
 
-  @Test func symbolsAreThoseOfLibelf() throws {
+  @Test func symbolsMatchLibelf() throws {
     var count = 0
     for path in try Self.sample(.max) where Self.isWhole || count < 60_000 {
       guard let oracle = try? OracleFile(path), let image = try? ElfImage(path: path) else { continue }
@@ -193,7 +193,7 @@ import Testing
     "clang++ -O2 -gdwarf-3", "clang++ -O1 -gdwarf-5", "clang++ -O2 -gdwarf-4 -fdebug-types-section",
     "clang++ -O2 -gdwarf-5 -fuse-ld=lld -ffunction-sections -Wl,--gc-sections",
   ])
-  func lineTablesOfCompilersAreThoseOfLibdw(compiler: String) throws {
+  func compiledLineTablesMatchLibdw(compiler: String) throws {
     let fixture = try Fixture()
     try fixture.write("#include <map>\n#include <string>\n" + nestedCalls, "nested.cpp")
     try fixture.write(
@@ -212,7 +212,7 @@ import Testing
     #expect(try compareLines(fixture.path("nested"), unitsMax: .max) > 100)
   }
 
-  @Test func lineTablesOfInstalledFilesAreThoseOfLibdw() throws {
+  @Test func installedLineTablesMatchLibdw() throws {
     // The test program is always present, and written by Swift.
     var files = [try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")]
     files += try Self.sample(.max).filter { Self.isWhole || $0.hasPrefix("/usr/lib/debug/") }.prefix(

@@ -21,7 +21,7 @@ import Testing
     ("aarch64_be-linux-gnu", "-gdwarf-5 -gsplit-dwarf -gdwarf64"),
     ("riscv32-linux-gnu", "-gdwarf-5"), ("mips64-linux-gnuabi64", "-gdwarf-5 -ffunction-sections"),
   ])
-  func callsAreThoseOfLLVM(target: String, options: String) throws {
+  func callsMatchLLVM(target: String, options: String) throws {
     let fixture = try Fixture()
     try fixture.write(nestedCalls, "nested.cpp")
     try fixture.run(Self.library(target, options))
@@ -32,7 +32,7 @@ import Testing
     "-gdwarf-2", "-gdwarf-4", "-gdwarf-5", "-gdwarf-4 -gdwarf64", "-gdwarf-5 -gdwarf64", "-gdwarf-5 -gz=zlib",
     "-gdwarf-4 -fdebug-types-section",
   ])
-  func callsInA32BitFileOfGCCAreThoseOfLLVM(options: String) throws {
+  func callsOf32BitGCCFilesMatchLLVM(options: String) throws {
     let fixture = try Fixture()
     try fixture.write(nestedCalls, "nested.cpp")
     try fixture.run("g++ -m32 -O2 \(options) -nostdlib -shared -fPIC -o nested.so nested.cpp")
@@ -67,7 +67,7 @@ import Testing
 
   /// No compiler here writes the 64-bit DWARF format with 4-byte addresses, big-endian.
   @Test(arguments: ["powerpc-linux-gnu", "mips-linux-gnu", "i386-linux-gnu"])
-  func wideOffsetsWithNarrowAddressesAreRead(target: String) throws {
+  func readsWideOffsetsWithNarrowAddresses(target: String) throws {
     let fixture = try Fixture()
     try fixture.write(
       """
@@ -115,7 +115,7 @@ import Testing
   }
 
   @Test(arguments: ["", "-Wl,-z,now", "-fcf-protection=full", "-no-pie -static-libgcc"])
-  func stubsOf32BitX86HaveTheNameOfTheirTarget(options: String) throws {
+  func names32BitX86StubsAfterTargets(options: String) throws {
     let fixture = try Fixture()
     try fixture.write("int pay(int x) { return x; } int refund(int x) { return -x; }\n", "shop.c")
     try fixture.write("int pay(int), refund(int);\nint _start(void) { return pay(3) + refund(4) + 1; }\n", "main.c")
@@ -136,7 +136,7 @@ import Testing
   }
 
   /// The lowest bit of a symbol marks Thumb code; the function begins at the even address.
-  @Test func functionsOfThumbBeginWhereTheirCodeDoes() throws {
+  @Test func startsThumbFunctionsAtEvenAddress() throws {
     let fixture = try Fixture()
     try fixture.write("int first(int x) { return x + 1; }\nint second(int x) { return x + 2; }\n", "thumb.c")
     try fixture.run(
@@ -152,7 +152,7 @@ import Testing
   }
 
   /// In the ELFv1 ABI for PowerPC64 a function's symbol refers to its descriptor.
-  @Test func functionsOfPowerPCAreFoundByTheirDescriptors() throws {
+  @Test func findsPowerPCFunctionsByDescriptor() throws {
     let fixture = try Fixture()
     try fixture.write(
       """
@@ -178,7 +178,7 @@ import Testing
     #expect(symbolizer.describe(FileAddress(0x1001_000c)).symbol?.name == "refund")
   }
 
-  @Test func unknownClassesAndOrdersAreRefusedByName() throws {
+  @Test func rejectsUnknownClassesAndByteOrders() throws {
     let fixture = try Fixture()
     for (place, text) in [
       (4, "is an ELF file of a class that is not known (7)"),

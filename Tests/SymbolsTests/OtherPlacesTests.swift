@@ -10,7 +10,7 @@ import Testing
     "gcc -O1", "gcc -O1 -Wl,-z,now", "gcc -O1 -fcf-protection=full -Wl,-z,ibtplt", "gcc -O1 -no-pie",
     "clang -O1 -fuse-ld=lld", "clang -O1 -fuse-ld=lld -Wl,-z,now",
   ])
-  func stubsHaveTheNameOfTheirTarget(compiler: String) throws {
+  func namesStubsAfterTargets(compiler: String) throws {
     let fixture = try Fixture()
     try fixture.write(
       """
@@ -36,7 +36,7 @@ import Testing
   }
 
   /// The stub's relocation of an IFUNC has no name.
-  @Test func stubsOfChosenFunctionsHaveTheNameOfTheFunction() throws {
+  @Test func namesIFUNCStubs() throws {
     let fixture = try Fixture()
     try fixture.write(
       """
@@ -59,7 +59,7 @@ import Testing
   }
 
   /// Static programs have shorter stubs, for IFUNCs only.
-  @Test func stubsOfStaticProgramsHaveTheNameOfTheFunction() throws {
+  @Test func namesStubsOfStaticPrograms() throws {
     let fixture = try Fixture()
     try fixture.write(
       """
@@ -83,7 +83,7 @@ import Testing
     #expect(Set(names) == ["pay@plt", "refund@plt"])
   }
 
-  @Test func stubsAreReadable() throws {
+  @Test func demanglesStubNames() throws {
     let fixture = try Fixture()
     try fixture.write("namespace shop { int pay(int amount) { return amount; } }\n", "shop.cpp")
     try fixture.write(
@@ -101,7 +101,7 @@ import Testing
     #expect(demangledName("_ZN4shop3payEi@plt") == "shop::pay(int)@plt")
   }
 
-  @Test func functionsOfTheKernelPageAreNamed() throws {
+  @Test func namesVDSOFunctions() throws {
     let image = try #require(ProcessFiles.ownVDSO())
     let maps = String(decoding: try #require(ProcessFiles.readWhole("/proc/self/maps", limit: 1 << 30)), as: UTF8.self)
     let line = try #require(maps.split(separator: "\n").first { $0.hasSuffix("[vdso]") })
@@ -117,7 +117,7 @@ import Testing
     #expect(Symbolizer(modules: [other]).resolve(frame).first?.missing == .noFile)
   }
 
-  @Test func codeMadeAtRunTimeIsNamedByItsMap() throws {
+  @Test func namesJITCodeByPerfMap() throws {
     let map = PerfMap(
       text: Array(
         "7f00 10 old name\n7f20 8 b\nnonsense\n0x8000 20 LazyCompile:~run app.js:3\n7f00 18 new name\nffffffffffffffff 2 x\n"
@@ -133,7 +133,7 @@ import Testing
     #expect(map.function(at: RuntimeAddress(.max)) == nil)
   }
 
-  @Test(.needsTmp(because: "maps are there")) func addressesInNoModuleAreLookedUpInTheMap() throws {
+  @Test(.needsTmp(because: "maps are there")) func looksUpUnmappedAddressesInPerfMap() throws {
     // Above PID_MAX_LIMIT (4,194,304), and random so that runs do not collide.
     let id = Int32.random(in: 5_000_000...Int32.max)
     let path = "/tmp/perf-\(id).map"
@@ -153,7 +153,7 @@ import Testing
 
   /// /tmp is writable for everyone, so only files of root and of the current user are trusted.
   @Test(.needsRoot(to: "give files away"), .needsTmp(because: "maps are there"))
-  func anotherUsersMapIsNotBelieved() throws {
+  func rejectsPerfMapOfOtherUser() throws {
     let id: Int32 = .random(in: 5_000_000...Int32.max)
     let path = "/tmp/perf-\(id).map"
     try "10000 100 jitted\n".write(toFile: path, atomically: true, encoding: .utf8)
@@ -163,7 +163,7 @@ import Testing
     #expect(PerfMap(process: id) == nil)
   }
 
-  @Test func aReplacedExecutableIsReadThroughItsProcess() throws {
+  @Test func readsReplacedExecutableThroughProcess() throws {
     let fixture = try Fixture()
     try fixture.write("#include <unistd.h>\nint main(void) { alarm(3600); for (;;) pause(); }\n", "sleeper.c")
     try fixture.run("gcc -g -O0 -Wl,--build-id -o sleeper sleeper.c && cp sleeper copy")

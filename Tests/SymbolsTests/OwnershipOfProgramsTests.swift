@@ -93,7 +93,7 @@ import Testing
     return owners
   }
 
-  @Test(arguments: ["-O", "-Onone"]) func everyFunctionHasItsOwner(options: String) throws {
+  @Test(arguments: ["-O", "-Onone"]) func assignsOwnerToEveryFunction(options: String) throws {
     let fixture = try program(options)
     let owners = try owners(of: "shop", in: fixture)
     func names(_ prefix: String) -> [String] { owners.keys.filter { $0.hasPrefix(prefix) } }
@@ -117,7 +117,7 @@ import Testing
     #expect(own.allSatisfy { $0.contains("4Shop") || $0 == "swift_parse_config" }, "\(own)")
   }
 
-  @Test func withoutDebugInformationNamesTell() throws {
+  @Test func infersOwnersFromNames() throws {
     let fixture = try program("-O")
     try fixture.run("strip -g -o bare shop")
     let owners = try owners(of: "bare", in: fixture)

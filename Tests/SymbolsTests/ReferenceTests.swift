@@ -5,7 +5,7 @@ import Testing
 @testable import CulpritSymbols
 
 @Suite struct ReferenceTests {
-  @Test func chainsOfReferencesHaveAnEnd() throws {
+  @Test func limitsReferenceChains() throws {
     let list = abbreviations([
       (1, 0x11, true, [(0x11, 0x01), (0x12, 0x06)]), (2, 0x2e, false, [(0x11, 0x01), (0x12, 0x06), (0x47, 0x13)]),
       (3, 0x2e, false, [(0x47, 0x13)]), (4, 0x2e, false, [(0x03, 0x08)]),
@@ -34,7 +34,7 @@ import Testing
     }
   }
 
-  @Test func referencesStayInTheirUnit() throws {
+  @Test func confinesReferencesToUnit() throws {
     for (form, isFound) in [(0x13, false), (0x10, true)] as [(UInt16, Bool)] {
       let list = abbreviations([
         (1, 0x11, true, [(0x11, 0x01), (0x12, 0x06)]), (2, 0x2e, false, [(0x11, 0x01), (0x12, 0x06), (0x47, form)]),
@@ -58,7 +58,7 @@ import Testing
     }
   }
 
-  @Test func theBestOfTheNamesIsTaken() throws {
+  @Test func prefersBestName() throws {
     // By attributes: name, linkage name, origin, declaration.
     let forms: [(UInt16, UInt16)] = [(0x03, 0x08), (0x6e, 0x08), (0x31, 0x13), (0x47, 0x13)]
     let base: [(UInt16, UInt16)] = [(0x11, 0x01), (0x12, 0x06)]

@@ -5,7 +5,7 @@ import Testing
 @testable import CulpritSymbols
 
 @Suite(.ownThread) struct SharedFilesTests {
-  @Test func copiesOfAFileAreOpenedOnce() throws {
+  @Test func opensCopiesOnce() throws {
     let fixture = try Fixture()
     try fixture.write("int work(int n) { return n + 1; }\n", "work.c")
     try fixture.run("gcc -shared -fPIC -Wl,--build-id -o work.so work.c")
@@ -35,7 +35,7 @@ import Testing
     #expect(resolve(first, [], shared)?.function == nil && resolve(first, [], SharedFiles())?.function == "work")
   }
 
-  @Test func filesThatWereNotUsedForLongAreForgotten() throws {
+  @Test func evictsUnusedFiles() throws {
     let fixture = try Fixture()
     let names = (0..<4).map { "program\($0)" }
     let base: UInt64 = 0x10_0000

@@ -12,7 +12,7 @@ import Testing
 
   private func name(_ index: SymbolIndex, _ address: UInt64) -> UInt32? { index.symbol(at: FileAddress(address))?.name }
 
-  @Test func addressesOutsideEverySymbolHaveNone() {
+  @Test func findsNoSymbolOutsideRanges() {
     let index = SymbolIndex([symbol(0x10, 0x20, 1), symbol(0x30, 0x40, 2)], limit: { _ in 0x100 })
     #expect(name(index, 0x0f) == nil)
     #expect(name(index, 0x10) == 1)
@@ -22,7 +22,7 @@ import Testing
     #expect(name(index, 0x40) == nil)
   }
 
-  @Test func nestedSymbolsFallBackToTheOuterOne() {
+  @Test func fallsBackToEnclosingSymbol() {
     let index = SymbolIndex(
       [symbol(0x10, 0x100, 1), symbol(0x20, 0x30, 2), symbol(0x28, 0x2c, 3)],
       limit: { _ in 0x200 }
@@ -35,7 +35,7 @@ import Testing
     #expect(name(index, 0x100) == nil)
   }
 
-  @Test func symbolsWithoutALengthEndAtTheNext() {
+  @Test func endsUnsizedSymbolsAtNext() {
     let index = SymbolIndex([symbol(0x10, 0x10, 1), symbol(0x20, 0x20, 2)], limit: { _ in 0x28 })
     #expect(name(index, 0x1f) == 1)
     #expect(name(index, 0x27) == 2)
@@ -43,7 +43,7 @@ import Testing
   }
 
   /// Starts are sorted by parts of their bits, so the test covers close, distant and equal starts.
-  @Test func symbolsAreSortedByStartAndThenByRank() {
+  @Test func sortsSymbolsByStartAndRank() {
     var random = SystemRandomNumberGenerator()
     var starts = (0..<3000).map { UInt64.random(in: 1...UInt64(1) << UInt64($0 % 63), using: &random) }
     starts += [UInt64.max - 1, 1]
@@ -58,12 +58,12 @@ import Testing
     }
   }
 
-  @Test func labelsInsideFunctionsAreNoFunctions() {
+  @Test func ignoresLabelsInsideFunctions() {
     let index = SymbolIndex([symbol(0x10, 0x40, 1), symbol(0x20, 0x20, 2, .label)], limit: { _ in 0x100 })
     #expect(name(index, 0x28) == 1)
   }
 
-  @Test func aPublicNameStandsBesideAReservedOne() {
+  @Test func keepsPublicNameBesideReserved() {
     let reserved: Set<UInt32> = [1, 2, 5]
     let index = SymbolIndex(
       [
@@ -78,7 +78,7 @@ import Testing
     #expect(index.publicName(at: 0x30) == nil && index.publicName(at: 0x50) == nil && index.publicName(at: 0x11) == nil)
   }
 
-  @Test func otherNamesForTheSameCodeAreKept() {
+  @Test func keepsAliases() {
     let index = SymbolIndex(
       [symbol(0x10, 0x20, 1), symbol(0x10, 0x20, 2), symbol(0x10, 0x20, 3, .localFunction), symbol(0x30, 0x40, 4)],
       limit: { _ in 0x100 }
@@ -87,7 +87,7 @@ import Testing
     #expect(index.otherNames(at: 0x30).isEmpty)
   }
 
-  @Test func theBetterOfTwoNamesIsTaken() {
+  @Test func prefersBetterName() {
     let index = SymbolIndex(
       [
         symbol(0x10, 0x20, 1, .label), symbol(0x10, 0x20, 2, .localFunction), symbol(0x10, 0x20, 3, .globalFunction),
@@ -98,13 +98,13 @@ import Testing
     #expect(name(index, 0x10) == 3)
   }
 
-  @Test func anEmptyTableHasNoSymbols() {
+  @Test func emptyTableHasNoSymbols() {
     let index = SymbolIndex([], limit: { $0 })
     #expect(index.count == 0)
     #expect(name(index, 0) == nil)
   }
 
-  @Test func agreesWithALinearSearch() {
+  @Test func matchesLinearSearch() {
     let seed: UInt64 = 20_261
     var random = Seeded(state: seed)
     for _ in 0..<200 {
@@ -244,7 +244,7 @@ struct Seeded: RandomNumberGenerator {
       "conformance of Order to Hashable"
     ),
   ])
-  func glueBelongsToNobody(full: String, short: String) {
+  func glueHasNoModule(full: String, short: String) {
     let name = SwiftName(demangled: full)
     #expect(name.short == short)
     #expect(name.module == nil && name.kind == .glue)
@@ -268,17 +268,17 @@ struct Seeded: RandomNumberGenerator {
       "closure #1 () -> () in Shop.run() -> ()"
     ),
   ])
-  func variantsAreOneFunction(full: String, function: String) {
+  func mapsVariantsToOneFunction(full: String, function: String) {
     #expect(SwiftName(demangled: full).function == function)
   }
 
-  @Test func mergedFunctionsAreToldFromOthers() {
+  @Test func recognizesMergedFunctions() {
     let merged = demangle("$s4Shop3runyyFTm")
     #expect(merged.isMerged && merged.short == "run()" && merged.sourceFunction == "Shop.run() -> ()")
     #expect(!demangle("$s4Shop3runyyF").isMerged)
   }
 
-  @Test func initialisersOfGlobalsHaveTheirNames() {
+  @Test func namesGlobalInitializers() {
     #expect(demangle("$s4Shop5cache_WZ").short == "initialization of global cache")
     #expect(demangle("$s4Shop5cache_WZ").swiftModule == "Shop")
     #expect(demangle("$s4Shop7CatalogC6shared_WZ").short == "initialization of Catalog.shared")
@@ -343,16 +343,16 @@ struct Seeded: RandomNumberGenerator {
       "<Test + 'static as foo::Bar<Test>>::bar"
     ),
   ])
-  func copiesHaveTheNameOfTheirFunction(raw: String, short: String) {
+  func namesClonesAfterFunction(raw: String, short: String) {
     #expect(demangle(raw).short == short)
   }
 
-  @Test func theFullNameTellsWhichCopyItIs() {
+  @Test func fullNameIdentifiesClone() {
     #expect(demangle("_ZN4shop5Index4findEi.isra.0").full == "shop::Index::find(int) [clone .isra.0]")
     #expect(demangle("main.cold").full == "main.cold")
   }
 
-  @Test func rawNamesAreDemangledByTheirLanguage() {
+  @Test func demanglesByLanguage() {
     #expect(demangle("$sSS5countSivg").full == "Swift.String.count.getter : Swift.Int")
     #expect(
       demangle("_ZN4shop5Index4findEi")
@@ -366,7 +366,7 @@ struct Seeded: RandomNumberGenerator {
 }
 
 @Suite(.ownThread) struct ElfImageTests {
-  @Test func fileThatIsNotThereOrNotElfHasAReason() {
+  @Test func rejectsMissingAndNonELFFiles() {
     #expect(throws: ElfError.self) { try ElfImage(path: "/nonexistent/file") }
     #expect(throws: ElfError.self) { try ElfImage(path: "/etc/passwd") }
     #expect(throws: ElfError.self) { try ElfImage(path: "/tmp") }
@@ -379,7 +379,7 @@ struct Seeded: RandomNumberGenerator {
     #expect(throws: ElfError.self) { try ElfImage(path: fifo) }
   }
 
-  @Test func everySymbolOfTheSwiftRuntimeIsFound() throws {
+  @Test func findsEverySwiftRuntimeSymbol() throws {
     let path = try #require(loadedPath(containing: "libswiftCore.so"))
     let symbols = SymbolTable(try ElfImage(path: path))
     let listed = nm(path)
@@ -404,7 +404,7 @@ struct Seeded: RandomNumberGenerator {
     #expect(missed == 0, "of \(listed.count) symbols")
   }
 
-  @Test func buildIDsAreThoseOfReadelf() throws {
+  @Test func buildIDsMatchReadelf() throws {
     let path = try #require(loadedPath(containing: "libc.so.6"))
     let text = run("/usr/bin/readelf -nW \(path)")
     let expected = text.split(separator: "\n").first { $0.contains("Build ID:") }?.split(separator: " ").last
@@ -412,7 +412,7 @@ struct Seeded: RandomNumberGenerator {
   }
 
   /// Local symbols are stripped, but the unwind table still delimits functions.
-  @Test func strippedFunctionsKeepTheirBounds() throws {
+  @Test func findsBoundsOfStrippedFunctions() throws {
     let path = try #require(loadedPath(containing: "libc.so.6"))
     let functions = FunctionStarts(try ElfImage(path: path))
     #expect(functions.starts.count > 1000)
@@ -422,7 +422,7 @@ struct Seeded: RandomNumberGenerator {
     #expect(functions.start(at: FileAddress(0)) == nil)
   }
 
-  @Test func aFunctionThatIsNowhereDescribedBeginsWhereTheStackSays() throws {
+  @Test func takesFunctionStartFromStack() throws {
     let fixture = try Fixture()
     try fixture.write(
       """
@@ -455,7 +455,7 @@ struct Seeded: RandomNumberGenerator {
     #expect(named.function == "exported" && named.start == exported)
   }
 
-  @Test func aFileThatHasChangedIsRefusedByItsBuildID() throws {
+  @Test func rejectsFileWithOtherBuildID() throws {
     let path = try #require(loadedPath(containing: "libc.so.6"))
     let buildID = try ElfImage(path: path).buildID
     let mapping = Module.Mapping(start: RuntimeAddress(0x1000_0000), end: RuntimeAddress(0x1100_0000), fileOffset: 0)
@@ -469,7 +469,7 @@ struct Seeded: RandomNumberGenerator {
     #expect(wrong.function == nil)
   }
 
-  @Test func everyMissingNameHasAReason() throws {
+  @Test func explainsEveryMissingName() throws {
     let mapping = Module.Mapping(start: RuntimeAddress(0x1000), end: RuntimeAddress(0x2000), fileOffset: 0)
     let symbolizer = Symbolizer(modules: [
       Module(path: "[vdso]", buildID: [], mappings: [mapping]),
@@ -489,7 +489,7 @@ struct Seeded: RandomNumberGenerator {
     #expect(why == "cannot open /nonexistent/gone: No such file or directory")
   }
 
-  @Test func ownFunctionIsNamedWithItsLine() throws {
+  @Test func namesOwnFunctionWithLine() throws {
     let executable = try #require(maps().map { String($0[5].drop { $0 == " " }) }.first { $0.hasSuffix(".xctest") })
     let listed = run("nm \(executable)").split(separator: "\n").first {
       $0.hasSuffix(" $s12SymbolsTests14markedFunctionyyF")
@@ -560,7 +560,7 @@ private func modulesOfThisProcess() -> [Module] {
 }
 
 @Suite(.ownThread) struct FoldedFunctionTests {
-  @Test func namesAllFunctionsThatTheLinkerFolded() throws {
+  @Test func namesAllFoldedFunctions() throws {
     let fixture = try Fixture()
     try fixture.write(
       """

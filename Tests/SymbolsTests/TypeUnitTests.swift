@@ -8,7 +8,7 @@ import Testing
   /// The function's declaration is in a type unit, referred to by signature. Compilers copy declarations of methods to
   /// the unit with the code.
   @Test(arguments: [("", 4), ("-m32", 4), ("", 5), ("-m32", 5)])
-  func namesAreFoundBySignature(option: String, version: Int) throws {
+  func findsNamesBySignature(option: String, version: Int) throws {
     let fixture = try Fixture()
     let address = option.isEmpty ? ".quad" : ".long"
     let bytes = option.isEmpty ? 8 : 4
@@ -63,7 +63,7 @@ import Testing
     #expect(try fixture.describe("other", in: "types.so").calls.map(\.rawName) == ["_ZN4shop6refundEv"])
   }
 
-  @Test func signaturesThatLeadNowhereCostNamesOnly() throws {
+  @Test func survivesDanglingSignatures() throws {
     let fixture = try Fixture()
     try fixture.write(
       """
@@ -103,7 +103,7 @@ import Testing
     }
   }
 
-  @Test func unitsOfTypesAreFoundInPackages() throws {
+  @Test func findsTypeUnitsInPackages() throws {
     let fixture = try Fixture()
     try fixture.write(nestedCalls, "nested.cpp")
     try fixture.write(

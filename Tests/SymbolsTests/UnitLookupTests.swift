@@ -7,7 +7,7 @@ import Testing
 @Suite struct UnitLookupTests {
   // MARK: Headers
 
-  @Test func headersAreReadAsTheyWereWritten() {
+  @Test func roundTripsUnitHeaders() {
     let seed: UInt64 = 20_261
     var random = SplitMix(seed)
     for _ in 0..<300 {
@@ -61,7 +61,7 @@ import Testing
     }
   }
 
-  @Test func headersThatMakeNoSenseAreNone() {
+  @Test func rejectsInvalidHeaders() {
     for (content, isHeader) in [
       ([2, 0, 0, 0, 4, 0], false), ([3, 0, 0, 0, 4, 0, 0], false), ([7, 0, 0, 0, 4, 0, 0, 0, 0, 0, 8], true),
       ([6, 0, 0, 0, 4, 0, 0, 0, 0, 0, 8], false), ([0xf0, 0xff, 0xff, 0xff, 4, 0, 0, 0, 0, 0, 8], false),
@@ -72,7 +72,7 @@ import Testing
     }
   }
 
-  @Test func entriesAreInTheUnitsAroundThem() throws {
+  @Test func findsUnitContainingEntry() throws {
     let seed: UInt64 = 20_261
     var random = SplitMix(seed)
     let units = (0..<20).map { _ in unit([UInt8](repeating: 1, count: Int.random(in: 0...40, using: &random))) }
@@ -98,7 +98,7 @@ import Testing
     #expect(try madeUpDebugInformation([".debug_info": [1, 2, 3]])?.header(containing: 1)?.offset == nil)
   }
 
-  @Test func placesOutsideOfTheSectionAreRefusedAtOnce() throws {
+  @Test func rejectsOffsetsOutsideSection() throws {
     let content = (0..<50).flatMap { _ in unit([1, 1, 1]) }
     for offset in [.min, -1, content.count, content.count + 1, .max] {
       let file = try #require(try madeUpDebugInformation([".debug_info": content]))
@@ -107,7 +107,7 @@ import Testing
     }
   }
 
-  @Test func forgottenUnitsTakeNoMemory() throws {
+  @Test func releasesMemoryOfForgottenUnits() throws {
     let list = abbreviations([
       (1, 0x11, true, [(0x11, 0x01), (0x12, 0x06)]), (2, 0x2e, false, [(0x03, 0x08), (0x11, 0x01), (0x12, 0x06)]),
     ])
@@ -140,7 +140,7 @@ import Testing
     }
   }
 
-  @Test func unitsHaveTablesOfRangesOfTheirOwn() throws {
+  @Test func readsRangeTablePerUnit() throws {
     let list = abbreviations([(1, 0x11, false, [(0x55, 0x23), (0x74, 0x17)])])
     var (units, lists) = (ByteWriter(), ByteWriter())
     let starts: [UInt64] = [0x1000, 0x2000, 0x3000]
@@ -185,7 +185,7 @@ import Testing
     )
   }
 
-  @Test(arguments: [0x02, 0x13, 0x17, 0x34, 0x39] as [UInt16]) func functionsInOtherEntriesAreFound(tag: UInt16) throws
+  @Test(arguments: [0x02, 0x13, 0x17, 0x34, 0x39] as [UInt16]) func findsFunctionsInNestedEntries(tag: UInt16) throws
   {
     let list = abbreviations([
       (1, 0x11, true, [(0x11, 0x01), (0x12, 0x06)]), (2, tag, true, [(0x01, 0x13)]),
@@ -208,7 +208,7 @@ import Testing
 
   // MARK: Which unit
 
-  @Test func unitsAreFoundByTheirAddressRanges() throws {
+  @Test func findsUnitsByAddressRanges() throws {
     let seed: UInt64 = 20_261
     var random = SplitMix(seed)
     for _ in 0..<60 {
@@ -270,7 +270,7 @@ import Testing
     }
   }
 
-  @Test func unitsAreFoundByTheirOwnRanges() throws {
+  @Test func findsUnitsByOwnRanges() throws {
     let list = abbreviations([
       (1, 0x11, false, [(0x11, 0x01), (0x12, 0x06)]), (2, 0x3c, false, [(0x11, 0x01), (0x12, 0x06)]),
       (3, 0x4a, false, [(0x55, 0x17)]), (4, 0x11, false, [(0x11, 0x01), (0x12, 0x01)]),
@@ -313,7 +313,7 @@ import Testing
 
   /// A Swift unit belongs to the module whose entry has the directory of the unit's file. Nested and imported modules
   /// do not count.
-  @Test func theModuleOfAUnitIsThatOfItsDirectory() throws {
+  @Test func findsModuleByUnitDirectory() throws {
     let list = abbreviations([
       (1, 0x11, true, [(0x03, 0x08), (0x1b, 0x08), (0x11, 0x01), (0x12, 0x06)]),
       (2, 0x1e, true, [(0x03, 0x08), (0x3e00, 0x08)]), (3, 0x34, false, [(0x03, 0x08), (0x3e00, 0x08)]),
