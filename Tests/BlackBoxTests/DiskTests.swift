@@ -245,8 +245,7 @@ struct DiskTests {
     #expect(try tell(disk).fact("run") == "\(service.process.process) clean exit")
   }
 
-  @Test(arguments: [FaultyDisk.Kind.ext4, .tmpfs]) func fullDiskLosesOnlySavedSamples(kind: FaultyDisk.Kind) throws
-  {
+  @Test(arguments: [FaultyDisk.Kind.ext4, .tmpfs]) func fullDiskLosesOnlySavedSamples(kind: FaultyDisk.Kind) throws {
     let disk = try FaultyDisk(kind, mebibytes: 1, seconds: 300)
     let service = try StalledService(on: disk)
     let killed = try StalledService(on: disk)

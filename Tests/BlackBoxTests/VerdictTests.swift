@@ -136,7 +136,8 @@ import Testing
     #expect(verdict.name == name && RunVerdict(name: name) == verdict)
   }
 
-  @Test(arguments: ["news", "", "crash-", "crash-x", "crash", "killed "]) func rejectsUnknownVerdictNames(name: String) {
+  @Test(arguments: ["news", "", "crash-", "crash-x", "crash", "killed "]) func rejectsUnknownVerdictNames(name: String)
+  {
     #expect(RunVerdict(name: name) == nil)
   }
 
@@ -171,7 +172,9 @@ import Testing
   }
 
   /// Without one of these fields two runs cannot be distinguished.
-  @Test(arguments: ["process", "start", "boot", "namespace", "since"]) func rejectsRecordWithoutIdentity(word: String) throws {
+  @Test(arguments: ["process", "start", "boot", "namespace", "since"]) func rejectsRecordWithoutIdentity(word: String)
+    throws
+  {
     let lines = run.text.split(separator: "\n")
     let left = lines.filter { !$0.hasPrefix(word + " ") }
     #expect(left.count == lines.count - 1)

@@ -221,7 +221,9 @@ import Testing
   }
 
   /// The outer frames come from an earlier stack of the same work. A frame of the innermost one's callee is between.
-  @Test(.enabled(if: frames_can_be_made(), "no code is made for this processor")) func joinsStackWithEarlierStack() throws {
+  @Test(.enabled(if: frames_can_be_made(), "no code is made for this processor")) func joinsStackWithEarlierStack()
+    throws
+  {
     try observing(slot: 3066, { frames_no_cfi_lost($0) }) { thread in
       var complete: [String]?
       var joined = 0
@@ -281,8 +283,7 @@ import Testing
     }
   }
 
-  @Test(.enabled(if: frames_can_be_made(), "no code is made for this processor")) func unwindsGeneratedCode() throws
-  {
+  @Test(.enabled(if: frames_can_be_made(), "no code is made for this processor")) func unwindsGeneratedCode() throws {
     try observing(slot: 3048, { frames_made_framed($0) }) { thread in
       try sightings(of: thread) { seen in
         try #require(

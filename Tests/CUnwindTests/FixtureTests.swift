@@ -60,7 +60,8 @@ import Testing
     #expect(!unwinder.holds(mark))
   }
 
-  @Test(arguments: RecordedStack.everything.filter { $0.after == nil }) func stopsWithoutMemory(stack: RecordedStack) throws
+  @Test(arguments: RecordedStack.everything.filter { $0.after == nil }) func stopsWithoutMemory(stack: RecordedStack)
+    throws
   {
     var bare = stack
     bare.memory = []

@@ -165,8 +165,7 @@ import Testing
 
   // MARK: Frames in between
 
-  @Test(arguments: [0, 8, 24, 40], [true, false]) func findsCallsInBetween(room: Int, isDescribed: Bool) throws
-  {
+  @Test(arguments: [0, 8, 24, 40], [true, false]) func findsCallsInBetween(room: Int, isDescribed: Bool) throws {
     var program = MadeUpProgram()
     program.add("start", isOutermost: true, [.set(.rbx, 0), .call("caller"), .trap])
     program.add("caller", [.move(.rsp, by: -8), .call("work"), .move(.rsp, by: 8), .exit])

@@ -497,7 +497,8 @@ private struct Simulation {
     #expect(stacks == [stack(1)] && samples.allSatisfy { $0.stack == 0 && $0.activity == .suspended })
   }
 
-  @Test(arguments: [1, 2, 3, 4, 7, 16], [300, 5000, 30_000]) func keepsSamplesOfThreadsEvenly(threads: Int, total: Int) {
+  @Test(arguments: [1, 2, 3, 4, 7, 16], [300, 5000, 30_000]) func keepsSamplesOfThreadsEvenly(threads: Int, total: Int)
+  {
     var store = SampleStore()
     for number in 0..<total {
       var sample = sample(number)

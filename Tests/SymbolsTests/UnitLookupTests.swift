@@ -185,8 +185,7 @@ import Testing
     )
   }
 
-  @Test(arguments: [0x02, 0x13, 0x17, 0x34, 0x39] as [UInt16]) func findsFunctionsInNestedEntries(tag: UInt16) throws
-  {
+  @Test(arguments: [0x02, 0x13, 0x17, 0x34, 0x39] as [UInt16]) func findsFunctionsInNestedEntries(tag: UInt16) throws {
     let list = abbreviations([
       (1, 0x11, true, [(0x11, 0x01), (0x12, 0x06)]), (2, tag, true, [(0x01, 0x13)]),
       (3, 0x2e, false, [(0x11, 0x01), (0x12, 0x06)]),
