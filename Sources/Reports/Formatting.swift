@@ -44,7 +44,7 @@ enum Formatting {
     guard text.count > width else { return text }
     guard width > gap.count + 3 else { return String(text.prefix(max(0, width))) }
     let head = (width - gap.count) / 2
-    return text.prefix(head) + gap + text.suffix(width - gap.count - head)
+    return "\(text.prefix(head))\(gap)\(text.suffix(width - gap.count - head))"
   }
 
   /// Returns a bar of at most `width` characters, in eighths of a character.

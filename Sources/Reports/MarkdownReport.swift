@@ -23,6 +23,7 @@ private enum Markdown {
   static func escaped(_ text: String) -> String {
     var result = ""
     for character in text {
+      if character == " ", result.last == " " { continue }
       if "\\`*_[]<>|~&".contains(character) { result.append("\\") }
       result.append(character)
       // An invisible joiner.

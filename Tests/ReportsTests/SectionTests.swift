@@ -252,7 +252,7 @@ private func threadsReport() -> ThreadsReport {
     let lines = report.markdown.split(separator: "\n")
     #expect(
       lines.first?.hasPrefix(
-        "### event loop \"a\\*b\\_c\\|d \\[x\\](y) \\<i\\> @\u{2060}team #\u{2060}1 \\`\\`\\`\" was stuck for"
+        "### dispatch queue \"a\\*b\\_c\\|d \\[x\\](y) \\<i\\> @\u{2060}team #\u{2060}1 \\`\\`\\`\" was stuck for"
       ) == true,
       "\(lines.first ?? "")"
     )

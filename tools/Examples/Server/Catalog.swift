@@ -10,8 +10,8 @@ public struct Catalog: Sendable {
     let words = ["lamp", "table", "chair", "mirror", "shelf", "curtain", "carpet", "clock", "vase", "frame", "stool"]
     documents = (0..<count)
       .map { number in
-        (0..<40).map { words[(number &* 31 &+ $0 &* ($0 &+ number)) % words.count] + "\(($0 &* number) % 97)" }
-          .joined(separator: " ")
+        func word(_ place: Int) -> String { words[(number &* 31 &+ place &* (place &+ number)) % words.count] }
+        return (0..<40).map { "\(word($0))\(($0 &* number) % 97)" }.joined(separator: " ")
       }
     rebuildIndex(for: .zero)
   }
