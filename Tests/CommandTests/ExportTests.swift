@@ -134,16 +134,18 @@ import Testing
       try manager.linkItem(atPath: "\(directory)/saved", toPath: "\(directory)/hard")
       // The expansion of `-o *.stall`, the input itself, another recording, links to it, and a new name.
       let calls = [
-        (["a.stall", "b.stall"], "has the name of a recording"),
-        (["a.stall", "a.stall"], "has the name of a recording"),
-        (["new.STALL", "a.stall"], "has the name of a recording"), (["saved", "a.stall"], "is a recording"),
-        (["link.html", "a.stall"], "is a recording"), (["hard", "saved"], "is a recording"),
+        (["a.stall", "b.stall"], "{} has the suffix of a recording"),
+        (["a.stall", "a.stall"], "{} has the suffix of a recording"),
+        (["new.STALL", "a.stall"], "{} has the suffix of a recording"),
+        (["saved", "a.stall"], "refusing to overwrite the recording {}"),
+        (["link.html", "a.stall"], "refusing to overwrite the recording {}"),
+        (["hard", "saved"], "refusing to overwrite the recording {}"),
       ]
       for (names, reason) in calls {
         let paths = names.map { "\(directory)/\($0)" }
         let outcome = try culprit(["export", "-o"] + paths + format)
         #expect(outcome.status == 2 && outcome.out == "", "\(names) \(outcome)")
-        #expect(outcome.error.hasPrefix("culprit: --output=\(paths[0]) \(reason)"), "\(names) \(outcome)")
+        #expect(outcome.error.hasPrefix("culprit: \(reason.replacing("{}", with: paths[0]))"), "\(names) \(outcome)")
       }
       for name in ["a.stall", "b.stall", "saved", "hard"] {
         #expect(try Data(contentsOf: URL(fileURLWithPath: "\(directory)/\(name)")) == everyday)
@@ -170,7 +172,7 @@ import Testing
         let outcome = try culprit(["export", "-o", out, input])
         #expect(outcome.status == 2 && outcome.out == "", "\(outcome)")
         #expect(
-          outcome.error.hasPrefix("culprit: --output=\(out) is also read, as \(read): "),
+          outcome.error.hasPrefix("culprit: refusing to overwrite \(out), which is also an input (\(read))"),
           "\(outcome)"
         )
       }
@@ -180,13 +182,14 @@ import Testing
       for script in [#""$0" export -o "$1" <"$1""#, #""$0" export -o "$1" - <"$1""#] {
         let outcome = try shell(script)
         #expect(
-          outcome.status == 2 && outcome.errors.contains(" is also read, as standard input: "),
+          outcome.status == 2 && outcome.errors.contains(", which is also an input (standard input)"),
           "\(outcome)"
         )
       }
       let appended = try shell(#""$0" export "$1" >>"$1""#)
       #expect(
-        appended.status == 2 && appended.errors.contains("culprit: standard output is also read, as "),
+        appended.status == 2
+          && appended.errors.contains("culprit: refusing to overwrite standard output, which is also an input ("),
         "\(appended)"
       )
       #expect(try Data(contentsOf: URL(fileURLWithPath: found)) == damaged)

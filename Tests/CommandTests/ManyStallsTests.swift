@@ -392,7 +392,7 @@ import Testing
         + "2026-11-21T00:00:00.000Z and before 2026-11-20T11:00:00.000Z"
     ),
     (["diff", "a"], "diff takes two files or directories, BEFORE and AFTER, not 1"),
-    (["export", "--format=jsonl", "--raw"], "--raw is for --format=pprof"),
+    (["export", "--format=jsonl", "--raw"], "--raw requires --format=pprof"),
     (["report", "--own=", "x"], "--own takes a NAME, which must not be empty"),
     (["top", "--wrapper=Lock", "--wrapper", ""], "--wrapper takes a NAME, which must not be empty"),
     (["info", "--modules", "/etc"], "--modules requires FILEs: a DIRECTORY lists runs"),

@@ -120,8 +120,8 @@ import Testing
       #expect(
         try lines(refused).filter { !$0.hasPrefix("interrupted: ") } == [
           computing, asleep,
-          "limitation: a system call can return early when its thread enters it just when it is captured, because "
-            + "timer_create is refused", "profiled: 0",
+          "limitation: a system call can return early if its thread is captured on entry, because timer_create is refused",
+          "profiled: 0",
         ]
       )
     }
@@ -150,8 +150,8 @@ import Testing
     #expect(
       try lines(["no-pending"]) == [
         computing, asleep,
-        "limitation: a system call can return early when its thread enters it just when it is captured, because "
-          + "timer_create is refused", "profiled: 0", "interrupted: false",
+        "limitation: a system call can return early if its thread is captured on entry, because timer_create is refused",
+        "profiled: 0", "interrupted: false",
       ]
     )
   }
@@ -160,8 +160,8 @@ import Testing
     #expect(
       try lines(["no-pending-later"]) == [
         computing, asleep,
-        "limitation: stacks of computing threads cannot be captured at the moment, because timer_create is refused: "
-          + "RLIMIT_SIGPENDING may be used up", "profiled: 0", "interrupted: false",
+        "limitation: stacks of computing threads cannot be captured at present, because timer_create is refused: "
+          + "RLIMIT_SIGPENDING might be used up", "profiled: 0", "interrupted: false",
       ]
     )
   }
@@ -169,8 +169,7 @@ import Testing
   /// libunwind is loaded into its own namespace, and memory is read with process_vm_readv.
   @Test func capturesStacksWithoutMemoryFiles() throws {
     let limitation =
-      "limitation: a stall in which a page fault is not answered may have no stacks, because no file in memory "
-      + "(memfd_create) can be used"
+      "limitation: stalls in a blocked page fault might have no stacks, because memfd_create is refused"
     #expect(try lines(["refuse:memfd_create"]) == [computing, asleep, limitation, "profiled: 0", "interrupted: false"])
   }
 

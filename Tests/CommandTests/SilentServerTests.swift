@@ -103,7 +103,7 @@ import Testing
         let command = try ([ChildProcess.built("culprit")] + words(directory)).map { "'\($0)'" }.joined(separator: " ")
         let script = """
           \(command) 2>'\(said)' & command=$!
-          until grep -q asking '\(said)'; do kill -0 $command || exit 3; sleep 0.05; done
+          until grep -q requesting '\(said)'; do kill -0 $command || exit 3; sleep 0.05; done
           kill -TERM $command
           wait $command
           """

@@ -194,7 +194,7 @@ import Testing
   }
 
   @Test(arguments: [
-    (["symbolize"], "-e FILE or --build-id=ID is missing"), (["symbolize", "-e"], "-e needs an argument"),
+    (["symbolize"], "missing -e FILE or --build-id=ID"), (["symbolize", "-e"], "-e needs an argument"),
     (["symbolize", "-e", "a", "--build-id=00"], "exclude each other"),
     (["symbolize", "--build-id=xyz"], "--build-id is hexadecimal"),
     (["symbolize", "-e", "a", "--format=xml"], "--format is addr2line or json"),

@@ -338,7 +338,7 @@ import Testing
     let kept = await Task.detached { try? watchdog.beginActivity("import", threshold: .milliseconds(100)) }.value
     try await clock.sleep(for: .milliseconds(200))
     #expect(leaks.all.last?.taskState == "its task has ended", "\(leaks.all)")
-    #expect(leaks.all.last?.description.hasSuffix("Its task has ended without it.\n") == true)
+    #expect(leaks.all.last?.description.hasSuffix("Its task has ended.\n") == true)
     withExtendedLifetime(kept) {}
     await watchdog.stop()
   }

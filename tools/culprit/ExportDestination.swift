@@ -24,7 +24,7 @@ struct ExportDestination {
     }
   }
 
-  private var shown: String { path == "-" ? "standard output" : "--output=\(path)" }
+  private var shown: String { path == "-" ? "standard output" : path }
 
   /// Throws a ``UsageError`` if the destination is one of the input `files`, under any name.
   func requireNone(of files: Expansion) throws(UsageError) {

@@ -224,7 +224,7 @@ func stallAbovePages() throws {
   let other = try first.watchLoop(named: "other")
   markedLoops = try (0..<2).map { try first.watchLoop(named: "above \($0)") }
   let end = startAbovePages(2)
-  while first.status.limitations.first?.description.contains("every thread") != true { usleep(10_000) }
+  while first.status.limitations.first?.description.contains("blocks all") != true { usleep(10_000) }
   for limitation in first.status.limitations { say("limitation=\(limitation)") }
   other.withTurn { _ = sleepForLong() }
   let clock = ContinuousClock()
