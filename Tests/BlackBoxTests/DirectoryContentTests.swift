@@ -263,8 +263,8 @@ import Testing
     let problems = try Inventory(path: directory.path).problems.map { $0.dropFirst(directory.path.count + 1) }
     #expect(problems.count == 5)
     #expect(problems[0] == "culprit-1-7.run: it is not the record of a run, or it is damaged")
-    #expect(problems[1] == "culprit-2-7.run: it is a link, or no file at all")
-    #expect(problems[2] == "culprit-3-7.told: it is a link, or no file at all")
+    #expect(problems[1] == "culprit-2-7.run: it is a symbolic link, or missing")
+    #expect(problems[2] == "culprit-3-7.told: it is a symbolic link, or missing")
     #expect(problems[3].hasPrefix("culprit-1-7-1.stall: is not a .stall file"))
     #expect(problems[4].hasPrefix("culprit-1-7-2.stall: at byte "))
   }

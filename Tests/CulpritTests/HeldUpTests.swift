@@ -154,7 +154,7 @@ import Testing
     #expect(
       lines.filter { $0.hasPrefix("limitation=") } == [
         "limitation=no stacks are captured: the kernel blocks all 2 samplers; \(words)",
-        "limitation=no stacks are taken: the threads of an earlier watchdog that take them have not ended; \(words)",
+        "limitation=no stacks are captured: the samplers of an earlier watchdog have not ended; \(words)",
       ],
       "\(lines)"
     )

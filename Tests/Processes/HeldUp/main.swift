@@ -97,9 +97,12 @@ func stallOnFrozenFile(_ path: String, terminateAfter: Duration? = nil, systemd:
   configuration.sampling.hangThreshold = .milliseconds(900)
   configuration.lifecycle.terminateAfter = terminateAfter
   configuration.lifecycle.notifiesSystemd = systemd != nil
+  // The main thread must not wait for the address space's lock: its heap has room, and `status` has run.
+  free(malloc(100 << 10))
   let watchdog = try Watchdog(configuration)
   tell(watchdog)
   let loop = try watchdog.watchLoop(named: "store")
+  _ = watchdog.status
   // Termination must concern the other source.
   let bystander = terminateAfter == nil ? try watchdog.watchLoop(named: "bystander") : nil
   var ends: [Int32] = [0, 0]
