@@ -138,8 +138,10 @@ struct FirefoxTables {
   /// numbers, and an age.
   private static func breakpadID(_ buildID: [UInt8]) -> String {
     let bytes = Array((buildID + [UInt8](repeating: 0, count: 16)).prefix(16))
-    let ordered = bytes[..<4].reversed() + bytes[4..<6].reversed() + bytes[6..<8].reversed() + bytes[8...]
-    return hexadecimal(Array(ordered)).uppercased() + "0"
+    let groups: [[UInt8]] = [
+      bytes[..<4].reversed(), bytes[4..<6].reversed(), bytes[6..<8].reversed(), Array(bytes[8...]),
+    ]
+    return hexadecimal(Array(groups.joined())).uppercased() + "0"
   }
 
   /// Writes all tables except the libraries.
