@@ -35,6 +35,11 @@ extension ReportSections {
         "the first \(Formatting.duration(note.time)), before the watchdog started, are not attributed"
       )
     }
+    if !self.notes(of: .likely).isEmpty {
+      notes.append(
+        "likely one job: without perf_event_open, a pause at which the task continued at once is not visible"
+      )
+    }
     if report.repeats > 0 {
       notes.append(
         "\(Formatting.count(report.repeats, "more stall")) of the same culprit were counted, not reported"

@@ -82,6 +82,7 @@ extension StallReport.Note.Kind {
     // Part of the report's group.
     case .count: self = StallReport.Note.Kind(rawValue: "count")
     case .sharedLabel: self = .sharedLabel
+    case .likely: self = .likely
     case .reported: self = StallReport.Note.Kind(rawValue: "reported")
     default: self = StallReport.Note.Kind(rawValue: "kind\(kind.code)")
     }

@@ -40,7 +40,7 @@ package struct ReportSections: Sendable {
     let time = Formatting.duration(report.duration)
     let threshold = Formatting.duration(report.threshold)
     var what =
-      "\(report.source) was stuck for \(report.isLowerBound ? "at least " : "")\(time), limit \(threshold)"
+      "\(report.source) was \(notes(of: .likely).isEmpty ? "" : "likely ")stuck for \(report.isLowerBound ? "at least " : "")\(time), limit \(threshold)"
     if !report.hasEnded { what += "; its end was not recorded" }
     let place = EventText.place(
       process: report.process.map { ($0.name, $0.id) },

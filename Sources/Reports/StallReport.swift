@@ -354,6 +354,8 @@ extension StallReport {
       public static let fileLock = Kind(rawValue: "fileLock")
       /// Other work with the same label stalled simultaneously. The title is its source, the text its report ID.
       public static let sharedLabel = Kind(rawValue: "sharedLabel")
+      /// The work might have been several jobs of a task, because system calls for observing its pauses were refused.
+      public static let likely = Kind(rawValue: "likely")
     }
   }
 

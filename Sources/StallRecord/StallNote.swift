@@ -32,6 +32,8 @@ package struct StallNote: Hashable, Sendable {
     package static var sharedLabel: Kind { Kind(code: 11) }
     /// The report has been delivered, or was only counted because of the report limits.
     package static var reported: Kind { Kind(code: 12) }
+    /// The work might have been several jobs: pauses at which a task continued at once were not visible.
+    package static var likely: Kind { Kind(code: 13) }
   }
 
   /// The kind of the note.

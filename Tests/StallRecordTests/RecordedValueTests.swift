@@ -192,9 +192,9 @@ import Testing
     #expect(sources.map(\.code) == Array(1...10) && sources.map { SourceKind(code: $0.code) } == sources)
     let notes: [StallNote.Kind] = [
       .context, .activity, .debugger, .hang, .processorTime, .unwatched, .overlap, .fileLock, .count, .spared,
-      .sharedLabel, .reported,
+      .sharedLabel, .reported, .likely,
     ]
-    #expect(notes.map(\.code) == Array(1...12))
+    #expect(notes.map(\.code) == Array(1...13))
   }
 
   @Test func convertsDaysToDates() throws {

@@ -158,7 +158,10 @@ final class Engine: Sendable {
       pending: pending,
       announce: { reporter.announce($0) },
       notes: { activities.notes() + contexts.notes() },
-      phaseNotes: { phaseNotes.notes($0) },
+      phaseNotes: { [poolWatcher] source in
+        let isLikely = source.kind == .job && poolWatcher.watchpointRefusal != nil
+        return phaseNotes.notes(source) + (isLikely ? [StallNote(.likely)] : [])
+      },
       name: { reporter.name($0, in: $1) },
       deliver: { reporter.report($0, file: $1, isOver: true) }
     )

@@ -526,7 +526,7 @@ final class Recorder: Sendable {
   }
 
   private func finish(_ item: inout RecordedWorkItem) {
-    if let source = item.stall?.source { for note in phaseNotes(source) { item.add(note) } }
+    if let source = item.stall?.source { for note in phaseNotes(source) where note.kind != .likely { item.add(note) } }
     let recording = item.finished(process: process)
     let file = item.release()
     let isKept = keepsRecovered || item.stall?.hasEnded != true
