@@ -89,7 +89,8 @@ import Testing
       let words = ["pauses", "computing", directory] + options
       let process = try ChildProcess(ChildProcess.built("stalling-process"), words)
       #expect(process.hasExited && process.status == 0, "\(process)")
-      #expect(!process.output.contains("STALL"), "\(process)")
+      // Counted enqueues miss pauses at which the task continues at once, so reports are marked as likely.
+      #expect(!process.output.contains(options.isEmpty ? "STALL" : "was stuck"), "\(process)")
     }
   }
 
