@@ -251,7 +251,7 @@ func processes(_ folder: String) -> [Target] {
     // Watches stalls in a process with restrictions or shared resources.
     .executableTarget(
       name: "restricted-process",
-      dependencies: ["CCulpritObserver", "Culprit", "CulpritStallRecord", "TestWorkloads"],
+      dependencies: ["CCulpritLinux", "CCulpritObserver", "Culprit", "CulpritStallRecord", "TestWorkloads"],
       path: "\(folder)/Restricted"
     ),
     // A process whose allocator and lock calls are counted during observation.

@@ -124,17 +124,18 @@ import Testing
     }
   }
 
-  /// A preloaded library that blocks threads taking a lock in the watchdog's copy of libunwind until the process has
-  /// forked.
+  /// A preloaded library that blocks threads taking a lock in the watchdog's copy of libunwind until the program sets
+  /// `forked`.
   private static let forkSource = """
     #define _GNU_SOURCE
     #include <dlfcn.h>
+    #include <link.h>
     #include <pthread.h>
     #include <string.h>
     #include <unistd.h>
 
     volatile int held_over_fork;
-    static volatile int forked;
+    volatile int forked;
     static __thread int busy;
 
     static void will_fork(void) {
@@ -142,20 +143,21 @@ import Testing
         write(STDERR_FILENO, "held over the fork\\n", 19);
     }
     static void has_forked(void) { forked = 1; }
-    __attribute__((constructor)) static void start(void) { pthread_atfork(will_fork, has_forked, has_forked); }
+    __attribute__((constructor)) static void start(void) { pthread_atfork(will_fork, NULL, has_forked); }
 
     int pthread_mutex_lock(pthread_mutex_t *mutex) {
       static int (*next)(pthread_mutex_t *);
       if (!next)
         next = (int (*)(pthread_mutex_t *))dlsym(RTLD_NEXT, "pthread_mutex_lock");
       int result = next(mutex);
-      Dl_info caller;
+      struct dl_find_object caller;
       // The main thread, which forks, only sets the library up.
       if (busy || forked || getpid() == gettid())
         return result;
       busy = 1;
-      // The copy is listed by a path that nobody else asks for.
-      if (dladdr(__builtin_return_address(0), &caller) && strstr(caller.dli_fname, "//libunwind-")) {
+      // The copy is listed by a path that nobody else asks for. dladdr(3) would hold each lock for milliseconds.
+      if (_dl_find_object(__builtin_return_address(0), &caller) == 0 &&
+          strstr(caller.dlfo_link_map->l_name, "//libunwind-")) {
         held_over_fork = 1;
         while (!forked)
           usleep(1000);
