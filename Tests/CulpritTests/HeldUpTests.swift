@@ -17,6 +17,7 @@ import Testing
     let systemd = try SystemdListener(place.path + "/notify")
     let service = try ServiceProcess(besideThis: "held-up-process", ["frozen", disk.path + "/file", systemd.name])
     try #require(service.line(within: Self.limit) == "byte=0")
+    try #require(service.line(within: Self.limit) == "hanging=rehearsal")
     try #require(service.line(within: Self.limit) == "ready")
     try disk.freeze()
     defer { _ = disk.thaw() }
@@ -61,6 +62,7 @@ import Testing
     defer { disk.remove() }
     let service = try ServiceProcess(besideThis: "held-up-process", ["terminate", disk.path + "/file"])
     try #require(service.line(within: Self.limit) == "byte=0")
+    try #require(service.line(within: Self.limit) == "hanging=rehearsal")
     try #require(service.line(within: Self.limit) == "ready")
     try disk.freeze()
     defer { _ = disk.thaw() }

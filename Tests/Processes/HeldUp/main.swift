@@ -81,6 +81,24 @@ struct Place: @unchecked Sendable {
   let bytes: UnsafeMutablePointer<CChar>
 }
 
+/// Says when `watchdog` finds that `source` is hanging.
+func sayHang(_ watchdog: Watchdog, _ source: String) {
+  while !watchdog.status.hanging.contains(where: { $0.source.name == source }) { usleep(10_000) }
+  say("hanging=\(source)")
+}
+
+/// Is stuck until another watchdog's status says so.
+func findHang() throws {
+  var configuration = Watchdog.Configuration(threshold: .milliseconds(20))
+  configuration.sampling.hangThreshold = .milliseconds(40)
+  configuration.lifecycle.notifiesSystemd = false
+  let watchdog = try Watchdog(configuration)
+  watchdog.onStall { _ in }
+  let loop = try watchdog.watchLoop(named: "rehearsal")
+  loop.withTurn { sayHang(watchdog, "rehearsal") }
+  watchdog.stop(patience: .seconds(60))
+}
+
 func stallOnFrozenFile(_ path: String, terminateAfter: Duration? = nil, systemd: String? = nil) throws {
   if let systemd {
     setenv("NOTIFY_SOCKET", systemd, 1)
@@ -97,12 +115,12 @@ func stallOnFrozenFile(_ path: String, terminateAfter: Duration? = nil, systemd:
   configuration.sampling.hangThreshold = .milliseconds(900)
   configuration.lifecycle.terminateAfter = terminateAfter
   configuration.lifecycle.notifiesSystemd = systemd != nil
-  // The main thread must not wait for the address space's lock: its heap has room, and `status` has run.
+  // The main thread must not wait for the address space's lock: its heap has room, and it has found a hang before.
   free(malloc(100 << 10))
+  try findHang()
   let watchdog = try Watchdog(configuration)
   tell(watchdog)
   let loop = try watchdog.watchLoop(named: "store")
-  _ = watchdog.status
   // Termination must concern the other source.
   let bystander = terminateAfter == nil ? try watchdog.watchLoop(named: "bystander") : nil
   var ends: [Int32] = [0, 0]
@@ -131,8 +149,7 @@ func stallOnFrozenFile(_ path: String, terminateAfter: Duration? = nil, systemd:
       say("protected")
     }
   }
-  while !watchdog.status.hanging.contains(where: { $0.source.name == "store" }) { usleep(10_000) }
-  for hang in watchdog.status.hanging { say("hanging=\(hang.source.name)") }
+  sayHang(watchdog, "store")
   waitForLine()
   say("limitations=\(watchdog.status.limitations.map(\.description))")
   waitForLine()
