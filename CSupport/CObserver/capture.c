@@ -144,6 +144,9 @@ static int send_signal(struct observer_thread *thread, struct observer_request *
 /* For this time a thread that was seen blocking our signal is assumed to block it still. Handlers that block it, the
  * service's and our own, have returned by then. */
 static const uint64_t block_known_ns = 100000000;
+/* The time if it was seen blocking it twice within that time. A busy machine can delay the next observation until the
+ * thread, on its way out of a wait, appears not to block the awaited signal. */
+static const uint64_t block_confirmed_ns = 1000000000;
 
 /* Returns OBSERVER_CAPTURED if THREAD can be sent the signal. OBSERVER_NO_ANSWER: it blocks the signal, would not
  * answer, and would find the signal when it waits for one (sigwaitinfo(2)).
@@ -170,8 +173,9 @@ static enum observer_capture_status look_at_mask(struct observer_thread *thread,
   }
   if (answer == CLINUX_MASK_KEEPS_OUT) {
     atomic_store_explicit(&thread->let_in_ns, 0, memory_order_relaxed);
-    if (until < now + block_known_ns)
-      atomic_store_explicit(&thread->kept_out_until_ns, now + block_known_ns, memory_order_relaxed);
+    uint64_t known_ns = now < until ? block_confirmed_ns : block_known_ns;
+    if (until < now + known_ns)
+      atomic_store_explicit(&thread->kept_out_until_ns, now + known_ns, memory_order_relaxed);
     return OBSERVER_NO_ANSWER;
   }
   if (has_run && is_known)
