@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "clinux_task.h"
 
+#include "clinux_clock.h"
 #include "clinux_test_clock.h"
 
 #include "clinux_context.h"
@@ -12,6 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 /* An entry of getdents64(2). */
@@ -152,8 +154,14 @@ int32_t clinux_task_self(void) { return (int32_t)syscall(SYS_gettid); }
 bool clinux_task_join(pthread_t thread, uint64_t deadline_ns) {
   if (deadline_ns == UINT64_MAX)
     return pthread_join(thread, NULL) == 0;
-  struct timespec deadline = {.tv_sec = (time_t)(deadline_ns / 1000000000),
-                              .tv_nsec = (long)(deadline_ns % 1000000000)};
+  /* The C library waits by the kernel's clock, which a simulated one may be behind. */
+  uint64_t now_ns = clinux_clock_ns();
+  uint64_t left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
+  struct timespec deadline;
+  clock_gettime(CLOCK_MONOTONIC, &deadline);
+  uint64_t nanoseconds = (uint64_t)deadline.tv_nsec + left_ns % 1000000000;
+  deadline.tv_sec += (time_t)(left_ns / 1000000000 + nanoseconds / 1000000000);
+  deadline.tv_nsec = (long)(nanoseconds % 1000000000);
   return pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &deadline) == 0;
 }
 
