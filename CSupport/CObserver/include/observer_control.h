@@ -73,14 +73,6 @@ static inline uint64_t observer_control_stopped_ns(const struct observer_control
   return atomic_load_explicit(&control->stopped_ns, memory_order_acquire);
 }
 
-/* Whether the monitor has overslept by LATE_NS or more at NOW_NS, and has not yet noticed that the process was stopped.
- * Async-signal-safe: yes. Threads: any. */
-static inline bool observer_control_is_overdue(const struct observer_control *control, uint64_t now_ns,
-                                               uint64_t late_ns) {
-  uint64_t due_ns = atomic_load_explicit(&control->wakes_at_ns, memory_order_relaxed);
-  return due_ns != 0 && now_ns > due_ns && now_ns - due_ns >= late_ns;
-}
-
 /* Returns the total time of pauses (observer_exemption_sum). Async-signal-safe: yes. Threads: the monitor. */
 static inline CLINUX_NO_LOCKS int64_t observer_control_paused_ns(const struct observer_control *control) {
   return observer_exemption_sum(&control->pause);

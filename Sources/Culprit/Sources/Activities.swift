@@ -41,8 +41,6 @@ final class Activities: Sendable {
   /// standard error might block.
   private let teller: HandlerQueue
 
-  /// Delay of the monitor, in nanoseconds, that suggests that the process was stopped; longest wait for its tick then.
-  private static let overdue: UInt64 = 20_000_000
   /// Longest wait of ``stop(until:)`` for standard error, in nanoseconds.
   private static let tellingPatience: UInt64 = 2_000_000_000
   /// Longest wait for a tick of the monitor before activities expire, in nanoseconds.
@@ -94,10 +92,7 @@ final class Activities: Sendable {
     let beginning = Array(addresses.prefix(count))
     let task = FollowedTask.current
     let now = clinux_clock_ns()
-    // Time in which the process was stopped before now must not prolong the activity.
-    if threshold != nil, observer_control_is_overdue(control.pointer, now, Self.overdue) {
-      _ = control.waitForTick(until: now &+ Self.overdue)
-    }
+    // If the process has just been resumed and the monitor has not ticked yet, the activity expires later by that stop.
     let deadline = threshold.map { runningTime(now) &+ min($0, WatchLimits.longestTime).wholeNanoseconds }
     if deadline != nil { try startThread() }
     let mask = HandlerMask()
