@@ -20,11 +20,18 @@ final class PendingReports: Sendable {
   private struct Line {
     var head: String
     var tail = ""
+    /// The source of `head` and `tail`, if they have not been formatted: thousands of stalls can be counted.
+    var text: EventText?
     var place: Place?
     var age = Duration.zero
     var isOfThread = true
     /// Whether a handler is being called with the report.
     var isDelivered = false
+
+    mutating func format() {
+      guard let parts = text?.summaryParts else { return }
+      (head, tail, text) = (PendingReports.introduction + parts.head, parts.tail, nil)
+    }
   }
 
   /// The sections of one name.
@@ -66,10 +73,9 @@ final class PendingReports: Sendable {
 
   /// Adds the report of `stall`, which has begun in `place`. If it `isCounted`, the reports of other stalls include it.
   func begin(_ stall: Stall, _ text: EventText, in place: Place, isCounted: Bool) {
-    let (head, tail) = text.summaryParts
-    let line = Line(
-      head: Self.introduction + head,
-      tail: tail,
+    var line = Line(
+      head: "",
+      text: text,
       place: place,
       age: stall.duration,
       isOfThread: stall.thread.id != 0
@@ -82,6 +88,7 @@ final class PendingReports: Sendable {
         sections.counted += 1
         sections.latest = line
       } else {
+        line.format()
         sections.lines[stall.id] = line
       }
       put(sections, isNew: sections.count == 1)
@@ -175,6 +182,8 @@ final class PendingReports: Sendable {
   }
 
   private func put(_ line: Line, _ number: UInt64, isNew: Bool, more: Int = 0) {
+    var line = line
+    line.format()
     var stall = cprocess_pending_stall(
       item: line.place?.item ?? 0,
       age_ns: line.age.wholeNanoseconds,
