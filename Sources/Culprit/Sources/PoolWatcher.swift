@@ -53,7 +53,10 @@ final class PoolWatcher: Sendable {
   /// The errno value with which the kernel refuses watchpoints, and whether enqueued tasks are counted instead; `nil`
   /// if the kernel allows them or has not been asked.
   var watchpointRefusal: (error: Int32, countsEnqueues: Bool)? {
-    state.withLock { $0.pools }.lazy.compactMap(\.watchpointRefusal).first
+    for pool in state.withLock({ $0.pools }) {
+      if let refusal = pool.watchpointRefusal { return refusal }
+    }
+    return nil
   }
 
   /// Stops the thread and waits for its end until `deadline`. Returns whether it has ended.
