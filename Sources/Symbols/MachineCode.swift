@@ -38,7 +38,8 @@ struct MachineCode {
   struct Instruction {
     var place: UInt64
     var next: UInt64
-    var operations: [code_operation]
+    /// Its operations in the list of all.
+    var operations: Range<Int>
   }
 
   /// The code, and zeros, because the decoder reads beyond the last instruction.
@@ -64,15 +65,14 @@ struct MachineCode {
 
   /// Returns every jump and call with a fixed target; `nil` if not all code is understood, or it has computed jumps.
   func transfers() -> [Transfer]? {
-    guard let instructions = instructions() else { return nil }
-    let operations = instructions.lazy.flatMap(\.operations)
+    guard let (instructions, operations) = instructions() else { return nil }
     guard !operations.contains(where: { $0.kind == CODE_JUMP_ANYWHERE || $0.kind == CODE_JUMP_GOT }) else { return nil }
     let targets = Set(operations.filter { $0.kind == CODE_BRANCH || $0.kind == CODE_JUMP }.map(\.target))
     var found: [Transfer] = []
     var registers: [Int32: Constant] = [:]
     for instruction in instructions {
       if targets.contains(instruction.place) { registers = [:] }
-      for operation in instruction.operations {
+      for operation in operations[instruction.operations] {
         if [CODE_CALL, CODE_BRANCH, CODE_JUMP].contains(operation.kind), operation.target != 0 {
           found.append(
             Transfer(
@@ -107,9 +107,10 @@ struct MachineCode {
     }
   }
 
-  /// Returns all instructions; `nil` if one is unknown or incomplete.
-  func instructions() -> [Instruction]? {
+  /// Returns all instructions and their operations; `nil` if one is unknown or incomplete.
+  func instructions() -> (instructions: [Instruction], operations: [code_operation])? {
     var found: [Instruction] = []
+    var all: [code_operation] = []
     var operations = [code_operation](repeating: code_operation(), count: Int(CODE_OPERATIONS))
     var offset = 0
     while offset < count {
@@ -123,10 +124,11 @@ struct MachineCode {
           : cunwind_x86_64.decode(code, place, &operations, &operationCount)
       }
       guard length > 0, length <= count - offset else { return nil }
-      let all = Array(operations.prefix(Int(operationCount)))
-      found.append(Instruction(place: place, next: place + UInt64(length), operations: all))
+      let first = all.count
+      all += operations.prefix(Int(operationCount))
+      found.append(Instruction(place: place, next: place + UInt64(length), operations: first..<all.count))
       offset += length
     }
-    return found
+    return (found, all)
   }
 }

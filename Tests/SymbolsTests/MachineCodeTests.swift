@@ -50,7 +50,7 @@ import Testing
     var unknown = 0
     for line in found {
       let code = MachineCode(line.bytes, start: line.place, isArm: false)
-      guard let instructions = code.instructions() else {
+      guard let (instructions, _) = code.instructions() else {
         unknown += 1
         continue
       }
