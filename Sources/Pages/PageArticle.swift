@@ -25,9 +25,6 @@ struct PageArticle {
     return report.verdict == .noStacks ? "No stack was captured" : "No single culprit"
   }
 
-  /// The problem that the stall belongs to: its signature, or else its title and source.
-  var problem: String { report.signature ?? "\(title) \(report.source)" }
-
   /// Returns the article with the number `number`. `key` must be unique in the page.
   func markup(_ number: Int, key: String) -> String {
     let sections = [words.contenders, words.timeline, words.workers] + words.circumstances

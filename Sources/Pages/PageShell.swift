@@ -12,7 +12,7 @@ enum PageShell {
 
   /// The digests by which the policy identifies script and style. A test computes them.
   static let scriptDigest = "sha256-1WB2QMrYkKhJin770z2xkfRM3lzn9opU1RzmRmkJmJM="
-  static let styleDigest = "sha256-Mpl7dSxYibGEfI3mUDDr7udS6YRh3kKZkZNXTZ4osoc="
+  static let styleDigest = "sha256-48Vw5q+eJtjOELewH5OAWDlybV3OBJF4Mf3GeY0WEns="
 
   /// The content security policy. Allows only this page's script and style, and no connections.
   private static let policy =

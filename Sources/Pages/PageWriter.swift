@@ -131,7 +131,7 @@ package struct PageWriter {
   /// Returns a table of the problems by total stall time; empty if there is only one stall.
   private static func problems(_ entries: [Entry], _ keys: [String]) -> String {
     guard entries.count > 1 else { return "" }
-    let groups = Dictionary(grouping: entries.indices) { entries[$0].article.problem }.values
+    let groups = Dictionary(grouping: entries.indices) { entries[$0].article.report.signature }.values
       .map { places in
         (newest: places[0], count: places.count, times: places.map { entries[$0].article.report.duration })
       }
@@ -145,7 +145,7 @@ package struct PageWriter {
       return """
         <tr><td><a href="#stall=\(keys[group.newest])">\(PageArticle.name(article.title))</a></td>\
         <td class="number" data-key="\(group.count)">\(group.count)</td>\(number(total))\(number(longest))\
-        <td>\(article.report.began)</td><td>\(Markup.text(article.report.signature ?? ""))</td></tr>
+        <td>\(article.report.began)</td><td>\(Markup.text(article.report.signature))</td></tr>
         """
     }
     let heads = ["Culprit", "Count", "Total", "Longest", "Last seen", "Signature"].enumerated()
