@@ -178,10 +178,10 @@ struct EscalationThread: ~Copyable {
       text.append("STATUS=")
       _ = send(systemd)
     }
-    return probeIfDue(systemd, now)
+    return pingIfDue(systemd, now)
   }
 
-  @_noLocks private mutating func probeIfDue(_ systemd: Systemd, _ now: UInt64) -> UInt64 {
+  @_noLocks private mutating func pingIfDue(_ systemd: Systemd, _ now: UInt64) -> UInt64 {
     guard now >= nextPing else { return nextPing }
     text.clear()
     text.append("WATCHDOG=1")
@@ -198,7 +198,7 @@ struct EscalationThread: ~Copyable {
     _ = followShutdown(now)
     guard let systemd else { return }
     _ = tell(systemd, now)
-    if systemd.watchdog > 0, !isHung, monitorTicks(now), !findHang() { _ = probeIfDue(systemd, now) }
+    if systemd.watchdog > 0, !isHung, monitorTicks(now), !findHang() { _ = pingIfDue(systemd, now) }
   }
 
   @_noLocks private mutating func sayHang(_ systemd: Systemd, isWatching: Bool) {
