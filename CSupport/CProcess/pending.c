@@ -177,7 +177,7 @@ static void print(const char *text, size_t bytes, uint64_t deadline_ns) {
   }
 }
 
-/* Text of limited length. Truncates what has no room. */
+/* Text of limited length; longer text is truncated. */
 struct text {
   size_t length;
   char bytes[CPROCESS_LINE_BYTES + 128];

@@ -33,8 +33,7 @@ package struct BlackBoxDirectory: Sendable {
     package let name: String
     /// Whether the file contains a stall without an end.
     package let isOpen: Bool
-    /// Whether the run has delivered the report of the stall. Also true for stalls that ended in files of versions that
-    /// do not note this.
+    /// Whether the run has delivered the report of the stall.
     package let isReported: Bool
     /// The number of bytes that ``stall(_:)`` reads.
     package let bytes: Int

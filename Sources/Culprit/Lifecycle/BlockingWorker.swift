@@ -60,7 +60,7 @@ final class BlockingWorker: Sendable {
       deadline = reporter.reportLast(
         stall.recording,
         file: stall.file,
-        told: { found in
+        willCallHandlers: { found in
           if let found { lastReport.set(found, slot: ending.slot, item: ending.item) }
           let phrase = found.map(Self.phrase) ?? "The culprit is unknown: out of memory."
           cprocess_text_put(cprocess_escalation_culprit(escalation.pointer), number, phrase, phrase.utf8.count)

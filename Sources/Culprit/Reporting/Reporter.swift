@@ -159,24 +159,24 @@ final class Reporter: Sendable {
   /// - Parameters:
   ///   - recording: A recording with one stall.
   ///   - file: The file of the stall.
-  ///   - told: Called with the report before the handlers; with `nil` if memory is insufficient.
+  ///   - willCallHandlers: Called with the report before the handlers; with `nil` if memory is insufficient.
   ///   - deadline: The deadline for handlers by the observer's clock. They have at least ``moment`` after symbolizing.
   /// - Returns: The deadline that was used, which also applies to the file.
   func reportLast(
     _ recording: Recording,
     file: StallFileQueue?,
-    told: (StallReport?) -> Void,
+    willCallHandlers: (StallReport?) -> Void,
     until deadline: UInt64
   ) -> UInt64 {
     guard let stall = recording.stalls.first else { return deadline }
     if let obstacle = MemoryRoom.obstacle(names: settings.symbolMemory) {
       sayWithout(recording, obstacle, until: deadline)
-      told(nil)
+      willCallHandlers(nil)
       return deadline
     }
     let symbolizer = settings.symbolizer(of: recording)
     let report = settings.report(of: stall, in: recording, symbolizer)
-    told(report)
+    willCallHandlers(report)
     // The file comes before the handlers, which might take all of the remaining time.
     file?.addNames(of: recording, symbolizer)
     let deadline = max(deadline, clinux_clock_ns() &+ Self.moment)

@@ -195,7 +195,7 @@ final class PoolThreads: Sendable {
         workers.all[id] = worker
       }
       // A waiting ping means that all pool threads are busy, which is one stall: the pool's. Until it is declared, a
-      // job can still be a stall of its own, because a thread might become free or the ping might only lack a CPU.
+      // job can still be a separate stall, because a thread might become free or the ping might only lack a CPU.
       let (isNew, stalled): (Bool, Set<Int32>?) = guarded.withLock { guarded in
         let isNew = guarded.state.jobs.deferStalls(of: waitedFor)
         return (isNew, guarded.state.isPoolStalled ? guarded.state.jobs.endAllButStalled(of: waitedFor) : nil)

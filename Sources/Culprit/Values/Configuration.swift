@@ -115,7 +115,7 @@ extension Watchdog.Configuration {
     /// because the kernel reclaims their memory under pressure.
     public var symbolBytesMax = 64 << 20
 
-    /// Additional code that counts as the application's own, beside the package being built; default: none. Entries are
+    /// Code that counts as application code in addition to the package being built; default: none. Entries are
     /// names of Swift modules (`NIOCore`), of packages that the service depends on (`swift-nio`) or of shared libraries
     /// (`libshop.so`), or paths of sources or libraries, including everything below them (`/srv/build/shop`). Only own
     /// code can be the culprit.

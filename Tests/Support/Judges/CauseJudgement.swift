@@ -21,7 +21,7 @@ package struct CauseTruth: Encodable, Sendable {
   package var also: [Cause]?
   package var culprit: String?
   package var holder: String?
-  /// A function that is reported beside the culprit, and has the end of the stall.
+  /// A function that is reported in addition to the culprit and ran at the end of the stall.
   package var contender: String?
   /// Texts that the report must contain.
   package var texts: [String]?
