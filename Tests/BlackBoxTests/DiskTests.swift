@@ -94,8 +94,10 @@ struct DiskTests {
     }
   }
 
-  private func tell(_ disk: FaultyDisk) throws -> ChildProcess {
-    try ChildProcess(disk.inside([ChildProcess.built("blackbox-process"), disk.pathInside + "/stalls", "tell"]))
+  /// Starts the next launch, which waits for `runs` reports. `stop()` alone gives up on a slow disk after 5 s.
+  private func tell(_ disk: FaultyDisk, runs: Int = 1) throws -> ChildProcess {
+    let arguments = [disk.pathInside + "/stalls", "tell", "--runs", "\(runs)"]
+    return try ChildProcess(disk.inside([ChildProcess.built("blackbox-process")] + arguments))
   }
 
   /// Other mount namespaces copy all mounts at their creation, and must not keep the disk alive.
@@ -130,7 +132,7 @@ struct DiskTests {
     kill(killed.process.process, SIGKILL)
     #expect(disk.thaw(), "the disk answered before all that was over")
     for service in [stopped, left, killed] { service.process.end() }
-    let launch = try tell(disk)
+    let launch = try tell(disk, runs: 3)
     let run = try #require(launch.facts("run").first { $0.hasPrefix("\(killed.process.process) ") }, "\(launch)")
     #expect(run.hasSuffix(RunVerdict.fatalHang.description))
     #expect(launch.facts("hang").contains { $0.hasPrefix("stuck goLeft(_:depth:)") }, "\(launch)")
@@ -262,7 +264,7 @@ struct DiskTests {
     #expect(saved.hasEnded)
     kill(killed.process.process, SIGKILL)
     killed.process.end()
-    let launch = try tell(disk)
+    let launch = try tell(disk, runs: 2)
     #expect(launch.facts("run").contains { $0.hasPrefix("\(killed.process.process) fatal hang") }, "\(launch)")
     #expect(launch.facts("lost").contains { Int($0) ?? 0 >= 3 }, "\(launch)")
   }

@@ -35,7 +35,10 @@ import Testing
     }
   }
 
-  private func tell(_ directory: String) throws -> ChildProcess { try run("tell", directory) }
+  /// Starts the next launch, which waits for `runs` reports. `stop()` alone gives up on a slow disk after 5 s.
+  private func tell(_ directory: String, runs: Int = 1) throws -> ChildProcess {
+    try run("tell", directory, arguments: ["--runs", "\(runs)"])
+  }
 
   private func hasStall(_ directory: String, samples: Int) -> Bool {
     let box = BlackBoxDirectory(path: directory)
@@ -56,7 +59,7 @@ import Testing
       #expect(hang.first == "main" && hang.contains("holdUp(_:)"), "\(hang)")
       #expect(hang[hang.count - 2] == "10")
       // Each run is reported once; the files stay.
-      let second = try tell(directory)
+      let second = try tell(directory, runs: 0)
       #expect(second.facts("hang") == [])
       #expect(names(directory, ".stall").count == 1)
     }
@@ -125,7 +128,7 @@ import Testing
       let descriptor = open(path, O_WRONLY)
       #expect(pwrite(descriptor, "nothing", 7, 0) == 7)
       close(descriptor)
-      let told = try ChildProcess(ChildProcess.built("blackbox-process"), [directory, "tell", "--text"])
+      let told = try ChildProcess(ChildProcess.built("blackbox-process"), [directory, "tell", "--text", "--runs", "1"])
       #expect(told.fact("run")?.hasSuffix(RunVerdict.fatalHang.description) == true, "\(told)")
       #expect(told.facts("hang") == [] && told.output.contains("\n\(path) is not a .stall file"), "\(told)")
     }
@@ -341,7 +344,7 @@ import Testing
         let status = { (try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8)) ?? "" }
         while !status().contains(") Z ") { usleep(10_000) }
         found = try Inventory(path: directory).runs.map(\.isRunning)
-        told = try tell(directory)
+        told = try tell(directory, runs: 0)
       }
       #expect(died.status == SIGKILL && found == [true])
       #expect(told?.facts("run") == [])

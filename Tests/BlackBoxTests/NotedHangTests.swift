@@ -48,7 +48,7 @@ import Testing
       let wasNoted = record(directory)?.hangs.isEmpty == false
       // Without per-thread caches the recorder waits for the locked arena.
       if scenario == "malloc" { #expect(wasNoted && names(directory, ".stall").isEmpty) }
-      let told = try ChildProcess(ChildProcess.built("blackbox-process"), [directory, "tell", "--text"])
+      let told = try ChildProcess(ChildProcess.built("blackbox-process"), [directory, "tell", "--text", "--runs", "1"])
       #expect(told.fact("run")?.hasSuffix("fatal hang: it was ended while work was stuck") == true, "\(told)")
       #expect(told.facts("hang").count == 1 && told.fact("hang")?.hasPrefix("main ") == true, "\(told)")
       #expect(told.output.contains(function), "\(told)")

@@ -39,7 +39,7 @@ struct PowerCutTests {
     let boot = try #require(text.firstMatch(of: /boot .*\n/))
     let anew = try #require(RunRecord(text: text)).checked("boot another")
     try text.replacing(boot.output, with: anew).write(toFile: "\(directory)/\(name)", atomically: true, encoding: .utf8)
-    let told = try ChildProcess(disk.inside([ChildProcess.built("blackbox-process"), inside, "tell", "--text"]))
+    let told = try ChildProcess(disk.inside([ChildProcess.built("blackbox-process"), inside, "tell", "--text", "--runs", "1"]))
     #expect(told.fact("run")?.hasSuffix(RunVerdict.machineGone.description) == true, "\(told)")
     #expect(told.fact("hang")?.hasPrefix("stuck holdUp(_:)") == true, "\(told)")
   }

@@ -78,7 +78,7 @@ import Testing
         asInit ? ["timeout", "--signal=KILL", "60"] + namespace + service : service,
         environment: ["SWIFT_BACKTRACE": "enable=no"]
       )
-      let told = try ChildProcess(ChildProcess.built("blackbox-process"), [directory, "tell"])
+      let told = try ChildProcess(ChildProcess.built("blackbox-process"), [directory, "tell", "--runs", "1"])
       let verdict = told.facts("run").last.map { String($0.drop { $0 != " " }.dropFirst()) }
       return Death(child: child, verdict: verdict, told: told)
     }

@@ -20,10 +20,29 @@ func say(_ text: String) {
   _ = write(STDOUT_FILENO, bytes, bytes.count)
 }
 
-guard CommandLine.arguments.count >= 3, let scenario = scenarios[CommandLine.arguments[2]] else {
+guard CommandLine.arguments.count >= 3, scenarios[CommandLine.arguments[2]] != nil else {
   say("usage: blackbox-process DIRECTORY \(scenarios.keys.sorted().joined(separator: "|"))")
   exit(2)
 }
+
+func serve() -> Int32 {
+  do {
+    var configuration = Watchdog.Configuration(
+      threshold: .milliseconds(200),
+      interval: .milliseconds(200),
+      directory: CommandLine.arguments[1]
+    )
+    configuration.storage.keepsRecoveredStalls = !CommandLine.arguments.contains("--forget")
+    let watchdog = try Watchdog(configuration)
+    watchdog.onStall { _ in }
+    try scenarios[CommandLine.arguments[2]]?(watchdog)
+    return 0
+  } catch {
+    say("error=\(error)")
+    return 1
+  }
+}
+
 // A prefork server: each worker starts its own watchdog, and the parent waits for all of them.
 if let place = CommandLine.arguments.firstIndex(of: "--workers"), let count = Int(CommandLine.arguments[place + 1]) {
   var isWorker = false
@@ -31,19 +50,8 @@ if let place = CommandLine.arguments.firstIndex(of: "--workers"), let count = In
   while !isWorker, wait(nil) > 0 || errno == EINTR {}
   guard isWorker else { exit(0) }
   alarm(100)
+  exit(workload_call_on_thread(serve))
 }
 if CommandLine.arguments.contains("--filtered"), !workload_refuse_call("unshare") { exit(77) }
-do {
-  var configuration = Watchdog.Configuration(
-    threshold: .milliseconds(200),
-    interval: .milliseconds(200),
-    directory: CommandLine.arguments[1]
-  )
-  configuration.storage.keepsRecoveredStalls = !CommandLine.arguments.contains("--forget")
-  let watchdog = try Watchdog(configuration)
-  watchdog.onStall { _ in }
-  try scenario(watchdog)
-} catch {
-  say("error=\(error)")
-  exit(1)
-}
+let status = serve()
+if status != 0 { exit(status) }

@@ -224,7 +224,7 @@ if given.contains("restarts") {
   var status = inheritsLocks
   while status == inheritsLocks {
     impatientForks = clinux_fork_impatient_count()
-    status = workload_fork(runChild)
+    status = workload_fork { workload_call_on_thread(runChild) }
   }
   holderVariable("forked")?.pointee = 1
   print("child exited with \(status)")

@@ -6,12 +6,14 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -155,6 +157,26 @@ int workload_start(const char *way, const char *path, char *const arguments[]) {
     _exit(127);
   }
   return pid;
+}
+
+struct call {
+  int (*body)(void);
+  int result;
+};
+
+static void *call(void *argument) {
+  struct call *own = argument;
+  own->result = own->body();
+  return NULL;
+}
+
+int workload_call_on_thread(int (*body)(void)) {
+  struct call own = {.body = body};
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, call, &own) != 0)
+    abort();
+  pthread_join(thread, NULL);
+  return own.result;
 }
 
 int workload_fork(int (*child)(void)) {

@@ -122,6 +122,10 @@ int workload_fork_and_leave(void);
  * failure. */
 int workload_start(const char *way, const char *path, char *const arguments[]);
 
+/* Runs BODY on a new thread and returns its result. In a child of fork, the first thread keeps its parent's thread
+ * number in the Swift runtime (6.3), and can hang for ever when it meets another thread in a lazy initialization. */
+int workload_call_on_thread(int (*body)(void));
+
 /* Runs CHILD in a child process. Returns its exit status, or -1 if it did not exit. */
 int workload_fork(int (*child)(void));
 
