@@ -3,7 +3,7 @@ import Testing
 
 /// A stack is joined with the last complete one of the same work item, among the last sixteen.
 @Suite struct JoinTests {
-  /// Stacks that are joined in plain mode, and their predecessors.
+  /// Stacks that are joined, and their predecessors.
   private static let pairs: [(first: RecordedStack, second: RecordedStack)] = RecordedStack.everything.compactMap {
     second in
     guard let name = second.after, let first = try? RecordedStack(architecture: second.architecture, name: name),
@@ -68,7 +68,7 @@ import Testing
 
   // MARK: Signs that a frame is alive
 
-  /// Applies `change` to the second stack of a pair and joins it with the first in plain mode.
+  /// Applies `change` to the second stack of a pair and joins it with the first.
   private func joined(
     _ pair: (first: RecordedStack, second: RecordedStack),
     _ change: (inout RecordedStack) -> Void = { _ in }

@@ -4,11 +4,7 @@ import Testing
 
 /// Unwinds generated code at every instruction and compares with the recorded calls.
 @Suite struct MadeUpCodeTests {
-  /// Unwinders in plain mode, and with libunwind if it is available.
-  static func unwinders() throws -> [FixtureUnwinder] {
-    let isMissing = FixtureUnwinder.missing(for: "x86_64") != nil
-    return try (isMissing ? [false] : [false, true]).map { try FixtureUnwinder("x86_64", usesTables: $0) }
-  }
+  static func unwinders() throws -> [FixtureUnwinder] { [try FixtureUnwinder("x86_64")] }
 
   @Test(arguments: [true, false]) func unwindsCallChainAtEveryInstruction(isDescribed: Bool) throws {
     var program = MadeUpProgram()
