@@ -118,7 +118,9 @@ import Testing
     #expect(beyond.frames == without.frames)
   }
 
-  @Test(arguments: pairs.indices) func acceptsFrameWithoutInnerCall(index: Int) throws {
+  /// The innermost return address of the aarch64 stacks is in the link register.
+  @Test(arguments: pairs.indices.filter { pairs[$0].second.architecture == "x86_64" })
+  func acceptsFrameWithoutInnerCall(index: Int) throws {
     let pair = Self.pairs[index]
     let numbers = try architecture(pair.second)
     let sp = try #require(pair.second.registers[Int(numbers.sp)])

@@ -142,9 +142,14 @@ import Testing
     func thread(_ jump: MadeUpInstruction) -> MadeUpThread {
       var program = MadeUpProgram()
       program.add("start", isOutermost: true, [.call("main"), .trap])
-      program.add("main", [.move(.rsp, by: -8), .call("jumping"), .move(.rsp, by: 8), .exit])
+      program.add("main", isDescribed: false, [.move(.rsp, by: -8), .call("jumping"), .move(.rsp, by: 8), .exit])
       program.add("jumping", [jump])
-      program.add("function", alignment: 64, [.move(.rsp, by: -24), .label("here"), .set(.rax, 1), .trap])
+      program.add(
+        "function",
+        alignment: 64,
+        isDescribed: false,
+        [.move(.rsp, by: -24), .label("here"), .set(.rax, 1), .trap]
+      )
       var thread = MadeUpThread(program, at: "start")
       thread.run(to: "here")
       return thread

@@ -44,7 +44,7 @@ import Testing
     #expect(rows.different == 0, "\(String(rows.different_here, radix: 16))")
   }
 
-  @Test(arguments: RecordedStack.everything.filter { $0.name == "chain-c-1" })
+  @Test(arguments: RecordedStack.everything.filter { $0.testDescription == "x86_64/chain-c-1" })
   func reusesCachedRules(stack: RecordedStack) throws {
     let unwinder = try FixtureUnwinder(stack.architecture)
     let found = unwinder.unwind(stack)
