@@ -45,8 +45,7 @@ let product: [Target] = [
   .target(
     name: "CCulpritUnwind",
     path: "CSupport/CUnwind",
-    cSettings: [.headerSearchPath(".")],
-    linkerSettings: [.linkedLibrary("dl")]
+    cSettings: [.headerSearchPath(".")]
   ),
   // Process exit: abort, crash notes, SIGTERM, systemd's socket, CPU times.
   .target(name: "CCulpritProcess", dependencies: ["CCulpritLinux"], path: "CSupport/CProcess"),
@@ -126,7 +125,7 @@ let tests: [Target] =
     .testTarget(name: "CLinuxTests", dependencies: ["CCulpritLinux", "TestWorkloads"]),
     .testTarget(name: "CProcessTests", dependencies: ["CCulpritLinux", "CCulpritProcess"]),
     // Recorded stacks (Tests/Fixtures), of both processor architectures.
-    .testTarget(name: "CUnwindTests", dependencies: ["CCulpritUnwind", "SplitMix", "TestSupport"]),
+    .testTarget(name: "CUnwindTests", dependencies: ["CCulpritUnwind", "LibunwindOracle", "SplitMix", "TestSupport"]),
     .testTarget(
       name: "CObserverTests",
       dependencies: [
@@ -240,6 +239,14 @@ func support(_ folder: String) -> [Target] {
     .target(name: "StuckDisk", path: "\(folder)/StuckDisk"),
     // Kernel waits that block threads.
     .target(name: "KernelWaits", path: "\(folder)/KernelWaits"),
+    // libunwind, the reference for rules of unwind tables.
+    .target(
+      name: "LibunwindOracle",
+      dependencies: ["CCulpritUnwind"],
+      path: "\(folder)/LibunwindOracle",
+      cSettings: [.headerSearchPath("../../../CSupport/CUnwind")],
+      linkerSettings: [.linkedLibrary("dl")]
+    ),
     // Counts calls of the C library's allocator and locks.
     .target(name: "CountedCalls", path: "\(folder)/CountedCalls", linkerSettings: [.linkedLibrary("dl")]),
   ]

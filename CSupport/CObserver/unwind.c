@@ -9,14 +9,9 @@
 #include "observer_copy.h"
 
 #include <string.h>
-#include <sys/mman.h>
 
 /* One for each context; NULL: none yet. */
 static struct unwinder *unwinders[CLINUX_CONTEXTS_MAX];
-
-/* LeakSanitizer's function, in programs built with it (lsan_interface.h): makes it search memory from mmap(2) for
- * pointers. */
-__attribute__((weak)) void __lsan_register_root_region(const void *start, size_t length);
 
 /* The process to which they belong (clinux_process.h). */
 static uint32_t owner;
@@ -35,7 +30,7 @@ static bool find_module(void *context, uint64_t address, struct unwind_module *m
   return true;
 }
 
-const char *observer_unwind_prepare(bool is_first) {
+const char *observer_unwind_prepare(void) {
   struct unwinder **unwinder = &unwinders[clinux_context];
   if (*unwinder)
     return NULL;
@@ -46,26 +41,16 @@ const char *observer_unwind_prepare(bool is_first) {
   if (!memory)
     return "there is no memory for unwinding";
   const struct unwind_process process = {.read = read_memory, .find_module = find_module};
-  struct unwinder *made = cunwind_create(memory, cunwind_host(), process);
-  const char *missing = cunwind_use_libunwind(made, is_first);
-  if (missing)
-    munmap(memory, cunwind_bytes());
-  else
-    *unwinder = made;
-  if (!missing && __lsan_register_root_region)
-    __lsan_register_root_region(memory, cunwind_bytes());
-  return missing;
+  *unwinder = cunwind_create(memory, cunwind_host(), process);
+  return NULL;
 }
 
 const char *observer_unwind_start(void) {
   /* After fork(2) the parent's unwinders are not mapped, and a thread of the parent might have been using one. */
   if (!clinux_process_is(owner))
     memset(unwinders, 0, sizeof unwinders);
-  const char *missing = cunwind_load();
-  if (missing)
-    return missing;
   owner = clinux_process_stamp();
-  return observer_unwind_prepare(true);
+  return observer_unwind_prepare();
 }
 
 void observer_unwind(const struct stack_copy *copy, struct unwind_stack *stack) {

@@ -187,8 +187,7 @@ static bool called_by(struct cursor *cursor, const struct frame_facts *facts, ui
   for (int number = 0; number < unwinder->architecture->general_registers; number++)
     if (!(unwinder->architecture->call_clobbered >> number & 1) && cunwind_cursor_register(cursor, number, &word))
       cunwind_learn(&values, facts->state.registers[number], word);
-  if (cunwind_cursor_step(&caller, false) > 0 && !walk->no_info && !walk->no_module &&
-      cunwind_cursor_sp(&caller, &word))
+  if (cunwind_cursor_step(&caller) > 0 && !walk->no_info && !walk->no_module && cunwind_cursor_sp(&caller, &word))
     cunwind_learn(&values, symbolic_entry(unwinder->architecture->sp), word - unwinder->architecture->entry_bytes);
   cunwind_conclude(walk, facts, &values);
   const struct code_operation *call = &facts->call;

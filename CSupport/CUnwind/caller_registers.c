@@ -79,9 +79,9 @@ void cunwind_caller_registers(struct cursor *cursor, bool *interrupted, struct c
     }
     uint64_t callee_sp = sp, callee_pc = pc;
     bool described = cunwind_cursor_function(&callee, &function);
-    if (cunwind_cursor_step(&here, stopped) <= 0 || !cunwind_cursor_sp(&here, &sp))
+    if (cunwind_cursor_step(&here) <= 0 || !cunwind_cursor_sp(&here, &sp))
       break;
-    bool signal = cunwind_cursor_was_interrupted(&callee, &here);
+    bool signal = here.was_interrupted;
     if (signal || !described)
       found->known = 0;
     else

@@ -85,9 +85,8 @@ bool cunwind_read_cie(struct unwinder *unwinder, uint64_t at, struct entry_forma
   format->return_column = version == 1 ? cunwind_take(&reader, 1) : cunwind_take_leb128(&reader);
   format->start = reader.at;
   if (augmentation[0] != 'z')
-    return !reader.failed && (format->is_plain = augmentation[0] == 0);
+    return !reader.failed && augmentation[0] == 0;
   format->has_augmentation = true;
-  format->is_plain = true;
   uint64_t bytes = cunwind_take_leb128(&reader);
   format->start = reader.at + bytes;
   for (size_t index = 1; augmentation[index] != 0; index++)
@@ -101,8 +100,14 @@ bool cunwind_read_cie(struct unwinder *unwinder, uint64_t at, struct entry_forma
     case 'P':
       reader.at += cunwind_encoded_bytes((uint8_t)cunwind_take(&reader, 1));
       break;
-    default: /* 'S', 'B' and others without data */
-      format->is_plain = false;
+    case 'S':
+      format->is_signal_frame = true;
+      break;
+    case 'B': /* aarch64: return addresses are signed with the other key, or the stack is tagged */
+    case 'G':
+      break;
+    default:
+      format->is_unknown = true;
       break;
     }
   return !reader.failed;

@@ -31,11 +31,11 @@ static bool is_frame(const struct cursor *near, struct code_range function, uint
   if (!cunwind_cursor_resume_at(&trial, &cursor, return_address, sp, 0, false))
     return false;
   before = cursor;
-  int result = cunwind_cursor_step(&cursor, false);
+  int result = cunwind_cursor_step(&cursor);
   if (result < 0 && trial.missing == unwinder->architecture->frame_pointer &&
       cunwind_recover_frame_pointer(&before, false, &frame_pointer) &&
       cunwind_cursor_resume_at(&trial, &cursor, return_address, sp, frame_pointer, true))
-    result = cunwind_cursor_step(&cursor, false);
+    result = cunwind_cursor_step(&cursor);
   return result > 0 && cunwind_cursor_pc(&cursor, &caller) &&
          cunwind_call_site_before(unwinder, cunwind_code_address(unwinder, caller), function, &whole) !=
              CALL_SITE_OTHER;

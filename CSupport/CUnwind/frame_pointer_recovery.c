@@ -6,7 +6,7 @@
 #include "function_start.h"
 #include "no_cfi.h"
 #include "process_memory.h"
-#include "rule_cursor.h"
+#include "unwind_tables.h"
 
 #include <string.h>
 
@@ -77,8 +77,8 @@ static int step_out(struct search *search, struct cursor *cursor, uint64_t pc, b
   struct walk *walk = search->walk;
   struct cursor callee = *cursor;
   struct caller_frame caller;
-  int result = cunwind_cursor_step(cursor, interrupted);
-  if ((!walk->no_module && !walk->no_info) || cunwind_cursor_was_interrupted(&callee, cursor))
+  int result = cunwind_cursor_step(cursor);
+  if ((!walk->no_module && !walk->no_info) || cursor->was_interrupted)
     return result;
   if (search->bare_steps++ >= BARE_STEPS_MAX || !cunwind_no_cfi_caller(&callee, pc, interrupted, &caller)) {
     walk->no_info = true;
@@ -127,7 +127,7 @@ static bool unwinds_to_root(struct search *search, struct candidate *candidate) 
     }
     if (!cunwind_cursor_sp(&cursor, &sp))
       break;
-    interrupted = cunwind_cursor_was_interrupted(&callee, &cursor);
+    interrupted = cursor.was_interrupted;
     enum call_site site = CALL_SITE_POSSIBLE;
     if (!interrupted) {
       if (described)
@@ -376,12 +376,11 @@ bool cunwind_recover_frame_pointer(const struct cursor *cursor, bool interrupted
   struct caller_registers *known = &unwinder->search->known;
   struct candidate *candidate = &unwinder->search->candidate;
   *search = (struct search){.walk = walk, .cursor = *cursor, .interrupted = interrupted};
-  cunwind_settle(&search->cursor);
   uint64_t sp = 0, pc = 0;
   if (!cunwind_cursor_sp(&search->cursor, &sp) || !cunwind_cursor_pc(&search->cursor, &pc) ||
       !find_function(&search->cursor, interrupted, &search->function) || sp < walk->copy->stack_start)
     return false;
-  bool is_bare = !cunwind_has_cfi(walk, pc - !interrupted);
+  bool is_bare = !cunwind_is_described(unwinder, pc - !interrupted);
   search->pc = pc;
   search->sp = sp;
   cunwind_call_sites_forget(unwinder);

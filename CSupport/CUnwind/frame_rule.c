@@ -15,15 +15,23 @@ enum {
   DW_CFA_restore_extended = 0x06,
   DW_CFA_undefined = 0x07,
   DW_CFA_same_value = 0x08,
+  DW_CFA_register = 0x09,
   DW_CFA_remember_state = 0x0a,
   DW_CFA_restore_state = 0x0b,
   DW_CFA_def_cfa = 0x0c,
   DW_CFA_def_cfa_register = 0x0d,
   DW_CFA_def_cfa_offset = 0x0e,
+  DW_CFA_def_cfa_expression = 0x0f,
+  DW_CFA_expression = 0x10,
   DW_CFA_offset_extended_sf = 0x11,
   DW_CFA_def_cfa_sf = 0x12,
   DW_CFA_def_cfa_offset_sf = 0x13,
+  DW_CFA_val_offset = 0x14,
+  DW_CFA_val_offset_sf = 0x15,
+  DW_CFA_val_expression = 0x16,
+  DW_CFA_AARCH64_negate_ra_state = 0x2d, /* code_mask removes the authentication code in any state */
   DW_CFA_GNU_args_size = 0x2e,
+  DW_CFA_GNU_negative_offset_extended = 0x2f,
   DW_CFA_advance_loc = 0x40,
   DW_CFA_offset = 0x80,
   DW_CFA_restore = 0xc0,
@@ -31,56 +39,87 @@ enum {
   LOW_BITS = 0x3f,
 };
 
-/* Maximum number of registers in a row, of remembered rows, and of instructions in one function. */
-enum { REGISTERS = 32, REMEMBERED_MAX = 4, INSTRUCTIONS_MAX = 1000 };
+/* Maximum number of remembered rows, and of instructions in one function. */
+enum { REMEMBERED_ROWS_MAX = 8, INSTRUCTIONS_MAX = 1 << 16 };
 
-/* A row of an unwind table. A register that is neither saved nor undefined keeps the caller's value. */
+/* Size of the rule cache: the number of rules used by the stacks of a large program. */
+enum { CACHED = 512 };
+
+struct cached_rule {
+  uint64_t address; /* 0: empty */
+  uint32_t use;     /* the cache generation that it belongs to */
+  bool is_valid;    /* RULE was read */
+  struct frame_rule rule;
+};
+
+struct frame_rules {
+  uint32_t use; /* current generation; increases when the cache is cleared */
+  struct cached_rule cached[CACHED];
+};
+
+size_t cunwind_rules_bytes(void) { return sizeof(struct frame_rules); }
+
+void cunwind_rules_forget(struct unwinder *unwinder) { unwinder->rules->use++; }
+
+/* A row of an unwind table. */
 struct row {
-  bool has_cfa;
-  uint64_t cfa_register;
-  int64_t cfa_offset;
-  uint32_t saved, undefined; /* one bit per register */
-  int64_t offsets[REGISTERS];
+  struct register_rule cfa, registers[UNWIND_REGISTERS_MAX];
 };
 
 /* The rows of a function up to the requested one. */
 struct rows {
   struct entry_reader reader;
   struct entry_format format;
-  uint64_t end; /* end of the instructions */
+  uint64_t description; /* address of the table entry */
+  uint64_t end;         /* end of the instructions */
   uint64_t at, address;
   uint64_t registers; /* number of registers */
-  struct row row, first, remembered[REMEMBERED_MAX];
+  struct row row, first, remembered[REMEMBERED_ROWS_MAX];
   int depth;
-  bool is_simple;
+  bool failed;
 };
+
+static void set(struct rows *rows, struct register_rule *rule, enum place_kind kind, int64_t value) {
+  rows->failed |= value != (int32_t)value;
+  rule->kind = (uint8_t)kind;
+  rule->value = (int32_t)value;
+}
+
+/* Returns the rule of register NUMBER. Registers without a use in unwinding, such as vector registers, share one. */
+static struct register_rule *rule_of(struct rows *rows, struct row *row, uint64_t number) {
+  return &row->registers[number < rows->registers ? number : UNWIND_REGISTERS_MAX - 1];
+}
+
+static struct register_rule *take_register(struct rows *rows) {
+  return rule_of(rows, &rows->row, cunwind_take_leb128(&rows->reader));
+}
+
+static int64_t take_offset(struct rows *rows) { return (int64_t)cunwind_take_leb128(&rows->reader); }
 
 /* Converts OFFSET from the table's unit to bytes. Wraps around for damaged tables. */
 static int64_t in_bytes(const struct rows *rows, int64_t offset) {
   return (int64_t)((uint64_t)offset * (uint64_t)rows->format.data_unit);
 }
 
-static void set(struct rows *rows, uint64_t number, uint32_t *bits, int64_t offset) {
-  if (number >= rows->registers) {
-    rows->is_simple = false;
-    return;
-  }
-  rows->row.saved &= ~(UINT32_C(1) << number);
-  rows->row.undefined &= ~(UINT32_C(1) << number);
-  rows->row.offsets[number] = offset;
-  if (bits)
-    *bits |= UINT32_C(1) << number;
+static int64_t take_signed_offset(struct rows *rows) {
+  return in_bytes(rows, cunwind_take_signed_leb128(&rows->reader));
+}
+
+static void set_expression(struct rows *rows, struct register_rule *rule, enum place_kind kind) {
+  set(rows, rule, kind, (int64_t)(rows->reader.at - rows->description));
+  uint64_t length = cunwind_take_leb128(&rows->reader);
+  rows->reader.at += length;
 }
 
 static void restore(struct rows *rows, uint64_t number) {
-  if (number >= rows->registers) {
-    rows->is_simple = false;
-    return;
-  }
-  uint32_t bit = UINT32_C(1) << number;
-  set(rows, number, NULL, rows->first.offsets[number]);
-  rows->row.saved |= rows->first.saved & bit;
-  rows->row.undefined |= rows->first.undefined & bit;
+  *rule_of(rows, &rows->row, number) = *rule_of(rows, &rows->first, number);
+}
+
+/* Sets the register and the offset that give CFA. */
+static void set_cfa(struct rows *rows, uint64_t number, int64_t offset) {
+  rows->failed |= number >= rows->registers;
+  rows->row.cfa.number = (uint8_t)number;
+  set(rows, &rows->row.cfa, PLACE_IS_OFFSET, offset);
 }
 
 /* Runs an instruction with an operand in its low bits. */
@@ -91,7 +130,7 @@ static void run_short(struct rows *rows, uint8_t instruction) {
     rows->at += operand * rows->format.code_unit;
     break;
   case DW_CFA_offset:
-    set(rows, operand, &rows->row.saved, in_bytes(rows, (int64_t)cunwind_take_leb128(&rows->reader)));
+    set(rows, rule_of(rows, &rows->row, operand), PLACE_AT_OFFSET, in_bytes(rows, take_offset(rows)));
     break;
   default: /* DW_CFA_restore */
     restore(rows, operand);
@@ -99,72 +138,114 @@ static void run_short(struct rows *rows, uint8_t instruction) {
   }
 }
 
-static void run_long(struct rows *rows, uint8_t instruction) {
-  struct entry_reader *reader = &rows->reader;
-  struct row *row = &rows->row;
+/* Runs an instruction that sets the rule of a register. Returns false if INSTRUCTION is not one. */
+static bool run_register(struct rows *rows, uint8_t instruction) {
+  struct register_rule *rule;
+  switch (instruction) {
+  case DW_CFA_offset_extended:
+    rule = take_register(rows);
+    set(rows, rule, PLACE_AT_OFFSET, in_bytes(rows, take_offset(rows)));
+    return true;
+  case DW_CFA_GNU_negative_offset_extended:
+    rule = take_register(rows);
+    set(rows, rule, PLACE_AT_OFFSET, -(take_offset(rows) & INT32_MAX));
+    return true;
+  case DW_CFA_offset_extended_sf:
+    rule = take_register(rows);
+    set(rows, rule, PLACE_AT_OFFSET, take_signed_offset(rows));
+    return true;
+  case DW_CFA_val_offset:
+    rule = take_register(rows);
+    set(rows, rule, PLACE_IS_OFFSET, in_bytes(rows, take_offset(rows)));
+    return true;
+  case DW_CFA_val_offset_sf:
+    rule = take_register(rows);
+    set(rows, rule, PLACE_IS_OFFSET, take_signed_offset(rows));
+    return true;
+  case DW_CFA_register:
+    rule = take_register(rows);
+    set(rows, rule, PLACE_IN_REGISTER, take_offset(rows));
+    return true;
+  case DW_CFA_expression:
+    set_expression(rows, take_register(rows), PLACE_AT_EXPRESSION);
+    return true;
+  case DW_CFA_val_expression:
+    set_expression(rows, take_register(rows), PLACE_IS_EXPRESSION);
+    return true;
+  case DW_CFA_undefined:
+    set(rows, take_register(rows), PLACE_LOST, 0);
+    return true;
+  case DW_CFA_same_value:
+    set(rows, take_register(rows), PLACE_NONE, 0);
+    return true;
+  case DW_CFA_restore_extended:
+    restore(rows, cunwind_take_leb128(&rows->reader));
+    return true;
+  default:
+    return false;
+  }
+}
+
+/* Runs an instruction that sets CFA. Returns false if INSTRUCTION is not one. */
+static bool run_cfa(struct rows *rows, uint8_t instruction) {
+  const struct register_rule *cfa = &rows->row.cfa;
   uint64_t number;
   switch (instruction) {
+  case DW_CFA_def_cfa:
+    number = cunwind_take_leb128(&rows->reader);
+    set_cfa(rows, number, take_offset(rows));
+    return true;
+  case DW_CFA_def_cfa_sf:
+    number = cunwind_take_leb128(&rows->reader);
+    set_cfa(rows, number, take_signed_offset(rows));
+    return true;
+  case DW_CFA_def_cfa_register:
+    rows->failed |= cfa->kind == PLACE_IS_EXPRESSION;
+    set_cfa(rows, cunwind_take_leb128(&rows->reader), cfa->value);
+    return true;
+  case DW_CFA_def_cfa_offset:
+    rows->failed |= cfa->kind != PLACE_IS_OFFSET;
+    set_cfa(rows, cfa->number, take_offset(rows));
+    return true;
+  case DW_CFA_def_cfa_offset_sf:
+    rows->failed |= cfa->kind != PLACE_IS_OFFSET;
+    set_cfa(rows, cfa->number, take_signed_offset(rows));
+    return true;
+  case DW_CFA_def_cfa_expression:
+    set_expression(rows, &rows->row.cfa, PLACE_IS_EXPRESSION);
+    return true;
+  default:
+    return false;
+  }
+}
+
+static void run_long(struct rows *rows, uint8_t instruction) {
+  switch (instruction) {
   case DW_CFA_nop:
+  case DW_CFA_AARCH64_negate_ra_state:
     break;
   case DW_CFA_advance_loc1:
   case DW_CFA_advance_loc2:
   case DW_CFA_advance_loc4:
-    rows->at += cunwind_take(reader, (size_t)1 << (instruction - DW_CFA_advance_loc1)) * rows->format.code_unit;
-    break;
-  case DW_CFA_offset_extended:
-    number = cunwind_take_leb128(reader);
-    set(rows, number, &row->saved, in_bytes(rows, (int64_t)cunwind_take_leb128(reader)));
-    break;
-  case DW_CFA_offset_extended_sf:
-    number = cunwind_take_leb128(reader);
-    set(rows, number, &row->saved, in_bytes(rows, cunwind_take_signed_leb128(reader)));
-    break;
-  case DW_CFA_restore_extended:
-    restore(rows, cunwind_take_leb128(reader));
-    break;
-  case DW_CFA_undefined:
-    set(rows, cunwind_take_leb128(reader), &row->undefined, 0);
-    break;
-  case DW_CFA_same_value:
-    set(rows, cunwind_take_leb128(reader), NULL, 0);
+    rows->at += cunwind_take(&rows->reader, (size_t)1 << (instruction - DW_CFA_advance_loc1)) * rows->format.code_unit;
     break;
   case DW_CFA_remember_state:
-    if (rows->depth == REMEMBERED_MAX)
-      rows->is_simple = false;
+    if (rows->depth == REMEMBERED_ROWS_MAX)
+      rows->failed = true;
     else
-      rows->remembered[rows->depth++] = *row;
+      rows->remembered[rows->depth++] = rows->row;
     break;
   case DW_CFA_restore_state:
     if (rows->depth == 0)
-      rows->is_simple = false;
+      rows->failed = true;
     else
-      *row = rows->remembered[--rows->depth];
-    break;
-  case DW_CFA_def_cfa:
-    row->has_cfa = true;
-    row->cfa_register = cunwind_take_leb128(reader);
-    row->cfa_offset = (int64_t)cunwind_take_leb128(reader);
-    break;
-  case DW_CFA_def_cfa_sf:
-    row->has_cfa = true;
-    row->cfa_register = cunwind_take_leb128(reader);
-    row->cfa_offset = in_bytes(rows, cunwind_take_signed_leb128(reader));
-    break;
-  case DW_CFA_def_cfa_register:
-    row->has_cfa = true;
-    row->cfa_register = cunwind_take_leb128(reader);
-    break;
-  case DW_CFA_def_cfa_offset:
-    row->cfa_offset = (int64_t)cunwind_take_leb128(reader);
-    break;
-  case DW_CFA_def_cfa_offset_sf:
-    row->cfa_offset = in_bytes(rows, cunwind_take_signed_leb128(reader));
+      rows->row = rows->remembered[--rows->depth];
     break;
   case DW_CFA_GNU_args_size:
-    cunwind_take_leb128(reader);
+    cunwind_take_leb128(&rows->reader);
     break;
-  default: /* expressions, registers saved in registers, and unknown instructions */
-    rows->is_simple = false;
+  default:
+    rows->failed |= !run_register(rows, instruction) && !run_cfa(rows, instruction);
     break;
   }
 }
@@ -172,55 +253,50 @@ static void run_long(struct rows *rows, uint8_t instruction) {
 /* Runs instructions from the reader's position up to the row of the requested address. */
 static void run(struct rows *rows) {
   int count = 0;
-  while (rows->is_simple && rows->reader.at < rows->end && rows->at <= rows->address) {
+  while (!rows->failed && rows->reader.at < rows->end && rows->at <= rows->address) {
     uint8_t instruction = (uint8_t)cunwind_take(&rows->reader, 1);
     if ((instruction & HIGH_BITS) != 0)
       run_short(rows, instruction);
     else
       run_long(rows, instruction);
-    rows->is_simple &= !rows->reader.failed && ++count < INSTRUCTIONS_MAX;
+    rows->failed |= rows->reader.failed || ++count == INSTRUCTIONS_MAX;
   }
 }
 
-/* Converts ROW to RULE. Returns false if a rule cannot hold it. */
-static bool make_rule(const struct unwind_architecture *architecture, const struct row *row, uint64_t return_column,
+/* Converts the last row of ROWS to RULE. Returns false if a rule cannot hold it. */
+static bool make_rule(const struct unwind_architecture *architecture, const struct rows *rows,
                       struct frame_rule *rule) {
-  uint32_t return_bit = UINT32_C(1) << return_column, sp_bit = UINT32_C(1) << architecture->sp;
-  memset(rule, 0, sizeof *rule);
-  if (!row->has_cfa || row->cfa_register >= (uint64_t)architecture->general_registers ||
-      row->cfa_offset != (int32_t)row->cfa_offset || ((row->saved | row->undefined) & sp_bit) != 0)
-    return false;
-  rule->cfa_register = (uint8_t)row->cfa_register;
-  rule->cfa_offset = (int32_t)row->cfa_offset;
-  rule->saved = row->saved;
-  rule->is_outermost = row->undefined == return_bit;
+  const struct register_rule *registers = rows->row.registers;
+  uint8_t return_kind = registers[architecture->return_column].kind;
+  *rule = (struct frame_rule){.description = rows->description,
+                              .cfa = rows->row.cfa,
+                              .is_outermost = return_kind == PLACE_LOST,
+                              .is_signal_frame = rows->format.is_signal_frame};
   if (rule->is_outermost)
     return true;
-  if (row->undefined != 0 || (row->saved & return_bit) == 0)
+  /* A call leaves its return address in the link register, if there is one. */
+  if (rule->cfa.kind == PLACE_NONE || (return_kind == PLACE_NONE && architecture->return_column != architecture->link))
     return false;
-  int count = 0;
-  for (int number = 0; number < REGISTERS; number++) {
-    if (!(row->saved >> number & 1))
+  for (int number = 0; number < architecture->registers; number++) {
+    if (registers[number].kind == PLACE_NONE)
       continue;
-    int64_t offset = row->offsets[number] / RULE_UNIT;
-    if (count == RULE_SAVED_MAX || row->offsets[number] % RULE_UNIT != 0 || offset != (int16_t)offset)
+    if (rule->count == RULE_REGISTERS_MAX)
       return false;
-    rule->offsets[count++] = (int16_t)offset;
+    rule->registers[rule->count] = registers[number];
+    rule->registers[rule->count++].number = (uint8_t)number;
   }
   return true;
 }
 
-bool cunwind_read_frame_rule(struct unwinder *unwinder, uint64_t address, struct frame_rule *rule) {
-  struct rows rows = {.address = address, .is_simple = true};
+static bool read_rule(struct unwinder *unwinder, uint64_t address, struct frame_rule *rule) {
+  const struct unwind_architecture *architecture = unwinder->architecture;
+  struct rows rows = {.address = address, .registers = (uint64_t)architecture->registers};
   struct entry_reader reader;
   struct code_range range;
-  uint64_t description, end;
-  int return_column = unwinder->architecture->return_column;
-  rows.registers = (uint64_t)unwinder->architecture->registers;
-  if (return_column == UNWIND_NO_REGISTER || rows.registers > REGISTERS ||
-      !cunwind_table_entry(unwinder, address, &description, &range) ||
-      !cunwind_open_fde(unwinder, description, &rows.format, &reader, &end) || !rows.format.is_plain ||
-      rows.format.return_column != (uint64_t)return_column)
+  uint64_t end;
+  if (!cunwind_table_entry(unwinder, address, &rows.description, &range) ||
+      !cunwind_open_fde(unwinder, rows.description, &rows.format, &reader, &end) || rows.format.is_unknown ||
+      rows.format.return_column != (uint64_t)architecture->return_column)
     return false;
   rows.reader = (struct entry_reader){.unwinder = unwinder, .at = rows.format.start};
   rows.end = rows.format.end;
@@ -232,5 +308,16 @@ bool cunwind_read_frame_rule(struct unwinder *unwinder, uint64_t address, struct
   rows.end = end;
   rows.at = range.start;
   run(&rows);
-  return rows.is_simple && make_rule(unwinder->architecture, &rows.row, rows.format.return_column, rule);
+  return !rows.failed && make_rule(architecture, &rows, rule);
+}
+
+const struct frame_rule *cunwind_rule_at(struct unwinder *unwinder, uint64_t address) {
+  struct frame_rules *rules = unwinder->rules;
+  struct cached_rule *cached = &rules->cached[(address ^ address >> 9) % CACHED];
+  if (cached->address != address || cached->use != rules->use) {
+    cached->address = address;
+    cached->use = rules->use;
+    cached->is_valid = read_rule(unwinder, address, &cached->rule);
+  }
+  return cached->is_valid ? &cached->rule : NULL;
 }

@@ -1,24 +1,47 @@
-/* A simple rule: a row of an unwind table in which the canonical frame address is a register plus an offset, and
- * registers are saved at offsets from that address. Most rows have this form; libunwind handles the others. Internal to
- * CUnwind. */
+/* Rules of unwind tables: how a frame's caller is found from the frame's registers. Internal to CUnwind. */
 #ifndef FRAME_RULE_H
 #define FRAME_RULE_H
 
 #include "walk.h"
 
-/* Maximum number of saved registers in a simple rule, and the unit of their offsets. */
-enum { RULE_SAVED_MAX = 8, RULE_UNIT = 8 };
+/* Maximum number of registers in a rule: those of a signal frame on x86_64, and one more. */
+enum { RULE_REGISTERS_MAX = 18 };
 
-struct frame_rule {
-  int32_t cfa_offset;
-  uint32_t saved;                  /* one bit per saved register */
-  int16_t offsets[RULE_SAVED_MAX]; /* offsets from the canonical frame address, in order of register numbers */
-  uint8_t cfa_register;
-  bool is_outermost; /* the return address is undefined, so the frame has no caller */
+/* Where the caller's register is. CFA is the canonical frame address. */
+enum place_kind {
+  PLACE_NONE = 0,      /* the register keeps its value */
+  PLACE_LOST,          /* the value is unknown */
+  PLACE_AT_OFFSET,     /* in memory, at an offset from CFA */
+  PLACE_IS_OFFSET,     /* the value is an offset from CFA */
+  PLACE_IN_REGISTER,   /* in another register of the frame */
+  PLACE_AT_EXPRESSION, /* in memory, at the address that an expression gives */
+  PLACE_IS_EXPRESSION, /* the value is that of an expression */
 };
 
-/* Reads the rule for the code at ADDRESS. Returns false if its row is not a simple rule. Async-signal-safe: as
+struct register_rule {
+  uint8_t number;
+  uint8_t kind;  /* enum place_kind */
+  int32_t value; /* an offset, a register, or the distance of an expression from the rule's description */
+};
+
+struct frame_rule {
+  uint64_t description;     /* address of the table entry */
+  struct register_rule cfa; /* PLACE_IS_OFFSET from register NUMBER, or PLACE_IS_EXPRESSION */
+  uint8_t count;
+  bool is_outermost;    /* the return address is undefined, so the frame has no caller */
+  bool is_signal_frame; /* the caller was interrupted by a signal */
+  struct register_rule registers[RULE_REGISTERS_MAX];
+};
+
+/* Size of this part of an unwinder, in bytes. Async-signal-safe: yes. Threads: any. */
+size_t cunwind_rules_bytes(void);
+
+/* Returns the rule for the code at ADDRESS, which is valid until the next call; NULL if no table describes the code, or
+ * its row cannot be read. Rules are cached, so a step is a few reads of the copied stack. Async-signal-safe: as
  * cunwind_unwind. Threads: as cunwind_unwind. */
-bool cunwind_read_frame_rule(struct unwinder *unwinder, uint64_t address, struct frame_rule *rule);
+const struct frame_rule *cunwind_rule_at(struct unwinder *unwinder, uint64_t address);
+
+/* Clears the cache, because modules might have been replaced. Async-signal-safe: yes. Threads: as cunwind_unwind. */
+void cunwind_rules_forget(struct unwinder *unwinder);
 
 #endif

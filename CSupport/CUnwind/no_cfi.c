@@ -25,9 +25,7 @@ size_t cunwind_no_cfi_bytes(void) { return sizeof(struct no_cfi_room); }
 
 /* Whether the function that begins at FUNCTION, also without usable unwind information, can extend to PC. */
 static bool may_contain(struct walk *walk, uint64_t function, uint64_t pc) {
-  struct code_range described;
-  return pc >= function && pc - function < FUNCTION_BYTES_MAX && !cunwind_has_cfi(walk, function) &&
-         (!cunwind_table_function(walk->unwinder, function, &described) || pc <= described.end);
+  return pc >= function && pc - function < FUNCTION_BYTES_MAX && !cunwind_is_described(walk->unwinder, function);
 }
 
 /* Whether PC is in the function that begins at FUNCTION and that function keeps a frame pointer. */
@@ -159,18 +157,17 @@ static bool outer_frame_fits(const struct walk *walk, const struct caller_frame 
   struct unwinder *unwinder = walk->unwinder;
   struct walk trial = *walk;
   struct code_range function, whole;
-  struct cursor cursor, callee;
+  struct cursor cursor;
   uint64_t pc = 0;
   if (!cunwind_cursor_resume_at(&trial, &cursor, caller->return_address, caller->sp, caller->frame_pointer,
                                 caller->has_frame_pointer))
     return false;
-  callee = cursor;
-  if (!cunwind_has_cfi(&trial, caller->return_address - 1))
+  if (!cunwind_is_described(unwinder, caller->return_address - 1))
     return site >= CALL_SITE_OF_WHOLE || is_surely_called(&trial, caller);
-  int result = cunwind_cursor_step(&cursor, false);
+  int result = cunwind_cursor_step(&cursor);
   if (result < 0 || !cunwind_table_function(unwinder, caller->return_address - 1, &function))
     return site >= CALL_SITE_OF_WHOLE;
-  if (result == 0 || cunwind_cursor_was_interrupted(&callee, &cursor) || !cunwind_cursor_pc(&cursor, &pc) || pc == 0)
+  if (result == 0 || cursor.was_interrupted || !cunwind_cursor_pc(&cursor, &pc) || pc == 0)
     return true;
   return cunwind_call_site_before(unwinder, cunwind_code_address(unwinder, pc), function, &whole) != CALL_SITE_OTHER;
 }
@@ -395,32 +392,12 @@ static bool find_caller(struct cursor *cursor, uint64_t pc, bool interrupted, st
   return true;
 }
 
-/* Whether CALLER, found without CFI for code at ADDRESS, is trustworthy. A function that saves the result register
- * transfers control to exception handlers (exception_handover.h) and overwrites its saved registers. CALLER must have
- * called it, and only CALLER's stack pointer is valid. */
-static bool is_before_handover(struct unwinder *unwinder, uint64_t address, struct caller_frame *caller) {
-  struct code_range function;
-  if (!cunwind_table_saves(unwinder, address, unwinder->architecture->result))
-    return true;
-  caller->has_frame_pointer = false;
-  return cunwind_table_function(unwinder, address, &function) &&
-         cunwind_calls(unwinder, caller->return_address, function.start);
-}
-
 bool cunwind_no_cfi_caller(struct cursor *cursor, uint64_t pc, bool interrupted, struct caller_frame *caller) {
   struct walk *walk = cursor->walk;
   uint8_t code;
-  uint64_t at = interrupted ? pc : pc - 1;
-  /* In plain mode the tables still mark the outermost function of a thread. */
-  if (!walk->unwinder->cfi && cunwind_table_is_outermost(walk->unwinder, at)) {
-    *caller = (struct caller_frame){0};
-    return true;
-  }
-  /* libunwind's guess read the memory that the frame pointer points to. */
   walk->beyond_copy = walk->unreadable = false;
   walk->missing = -1;
-  bool is_found = find_caller(cursor, pc, interrupted, caller) &&
-                  (walk->unwinder->cfi || is_before_handover(walk->unwinder, at, caller));
+  bool is_found = find_caller(cursor, pc, interrupted, caller);
   /* Failed reads on rejected paths do not count. */
   walk->unreadable = !cunwind_read(walk->unwinder, pc, &code, sizeof code);
   return is_found;

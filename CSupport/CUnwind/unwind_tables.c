@@ -40,7 +40,6 @@ bool cunwind_find_table(struct unwinder *unwinder, uint64_t address, struct unwi
   struct eh_frame_hdr header;
   struct unwind_module *module = &table->module;
   *in_module = cunwind_find_module(unwinder, address, module);
-  /* The bounds are checked here because libunwind asserts them. */
   if (!*in_module || module->eh_frame_hdr == 0 || address < module->start || address >= module->end ||
       !cunwind_read(unwinder, module->eh_frame_hdr, &header, sizeof header) || header.version != 1 ||
       header.eh_frame_ptr_encoding != DW_EH_PE_pcrel_sdata4 || header.count_encoding != DW_EH_PE_udata4 ||
@@ -142,137 +141,9 @@ bool cunwind_table_function(struct unwinder *unwinder, uint64_t address, struct 
   return true;
 }
 
-/* Skips the operands of a row instruction: LEB128 numbers, or a number and a block of bytes. DWARF 5, section 6.4.2. */
-static void skip_operands(struct entry_reader *reader, uint8_t instruction) {
-  int numbers = 0;
-  bool has_block = false;
-  switch (instruction) {
-  case 0x00: /* nop, remember_state, restore_state, AARCH64_negate_ra_state */
-  case 0x0a:
-  case 0x0b:
-  case 0x2d:
-    break;
-  case 0x0d: /* def_cfa_register, def_cfa_offset, def_cfa_offset_sf, GNU_args_size */
-  case 0x0e:
-  case 0x13:
-  case 0x2e:
-    numbers = 1;
-    break;
-  case 0x0c: /* def_cfa, def_cfa_sf */
-  case 0x12:
-    numbers = 2;
-    break;
-  case 0x0f: /* def_cfa_expression */
-    has_block = true;
-    break;
-  default:
-    reader->failed = true;
-  }
-  while (numbers-- > 0)
-    cunwind_take_leb128(reader);
-  if (has_block)
-    reader->at += cunwind_take_leb128(reader);
-}
-
-/* Skips the operands of an instruction that sets the rule of a register; sets *NUMBER to the register. Returns false if
- * INSTRUCTION sets no rule. */
-static bool take_rule(struct entry_reader *reader, uint8_t instruction, uint64_t *number) {
-  if (instruction >= 0x80) { /* offset, restore */
-    *number = instruction & 0x3f;
-    if (instruction < 0xc0)
-      cunwind_take_leb128(reader);
-    return true;
-  }
-  switch (instruction) {
-  case 0x06: /* restore_extended, undefined, same_value */
-  case 0x07:
-  case 0x08:
-    *number = cunwind_take_leb128(reader);
-    return true;
-  case 0x05: /* offset_extended, register, offset_extended_sf, val_offset, val_offset_sf, GNU_negative_offset_extended
-              */
-  case 0x09:
-  case 0x11:
-  case 0x14:
-  case 0x15:
-  case 0x2f:
-    *number = cunwind_take_leb128(reader);
-    cunwind_take_leb128(reader);
-    return true;
-  case 0x10: /* expression, val_expression */
-  case 0x16:
-    *number = cunwind_take_leb128(reader);
-    reader->at += cunwind_take_leb128(reader);
-    return true;
-  default:
-    return false;
-  }
-}
-
-/* Returns the distance by which INSTRUCTION advances, in the CIE's unit; 0 if it does not advance. */
-static uint64_t take_advance(struct entry_reader *reader, uint8_t instruction) {
-  if (instruction >= 0x40 && instruction < 0x80)
-    return instruction & 0x3f;
-  return instruction >= 0x02 && instruction <= 0x04 ? cunwind_take(reader, (size_t)1 << (instruction - 2)) : 0;
-}
-
-/* The rule of one register in the rows of a table. */
-struct rule {
-  uint64_t number;
-  bool is_undefined; /* in the last row */
-  bool was_saved;    /* in any row */
-};
-
-/* Runs the row instructions from READER's position to END. The first row begins at ROW; the last one is ADDRESS's. */
-static void run_rows(struct entry_reader *reader, uint64_t end, uint64_t row, uint64_t address, uint64_t code_unit,
-                     struct rule *rule) {
-  enum { DW_CFA_undefined = 0x07, DW_CFA_same_value = 0x08, DW_CFA_restore_state = 0x0b, DW_CFA_restore = 0xc0 };
-  enum { INSTRUCTIONS_MAX = 1000 };
-  uint64_t number;
-  for (int count = 0; reader->at < end && row <= address && !reader->failed && count < INSTRUCTIONS_MAX; count++) {
-    uint8_t instruction = (uint8_t)cunwind_take(reader, 1);
-    uint64_t distance = take_advance(reader, instruction) * code_unit;
-    row += distance;
-    if (distance > 0)
-      continue;
-    if (instruction == DW_CFA_restore_state) { /* to a row that is not tracked here */
-      rule->is_undefined = false;
-    } else if (!take_rule(reader, instruction, &number)) {
-      skip_operands(reader, instruction);
-    } else if (number == rule->number) {
-      rule->is_undefined = instruction == DW_CFA_undefined;
-      rule->was_saved |= instruction < DW_CFA_restore && instruction != DW_CFA_same_value && !rule->is_undefined;
-    }
-  }
-}
-
-/* Finds the rule of register NUMBER, or of the return address if NUMBER is -1, up to the row of ADDRESS; with
- * WHOLE_FUNCTION, in all rows of the function around ADDRESS. */
-static bool find_rule(struct unwinder *unwinder, uint64_t address, int number, bool whole_function, struct rule *rule) {
-  struct unwind_table table;
-  struct eh_frame_entry entry;
+bool cunwind_is_described(struct unwinder *unwinder, uint64_t address) {
   struct code_range range;
-  struct entry_format format;
-  struct entry_reader reader;
-  uint64_t end;
-  if (!find_entry(unwinder, address, &table, &entry, &range) ||
-      !cunwind_open_fde(unwinder, description_of(&table, entry), &format, &reader, &end))
-    return false;
-  *rule = (struct rule){.number = number < 0 ? format.return_column : (uint64_t)number};
-  struct entry_reader first = {.unwinder = unwinder, .at = format.start};
-  run_rows(&first, format.end, range.start, range.start, format.code_unit, rule);
-  run_rows(&reader, end, range.start, whole_function ? range.end : address, format.code_unit, rule);
-  return !first.failed && !reader.failed;
-}
-
-bool cunwind_table_is_outermost(struct unwinder *unwinder, uint64_t address) {
-  struct rule rule;
-  return find_rule(unwinder, address, -1, false, &rule) && rule.is_undefined;
-}
-
-bool cunwind_table_saves(struct unwinder *unwinder, uint64_t address, int number) {
-  struct rule rule;
-  return find_rule(unwinder, address, number, true, &rule) && rule.was_saved;
+  return cunwind_table_function(unwinder, address, &range);
 }
 
 bool cunwind_table_gap(struct unwinder *unwinder, uint64_t address, struct code_range *range) {

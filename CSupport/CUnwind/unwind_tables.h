@@ -22,6 +22,9 @@ bool cunwind_find_table(struct unwinder *unwinder, uint64_t address, struct unwi
  * Threads: as cunwind_unwind. */
 bool cunwind_table_function(struct unwinder *unwinder, uint64_t address, struct code_range *range);
 
+/* Whether a table describes the code at ADDRESS. Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
+bool cunwind_is_described(struct unwinder *unwinder, uint64_t address);
+
 /* Finds the gap around ADDRESS between two described functions. Returns false if no described function precedes it or
  * ADDRESS itself is described. Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
 bool cunwind_table_gap(struct unwinder *unwinder, uint64_t address, struct code_range *range);
@@ -29,14 +32,6 @@ bool cunwind_table_gap(struct unwinder *unwinder, uint64_t address, struct code_
 /* Finds the table entry of the code at ADDRESS; sets *DESCRIPTION to the address of its FDE. Returns false if no table
  * describes the code. Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
 bool cunwind_table_entry(struct unwinder *unwinder, uint64_t address, uint64_t *description, struct code_range *range);
-
-/* Whether the code at ADDRESS has no caller according to the table: its return address is undefined there.
- * Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
-bool cunwind_table_is_outermost(struct unwinder *unwinder, uint64_t address);
-
-/* Whether the function around ADDRESS saves register NUMBER according to the table. Async-signal-safe: as
- * cunwind_unwind. Threads: as cunwind_unwind. */
-bool cunwind_table_saves(struct unwinder *unwinder, uint64_t address, int number);
 
 /* Clears cached functions, because modules might have been replaced. Async-signal-safe: yes. Threads: as
  * cunwind_unwind. */

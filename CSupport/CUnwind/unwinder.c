@@ -2,16 +2,17 @@
 
 #include "call_site.h"
 #include "caller_registers.h"
+#include "cursor.h"
 #include "dataflow/solve.h"
 #include "exception_handover.h"
 #include "frame_pointer_recovery.h"
+#include "frame_rule.h"
 #include "function_start.h"
 #include "join.h"
 #include "known_modules.h"
 #include "no_cfi.h"
 #include "process_memory.h"
 #include "return_path.h"
-#include "rule_cursor.h"
 #include "unwind_tables.h"
 
 #include <string.h>
@@ -129,11 +130,6 @@ struct unwinder *cunwind_create(void *memory, const struct unwind_architecture *
   return unwinder;
 }
 
-void cunwind_use_rules(struct unwinder *unwinder, bool use) {
-  if (unwinder->library)
-    unwinder->cfi = use ? cunwind_rule_steps(unwinder) : unwinder->library;
-}
-
 void cunwind_forget(struct unwinder *unwinder) {
   cunwind_modules_forget(unwinder);
   cunwind_memory_forget(unwinder, true);
@@ -141,7 +137,7 @@ void cunwind_forget(struct unwinder *unwinder) {
   cunwind_function_starts_forget(unwinder);
   cunwind_tables_forget(unwinder);
   cunwind_call_sites_forget(unwinder);
-  cunwind_cursor_forget(unwinder);
+  cunwind_rules_forget(unwinder);
 }
 
 void cunwind_wipe(struct unwinder *unwinder) { cunwind_memory_wipe(unwinder); }
@@ -225,7 +221,7 @@ void cunwind_unwind(struct unwinder *unwinder, const struct stack_copy *copy, st
       stack->places[room] = kind == UNWIND_PROGRAM_COUNTER ? 0 : place_of(&cursor, sp);
     struct cursor before = cursor;
     interrupted = kind == UNWIND_PROGRAM_COUNTER;
-    int result = cunwind_cursor_step(&cursor, interrupted);
+    int result = cunwind_cursor_step(&cursor);
     uint64_t record;
     if (result < 0 && walk.missing == frame_pointer && !walk.no_module && !walk.no_info) {
       if (cunwind_recover_frame_pointer(&before, interrupted, &record)) {
@@ -233,12 +229,11 @@ void cunwind_unwind(struct unwinder *unwinder, const struct stack_copy *copy, st
         walk.registers.known |= UINT64_C(1) << frame_pointer;
       }
       cursor = before;
-      result = cunwind_cursor_step(&cursor, interrupted);
+      result = cunwind_cursor_step(&cursor);
     }
     if (in_module)
       frame->offset = offset_in_function(unwinder, frame);
-    if ((walk.no_module || walk.no_info) && !cunwind_cursor_was_interrupted(&before, &cursor)) {
-      /* libunwind would guess. */
+    if ((walk.no_module || walk.no_info) && !cursor.was_interrupted) {
       struct caller_frame caller;
       if (!find_bare_caller(&before, pc, interrupted, &caller)) {
         stack->end = why_it_stopped(&walk);
@@ -265,7 +260,7 @@ void cunwind_unwind(struct unwinder *unwinder, const struct stack_copy *copy, st
       break;
     }
     kind = UNWIND_RETURN_ADDRESS;
-    if (cunwind_cursor_was_interrupted(&before, &cursor)) {
+    if (cursor.was_interrupted) {
       /* The trampoline's address is not a return address either. */
       frame->kind = kind = UNWIND_PROGRAM_COUNTER;
       continue;

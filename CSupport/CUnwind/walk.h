@@ -10,13 +10,10 @@
 struct unwinder {
   const struct unwind_architecture *architecture;
   struct unwind_process process;
-  const struct cfi_steps *cfi;       /* steps by unwind tables; NULL: none */
-  const struct cfi_steps *library;   /* libunwind; CFI's fallback */
-  void *address_space;               /* LIBRARY's address space: its caches and their lock */
   struct process_memory *memory;     /* cached pages */
   struct known_modules *modules;     /* modules that cached facts depend on */
   struct unwind_tables *tables;      /* cached functions */
-  struct frame_rules *rules;         /* cached rows of described functions */
+  struct frame_rules *rules;         /* cached rules of described functions */
   struct function_starts *starts;    /* cached functions without table entries */
   struct solver *solver;             /* effects of functions on their frames */
   struct call_sites *call_sites;     /* cached targets of calls */

@@ -6,7 +6,7 @@ import TestSupport
 import TestWorkloads
 import Testing
 
-/// Unwinds stacks of this process with rules read anew, with cached rules, and with libunwind alone.
+/// Unwinds stacks of this process with rules read anew and with cached rules.
 @Suite(.serialized, .usesObserver) struct RememberedRuleTests {
   /// Threads that compute in frames of every kind, captured by signal.
   private static let computing: [Workload] = [
@@ -21,20 +21,16 @@ import Testing
   private struct Comparison {
     private let cold: OwnUnwinder
     private let warm: OwnUnwinder
-    private let library: OwnUnwinder
     private(set) var complete = 0
 
     init() throws {
-      (cold, warm, library) = (try OwnUnwinder(), try OwnUnwinder(), try OwnUnwinder())
-      library.useRules(false)
+      (cold, warm) = (try OwnUnwinder(), try OwnUnwinder())
     }
 
     mutating func compare(_ copy: stack_copy) {
       cold.forget()
-      library.forget()
       warm.beginLook()
-      let expected = library.unwind(copy)
-      #expect(cold.unwind(copy) == expected)
+      let expected = cold.unwind(copy)
       #expect(warm.unwind(copy) == expected)
       #expect(warm.unwind(copy) == expected)
       complete += expected.end == UNWIND_END_OUTERMOST && expected.addresses.count > 2 ? 1 : 0
@@ -142,7 +138,6 @@ private final class OwnUnwinder {
       context: count
     )
     unwinder = try #require(cunwind_create(memory, cunwind_host(), process))
-    try #require(cunwind_use_libunwind(unwinder, false) == nil)
   }
 
   deinit {
@@ -152,7 +147,6 @@ private final class OwnUnwinder {
     places.deallocate()
   }
 
-  func useRules(_ use: Bool) { cunwind_use_rules(unwinder, use) }
   func forget() { cunwind_forget(unwinder) }
   func beginLook() { cunwind_begin_look(unwinder) }
 

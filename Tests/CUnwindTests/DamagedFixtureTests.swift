@@ -2,29 +2,24 @@ import CCulpritUnwind
 import Testing
 
 @Suite(.serialized) struct DamagedFixtureTests {
-  /// Damaged copies of each recording, per mode.
+  /// Damaged copies of each recording.
   private static let rounds = 40
   /// CPU seconds allowed for a damaged stack, in a debug build on a busy machine.
   private static let limit = 5.0
 
   @Test(arguments: RecordedStack.everything) func survivesDamagedStacks(stack: RecordedStack) throws {
     var numbers = Numbers(state: stack.name.utf8.reduce(1) { $0 &* 31 &+ UInt64($1) })
-    var modes = [try FixtureUnwinder(stack.architecture)]
-    if FixtureUnwinder.missing(for: stack.architecture) == nil {
-      modes.append(try FixtureUnwinder(stack.architecture, usesTables: true))
-    }
+    let unwinder = try FixtureUnwinder(stack.architecture)
+    let whole = unwinder.unwind(stack)
     var changed = 0
-    for unwinder in modes {
-      let whole = unwinder.unwind(stack)
-      for _ in 0..<Self.rounds {
-        let found = unwinder.unwind(damaged(stack, &numbers), joins: stack.after != nil)
-        #expect(RecordedStack.ends.contains(found.end))
-        #expect(found.frames.count <= Int(UNWIND_FRAMES_MAX))
-        #expect(found.end != "outermost" || !found.frames.isEmpty)
-        changed += found == whole ? 0 : 1
-      }
-      #expect(unwinder.slowest < Self.limit)
+    for _ in 0..<Self.rounds {
+      let found = unwinder.unwind(damaged(stack, &numbers), joins: stack.after != nil)
+      #expect(RecordedStack.ends.contains(found.end))
+      #expect(found.frames.count <= Int(UNWIND_FRAMES_MAX))
+      #expect(found.end != "outermost" || !found.frames.isEmpty)
+      changed += found == whole ? 0 : 1
     }
+    #expect(unwinder.slowest < Self.limit)
     // Most damage does not affect a stack that ends early.
     #expect(changed > 0, "what was damaged is not read")
   }

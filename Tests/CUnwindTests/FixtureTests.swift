@@ -20,22 +20,21 @@ import Testing
     #expect(Set(kinds + (own[architecture] ?? [])).subtracting(names) == [])
   }
 
-  /// With libunwind the frames are exactly the recorded calls.
-  @Test(arguments: RecordedStack.everything) func unwindsWithTables(stack: RecordedStack) throws {
-    if let reason = FixtureUnwinder.missing(for: stack.architecture) { try Test.cancel("\(reason)") }
-    let expected = try #require(stack.withTables, "it was recorded without")
-    try check(stack, expected, unwinder: try FixtureUnwinder(stack.architecture, usesTables: true))
-  }
-
-  /// Without libunwind: at least as many frames as when recorded, and no wrong one.
-  @Test(arguments: RecordedStack.everything) func unwindsInPlainMode(stack: RecordedStack) throws {
-    try check(stack, stack.plain, unwinder: try FixtureUnwinder(stack.architecture))
+  /// The frames are exactly the recorded calls.
+  @Test(arguments: RecordedStack.everything) func unwindsRecordedStack(stack: RecordedStack) throws {
+    let unwinder = try FixtureUnwinder(stack.architecture)
+    if let first = stack.after {
+      _ = unwinder.unwind(try RecordedStack(architecture: stack.architecture, name: first), joins: true)
+    }
+    let found = unwinder.unwind(stack, joins: stack.after != nil)
+    #expect(found.outcome == stack.found, "\(stack.kind)")
+    #expect(found.frames == stack.frames(like: found), "\(stack.kind)")
   }
 
   @Test(arguments: ["x86_64", "aarch64"]) func wipesMemoryReadBesidesCopy(architecture: String) throws {
     let all = try RecordedStack.all(architecture)
     var stack = try #require(
-      all.first { $0.after == nil && !$0.isTruncated && $0.ownBytes.isEmpty && $0.plain.count > 5 }
+      all.first { $0.after == nil && !$0.isTruncated && $0.ownBytes.isEmpty && $0.found.count > 5 }
     )
     // Memory instead of a copied stack, filled with a mark.
     let mark: UInt8 = 0xa7
@@ -73,24 +72,10 @@ import Testing
   /// The cache makes deep stacks cheap.
   @Test(arguments: RecordedStack.everything.filter { $0.name == "deep" })
   func looksUpRecursiveFunctionOnce(stack: RecordedStack) throws {
-    if let reason = FixtureUnwinder.missing(for: stack.architecture) { try Test.cancel("\(reason)") }
-    let unwinder = try FixtureUnwinder(stack.architecture, usesTables: true)
+    let unwinder = try FixtureUnwinder(stack.architecture)
     let found = unwinder.unwind(stack)
     // Each frame needs one lookup of its module.
     #expect(unwinder.moduleLookups < found.outcome.count * 3 / 2)
-  }
-
-  private func check(
-    _ stack: RecordedStack,
-    _ expected: RecordedStack.Outcome,
-    unwinder: FixtureUnwinder
-  ) throws {
-    if let first = stack.after {
-      _ = unwinder.unwind(try RecordedStack(architecture: stack.architecture, name: first), joins: true)
-    }
-    let found = unwinder.unwind(stack, joins: stack.after != nil)
-    #expect(found.outcome == expected, "\(stack.kind)")
-    #expect(found.frames == stack.frames(like: found), "\(stack.kind)")
   }
 }
 

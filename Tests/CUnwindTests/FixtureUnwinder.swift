@@ -16,7 +16,7 @@ final class FixtureUnwinder {
     var outcome: RecordedStack.Outcome { .init(count: frames.count + leftOut, end: end) }
   }
 
-  enum Failure: Error { case architecture(String), missing(String) }
+  enum Failure: Error { case architecture(String) }
 
   /// The longest CPU time of an unwinding, in seconds.
   private(set) var slowest = 0.0
@@ -47,7 +47,7 @@ final class FixtureUnwinder {
     }
   }
 
-  init(_ architecture: String, usesTables: Bool = false) throws {
+  init(_ architecture: String) throws {
     guard let known = cunwind_architecture(architecture) else { throw Failure.architecture(architecture) }
     let room = UnsafeMutableRawPointer.allocate(byteCount: cunwind_bytes(), alignment: 64)
     memset(room, 0, cunwind_bytes())
@@ -75,9 +75,6 @@ final class FixtureUnwinder {
     self.room = room
     self.memory = memory
     self.unwinder = unwinder
-    guard usesTables else { return }
-    if let reason = Self.missing(for: architecture) { throw Failure.missing(reason) }
-    if let reason = cunwind_use_libunwind(unwinder, false) { throw Failure.missing(String(cString: reason)) }
   }
 
   deinit {
@@ -86,14 +83,6 @@ final class FixtureUnwinder {
     room.deallocate()
     frames.deallocate()
     places.deallocate()
-  }
-
-  /// The reason why stacks of `architecture` cannot be unwound with tables here; `nil` if they can.
-  static func missing(for architecture: String) -> String? {
-    guard let host = cunwind_host(), String(cString: host.pointee.name) == architecture else {
-      return "libunwind is for another architecture"
-    }
-    return (cunwind_load() ?? cunwind_missing_library()).map { String(cString: $0) }
   }
 
   private static func read(
@@ -116,8 +105,6 @@ final class FixtureUnwinder {
     memcpy(destination, bytes + piece.offset + Int(address - piece.start), length)
     return true
   }
-
-  func useRules(_ use: Bool) { cunwind_use_rules(unwinder, use) }
 
   func wipe() { cunwind_wipe(unwinder) }
 

@@ -3,7 +3,7 @@ import Testing
 
 /// A stack is joined with the last complete one of the same work item, among the last sixteen.
 @Suite struct JoinTests {
-  /// Stacks that are joined in plain mode, and their predecessors.
+  /// Stacks that are joined, and their predecessors.
   private static let pairs: [(first: RecordedStack, second: RecordedStack)] = RecordedStack.everything.compactMap {
     second in
     guard let name = second.after, let first = try? RecordedStack(architecture: second.architecture, name: name),
@@ -68,7 +68,7 @@ import Testing
 
   // MARK: Signs that a frame is alive
 
-  /// Applies `change` to the second stack of a pair and joins it with the first in plain mode.
+  /// Applies `change` to the second stack of a pair and joins it with the first.
   private func joined(
     _ pair: (first: RecordedStack, second: RecordedStack),
     _ change: (inout RecordedStack) -> Void = { _ in }
@@ -118,7 +118,9 @@ import Testing
     #expect(beyond.frames == without.frames)
   }
 
-  @Test(arguments: pairs.indices) func acceptsFrameWithoutInnerCall(index: Int) throws {
+  /// The innermost return address of the aarch64 stacks is in the link register.
+  @Test(arguments: pairs.indices.filter { pairs[$0].second.architecture == "x86_64" })
+  func acceptsFrameWithoutInnerCall(index: Int) throws {
     let pair = Self.pairs[index]
     let numbers = try architecture(pair.second)
     let sp = try #require(pair.second.registers[Int(numbers.sp)])

@@ -3,7 +3,7 @@ import Testing
 
 /// Blocked threads, for which only the stack pointer is known. Their frames need the frame pointer, and earlier calls
 /// left frames on the stack.
-@Suite(.enabled(if: FixtureUnwinder.missing(for: "x86_64") == nil, "libunwind is not there for x86_64"))
+@Suite
 struct LeftOverCallTests {
   private typealias Code = [MadeUpInstruction]
 
@@ -29,7 +29,7 @@ struct LeftOverCallTests {
     throws
   {
     #expect(thread.pc == thread.program["blocked"], sourceLocation: sourceLocation)
-    let found = try FixtureUnwinder("x86_64", usesTables: true).unwind(thread.recorded(known: []))
+    let found = try FixtureUnwinder("x86_64").unwind(thread.recorded(known: []))
     #expect(found.frames == (isFound ? thread.frames : Array(thread.frames.prefix(2))), sourceLocation: sourceLocation)
     #expect(found.end == (isFound ? "outermost" : "no-register"), sourceLocation: sourceLocation)
   }

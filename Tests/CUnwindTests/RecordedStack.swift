@@ -49,8 +49,8 @@ struct RecordedStack: Sendable, CustomTestStringConvertible {
   var memory: [Piece] = []
   /// The actual calls, innermost first.
   var frames: [Frame] = []
-  var withTables: Outcome?
-  var plain = Outcome(count: 0, end: "")
+  /// The expected result: fewer frames where the recording ends early.
+  var found = Outcome(count: 0, end: "")
 
   var testDescription: String { "\(architecture)/\(name)" }
 
@@ -106,10 +106,9 @@ struct RecordedStack: Sendable, CustomTestStringConvertible {
       guard let address = numbers[0] else { return false }
       frames.append(Frame(address: address, isReturnAddress: words[2] == "return"))
     case "end": return Self.ends.contains(String(words[1]))
-    case "tables", "plain":
+    case "found":
       guard let count = Int(words[1]), Self.ends.contains(String(words[2])) else { return false }
-      let outcome = Outcome(count: count, end: String(words[2]))
-      if words[0] == "plain" { plain = outcome } else { withTables = outcome }
+      found = Outcome(count: count, end: String(words[2]))
     case "bytes", "own-bytes", "memory":
       guard let address = numbers[0], let data = Data(base64Encoded: String(words[2])) else { return false }
       if words[0] == "memory" {

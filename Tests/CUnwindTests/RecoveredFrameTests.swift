@@ -2,7 +2,7 @@ import CCulpritUnwind
 import Testing
 
 /// Frames of blocked threads without a known frame pointer, which libunwind needs there.
-@Suite(.enabled(if: FixtureUnwinder.missing(for: "x86_64") == nil, "libunwind is missing"))
+@Suite
 struct RecoveredFrameTests {
   /// A system call stub in which a thread is blocked at "back".
   private static let stub: [MadeUpInstruction] = [.bytes([0x0f, 0x05]), .label("back"), .exit]
@@ -15,7 +15,7 @@ struct RecoveredFrameTests {
   }
 
   private func unwind(_ stack: RecordedStack) throws -> FixtureUnwinder.Found {
-    try FixtureUnwinder("x86_64", usesTables: true).unwind(stack)
+    try FixtureUnwinder("x86_64").unwind(stack)
   }
 
   @Test(arguments: [16, 32, 64, 128], [0, 1, 3, 5]) func findsAlignedFrames(alignment: Int, saved: Int)

@@ -1,8 +1,9 @@
 import CCulpritUnwind
+import Foundation
+import LibunwindOracle
 import SplitMix
 import Testing
 
-/// Cached rules give the same frames as libunwind's steps.
 @Suite struct RuleTests {
   /// The recorded stack, and variants with frames that lead nowhere or back.
   private func variants(of stack: RecordedStack) -> [RecordedStack] {
@@ -22,22 +23,30 @@ import Testing
       }
   }
 
-  @Test(arguments: RecordedStack.everything) func rulesMatchLibunwind(stack: RecordedStack) throws {
-    if let reason = FixtureUnwinder.missing(for: stack.architecture) { try Test.cancel("\(reason)") }
-    let withRules = try FixtureUnwinder(stack.architecture, usesTables: true)
-    let without = try FixtureUnwinder(stack.architecture, usesTables: true)
-    without.useRules(false)
+  @Test(arguments: RecordedStack.everything) func cachedRulesGiveTheSameFrames(stack: RecordedStack) throws {
+    let (cold, warm) = (try FixtureUnwinder(stack.architecture), try FixtureUnwinder(stack.architecture))
     for variant in variants(of: stack) {
-      let expected = without.unwind(variant)
-      #expect(withRules.unwind(variant) == expected, "cold")
-      #expect(withRules.unwind(variant, remembers: true) == expected, "warm")
+      #expect(warm.unwind(variant, remembers: true) == cold.unwind(variant))
     }
   }
 
-  @Test(arguments: RecordedStack.everything.filter { $0.name == "chain-c-1" })
+  /// One step from the rows of system libraries, with the same registers as libunwind's step.
+  @Test(arguments: ["libc.so.6", "libstdc++.so.6", "libm.so.6", "libgcc_s.so.1", "libunwind.so.8"])
+  func rulesMatchLibunwind(library: String) throws {
+    let architecture = String(cString: try #require(cunwind_host()).pointee.name)
+    if let reason = oracle_missing(architecture) { try Test.cancel("\(String(cString: reason))") }
+    let folders = ["/usr/lib/\(architecture)-linux-gnu", "/lib/\(architecture)-linux-gnu", "/usr/lib64", "/lib64"]
+    let path = folders.map { "\($0)/\(library)" }.first { FileManager.default.fileExists(atPath: $0) }
+    guard let path else { try Test.cancel("\(library) is not installed") }
+    var rows = oracle_rows()
+    try #require(oracle_compare_rows(path, 4, &rows))
+    #expect(rows.rows > 50 && rows.refused == 0 && rows.compared > rows.rows * 9 / 10)
+    #expect(rows.different == 0, "\(String(rows.different_here, radix: 16))")
+  }
+
+  @Test(arguments: RecordedStack.everything.filter { $0.testDescription == "x86_64/chain-c-1" })
   func reusesCachedRules(stack: RecordedStack) throws {
-    if let reason = FixtureUnwinder.missing(for: stack.architecture) { try Test.cancel("\(reason)") }
-    let unwinder = try FixtureUnwinder(stack.architecture, usesTables: true)
+    let unwinder = try FixtureUnwinder(stack.architecture)
     let found = unwinder.unwind(stack)
     var bare = stack
     let tables = stack.modules.map(\.header)

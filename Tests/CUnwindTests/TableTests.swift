@@ -25,13 +25,15 @@ import Testing
     ("GNU_negative_offset_extended", [0x2f, 7, 16]),
   ]
 
-  /// Unwinds a thread that is DISTANCE bytes after the start of a function with `rows`, in plain mode.
+  /// Unwinds a thread that is DISTANCE bytes after the start of a function with `rows` and whose callers cannot be followed.
   private func end(_ rows: [UInt8], at distance: Int) throws -> String {
     var program = MadeUpProgram()
     program.add("work", rows: rows, [.bytes([UInt8](repeating: 0x90, count: 0x400)), .exit])
     var thread = MadeUpThread(program, at: "work")
     thread.pc += UInt64(distance)
-    let found = try FixtureUnwinder("x86_64").unwind(thread.recorded())
+    var stack = thread.recorded()
+    stack.bytes = [UInt8](repeating: 0x11, count: stack.bytes.count)
+    let found = try FixtureUnwinder("x86_64").unwind(stack)
     #expect(found.frames == thread.frames)
     return found.end
   }
@@ -71,5 +73,40 @@ import Testing
       let found = unwinder.unwind(stack)
       #expect(found.frames == thread.frames && found.end != "outermost")
     }
+  }
+
+  /// Unwinds from `distance` in "work", which `start` has called, with `rows` in the table.
+  private func callers(_ rows: [UInt8], _ change: (inout MadeUpThread) -> Void) throws -> (
+    found: FixtureUnwinder.Found, frames: [RecordedStack.Frame]
+  ) {
+    var program = MadeUpProgram()
+    program.add("start", isOutermost: true, [.call("work"), .trap])
+    program.add("work", rows: rows, [.bytes([UInt8](repeating: 0x90, count: 32)), .exit])
+    var thread = MadeUpThread(program, at: "start")
+    thread.step()
+    let frames = thread.frames
+    change(&thread)
+    return (try FixtureUnwinder("x86_64").unwind(thread.recorded()), frames)
+  }
+
+  /// The linker's row for PLT entries: behind the push, at 11 of 16 bytes, the frame has another word.
+  @Test(arguments: [0, 10, 11, 15] as [UInt64]) func evaluatesExpressionOfStub(distance: UInt64) throws {
+    let expression: [UInt8] = [0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22]
+    let (found, frames) = try callers([0x0f, UInt8(expression.count)] + expression) {
+      $0.pc += distance
+      guard distance >= 11 else { return }
+      $0[.rsp] -= 8
+      $0.stack[$0[.rsp]] = 0x1234
+    }
+    #expect(found.frames.dropFirst() == frames.dropFirst() && found.end == "outermost")
+  }
+
+  @Test func findsReturnAddressInRegister() throws {
+    let (found, frames) = try callers([0x0e, 0, 0x09, Self.returnAddress, 2]) {
+      $0[.rcx] = $0.stack[$0[.rsp]] ?? 0
+      $0.stack[$0[.rsp]] = 0
+      $0[.rsp] += 8
+    }
+    #expect(found.frames == frames && found.end == "outermost")
   }
 }

@@ -18,6 +18,5 @@ import Testing
     #expect(try number("computing.signalled") > 5)
     #expect(try number("threads") >= 2)
     #expect(try number("recorder.allocations") > 0)
-    #expect(try number("sampler.unwinder_locks") > 0)
   }
 }

@@ -166,7 +166,7 @@ import Testing
     )
   }
 
-  /// libunwind is loaded into its own namespace, and memory is read with process_vm_readv.
+  /// Memory is read with process_vm_readv.
   @Test func capturesStacksWithoutMemoryFiles() throws {
     let limitation =
       "limitation: stalls in a blocked page fault might have no stacks, because memfd_create is refused"

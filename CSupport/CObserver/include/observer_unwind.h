@@ -7,18 +7,16 @@
 
 #include "CUnwind.h"
 
-/* Loads libunwind and creates an unwinder for the calling thread's context. Repeated calls have no effect, except in a
+/* Creates an unwinder for the calling thread's context. Repeated calls have no effect, except in a
  * child process. Returns NULL, or a sentence that explains the failure (static storage, never freed).
  * Async-signal-safe: no. Threads: any, one at a time. */
 const char *observer_unwind_start(void);
 
-/* Creates an unwinder for the calling thread's context, after observer_unwind_start has returned NULL. IS_FIRST selects
- * large caches, which take half a mebibyte. Returns as observer_unwind_start does. Async-signal-safe: no. Threads:
- * any. */
-const char *observer_unwind_prepare(bool is_first);
+/* Creates an unwinder for the calling thread's context, after observer_unwind_start has returned NULL. Returns as
+ * observer_unwind_start does. Async-signal-safe: no. Threads: any. */
+const char *observer_unwind_prepare(void);
 
-/* Unwinds COPY into STACK, and measures the time (cunwind_unwind). Async-signal-safe: no, but takes no lock that
- * another thread can hold, and maps memory at most. Threads: one at a time in each context, after observer_unwind_start
+/* Unwinds COPY into STACK, and measures the time (cunwind_unwind). Async-signal-safe: yes. Threads: one at a time in each context, after observer_unwind_start
  * or observer_unwind_prepare has returned NULL there. */
 CLINUX_NO_LOCKS void observer_unwind(const struct stack_copy *copy, struct unwind_stack *stack);
 

@@ -114,8 +114,7 @@ const struct unwind_architecture cunwind_aarch64 = {
     .frame_pointer = X29,
     .result = X0,
     .link = X30,
-    /* libunwind reads the rows: simple rules have not been compared with its results on this architecture. */
-    .return_column = UNWIND_NO_REGISTER,
+    .return_column = X30,
     /* syscall(2), "Architecture calling conventions". */
     .arguments = {X0, X0 + 1, X0 + 2, X0 + 3, X0 + 4, X0 + 5},
     /* Procedure Call Standard for the Arm 64-bit Architecture, section 6.1.1. */
@@ -126,6 +125,8 @@ const struct unwind_architecture cunwind_aarch64 = {
     .red_zone = 0,
     .function_alignment = 4,
     .instruction_bytes = 4,
+    /* Linux, struct rt_sigframe: siginfo_t, then struct ucontext with its registers from x0 on. */
+    .signal_registers = 128 + 176 + 8,
     /* Linux gives a process 48 address bits unless it requests more (Documentation/arch/arm64/memory.rst). Code is
      * mapped below that limit; a pointer authentication code occupies the bits above. */
     .code_mask = (UINT64_C(1) << 48) - 1,

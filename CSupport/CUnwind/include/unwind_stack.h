@@ -56,7 +56,7 @@ enum unwind_end {
   UNWIND_END_NO_MODULE = 4,      /* a return address is in no module */
   UNWIND_END_UNREADABLE = 5,     /* required memory could not be read */
   UNWIND_END_NO_PROGRESS = 6,    /* a frame led to itself */
-  UNWIND_END_FAILED = 7,         /* libunwind gave up for another reason */
+  UNWIND_END_FAILED = 7,         /* the registers do not give a frame */
   UNWIND_END_NOT_CAPTURED = 8,   /* no copy to unwind; see the capture status */
   UNWIND_END_NO_REGISTER = 9,    /* a required register is not available for a thread read from outside */
 };

@@ -71,16 +71,6 @@ extension Watchdog.Limitation {
     let why = "because /proc/self/task cannot be read: \(String(cString: strerror(error)))"
     return Self(.otherThreads, "the other threads are missing in reports, \(why)")
   }
-  static let sharedUnwinder = Self(
-    .sharedUnwinder,
-    "libunwind is shared with the service, because no private copy can be loaded"
-  )
-  static func noUnwinder(_ why: String) -> Self {
-    Self(
-      .noUnwinder,
-      "stacks end early in functions without a frame pointer, because libunwind cannot be used: \(printable(why))"
-    )
-  }
   static let handlerReplaced = Self(
     .handlerReplaced,
     "stacks of computing threads cannot be captured, because another handler has been installed for SIGPROF"
@@ -142,11 +132,6 @@ extension Watchdog.Limitation {
     if tasks < 0 { found.append(.otherThreads(errno)) }
     var kept = clinux_descriptor_keep(tasks)
     clinux_descriptor_close(&kept)
-    if let why = cunwind_missing_library() {
-      found.append(.noUnwinder(String(cString: why)))
-    } else if !cunwind_library_is_private() {
-      found.append(.sharedUnwinder)
-    }
     if !observer_capture_handler_is_ours() { found.append(.handlerReplaced) }
     return found
   }

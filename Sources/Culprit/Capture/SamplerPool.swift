@@ -62,7 +62,7 @@ final class SamplerPool: @unchecked Sendable {
         // The sampler opens many files of /proc for a short time, while the application opens and closes descriptors.
         _ = clinux_descriptor_take_own_table()
         _ = clinux_keep_root()
-        guard clinux_context_enter() != 0, prepare(isFirst: number == 0) else {
+        guard clinux_context_enter() != 0, prepare() else {
           isReady.fulfill(false)
           return
         }
@@ -88,12 +88,12 @@ final class SamplerPool: @unchecked Sendable {
     }
   }
 
-  /// Allocates the calling thread's memory for taking stacks. Spare samplers have smaller caches.
-  private func prepare(isFirst: Bool) -> Bool {
+  /// Allocates the calling thread's memory for taking stacks.
+  private func prepare() -> Bool {
     clinux_memory_start_context()
     clinux_thread_pointer_learn_stacks()
     return observer_capture_prepare(stackBytesMax) == 0 && observer_passive_start(stackBytesMax) == 0
-      && clinux_task_start() == 0 && observer_unwind_prepare(isFirst) == nil
+      && clinux_task_start() == 0 && observer_unwind_prepare() == nil
   }
 
   /// Stops the threads and waits for them until `deadline`; for at most one second if the kernel blocks one. Returns

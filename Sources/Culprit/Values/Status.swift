@@ -95,12 +95,6 @@ extension Watchdog {
       public static let unknownStacks = Code(rawValue: "unknownStacks")
       /// The list of the process's threads cannot be read, so the record of a stall lacks the other threads.
       public static let otherThreads = Code(rawValue: "otherThreads")
-      /// libunwind could not be copied and is shared with the service. A thread of the service that is blocked in
-      /// libunwind can block the sampler.
-      public static let sharedUnwinder = Code(rawValue: "sharedUnwinder")
-      /// libunwind is not installed. Stacks are unwound by frame pointers and by analysis of the machine code, and end
-      /// early in functions where both fail.
-      public static let noUnwinder = Code(rawValue: "noUnwinder")
       /// Another handler has been installed for SIGPROF, so computing threads cannot be captured.
       public static let handlerReplaced = Code(rawValue: "handlerReplaced")
       /// The kernel blocks samplers. While all of them are blocked, no stacks are captured. Stalls are still detected,

@@ -1,6 +1,5 @@
 // Stalls under a watchdog and counts the calls of threads on the observing path. One is the monitor. The other makes no
-// calls itself, so all its calls come from the signal handler. Another thread runs code without a cached rule, so that
-// libunwind is used.
+// calls itself, so all its calls come from the signal handler.
 //
 //   $ counted-process
 //   monitor.allocations=0
@@ -21,7 +20,7 @@ alarm(100)
 func say(_ name: String, _ calls: counted_calls) {
   let first = withUnsafeBytes(of: calls.first) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
   print("\(name).allocations=\(calls.allocations)\n\(name).locks=\(calls.locks)")
-  print("\(name).loader=\(calls.loader_calls)\n\(name).unwinder_locks=\(calls.unwinder_locks)\n\(name).first=\(first)")
+  print("\(name).loader=\(calls.loader_calls)\n\(name).first=\(first)")
 }
 
 /// A thread that computes in C during one turn of a watched loop.

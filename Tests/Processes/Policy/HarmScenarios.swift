@@ -102,8 +102,7 @@ func lookAtDescriptorsInChild(_ arguments: [String]) throws {
   let child = workload_plain_fork()
   if child == 0 {
     alarm(30)
-    // libunwind opens an unused pipe when it is loaded.
-    let more = descriptors().filter { !before.contains($0.key) && !$0.value.hasPrefix("pipe:") }
+    let more = descriptors().filter { !before.contains($0.key) }
     say("inherited=\(more.values.sorted())")
     closefrom(3)
     let files = OwnFiles(in: directory, upTo: 60)

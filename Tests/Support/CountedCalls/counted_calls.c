@@ -18,7 +18,7 @@
 
 static struct {
   _Atomic pid_t tid; /* 0: unused */
-  _Atomic uint64_t allocations, locks, unwinder_locks, loader_calls;
+  _Atomic uint64_t allocations, locks, loader_calls;
   _Atomic(const char *) first_name;
   _Atomic(void *) first_caller;
 } threads[COUNTED_THREADS_MAX];
@@ -26,9 +26,6 @@ static _Atomic int used;
 
 /* The calling thread's id, cached. */
 static __thread pid_t own_tid __attribute__((tls_model("initial-exec")));
-
-/* The address range of libunwind's code. */
-static uint64_t unwinder_start, unwinder_end;
 
 enum call { ALLOCATION, LOCK, LOADER };
 
@@ -41,10 +38,6 @@ static void count(enum call call, const char *name, void *caller) {
   for (int place = 0; place < known; place++) {
     if (atomic_load_explicit(&threads[place].tid, memory_order_relaxed) != own_tid)
       continue;
-    if (call == LOCK && (uint64_t)caller - unwinder_start < unwinder_end - unwinder_start) {
-      atomic_fetch_add(&threads[place].unwinder_locks, 1);
-      continue;
-    }
     atomic_fetch_add(call == ALLOCATION ? &threads[place].allocations
                      : call == LOCK     ? &threads[place].locks
                                         : &threads[place].loader_calls,
@@ -147,23 +140,7 @@ int dl_iterate_phdr(int (*body)(struct dl_phdr_info *, size_t, void *), void *co
   return behind(body, context);
 }
 
-static int find_unwinder(struct dl_phdr_info *module, size_t size, void *unused) {
-  (void)size;
-  (void)unused;
-  if (!strstr(module->dlpi_name, "libunwind-"))
-    return 0;
-  for (int index = 0; index < module->dlpi_phnum; index++) {
-    const ElfW(Phdr) *segment = &module->dlpi_phdr[index];
-    if (segment->p_type == PT_LOAD && (segment->p_flags & PF_X)) {
-      unwinder_start = module->dlpi_addr + segment->p_vaddr;
-      unwinder_end = unwinder_start + segment->p_memsz;
-    }
-  }
-  return 0;
-}
-
 int counted_calls_begin(pid_t tid) {
-  dl_iterate_phdr(find_unwinder, NULL);
   int place = atomic_load(&used);
   if (place == COUNTED_THREADS_MAX)
     return -1;
@@ -176,7 +153,6 @@ struct counted_calls counted_calls_of(int place) {
   struct counted_calls calls = {
       .allocations = atomic_load(&threads[place].allocations),
       .locks = atomic_load(&threads[place].locks),
-      .unwinder_locks = atomic_load(&threads[place].unwinder_locks),
       .loader_calls = atomic_load(&threads[place].loader_calls),
   };
   const char *name = atomic_load(&threads[place].first_name);

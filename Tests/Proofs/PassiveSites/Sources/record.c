@@ -330,12 +330,12 @@ static void check_watch(struct watch *watch) {
 }
 
 /* The survey. */
-static struct unwinder *unwinder, *with_tables;
-/* The number of equal, shortened and wrong stacks, by mode. In the blocked modes only the stack pointer and the program
+static struct unwinder *unwinder;
+/* The number of equal, shortened and wrong stacks, by mode. In the blocked mode only the stack pointer and the program
  * counter are known, here at any instruction. */
-enum { PLAIN, TABLES, BLOCKED_PLAIN, BLOCKED_TABLES, MODES };
+enum { KNOWN, BLOCKED, MODES };
 static long compared[MODES][3];
-static const char *const modes[MODES] = {"plain", "with tables", "blocked plain", "blocked with tables"};
+static const char *const modes[MODES] = {"known", "blocked"};
 
 static bool read_process(void *context, uint64_t address, void *destination, size_t length) {
   (void)context;
@@ -353,10 +353,10 @@ static struct unwinder *create(void) {
   return cunwind_create(memory, target->architecture, (struct unwind_process){read_process, find_module, NULL});
 }
 
-static void survey_with(struct unwinder *used, int mode) {
+static void survey_with(int mode) {
   static struct unwind_frame frames[UNWIND_FRAMES_MAX];
   struct unwind_stack found = {.frames = frames};
-  cunwind_unwind(used, &stack.copy, &found);
+  cunwind_unwind(unwinder, &stack.copy, &found);
   enum comparison comparison = stack_compare(&stack, &found);
   compared[mode][comparison]++;
   if (comparison == COMPARED_EQUAL || (comparison == COMPARED_CUT && !getenv("SURVEY_CUT")))
@@ -387,24 +387,15 @@ static void survey(void) {
   seen[place].pc = pc;
   if (seen[place].times++ >= TIMES)
     return;
-  if (!unwinder) {
+  if (!unwinder)
     unwinder = create();
-    if (target->architecture == cunwind_host() && !cunwind_load() && !cunwind_missing_library()) {
-      with_tables = create();
-      cunwind_use_libunwind(with_tables, false);
-    }
-  }
   copy_stack(&now);
   note_frames(pc);
   struct unwind_registers all = stack.copy.registers, blocked = {.known = 0};
   cunwind_set_blocked(target->architecture, &blocked, sp_of(&now), pc);
-  survey_with(unwinder, PLAIN);
-  if (with_tables)
-    survey_with(with_tables, TABLES);
+  survey_with(KNOWN);
   stack.copy.registers = blocked;
-  survey_with(unwinder, BLOCKED_PLAIN);
-  if (with_tables)
-    survey_with(with_tables, BLOCKED_TABLES);
+  survey_with(BLOCKED);
   stack.copy.registers = all;
 }
 
@@ -544,9 +535,8 @@ int main(int count, char **arguments) {
   if (surveys) {
     printf("%s:", description);
     for (int mode = 0; mode < MODES; mode++)
-      if (mode == PLAIN || mode == BLOCKED_PLAIN || with_tables)
-        printf("%s %s %ld equal, %ld cut, %ld wrong", mode == PLAIN ? "" : ";", modes[mode], compared[mode][0],
-               compared[mode][1], compared[mode][2]);
+      printf("%s %s %ld equal, %ld cut, %ld wrong", mode == KNOWN ? "" : ";", modes[mode], compared[mode][0],
+             compared[mode][1], compared[mode][2]);
     printf("\n");
   } else {
     fprintf(stderr, "# %s: %d stacks\n", description, written);

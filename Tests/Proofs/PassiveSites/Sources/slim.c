@@ -1,5 +1,5 @@
 /* Reduces a recorded stack to the memory that its unwinding reads. slim FILE NAME-OF-FIRST|- NAME LINES... prints
- * FILE's stack with the 64-byte lines of memory that were read, and the end of the unwinding in each mode. slim --lines
+ * FILE's stack with the 64-byte lines of memory that were read, and the end of the unwinding. slim --lines
  * FILE FIRST|- prints these lines and ends, where it runs. FIRST is the file of the previous stack of the same work. */
 #include "stack_file.h"
 
@@ -45,7 +45,7 @@ static bool find_module(void *context, uint64_t address, struct unwind_module *m
   return stack_module(*(struct recorded_stack **)context, address, module);
 }
 
-static void unwind(const char *mode, bool uses_tables, struct recorded_stack *stack, struct recorded_stack *first) {
+static void unwind(struct recorded_stack *stack, struct recorded_stack *first) {
   static struct unwind_frame frames[UNWIND_FRAMES_MAX];
   static uint64_t places[UNWIND_FRAMES_MAX];
   const struct unwind_work_item item = {.slot = 1, .generation = 1, .began_ns = 1, .tid = 1};
@@ -55,17 +55,6 @@ static void unwind(const char *mode, bool uses_tables, struct recorded_stack *st
   memset(memory, 0, cunwind_bytes());
   struct unwinder *unwinder =
       cunwind_create(memory, stack->architecture, (struct unwind_process){read_noting, find_module, &current});
-  if (uses_tables) {
-    const char *missing = cunwind_load();
-    if (!missing)
-      missing = cunwind_missing_library();
-    if (!missing)
-      missing = cunwind_use_libunwind(unwinder, false);
-    if (missing) {
-      fprintf(stderr, "slim: %s\n", missing);
-      exit(2);
-    }
-  }
   if (first) {
     cunwind_unwind(unwinder, &first->copy, &result);
     cunwind_join(unwinder, &first->copy, item, &result);
@@ -75,10 +64,10 @@ static void unwind(const char *mode, bool uses_tables, struct recorded_stack *st
   if (first)
     cunwind_join(unwinder, &stack->copy, item, &result);
   enum comparison comparison = stack_compare(stack, &result);
-  printf("%s %u %s\n", mode, result.count + result.left_out, stack_ends[result.end]);
+  printf("found %u %s\n", result.count + result.left_out, stack_ends[result.end]);
   if (comparison != COMPARED_EQUAL)
-    fprintf(stderr, "# %s: %s with %s: %u frames, %s\n", stack->kind, comparison == COMPARED_CUT ? "cut" : "WRONG",
-            mode, result.count, stack_ends[result.end]);
+    fprintf(stderr, "# %s: %s: %u frames, %s\n", stack->kind, comparison == COMPARED_CUT ? "cut" : "WRONG",
+            result.count, stack_ends[result.end]);
   if (comparison == COMPARED_WRONG)
     for (uint32_t index = 0; index < result.count && index < 40; index++)
       fprintf(stderr, "#   %" PRIx64 " %u\n", frames[index].address, frames[index].kind);
@@ -86,9 +75,7 @@ static void unwind(const char *mode, bool uses_tables, struct recorded_stack *st
 }
 
 static void print_lines(struct recorded_stack *stack, struct recorded_stack *first) {
-  if (stack->architecture == cunwind_host())
-    unwind("tables", true, stack, first);
-  unwind("plain", false, stack, first);
+  unwind(stack, first);
   for (int index = 0; index < line_count; index++)
     printf("line %" PRIx64 "\n", lines[index] * LINE);
 }

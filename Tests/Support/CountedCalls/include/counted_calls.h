@@ -11,9 +11,8 @@
 struct counted_calls {
   uint64_t allocations; /* malloc, calloc, realloc, free, posix_memalign, aligned_alloc, memalign, … */
   uint64_t locks; /* taking a mutex, read-write lock, spin lock, semaphore, waiting for a condition, pthread_once */
-  uint64_t unwinder_locks; /* locks of libunwind-ARCH, uncontended: no other code uses that library */
-  uint64_t loader_calls;   /* dlopen, dlsym, dladdr, dl_iterate_phdr: they take the loader's lock */
-  char first[256];         /* the first call that was counted, and where it was made; empty: none */
+  uint64_t loader_calls; /* dlopen, dlsym, dladdr, dl_iterate_phdr: they take the loader's lock */
+  char first[256];       /* the first call that was counted, and where it was made; empty: none */
 };
 
 /* Begins to count the calls of thread TID. At most COUNTED_THREADS_MAX threads are counted. Returns its place. */
