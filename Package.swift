@@ -191,7 +191,10 @@ let tests: [Target] =
     ),
     .testTarget(
       name: "CommandTests",
-      dependencies: ["CulpritBlackBox", "CulpritOptions", "CulpritStallRecord", "SampleRecordings", "TestSupport"],
+      dependencies: [
+        "Culprit", "CulpritBlackBox", "CulpritBlame", "CulpritOptions", "CulpritReports", "CulpritStallRecord",
+        "SampleRecordings", "TestSupport",
+      ],
       exclude: ["Golden"]
     ),
   ]

@@ -115,8 +115,8 @@ bool clinux_process_is_kernels(const char *path) {
   return is_own && path[at] == '\0';
 }
 
-/* Returns the number of processors that the calling thread is allowed to run on. */
-static uint32_t processors_allowed(void) {
+/* Returns the number of CPUs that the calling thread is allowed to run on. */
+static uint32_t cpus_allowed(void) {
   unsigned long set[1024 / sizeof(long)];
   long bytes = syscall(SYS_sched_getaffinity, 0, sizeof set, set);
   uint32_t count = 0;
@@ -125,13 +125,13 @@ static uint32_t processors_allowed(void) {
   return count;
 }
 
-uint32_t clinux_process_processors(void) {
+uint32_t clinux_process_cpus(void) {
   static _Atomic uint32_t known;
   uint32_t count = atomic_load_explicit(&known, memory_order_relaxed);
   if (count == 0) {
     /* The file that the C library reads for this number. */
     bool asks_kernel = clinux_process_is_kernels("/sys/devices/system/cpu/online");
-    long found = asks_kernel ? sysconf(_SC_NPROCESSORS_ONLN) : (long)processors_allowed();
+    long found = asks_kernel ? sysconf(_SC_NPROCESSORS_ONLN) : (long)cpus_allowed();
     count = found > 0 ? (uint32_t)found : 1;
     atomic_store_explicit(&known, count, memory_order_relaxed);
   }

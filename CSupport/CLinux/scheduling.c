@@ -8,10 +8,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Maximum number of processors of a kernel (NR_CPUS of arch/x86/Kconfig). Written only before `main`. */
-enum { PROCESSORS_MAX = 8192 };
-static unsigned long processors[PROCESSORS_MAX / (8 * sizeof(unsigned long))];
-static size_t processor_bytes;
+/* Maximum number of CPUs of a kernel (NR_CPUS of arch/x86/Kconfig). Written only before `main`. */
+enum { CPUS_MAX = 8192 };
+static unsigned long cpus[CPUS_MAX / (8 * sizeof(unsigned long))];
+static size_t cpu_bytes;
 static int policy = SCHED_OTHER;
 static int nice_value;
 
@@ -22,8 +22,8 @@ static unsigned long timer_slack_ns = 50000;
 __attribute__((constructor)) static void note_start(void) {
   int saved_errno = errno;
   pid_t process = getpid();
-  long bytes = syscall(SYS_sched_getaffinity, process, sizeof processors, processors);
-  processor_bytes = bytes > 0 ? (size_t)bytes : 0;
+  long bytes = syscall(SYS_sched_getaffinity, process, sizeof cpus, cpus);
+  cpu_bytes = bytes > 0 ? (size_t)bytes : 0;
   int found = sched_getscheduler(process);
   if (found == SCHED_BATCH || found == SCHED_IDLE)
     policy = found;
@@ -45,8 +45,8 @@ void clinux_scheduling_prepare(pthread_attr_t *attributes) {
     pthread_attr_setschedpolicy(attributes, policy);
     pthread_attr_setschedparam(attributes, &parameter);
   }
-  if (processor_bytes > 0)
-    pthread_attr_setaffinity_np(attributes, processor_bytes, (const cpu_set_t *)(const void *)processors);
+  if (cpu_bytes > 0)
+    pthread_attr_setaffinity_np(attributes, cpu_bytes, (const cpu_set_t *)(const void *)cpus);
 }
 
 void clinux_scheduling_settle(void) {

@@ -21,7 +21,7 @@ static _Atomic bool is_known;
 static struct {
   char cpu_stats[OBSERVER_GROUPS_MAX][PATH_BYTES];
   char memory_pressure[PATH_BYTES], io_pressure[PATH_BYTES], memory_stat[PATH_BYTES], memory_limit[PATH_BYTES];
-  uint32_t processors;
+  uint32_t cpus;
   uint64_t page_bytes;
 } known;
 
@@ -33,15 +33,14 @@ static void keep(char *path, const char *from) {
 }
 
 void observer_evidence_know(const char *const *cpu_stats, uint32_t groups, const char *memory_pressure,
-                            const char *io_pressure, const char *memory_stat, const char *memory_limit,
-                            uint32_t processors) {
+                            const char *io_pressure, const char *memory_stat, const char *memory_limit, uint32_t cpus) {
   for (uint32_t group = 0; group < OBSERVER_GROUPS_MAX; group++)
     keep(known.cpu_stats[group], group < groups ? cpu_stats[group] : NULL);
   keep(known.memory_pressure, memory_pressure);
   keep(known.io_pressure, io_pressure);
   keep(known.memory_stat, memory_stat);
   keep(known.memory_limit, memory_limit);
-  known.processors = processors;
+  known.cpus = cpus;
   known.page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
   atomic_store_explicit(&is_known, true, memory_order_release);
 }
@@ -178,7 +177,7 @@ static void read_surroundings(struct observer_surroundings *surroundings) {
   surroundings->memory_stalled_ns = stalled(known.memory_pressure);
   surroundings->disk_stalled_ns = stalled(known.io_pressure);
   read_memory(surroundings);
-  surroundings->processors = known.processors;
+  surroundings->cpus = known.cpus;
   /* "5.23 3.02 2.32 9/177 14641": the runnable threads and all threads. */
   char text[128];
   size_t length = read_path("/proc/loadavg", text, sizeof text), at = 0;

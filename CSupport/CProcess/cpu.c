@@ -12,7 +12,7 @@
 void cprocess_cpu_open(struct cprocess_cpu_source *source) {
   long ticks = sysconf(_SC_CLK_TCK);
   source->ticks = ticks > 0 ? (uint32_t)ticks : 100;
-  source->processors = clinux_process_processors();
+  source->cpus = clinux_process_cpus();
 }
 
 static uint64_t of_timeval(struct timeval time) {

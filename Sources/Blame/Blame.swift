@@ -9,7 +9,7 @@ package struct Claim: Hashable, Sendable {
   /// The number of these samples.
   package var sampleCount: Int
   /// The function's CPU time, and its time ready to run without a CPU; `nil` if unknown.
-  package var processorUse: ProcessorUse?
+  package var cpuUse: CPUUse?
   /// How often the function was found waiting; `nil` if unknown.
   package var waiting: Waiting?
 }
@@ -135,7 +135,7 @@ package struct Blame: Hashable, Sendable {
   /// The number of stacks with unnamed async callers, which are left out.
   package var unknownCallersCount: Int
   /// The thread's CPU time and its time ready to run; `nil` if unknown.
-  package var processorUse: ProcessorUse?
+  package var cpuUse: CPUUse?
   /// The application's labels of the work with their times; empty if there were none.
   package var labels: [LabelShare]
   /// The culprit of each of several threads that worked on the source, by thread ID; empty if there was one thread or
@@ -194,7 +194,7 @@ package struct Blame: Hashable, Sendable {
     joinedCount = observations.joined
     completedCount = observations.completed
     unknownCallersCount = observations.unknownCallers
-    processorUse = observations.processorUse { _, _ in true }
+    cpuUse = observations.cpuUse { _, _ in true }
     let last = observations.last?.stack.frames ?? []
     lastStack = last.reversed().map(\.resolved)
     lastStackBlames = last.last(where: \.isApplication)?.resolved

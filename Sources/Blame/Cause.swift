@@ -32,7 +32,7 @@ package struct Cause: Hashable, Sendable {
     /// More work was waiting than could be done.
     case congestion
     /// The thread was ready to run without a CPU.
-    case noProcessor
+    case noCPU
     /// The thread deallocated objects.
     case deallocation
     /// The thread computed.

@@ -231,22 +231,22 @@ struct CauseFinder {
     -> [(Reason, Double)]
   {
     guard use.isKnown, reason.kind != .congestion, !sample.isInTheWay else { return [(reason, 1)] }
-    let noProcessor = Reason(.noProcessor, isLikely: use.isDelayEstimated)
+    let noCPU = Reason(.noCPU, isLikely: use.isDelayEstimated)
     switch sample.activity {
     case .running where reason.kind == .deadlock || reason.kind == .initialization: return [(reason, 1)]
     case .running:
       // Clocks are read slightly after the stack, so a small rest is noise.
       guard use.waited > Self.muchWaiting else {
         let delayed = use.used + use.delayed > 0 ? use.delayed / (use.used + use.delayed) : 0
-        return [(reason, 1 - delayed), (noProcessor, delayed)]
+        return [(reason, 1 - delayed), (noCPU, delayed)]
       }
       let waited = Self.waitingKinds.contains(reason.kind) ? reason : missed ?? reason
-      return [(reason, use.used), (noProcessor, use.delayed), (waited, use.waited)]
+      return [(reason, use.used), (noCPU, use.delayed), (waited, use.waited)]
     case .unknown, .inSystemCall, .inRestartedCall, .blocked:
       guard use.used + use.delayed > Self.hardlyRunning else { return [(reason, 1)] }
       let isAtFiles = running == nil && reason.kind == .file
       let computing = isAtFiles ? reason : running ?? Reason(.computing)
-      return [(computing, use.used), (noProcessor, use.delayed), (reason, use.waited)]
+      return [(computing, use.used), (noCPU, use.delayed), (reason, use.waited)]
     case .suspended, .enqueued: return [(reason, 1)]
     }
   }

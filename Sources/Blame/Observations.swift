@@ -319,7 +319,7 @@ struct Observations {
         ?? ResolvedFrame(function: function.name, module: function.module, address: .file(FileAddress(0))),
       share: share(of: time),
       sampleCount: count,
-      processorUse: processorUse { place($0, $1) != nil },
+      cpuUse: cpuUse { place($0, $1) != nil },
       waiting: waiting { place($0, $1) != nil }
     )
   }
@@ -375,9 +375,9 @@ struct Observations {
   }
 
   /// Returns the CPU use between neighbouring samples whose stacks both satisfy `condition`.
-  func processorUse(where condition: (Int, [WeightedStack.Frame]) -> Bool) -> ProcessorUse? {
-    let counts = stacks.map { ProcessorUse.Count(age: $0.age, used: $0.cpuTime, delayed: $0.runDelay) }
-    return ProcessorUse(counts) { condition($0, stacks[$0].stack.frames) }
+  func cpuUse(where condition: (Int, [WeightedStack.Frame]) -> Bool) -> CPUUse? {
+    let counts = stacks.map { CPUUse.Count(age: $0.age, used: $0.cpuTime, delayed: $0.runDelay) }
+    return CPUUse(counts) { condition($0, stacks[$0].stack.frames) }
   }
 
   /// The reason why no stack was captured.

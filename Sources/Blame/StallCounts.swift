@@ -5,7 +5,7 @@ package struct StallCounts: Hashable, Sendable {
   /// The counts of the stalled thread; `nil` if it was not counted twice.
   package var thread: ThreadCounters?
   /// How often the thread was scheduled; `nil` if unknown.
-  package var turns: UInt64?
+  package var timeslices: UInt64?
   /// The time for which the control group was throttled by its quota; `nil` if unknown.
   package var throttled: Duration?
   /// The times for which any thread of the control group, or of the machine, waited for memory and for a disk; `nil` if
@@ -18,7 +18,7 @@ package struct StallCounts: Hashable, Sendable {
   package var memoryLimitHits: UInt64?
   /// The maximum number of runnable threads of the machine, and its number of CPUs; `nil` if unknown.
   package var runnableThreads: UInt32?
-  package var processors: UInt32?
+  package var cpuCount: UInt32?
   /// The kernel functions in which the thread slept most, with numbers of samples, limited in number.
   package var kernelFunctions: [KernelFunction]
 
@@ -41,7 +41,7 @@ package struct StallCounts: Hashable, Sendable {
       guard let first = counts.first, let last = counts.last, counts.count > 1 else { return nil }
       return last - min(first, last)
     }
-    turns = difference(alone.compactMap(\.evidence.turns))
+    timeslices = difference(alone.compactMap(\.evidence.timeslices))
     let surroundings = samples.sorted { $0.age < $1.age }.compactMap(\.evidence.surroundings)
     func passed(_ count: (SurroundingCounters) -> Duration?) -> Duration? {
       difference(surroundings.compactMap(count).map(\.wholeNanoseconds)).map(Duration.init(wholeNanoseconds:))
@@ -52,7 +52,7 @@ package struct StallCounts: Hashable, Sendable {
     refaultedBytes = difference(surroundings.compactMap(\.refaultedBytes))
     memoryLimitHits = difference(surroundings.compactMap(\.memoryLimitHits))
     runnableThreads = surroundings.compactMap(\.runnableThreads).max()
-    processors = surroundings.compactMap(\.processors).max()
+    cpuCount = surroundings.compactMap(\.cpuCount).max()
     let functions = Dictionary(grouping: alone.map(\.evidence.kernelFunction).filter { !$0.isEmpty }) { $0 }
     kernelFunctions = functions.map { KernelFunction(name: $0.key, sampleCount: $0.value.count) }
       .sorted { $0.sampleCount != $1.sampleCount ? $0.sampleCount > $1.sampleCount : $0.name < $1.name }

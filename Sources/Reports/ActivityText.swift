@@ -10,9 +10,9 @@ enum ActivityText {
   /// Returns how the function of `finding` spent its time; empty if nothing is known.
   static func of(_ finding: StallReport.Finding) -> String {
     var parts: [String] = []
-    if let use = finding.processorUse { parts.append(processor(use, finding.waiting)) }
+    if let use = finding.cpuUse { parts.append(cpu(use, finding.waiting)) }
     if let waiting = finding.waiting, waiting.suspended > 0 {
-      let isAll = waiting.suspended == waiting.of && finding.processorUse == nil
+      let isAll = waiting.suspended == waiting.of && finding.cpuUse == nil
       parts.append(
         "\(isAll ? "waiting: " : "")its task was suspended in \(waiting.suspended) of \(Formatting.count(waiting.of, "sample"))"
       )
@@ -35,10 +35,10 @@ enum ActivityText {
   /// and computes nothing.
   static func ofRefused(_ finding: StallReport.Finding) -> String {
     let isSpinning =
-      finding.processorUse.map { $0.share + ($0.delay ?? 0) >= nearlyAll }
+      finding.cpuUse.map { $0.share + ($0.runnableShare ?? 0) >= nearlyAll }
       ?? finding.waiting.map { $0.of > 0 && $0.samples == 0 } ?? false
     guard isSpinning else { return of(finding) }
-    let use = finding.processorUse.map { ", on CPU \(Formatting.percent($0.share))" } ?? ""
+    let use = finding.cpuUse.map { ", on CPU \(Formatting.percent($0.share))" } ?? ""
     return "waiting: it repeated a wait that the kernel refuses\(use)"
   }
 
@@ -47,7 +47,7 @@ enum ActivityText {
     let waiting = finding.waiting.flatMap { $0.of > 0 ? $0 : nil }
     let found = waiting.map { Double($0.samples) / Double($0.of) }
     if let waiting, 2 * waiting.suspended > waiting.of { return "suspended" }
-    let isReady = finding.processorUse.map { $0.share + ($0.delay ?? 0) >= nearlyAll } ?? false
+    let isReady = finding.cpuUse.map { $0.share + ($0.runnableShare ?? 0) >= nearlyAll } ?? false
     if isReady || found.map({ $0 <= hardly }) ?? false { return "computing" }
     guard let found else { return "" }
     guard found >= nearlyAll, let waiting else { return "computing and waiting in turn" }
@@ -56,10 +56,10 @@ enum ActivityText {
   }
 
   /// Returns the activity implied by the CPU use and the samples that found the thread waiting.
-  static func processor(_ use: StallReport.ProcessorUse, _ waiting: StallReport.Waiting?) -> String {
+  static func cpu(_ use: StallReport.CPUUse, _ waiting: StallReport.Waiting?) -> String {
     let share = Formatting.percent(use.share)
     if use.share >= nearlyAll { return "computing: on CPU \(share)" }
-    guard let delay = use.delay else { return withoutDelay(use.share, waiting) }
+    guard let delay = use.runnableShare else { return withoutDelay(use.share, waiting) }
     let turn = Formatting.percent(delay)
     // Waiting for a CPU is most of the time not spent computing.
     if use.share + delay >= nearlyAll, delay > hardly / 2 {

@@ -58,7 +58,7 @@ enum CauseText {
     case .file: return inBrackets("reading or writing files")
     case .memory: return inBrackets("waiting for memory")
     case .congestion: return "congestion: more work than the threads could do"
-    case .noProcessor: return "runnable, no CPU"
+    case .noCPU: return "runnable, no CPU"
     case .sleep:
       return about("sleeping") {
         "waiting in \($0), which sleeps and tries again"
@@ -101,14 +101,14 @@ enum CauseText {
     if cause.kind == .lock || (cause.kind == .sleep && !cause.subjects.isEmpty) { return fileLocks(report) }
     guard let counts = report.counts else { return "" }
     switch cause.kind {
-    case .noProcessor:
+    case .noCPU:
       var parts: [String] = []
       if let throttled = counts.throttled, throttled > .zero {
-        // All threads of the group are kept from running, each processor for itself.
+        // All threads of the group are kept from running, each CPU for itself.
         parts.append("throttled by the control group for \(Formatting.duration(min(throttled, cause.time)))")
       }
-      if let runnable = counts.runnableThreads, let processors = counts.processors, runnable > processors {
-        parts.append("\(runnable) runnable threads on \(Formatting.count(Int(processors), "CPU"))")
+      if let runnable = counts.runnableThreads, let cpuCount = counts.cpuCount, runnable > cpuCount {
+        parts.append("\(runnable) runnable threads on \(Formatting.count(Int(cpuCount), "CPU"))")
       }
       return parts.joined(separator: "; ")
     case .file:

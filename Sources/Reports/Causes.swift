@@ -67,7 +67,7 @@ extension StallReport {
       /// More work was waiting than could be done.
       public static let congestion = Kind(rawValue: "congestion")
       /// The thread was ready to run without a CPU.
-      public static let noProcessor = Kind(rawValue: "noProcessor")
+      public static let noCPU = Kind(rawValue: "noCPU")
       /// The thread deallocated objects.
       public static let deallocation = Kind(rawValue: "deallocation")
       /// The thread computed.
@@ -82,7 +82,7 @@ extension StallReport {
   /// The kernel's counts during the stall.
   public struct Counts: Hashable, Sendable, Codable {
     /// How often the thread was scheduled; `nil` if unknown.
-    public var turns: UInt64?
+    public var timeslices: UInt64?
     /// How often the thread gave up the CPU to wait. `nil` if unknown, as are the thread's counts below.
     public var voluntarySwitches: UInt64?
     /// How often the thread was preempted.
@@ -111,7 +111,7 @@ extension StallReport {
     /// The maximum number of runnable threads of the machine; `nil` if unknown.
     public var runnableThreads: UInt32?
     /// The number of CPUs; `nil` if unknown.
-    public var processors: UInt32?
+    public var cpuCount: UInt32?
     /// The kernel functions in which the thread was found asleep most, limited in number.
     public var kernelFunctions: [String]
 
@@ -181,7 +181,7 @@ extension ReportParts {
     let thread = counts.thread
     func ticks(_ count: UInt64?) -> Seconds? { count.map { Seconds(.milliseconds(10) * Double($0)) } }
     return StallReport.Counts(
-      turns: counts.turns,
+      timeslices: counts.timeslices,
       voluntarySwitches: thread?.voluntarySwitches,
       involuntarySwitches: thread?.involuntarySwitches,
       minorFaults: thread?.minorFaults,
@@ -198,7 +198,7 @@ extension ReportParts {
       refaultedBytes: counts.refaultedBytes,
       memoryLimitHits: counts.memoryLimitHits,
       runnableThreads: counts.runnableThreads,
-      processors: counts.processors,
+      cpuCount: counts.cpuCount,
       kernelFunctions: counts.kernelFunctions.map(\.name)
     )
   }

@@ -54,7 +54,7 @@ extension StallReport.Cause.Kind {
     case .congestion:
       "The threads worked, and there was more work than they could do: no single job is at fault. Send less, use "
         + "more queues or threads, combine jobs, or refuse work when too much waits."
-    case .noProcessor:
+    case .noCPU:
       "The thread was runnable, but other threads had the CPUs, or the quota of the control group (cpu.max) was "
         + "used up. Raise the quota or the request, run less on the machine, or use fewer threads."
     case .sleep:
@@ -90,7 +90,7 @@ extension StallReport {
     case .file: "Read and write files on a separate thread, in larger pieces."
     case .memory: "Check the memory limit and the other users of memory."
     case .congestion: "Send less, or use more threads: no single job is at fault."
-    case .noProcessor: "Check the CPU quota and the other load of the machine."
+    case .noCPU: "Check the CPU quota and the other load of the machine."
     case .sleep where !cause.subjects.isEmpty:
       "Find out what the library waits for, and give the call a time limit."
     case .sleep where (taskTimes?.suspended ?? .zero) * 2 >= cause.time:

@@ -66,9 +66,9 @@ extension ReportSections {
         "\(Formatting.count(evidence.unknownCallersCount, "stack")) with async callers without a name, which are omitted"
       )
     }
-    if evidence.leftOutCount > 0 {
+    if evidence.omittedCount > 0 {
       notes.append(
-        "\(Formatting.count(evidence.leftOutCount, "more sample")) omitted evenly; the shown samples stand for them"
+        "\(Formatting.count(evidence.omittedCount, "more sample")) omitted evenly; the shown samples stand for them"
       )
     }
     if evidence.lostCount > 0 {
@@ -76,8 +76,8 @@ extension ReportSections {
         "\(Formatting.count(Int(clamping: evidence.lostCount), "sample")) lost: the recorder or the disk could not keep up"
       )
     }
-    if evidence.sparedCount > 0 {
-      let count = Formatting.count(evidence.sparedCount, "sample")
+    if evidence.skippedCount > 0 {
+      let count = Formatting.count(evidence.skippedCount, "sample")
       notes.append("\(count) skipped to stay within the CPU budget: much other work was late")
     }
     if evidence.isDamaged { notes.append("the file was cut off or damaged: samples may be missing") }

@@ -40,8 +40,8 @@ extension StallReport.Address {
   }
 }
 
-extension StallReport.ProcessorUse {
-  init(_ use: ProcessorUse) { self.init(share: use.share, delay: use.delay) }
+extension StallReport.CPUUse {
+  init(_ use: CPUUse) { self.init(share: use.share, runnableShare: use.runnableShare) }
 }
 
 extension StallReport.QueueProgress {
@@ -73,7 +73,7 @@ extension StallReport.Note.Kind {
     case .activity: self = .activity
     case .debugger: self = .debugger
     case .hang: self = .hang
-    case .processorTime: self = .processorTime
+    case .cpuTime: self = .cpuTime
     case .unwatched: self = .unwatched
     case .overlap: self = .overlap
     case .fileLock: self = .fileLock

@@ -136,7 +136,7 @@ struct ReportParts {
       dominant: blame.dominant.map(finding),
       contenders: blame.contenders.map(finding),
       contenderCount: blame.contenderCount,
-      processorUse: blame.processorUse.map(StallReport.ProcessorUse.init),
+      cpuUse: blame.cpuUse.map(StallReport.CPUUse.init),
       workers: blame.workers.map { worker($0, stall) },
       labels: blame.labels.map { label in
         StallReport.Label(text: label.label, share: label.share.fraction, seconds: Seconds(label.share.time))
@@ -255,7 +255,7 @@ struct ReportParts {
       shareHigh: claim.share.high,
       seconds: Seconds(claim.share.time),
       sampleCount: claim.sampleCount,
-      processorUse: claim.processorUse.map(StallReport.ProcessorUse.init),
+      cpuUse: claim.cpuUse.map(StallReport.CPUUse.init),
       waiting: claim.waiting.map { waiting in
         StallReport.Waiting(
           samples: waiting.samples,
@@ -341,8 +341,8 @@ struct ReportParts {
       joinedCount: blame.joinedCount,
       unknownCallersCount: blame.unknownCallersCount,
       lostCount: stall.lostSamples,
-      sparedCount: stall.sparedSamples,
-      leftOutCount: stall.leftOutSamples,
+      skippedCount: stall.sparedSamples,
+      omittedCount: stall.leftOutSamples,
       isDamaged: stall.isDamaged,
       unobservedSeconds: Seconds(blame.unobserved),
       gapSeconds: Seconds(stall.gap)
@@ -361,7 +361,7 @@ struct ReportParts {
           missingCallers: group.frames.isEmpty ? nil : StallReport.Reason(group.end)
         )
       },
-      leftOut: all.leftOut,
+      omittedCount: all.leftOut,
       isComplete: all.isComplete
     )
   }

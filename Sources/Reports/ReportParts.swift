@@ -172,11 +172,11 @@ extension StallReport {
   }
 
   /// A thread's use of its time: on a CPU, ready to run without a CPU, and waiting for the rest.
-  public struct ProcessorUse: Hashable, Sendable, Codable {
+  public struct CPUUse: Hashable, Sendable, Codable {
     /// The share of time on a CPU, from 0 to 1.
     public var share: Double
     /// The share of time ready to run without a CPU; `nil` if the kernel does not count it.
-    public var delay: Double?
+    public var runnableShare: Double?
   }
 
   /// How often a thread was found waiting for anything other than a CPU.

@@ -251,7 +251,7 @@ package struct ReportSections: Sendable {
 
   /// The queue, the application's labels and notes, and other activity.
   package var circumstances: [ReportSection] {
-    [queue, task, labels, activities, context, overlaps, processorTime].compactMap { $0 }
+    [queue, task, labels, activities, context, overlaps, cpuTime].compactMap { $0 }
   }
 
   private var queue: ReportSection? {
@@ -330,8 +330,8 @@ package struct ReportSections: Sendable {
   }
 
   /// The last note covers the longest time.
-  private var processorTime: ReportSection? {
-    notes(of: .processorTime).last.flatMap { ReportSection("CPU", [printable($0.text)]) }
+  private var cpuTime: ReportSection? {
+    notes(of: .cpuTime).last.flatMap { ReportSection("CPU", [printable($0.text)]) }
   }
 
   func notes(of kind: StallReport.Note.Kind) -> [StallReport.Note] { report.notes.filter { $0.kind == kind } }

@@ -3,9 +3,10 @@ import CulpritStallRecord
 
 /// The signature of a problem: twelve hexadecimal digits that are equal across stalls, builds and hosts.
 ///
-/// It is computed from properties that a new build does not change: the service, the kind of source, the verdict, and
-/// the module and name of the culprit function. Addresses, lines, closure numbers and library versions are excluded.
-/// The cause is excluded too, because a function might compute on one day and lack a CPU on the next.
+/// It is computed from properties that a new build does not change: the service, the verdict, and the module and name of
+/// the culprit function. Addresses, lines, closure numbers and library versions are excluded. The cause is excluded too,
+/// because a function might compute on one day and lack a CPU on the next. The kind of source counts only if no function
+/// is named: one slow function delays a loop, a job and a section at once.
 /// docs/internals/many-stalls.md specifies the computation for other programs.
 package enum Signature {
   /// The version of the computation, which is hashed first. Signatures of different versions are never equal.
@@ -28,10 +29,9 @@ package enum Signature {
     verdict: StallReport.Verdict,
     function: ResolvedFrame?
   ) -> String {
-    let parts = [
-      version, service, source.kind.rawValue, verdict.rawValue, function.map(module) ?? "", function.map(name) ?? "",
-    ]
-    return hash(parts)
+    let name = function.map(name) ?? ""
+    let kind = name.isEmpty ? source.kind.rawValue : ""
+    return hash([version, service, kind, verdict.rawValue, function.map(module) ?? "", name])
   }
 
   /// Returns the Swift module of the function, or else its file without a library version.

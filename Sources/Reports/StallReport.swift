@@ -59,7 +59,7 @@ public struct StallReport: Hashable, Sendable, Codable, Identifiable {
   public var contenderCount: Int
 
   /// The thread's use of its time; `nil` if unknown.
-  public var processorUse: ProcessorUse?
+  public var cpuUse: CPUUse?
   /// The threads that worked on the source, if there are several; empty for one thread or unknown threads.
   public var workers: [Worker]
   /// The application's labels of the work, with their shares of the stall.
@@ -111,7 +111,7 @@ public struct StallReport: Hashable, Sendable, Codable, Identifiable {
   enum CodingKeys: String, CodingKey {
     case version, id, signature, process, source, thread, began, thresholdSeconds, durationSeconds, isLowerBound,
       hasEnded, hangSeconds, verdict, verdictReason, culprit, parts, suspendedIn, callers, outerCallers, callees,
-      ownSeconds, spentIn, dominant, contenders, contenderCount, processorUse, workers, labels, queueProgress,
+      ownSeconds, spentIn, dominant, contenders, contenderCount, cpuUse, workers, labels, queueProgress,
       waitingWork, taskTimes, waitChains, causes, counts, timeline, group, notes, tree, lastStack, lastStackBlames,
       samples, evidence, otherThreads, cost, repeats, missingNames
   }
@@ -204,7 +204,7 @@ extension StallReport {
     /// The number of samples with the function on their stack.
     public var sampleCount: Int
     /// The thread's use of this time; `nil` if unknown.
-    public var processorUse: ProcessorUse?
+    public var cpuUse: CPUUse?
     /// How often the thread was found waiting; `nil` if unknown.
     public var waiting: Waiting?
 
@@ -345,7 +345,7 @@ extension StallReport {
       /// The stall became a hang.
       public static let hang = Kind(rawValue: "hang")
       /// CPU time used.
-      public static let processorTime = Kind(rawValue: "processorTime")
+      public static let cpuTime = Kind(rawValue: "cpuTime")
       /// The start of the work was not watched.
       public static let unwatched = Kind(rawValue: "unwatched")
       /// Other work of the same thread or task stalled simultaneously. The title is its source, the text its report ID.
@@ -376,9 +376,9 @@ extension StallReport {
     /// The number of samples that were taken and lost.
     public var lostCount: UInt64
     /// The number of samples skipped because Culprit's threads had used up their CPU time.
-    public var sparedCount: Int
+    public var skippedCount: Int
     /// The number of recorded samples that were left out, evenly distributed, because there are very many.
-    public var leftOutCount: Int
+    public var omittedCount: Int
     /// Whether the file was truncated or damaged.
     public var isDamaged: Bool
     package var unobservedSeconds: Seconds

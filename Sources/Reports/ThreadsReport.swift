@@ -3,13 +3,13 @@ public struct ThreadsReport: Hashable, Sendable, Codable {
   /// The groups, largest first.
   public var groups: [Group]
   /// The number of threads that were not captured for lack of time or space.
-  public var leftOut: Int
+  public var omittedCount: Int
   /// Whether all threads were captured; `false` if the stall or its process ended during the capture.
   public var isComplete: Bool
   /// The line width of ``description``.
   package var width = StallReport.Width()
 
-  enum CodingKeys: String, CodingKey { case groups, leftOut, isComplete }
+  enum CodingKeys: String, CodingKey { case groups, omittedCount, isComplete }
 
   /// Threads with equal functions on their stacks.
   public struct Group: Hashable, Sendable, Codable {

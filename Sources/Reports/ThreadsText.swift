@@ -56,7 +56,8 @@ struct ThreadsText: Sendable {
   }
 
   private var shortfall: String {
-    var text = report.leftOut > 0 ? "; \(Formatting.count(report.leftOut, "thread")) could not be captured" : ""
+    let omitted = Formatting.count(report.omittedCount, "thread")
+    var text = report.omittedCount > 0 ? "; \(omitted) could not be captured" : ""
     if !report.isComplete { text += "; the capture was not finished" }
     return text
   }

@@ -7,7 +7,7 @@ package struct SampleEvidence: Hashable, Sendable {
   /// The kernel function in which the thread slept (`/proc/…/wchan`); empty if unknown or implied by the system call.
   package var kernelFunction = ""
   /// How often the thread had been scheduled; `nil` if unknown.
-  package var turns: UInt64?
+  package var timeslices: UInt64?
   /// The kernel's counters of the thread. `nil` if they were not read, because reading is slow and not done for every
   /// sample.
   package var counters: ThreadCounters?
@@ -73,7 +73,7 @@ package struct SurroundingCounters: Hashable, Sendable {
   package var memoryLimitHits: UInt64?
   /// The current number of runnable threads of the machine, and the number of CPUs; `nil` if unknown.
   package var runnableThreads: UInt32?
-  package var processors: UInt32?
+  package var cpuCount: UInt32?
 
   /// Creates empty counters.
   package init() {}

@@ -509,7 +509,7 @@ extension ByteReader {
     if parts & 1 != 0 { for _ in 0..<6 { evidence.arguments.append(try number()) } }
     if parts & 2 != 0 { for _ in 0..<(try number(UInt8.self)) { evidence.words.append(try number()) } }
     if parts & 4 != 0 { evidence.kernelFunction = try text() }
-    if parts & 8 != 0 { evidence.turns = try number() }
+    if parts & 8 != 0 { evidence.timeslices = try number() }
     if parts & 16 != 0 {
       var counters = ThreadCounters()
       for count in ThreadCounters.all { counters[keyPath: count] = try number() }
@@ -521,7 +521,7 @@ extension ByteReader {
     surroundings.memoryStalled = try knownDuration()
     surroundings.diskStalled = try knownDuration()
     surroundings.runnableThreads = try count(unknown: 0)
-    surroundings.processors = try count(unknown: 0)
+    surroundings.cpuCount = try count(unknown: 0)
     if parts & 64 != 0 {
       surroundings.refaultedBytes = try knownNumber()
       surroundings.memoryLimitHits = try knownNumber()

@@ -128,7 +128,7 @@ package enum StallFileWriter {
   private static func append(_ evidence: SampleEvidence, to writer: inout ByteWriter) {
     let parts: [(UInt8, Bool)] = [
       (1, !evidence.arguments.isEmpty), (2, !evidence.words.isEmpty), (4, !evidence.kernelFunction.isEmpty),
-      (8, evidence.turns != nil), (16, evidence.counters != nil), (32, evidence.surroundings != nil),
+      (8, evidence.timeslices != nil), (16, evidence.counters != nil), (32, evidence.surroundings != nil),
       (64, evidence.surroundings.map { $0.refaultedBytes != nil || $0.memoryLimitHits != nil } ?? false),
     ]
     writer.append(parts.reduce(0) { $0 | ($1.1 ? $1.0 : 0) })
@@ -141,7 +141,7 @@ package enum StallFileWriter {
       for word in words { writer.append(word) }
     }
     if !evidence.kernelFunction.isEmpty { writer.append(evidence.kernelFunction) }
-    if let turns = evidence.turns { writer.append(turns) }
+    if let timeslices = evidence.timeslices { writer.append(timeslices) }
     if let counters = evidence.counters {
       for count in ThreadCounters.all { writer.append(counters[keyPath: count]) }
     }
@@ -150,7 +150,7 @@ package enum StallFileWriter {
       writer.append(time.map(\.wholeNanoseconds) ?? .max)
     }
     writer.append(surroundings.runnableThreads ?? 0)
-    writer.append(surroundings.processors ?? 0)
+    writer.append(surroundings.cpuCount ?? 0)
     guard surroundings.refaultedBytes != nil || surroundings.memoryLimitHits != nil else { return }
     writer.append(surroundings.refaultedBytes ?? .max)
     writer.append(surroundings.memoryLimitHits ?? .max)

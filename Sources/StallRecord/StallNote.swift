@@ -15,7 +15,7 @@ package struct StallNote: Hashable, Sendable {
     /// The stall became a hang; the time is the age of the work.
     package static var hang: Kind { Kind(code: 4) }
     /// The CPU time used.
-    package static var processorTime: Kind { Kind(code: 5) }
+    package static var cpuTime: Kind { Kind(code: 5) }
     /// The start of the work was not watched; the time is the duration of the unwatched part.
     package static var unwatched: Kind { Kind(code: 6) }
     /// Other work of the same thread or task stalled simultaneously. The title is its source, the text its report ID,

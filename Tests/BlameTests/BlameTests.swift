@@ -442,8 +442,8 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     let cpu = (0..<8).map { Duration.milliseconds(90 * $0) } + (0..<2).map { _ in Duration.milliseconds(630) }
     let stall = made.stall(times(8, ["run", "A"]) + times(2, ["run", "B"]), cpu: cpu)
     let blame = made.blame(stall)
-    #expect(abs((blame.culprit?.processorUse?.share ?? 0) - 0.9) < 0.001)
-    #expect(blame.contenders.first?.processorUse == ProcessorUse(share: 0, delay: nil))
+    #expect(abs((blame.culprit?.cpuUse?.share ?? 0) - 0.9) < 0.001)
+    #expect(blame.contenders.first?.cpuUse == CPUUse(share: 0, runnableShare: nil))
   }
 
   @Test func callTreeTimesAddUp() {

@@ -125,7 +125,7 @@ import Testing
       sample.runDelay = sample.age * 0.75
     }
     let causes = causes(stall)
-    #expect(causes.map(\.kind) == [.noProcessor, .computing])
+    #expect(causes.map(\.kind) == [.noCPU, .computing])
     #expect(abs(causes[0].share.fraction - 0.75) < 0.01)
     expectWhole(causes, stall)
   }
@@ -136,7 +136,7 @@ import Testing
       sample.cpuTime = place < 19 ? .milliseconds(1) : .milliseconds(2)
       sample.runDelay = place < 19 ? .zero : sample.age
     }
-    #expect(causes(stall).first?.kind == .noProcessor)
+    #expect(causes(stall).first?.kind == .noCPU)
     expectWhole(causes(stall), stall)
   }
 
@@ -161,7 +161,7 @@ import Testing
       stall.samples[place].stack = computing.samples[place].stack
     }
     let causes = causes(stall)
-    #expect(causes.map(\.kind) == [.sleep, .computing, .noProcessor])
+    #expect(causes.map(\.kind) == [.sleep, .computing, .noCPU])
     let shares = causes.map(\.share.fraction)
     #expect(abs(shares[0] - 0.5) < 0.03 && abs(shares[1] - 0.4) < 0.03 && abs(shares[2] - 0.1) < 0.03)
     expectWhole(causes, stall)
@@ -171,12 +171,12 @@ import Testing
     func shares(_ stall: Stall) -> [Cause.Kind: Double] {
       let causes = causes(stall)
       expectWhole(causes, stall)
-      #expect(causes.first { $0.kind == .noProcessor }?.isLikely == true)
+      #expect(causes.first { $0.kind == .noCPU }?.isLikely == true)
       return Dictionary(uniqueKeysWithValues: causes.map { ($0.kind, ($0.share.fraction * 100).rounded() / 100) })
     }
     let ready = stall(["c.start", "handle"]) { _, sample in sample.cpuTime = sample.age * 0.26 }
-    #expect(shares(ready) == [.computing: 0.26, .noProcessor: 0.74])
-    #expect(abs((synthetic.blame(ready).culprit?.processorUse?.share ?? 0) - 0.26) < 0.001)
+    #expect(shares(ready) == [.computing: 0.26, .noCPU: 0.74])
+    #expect(abs((synthetic.blame(ready).culprit?.cpuUse?.share ?? 0) - 0.26) < 0.001)
     // The thread waits for half of the time, and for a CPU in the other half.
     let inTurn = stall(["c.start", "handle", "c.clock_nanosleep"]) { place, sample in
       sample.cpuTime = sample.age * 0.26
@@ -184,7 +184,7 @@ import Testing
     }
     let found = shares(inTurn)
     #expect(abs((found[.sleep] ?? 0) - 0.5) < 0.03 && abs((found[.computing] ?? 0) - 0.26) < 0.01)
-    #expect(abs((found[.noProcessor] ?? 0) - 0.24) < 0.03)
+    #expect(abs((found[.noCPU] ?? 0) - 0.24) < 0.03)
   }
 
   @Test mutating func attributesSleepToPollingLibrary() {
@@ -300,6 +300,6 @@ import Testing
     let counts = synthetic.blame(stall, architecture: "x86_64").counts
     #expect(counts.thread?.majorFaults == 10 && counts.throttled == .milliseconds(10) && counts.runnableThreads == 15)
     #expect(counts.kernelFunctions.map(\.name) == ["folio_wait_bit"] && counts.kernelFunctions.first?.sampleCount == 3)
-    #expect(counts.memoryStalled == nil && counts.turns == nil && !counts.isEmpty)
+    #expect(counts.memoryStalled == nil && counts.timeslices == nil && !counts.isEmpty)
   }
 }

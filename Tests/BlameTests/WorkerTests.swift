@@ -54,7 +54,7 @@ import Testing
     #expect(blame.duration == .seconds(1) && blame.unobserved == .zero)
     #expect(blame.lastStack.map(\.function) == ["f2"])
     // CPU time is counted per thread.
-    #expect(blame.culprit?.processorUse.map { Int(($0.share * 100).rounded()) } == 50)
+    #expect(blame.culprit?.cpuUse.map { Int(($0.share * 100).rounded()) } == 50)
   }
 
   @Test func reportsCulpritPerThread() {

@@ -21,6 +21,6 @@ import Testing
   }
 
   @Test func reportsNumberOfCPUs() {
-    #expect(clinux_process_processors() > 0 && clinux_process_processors() == clinux_process_processors())
+    #expect(clinux_process_cpus() > 0 && clinux_process_cpus() == clinux_process_cpus())
   }
 }

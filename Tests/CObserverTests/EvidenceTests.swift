@@ -65,7 +65,7 @@ import Testing
     var times = observer_evidence_times()
     let found = read(clinux_task_self(), &times).surroundings
     #expect(found.throttled_ns == (nanoseconds == .max ? .max : 2 * nanoseconds))
-    #expect(found.processors == 5 && found.memory_stalled_ns == .max && found.runnable > 0)
+    #expect(found.cpus == 5 && found.memory_stalled_ns == .max && found.runnable > 0)
   }
 
   /// Files of cgroup v2 and v1, and of a group without a limit.

@@ -180,7 +180,7 @@ import Testing
   }
 }
 
-@Suite struct ProcessorTimeTests {
+@Suite struct CPUTimeTests {
   /// User and system time of every process, by this machine's /proc/stat; in nanoseconds.
   private func machine() throws -> (user: UInt64, system: UInt64) {
     let descriptor = open("/proc/stat", O_RDONLY)
@@ -203,7 +203,7 @@ import Testing
   @Test func cpuTimesMatchKernel() throws {
     var source = cprocess_cpu_source()
     cprocess_cpu_open(&source)
-    #expect(source.processors == UInt32(sysconf(Int32(_SC_NPROCESSORS_ONLN))))
+    #expect(source.cpus == UInt32(sysconf(Int32(_SC_NPROCESSORS_ONLN))))
     #expect(source.ticks == UInt32(sysconf(Int32(_SC_CLK_TCK))))
     for _ in 0..<5 {
       var seen = cprocess_cpu()

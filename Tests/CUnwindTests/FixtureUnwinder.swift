@@ -175,12 +175,12 @@ final class FixtureUnwinder {
       copy.own_start = stack.ownStart
       copy.own_bytes = UInt64(stack.ownBytes.count)
       copy.stack = bytes.baseAddress
-      let began = processorTime()
+      let began = cpuTime()
       cunwind_unwind(unwinder, &copy, &found)
       if joins {
         cunwind_join(unwinder, &copy, item, &found)
       }
-      slowest = max(slowest, processorTime() - began)
+      slowest = max(slowest, cpuTime() - began)
     }
     let end = Int(found.end.rawValue)
     return Found(
@@ -194,7 +194,7 @@ final class FixtureUnwinder {
     )
   }
 
-  private func processorTime() -> Double {
+  private func cpuTime() -> Double {
     var time = timespec()
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
     return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9

@@ -111,7 +111,7 @@ extension WatchdogTests {
     try withThreads(40, waitForTheEnd) {
       for _ in 0..<3 {
         let report = try watchdog.captureThreads()
-        #expect(report.isComplete && report.leftOut == 0)
+        #expect(report.isComplete && report.omittedCount == 0)
         let waiting = report.groups.filter { $0.functions.contains { $0.name == "waitForTheEnd(_:)" } }
         #expect(waiting.reduce(0) { $0 + $1.threads.count } == 40)
         #expect(waiting.allSatisfy { $0.missingCallers == nil }, "\(report.text(width: 200))")
@@ -139,7 +139,7 @@ extension WatchdogTests {
     let count = 2000
     try withThreads(count, waitForTheEnd) {
       let report = try watchdog.captureThreads(timeout: .seconds(60))
-      #expect(report.isComplete && report.leftOut == 0)
+      #expect(report.isComplete && report.omittedCount == 0)
       let named = Set(report.groups.flatMap(\.threads).filter { $0.name.hasPrefix("bystander") }.map(\.id))
       #expect(named.count == count)
       #expect(report.groups.allSatisfy { $0.noStack == nil }, "\(report.text(width: 200).prefix(3000))")

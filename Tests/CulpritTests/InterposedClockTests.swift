@@ -41,10 +41,10 @@ import Testing
 
   @Test func sumsSaturate() {
     var use = ThreadUse()
-    use.processorNanoseconds = .max - 1
+    use.cpuNanoseconds = .max - 1
     use.wakeups = .max
     use += use
-    #expect(use.processorNanoseconds == .max && use.wakeups == .max)
+    #expect(use.cpuNanoseconds == .max && use.wakeups == .max)
     #expect((-5).saturatingDifference(Int.max) == .min && Int64.min.saturatingSum(-1) == .min)
     #expect(UInt64(3).saturatingDifference(5) == 0 && UInt64(3).saturatingSum(5) == 8)
   }
@@ -57,7 +57,7 @@ import Testing
   }
 
   @Test func describesExtremeCPUTimes() {
-    let time = Watchdog.ProcessorTime(
+    let time = Watchdog.CPUTime(
       elapsed: 1,
       user: .max,
       system: .max,
@@ -65,8 +65,8 @@ import Testing
       machineUser: .max,
       machineSystem: .max,
       thread: .max,
-      processors: 0
+      cpuCount: 0
     )
-    #expect(time.description.hasSuffix("on 0 processors"))
+    #expect(time.description.hasSuffix("on 0 CPUs"))
   }
 }

@@ -116,7 +116,7 @@ import Testing
   }
 }
 
-@Suite struct StallProcessorTimeTests {
+@Suite struct StallCPUTimeTests {
   private func time(
     elapsed: UInt64 = 10_000_000_000,
     user: UInt64 = 3_000_000_000,
@@ -125,9 +125,9 @@ import Testing
     machineUser: UInt64 = 6_000_000_000,
     machineSystem: UInt64 = 2_000_000_000,
     thread: UInt64 = 2_500_000_000,
-    processors: Int = 2
-  ) -> Watchdog.ProcessorTime {
-    Watchdog.ProcessorTime(
+    cpuCount: Int = 2
+  ) -> Watchdog.CPUTime {
+    Watchdog.CPUTime(
       elapsed: elapsed,
       user: user,
       system: system,
@@ -135,7 +135,7 @@ import Testing
       machineUser: machineUser,
       machineSystem: machineSystem,
       thread: thread,
-      processors: processors
+      cpuCount: cpuCount
     )
   }
 
@@ -146,7 +146,7 @@ import Testing
       found.description
         == "elapsed total CPU time (seconds): 8.000 (user 6.000, system 2.000), 80 % CPU; elapsed application CPU time "
         + "(seconds): 4.000 (user 3.000, system 1.000), 20 % CPU; the thread's own: 2.500, 25 % of one; in 10.000 s, "
-        + "on 2 processors"
+        + "on 2 CPUs"
     )
   }
 
@@ -190,15 +190,15 @@ import Testing
     request.elapsed_ns = 4_000_000_000
     request.used.user_ns = 1_000_000_000
     request.used.system_ns = 500_000_000
-    request.processors = 2
-    var found = Watchdog.ProcessorTime(request)
-    #expect(found.elapsed == .seconds(4) && found.machineElapsed == .seconds(4) && found.processors == 2)
+    request.cpus = 2
+    var found = Watchdog.CPUTime(request)
+    #expect(found.elapsed == .seconds(4) && found.machineElapsed == .seconds(4) && found.cpuCount == 2)
     #expect(found.user == .seconds(1) && found.system == .milliseconds(500))
     #expect(found.machineUser == nil && found.thread == nil && found.threadShare == nil)
     request.used.machine_system_ns = 1
     request.thread_elapsed_ns = 2_000_000_000
     request.thread_ns = 1_000_000_000
-    found = Watchdog.ProcessorTime(request)
+    found = Watchdog.CPUTime(request)
     #expect(found.machineUser == .zero && found.machineSystem == .nanoseconds(1))
     #expect(found.thread == .seconds(1) && found.threadElapsed == .seconds(2) && found.threadShare == 0.5)
   }

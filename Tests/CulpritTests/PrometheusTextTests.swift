@@ -40,7 +40,7 @@ import Testing
     ]
     metrics.startTime = StallReport.Timestamp(nanosecondsSince1970: 1_795_470_707_902_000_000)
     metrics.time = StallReport.Timestamp(nanosecondsSince1970: 1_795_470_767_000_000_001)
-    metrics.ownCost = Watchdog.OwnCost(processorTime: .milliseconds(1234), wakeups: 281, handlerTime: .microseconds(17))
+    metrics.ownCost = Watchdog.OwnCost(cpuTime: .milliseconds(1234), wakeups: 281, handlerTime: .microseconds(17))
     metrics.previousRuns = [.fatalHang: 1, .cleanExit: 0]
     return metrics
   }

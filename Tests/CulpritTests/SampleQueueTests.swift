@@ -101,11 +101,11 @@ import Testing
   }
 }
 
-@Suite struct ProcessorBudgetTests {
+@Suite struct CPUBudgetTests {
   private static let ms: UInt64 = 1_000_000
 
   @Test(arguments: [UInt32(1), 5, 50]) func staysWithinBudgetInEveryWindow(percent: UInt32) {
-    var budget = ProcessorBudget()
+    var budget = CPUBudget()
     var (now, used) = (UInt64(1) << 50, UInt64(7) << 40)
     var uses: [UInt64] = []
     for step in 0..<3000 {
@@ -123,7 +123,7 @@ import Testing
   }
 
   @Test func waitsUntilBudgetRecovers() {
-    var budget = ProcessorBudget()
+    var budget = CPUBudget()
     budget.update(now: 1 << 50, used: 0, percent: 5)
     budget.update(now: 1 << 50, used: 140 * Self.ms, percent: 5)
     #expect(budget.isExhausted)
@@ -134,7 +134,7 @@ import Testing
   }
 
   @Test func boundsDebt() {
-    var budget = ProcessorBudget()
+    var budget = CPUBudget()
     budget.update(now: 1 << 50, used: 0, percent: 5)
     budget.update(now: 1 << 50, used: 1 << 50, percent: 5)
     budget.update(now: 1 << 50 + 12_000 * Self.ms, used: 1 << 50, percent: 5)

@@ -139,7 +139,7 @@ import Testing
         """
         has been stuck for N.N s and exhausted its allowance of N.N s. Elapsed total CPU time (seconds): N.N (user N.N, system N.N), \
         N % CPU. Elapsed application CPU time (seconds): N.N (user N.N, system N.N), N % CPU. The thread's own: N.N, N % of one. \
-        These are of the last N.N s, on N processors. Culprit so far:\u{20}
+        These are of the last N.N s, on N CPUs. Culprit so far:\u{20}
         """
       ),
       "\(reason)"

@@ -48,12 +48,12 @@ import Testing
     unplaced.culprit?.function.location = nil
     #expect(counts(truth, unplaced).judgement.unsound == 1)
     var silent = report
-    silent.culprit?.processorUse = nil
+    silent.culprit?.cpuUse = nil
     silent.culprit?.waiting = nil
     #expect(counts(truth, silent).judgement.unsound == 1)
     // Words that say nothing.
     var empty = report
-    empty.culprit?.processorUse = nil
+    empty.culprit?.cpuUse = nil
     empty.culprit?.waiting?.of = 0
     #expect(counts(truth, empty).judgement.unsound == 1)
     #expect(counts(truth, report).judgement.unsound == 0)
@@ -70,12 +70,12 @@ import Testing
 
   @Test func rejectsContradictions() {
     var idle = report
-    idle.culprit?.processorUse?.share = 0.1
-    idle.culprit?.processorUse?.delay = 0
+    idle.culprit?.cpuUse?.share = 0.1
+    idle.culprit?.cpuUse?.runnableShare = 0
     #expect(counts(CauseTruth(name: "a", cause: .computing, culprit: "packOrders"), idle).judgement.unsound == 1)
     var waiting = report
     waiting.causes[0].kind = .lock
-    waiting.culprit?.processorUse?.delay = 0
+    waiting.culprit?.cpuUse?.runnableShare = 0
     #expect(counts(CauseTruth(name: "a", cause: .lock, culprit: "packOrders"), waiting).judgement.unsound == 1)
   }
 

@@ -6,7 +6,7 @@ import Testing
 
 @Suite struct ActivityTextTests {
   private func text(_ share: Double, _ delay: Double?, _ waiting: StallReport.Waiting? = nil) -> String {
-    ActivityText.processor(StallReport.ProcessorUse(share: share, delay: delay), waiting)
+    ActivityText.cpu(StallReport.CPUUse(share: share, runnableShare: delay), waiting)
   }
 
   @Test func distinguishesComputingWaitingAndRunnable() {
@@ -26,7 +26,7 @@ import Testing
   @Test func reportsSuspendedTasks() throws {
     func text(_ waiting: StallReport.Waiting) throws -> String {
       var finding = try #require(fullReport().culprit)
-      (finding.processorUse, finding.waiting) = (nil, waiting)
+      (finding.cpuUse, finding.waiting) = (nil, waiting)
       return ActivityText.of(finding)
     }
     #expect(
@@ -42,7 +42,7 @@ import Testing
   /// In neighbouring samples different child tasks run.
   @Test func describesComputingWithoutCPUUse() throws {
     var finding = try #require(fullReport().culprit)
-    (finding.processorUse, finding.waiting) = (nil, StallReport.Waiting(samples: 0, of: 13))
+    (finding.cpuUse, finding.waiting) = (nil, StallReport.Waiting(samples: 0, of: 13))
     #expect(ActivityText.of(finding) == "computing: running or runnable in 13 samples")
   }
 

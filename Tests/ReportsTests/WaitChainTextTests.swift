@@ -178,7 +178,7 @@ import Testing
   /// The sections of a report with a deadlock of `links`, whose work used CPU time.
   private func deadlocked(_ links: [StallReport.WaitLink]) throws -> String {
     var report = Self.deadlock
-    report.culprit?.processorUse = StallReport.ProcessorUse(share: 0.98, delay: 0.01)
+    report.culprit?.cpuUse = StallReport.CPUUse(share: 0.98, runnableShare: 0.01)
     report.culprit?.waiting = StallReport.Waiting(samples: 0, of: 10)
     let chain = try #require(report.waitChains.first)
     report.waitChains = [chain]

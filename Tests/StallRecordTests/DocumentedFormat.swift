@@ -197,11 +197,11 @@ struct DocumentedFormat {
     if parts & 1 != 0 { for _ in 0..<6 { try number(8, "argument") } }
     if parts & 2 != 0 { for _ in 0..<(try number(1)) { try number(4, "word") } }
     if parts & 4 != 0 { try text("kernel") }
-    if parts & 8 != 0 { try number(8, "turns") }
+    if parts & 8 != 0 { try number(8, "timeslices") }
     if parts & 16 != 0 { for _ in 0..<10 { try number(8, "count") } }
     guard parts & 32 != 0 else { return }
     for name in ["throttled", "memory", "disk"] { try optional(8, name) }
-    for name in ["wanted", "processors"] { try number(4, name) }
+    for name in ["runnableThreads", "cpuCount"] { try number(4, name) }
     guard parts & 64 != 0 else { return }
     for name in ["refaulted", "limit"] { try optional(8, name) }
   }

@@ -191,7 +191,7 @@ import Testing
     ]
     #expect(sources.map(\.code) == Array(1...10) && sources.map { SourceKind(code: $0.code) } == sources)
     let notes: [StallNote.Kind] = [
-      .context, .activity, .debugger, .hang, .processorTime, .unwatched, .overlap, .fileLock, .count, .spared,
+      .context, .activity, .debugger, .hang, .cpuTime, .unwatched, .overlap, .fileLock, .count, .spared,
       .sharedLabel, .reported, .likely,
     ]
     #expect(notes.map(\.code) == Array(1...13))

@@ -22,8 +22,8 @@ enum OrderedWork {
     _ work: @escaping @Sendable (Worker, Input) -> Output,
     _ use: (Output) -> Void
   ) {
-    let processors = sysconf(Int32(_SC_NPROCESSORS_ONLN))
-    let count = min(processors, threadsMax, inputs.count)
+    let cpus = sysconf(Int32(_SC_NPROCESSORS_ONLN))
+    let count = min(cpus, threadsMax, inputs.count)
     let results = Results<Output>(count: inputs.count, ahead: count * resultsAhead)
     var started = 0
     if !isAlone, count > 1 {

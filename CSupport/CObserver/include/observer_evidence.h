@@ -24,7 +24,7 @@ struct observer_thread_counters {
   uint64_t disk_read_bytes, disk_written_bytes;
 };
 
-/* Counters of the process's control group, or of the machine. UINT64_MAX, or 0 for threads and processors: unknown. */
+/* Counters of the process's control group, or of the machine. UINT64_MAX, or 0 for threads and CPUs: unknown. */
 struct observer_surroundings {
   uint64_t throttled_ns;      /* throttled because the quota was used up: cpu.stat */
   uint64_t memory_stalled_ns; /* PSI: time in which some of its threads waited for memory */
@@ -32,7 +32,7 @@ struct observer_surroundings {
   uint64_t refaulted_bytes;   /* content of files that was read again after it had been reclaimed: memory.stat */
   uint64_t limit_hits;        /* number of allocations that met the memory limit: memory.events, memory.failcnt */
   uint32_t runnable;          /* running and runnable threads of the machine */
-  uint32_t processors;
+  uint32_t cpus;
 };
 
 struct observer_evidence {
@@ -64,8 +64,7 @@ struct observer_evidence_times {
  * version 1 "…/memory.failcnt"). Longer paths are not used. Nothing is read there before this call. Async-signal-safe:
  * no. Threads: the recorder, once. */
 void observer_evidence_know(const char *const *cpu_stats, uint32_t groups, const char *memory_pressure,
-                            const char *io_pressure, const char *memory_stat, const char *memory_limit,
-                            uint32_t processors);
+                            const char *io_pressure, const char *memory_stat, const char *memory_limit, uint32_t cpus);
 
 /* Reads the evidence of thread TID with the status SEEN, right after its stack, for the target slot SLOT.
  * Async-signal-safe: yes. Threads: a sampler, which the kernel is allowed to block. */

@@ -15,8 +15,8 @@ struct cprocess_cpu {
 
 /* Properties of the machine's CPU times. */
 struct cprocess_cpu_source {
-  uint32_t ticks;      /* unit of the times: ticks per second */
-  uint32_t processors; /* number of online processors */
+  uint32_t ticks; /* unit of the times: ticks per second */
+  uint32_t cpus;  /* number of online CPUs */
 };
 
 /* Initializes SOURCE. No descriptor stays open. Async-signal-safe: no. Threads: any. */

@@ -42,7 +42,7 @@ struct cprocess_termination_request {
   int32_t tid;
   struct cprocess_cpu used; /* since `used.taken_ns` */
   uint64_t elapsed_ns;      /* time since `used.taken_ns` */
-  uint32_t processors;
+  uint32_t cpus;
   uint64_t thread_ns;         /* CPU time of the thread since its work item was suspected */
   uint64_t thread_elapsed_ns; /* time since its work item was suspected; 0 if unknown */
   uint32_t bytes;             /* length of the human-readable reason */

@@ -12,7 +12,7 @@ extension Watchdog.Status {
     hanging = Watchdog.Hang.found(engine.control)
     captures = observer_capture_answered()
     lateAnswers = observer_capture_late()
-    samplesSpared = observer_sampling_spared(engine.samplers.sampling)
+    samplesSkipped = observer_sampling_spared(engine.samplers.sampling)
     reportsDropped = engine.reporter.dropped + engine.activities.dropped
     systemd = engine.lifecycle.systemdState
     let disks = [engine.box?.presentProblem, engine.metricsFile?.presentProblem].compactMap { $0 }

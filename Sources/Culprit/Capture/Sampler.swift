@@ -38,7 +38,7 @@ struct Sampler: ~Copyable {
   private var reader: ThreadReader
   private var followed: FollowedWork
   private var queue = SampleQueue()
-  private var budget = ProcessorBudget()
+  private var budget = CPUBudget()
   /// Longest time of one pass in nanoseconds, after which due samples are collected again.
   private let passMax: UInt64 = 5_000_000
   /// Whether the ring had room for the last sample.

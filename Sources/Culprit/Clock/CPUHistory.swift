@@ -1,7 +1,7 @@
 import CCulpritProcess
 import CulpritStallRecord
 
-extension Watchdog.ProcessorTime {
+extension Watchdog.CPUTime {
   init(_ termination: cprocess_termination_request) {
     elapsed = Duration(wholeNanoseconds: termination.elapsed_ns)
     machineElapsed = elapsed
@@ -13,7 +13,7 @@ extension Watchdog.ProcessorTime {
     system = Duration(wholeNanoseconds: used.system_ns)
     thread = termination.thread_elapsed_ns > 0 ? Duration(wholeNanoseconds: termination.thread_ns) : nil
     threadElapsed = Duration(wholeNanoseconds: termination.thread_elapsed_ns)
-    processors = Int(termination.processors)
+    cpuCount = Int(termination.cpus)
   }
 
   init(
@@ -24,7 +24,7 @@ extension Watchdog.ProcessorTime {
     machineUser: UInt64,
     machineSystem: UInt64,
     thread: UInt64,
-    processors: Int
+    cpuCount: Int
   ) {
     self.elapsed = Duration(wholeNanoseconds: elapsed)
     self.machineElapsed = Duration(wholeNanoseconds: machineElapsed)
@@ -35,7 +35,7 @@ extension Watchdog.ProcessorTime {
     self.system = Duration(wholeNanoseconds: system)
     self.thread = Duration(wholeNanoseconds: thread)
     threadElapsed = self.elapsed
-    self.processors = processors
+    self.cpuCount = cpuCount
   }
 }
 
@@ -60,7 +60,7 @@ struct CPUHistory: ~Copyable {
     times.deallocate()
   }
 
-  var processors: UInt32 { @_noLocks get { source.processors } }
+  var cpus: UInt32 { @_noLocks get { source.cpus } }
 
   /// Returns the CPU usage up to now.
   @_noLocks func current() -> cprocess_cpu {

@@ -92,7 +92,7 @@ final class Engine: Sendable {
     let configuration = live.current
     clinux_descriptor_start()
     // Must be initialized before the threads that keep time or take stacks read it.
-    _ = clinux_process_processors()
+    _ = clinux_process_cpus()
     guard clinux_memory_start() != CLINUX_MEMORY_UNREADABLE else {
       throw .unsupported("process_vm_readv, /proc/self/mem and a pipe all fail to read this process's memory")
     }

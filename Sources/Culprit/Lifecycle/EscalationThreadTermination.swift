@@ -134,7 +134,7 @@ extension EscalationThread {
     if view.tid != 0 { termination.pointee.tid = view.tid }
     termination.pointee.used = history.used(since: now &- min(now, view.age_ns))
     termination.pointee.elapsed_ns = clinux_clock_between_ns(termination.pointee.used.taken_ns, now)
-    termination.pointee.processors = history.processors
+    termination.pointee.cpus = history.cpus
     termination.pointee.thread_ns = 0
     termination.pointee.thread_elapsed_ns = 0
     let used = termination.pointee.tid == 0 ? 0 : clinux_clock_thread_cpu_ns(termination.pointee.tid)
@@ -165,7 +165,7 @@ extension EscalationThread {
     text.append(" s and exhausted its allowance of ")
     text.append(seconds: termination.pointee.limit_ns)
     text.append(" s. ")
-    let all = UInt64(termination.pointee.processors) &* termination.pointee.elapsed_ns
+    let all = UInt64(termination.pointee.cpus) &* termination.pointee.elapsed_ns
     if used.machine_user_ns > 0 || used.machine_system_ns > 0 {
       text.append("Elapsed total CPU time (seconds): ")
       appendTimes(used.machine_user_ns, used.machine_system_ns, of: all)
@@ -182,8 +182,8 @@ extension EscalationThread {
     text.append("These are of the last ")
     text.append(seconds: termination.pointee.elapsed_ns)
     text.append(" s, on ")
-    text.append(number: UInt64(termination.pointee.processors))
-    text.append(termination.pointee.processors == 1 ? " processor. " : " processors. ")
+    text.append(number: UInt64(termination.pointee.cpus))
+    text.append(termination.pointee.cpus == 1 ? " CPU. " : " CPUs. ")
     let culprit = cprocess_escalation_culprit(own)
     let bytes = cprocess_text_take(culprit)
     // The worker's answer might belong to an earlier request, about a stall that has ended.

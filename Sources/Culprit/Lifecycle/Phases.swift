@@ -24,7 +24,7 @@ final class Phases: @unchecked Sendable {
   private let atLaunch: cprocess_program_start
   /// CPU times at the beginning of the watch.
   private let base: cprocess_cpu
-  private let processors: UInt32
+  private let cpus: UInt32
   private let escalation: EscalationBlock
 
   /// Starts watching the phases that have a budget in `configuration`. The launch began with the program.
@@ -36,7 +36,7 @@ final class Phases: @unchecked Sendable {
     var base = cprocess_cpu()
     cprocess_cpu_read(&source, &base)
     self.base = base
-    processors = source.processors
+    cpus = source.cpus
     // Thread-id words for the slots. Never freed, because samplers might read them late.
     let mainThread = UnsafeMutablePointer<UInt32>.allocate(capacity: 2)
     mainThread.initialize(repeating: UInt32(truncatingIfNeeded: getpid()), count: 2)
@@ -89,7 +89,7 @@ final class Phases: @unchecked Sendable {
     }
     let elapsed = clinux_clock_between_ns(from.taken_ns, now.taken_ns)
     let used = now.since(from)
-    let statistics = Watchdog.ProcessorTime(
+    let statistics = Watchdog.CPUTime(
       // The machine's use before the watch is unknown, but this process's use is known.
       elapsed: isLaunch ? elapsed &+ head : elapsed,
       user: used.user_ns,
@@ -98,9 +98,9 @@ final class Phases: @unchecked Sendable {
       machineUser: used.machine_user_ns,
       machineSystem: used.machine_system_ns,
       thread: clinux_clock_between_ns(threadFrom, thread),
-      processors: Int(processors)
+      cpuCount: Int(cpus)
     )
-    var notes = [StallNote(.processorTime, text: statistics.description)]
+    var notes = [StallNote(.cpuTime, text: statistics.description)]
     if isLaunch, head > 0 { notes.append(StallNote(.unwatched, time: Duration(wholeNanoseconds: head))) }
     return notes
   }

@@ -98,7 +98,7 @@ final class TerminationHandlerThread: Sendable {
       threadID: ending.tid,
       threshold: Duration(wholeNanoseconds: ending.limit_ns),
       elapsed: Duration(wholeNanoseconds: ending.age_ns),
-      processorTime: Watchdog.ProcessorTime(ending),
+      cpuTime: Watchdog.CPUTime(ending),
       report: lastReport.get(slot: ending.slot, item: ending.item),
       description: reason
     )

@@ -9,7 +9,7 @@ extension Watchdog.OwnCost {
   static func sinceStart() -> Self {
     let used = PosixThread.used()
     return Self(
-      processorTime: Duration(wholeNanoseconds: used.processorNanoseconds),
+      cpuTime: Duration(wholeNanoseconds: used.cpuNanoseconds),
       wakeups: used.wakeups,
       handlerTime: Duration(wholeNanoseconds: HandlerTime.total.load(ordering: .relaxed))
     )

@@ -40,7 +40,7 @@ final class PosixThread: Sendable {
     for id in ids { used += ThreadUse(of: id) }
     return running.withLock { [used] running in
       // A thread that ended meanwhile is counted in neither, so the maximum is used.
-      running.told.processorNanoseconds = max(running.told.processorNanoseconds, used.processorNanoseconds)
+      running.told.cpuNanoseconds = max(running.told.cpuNanoseconds, used.cpuNanoseconds)
       running.told.wakeups = max(running.told.wakeups, used.wakeups)
       return running.told
     }

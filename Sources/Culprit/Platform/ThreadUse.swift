@@ -14,13 +14,13 @@ enum HandlerTime {
 
 /// CPU time and wake-ups of threads.
 struct ThreadUse: Sendable {
-  var processorNanoseconds: UInt64 = 0
+  var cpuNanoseconds: UInt64 = 0
   /// Voluntary context switches: each ends with a wake-up.
   var wakeups: UInt64 = 0
 
   /// Reads the use of thread `id` of this process so far; zero after its end.
   init(of id: Int32) {
-    processorNanoseconds = clinux_clock_thread_cpu_ns(id)
+    cpuNanoseconds = clinux_clock_thread_cpu_ns(id)
     let label = "voluntary_ctxt_switches:"
     guard let status = ProcessMap.readAll("/proc/self/task/\(id)/status"),
       let line = status.split(separator: "\n").first(where: { $0.hasPrefix(label) })
@@ -33,7 +33,7 @@ struct ThreadUse: Sendable {
   /// Returns the use of the calling thread so far.
   static func ofCallingThread() -> Self {
     var use = Self()
-    use.processorNanoseconds = clinux_clock_thread_cpu_ns(clinux_task_self())
+    use.cpuNanoseconds = clinux_clock_thread_cpu_ns(clinux_task_self())
     var found = rusage()
     // RUSAGE_THREAD, which the C library declares only with _GNU_SOURCE.
     if getrusage(1, &found) == 0 { use.wakeups = UInt64(max(0, found.ru_nvcsw)) }
@@ -41,7 +41,7 @@ struct ThreadUse: Sendable {
   }
 
   static func += (left: inout Self, right: Self) {
-    left.processorNanoseconds = left.processorNanoseconds.saturatingSum(right.processorNanoseconds)
+    left.cpuNanoseconds = left.cpuNanoseconds.saturatingSum(right.cpuNanoseconds)
     left.wakeups = left.wakeups.saturatingSum(right.wakeups)
   }
 }

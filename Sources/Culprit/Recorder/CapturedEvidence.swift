@@ -11,7 +11,7 @@ extension SampleEvidence {
     kernelFunction = withUnsafeBytes(of: found.kernel_function) {
       String(decoding: $0.prefix(Int(found.kernel_function_bytes)), as: UTF8.self)
     }
-    turns = found.turns == 0 ? nil : found.turns
+    timeslices = found.turns == 0 ? nil : found.turns
     if found.has_counters { counters = ThreadCounters(found.counters) }
     if found.has_surroundings { surroundings = SurroundingCounters(found.surroundings) }
   }
@@ -45,6 +45,6 @@ extension SurroundingCounters {
     refaultedBytes = found.refaulted_bytes == .max ? nil : found.refaulted_bytes
     memoryLimitHits = found.limit_hits == .max ? nil : found.limit_hits
     runnableThreads = found.runnable == 0 ? nil : found.runnable
-    processors = found.processors == 0 ? nil : found.processors
+    cpuCount = found.cpus == 0 ? nil : found.cpus
   }
 }

@@ -25,7 +25,7 @@ enum CounterFiles {
         pressure("io", own),
         memoryStat,
         memoryLimit,
-        clinux_process_processors()
+        clinux_process_cpus()
       )
     }
   }

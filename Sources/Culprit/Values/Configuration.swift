@@ -78,7 +78,7 @@ extension Watchdog.Configuration {
     /// The budget takes effect when much work is late at once. Sampling then slows down, first for suspended tasks and
     /// for stalls that have lasted long. The eight most important work items, except suspended tasks, are sampled at
     /// the full rate. Declaring and reporting stalls counts towards the budget but is never delayed. Reports show the
-    /// number of skipped samples, and ``Watchdog/Status/samplesSpared`` counts them.
+    /// number of skipped samples, and ``Watchdog/Status/samplesSkipped`` counts them.
     public var cpuBudget = 5
 
     /// The treatment of stalls under a debugger; default: marked.

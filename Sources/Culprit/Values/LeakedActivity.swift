@@ -50,7 +50,7 @@ extension Watchdog {
       func lines(_ names: [String]) -> String { names.map { "  \(printable($0))\n" }.joined() }
       let text =
         "activity \"\(printable(name))\", for \(readable(age)): \(what) and it has not ended. "
-        + (repeats == 0 ? "" : "Of \(repeats) more from the same place nothing was said. ")
+        + (repeats == 0 ? "" : "\(repeats) more of this place were not reported. ")
         + "It began in:\n" + lines(stack())
       guard let taskState else { return text }
       let names = taskStack()

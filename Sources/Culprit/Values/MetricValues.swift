@@ -129,8 +129,8 @@ extension Watchdog.Metrics {
         single(
           "culprit_cpu_seconds_total",
           .counter,
-          "Processor time of the watchdog's own threads, with the handlers that they call",
-          .time(ownCost.processorTime.wholeNanoseconds)
+          "CPU time of the watchdog's own threads, with the handlers that they call",
+          .time(ownCost.cpuTime.wholeNanoseconds)
         ),
         single("culprit_wakeups_total", .counter, "Times that these threads were woken", .count(ownCost.wakeups)),
         single(

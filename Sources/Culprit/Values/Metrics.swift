@@ -81,7 +81,7 @@ extension Watchdog {
   /// The resources used by Culprit in this process.
   public struct OwnCost: Sendable, Hashable {
     /// The CPU time of Culprit's threads, including the application's handlers.
-    public var processorTime = Duration.zero
+    public var cpuTime = Duration.zero
     /// The number of wake-ups of Culprit's threads.
     public var wakeups: UInt64 = 0
     /// The time spent by the service's threads in the signal handler that copies their stacks.

@@ -15,7 +15,7 @@ extension Watchdog {
     public var lateAnswers: UInt64
     /// The number of due samples skipped because Culprit's threads had used up their CPU budget
     /// (``Configuration/Sampling/cpuBudget``).
-    public var samplesSpared: UInt64
+    public var samplesSkipped: UInt64
     /// The number of handler calls dropped because symbolizing or the handlers could not keep up.
     public var reportsDropped: UInt64
     /// The messages sent to systemd; `nil` if Culprit does not notify systemd.
@@ -29,7 +29,7 @@ extension Watchdog {
     /// The status of a watchdog without a running engine.
     init(_ mode: Mode, problems: [String]) {
       (self.mode, wakeups, hanging, captures, lateAnswers, reportsDropped) = (mode, 0, [], 0, 0, 0)
-      samplesSpared = 0
+      samplesSkipped = 0
       (systemd, self.problems, limitations) = (nil, problems, [])
     }
   }

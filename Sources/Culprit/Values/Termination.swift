@@ -25,7 +25,7 @@ extension Watchdog {
     /// The age of the work item.
     public var elapsed: Duration
     /// The CPU time used while the work item was stuck.
-    public var processorTime: ProcessorTime
+    public var cpuTime: CPUTime
     /// The report so far; `nil` if it could not be made in time.
     public var report: StallReport?
     /// The reason in one paragraph, as printed to standard error.

@@ -158,8 +158,8 @@ private func prepare(_ way: String, _ watchdog: Watchdog) {
       say("enough=\(request.elapsed >= request.threshold)")
       say("culprit=\(request.report?.culprit?.function.name ?? "nobody")")
       say("code=\(Watchdog.TerminationRequest.code)")
-      let cpu = request.processorTime
-      say("machine=\((cpu.machineShare ?? 0) > 0 && cpu.processors > 0 && cpu.elapsed >= .milliseconds(400))")
+      let cpu = request.cpuTime
+      say("machine=\((cpu.machineShare ?? 0) > 0 && cpu.cpuCount > 0 && cpu.elapsed >= .milliseconds(400))")
       say("reason=\(request.description)")
       return .terminate
     }

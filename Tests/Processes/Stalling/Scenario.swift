@@ -78,7 +78,7 @@ enum Scenario: String {
     case .quota:
       // CPU time, because other processes can delay the thread.
       try stage.turn("main") {
-        while ownProcessorTime() < .milliseconds(400) { workload_spin(workload_now_ns() + 20_000_000, nil) }
+        while ownCPUTime() < .milliseconds(400) { workload_spin(workload_now_ns() + 20_000_000, nil) }
       }
     case .traced:
       say("tracer=\(workload_be_traced())\n")
@@ -98,7 +98,7 @@ enum Scenario: String {
   }
 
   /// The CPU time of the calling thread.
-  private func ownProcessorTime() -> Duration {
+  private func ownCPUTime() -> Duration {
     var time = timespec()
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
     return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)

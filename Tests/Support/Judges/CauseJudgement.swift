@@ -7,7 +7,7 @@ package struct CauseTruth: Encodable, Sendable {
   /// Primary causes of stalls.
   package enum Cause: String, Encodable, Sendable {
     case computing, deallocation, lock, deadlock, signal, threadEnd, initialization, loader, file, network, interProcess
-    case childProcess, sleep, noProcessor, memory, suspension, congestion, awaiting
+    case childProcess, sleep, noCPU, memory, suspension, congestion, awaiting
   }
 
   /// Kinds of computation.
@@ -179,14 +179,14 @@ package struct CauseJudgement {
     if culprit.function.location == nil { faults.append("culprit without a line") }
     if !describesActivity(report) { faults.append("culprit without words") }
     guard let cause = report.causes.first, cause.share >= nearlyAll, culprit.share >= nearlyAll,
-      let use = culprit.processorUse
+      let use = culprit.cpuUse
     else { return faults }
     let waits: Set<StallReport.Cause.Kind> = [
       .lock, .initialization, .loader, .threadEnd, .signal, .awaiting, .childProcess, .interProcess, .sleep,
     ]
     let isComputing = cause.kind == .computing || cause.kind == .deallocation
-    let contradicts =
-      isComputing ? use.share + (use.delay ?? 0) < nearlyAll / 2 : waits.contains(cause.kind) && use.share > nearlyAll
+    let isIdle = use.share + (use.runnableShare ?? 0) < nearlyAll / 2
+    let contradicts = isComputing ? isIdle : waits.contains(cause.kind) && use.share > nearlyAll
     if contradicts {
       faults.append("\(cause.kind.rawValue), but the culprit used a CPU for \(Int((use.share * 100).rounded())) %")
     }
@@ -201,8 +201,8 @@ package struct CauseJudgement {
       return [truth.cause.rawValue]
     }
     let part = delay / wall
-    if part > 0.55 { return ["noProcessor"] }
-    return part > 0.3 ? [truth.cause.rawValue, "noProcessor"] : [truth.cause.rawValue]
+    if part > 0.55 { return ["noCPU"] }
+    return part > 0.3 ? [truth.cause.rawValue, "noCPU"] : [truth.cause.rawValue]
   }
 
   /// Whether the thread was runnable for most of the stall but got no CPU. Nothing can be known about its work then.

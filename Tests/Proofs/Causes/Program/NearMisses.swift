@@ -5,11 +5,11 @@ extension Scenario {
   /// Stalls that resemble one with another cause.
   static let nearMisses = [
     // Five computing processes share one CPU.
-    Scenario("near-busy-machine", .cpp, .noProcessor, also: [.computing], "shop::fitCurve", [.nearMiss]) { stage in
+    Scenario("near-busy-machine", .cpp, .noCPU, also: [.computing], "shop::fitCurve", [.nearMiss]) { stage in
       try besideBusyChildren(4, priority: 0) { try stage.turn { enter_fit_curve(until(2.2)) } }
     },
     // A CPU share so small that the stall resembles waiting.
-    Scenario("near-quota", .swift, .noProcessor, also: [.computing], "planRoutes(until:)", [.nearMiss, .root]) {
+    Scenario("near-quota", .swift, .noCPU, also: [.computing], "planRoutes(until:)", [.nearMiss, .root]) {
       stage in
       try withQuota(0.06) { try stage.turn { planRoutes(until: until(2.4)) } }
     },

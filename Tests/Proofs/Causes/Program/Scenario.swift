@@ -29,7 +29,7 @@ struct Scenario: Sendable {
     play: @escaping @Sendable (Stage) throws -> Void
   ) {
     let causes = [cause] + also
-    let isComputing = cause != .noProcessor && (causes.contains(.computing) || cause == .deallocation)
+    let isComputing = cause != .noCPU && (causes.contains(.computing) || cause == .deallocation)
     truth = CauseTruth(
       name: name,
       language: language,

@@ -114,7 +114,7 @@ say("late=\(metrics.source("late").map { "\($0.stalls) \($0.watchedCount)" } ?? 
 say("requests=\(metrics.sources.filter { $0.source.name.hasPrefix("request") }.count)")
 say("sources=\(Set(metrics.sources.map(\.source)).count == metrics.sources.count)")
 say("others=\(metrics.source("others").map { "\($0.stalls)" } ?? "none")")
-say("own=\(metrics.ownCost.processorTime > .zero) \(metrics.ownCost.wakeups > 0)")
+say("own=\(metrics.ownCost.cpuTime > .zero) \(metrics.ownCost.wakeups > 0)")
 say("mode=\(metrics.mode)")
 
 // A second watchdog continues the counts of the first.

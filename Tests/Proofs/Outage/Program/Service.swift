@@ -77,9 +77,9 @@ final class Service: Sendable {
     ]
     let holder = NamedThread("ledger") { for time in Self.stallTimes { writeLedger(from: begin + time - 0.1) } }
     Self.wait(until: begin + Self.measured.from)
-    let before = ProcessorUse()
+    let before = CPUUse()
     Self.wait(until: end)
-    let after = ProcessorUse()
+    let after = CPUUse()
     let resident = Self.residentBytes()
     (threads + healthy + [holder]).forEach { $0.join() }
     Self.wait(until: begin + hold)
@@ -106,7 +106,7 @@ final class Service: Sendable {
     await withCheckedContinuation { continuation in waiting.withLock { $0.append(continuation) } }
   }
 
-  private func printFacts(_ loops: [String], _ use: ProcessorUse, _ resident: Int) {
+  private func printFacts(_ loops: [String], _ use: CPUUse, _ resident: Int) {
     let seen = seen.withLock { $0 }
     for name in loops {
       let reports = seen.reports.filter { $0.source.name == name }
@@ -137,7 +137,7 @@ final class Service: Sendable {
     let sources = watchdog.metrics.sources
     say("taken=\(sources.reduce(0) { $0 + $1.samples })")
     say("dropped=\(sources.reduce(0) { $0 + $1.samplesLost })")
-    say("spared=\(watchdog.status.samplesSpared)")
+    say("spared=\(watchdog.status.samplesSkipped)")
     say("problems=\(watchdog.status.problems.count)")
   }
 

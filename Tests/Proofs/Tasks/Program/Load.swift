@@ -98,9 +98,9 @@ func measureCost(seconds: Int) throws {
     }
   }
   sleep(2)
-  let before = ownProcessorTime()
+  let before = ownCPUTime()
   sleep(UInt32(seconds))
-  let used = ownProcessorTime() - before
+  let used = ownCPUTime() - before
   stop.set()
   all.wait()
   watch.stop()
@@ -109,7 +109,7 @@ func measureCost(seconds: Int) throws {
 }
 
 /// The CPU time of the watchdog's threads, in nanoseconds.
-private func ownProcessorTime() -> UInt64 {
+private func ownCPUTime() -> UInt64 {
   var sum: UInt64 = 0
   for name in (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")) ?? []
   where text("/proc/self/task/\(name)/comm").hasPrefix("culprit-") {

@@ -52,7 +52,7 @@ func describe(_ report: StallReport) {
   if let culprit: StallReport.Finding = report.culprit {
     print("culprit=\(describe(culprit.function))")
     print("share=\(culprit.share > 0.5) \(culprit.shareLow <= culprit.shareHigh) \(culprit.time > .zero)")
-    if let use: StallReport.ProcessorUse = culprit.processorUse { print("computing=\(use.share > 0.2)") }
+    if let use: StallReport.CPUUse = culprit.cpuUse { print("computing=\(use.share > 0.2)") }
     if let waiting: StallReport.Waiting = culprit.waiting { print("waiting=\(waiting.samples <= waiting.of)") }
   }
   let findings = [report.parts, report.callers, report.outerCallers, report.callees, report.contenders]
@@ -114,7 +114,7 @@ service: do {
   }
   watchdog.onPreviousRun { (run: Watchdog.PreviousRun) in print("previous=\(run.ending == .cleanExit)") }
   let veto: Watchdog.Registration = watchdog.onTerminate { request -> Watchdog.TerminationRequest.Decision in
-    let time: Watchdog.ProcessorTime = request.processorTime
+    let time: Watchdog.CPUTime = request.cpuTime
     return time.elapsed > .zero ? .veto : .terminate
   }
   veto.remove()

@@ -1,11 +1,11 @@
 import CulpritStallRecord
 
 /// A thread's use of its time: on a CPU, ready to run without a CPU, and waiting for the rest.
-package struct ProcessorUse: Hashable, Sendable {
+package struct CPUUse: Hashable, Sendable {
   /// The share of time on a CPU, from 0 to 1.
   package var share: Double
   /// The share of time ready to run without a CPU; `nil` if the kernel does not count it.
-  package var delay: Double?
+  package var runnableShare: Double?
 
   /// The kernel's counts for a thread at one time.
   struct Count {
@@ -35,12 +35,12 @@ package struct ProcessorUse: Hashable, Sendable {
     guard passed > .zero else { return nil }
     share = min(1, used.inSeconds / passed.inSeconds)
     // The kernel counts a wait at its end, so a wait that began before the first count is included.
-    delay = counted > .zero ? min(1 - share, delayed.inSeconds / counted.inSeconds) : nil
+    runnableShare = counted > .zero ? min(1 - share, delayed.inSeconds / counted.inSeconds) : nil
   }
 
   /// Creates a known use.
-  init(share: Double, delay: Double?) {
+  init(share: Double, runnableShare: Double?) {
     self.share = share
-    self.delay = delay
+    self.runnableShare = runnableShare
   }
 }

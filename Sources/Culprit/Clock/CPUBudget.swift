@@ -1,7 +1,7 @@
 /// Limits the CPU time of the watchdog's threads to a percentage of one CPU, averaged over ten seconds.
 ///
 /// A pure state machine: the caller reads the clocks, so tests control time. All times are nanoseconds.
-struct ProcessorBudget: BitwiseCopyable {
+struct CPUBudget: BitwiseCopyable {
   /// The time over which the use is averaged.
   private let window: UInt64 = 10_000_000_000
   /// A tenth of a window's budget can be used in one burst; the rest accrues over time.

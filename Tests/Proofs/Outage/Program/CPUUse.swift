@@ -2,7 +2,7 @@ import Glibc
 import Judges
 
 /// The CPU time and the files of Culprit's threads.
-struct ProcessorUse {
+struct CPUUse {
   /// The CPU time so far in seconds, by the names of the threads.
   var times: [String: Double] = [:]
   var threads = 0

@@ -2,7 +2,7 @@ import CulpritStallRecord
 
 extension Watchdog {
   /// The CPU time used while a work item was stuck. It distinguishes a process that computes from one that waits.
-  public struct ProcessorTime: Sendable, Hashable, CustomStringConvertible {
+  public struct CPUTime: Sendable, Hashable, CustomStringConvertible {
     /// The time that the figures cover, approximately from the beginning of the work item.
     public var elapsed: Duration
     /// User time of all processes of the machine; `nil` if the kernel does not report it.
@@ -20,7 +20,7 @@ extension Watchdog {
     /// The time that ``thread`` covers: since the first sample of the thread.
     public var threadElapsed: Duration
     /// The number of CPUs of the machine.
-    public var processors: Int
+    public var cpuCount: Int
 
     /// The statistics as a sentence without its full stop.
     public var description: String {
@@ -41,7 +41,8 @@ extension Watchdog {
       if let thread, let threadShare {
         parts.append("the thread's own: \(seconds(thread)), \(percent(threadShare)) of one")
       }
-      return parts.joined(separator: "; ") + "; in \(seconds(elapsed)) s, on \(processors) processors"
+      let cpus = cpuCount == 1 ? "1 CPU" : "\(cpuCount) CPUs"
+      return parts.joined(separator: "; ") + "; in \(seconds(elapsed)) s, on \(cpus)"
     }
 
     /// The share of the time of all CPUs used by all processes of the machine; `nil` if the kernel does not report it.
@@ -58,7 +59,7 @@ extension Watchdog {
     }
 
     private func share(_ used: Duration, _ elapsed: Duration) -> Double {
-      elapsed > .zero && processors > 0 ? used.inSeconds / (elapsed.inSeconds * Double(processors)) : 0
+      elapsed > .zero && cpuCount > 0 ? used.inSeconds / (elapsed.inSeconds * Double(cpuCount)) : 0
     }
   }
 }

@@ -3,9 +3,9 @@ import Testing
 
 @testable import CulpritBlame
 
-@Suite struct ProcessorUseTests {
-  private func count(_ age: Int, used: Int?, delayed: Int?) -> ProcessorUse.Count {
-    ProcessorUse.Count(
+@Suite struct CPUUseTests {
+  private func count(_ age: Int, used: Int?, delayed: Int?) -> CPUUse.Count {
+    CPUUse.Count(
       age: .milliseconds(age),
       used: used.map { .milliseconds($0) },
       delayed: delayed.map { .milliseconds($0) }
@@ -17,23 +17,23 @@ import Testing
       count(0, used: 5, delayed: 70), count(100, used: 25, delayed: 140), count(200, used: 45, delayed: 220),
       count(300, used: 45, delayed: 220),
     ]
-    let busy = try #require(ProcessorUse(counts) { $0 < 3 })
-    #expect(abs(busy.share - 0.2) < 1e-9 && abs((busy.delay ?? 0) - 0.75) < 1e-9)
-    #expect(ProcessorUse(counts) { $0 >= 2 } == ProcessorUse(share: 0, delay: 0))
-    #expect(ProcessorUse(counts) { $0 == 1 } == nil)
+    let busy = try #require(CPUUse(counts) { $0 < 3 })
+    #expect(abs(busy.share - 0.2) < 1e-9 && abs((busy.runnableShare ?? 0) - 0.75) < 1e-9)
+    #expect(CPUUse(counts) { $0 >= 2 } == CPUUse(share: 0, runnableShare: 0))
+    #expect(CPUUse(counts) { $0 == 1 } == nil)
   }
 
   /// Files before version 1.3, and kernels without schedstat.
   @Test func omitsUnknownCounters() {
     let counts = [count(0, used: 0, delayed: nil), count(100, used: 25, delayed: nil)]
-    #expect(ProcessorUse(counts) { _ in true } == ProcessorUse(share: 0.25, delay: nil))
+    #expect(CPUUse(counts) { _ in true } == CPUUse(share: 0.25, runnableShare: nil))
     let none = [count(0, used: nil, delayed: 0), count(100, used: nil, delayed: 20)]
-    #expect(ProcessorUse(none) { _ in true } == nil)
+    #expect(CPUUse(none) { _ in true } == nil)
   }
 
   /// The kernel counts a wait when it ends, including the part before the first sample.
   @Test func limitsDelayToElapsedTime() {
     let counts = [count(0, used: 0, delayed: 0), count(100, used: 50, delayed: 400)]
-    #expect(ProcessorUse(counts) { _ in true } == ProcessorUse(share: 0.5, delay: 0.5))
+    #expect(CPUUse(counts) { _ in true } == CPUUse(share: 0.5, runnableShare: 0.5))
   }
 }
