@@ -17,6 +17,8 @@ final class ControlSocket: Sendable {
   private let wake = WakeUp()
   private let listener = Mutex(clinux_descriptor(number: -1, device: 0, inode: 0, born_ns: 0, table: 0))
   private let thread = Mutex<PosixThread?>(nil)
+  /// Whether the first attempt to listen has succeeded.
+  private let hasListened = Promise<Bool>()
 
   private static let (prefix, suffix) = ("culprit-", ".control")
   /// Length limit of a request in bytes.
@@ -49,7 +51,8 @@ final class ControlSocket: Sendable {
     self.problems = problems
   }
 
-  /// Starts the thread, which listens.
+  /// Starts the thread, and waits up to one second until it listens: a stall that begins at once might hold the
+  /// allocator's lock.
   ///
   /// - Throws: ``PosixThreadError`` if the thread cannot be started.
   func start() throws(PosixThreadError) {
@@ -58,6 +61,7 @@ final class ControlSocket: Sendable {
       run()
     }
     thread.withLock { $0 = started }
+    _ = hasListened.wait(until: clinux_clock_ns() &+ Self.pause)
   }
 
   /// Stops listening, removes the socket and waits for a request in progress until `deadline`. Returns whether the
@@ -82,9 +86,11 @@ final class ControlSocket: Sendable {
       }
       guard opened >= 0 else {
         problems.note("control: cannot listen at \(path): \(String(cString: strerror(-opened)))")
+        hasListened.fulfill(false)
         return
       }
       listener.withLock { $0 = kept }
+      hasListened.fulfill(true)
       while var client = accept() {
         serve(&client)
         clinux_descriptor_close(&client)
