@@ -15,6 +15,7 @@ import Testing
     _ words: [String],
     _ environment: [String: String],
     until mark: String = "ready",
+    isKilled: Bool = true,
     _ body: (RunningProcess) throws -> Void
   ) throws {
     let process = try RunningProcess(builtProgram("policy-process").path, words, environment: environment)
@@ -26,7 +27,7 @@ import Testing
     }
     defer {
       // The end of its input would stop it.
-      kill(process.id, SIGKILL)
+      if isKilled { kill(process.id, SIGKILL) }
       process.end()
     }
     try body(process)
@@ -68,7 +69,7 @@ import Testing
       // The socket of a killed process is removed by the next one, which removes its own at the stop.
       let left = try sockets(in: directory)
       #expect(left.count == 1)
-      try withProcess(["control", "0"], environment) { process in
+      try withProcess(["control", "0"], environment, isKilled: false) { process in
         let again = try culprit(["dump", "\(process.id)"])
         #expect(again.status == 0, "\(again.error)")
         let present = try sockets(in: directory)
