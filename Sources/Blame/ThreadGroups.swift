@@ -12,6 +12,10 @@ package struct ThreadGroup: Hashable, Sendable {
   package var frames: [ResolvedFrame]
   /// The reason why the stack ends.
   package var end: StackEnd
+  /// The lock for which the threads wait; `nil` if there is none or it is unknown.
+  package var lock: HeldLock?
+  /// The descriptor of the threads' system call; `nil` if it is unknown, or they have different ones.
+  package var descriptor: Descriptor?
 
   /// Groups the threads of `all`.
   ///
@@ -30,6 +34,7 @@ package struct ThreadGroup: Hashable, Sendable {
       var activity: ThreadActivity
       var outcome: CaptureOutcome
       var end: StackEnd
+      var lock: HeldLock?
     }
     var resolved: [Int: [ResolvedFrame]] = [:]
     var order: [Key] = []
@@ -43,11 +48,18 @@ package struct ThreadGroup: Hashable, Sendable {
         frames = resolved[place] ?? stack.resolve(resolve)
         resolved[place] = frames
       }
+      var lock = sample.lock
+      // A name that contradicts the lock's words shows that they are not a lock's.
+      let names = frames.prefix(8).compactMap(\.rawName)
+      if let kind = lock?.kind, !names.isEmpty, !names.contains(where: kind.isWaitedFor) { lock = nil }
+      // Threads that wait for one lock differ in this only.
+      lock?.waiterID = 0
       let key = Key(
         functions: frames.map(FunctionIdentity.init),
         activity: sample.activity,
         outcome: sample.outcome,
-        end: end
+        end: end,
+        lock: lock
       )
       if groups[key] == nil {
         order.append(key)
@@ -56,8 +68,12 @@ package struct ThreadGroup: Hashable, Sendable {
           activity: sample.activity,
           outcome: sample.outcome,
           frames: frames,
-          end: end
+          end: end,
+          lock: lock,
+          descriptor: sample.descriptor
         )
+      } else if groups[key]?.descriptor?.target != sample.descriptor?.target {
+        groups[key]?.descriptor = nil
       }
       groups[key]?.threads.append(sample.thread)
     }

@@ -397,7 +397,7 @@ struct WaitGraph {
 extension HeldLock.Kind {
   /// Whether the function with the symbol `symbol`, from the C library or libdispatch, waits for an object of this
   /// kind.
-  fileprivate func isWaitedFor(in symbol: String) -> Bool {
+  func isWaitedFor(in symbol: String) -> Bool {
     // glibc uses internal aliases of its exports: `__GI___pthread_mutex_lock`.
     let own = symbol.hasPrefix("__GI_") ? symbol.dropFirst(5) : symbol[...]
     let name = own.drop { $0 == "_" }

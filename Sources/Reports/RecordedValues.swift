@@ -15,7 +15,7 @@ extension StallReport.Source.Kind {
 
 extension WatchedSource {
   /// Whether the source is watched by probes or periodic checks. Its work might have begun before the first one.
-  var isProbed: Bool {
+  package var isProbed: Bool {
     switch kind {
     case .queue, .pool, .executor, .pinged, .job: true
     case .loop, .runLoop, .section, .phase, .unknown: false

@@ -88,6 +88,48 @@ package struct ReportBuilder {
     ReportParts(rules: rules, architecture: architecture, names: FunctionNames([])).activity(activity)
   }
 
+  /// Returns a dump of the threads of `all` and of `work`, whose stacks are in the recording.
+  package func dump(_ all: AllThreads, _ work: [WorkUnderWay], at time: WallTime) -> ProcessDump {
+    let all = all.namingPoolThreads
+    // Work without a thread is grouped like threads. Its index replaces the thread ID.
+    let waiting = work.indices.filter { work[$0].threadID == 0 }
+      .map { place in
+        ThreadSample(
+          thread: ObservedThread(id: Int32(place), name: ""),
+          stack: work[place].stack,
+          outcome: .captured,
+          cpuTime: nil,
+          activity: work[place].activity
+        )
+      }
+    let threads = ThreadGroup.groups(of: all, stacks: recording.stacks, resolve: resolve)
+    let groups = ThreadGroup.groups(of: AllThreads(threads: waiting), stacks: recording.stacks, resolve: resolve)
+    let names = FunctionNames((threads + groups).flatMap(\.frames))
+    let maker = ReportParts(rules: rules, architecture: architecture, names: names)
+    let running = Dictionary(grouping: work.filter { $0.threadID != 0 }, by: \.threadID).sorted { $0.key < $1.key }
+    return ProcessDump(
+      process: recording.process.map { maker.process($0, recording.modules) },
+      time: StallReport.Timestamp(time),
+      threads: maker.threads(all, threads),
+      work: running.map { id, work in
+        let thread = all.threads.first { $0.thread.id == id }
+        return ProcessDump.Group(
+          work: work.map { ProcessDump.Work($0, thread?.thread ?? ObservedThread(id: id, name: "")) },
+          activity: maker.activity(thread?.activity ?? .unknown),
+          functions: []
+        )
+      }
+        + groups.map { group in
+          ProcessDump.Group(
+            work: group.threads.map { work[Int($0.id)] }.sorted { ($0.age ?? .zero) > ($1.age ?? .zero) }
+              .map { ProcessDump.Work($0, nil) },
+            activity: maker.activity(group.activity),
+            functions: group.frames.map(maker.function)
+          )
+        }
+    )
+  }
+
   /// Returns a report of the threads of `all`, whose stacks are in the recording.
   package func threads(of all: AllThreads) -> ThreadsReport {
     let all = all.namingPoolThreads
@@ -213,7 +255,7 @@ struct ReportParts {
     }
   }
 
-  private func process(_ process: ObservedProcess, _ modules: [Module]) -> StallReport.Process {
+  func process(_ process: ObservedProcess, _ modules: [Module]) -> StallReport.Process {
     let buildID = modules.first { $0.path == process.executable }?.buildID ?? []
     return StallReport.Process(
       id: process.id,
@@ -356,6 +398,16 @@ struct ReportParts {
         ThreadsReport.Group(
           threads: group.threads.map(StallReport.Thread.init),
           activity: activity(group.activity),
+          lock: group.lock.map { lock in
+            let owner = all.threads.first { $0.thread.id == lock.holderID }?.thread
+            return ThreadsReport.Lock(
+              kind: StallReport.WaitLink.Kind(.held(lock.kind)),
+              address: lock.address,
+              owner: StallReport.Thread(owner ?? ObservedThread(id: lock.holderID, name: "")),
+              hasOwnerEnded: lock.isOrphaned
+            )
+          },
+          target: group.descriptor.flatMap(DescriptorText.of),
           functions: group.frames.map(function),
           noStack: group.frames.isEmpty ? StallReport.Reason(group.outcome) : nil,
           missingCallers: group.frames.isEmpty ? nil : StallReport.Reason(group.end)

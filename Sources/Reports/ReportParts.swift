@@ -261,6 +261,10 @@ extension StallReport.Source {
     public static let phase = Kind(SourceKind.phase)
     /// A job that a Swift concurrency thread runs without suspension.
     public static let job = Kind(SourceKind.job)
+    /// An activity. Only in a ``ProcessDump``.
+    public static let activity = Kind(rawValue: "activity")
+    /// A labelled task outside of other watched work. Only in a ``ProcessDump``.
+    public static let task = Kind(rawValue: "task")
 
     /// The description of the kind.
     public var description: String {
@@ -273,6 +277,8 @@ extension StallReport.Source {
       case .executor: "executor"
       case .phase: "phase"
       case .job: "job"
+      case .activity: "activity"
+      case .task: "task on"
       default: "source of the kind \(abridged(rawValue))"
       }
     }

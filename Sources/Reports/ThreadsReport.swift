@@ -17,12 +17,30 @@ public struct ThreadsReport: Hashable, Sendable, Codable {
     public var threads: [StallReport.Thread]
     /// The activity of the threads.
     public var activity: StallReport.Activity
+    /// The lock for which the threads wait; `nil` if there is none or it is unknown. The other threads of a stall have
+    /// none.
+    public var lock: Lock?
+    /// The object of the threads' system call, such as `/srv/journal.db` or `a socket to 10.0.0.3:5432`; `nil` if it is
+    /// unknown, or the threads have different ones. The other threads of a stall have none.
+    public var target: String?
     /// The stack of the first thread, innermost first; empty if there is none.
     public var functions: [StallReport.Function]
     /// The reason for a missing stack; `nil` if there is a stack.
     public var noStack: StallReport.Reason?
     /// The reason why outermost callers are missing; `nil` if the stack is complete.
     public var missingCallers: StallReport.Reason?
+  }
+
+  /// A lock for which threads wait, and its owner.
+  public struct Lock: Hashable, Sendable, Codable {
+    /// The kind of the lock.
+    public var kind: StallReport.WaitLink.Kind
+    /// The address of the lock in the process.
+    public var address: UInt64
+    /// The thread that held the lock when the waiting thread was captured.
+    public var owner: StallReport.Thread
+    /// Whether the owner had ended, so that no thread can release the lock.
+    public var hasOwnerEnded: Bool
   }
 
   /// The number of threads.

@@ -3,37 +3,71 @@ import CulpritStallRecord
 /// All threads of a process as text, grouped by activity, with their stacks.
 struct ThreadsText: Sendable {
   private let report: ThreadsReport
+  /// The work of threads, by thread ID.
+  private let work: [Int32: [ProcessDump.Work]]
 
   /// Maximum number of thread names per group.
   private static let namedThreads = 6
+  /// Maximum number of work items per group.
+  private static let namedWork = 6
   /// Maximum number of groups in a summary.
   private static let summarizedGroups = 6
   /// Maximum number of application functions per group in a summary.
   private static let summarizedFunctions = 3
 
   /// Creates the text of `report`.
-  init(_ report: ThreadsReport) { self.report = report }
+  init(_ report: ThreadsReport, work: [Int32: [ProcessDump.Work]] = [:]) {
+    self.report = report
+    self.work = work
+  }
 
   private var groups: [ThreadsReport.Group] { report.groups }
   private var count: Int { report.count }
 
   /// Returns all groups with their complete stacks in `style`. Lines have at least 40 characters.
   func text(_ style: StallReport.TextStyle) -> String {
-    let width = max(40, style.width)
-    func wrapped(_ text: String, _ width: Int) -> [String] { Formatting.wrapped(style.spelled(text), width) }
-    var lines = wrapped(heading + shortfall, width)
+    var lines = Self.wrapped(heading + shortfall, style)
     for group in groups {
-      lines += [""] + wrapped(title(group), width)
-      for (number, function) in group.functions.enumerated() {
-        let head = Formatting.right("#\(number)", 5) + " "
-        let room = width - head.count
-        let both = Formatting.placed(function, gap: "  ")
-        let text = style.spelled(both).count <= room ? both : function.displayName
-        lines.append(head + style.fitted(text, to: room))
-      }
-      if let why = missing(group) { lines += wrapped(why, width - 6).map { "      " + $0 } }
+      lines += [""] + Self.wrapped(title(group), style)
+      if let lock = group.lock { lines += Self.wrapped(wait(lock), style, indent: 6) }
+      lines += Self.lines(of: group.threads.flatMap { work[$0.id] ?? [] }, style)
+      lines += Self.lines(of: group.functions, style)
+      if let why = missing(group) { lines += Self.wrapped(why, style, indent: 6) }
     }
     return lines.joined(separator: "\n") + "\n"
+  }
+
+  /// Wraps `text` into lines in `style`, indented by `indent`.
+  static func wrapped(_ text: String, _ style: StallReport.TextStyle, indent: Int = 0) -> [String] {
+    Formatting.wrapped(style.spelled(text), max(40, style.width) - indent)
+      .map { String(repeating: " ", count: indent) + $0 }
+  }
+
+  /// Returns a numbered line for each of `functions`.
+  static func lines(of functions: [StallReport.Function], _ style: StallReport.TextStyle) -> [String] {
+    functions.enumerated()
+      .map { number, function in
+        let head = Formatting.right("#\(number)", 5) + " "
+        let room = max(40, style.width) - head.count
+        let both = Formatting.placed(function, gap: "  ")
+        let text = style.spelled(both).count <= room ? both : function.displayName
+        return head + style.fitted(text, to: room)
+      }
+  }
+
+  /// Returns a line for each of the first of `work`.
+  static func lines(of work: [ProcessDump.Work], _ style: StallReport.TextStyle) -> [String] {
+    let shown = work.prefix(namedWork).flatMap { wrapped($0.description, style, indent: 6) }
+    let rest = work.count - namedWork
+    return rest > 0 ? shown + wrapped("and \(Formatting.count(rest, "other"))", style, indent: 6) : shown
+  }
+
+  private func wait(_ lock: ThreadsReport.Lock) -> String {
+    let name = lock.owner.name.isEmpty ? "" : " \"\(abridged(lock.owner.name))\""
+    let owner = "thread \(lock.owner.id)\(name)"
+    if lock.kind == .threadEnd { return "waiting for the end of \(owner)" }
+    return "waiting for a \(WaitChainText.noun(lock.kind)), held by \(owner)"
+      + (lock.hasOwnerEnded ? ", which has ended" : "")
   }
 
   /// Returns a summary of the groups as paragraphs, for a report on a stall.
@@ -75,7 +109,9 @@ struct ThreadsText: Sendable {
     return "\(count)\(doing(group)): \(names)"
   }
 
-  private func doing(_ group: ThreadsReport.Group) -> String { group.activity.text }
+  private func doing(_ group: ThreadsReport.Group) -> String {
+    group.activity.text + (group.target.map { " on \(printable($0))" } ?? "")
+  }
 
   /// Returns the place of a group: the innermost application functions, or the innermost function if there are none.
   private func place(_ group: ThreadsReport.Group) -> String {

@@ -204,8 +204,11 @@ package enum WaitChainText {
   }
 
   /// Returns the noun for the object of `link`.
-  package static func noun(_ link: StallReport.WaitLink) -> String {
-    switch link.kind {
+  package static func noun(_ link: StallReport.WaitLink) -> String { noun(link.kind) }
+
+  /// Returns the noun for objects of `kind`.
+  static func noun(_ kind: StallReport.WaitLink.Kind) -> String {
+    switch kind {
     case .lock: "lock"
     case .mutex: "mutex"
     case .readWriteLock: "read-write lock"
@@ -213,7 +216,7 @@ package enum WaitChainText {
     case .queue: "dispatch queue"
     case .stream: "stream (stdio)"
     case .initialization: "initialization"
-    default: "thing of the kind \(abridged(link.kind.rawValue))"
+    default: "thing of the kind \(abridged(kind.rawValue))"
     }
   }
 

@@ -14,6 +14,11 @@ package struct ThreadSample: Hashable, Sendable {
   package var handlerTime: Duration
   /// The time for unwinding, on another thread.
   package var unwindTime: Duration
+  /// The lock for which the thread waited; `nil` if there was none or it is unknown. Known for captures on request only,
+  /// and not saved.
+  package var lock: HeldLock?
+  /// The descriptor of the thread's system call, with the limits of ``lock``.
+  package var descriptor: Descriptor?
 
   /// Creates a sample of `thread`.
   package init(

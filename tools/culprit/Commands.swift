@@ -8,6 +8,7 @@ private typealias Runner = @Sendable (OptionTable.Arguments) throws -> Bool
 /// The commands that read stalls.
 private let readers: [(CommandFamily.Member, Runner)] = [
   (.init("report", "show the culprit of each saved stall, with the evidence", reportTable), runReport),
+  (.init("dump", "print all threads and the work under way of a process", dumpTable), runDump),
   (.init("top", "rank culprits by total stall time", topTable), runTop),
   (.init("diff", "compare the stalls of two builds or periods", diffTable), runDiff),
   (.init("export", "write stalls in the formats of other tools", exportTable), runExport),

@@ -53,7 +53,8 @@ final class OverflowFile: OverflowStore {
     }
   }
 
-  private static func open() -> Int32 {
+  /// Opens an unnamed file. Returns its descriptor; negative if it cannot be created.
+  static func open() -> Int32 {
     let directory = getenv("TMPDIR").map { String(cString: $0) } ?? "/var/tmp"
     var template = Array("\(directory)/culprit-XXXXXX".utf8CString)
     // No signal can end the process between creating and unlinking the file.

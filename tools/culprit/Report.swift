@@ -3,9 +3,9 @@ import CulpritReports
 import CulpritStallRecord
 
 let reportTable = OptionTable(
-  usage: ["culprit report [OPTION]... [FILE|DIRECTORY]..."],
+  usage: ["culprit report [OPTION]... [FILE|DIRECTORY]...", "culprit report [OPTION]... PID"],
   summary:
-    "Prints a report for each stall in the FILEs, or standard input if there are none or for \"-\". For a DIRECTORY, prints all of its stalls, the newest first.",
+    "Prints a report for each stall in the FILEs, or standard input if there are none or for \"-\". For a DIRECTORY, prints all of its stalls, the newest first. For the PID of a process started with CULPRIT_CONTROL=yes, prints its stalls under way.",
   options: [
     CommandOption(
       "format",
@@ -41,6 +41,14 @@ let reportTable = OptionTable(
 
 /// Runs `culprit report`. Returns whether all files could be read completely.
 func runReport(_ parsed: OptionTable.Arguments) throws -> Bool {
+  var parsed = parsed
+  if let id = process(namedBy: parsed.operands) {
+    parsed.operands = try stallsUnderWay(in: id)
+    if parsed.operands.isEmpty {
+      output.error("process \(id): no stall is under way")
+      return true
+    }
+  }
   if parsed.has("open") {
     let others = ["brief", "format", "full", "explain", "threads"] + TextOutput.styles
     try parsed.refuse(others, "and --open exclude each other: a page has everything")

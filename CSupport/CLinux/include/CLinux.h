@@ -20,6 +20,7 @@
  *   clinux_thread_pointer.h  thread pointers and thread-local storage
  *   clinux_mask.h         signal masks of threads
  *   clinux_scheduling.h   scheduling of the watchdog's own threads
+ *   clinux_socket.h       stream sockets with a path
  *   clinux_walk_self.h    the calling thread's own stack
  *   clinux_watchpoint.h   detecting a thread's write to a word */
 #ifndef CLINUX_H
@@ -39,6 +40,7 @@
 #include "clinux_process.h"
 #include "clinux_residency.h"
 #include "clinux_scheduling.h"
+#include "clinux_socket.h"
 #include "clinux_task.h"
 #include "clinux_test_clock.h"
 #include "clinux_thread_pointer.h"

@@ -183,7 +183,7 @@ void observer_slot_set_label(struct observer_slot *slot, uint32_t generation, co
  * as observer_slot_configure. */
 bool observer_slot_retire(struct observer_slot *slot);
 
-/* Reads SLOT's label; empty while it is being changed. Async-signal-safe: yes. Threads: a sampler. */
+/* Reads SLOT's label; empty while it is being changed. Async-signal-safe: yes. Threads: any that observes. */
 CLINUX_NO_LOCKS void observer_slot_label(const struct observer_slot *slot, struct observer_label *label);
 
 /* Returns a hash of LABEL's text. Async-signal-safe: yes. Threads: any. */
@@ -195,7 +195,7 @@ static inline CLINUX_NO_LOCKS uint64_t observer_label_hash(const struct observer
 }
 
 /* Returns the ID of the thread that works on a work item whose slot has OWNER_TID_ADDRESS; 0 if none does, or it cannot
- * be read. Async-signal-safe: yes. Threads: a sampler. */
+ * be read. Async-signal-safe: yes. Threads: any that observes. */
 CLINUX_NO_LOCKS int32_t observer_slot_owner(uint64_t owner_tid_address);
 
 /* Returns a hash of the word at QUEUE_HEAD_ADDRESS, only for comparing two states; 0 if it cannot be read.
@@ -259,7 +259,7 @@ static inline CLINUX_NO_LOCKS struct observer_thread *observer_slot_thread(const
 }
 
 /* Reads SLOT without tearing: the fields of the result belong to its work item. A slot that changes during the read is
- * returned as idle; the next tick sees it. Async-signal-safe: yes. Threads: the monitor, a sampler. */
+ * returned as idle; the next tick sees it. Async-signal-safe: yes. Threads: any that observes. */
 CLINUX_NO_LOCKS struct observer_slot_snapshot observer_slot_read(const struct observer_slot *slot);
 
 /* Requests the exact end time of ITEM. Returns false without any effect if SLOT has moved on. Async-signal-safe: yes.

@@ -204,13 +204,22 @@ public final class Watchdog: Sendable {
 
   /// Captures the stacks without symbol names, for repeated captures. Symbolizing takes far longer than the capture.
   package func captureStacks(timeout: Duration) throws(WatchdogError) -> (all: AllThreads, stacks: [Stack]) {
-    let engine = try running()
-    let request = engine.recorder.requestThreads(engine.control)
-    let deadline = clinux_clock_ns() &+ min(timeout, WatchLimits.longestTime).wholeNanoseconds
-    let (isAnswered, threads) = request.wait(until: deadline)
-    guard isAnswered else { throw .timedOut(after: timeout) }
-    guard let threads else { throw .stopped }
-    return threads
+    try running().captureStacks(timeout: timeout)
+  }
+
+  /// Returns all threads and the work under way, as `culprit dump` prints them: sections, jobs of the pool and
+  /// activities, on their threads or grouped by the functions in which their tasks wait.
+  ///
+  ///     log.notice("\(try watchdog.dump())")
+  ///
+  /// Captures and symbolizes like ``captureThreads(timeout:)``. Works while all threads of Swift's pool are stuck, but
+  /// needs the allocator.
+  ///
+  /// - Parameter timeout: The longest time to wait for the captures; default: 10 s.
+  /// - Returns: The threads and the work, as a value with text and JSON.
+  /// - Throws: The errors of ``captureThreads(timeout:)``.
+  public func dump(timeout: Duration = .seconds(10)) throws(WatchdogError) -> ProcessDump {
+    try running().dump(timeout: timeout)
   }
 
   /// The state of the watchdog, and its limitations in this process.

@@ -348,7 +348,7 @@ struct ThreadReader: ~Copyable {
       readMore(target, &status, hasTimes, &event)
     }
     event.descriptor.number = -1
-    if event.activity == OBSERVER_IN_CALL.rawValue, target.slot != nil {
+    if event.activity == OBSERVER_IN_CALL.rawValue, target.slot != nil || target.index < 0 {
       let number = observer_awaited_descriptor(&status)
       if number >= 0 {
         observer_descriptor_read(target.threadID, number, &event.descriptor)

@@ -71,6 +71,15 @@ public final class Watchdog: Sendable {
     throw .unsupported("Culprit watches on Linux with glibc only")
   }
 
+  /// Captures nothing.
+  ///
+  /// - Parameter timeout: Not waited for.
+  /// - Returns: Nothing, ever.
+  /// - Throws: ``WatchdogError/Code/unsupported``, always.
+  public func dump(timeout: Duration = .seconds(10)) throws(WatchdogError) -> ProcessDump {
+    throw .unsupported("Culprit watches on Linux with glibc only")
+  }
+
   /// That of a watchdog of which nothing runs, with ``Limitation/Code/platform``.
   public var status: Status {
     var status = Status(.disabled, problems: [])

@@ -32,6 +32,8 @@ final class Engine: Sendable {
   private let fileWatcher: ConfigurationFileWatcher?
   /// `nil` if no metrics file is configured.
   let metricsFile: MetricsFile?
+  /// `nil` if no requests from outside are answered.
+  let controlSocket = Mutex<ControlSocket?>(nil)
   let ending = Ending()
   private let isOver = Atomic<Bool>(false)
   let startTime: WallTime
@@ -73,6 +75,7 @@ final class Engine: Sendable {
     do throws(WatchdogError) {
       let engine = try Engine(live, file, environment, process, box, problems)
       engine.startMetricsFile(executable: process.executable)
+      engine.startControlSocket(environment.runtimeDirectory)
       engine.ending.start(engine)
       return engine
     } catch {
@@ -314,6 +317,7 @@ final class Engine: Sendable {
     let early = began &+ (max(began, deadline) &- began) / 4
     live.unfollow(until: early)
     fileWatcher?.stop()
+    _ = controlSocket.withLock { $0 }?.stop(until: early)
     _ = prober.stop(until: early)
     _ = poolWatcher.stop(until: early)
     var hasEnded = lifecycle.stop(until: early)

@@ -47,6 +47,11 @@ extension Recorder {
       }
       if let capture = state.allThreads, !capture.requests.isEmpty {
         var placed = thread
+        placed.lock = captured.sample.lock
+        if var descriptor = captured.sample.descriptor {
+          state.sockets.complete(&descriptor)
+          placed.descriptor = descriptor
+        }
         placed.stack = captured.stack.map { state.allThreads?.stacks.place(of: $0) } ?? nil
         state.allThreads?.all.threads.append(placed)
       }

@@ -5,7 +5,7 @@ import CulpritStallRecord
 ///
 /// The environment overrides the code, and the file overrides the environment. Invalid values are ignored and reported.
 struct Environment: Sendable {
-  /// The variables that begin with `CULPRIT_`, systemd's variables, and those that define the standard directory.
+  /// The variables that begin with `CULPRIT_`, systemd's variables, and those that define directories.
   private let variables: [String: String]
   /// The path of the configuration file, if there is one.
   let file: String?
@@ -13,13 +13,14 @@ struct Environment: Sendable {
   static let prefix = "CULPRIT_"
   private static let enabledVariable = "CULPRIT_ENABLED"
   private static let fileVariable = "CULPRIT_CONFIGURATION"
+  private static let runtimeVariable = "XDG_RUNTIME_DIR"
 
   /// The variables set by systemd: sd_notify(3), sd_watchdog_enabled(3).
   private static let systemdVariables = ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"]
 
   /// Creates an environment from `variables`. Unrelated variables are ignored.
   init(_ variables: [String: String]) {
-    let others = Self.systemdVariables + Configuration.standardDirectoryVariables
+    let others = Self.systemdVariables + Configuration.standardDirectoryVariables + [Self.runtimeVariable]
     self.variables = variables.filter { $0.key.hasPrefix(Self.prefix) || others.contains($0.key) }
     file = self.variables[Self.fileVariable].flatMap { $0.isEmpty ? nil : $0 }
   }
@@ -51,6 +52,9 @@ struct Environment: Sendable {
   var notifySocket: String? { variables["NOTIFY_SOCKET"] }
   var watchdogMicroseconds: String? { variables["WATCHDOG_USEC"] }
   var watchdogProcess: String? { variables["WATCHDOG_PID"] }
+
+  /// The user's directory for sockets, by the XDG base directory specification; `nil` without an absolute path.
+  var runtimeDirectory: String? { variables[Self.runtimeVariable].flatMap { $0.hasPrefix("/") ? $0 : nil } }
 
   /// Whether the environment disables the watchdog, and the problem with the variable's value, if any.
   var switchesOff: (Bool, problem: String?) {

@@ -161,6 +161,11 @@ final class Activities: Sendable {
       }
   }
 
+  /// The activities under way with their begin times.
+  var underWay: [(name: String, began: UInt64, task: FollowedTask?)] {
+    state.withLock { $0.entries.values.map { ($0.name, $0.began, $0.task) } }
+  }
+
   /// Number of leaked activities that were not reported because handlers or standard error could not keep up.
   var dropped: UInt64 { leaked.dropped + teller.dropped }
 

@@ -382,6 +382,26 @@ final class SlotRegistry: Sendable {
     state.withLock { state in state.owners.indices.contains(index) ? state.owners[index]?.source : nil }
   }
 
+  /// Returns the present work items with their sources and labels at `now`. Leaves out probes that are not late.
+  func workUnderWay(at now: UInt64) -> [(source: WatchedSource, view: observer_slot_snapshot, label: String)] {
+    let present = state.withLock { state in
+      state.owners.enumerated()
+        .compactMap { index, owner in
+          owner.flatMap { $0.hasStopped ? nil : (index: index, generation: $0.generation, source: $0.source) }
+        }
+    }
+    return present.compactMap { index, generation, source in
+      guard let slot = slot(index) else { return nil }
+      let view = observer_slot_read(slot)
+      guard view.item != 0, view.item <= now, view.generation == generation,
+        !source.isProbed || now - view.item >= view.suspicion_ns
+      else { return nil }
+      var label = observer_label()
+      observer_slot_label(slot, &label)
+      return (source, view, label.string)
+    }
+  }
+
   /// Returns the counters of the source of slot `index` at `generation`; `nil` if it has been forgotten.
   func series(_ index: Int, generation: UInt32) -> Series? {
     // `keep` prevents the series from being given to another source while the recorder counts in it.

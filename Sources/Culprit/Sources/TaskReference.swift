@@ -12,7 +12,24 @@ struct FollowedTask {
     let address = TaskProbe.current
     guard address != 0 else { return nil }
     TaskProbe.shared.startInTask()
-    return FollowedTask(address: address, id: observer_swift_task_id(address))
+    return FollowedTask(address, observer_swift_task_id(address))
+  }
+
+  /// The task at `address` with the number `id`.
+  init(_ address: UInt64, _ id: UInt32) { (self.address, self.id) = (address, id) }
+
+  /// The task that thread `threadID` runs; `nil` if there is none or it is unknown.
+  init?(on threadID: Int32) {
+    let address = observer_swift_task_current(threadID)
+    guard address != 0 else { return nil }
+    self.init(address, observer_swift_task_id(address))
+  }
+
+  /// The task's label; empty if there is none or the task has ended.
+  var label: String {
+    var label = observer_label()
+    observer_swift_task_known_label(address, id, &label)
+    return label.string
   }
 
   /// The present state of the task; `nil` if the task layout is unknown.
@@ -21,7 +38,7 @@ struct FollowedTask {
     var work = observer_task_work()
     observer_swift_task_find(address, id, 0, 0, &work)
     switch work.state {
-    case OBSERVER_TASK_RUNNING: return TaskReference(state: .runs)
+    case OBSERVER_TASK_RUNNING: return TaskReference(state: .runs, threadID: work.tid)
     case OBSERVER_TASK_ENQUEUED: return TaskReference(state: .isReady, frames: frames(work))
     case OBSERVER_TASK_SUSPENDED: return TaskReference(state: .isSuspended, frames: frames(work))
     default: return TaskReference(state: .hasEnded)
@@ -53,6 +70,8 @@ struct TaskReference {
   }
 
   var state: State
+  /// The thread that runs the task; 0 if there is none or it is unknown.
+  var threadID: Int32 = 0
   /// The function in which the task resumes, then its awaiting callers; empty while it runs.
   var frames: [StackFrame] = []
 }

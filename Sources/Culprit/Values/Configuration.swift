@@ -17,6 +17,8 @@ extension Watchdog {
     public var activities = Activities()
     /// The metrics file.
     public var metrics = Metrics()
+    /// Requests from outside the process.
+    public var control = Control()
     /// Whether the watchdog watches; default: `true`. A watchdog that is switched off keeps its idle threads, and
     /// ``Watchdog/reconfigure(_:)`` or the configuration file can switch it on. With `CULPRIT_ENABLED=no` in the
     /// environment nothing is started, and the watchdog cannot be switched on.
@@ -224,5 +226,16 @@ extension Watchdog.Configuration {
     /// Labels that distinguish this service from others with the same collector; default (none): `service`, with the
     /// name of the executable. Several processes of one service need different labels and different files.
     public var labels: [String: String] = [:]
+  }
+
+  /// Requests from outside the process.
+  public struct Control: Hashable, Sendable {
+    /// Creates the defaults.
+    public init() {}
+
+    /// Whether the process answers `culprit dump` and `culprit report`; default: `false`. A thread listens on a Unix
+    /// socket in ``Storage/directory`` or, without one, in `$XDG_RUNTIME_DIR`. Only the user of the process and root
+    /// have access. A failure to listen is reported in ``Watchdog/Status/problems``.
+    public var isEnabled = false
   }
 }

@@ -91,6 +91,7 @@ struct Setting: Sendable {
     limit("shutdown_threshold", "lifecycle.shutdownThreshold", \.lifecycle.shutdownThreshold, isLive: false),
     yesOrNo("notice_sigterm", "lifecycle.noticesTermination", \.lifecycle.noticesTermination),
     yesOrNo("systemd", "lifecycle.notifiesSystemd", \.lifecycle.notifiesSystemd),
+    yesOrNo("control", "control.isEnabled", \.control.isEnabled),
     yesOrNo("fetch_debug_information", "reporting.fetchesDebugInformation", \.reporting.fetchesDebugInformation),
     duration("fetch_patience", "reporting.fetchPatience", \.reporting.fetchPatience, isLive: false),
     plain(

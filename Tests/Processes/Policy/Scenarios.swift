@@ -57,6 +57,7 @@ let scenarios: [String: @Sendable ([String]) throws -> Void] = [
   "fork-numbers": { _ in try takeNumberOfThreadInChild() },
   "thread-descriptors": { _ in try countThreadDescriptors() },
   "exempt": { _ in try exemptNobodyElse() },
+  "control": beControlled,
   "restarts": { try restart(count($0)) },
 ]
 

@@ -1,0 +1,152 @@
+import CCulpritLinux
+import CCulpritObserver
+import CulpritReports
+import CulpritStallRecord
+
+extension Engine {
+  /// Longest time of the captures for a request of the control socket.
+  private static let patience = Duration.seconds(10)
+
+  /// Captures the stacks of all threads.
+  ///
+  /// - Throws: ``WatchdogError/Code/timedOut``, ``WatchdogError/Code/stopped``.
+  func captureStacks(timeout: Duration) throws(WatchdogError) -> (all: AllThreads, stacks: [Stack]) {
+    let request = recorder.requestThreads(control)
+    let deadline = clinux_clock_ns() &+ min(timeout, WatchLimits.longestTime).wholeNanoseconds
+    let (isAnswered, threads) = request.wait(until: deadline)
+    guard isAnswered else { throw .timedOut(after: timeout) }
+    guard let threads else { throw .stopped }
+    return threads
+  }
+
+  /// Returns all threads and the work under way. Symbolizes on the calling thread.
+  ///
+  /// - Throws: The errors of ``captureStacks(timeout:)``.
+  func dump(timeout: Duration) throws(WatchdogError) -> ProcessDump {
+    let time = WallTime(nanosecondsSince1970: clinux_clock_wall_ns())
+    let (all, stacks) = try captureStacks(timeout: timeout)
+    var recording = Recording(process: recorder.process, stacks: stacks)
+    let work = workUnderWay(all, &recording.stacks)
+    recording.modules = ModuleList.covering(recording.stacks)
+    let settings = ReportSettings(live.current)
+    var dump = settings.builder(recording, settings.symbolizer(of: recording)).dump(all, work, at: time)
+    dump.width.characters = settings.width
+    return dump
+  }
+
+  /// Returns the work under way: of all sources, of activities and of labelled tasks on the threads of `all`. Adds the
+  /// stacks of suspended tasks to `stacks`.
+  private func workUnderWay(_ all: AllThreads, _ stacks: inout [Stack]) -> [WorkUnderWay] {
+    var table = StackTable()
+    let first = stacks.count
+    var found: [WorkUnderWay] = []
+    func add(_ work: WorkUnderWay, _ task: FollowedTask?) {
+      var work = work
+      if let task, let seen = task.whereabouts {
+        if work.label.isEmpty { work.label = task.label }
+        work.threadID = seen.threadID
+        switch seen.state {
+        case .runs: work.activity = .running
+        case .isReady: work.activity = .enqueued
+        case .isSuspended: work.activity = .suspended
+        case .hasEnded: work.activity = .unknown
+        }
+        if !seen.frames.isEmpty { work.stack = first + table.place(of: Stack(frames: seen.frames, end: .outermost)) }
+      }
+      found.append(work)
+    }
+    let now = clinux_clock_ns()
+    for (source, view, label) in SlotRegistry.shared.workUnderWay(at: now) {
+      var work = WorkUnderWay(
+        source: StallReport.Source(source),
+        label: label,
+        age: Duration(wholeNanoseconds: clinux_clock_between_ns(view.item, now)),
+        threshold: view.threshold_ns == .max ? nil : Duration(wholeNanoseconds: view.threshold_ns)
+      )
+      if view.owner_kind == OBSERVER_OWNER_TASK {
+        add(work, FollowedTask(view.owner_tid_address, UInt32(truncatingIfNeeded: view.queue_head_address)))
+        continue
+      }
+      if view.owner_kind == OBSERVER_OWNER_WORD {
+        work.threadID =
+          view.owner_tid_address != 0
+          ? observer_slot_owner(view.owner_tid_address) : view.thread.map { observer_thread_id($0) } ?? 0
+      }
+      add(work, nil)
+    }
+    for (name, began, task) in activities.underWay {
+      let age = Duration(wholeNanoseconds: clinux_clock_between_ns(began, now))
+      let source = StallReport.Source(kind: .activity, name: name)
+      add(WorkUnderWay(source: source, label: "", age: age, threshold: nil), task)
+    }
+    if TaskProbe.shared.hasFound {
+      let known = Set(found.map(\.threadID))
+      for thread in all.threads.map(\.thread) where !known.contains(thread.id) {
+        guard let task = FollowedTask(on: thread.id), !task.label.isEmpty else { continue }
+        let source = StallReport.Source(kind: .task, name: thread.name)
+        var work = WorkUnderWay(source: source, label: task.label, age: nil, threshold: nil)
+        work.threadID = thread.id
+        found.append(work)
+      }
+    }
+    stacks += table.stacks
+    return found
+  }
+
+  /// Starts to answer `culprit dump` and `culprit report`, if configured. `runtime` is the directory of the socket if
+  /// stalls are not saved.
+  func startControlSocket(_ runtime: String?) {
+    guard live.initial.control.isEnabled else { return }
+    guard let directory = box?.directory ?? runtime else {
+      problems.note("control: no socket, because neither a directory for stalls nor XDG_RUNTIME_DIR is set")
+      return
+    }
+    let socket = ControlSocket(directory: directory, problems) { [weak self] in
+      self?.answer($0) ?? Array("-\(WatchdogError.stopped)".utf8)
+    }
+    do throws(PosixThreadError) { try socket.start() } catch {
+      problems.note("control: no socket: \(WatchdogError.threadNotStarted(error).message)")
+      return
+    }
+    controlSocket.withLock { $0 = socket }
+  }
+
+  /// Returns the answer to a request of the control socket.
+  func answer(_ request: String) -> [UInt8] {
+    let words = request.split(separator: " ")
+    let settings = ReportSettings(live.current)
+    if let obstacle = MemoryRoom.obstacle(names: settings.symbolMemory) {
+      return Array("-the process has too little memory: \(obstacle)".utf8)
+    }
+    do {
+      switch (words.first, words.last.flatMap { Int($0) }) {
+      case ("dump", let width?): return Array("+\(try dump(timeout: Self.patience).text(width: width))".utf8)
+      case ("dump", nil): return Array("+\(try dump(timeout: Self.patience).json())\n".utf8)
+      case ("stalls", _): return try stallsSoFar(settings)
+      default: return Array("-unknown request: the command and the library have different versions".utf8)
+      }
+    } catch {
+      return Array("-\(error)".utf8)
+    }
+  }
+
+  /// Returns the stalls under way as `.stall` files, each after its length as a line.
+  private func stallsSoFar(_ settings: ReportSettings) throws(WatchdogError) -> [UInt8] {
+    let deadline = clinux_clock_ns() &+ Self.patience.wholeNanoseconds
+    guard let stalls = recorder.requestSoFar().stalls.wait(until: deadline) else {
+      throw .timedOut(after: Self.patience)
+    }
+    var bytes = [UInt8(ascii: "+")]
+    for var recording in stalls.map(\.recording) {
+      // The command might not see the files of the process, which can be in a container.
+      let symbolizer = settings.symbolizer(of: recording)
+      for frame in recording.stacks.lazy.flatMap(\.frames) where recording.names[frame.lookupAddress] == nil {
+        clinux_fork_yield()
+        recording.names[frame.lookupAddress] = symbolizer.resolve(frame)
+      }
+      let file = StallFileWriter.file(of: recording)
+      bytes += Array("\(file.count)\n".utf8) + file
+    }
+    return bytes
+  }
+}

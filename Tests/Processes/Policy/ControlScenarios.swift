@@ -1,0 +1,84 @@
+import Culprit
+import Dispatch
+import Glibc
+import Synchronization
+
+private let kept = Atomic(0)
+
+@inline(never) private func occupyThread(_ end: DispatchSemaphore) {
+  end.wait()
+  kept.add(1, ordering: .relaxed)
+}
+
+@inline(never) private func awaitReply() async {
+  await withUnsafeContinuation { (_: UnsafeContinuation<Void, Never>) in kept.add(1, ordering: .relaxed) }
+  kept.add(1, ordering: .relaxed)
+}
+
+/// Has `count` suspended sections and an activity, then blocks every thread of Swift's pool. A thread waits for a lock
+/// of the main thread, which waits for the end of standard input.
+@Sendable func beControlled(_ arguments: [String]) throws {
+  let watchdog = try Watchdog(Watchdog.Configuration(threshold: .seconds(50)))
+  let sections = count(arguments)
+  let bystanders = arguments.count > 1 ? Int(arguments[1]) ?? 0 : 0
+  let begun = DispatchSemaphore(value: 0)
+  for number in 0..<sections {
+    Task.detached {
+      await watchdog.withRequest(label: "GET /orders/\(number)", threshold: .seconds(50)) {
+        begun.signal()
+        await awaitReply()
+      }
+    }
+  }
+  for _ in 0..<sections { begun.wait() }
+  // Task states are known once a task of the watchdog has run.
+  while sections > 0, try !watchdog.dump().work.contains(where: { $0.activity.kind == .suspended }) {}
+  let upload = try watchdog.beginActivity("upload")
+  let threads = max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
+  let end = DispatchSemaphore(value: 0)
+  for _ in 0..<threads {
+    Task.detached {
+      begun.signal()
+      occupyThread(end)
+    }
+  }
+  for _ in 0..<threads { begun.wait() }
+  let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+  pthread_mutex_init(lock, nil)
+  pthread_mutex_lock(lock)
+  nonisolated(unsafe) let held = lock
+  for _ in 0..<max(1, bystanders) {
+    var thread = pthread_t()
+    let body = Unmanaged.passRetained(
+      Waiter {
+        begun.signal()
+        pthread_mutex_lock(held)
+      }
+    )
+    pthread_create(
+      &thread,
+      nil,
+      { argument in
+        // SAFETY: the argument is a reference that was retained for this thread.
+        if let argument { Unmanaged<Waiter>.fromOpaque(argument).takeRetainedValue().body() }
+        return nil
+      },
+      body.toOpaque()
+    )
+    begun.wait()
+  }
+  say("ready")
+  if arguments.contains("in-process") { say("\(try watchdog.dump())") }
+  var byte: UInt8 = 0
+  _ = read(STDIN_FILENO, &byte, 1)
+  upload.end()
+  for problem in watchdog.status.problems { say("problem=\(problem)") }
+  watchdog.stop(patience: .seconds(60))
+  // The threads still wait.
+  _exit(0)
+}
+
+private final class Waiter: Sendable {
+  let body: @Sendable () -> Void
+  init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+}
