@@ -8,8 +8,11 @@ let dependencies: [Package.Dependency] = [
   .package(url: "https://github.com/apple/swift-log.git", from: "1.8.0"),
   .package(url: "https://github.com/apple/swift-metrics.git", from: "2.5.0"),
   .package(url: "https://github.com/apple/swift-nio.git", from: "2.51.0"),
+  .package(url: "https://github.com/grpc/grpc-swift-2.git", from: "2.4.0"),
+  .package(url: "https://github.com/grpc/grpc-swift-nio-transport.git", from: "2.9.0"),
   .package(url: "https://github.com/hummingbird-project/hummingbird.git", from: "2.0.0"),
   .package(url: "https://github.com/swift-server/swift-service-lifecycle.git", from: "2.1.0"),
+  .package(url: "https://github.com/vapor/postgres-nio.git", from: "1.33.0"),
   .package(url: "https://github.com/vapor/vapor.git", from: "4.100.0"),
 ]
 
@@ -24,12 +27,15 @@ let lifecycle = product("ServiceLifecycle", "swift-service-lifecycle", trait: "S
 let logging = product("Logging", "swift-log", trait: "Logging")
 let metrics = product("Metrics", "swift-metrics", trait: "Metrics")
 let nioCore = product("NIOCore", "swift-nio", trait: "NIO")
+let nioHTTP = product("NIOHTTP1", "swift-nio", trait: "NIO")
 let nioPosix = product("NIOPosix", "swift-nio", trait: "NIO")
 let tracing = product("Tracing", "swift-distributed-tracing", trait: "Tracing")
 let vapor = product("Vapor", "vapor", trait: "Vapor")
 
-/// One for each package of others, so that a service fetches only those that it uses. All are enabled by default.
+/// One for each package of others, so that a service fetches only those that it uses. All are enabled by default, except for
+/// those that only a service of the check needs.
 let traits: Set<Trait> = [
+  "GRPC", "PostgreSQL",
   "Hummingbird", "Logging", "Metrics", "NIO", "ServiceLifecycle", "Tracing",
   .trait(name: "Vapor", enabledTraits: ["Logging", "NIO"]),
   .default(enabledTraits: ["Hummingbird", "Logging", "Metrics", "NIO", "ServiceLifecycle", "Tracing", "Vapor"]),
@@ -49,32 +55,54 @@ let libraries: [Target] = [
 
 /// Services that `tools/check-integrations` runs, and the tests.
 let checks: [Target] = [
+  .target(name: "Stalls", dependencies: [culprit], path: "Services/Stalls"),
   .target(
-    name: "EchoServer",
-    dependencies: [culprit, nioCore, nioPosix],
-    path: "Services/Echo"
+    name: "Servers",
+    dependencies: [culprit, "Stalls", nioCore, nioHTTP, nioPosix],
+    path: "Services/Servers"
   ),
   .executableTarget(
     name: "nio-service",
-    dependencies: [culprit, "CulpritLogging", "CulpritNIO", "EchoServer", logging, nioPosix],
+    dependencies: [culprit, "CulpritLogging", "CulpritNIO", "Servers", logging, nioPosix],
     path: "Services/NIO"
   ),
   .executableTarget(
     name: "lifecycle-service",
     dependencies: [
-      culprit, "CulpritLogging", "CulpritNIO", "CulpritServiceLifecycle", "EchoServer", lifecycle, logging, nioPosix,
+      culprit, "CulpritLogging", "CulpritNIO", "CulpritServiceLifecycle", "Servers", lifecycle, logging, nioPosix,
     ],
     path: "Services/ServiceLifecycle"
   ),
   .executableTarget(
     name: "hummingbird-service",
     dependencies: [
-      culprit, "CulpritHummingbird", "CulpritLogging", "CulpritNIO", "CulpritServiceLifecycle", hummingbird, logging,
-      nioPosix,
+      culprit, "CulpritHummingbird", "CulpritLogging", "CulpritNIO", "CulpritServiceLifecycle", "Servers", "Stalls",
+      hummingbird, logging, nioPosix,
     ],
     path: "Services/Hummingbird"
   ),
-  .executableTarget(name: "vapor-service", dependencies: ["CulpritVapor", vapor], path: "Services/Vapor"),
+  .executableTarget(
+    name: "vapor-service",
+    dependencies: [culprit, "CulpritVapor", "Servers", "Stalls", vapor],
+    path: "Services/Vapor"
+  ),
+  .executableTarget(
+    name: "postgres-service",
+    dependencies: [
+      culprit, "CulpritLogging", "CulpritNIO", "Servers", "Stalls", logging, nioPosix,
+      product("PostgresNIO", "postgres-nio", trait: "PostgreSQL"),
+    ],
+    path: "Services/PostgreSQL"
+  ),
+  .executableTarget(
+    name: "grpc-service",
+    dependencies: [
+      culprit, "CulpritLogging", "CulpritNIO", "Servers", "Stalls", logging, nioPosix,
+      product("GRPCCore", "grpc-swift-2", trait: "GRPC"),
+      product("GRPCNIOTransportHTTP2Posix", "grpc-swift-nio-transport", trait: "GRPC"),
+    ],
+    path: "Services/GRPC"
+  ),
   .testTarget(
     name: "IntegrationTests",
     dependencies: [

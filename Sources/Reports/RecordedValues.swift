@@ -83,6 +83,7 @@ extension StallReport.Note.Kind {
     case .count: self = StallReport.Note.Kind(rawValue: "count")
     case .sharedLabel: self = .sharedLabel
     case .likely: self = .likely
+    case .meanwhile: self = .meanwhile
     case .reported: self = StallReport.Note.Kind(rawValue: "reported")
     default: self = StallReport.Note.Kind(rawValue: "kind\(kind.code)")
     }

@@ -233,13 +233,14 @@ struct ReportParts {
   }
 
   /// Returns the notes on `stall`. The owner of a file's lock is among them only if the work waited for a lock, or in a
-  /// library that might have tried to take one repeatedly.
+  /// library that might have tried to take one repeatedly; work that ran meanwhile only if the work was suspended.
   private func notes(_ stall: Stall, _ blame: Blame) -> [StallReport.Note] {
     let canWaitForFile = blame.causes.contains { $0.kind == .lock || ($0.kind == .sleep && !$0.parts.isEmpty) }
     return stall.latestNotes.filter {
       switch $0.kind {
       case .count, .spared, .reported: false
       case .fileLock: canWaitForFile
+      case .meanwhile: blame.causes.contains { $0.kind == .awaiting }
       default: true
       }
     }

@@ -45,6 +45,8 @@ extension StallReport {
     if !others.isEmpty { pairs["culprit.stall.overlaps"] = others.joined(separator: " ") }
     let related = overlaps.filter { $0.kind == .sharedLabel }.map(\.text)
     if !related.isEmpty { pairs["culprit.stall.shared_label"] = related.joined(separator: " ") }
+    let meanwhile = overlaps.filter { $0.kind == .meanwhile }.map(\.title)
+    if !meanwhile.isEmpty { pairs["culprit.stall.meanwhile"] = printable(meanwhile.joined(separator: ", ")) }
     if let cause = causes.first {
       pairs["culprit.cause"] = cause.kind.rawValue
       pairs["culprit.cause.share"] = Formatting.fixed(cause.share, decimals: 3)
@@ -62,8 +64,10 @@ extension StallReport {
     return pairs.mapValues { Formatting.fitted($0, Self.longestValue) }
   }
 
-  /// Notes about simultaneous stalls of the same thread or task, or with the same label.
-  var overlaps: [Note] { notes.filter { $0.kind == .overlap } + notes.filter { $0.kind == .sharedLabel } }
+  /// Notes about simultaneous stalls of the same thread or task, or with the same label, and about other simultaneous work.
+  var overlaps: [Note] {
+    [Note.Kind.overlap, .sharedLabel, .meanwhile].flatMap { kind in notes.filter { $0.kind == kind } }
+  }
 
   /// Maximum length of a value. Log stores reject longer ones or handle them inefficiently, and names of generic
   /// functions can have any length.

@@ -319,6 +319,11 @@ package struct ReportSections: Sendable {
   private var overlaps: ReportSection? {
     let shown = report.overlaps.prefix(Self.overlaps)
     var texts = shown.map { note in
+      guard note.kind != .meanwhile else {
+        let report = note.text.isEmpty ? "" : ": see report \(printable(note.text))"
+        return "\"\(abridged(note.title))\" ran meanwhile, for \(Formatting.duration(note.time)), and might hold the "
+          + "awaited resource\(report)"
+      }
       let time = note.time == .zero ? "" : ", for \(Formatting.duration(note.time)) of this time"
       let isSame = note.kind == .overlap
       let relation = isSame ? "at the same work\(time): the same stall, see" : "with the same label\(time): see"

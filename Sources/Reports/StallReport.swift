@@ -356,6 +356,9 @@ extension StallReport {
       public static let sharedLabel = Kind(rawValue: "sharedLabel")
       /// The work might have been several jobs of a task, because system calls for observing its pauses were refused.
       public static let likely = Kind(rawValue: "likely")
+      /// Other work ran while this work was suspended, and might have held the awaited resource. The title is its label,
+      /// the text its report ID if it stalled.
+      public static let meanwhile = Kind(rawValue: "meanwhile")
     }
   }
 

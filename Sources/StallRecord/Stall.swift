@@ -161,12 +161,16 @@ package struct Stall: Hashable, Sendable, Identifiable {
 }
 
 extension Stall {
-  /// The notes without outdated ones: only the last of several notes about one other stall is kept.
+  /// The notes without outdated ones: only the last of several notes about one other stall, or about other work with one
+  /// label, is kept.
   package var latestNotes: [StallNote] {
     var last: [String: Int] = [:]
-    for (place, note) in notes.enumerated() where note.kind.isOfAnotherStall { last[note.text] = place }
+    func subject(_ note: StallNote) -> String? {
+      note.kind == .meanwhile ? "label \(note.title)" : note.kind.isOfAnotherStall ? note.text : nil
+    }
+    for (place, note) in notes.enumerated() { if let subject = subject(note) { last[subject] = place } }
     return notes.enumerated()
-      .filter { !$0.element.kind.isOfAnotherStall || last[$0.element.text] == $0.offset }.map(\.element)
+      .filter { place, note in subject(note).map { last[$0] == place } ?? true }.map(\.element)
   }
 
   /// Returns the identifier of the stall, unique on its host.

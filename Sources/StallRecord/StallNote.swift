@@ -34,6 +34,9 @@ package struct StallNote: Hashable, Sendable {
     package static var reported: Kind { Kind(code: 12) }
     /// The work might have been several jobs: pauses at which a task continued at once were not visible.
     package static var likely: Kind { Kind(code: 13) }
+    /// Labelled work that ran while this work was suspended, and might have held the awaited resource. The title is its
+    /// label, the text its report ID if it stalled, the time the duration of the overlap.
+    package static var meanwhile: Kind { Kind(code: 14) }
   }
 
   /// The kind of the note.

@@ -39,7 +39,8 @@ struct PowerCutTests {
     let boot = try #require(text.firstMatch(of: /boot .*\n/))
     let anew = try #require(RunRecord(text: text)).checked("boot another")
     try text.replacing(boot.output, with: anew).write(toFile: "\(directory)/\(name)", atomically: true, encoding: .utf8)
-    let told = try ChildProcess(disk.inside([ChildProcess.built("blackbox-process"), inside, "tell", "--text", "--runs", "1"]))
+    let arguments = [inside, "tell", "--text", "--runs", "1"]
+    let told = try ChildProcess(disk.inside([ChildProcess.built("blackbox-process")] + arguments))
     #expect(told.fact("run")?.hasSuffix(RunVerdict.machineGone.description) == true, "\(told)")
     #expect(told.fact("hang")?.hasPrefix("stuck holdUp(_:)") == true, "\(told)")
   }

@@ -84,6 +84,39 @@ import Testing
     #expect(overlaps.notes(of: one, beside: [], now: 200).count == 5)
   }
 
+  @Test func notesWorkThatRanMeanwhile() {
+    var overlaps = ConcurrentStalls()
+    func labelled(
+      _ label: String,
+      _ began: UInt64,
+      _ ended: UInt64? = nil,
+      at addresses: [UInt64] = [1, 2],
+      id: String? = nil
+    ) -> ConcurrentStalls.Labelled {
+      let frames = addresses.map { StackFrame.programCounter(RuntimeAddress($0)) }
+      return .init(
+        labels: [label],
+        place: Storms.Place(Stack(frames: frames, end: .outermost)),
+        reportID: id,
+        began: began,
+        ended: ended
+      )
+    }
+    overlaps.remember(labelled("holder", 0, 180, id: "1-2"))
+    overlaps.remember(labelled("waiting too", 100, 200, at: [7, 8, 6]))
+    overlaps.remember(labelled("request", 100, 200))
+    overlaps.remember(labelled("short", 100, 149))
+    let one = labelled("request", 100, 200, at: [7, 8, 9])
+    let notes = overlaps.meanwhile(one, beside: [labelled("suspect", 130)], now: 900)
+    #expect(notes.map(\.title) == ["holder", "suspect"] && notes.map(\.text) == ["1-2", ""])
+    #expect(notes.map(\.time) == [.nanoseconds(80), .nanoseconds(70)])
+    // Several works with one label count once, by the longest.
+    let same = [labelled("holder", 50), labelled("holder", 120)]
+    #expect(overlaps.meanwhile(one, beside: same, now: 900).map(\.time) == [.nanoseconds(100)])
+    let many = (0..<9).map { labelled("\($0)", 50) }
+    #expect(overlaps.meanwhile(one, beside: many, now: 900).map(\.title) == ["0", "1", "2"])
+  }
+
   @Test func remembersLatestStalls() {
     var overlaps = ConcurrentStalls()
     for number in 0..<100 { overlaps.remember(known("\(number)", 0..<10)) }

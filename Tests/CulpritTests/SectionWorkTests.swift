@@ -56,6 +56,19 @@ import Testing
     #expect(report.causes.first?.kind == (scenario == "bridge-function" ? .awaiting : .sleep), "\(report)")
   }
 
+  /// The request that holds the connection is under suspicion, without a stall.
+  @Test func hintsAtRequestWithTheConnection() throws {
+    let waiting = try reports(of: "bridge-pool").filter { $0.source.name == "request" }
+    try #require(waiting.count == 2, "\(waiting)")
+    for report in waiting {
+      #expect(report.culprit?.function.name.contains("lease()") == true, "\(report)")
+      let notes = report.notes.filter { $0.kind == .meanwhile }
+      #expect(notes.map(\.title) == ["GET /report"] && notes.allSatisfy { $0.text.isEmpty }, "\(report)")
+      #expect(report.metadata["culprit.stall.meanwhile"] == "GET /report")
+      #expect(report.text(width: 400).contains("OVERLAP   \"GET /report\" ran meanwhile, for "))
+    }
+  }
+
   @Test func sharedLabelsLinkReports() throws {
     let reports = try reports(of: "bridge-label")
     let section = try #require(reports.first { $0.source.kind == .section }, "\(reports)")

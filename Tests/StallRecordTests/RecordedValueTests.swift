@@ -192,9 +192,9 @@ import Testing
     #expect(sources.map(\.code) == Array(1...10) && sources.map { SourceKind(code: $0.code) } == sources)
     let notes: [StallNote.Kind] = [
       .context, .activity, .debugger, .hang, .cpuTime, .unwatched, .overlap, .fileLock, .count, .spared,
-      .sharedLabel, .reported, .likely,
+      .sharedLabel, .reported, .likely, .meanwhile,
     ]
-    #expect(notes.map(\.code) == Array(1...13))
+    #expect(notes.map(\.code) == Array(1...14))
   }
 
   @Test func convertsDaysToDates() throws {

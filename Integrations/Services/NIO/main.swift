@@ -1,24 +1,22 @@
-// A SwiftNIO service without a framework. `tools/check-integrations` stalls it and reads its log.
+// A SwiftNIO service without a framework: TCP, or HTTP with the argument `http`. `tools/check-integrations` stalls it and
+// reads its log.
 
 import Culprit
 import CulpritLogging
 import CulpritNIO
-import EchoServer
-import Foundation
 import Logging
 import NIOPosix
+import Servers
 
 var logger = Logger(label: "nio-service")
 logger.logLevel = .debug
 
 let group = MultiThreadedEventLoopGroup.singleton
-let watchdog = try Watchdog(logger: logger)
+let watchdog = try Watchdog(threshold: .milliseconds(1500), logger: logger)
 try watchdog.watch(group)
+try watchdog.watchConcurrency()
 
-let channel = try await startEchoServer(group, watchdog)
-signal(SIGTERM, SIG_IGN)
-let termination = DispatchSource.makeSignalSource(signal: SIGTERM, queue: .main)
-termination.setEventHandler { channel.close(promise: nil) }
-termination.resume()
-try await channel.closeFuture.get()
+let isHTTP = CommandLine.arguments.contains("http")
+let channel = try await isHTTP ? startHTTPServer(group, watchdog) : startEchoServer(group, watchdog)
+try await waitForTermination(of: channel)
 watchdog.stop()

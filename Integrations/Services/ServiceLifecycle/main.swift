@@ -4,9 +4,9 @@ import Culprit
 import CulpritLogging
 import CulpritNIO
 import CulpritServiceLifecycle
-import EchoServer
 import Logging
 import NIOPosix
+import Servers
 import ServiceLifecycle
 
 struct EchoService: Service {
@@ -25,7 +25,8 @@ struct EchoService: Service {
 var logger = Logger(label: "lifecycle-service")
 logger.logLevel = .debug
 
-let watchdog = try Watchdog(logger: logger)
+let watchdog = try Watchdog(threshold: .milliseconds(1500), logger: logger)
 try watchdog.watch(MultiThreadedEventLoopGroup.singleton)
+try watchdog.watchConcurrency()
 let services: [any Service] = [WatchdogService(watchdog), EchoService(watchdog: watchdog)]
 try await ServiceGroup(services: services, gracefulShutdownSignals: [.sigterm], logger: logger).run()

@@ -25,10 +25,10 @@ func watchLoops(_ watchdog: Watchdog, _ eventLoopGroup: any EventLoopGroup, _ re
   try await watchdog.withRequest(label: "GET /orders/4711", threshold: .seconds(2)) { try await handle(request) }
 }
 
-func watchHummingbird(_ watchdog: Watchdog, _ eventLoopGroup: any EventLoopGroup) throws {
+func watchHummingbird(_ watchdog: Watchdog) throws {
   let router = Hummingbird.Router()
   try watchdog.watchConcurrency()
-  try watchdog.watch(eventLoopGroup)
+  try watchdog.watch(EventLoopGroupProvider.singleton.eventLoopGroup)
   router.add(middleware: StallMiddleware(watchdog, threshold: .seconds(2), routes: ["/reports/{id}": .seconds(30)]))
 }
 

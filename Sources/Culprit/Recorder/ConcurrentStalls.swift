@@ -5,6 +5,9 @@ import CulpritStallRecord
 /// Stalls of one thread or one task are one stall seen twice: a section within a turn of a loop, a request on a loop,
 /// an async function within another. Stalls with equal labels belong to one request, on whatever thread: a suspended
 /// section and the job that it waits for. Each stall is reported, with a reference to the other one.
+///
+/// A resource that is not a lock has no known owner: a connection of a pool, for example. Work that ran while a section was
+/// suspended is noted with its label, because it might have held the resource.
 struct ConcurrentStalls {
   /// The thread or task that does the work.
   enum Worker: Hashable {
@@ -60,6 +63,48 @@ struct ConcurrentStalls {
           time: Duration(wholeNanoseconds: end - begin)
         )
       }
+  }
+
+  /// Labelled work, late or under suspicion.
+  struct Labelled {
+    var labels: Set<String>
+    /// The place of its latest stack.
+    var place: Storms.Place
+    /// `nil` if the work is not a stall.
+    var reportID: String?
+    var began: UInt64
+    /// `nil` while the work continues.
+    var ended: UInt64?
+  }
+
+  /// The most recent labelled work that has ended.
+  private var endedLabelled: [Labelled] = []
+
+  /// Maximum number of notes about work that ran meanwhile.
+  private static let meanwhileMax = 3
+
+  /// Returns the notes about work with other labels that ran during at least half of `one`, a suspended section. `others`
+  /// are the work under way. Work that is suspended where `one` is waits for the same resource.
+  func meanwhile(_ one: Labelled, beside others: some Sequence<Labelled>, now: UInt64) -> [StallNote] {
+    var longest: [String: StallNote] = [:]
+    let end = one.ended ?? now
+    func add(_ other: Labelled) {
+      guard other.labels.isDisjoint(with: one.labels), !other.place.isSameAwait(as: one.place) else { return }
+      let (from, to) = (max(one.began, other.began), min(end, other.ended ?? now))
+      guard from < to, to - from >= (end - one.began) / 2 else { return }
+      let time = Duration(wholeNanoseconds: to - from)
+      for label in other.labels where time > longest[label]?.time ?? .zero {
+        longest[label] = StallNote(.meanwhile, title: label, text: other.reportID ?? "", time: time)
+      }
+    }
+    for other in endedLabelled { add(other) }
+    for other in others { add(other) }
+    return Array(longest.values.sorted { ($1.time, $0.title) < ($0.time, $1.title) }.prefix(Self.meanwhileMax))
+  }
+
+  mutating func remember(_ one: Labelled) {
+    if endedLabelled.count == Self.endedMax { endedLabelled.removeFirst() }
+    endedLabelled.append(one)
   }
 
   mutating func remember(_ one: Known) {

@@ -397,7 +397,8 @@ final class Recorder: Sendable {
       box.declared = head.time_ns
       if let debugger { box.item.add(StallNote(.debugger, text: "process \(debugger)")) }
       for note in notes() + phaseNotes(source) { box.item.add(note) }
-      for note in overlapNotes(box, state, at: head.time_ns) { box.item.add(note) }
+      let others = overlapNotes(box, state, at: head.time_ns) + meanwhileNotes(box, state, at: head.time_ns)
+      for note in others { box.item.add(note) }
     case OBSERVER_EVENT_HANG.rawValue:
       guard let box = state.items[index], var stall = box.item.stall else { return }
       stall.duration = Duration(wholeNanoseconds: head.age_ns)
@@ -428,6 +429,8 @@ final class Recorder: Sendable {
       state.ended[index] = (head.item, head.generation)
       guard let box = state.items.removeValue(forKey: index) else { break }
       box.counts.lose(upTo: head.lost)
+      let ended = head.item &+ head.age_ns &+ head.gap_ns
+      if !box.item.labels.isEmpty { state.overlaps.remember(labelled(box, ended: ended)) }
       if box.item.stall != nil {
         box.item.end(
           duration: Duration(wholeNanoseconds: head.age_ns),
@@ -436,8 +439,8 @@ final class Recorder: Sendable {
           spared: head.spared
         )
         if !box.item.isCounted {
-          let ended = head.item &+ head.age_ns &+ head.gap_ns
-          for note in overlapNotes(box, state, at: ended) { box.item.add(note) }
+          let others = overlapNotes(box, state, at: ended) + meanwhileNotes(box, state, at: ended)
+          for note in others { box.item.add(note) }
           if let known = known(box, ended: ended) { state.overlaps.remember(known) }
         }
         finish(box, &state, now: head.time_ns)
@@ -473,6 +476,26 @@ final class Recorder: Sendable {
       return (isOfWorker || isOfThread || !other.item.labels.isDisjoint(with: one.labels)) && !other.item.isCounted
     }
     return state.overlaps.notes(of: one, beside: others.compactMap { known($0) }, now: now)
+  }
+
+  /// Returns the notes about work with other labels that ran while `box`, a section suspended at its declaration, waited.
+  /// `now` is by the observer's clock.
+  private func meanwhileNotes(_ box: Box, _ state: State, at now: UInt64) -> [StallNote] {
+    guard let stall = box.item.stall, stall.source.kind == .section, stall.thread.id == 0 else { return [] }
+    let one = labelled(box, ended: now)
+    guard one.place != .unknown else { return [] }
+    let others = state.items.values.lazy.filter { !$0.item.isCounted && !$0.item.labels.isEmpty }
+    return state.overlaps.meanwhile(one, beside: others.map { self.labelled($0) }, now: now)
+  }
+
+  private func labelled(_ box: Box, ended: UInt64? = nil) -> ConcurrentStalls.Labelled {
+    ConcurrentStalls.Labelled(
+      labels: box.item.labels,
+      place: box.item.place,
+      reportID: box.item.stall?.reportID(in: process),
+      began: box.item.item,
+      ended: ended
+    )
   }
 
   /// Returns the task that runs work item `item` of slot `index`; `nil` if no task does or the work item has ended.

@@ -26,6 +26,9 @@ struct Storms {
 
     private init(addresses: [RuntimeAddress]) { self.addresses = addresses }
 
+    /// Whether work at `other` is suspended in the same function, with the same caller.
+    func isSameAwait(as other: Place) -> Bool { addresses.prefix(2) == other.addresses.prefix(2) }
+
     init(_ stack: Stack) { addresses = stack.frames.prefix(Stack.framesOfPlace).map(\.address) }
   }
 

@@ -84,6 +84,7 @@ let bridgeScenarios: [String: @Sendable () -> Void] = [
       try? await Task.sleep(nanoseconds: 2_000_000_000)
     }
   },
+  "bridge-pool": { exhaustPool() },
   // The label links the section to a turn of a loop.
   "bridge-label": {
     inTask {
@@ -95,6 +96,51 @@ let bridgeScenarios: [String: @Sendable () -> Void] = [
     }
   },
 ]
+
+/// A pool of one connection.
+private actor Pool {
+  static let shared = Pool()
+
+  private var isTaken = false
+  private var waiting: [Answer] = []
+
+  func lease() async {
+    if isTaken { await withCheckedContinuation { waiting.append($0) } }
+    isTaken = true
+  }
+
+  func release() {
+    isTaken = false
+    if !waiting.isEmpty { waiting.removeFirst().resume() }
+  }
+}
+
+@inline(never) private func awaitConnection() async {
+  await Pool.shared.lease()
+  await Pool.shared.release()
+}
+
+/// Holds the only connection in a request, while two others wait for it.
+private func exhaustPool() {
+  inTask {
+    await withTaskGroup(of: Void.self) { requests in
+      await Pool.shared.lease()
+      requests.addTask {
+        await watchdog.withRequest(label: "GET /report", threshold: .seconds(16)) {
+          try? await Task.sleep(for: .seconds(3))
+          await Pool.shared.release()
+        }
+      }
+      for number in 1...2 {
+        requests.addTask {
+          await watchdog.withRequest(label: "GET /orders/\(number)", threshold: .milliseconds(500)) {
+            await awaitConnection()
+          }
+        }
+      }
+    }
+  }
+}
 
 private func inTask(_ body: @escaping @Sendable () async -> Void) {
   let isDone = DispatchSemaphore(value: 0)
