@@ -18,6 +18,7 @@ import Testing
       if text.contains("swift build ") { return "builds a package" }
       if text.hasPrefix("tools/") || text.hasPrefix(".ci/") { return "runs for minutes" }
       if text.hasPrefix("curl ") { return "needs a server" }
+      if text.contains(" 4242") || text.hasSuffix("&") { return "needs a running service" }
       return nil
     }
   }
