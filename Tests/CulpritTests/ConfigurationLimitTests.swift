@@ -129,7 +129,8 @@ import Testing
       "activities_max": "5", "expiration_threshold": "6s", "while_debugged": "ignored", "report_width": "77",
       "own_modules": "a, b", "wrappers": "c.d()", "launch_threshold": "11s", "shutdown_threshold": "12s",
       "notice_sigterm": "yes", "systemd": "yes", "fetch_debug_information": "yes", "fetch_patience": "13s",
-      "metrics_file": "/a/shop.prom", "metrics_interval": "20s", "metrics_labels": "service=shop", "enabled": "no",
+      "metrics_file": "/a/shop.prom", "metrics_interval": "20s", "metrics_labels": "service=shop", "control": "yes",
+      "enabled": "no",
     ]
     let all = Setting.all + [Setting.enabled]
     #expect(Set(all.map(\.name)) == Set(texts.keys))

@@ -88,11 +88,11 @@ import Testing
   @Test func preservesUnknownCodes() throws {
     let (stall, builder) = exampleStall()
     var report = builder.report(of: stall)
-    report.source.kind = StallReport.Source.Kind(rawValue: "task")
+    report.source.kind = StallReport.Source.Kind(rawValue: "coroutine")
     report.verdict = StallReport.Verdict(rawValue: "deadlock")
     let again = try decoded(report)
     #expect(again == report)
-    #expect(again.source.description == "source of the kind task \"http\"")
+    #expect(again.source.description == "source of the kind coroutine \"http\"")
   }
 
   @Test func rejectsInvalidReports() throws {
