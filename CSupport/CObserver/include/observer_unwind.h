@@ -16,8 +16,8 @@ const char *observer_unwind_start(void);
  * observer_unwind_start does. Async-signal-safe: no. Threads: any. */
 const char *observer_unwind_prepare(void);
 
-/* Unwinds COPY into STACK, and measures the time (cunwind_unwind). Async-signal-safe: yes. Threads: one at a time in each context, after observer_unwind_start
- * or observer_unwind_prepare has returned NULL there. */
+/* Unwinds COPY into STACK, and measures the time (cunwind_unwind). Async-signal-safe: yes. Threads: one at a time in
+ * each context, after observer_unwind_start or observer_unwind_prepare has returned NULL there. */
 CLINUX_NO_LOCKS void observer_unwind(const struct stack_copy *copy, struct unwind_stack *stack);
 
 /* Joins STACK, which was unwound from COPY with its places, with an earlier stack of ITEM (cunwind_join).
