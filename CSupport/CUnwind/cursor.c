@@ -96,7 +96,9 @@ static bool set_register(struct cursor *cursor, struct cursor *frame, const stru
     *value = cfa + (uint64_t)(int64_t)place.value;
     break;
   case PLACE_IN_REGISTER:
-    is_known = cunwind_cursor_register(frame, place.value, value);
+    /* A table can name any number: a vector register, or nonsense. */
+    is_known = place.value >= 0 && place.value < cursor->walk->unwinder->architecture->registers &&
+               cunwind_cursor_register(frame, place.value, value);
     break;
   case PLACE_AT_EXPRESSION:
   case PLACE_IS_EXPRESSION:

@@ -109,4 +109,18 @@ import Testing
     }
     #expect(found.frames == frames && found.end == "outermost")
   }
+
+  /// A damaged table can name any number. A vector register's value is unknown.
+  @Test(arguments: [[80], [0xc8, 0x01], [0xff, 0xff, 0xff, 0xff, 0x07], long] as [[UInt8]])
+  func endsAtReturnAddressInUnknownRegister(number: [UInt8]) throws {
+    var program = MadeUpProgram()
+    program.add("start", isOutermost: true, [.call("work"), .trap])
+    program.add("work", rows: [0x09, Self.returnAddress] + number, [.call("inner"), .trap])
+    program.add("inner", [.bytes([UInt8](repeating: 0x90, count: 32)), .exit])
+    var thread = MadeUpThread(program, at: "start")
+    thread.step()
+    thread.step()
+    let found = try FixtureUnwinder("x86_64").unwind(thread.recorded())
+    #expect(found.frames == Array(thread.frames.prefix(2)) && found.end != "outermost")
+  }
 }
