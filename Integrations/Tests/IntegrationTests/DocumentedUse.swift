@@ -32,6 +32,15 @@ func watchHummingbird(_ watchdog: Watchdog) throws {
   router.add(middleware: StallMiddleware(watchdog, threshold: .seconds(2), routes: ["/reports/{id}": .seconds(30)]))
 }
 
+func watchHummingbirdBriefly(_ watchdog: Watchdog) throws {
+  let router = Hummingbird.Router()
+  router.add(middleware: StallMiddleware(watchdog, threshold: .seconds(2)))
+}
+
+func watchVaporBriefly(_ app: Vapor.Application) throws {
+  try app.culprit.use(directory: "/var/lib/shop/stalls")
+}
+
 func watchVapor(_ app: Vapor.Application) throws {
   try app.culprit.use(directory: "/var/lib/shop/stalls", routes: ["/reports/:id": .seconds(30)])
 }
