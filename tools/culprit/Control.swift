@@ -25,7 +25,6 @@ let dumpTable = OptionTable(
   examples: """
     $ culprit dump 4242
     $ culprit dump --format=json $(pidof shop) | jq '.work[] | select(.activity.kind == "suspended")'
-    $ kubectl debug -it shop-0 --image=culprit --target=shop -- culprit dump 1
     """,
   exitStatus: "0 success; 1 the process did not answer; 2 wrong usage"
 )
