@@ -111,10 +111,10 @@ import Testing
     #expect(notes.map(\.title) == ["holder", "suspect"] && notes.map(\.text) == ["1-2", ""])
     #expect(notes.map(\.time) == [.nanoseconds(80), .nanoseconds(70)])
     // Several works with one label count once, by the longest.
-    let same = [labelled("holder", 50), labelled("holder", 120)]
-    #expect(overlaps.meanwhile(one, beside: same, now: 900).map(\.time) == [.nanoseconds(100)])
-    let many = (0..<9).map { labelled("\($0)", 50) }
-    #expect(overlaps.meanwhile(one, beside: many, now: 900).map(\.title) == ["0", "1", "2"])
+    let holders = [labelled("holder", 50), labelled("holder", 120)]
+    #expect(overlaps.meanwhile(one, beside: holders, now: 900).map(\.time) == [.nanoseconds(100)])
+    let requests = (0..<9).map { labelled("\($0)", 50) }
+    #expect(overlaps.meanwhile(one, beside: requests, now: 900).map(\.title) == ["0", "1", "2"])
   }
 
   @Test func remembersLatestStalls() {

@@ -22,9 +22,9 @@ uint64_t clinux_process_memory_left(void);
  * kernel. False if the kernel refuses statx(2). Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS bool clinux_process_is_kernels(const char *path);
 
-/* Returns the number of CPUs of the machine at the first call. If only a container's server could answer, returns
- * the number of CPUs that the first caller was allowed to run on. Async-signal-safe: no for the first call, then
- * yes. Threads: any; first one that starts the library. */
+/* Returns the number of CPUs of the machine at the first call. If only a container's server could answer, returns the
+ * number of CPUs that the first caller was allowed to run on. Async-signal-safe: no for the first call, then yes.
+ * Threads: any; first one that starts the library. */
 uint32_t clinux_process_cpus(void);
 
 #endif

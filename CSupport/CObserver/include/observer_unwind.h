@@ -7,9 +7,9 @@
 
 #include "CUnwind.h"
 
-/* Creates an unwinder for the calling thread's context. Repeated calls have no effect, except in a
- * child process. Returns NULL, or a sentence that explains the failure (static storage, never freed).
- * Async-signal-safe: no. Threads: any, one at a time. */
+/* Creates an unwinder for the calling thread's context. Repeated calls have no effect, except in a child process.
+ * Returns NULL, or a sentence that explains the failure (static storage, never freed). Async-signal-safe: no. Threads:
+ * any, one at a time. */
 const char *observer_unwind_start(void);
 
 /* Creates an unwinder for the calling thread's context, after observer_unwind_start has returned NULL. Returns as

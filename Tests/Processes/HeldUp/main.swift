@@ -87,7 +87,7 @@ func sayHang(_ watchdog: Watchdog, _ source: String) {
   say("hanging=\(source)")
 }
 
-/// Is stuck until another watchdog's status says so.
+/// Hangs until the status of a separate watchdog has the hang.
 func findHang() throws {
   var configuration = Watchdog.Configuration(threshold: .milliseconds(20))
   configuration.sampling.hangThreshold = .milliseconds(40)
