@@ -31,7 +31,7 @@ private final class Recorded {
 
   init() throws {
     rings = try #require(Recorder.Rings(samplers: 2))
-    item = clinux_clock_ns() - 60_000_000_000
+    item = (clinux_clock_ns() - 60_000_000_000) & ~UInt64(1)
     SlotRegistry.shared.activate(control, Watchdog.Configuration())
     lease = try SlotRegistry.shared.lease(WatchedSource(kind: .section, name: "recorded"), for: control, polled: false)
     recorder = Recorder(
@@ -364,6 +364,25 @@ private final class Recorded {
       let stall = stalls.first?.recording.stalls.first
       #expect(stall?.duration == .milliseconds(1500) && stall?.hasEnded == false && stall?.samples.count == 1)
       #expect(request.saved.wait(until: clinux_clock_ns()) == true)
+    }
+    #expect(found.recordings.count == 1)
+  }
+
+  @Test func requestWaitsForFirstSample() throws {
+    let found = try recorded { told in
+      observer_slot_begin_since(told.lease.slot, told.item, 0)
+      let thread = ObservedThread(id: 4711, name: "")
+      let source = WatchedSource(kind: .section, name: "recorded")
+      let began = Recorder.timeOfDay(told.item)
+      let stall = Stall(id: 0, source: source, thread: thread, threshold: .seconds(1), began: began, duration: .zero)
+      let request = RecordingRequest(stall, slot: told.lease.index, item: told.item, deadline: .max)
+      told.recorder.recordingRequests.withLock { $0?.append(request) }
+      told.recorder.answerRecordings(Recorder.State())
+      #expect(request.answer.wait(until: 0) == nil)
+      told.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000)
+      told.sample([0x10], at: 1500)
+      told.run()
+      #expect(request.answer.wait(until: 0)??.stalls.first?.samples.count == 1)
     }
     #expect(found.recordings.count == 1)
   }

@@ -42,6 +42,9 @@ struct RecordedWorkItem: ~Copyable {
     modules = ModuleList(earlier: earlier, read: read)
   }
 
+  /// Whether a sample of the work item's thread has arrived.
+  var hasSample: Bool { !store.isEmpty }
+
   /// Adds a sample of the work item's thread.
   mutating func add(_ captured: CapturedSample) {
     guard !isCounted else { return }

@@ -31,22 +31,26 @@ final class RecordingRequest: Sendable {
   let stall: Stall
   let slot: Int
   let item: UInt64
+  /// The time until which the caller waits, by the observer's clock.
+  let deadline: UInt64
   /// The recording; `nil` if the stall is over.
   let answer = Promise<Recording?>()
 
-  init(_ stall: Stall, slot: Int, item: UInt64) {
+  init(_ stall: Stall, slot: Int, item: UInt64, deadline: UInt64) {
     self.stall = stall
     self.slot = slot
     self.item = item
+    self.deadline = deadline
   }
 }
 
 extension Recorder {
-  /// Returns the recording so far of `stall`, under way in slot `slot` as work item `item`.
+  /// Returns the recording so far of `stall`, under way in slot `slot` as work item `item`. Waits for its first sample:
+  /// handlers of sections do not wait for the sampler.
   ///
   /// - Returns: The recording; `nil` if the stall is over or the recorder does not answer before `deadline`.
   func recording(of stall: Stall, slot: Int, item: UInt64, until deadline: UInt64) -> Recording? {
-    let request = RecordingRequest(stall, slot: slot, item: item)
+    let request = RecordingRequest(stall, slot: slot, item: item, deadline: deadline)
     let isTaken = recordingRequests.withLock { requests in
       requests?.append(request)
       return requests != nil
@@ -61,10 +65,25 @@ extension Recorder {
       defer { if requests?.isEmpty == false { requests = [] } }
       return requests ?? []
     }
+    var waiting: [RecordingRequest] = []
     for request in requests {
       let box = state.items[request.slot].flatMap { $0.item.item == request.item ? $0 : nil }
-      request.answer.fulfill(box?.item.soFar(box?.item.stall ?? request.stall, process: process))
+      if lacksSample(box, of: request) {
+        waiting.append(request)
+      } else {
+        request.answer.fulfill(box?.item.soFar(box?.item.stall ?? request.stall, process: process))
+      }
     }
+    if !waiting.isEmpty { recordingRequests.withLock { $0?.append(contentsOf: waiting) } }
+  }
+
+  /// Whether the first sample of the requested work item can still arrive.
+  private func lacksSample(_ box: Box?, of request: RecordingRequest) -> Bool {
+    guard box.map({ !$0.item.hasSample && !$0.item.isCounted }) ?? true, clinux_clock_ns() < request.deadline,
+      let slots = observer_slot_table_if_any()
+    else { return false }
+    // SAFETY: the index comes from the monitor, so it is below the size of the table, which is never freed.
+    return observer_slot_read(slots + request.slot).item == request.item
   }
 }
 

@@ -51,6 +51,9 @@ struct SampleStore {
     return (rest.isEmpty ? spread : (spread + rest).sorted { $0.age < $1.age }, table.stacks)
   }
 
+  /// Whether no sample was added.
+  var isEmpty: Bool { last.isEmpty }
+
   /// The most recent stack.
   var latestStack: Stack? { last.last { $0.stack != nil }?.stack }
 

@@ -228,16 +228,23 @@ extension Scenario {
         tasks.enter()
         Task.detached {
           let end = DispatchTime.now() + .seconds(2)
-          while DispatchTime.now() < end {
-            let pause = DispatchTime.now() + .milliseconds(5)
+          var begin = DispatchTime.now()
+          while begin < end {
+            let pause = begin + .milliseconds(5)
             while DispatchTime.now() < pause {}
             await Task.yield()
+            let next = DispatchTime.now()
+            longestTurn.max(next.uptimeNanoseconds - begin.uptimeNanoseconds, ordering: .relaxed)
+            begin = next
           }
           tasks.leave()
         }
       }
       tasks.wait()
     }
+    // Other processes can delay the pool itself.
+    let isHealthy = Duration.nanoseconds(longestTurn.load(ordering: .relaxed)) < threshold / 4
+    say("healthy=\(isHealthy)\n")
     watch.stop()
   }
 }
@@ -262,6 +269,9 @@ func takeTurns() async {
     await Task.yield()
   }
 }
+
+/// The longest time between two turns of a task that yields, in nanoseconds.
+private let longestTurn = Atomic<UInt64>(0)
 
 private let isComputing = CommandLine.arguments[2] == "computing"
 
