@@ -146,6 +146,7 @@ import Testing
       slot: 3023,
       alternate ? { workload_stay_in_handler(true, false, $0) } : { workload_stay_in_handler(false, false, $0) }
     ) { thread in
+      while !workload_handler_has_begun() { sched_yield() }
       for _ in 0..<100 {
         let seen = thread.signalled()
         let isComplete = seen.isComplete(showing: ["workload_stay", "workload_handler", "workload_stay_in_handler"])
@@ -160,6 +161,7 @@ import Testing
       slot: 3024,
       alternate ? { workload_stay_in_handler(true, true, $0) } : { workload_stay_in_handler(false, true, $0) }
     ) { thread in
+      while !workload_handler_has_begun() { sched_yield() }
       for _ in 0..<20 {
         let seen = try thread.blocked()
         let isComplete = seen.isComplete(showing: ["workload_stay", "workload_handler", "workload_stay_in_handler"])

@@ -177,6 +177,8 @@ private func waitFor(_ expected: Set<String>) -> Bool { clock.wait { places.with
 @Sendable func waitForSignals(_ arguments: [String]) throws {
   let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(100), interval: .milliseconds(10)))
   watchdog.onStall { _ in }
+  // Blocks the signals: a thread that was seen without its mask is signalled for some seconds more.
+  _ = workload_compute_and_wait_for_signals(0, 0, 0)
   let loop = try watchdog.watchLoop(named: "signals")
   for work in [5, 50, 150] as [UInt64] {
     loop.withTurn {

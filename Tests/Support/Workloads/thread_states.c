@@ -314,9 +314,13 @@ int32_t workload_be_traced(void) {
 static struct {
   bool waits;
   const volatile int *stop;
+  _Atomic bool has_begun;
 } handling;
 
+bool workload_handler_has_begun(void) { return handling.has_begun; }
+
 KEPT void workload_stay(void) {
+  handling.has_begun = true;
   if (handling.waits)
     while (!*handling.stop)
       sleep_ns(100000000);
@@ -363,6 +367,7 @@ KEPT void workload_stay_in_handler(bool alternate, bool waits, const volatile in
   sigaction(SIGUSR2, &action, NULL);
   let_signal_through();
   pthread_kill(pthread_self(), SIGUSR2);
+  handling.has_begun = false;
   if (alternate)
     leave_alternate_stack(stack);
 }

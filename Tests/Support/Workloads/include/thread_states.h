@@ -65,6 +65,9 @@ int32_t workload_be_traced(void);
 /* Handles signals until *STOP, on an alternate stack if ALTERNATE. The handler computes, or waits if WAITS. */
 void workload_stay_in_handler(bool alternate, bool waits, const volatile int *stop);
 
+/* Whether the handler of workload_stay_in_handler runs. */
+bool workload_handler_has_begun(void);
+
 /* Takes a signal every few microseconds until *STOP, on an alternate stack, alternately from two functions. The handler
  * calls workload_handle_first or workload_handle_second, after workload_raise_first or workload_raise_second has raised
  * it. */
