@@ -64,13 +64,19 @@ package final class RunningProcess {
     input = -1
   }
 
-  /// Returns the next output; empty at its end.
+  /// Returns the next output, without a part of a character at its end; empty at the end of the output.
   package func next() -> String {
-    var chunk = [UInt8](repeating: 0, count: 4096)
+    var bytes = read(atMost: 4096)
+    for _ in 0..<3 where String(validating: bytes, as: UTF8.self) == nil { bytes += read(atMost: 1) }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  private func read(atMost count: Int) -> [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: count)
     while true {
-      let count = read(output, &chunk, chunk.count)
+      let count = Glibc.read(output, &bytes, count)
       if count < 0, errno == EINTR { continue }
-      return String(decoding: chunk.prefix(max(0, count)), as: UTF8.self)
+      return Array(bytes.prefix(max(0, count)))
     }
   }
 
