@@ -147,6 +147,8 @@ package struct BlackBoxDirectory: Sendable {
     package var problems: [String] = []
     /// Whether a stall has no end, as far as is known. Includes stalls in unreadable files.
     package var hasOpen = false
+    /// Whether such a stall was a hang. Known only for a run with a recorded end.
+    package var hasOpenHang = false
   }
 
   /// Bytes at the start of a file that are searched for its owner and for the end of its stall. The recorder writes
@@ -157,7 +159,8 @@ package struct BlackBoxDirectory: Sendable {
 
   /// Returns the stalls of the run `record`.
   ///
-  /// No file is read completely. A run can leave more data than fits into memory. In a container, where every service
+  /// No file is read completely, except open stalls of a run with a recorded end. A run can leave more data than fits
+  /// into memory. In a container, where every service
   /// has the same process ID, each file might belong to any run.
   package func stalls(of record: RunRecord) -> RunStalls {
     let (suffix, first) = ("-\(record.identity.process)-", "culprit-\(record.since.fileNamePart)")
@@ -185,10 +188,14 @@ package struct BlackBoxDirectory: Sendable {
         let isOpen = isUnended && !StallFile.hasEnd(head)
         let bytes = min(SmallFile.size(descriptor), Self.stallBytesMax)
         let isReported =
-          StallFile.isReported(head)
-          || !isWhole && StallFile.isReported(SmallFile.tail(descriptor, max: Self.tailBytes))
+          StallFile.hasNote(.reported, in: head)
+          || !isWhole && StallFile.hasNote(.reported, in: SmallFile.tail(descriptor, max: Self.tailBytes))
         found.saved.append(SavedStall(name: name, isOpen: isOpen, isReported: isReported, bytes: bytes))
         found.hasOpen = found.hasOpen || isOpen
+        if isOpen, record.ended != nil, !found.hasOpenHang {
+          let content = isWhole ? head : SmallFile.bytes(descriptor, max: Self.stallBytesMax)
+          found.hasOpenHang = content.map { StallFile.hasNote(.hang, in: $0) } ?? false
+        }
       } catch {
         found.problems.append("\(path)/\(name) \(error)")
         if !StallFile.hasEnd(head) { found.hasOpen = true }

@@ -2,12 +2,13 @@ import CulpritStallRecord
 
 /// How a run of a service ended.
 package enum RunVerdict: Hashable, Sendable, CustomStringConvertible {
-  /// The run ended in an orderly way: its watchdog was stopped, it returned from `main` or called exit(3), or its
-  /// process executed another program (execve(2)) while no work was stalled.
+  /// The run ended in an orderly way: its watchdog was stopped, it returned from `main` or called exit(3) while no work
+  /// had become a hang, or its process executed another program (execve(2)) while no work was stalled.
   case cleanExit
   /// SIGTERM, without a handler of the service, ended the run while no work was stalled.
   case terminated
-  /// The run was killed, ended by a signal from another process, or replaced by another program while work was stalled.
+  /// The run was killed, ended by a signal from another process, or replaced by another program while work was stalled,
+  /// or its watchdog was stopped during a hang.
   case fatalHang
   /// The run ended without a trace while no work was stalled, usually by SIGKILL or _exit(2).
   case killed
@@ -26,18 +27,21 @@ package enum RunVerdict: Hashable, Sendable, CustomStringConvertible {
   /// - Parameters:
   ///   - run: The record of the run.
   ///   - hasOpenStall: Whether one of its stalls has no end.
+  ///   - hasOpenHang: Whether such a stall was a hang. Needed only for a run with a recorded end.
   ///   - boot: The current boot ID.
   ///   - memoryKills: The change of the kernel's counts of memory kills since the start of the run.
   ///   - wasReplaced: Whether the process continued without the run.
   package init(
     of run: RunRecord,
     hasOpenStall: Bool,
+    hasOpenHang: Bool,
     boot: String,
     memoryKills: MemoryKills.Change,
     wasReplaced: Bool
   ) {
     if run.ended != nil {
-      self = .cleanExit
+      // A service that cannot finish its shutdown is killed after it has stopped its watchdog.
+      self = hasOpenHang ? .fatalHang : .cleanExit
     } else if run.terminated != nil {
       self = hasOpenStall ? .fatalHang : .terminated
     } else if run.identity.boot != boot {

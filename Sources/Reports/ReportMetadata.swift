@@ -40,6 +40,7 @@ extension StallReport {
         pairs["code.line.number"] = "\(location.line)"
       }
     }
+    if !labels.isEmpty { pairs["culprit.labels"] = printable(labels.map(\.text).joined(separator: ", ")) }
     if let place = suspendedIn { pairs["culprit.suspended_in"] = place.function.name }
     let others = overlaps.filter { $0.kind == .overlap }.map(\.text)
     if !others.isEmpty { pairs["culprit.stall.overlaps"] = others.joined(separator: " ") }
@@ -72,10 +73,14 @@ extension StallReport {
   /// Maximum length of a value. Log stores reject longer ones or handle them inefficiently, and names of generic
   /// functions can have any length.
   private static let longestValue = 1000
+  /// Maximum length of the label in a headline.
+  private static let longestLabel = 60
 
-  /// The report in one line: the source, the duration, and the culprit.
+  /// The report in one line: the source, the label of most of the time, the duration, and the culprit.
   public var headline: String {
-    let stuck = "\(source) was stuck for \(isLowerBound ? "at least " : "")\(Formatting.duration(duration))"
+    let most = labels.first.flatMap { $0.share >= 0.5 ? printable($0.text) : nil }
+    let label = most.map { " \"\(Formatting.fitted($0, Self.longestLabel))\"" } ?? ""
+    let stuck = "\(source)\(label) was stuck for \(isLowerBound ? "at least " : "")\(Formatting.duration(duration))"
     switch verdict {
     case .culprit:
       guard let culprit else { return stuck }

@@ -148,15 +148,14 @@ package struct StallFile: Sendable {
     return false
   }
 
-  /// Whether `part` of a file with one stall contains the note that its report has been delivered. The part can start
-  /// anywhere in the file.
-  package static func isReported(_ part: [UInt8]) -> Bool {
+  /// Whether `part` of a file with one stall contains a note of `kind`. The part can start anywhere in the file.
+  package static func hasNote(_ kind: StallNote.Kind, in part: [UInt8]) -> Bool {
     var scanner = RecordScanner(bytes: part)
     while let record = scanner.next() {
       // The first byte of the record after the id of the stall: the kind of note.
       let place = record.payload.startIndex + 8
       if record.kind == StallFileFormat.RecordKind.note.rawValue, place < record.payload.endIndex,
-        StallNote.Kind(code: record.payload[place]) == .reported
+        StallNote.Kind(code: record.payload[place]) == kind
       {
         return true
       }

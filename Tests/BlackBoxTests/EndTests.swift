@@ -134,6 +134,18 @@ import Testing
     }
   }
 
+  @Test func stopDuringHangIsNoCleanExit() throws {
+    try withDirectory { directory in
+      _ = try run("stop-hanging", directory, environment: ["CULPRIT_HANG_THRESHOLD": "600ms"], signal: SIGKILL) {
+        names(directory, ".run").contains { name in
+          (try? String(contentsOfFile: "\(directory)/\(name)", encoding: .isoLatin1))?.contains("\nended ") == true
+        }
+      }
+      let run = try tell(directory).fact("run")
+      #expect(run?.hasSuffix(RunVerdict.fatalHang.description) == true, "\(run ?? "")")
+    }
+  }
+
   @Test func distinguishesOtherEndsFromHangs() throws {
     let ends: [(scenario: String, signal: Int32, verdict: RunVerdict)] = [
       ("turn", SIGKILL, .killed), ("_exit", 0, .killed), ("stop", 0, .cleanExit),

@@ -15,6 +15,7 @@ import Testing
   private func verdict(
     _ lines: String = "",
     open: Bool = false,
+    hang: Bool = false,
     boot: String = "b",
     _ kills: MemoryKills.Change = .none,
     wasReplaced: Bool = false
@@ -22,7 +23,14 @@ import Testing
     throws -> RunVerdict
   {
     let record = try #require(RunRecord(text: run.text + checked(lines)))
-    return RunVerdict(of: record, hasOpenStall: open, boot: boot, memoryKills: kills, wasReplaced: wasReplaced)
+    return RunVerdict(
+      of: record,
+      hasOpenStall: open,
+      hasOpenHang: hang,
+      boot: boot,
+      memoryKills: kills,
+      wasReplaced: wasReplaced
+    )
   }
 
   private func checked(_ lines: String) -> String {
@@ -67,6 +75,8 @@ import Testing
     #expect(try verdict() == .killed)
     #expect(try verdict(open: true) == .fatalHang)
     #expect(try verdict("ended 5\n", open: true, boot: "c", .inOwnGroup) == .cleanExit)
+    // The watchdog was stopped, but the stuck process did not end.
+    #expect(try verdict("ended 5\n", open: true, hang: true) == .fatalHang)
     #expect(try verdict("terminated 5\n", boot: "c", .inOwnGroup) == .terminated)
     #expect(try verdict("terminated 5\n", open: true) == .fatalHang)
     #expect(try verdict("terminated 5\nended 6\n") == .cleanExit)

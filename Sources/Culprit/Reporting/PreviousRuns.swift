@@ -127,6 +127,7 @@ final class PreviousRuns: Sendable {
     let verdict = RunVerdict(
       of: record,
       hasOpenStall: stalls.hasOpen,
+      hasOpenHang: stalls.hasOpenHang,
       boot: directory.boot,
       memoryKills: MemoryKills.change(since: record.memoryKills),
       wasReplaced: wasReplaced

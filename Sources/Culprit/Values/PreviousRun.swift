@@ -40,12 +40,12 @@ extension Watchdog {
       /// The value with this string, known or not.
       public init(rawValue: String) { self.rawValue = rawValue }
       /// An orderly end: the watchdog was stopped, the process returned from `main` or called exit(3), or it replaced
-      /// its program by execve(2) while no work was stuck.
+      /// its program by execve(2) while no work was stuck. No hang was under way.
       public static let cleanExit = Ending(rawValue: "cleanExit")
       /// SIGTERM, for which the service had no handler, while no work was stuck.
       public static let terminated = Ending(rawValue: "terminated")
       /// An end during a stall: the process was killed, ended by a signal from outside, or replaced its program, while
-      /// work was stuck.
+      /// work was stuck, or its watchdog was stopped during a hang.
       public static let fatalHang = Ending(rawValue: "fatalHang")
       /// A signal that leaves no trace (usually SIGKILL) or _exit(2), while no work was stuck.
       public static let killed = Ending(rawValue: "killed")

@@ -4,6 +4,7 @@ import CulpritBlame
 import CulpritStallRecord
 import Dispatch
 import Glibc
+import Synchronization
 import TestWorkloads
 
 let scenarios: [String: @Sendable (Watchdog) throws -> Void] = [
@@ -24,6 +25,16 @@ let scenarios: [String: @Sendable (Watchdog) throws -> Void] = [
       linger { ContinuousClock.now >= begin + .milliseconds(2000) }
     }
     stopCompletely(watchdog)
+  },
+  // A shutdown that does not end: it is killed after it has stopped the watchdog.
+  "stop-hanging": { watchdog in
+    let isHang = Atomic<Bool>(false)
+    watchdog.onHang { _ in isHang.store(true, ordering: .releasing) }
+    try stall(watchdog) {
+      holdUp { isHang.load(ordering: .acquiring) }
+      stopCompletely(watchdog)
+      holdUp { false }
+    }
   },
   "tell": tell,
   "stop": { $0.stop() },

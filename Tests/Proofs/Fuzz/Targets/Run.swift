@@ -5,7 +5,14 @@ import CulpritBlackBox
 public func fuzzRun(_ data: UnsafePointer<UInt8>, _ count: Int) -> Int32 {
   let bytes = (0..<count).map { data[$0] }
   guard var run = RunRecord(text: String(decoding: bytes, as: UTF8.self)) else { return 0 }
-  _ = RunVerdict(of: run, hasOpenStall: true, boot: run.identity.boot, memoryKills: .none, wasReplaced: false)
+  _ = RunVerdict(
+    of: run,
+    hasOpenStall: true,
+    hasOpenHang: false,
+    boot: run.identity.boot,
+    memoryKills: .none,
+    wasReplaced: false
+  )
   // Written by separate code, as appended lines.
   (run.crash, run.ended, run.told) = (nil, nil, nil)
   guard RunRecord(text: run.text) == run else { fatalError("what was written cannot be read") }
