@@ -3,7 +3,7 @@ import CulpritStallRecord
 /// The culprit of a stall, and the evidence.
 ///
 /// A report is a value: it can be compared, encoded as JSON with any encoder (docs/internals/report-json.md describes the format)
-/// and printed. ``text(width:)`` and ``metadata`` depend only on the value, so a decoded report has the same text.
+/// and printed. ``text(width:explains:)`` and ``metadata`` depend only on the value, so a decoded report has the same text.
 public struct StallReport: Hashable, Sendable, Codable, Identifiable {
   /// The version of the JSON format. A reader of version 1 can read every report of version 1.
   public static let formatVersion = 1
