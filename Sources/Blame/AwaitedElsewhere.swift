@@ -36,19 +36,11 @@ enum AwaitedElsewhere {
   }
 }
 
-/// The place at which a task was suspended while its work continued elsewhere.
-package struct Suspension: Hashable, Sendable {
-  /// The innermost function outside the system's code, for most of the suspended time.
-  package var place: Claim
-  /// The innermost application function that awaited it; `nil` if ``place`` is an application function, or if there is
-  /// none.
-  package var caller: Claim?
-}
-
 extension Observations {
-  /// The place at which the task was suspended while its work continued elsewhere; `nil` if that was less than half of
-  /// the stall.
-  var suspension: Suspension? {
+  /// The innermost function outside the system's code in which the task was suspended while its work continued elsewhere,
+  /// for most of that time; and the innermost application function that awaited it, `nil` if there is no other one. `nil`
+  /// if the task was suspended for less than half of the stall.
+  var suspension: (place: StallReport.Finding, caller: StallReport.Finding?)? {
     var times: [FunctionIdentity: Duration] = [:]
     var whole = Duration.zero
     for observation in stacks where observation.isElsewhere {
@@ -56,8 +48,8 @@ extension Observations {
       guard let place = Self.place(observation.stack.frames) else { continue }
       times[observation.stack.frames[place].identity, default: .zero] += observation.stack.time
     }
-    guard whole > .zero, whole * 2 >= duration, let heaviest = Blame.heaviest(times).first else { return nil }
-    func claim(_ find: ([WeightedStack.Frame]) -> Int?) -> Claim? {
+    guard whole > .zero, whole * 2 >= duration, let heaviest = Suspects.heaviest(times).first else { return nil }
+    func claim(_ find: ([WeightedStack.Frame]) -> Int?) -> StallReport.Finding? {
       var found: [Int: Int] = [:]
       for (number, observation) in stacks.enumerated() where observation.isElsewhere {
         let frames = observation.stack.frames
@@ -68,13 +60,11 @@ extension Observations {
       return self.claim(on: stacks[first.key].stack.frames[first.value].identity, at: found)
     }
     guard let place = claim(Self.place) else { return nil }
-    return Suspension(
-      place: place,
-      caller: claim { frames in
-        guard let place = Self.place(frames), !frames[place].isApplication else { return nil }
-        return frames[..<place].lastIndex(where: \.isApplication)
-      }
-    )
+    let caller = claim { frames in
+      guard let place = Self.place(frames), !frames[place].isApplication else { return nil }
+      return frames[..<place].lastIndex(where: \.isApplication)
+    }
+    return (place, caller)
   }
 
   private static func place(_ frames: [WeightedStack.Frame]) -> Int? {

@@ -8,15 +8,15 @@ import CulpritStallRecord
 struct AwaitedObjects {
   /// The reason why work did not continue in one sample.
   struct Reason: Hashable {
-    var kind: Cause.Kind
-    var subject: Cause.Subject?
+    var kind: StallReport.Cause.Kind
+    var subject: CauseSubject?
     var isLikely = false
 
-    init(_ kind: Cause.Kind, _ subject: Cause.Subject? = nil, isLikely: Bool = false) {
+    init(_ kind: StallReport.Cause.Kind, _ subject: CauseSubject? = nil, isLikely: Bool = false) {
       (self.kind, self.subject, self.isLikely) = (kind, subject, isLikely)
     }
 
-    init(_ kind: Cause.Kind, _ object: AwaitedObject) { self.init(kind, .object(object)) }
+    init(_ kind: StallReport.Cause.Kind, _ object: AwaitedObject) { self.init(kind, .object(object)) }
   }
 
   let architecture: String
@@ -80,7 +80,7 @@ struct AwaitedObjects {
     return Reason(.sleep, .work(.library(first.displayName)))
   }
 
-  private func onDescriptor(_ sample: Sample, _ number: Int32, fallback: Cause.Kind) -> Reason {
+  private func onDescriptor(_ sample: Sample, _ number: Int32, fallback: StallReport.Cause.Kind) -> Reason {
     // The kernel function identifies a peer on this machine even if the peer has no name.
     let kernel = sample.evidence.kernelFunction
     let isLocal = ["unix_", "__unix_", "pipe_", "anon_pipe_", "fifo_", "wait_for_partner"].contains(
@@ -206,9 +206,9 @@ struct AwaitedObjects {
   static func isStreamFunction(_ name: Substring) -> Bool { streamFunctions.contains(where: name.hasPrefix) }
 
   /// Calls that are sufficient evidence.
-  private static let calls: [String: Cause.Kind] = {
-    var kinds: [String: Cause.Kind] = [:]
-    func add(_ kind: Cause.Kind, _ names: String) {
+  private static let calls: [String: StallReport.Cause.Kind] = {
+    var kinds: [String: StallReport.Cause.Kind] = [:]
+    func add(_ kind: StallReport.Cause.Kind, _ names: String) {
       for name in names.split(separator: " ") { kinds[String(name)] = kind }
     }
     add(.childProcess, "wait4 waitid vfork")

@@ -1,211 +1,110 @@
 import CulpritStallRecord
 
-/// A function and its share of a stall.
-package struct Claim: Hashable, Sendable {
-  /// The function, with the address and location of the heaviest place in it.
-  package var frame: ResolvedFrame
-  /// The time of the samples with the function on their stack. Recursive calls count once.
-  package var share: Share
-  /// The number of these samples.
-  package var sampleCount: Int
-  /// The function's CPU time, and its time ready to run without a CPU; `nil` if unknown.
-  package var cpuUse: CPUUse?
-  /// How often the function was found waiting; `nil` if unknown.
-  package var waiting: Waiting?
-}
-
-/// How often a thread was found waiting.
-package struct Waiting: Hashable, Sendable {
-  /// The number of samples in which the thread waited for anything other than a CPU.
-  package var samples: Int
-  /// The number of samples with a known state.
-  package var of: Int
-  /// The system call in most of the waiting samples; `nil` if there was none.
-  package var systemCall: Int32?
-  /// The descriptor in most of the samples with this call; `nil` if there was none or it is unknown.
-  package var descriptor: Descriptor?
-  /// Whether the kernel restarted the call after the process had been stopped. The number of the call can then be
-  /// `nil`.
-  package var isRestarted = false
-  /// The number of samples in which the task was suspended at an `await`.
-  package var suspended = 0
-}
-
-/// The time of a stall in which no thread ran the task.
-package struct TaskTimes: Hashable, Sendable {
-  /// The time suspended at an `await`.
-  package var suspended: Duration
-  /// The time ready to run, waiting for a thread.
-  package var ready: Duration
-}
-
-/// One of several threads that worked on the source that stalled.
-package struct Worker: Hashable, Sendable {
-  /// The kernel's thread ID.
-  package var threadID: Int32
-  /// The function with at least half of the thread's observed time; `nil` if there is none.
-  package var culprit: Claim?
-
-  init(_ threadID: Int32, observations: Observations) {
-    self.threadID = threadID
-    let suspects = Suspects(observations.stacks.map(\.stack), total: observations.duration)
-    culprit = suspects.culprit().map { observations.claim(on: $0.function) }
-  }
-}
-
-/// The result of blaming a stall.
-package enum Verdict: Hashable, Sendable {
-  /// One application function holds at least half of the stall.
-  case culprit(Claim)
-  /// No application function holds half of the stall, nor does a package's function in a stall with little application
-  /// code.
-  case noSingleCulprit
-  /// No single culprit, and for at least half of the stall the task was suspended while its work continued elsewhere.
-  case suspended(Suspension)
-  /// No stack was captured, for the given reason.
-  case noStacks(String)
-}
-
 /// The analysis of a stall: a pure function of the recording.
 ///
 /// Each instant of the stall belongs to the sample nearest in time. If an application function holds more than half of
 /// the stall, there is a culprit; among several such functions it is the innermost (`Suspects.swift` has the complete
 /// rule). More time for a culprit never removes it from blame.
-package struct Blame: Hashable, Sendable {
-  /// The verdict.
-  package var verdict: Verdict
-  /// The culprit function; `nil` if no single function is to blame.
-  package var culprit: Claim? {
-    if case .culprit(let claim) = verdict { return claim }
-    return nil
-  }
-  /// The place at which the task was suspended; `nil` unless the verdict is ``Verdict/suspended(_:)``.
-  package var suspension: Suspension? {
-    if case .suspended(let suspension) = verdict { return suspension }
-    return nil
-  }
-  /// The functions among which the culprit merely divides its time, heaviest first, limited in number. None has most of
-  /// the time. Empty if the culprit itself works.
-  package var parts: [Claim]
-  /// The function at the end of the path of heaviest callees with at least half of the stall, with any owner; `nil` if
-  /// even the outermost function holds less.
-  package var dominant: Claim?
-  /// The application functions that called the culprit, with the culprit's time below each, heaviest first, limited in
-  /// number.
-  package var callers: [Claim]
-  /// The next levels of callers, nearest first, limited in number. Continues only while each level has a single
-  /// function with all of the culprit's time; the last one can have less.
-  package var farCallers: [Claim]
-  /// The culprit's callees and their times, heaviest first, limited in number.
-  package var doing: [Claim]
-  /// The function of a package that took most of the culprit's time, or the application function that a library called
-  /// back for the culprit; `nil` if there is none. The culprit is its caller.
-  package var dependency: Claim?
-  /// The culprit's self time.
-  package var ownTime: Duration
-  /// The other application functions with time in the stall, heaviest first; only the first of ``contenderCount``. Each
-  /// stack without the culprit counts for one function, so the sum does not exceed the rest of the stall.
-  package var contenders: [Claim]
-  /// The number of contenders.
-  package var contenderCount: Int
-  /// The duration of the stall: at least the age of the last sample.
-  package var duration: Duration
-  /// The part of the stall that belongs to no sample, because samples were lost or the file is damaged.
-  package var unobserved: Duration
-  /// The call tree of all sampled stacks, heaviest first.
-  package var tree: [CallNode]
-  /// The last captured stack, innermost first: the stack that a watchdog with a single sample would show.
-  package var lastStack: [ResolvedFrame]
-  /// The innermost application function on the last stack, which such a watchdog would blame.
-  package var lastStackBlames: ResolvedFrame?
-  /// The reason why unwinding of the last stack ended.
-  package var lastStackEnd: StackEnd
-  /// The number of samples with a stack.
-  package var sampleCount: Int
-  /// The numbers of samples without a stack, by reason.
-  package var failures: [CaptureOutcome: Int]
-  /// The numbers of samples whose stack lacks outermost frames, by reason.
-  package var truncations: [StackEnd: Int]
-  /// The number of samples whose outermost frames come from an earlier stack of the same work, at the same stack
-  /// addresses.
-  package var joinedCount: Int
-  /// The number of samples whose missing outermost frames were completed from a stack near in time with equal
-  /// functions.
-  package var completedCount: Int
-  /// The number of stacks with unnamed async callers, which are left out.
-  package var unknownCallersCount: Int
-  /// The thread's CPU time and its time ready to run; `nil` if unknown.
-  package var cpuUse: CPUUse?
-  /// The application's labels of the work with their times; empty if there were none.
-  package var labels: [LabelShare]
-  /// The culprit of each of several threads that worked on the source, by thread ID; empty if there was one thread or
-  /// the threads are unknown.
-  package var workers: [Worker]
-  /// Whether the queue took up waiting work; `nil` if the source is not a queue or this is unknown.
-  package var queueProgress: QueueProgress?
-  /// The work that waited in the queue; `nil` if the source has none or this is unknown.
-  package var waitingWork: WaitingWork?
-  /// The times in which no thread ran the task; `nil` if there are none.
-  package var taskTimes: TaskTimes?
-  /// The chains of lock waits, heaviest first, limited in number.
-  package var waitChains: [WaitChain]
-  /// The causes of the stall, heaviest first. Their shares add up to the stall. Empty if there is no sample.
-  package var causes: [Cause]
-  /// The kernel's counts during the stall.
-  package var counts: StallCounts
-  /// The phases of the stall; empty if there is only one, or if several threads worked.
-  package var timeline: [TimelineStretch]
-
-  /// Analyzes `stall`.
+extension StallReport {
+  /// Analyzes `stall`. The report has no other threads, and its functions no final display names.
   ///
   /// - Parameters:
   ///   - stall: The stall.
-  ///   - stacks: The stacks to which its samples refer.
+  ///   - recording: The recording with the stacks to which its samples refer.
   ///   - rules: The rules for the application's own code.
   ///   - architecture: The process's architecture as printed by `uname -m`, which determines the names of system
   ///     calls.
   ///   - resolve: Symbolizes a frame. Returns the innermost function first if calls were inlined.
   package init(
-    stall: Stall,
-    stacks: [Stack],
+    of stall: Stall,
+    in recording: Recording,
     rules: OwnershipRules = OwnershipRules(),
     architecture: String = "",
     resolve: @escaping (StackFrame) -> [ResolvedFrame]
   ) {
+    let stacks = recording.stacks
     let isPool = stall.source.kind == .pool
     let observed = PoolOccupants.observed(stall, stacks, resolve)
-    let observations = Observations(stall: observed, stacks: stacks, rules: rules, resolve: resolve)
-    labels = observations.labels
-    taskTimes = observations.taskTimes
+    let observations = Observations(
+      stall: observed,
+      stacks: stacks,
+      rules: rules,
+      architecture: architecture,
+      resolve: resolve
+    )
     var graph = WaitGraph(observed, stacks, rules: rules, resolve: resolve)
     let chains = graph.chains(observations)
-    waitChains = chains.all
-    counts = StallCounts(observations.sampleTimes.map(\.sample))
-    let areSeen = !observations.sampleTimes.isEmpty
-    causes = areSeen ? CauseFinder(observed, observations, chains, counts, architecture: architecture).causes() : []
-    timeline = []
-    workers = observations.byThread.map { Worker($0, observations: $1) }
+    let observedSamples = observations.sampleTimes.map(\.sample)
+    let counts = Counts(observedSamples)
+    let length = observations.duration
+
+    version = Self.formatVersion
+    id = stall.reportID(in: recording.process)
+    signature = ""
+    process = recording.process.map { Process($0, recording.modules) }
+    source = Source(stall.source)
+    thread = Thread(stall.thread)
+    began = Timestamp(stall.began)
+    thresholdSeconds = Seconds(stall.threshold)
+    durationSeconds = Seconds(stall.duration)
+    isLowerBound = !stall.hasEnded || stall.source.isProbed
+    hasEnded = stall.hasEnded
+    hangSeconds = stall.notes.last { $0.kind == .hang }.map { Seconds($0.time) }
+
+    verdict = .noSingleCulprit
+    (verdictReason, culprit, suspendedIn, spentIn) = (nil, nil, nil, nil)
+    (parts, callers, outerCallers, callees, contenders, contenderCount) = ([], [], [], [], [], 0)
+    ownSeconds = Seconds(.zero)
+
+    cpuUse = observations.cpuUse { _, _ in true }
+    workers = observations.byThread.map { id, observations in
+      let name = stall.others?.threads.first { $0.thread.id == id }?.thread.name ?? ""
+      return Worker(thread: Thread(id: id, name: name), culprit: observations.culprit)
+    }
+    labels = observations.labels
     queueProgress = stall.queueProgress
     waitingWork = stall.waitingWork
-    tree = CallNode.merge(observations.stacks.map(\.stack))
-    sampleCount = observations.stacks.count
-    failures = observations.failures
-    truncations = observations.truncations
-    joinedCount = observations.joined
-    completedCount = observations.completed
-    unknownCallersCount = observations.unknownCallers
-    cpuUse = observations.cpuUse { _, _ in true }
-    let last = observations.last?.stack.frames ?? []
-    lastStack = last.reversed().map(\.resolved)
-    lastStackBlames = last.last(where: \.isApplication)?.resolved
-    lastStackEnd = observations.last?.end ?? .notCaptured
-    duration = observations.duration
-    unobserved = observations.unobserved
+    taskTimes = observations.taskTimes
+    waitChains = chains.all
+    causes =
+      observedSamples.isEmpty
+      ? [] : CauseFinder(observed, observations, chains, counts, Counts.counters(observedSamples)).causes()
+    self.counts = counts.isEmpty ? nil : counts
+    timeline = []
+    group = stall.count.map(Group.init)
+    notes = stall.notes(causes)
+    tree = CallTree(whole: length.inSeconds, rules: rules).merged(observations.stacks.map(\.stack))
     dominant = observations.dominant(of: tree)
-    dependency = nil
-    (parts, callers, farCallers, doing, ownTime, contenders, contenderCount) = ([], [], [], [], .zero, [], 0)
+    let last = observations.last?.stack.frames ?? []
+    lastStack =
+      last.isEmpty
+      ? nil
+      : Stack(
+        functions: last.reversed().map { Function($0.content, rules) },
+        missingCallers: Reason(observations.last?.end ?? .notCaptured)
+      )
+    lastStackBlames = last.last(where: \.isApplication).map { Function($0.content, rules) }
+    samples = stall.samples.map { Sample($0, stacks, architecture) }
+    evidence = Evidence(stall, observations)
+    otherThreads = nil
+    cost = Cost(stall.cost)
+    repeats = 0
+    missingNames = MissingNames(tree, recording.modules).notes
+    origin.value = Made(recording: recording, stall: stall)
+
+    judge(observations, isPool: isPool)
+    signature = Signature.of(
+      source,
+      service: process?.name ?? "",
+      verdict: verdict,
+      function: (culprit ?? (suspendedIn == nil ? nil : callers.first) ?? suspendedIn ?? dominant)?.function.frame
+    )
+  }
+
+  /// Determines the verdict, and the functions that share the time.
+  private mutating func judge(_ observations: Observations, isPool: Bool) {
     guard !observations.stacks.isEmpty else {
-      verdict = .noStacks(observations.failureText)
+      (verdict, verdictReason) = (.noStacks, observations.failureText)
       return
     }
     let blamed = observations.stacks.map(\.blamed)
@@ -219,8 +118,8 @@ package struct Blame: Hashable, Sendable {
       counted = blamed.map(\.withDependencies)
       suspects = Suspects(counted, total: observations.duration)
     }
-    func claims(_ group: Suspects.Group) -> [Claim] {
-      group.functions.prefix(Self.claimsMax).map { observations.claim(on: $0, at: group.places) }
+    func claims(_ group: Suspects.Group) -> [Finding] {
+      group.functions.prefix(Suspects.claimsMax).map { observations.claim(on: $0, at: group.places) }
     }
     var found = suspects.culprit()
     if found == nil, !isPool {
@@ -241,30 +140,97 @@ package struct Blame: Hashable, Sendable {
       }
       timeline = Timeline.stretches(observations, functions)
     }
-    guard let culprit = found?.function else {
-      verdict = observations.suspension.map(Verdict.suspended) ?? .noSingleCulprit
+    guard let found else {
+      guard let suspension = observations.suspension else { return }
+      (verdict, suspendedIn) = (.suspended, suspension.place)
+      callers = suspension.caller.map { [$0] } ?? []
       return
     }
-    verdict = .culprit(observations.claim(on: culprit))
+    let function = found.function
+    (verdict, culprit) = (.culprit, observations.claim(on: function))
     parts = divided.map(claims) ?? []
-    let levels = suspects.callers(of: culprit, levels: Self.callersMax)
+    let levels = suspects.callers(of: function, levels: Suspects.callersMax)
     callers = levels.first.map(claims) ?? []
-    farCallers = levels.dropFirst().compactMap { claims($0).first }
-    (ownTime, doing) = observations.breakdown(of: culprit)
-    let below = blamed.compactMap { $0.below(culprit) }
+    outerCallers = levels.dropFirst().compactMap { claims($0).first }
+    let (ownTime, callees) = observations.breakdown(of: function)
+    (ownSeconds, self.callees) = (Seconds(ownTime), callees)
+    let below = blamed.compactMap { $0.below(function) }
     let taken = Suspects(below, total: below.reduce(.zero) { $0 + $1.time }).culprit()?.function
-    dependency = (taken ?? found?.callback).map { observations.claim(on: $0, below: culprit) }
+    spentIn = (taken ?? found.callback).map { observations.claim(on: $0, below: function) }
   }
+}
 
-  /// Tolerance around half of the stall within which two functions count as equal. Smaller differences are noise.
-  package static let tieMargin = 0.01
-  /// Maximum number of callers, callees and contenders.
-  private static let claimsMax = 8
-  /// Maximum number of levels of callers.
-  private static let callersMax = 3
+extension StallReport.Group {
+  fileprivate init(_ count: StallCount) {
+    self.init(
+      since: StallReport.Timestamp(count.since),
+      count: count.all,
+      atSamePlace: count.atSamePlace,
+      unrecordedCount: count.unrecorded,
+      unrecordedSeconds: Seconds(count.unrecordedTime)
+    )
+  }
+}
 
-  /// Returns the functions in `times`, heaviest first. Ties are broken by name.
-  static func heaviest(_ times: [FunctionIdentity: Duration]) -> [FunctionIdentity] {
-    times.sorted { $0.value != $1.value ? $0.value > $1.value : $0.key < $1.key }.map(\.key)
+extension StallReport.Sample {
+  fileprivate init(_ sample: Sample, _ stacks: [Stack], _ architecture: String) {
+    let stack = sample.stack.flatMap { stacks.indices.contains($0) ? stacks[$0] : nil }
+    self.init(
+      ageSeconds: Seconds(sample.age),
+      noStack: stack == nil ? StallReport.Reason(sample.outcome) : nil,
+      missingCallers: stack.flatMap { StallReport.Reason($0.end) },
+      activity: StallReport.Activity(sample.activity, architecture),
+      label: sample.label,
+      threadID: sample.threadID
+    )
+  }
+}
+
+extension StallReport.Evidence {
+  fileprivate init(_ stall: Stall, _ observations: Observations) {
+    func counts<Key: RawRepresentable>(_ counted: [Key: Int], _ reason: (Key) -> StallReport.Reason?) -> [Count]
+    where Key.RawValue == UInt8 {
+      counted.sorted { $0.key.rawValue < $1.key.rawValue }
+        .compactMap { key, count in reason(key).map { Count(reason: $0, count: count) } }
+    }
+    self.init(
+      stackCount: observations.stacks.count,
+      noStack: counts(observations.failures) { StallReport.Reason($0) },
+      missingCallers: counts(observations.truncations) { StallReport.Reason($0) },
+      completedCount: observations.completed,
+      joinedCount: observations.joined,
+      unknownCallersCount: observations.unknownCallers,
+      lostCount: stall.lostSamples,
+      skippedCount: stall.sparedSamples,
+      omittedCount: stall.leftOutSamples,
+      isDamaged: stall.isDamaged,
+      unobservedSeconds: Seconds(observations.unobserved),
+      gapSeconds: Seconds(stall.gap)
+    )
+  }
+}
+
+extension Stall {
+  /// Returns the notes for a report with `causes`. The owner of a file's lock is among them only if the work waited for a
+  /// lock, or in a library that might have tried to take one repeatedly; work that ran meanwhile only if the work was
+  /// suspended.
+  fileprivate func notes(_ causes: [StallReport.Cause]) -> [StallReport.Note] {
+    let canWaitForFile = causes.contains { $0.kind == .lock || ($0.kind == .sleep && !$0.subjects.isEmpty) }
+    return latestNotes.filter {
+      switch $0.kind {
+      case .count, .spared, .reported: false
+      case .fileLock: canWaitForFile
+      case .meanwhile: causes.contains { $0.kind == .awaiting }
+      default: true
+      }
+    }
+    .map {
+      StallReport.Note(
+        kind: StallReport.Note.Kind($0.kind),
+        title: $0.title,
+        text: $0.text,
+        seconds: Seconds($0.time)
+      )
+    }
   }
 }

@@ -1,12 +1,6 @@
 import CulpritStallRecord
 
-/// A thread's use of its time: on a CPU, ready to run without a CPU, and waiting for the rest.
-package struct CPUUse: Hashable, Sendable {
-  /// The share of time on a CPU, from 0 to 1.
-  package var share: Double
-  /// The share of time ready to run without a CPU; `nil` if the kernel does not count it.
-  package var runnableShare: Double?
-
+extension StallReport.CPUUse {
   /// The kernel's counts for a thread at one time.
   struct Count {
     /// The age of the work.
@@ -33,14 +27,9 @@ package struct CPUUse: Hashable, Sendable {
       counted += later.age - earlier.age
     }
     guard passed > .zero else { return nil }
-    share = min(1, used.inSeconds / passed.inSeconds)
+    let share = min(1, used.inSeconds / passed.inSeconds)
     // The kernel counts a wait at its end, so a wait that began before the first count is included.
-    runnableShare = counted > .zero ? min(1 - share, delayed.inSeconds / counted.inSeconds) : nil
-  }
-
-  /// Creates a known use.
-  init(share: Double, runnableShare: Double?) {
-    self.share = share
-    self.runnableShare = runnableShare
+    let runnable = counted > .zero ? min(1 - share, delayed.inSeconds / counted.inSeconds) : nil
+    self.init(share: share, runnableShare: runnable)
   }
 }

@@ -60,42 +60,31 @@ package struct FunctionIdentity: Hashable, Comparable, Sendable {
   }
 }
 
-/// A function in the call tree.
-package struct CallNode: Hashable, Sendable {
-  /// The function, with the address and location of the heaviest place in it.
-  package var frame: ResolvedFrame
-  /// The inclusive time.
-  package var time: Duration
-  /// The self time.
-  package var selfTime: Duration
-  /// The maximum number of consecutive repetitions of the function and its recursive callees; 1 without recursion.
-  /// Repetitions are folded into one node.
-  package var repetitions: Int
-  /// The callees, heaviest first.
-  package var children: [CallNode]
+/// A symbolized frame, shared by all copies.
+package final class FrameContent: Sendable {
+  /// The identity of the function.
+  package let identity: FunctionIdentity
+  /// The symbolized frame.
+  package let resolved: ResolvedFrame
+  /// The captured frame; `nil` for a placeholder.
+  let captured: StackFrame?
+
+  /// Creates the content of a frame.
+  package init(_ resolved: ResolvedFrame, captured: StackFrame? = nil) {
+    identity = FunctionIdentity(resolved)
+    (self.resolved, self.captured) = (resolved, captured)
+  }
 }
 
 /// A stack with its time.
 struct WeightedStack {
   struct Frame: Sendable {
-    /// The parts that all copies of a frame share.
-    private final class Content: Sendable {
-      let identity: FunctionIdentity
-      let resolved: ResolvedFrame
-      let captured: StackFrame?
-
-      init(_ resolved: ResolvedFrame, _ captured: StackFrame?) {
-        identity = FunctionIdentity(resolved)
-        (self.resolved, self.captured) = (resolved, captured)
-      }
-    }
-
-    private let content: Content
+    let content: FrameContent
     var owner: CodeOwner
 
     /// Creates a frame with the symbolized frame `resolved` and the captured frame `captured`.
     init(_ resolved: ResolvedFrame, owner: CodeOwner, captured: StackFrame? = nil) {
-      content = Content(resolved, captured)
+      content = FrameContent(resolved, captured: captured)
       self.owner = owner
     }
 
@@ -124,19 +113,10 @@ extension WeightedStack.Frame {
   }()
 }
 
-extension CallNode {
-  /// Merges `stacks` into call trees. Folds recursion.
-  static func merge(_ stacks: [WeightedStack]) -> [CallNode] {
-    merge(stacks.map { Folded(frames: Recursion.folded($0.frames), time: $0.time) }, from: 0)
-  }
-
-  private struct Folded {
-    var frames: [(frame: WeightedStack.Frame, count: Int)]
-    var time: Duration
-  }
-
-  /// A place in a function. Comparing places is much faster than comparing names, and frames of one function differ
-  /// only in them.
+/// The times of the places in a function.
+///
+/// Comparing places is much faster than comparing names, and frames of one function differ only in them.
+struct PlaceTimes {
   private struct Place: Hashable {
     var address: CodeAddress
     var line: Int
@@ -148,53 +128,81 @@ extension CallNode {
     }
   }
 
+  private var places: [Place: (content: FrameContent, time: Duration)] = [:]
+
+  mutating func add(_ frame: WeightedStack.Frame, _ time: Duration) {
+    places[Place(frame.resolved), default: (frame.content, .zero)].time += time
+  }
+
+  /// Returns the frame at the heaviest place, or at the heaviest place with a line number if there is one.
+  func heaviest(withLine: Bool = false) -> FrameContent? {
+    places.max { left, right in
+      let (one, other) = (left.value, right.value)
+      let (isPlaced, isOtherPlaced) = (one.content.resolved.location != nil, other.content.resolved.location != nil)
+      if withLine, isPlaced != isOtherPlaced { return isOtherPlaced }
+      guard one.time == other.time else { return one.time < other.time }
+      // Ties are broken in a fixed order.
+      return (left.key.address.value, left.key.line, left.key.column)
+        > (right.key.address.value, right.key.line, right.key.column)
+    }?.value.content
+  }
+}
+
+/// Merges stacks into call trees.
+struct CallTree {
+  /// The duration of the stall, in seconds.
+  let whole: Double
+  let rules: OwnershipRules
+
+  /// Returns the call trees of `stacks`, heaviest first, with recursion folded.
+  func merged(_ stacks: [WeightedStack]) -> [StallReport.Node] {
+    merged(stacks.map { Folded(frames: Recursion.folded($0.frames), time: $0.time) }, from: 0)
+  }
+
+  private struct Folded {
+    var frames: [(frame: WeightedStack.Frame, count: Int)]
+    var time: Duration
+  }
+
   /// The stacks with the same function at a depth.
   private struct Group {
-    let first: ResolvedFrame
+    let first: FrameContent
     var time: Duration = .zero
     var selfTime: Duration = .zero
     var repetitions = 1
     var deeper: [Folded] = []
-    var places: [Place: (frame: ResolvedFrame, time: Duration)] = [:]
+    var places = PlaceTimes()
 
-    init(first: ResolvedFrame) { self.first = first }
+    init(first: FrameContent) { self.first = first }
 
     mutating func add(_ stack: Folded, at depth: Int) {
       let (frame, count) = stack.frames[depth]
       time += stack.time
       repetitions = max(repetitions, count)
-      places[Place(frame.resolved), default: (frame.resolved, .zero)].time += stack.time
+      places.add(frame, stack.time)
       if depth + 1 == stack.frames.count { selfTime += stack.time } else { deeper.append(stack) }
     }
   }
 
   /// Merges `stacks` into call trees, starting with the frame at `depth`.
-  private static func merge(_ stacks: [Folded], from depth: Int) -> [CallNode] {
+  private func merged(_ stacks: [Folded], from depth: Int) -> [StallReport.Node] {
     var groups: [FunctionIdentity: Group] = [:]
     for stack in stacks where depth < stack.frames.count {
       let frame = stack.frames[depth].frame
-      groups[frame.identity, default: Group(first: frame.resolved)].add(stack, at: depth)
+      groups[frame.identity, default: Group(first: frame.content)].add(stack, at: depth)
     }
     return
       groups
       .sorted { $0.value.time != $1.value.time ? $0.value.time > $1.value.time : $0.key < $1.key }
       .map { _, group in
-        CallNode(
-          frame: heaviest(group.places) ?? group.first,
-          time: group.time,
-          selfTime: group.selfTime,
+        StallReport.Node(
+          function: StallReport.Function(group.places.heaviest() ?? group.first, rules),
+          share: whole > 0 ? group.time.inSeconds / whole : 0,
+          seconds: Seconds(group.time),
+          selfSeconds: Seconds(group.selfTime),
           repetitions: group.repetitions,
-          children: merge(group.deeper, from: depth + 1)
+          children: merged(group.deeper, from: depth + 1)
         )
       }
-  }
-
-  private static func heaviest(_ places: [Place: (frame: ResolvedFrame, time: Duration)]) -> ResolvedFrame? {
-    places.max { left, right in
-      guard left.value.time == right.value.time else { return left.value.time < right.value.time }
-      // Ties are broken in a fixed order.
-      return (left.key.address.value, left.key.line, left.key.column)
-        > (right.key.address.value, right.key.line, right.key.column)
-    }?.value.frame
   }
 }

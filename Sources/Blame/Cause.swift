@@ -1,84 +1,38 @@
 import CulpritStallRecord
 
-/// A reason why work did not continue for a part of a stall.
-package struct Cause: Hashable, Sendable {
-  /// The kind of a cause.
-  package enum Kind: String, Hashable, Sendable, CaseIterable {
-    // Causes with equal shares are sorted in this order: causes that can be fixed come first.
-    /// Threads wait for each other and cannot continue.
-    case deadlock
-    /// Another thread held a lock.
-    case lock
-    /// Another thread ran a one-time initialization.
-    case initialization
-    /// Another thread held a lock of the dynamic loader.
-    case loader
-    /// The work waited for a thread to end.
-    case threadEnd
-    /// The work waited for a signal from an object without an owner: a semaphore, a condition, a group.
-    case signal
-    /// An awaited operation was not done.
-    case awaiting
-    /// A child process had not ended.
-    case childProcess
-    /// Another process, or the other end of a pipe, had not read or written.
-    case interProcess
-    /// A peer had not answered.
-    case network
-    /// Files were read, written or looked up.
-    case file
-    /// Memory was reclaimed or read in.
-    case memory
-    /// More work was waiting than could be done.
-    case congestion
-    /// The thread was ready to run without a CPU.
-    case noCPU
-    /// The thread deallocated objects.
-    case deallocation
-    /// The thread computed.
-    case computing
-    /// The thread slept on purpose.
-    case sleep
-    /// The cause is unknown.
-    case unknown
-  }
+/// The subject of a cause, as precisely as it is known.
+enum CauseSubject: Hashable {
+  /// The kind of computation.
+  case work(Work)
+  /// The awaited object.
+  case object(AwaitedObject)
+  /// The descriptor of a system call.
+  case descriptor(Descriptor)
+  /// A system call, by its number.
+  case call(Int32)
+  /// Unknown because there are no samples of the time.
+  case unobserved
+  /// Unknown because the samples have no stack.
+  case noStack
+  /// Unknown because the kernel did not provide the thread's state and the stack is inconclusive.
+  case noState
 
-  /// The subject of a cause, as precisely as it is known.
-  package enum Subject: Hashable, Sendable {
-    /// The kind of computation.
-    case work(Work)
-    /// The awaited object.
-    case object(AwaitedObject)
-    /// The descriptor of a system call.
-    case descriptor(Descriptor)
-    /// A system call, by its number.
-    case call(Int32)
-    /// Unknown because there are no samples of the time.
-    case unobserved
-    /// Unknown because the samples have no stack.
-    case noStack
-    /// Unknown because the kernel did not provide the thread's state and the stack is inconclusive.
-    case noState
+  /// Returns the code and the description for reports.
+  func description(_ architecture: String) -> (code: String, text: String) {
+    switch self {
+    case .work(.ownCode): ("ownCode", "its own code")
+    case .work(.kind(let kind)): (kind.rawValue, kind.text)
+    case .work(.package(let name)): ("package", "the package \(printable(name))")
+    case .work(.library(let name)): ("library", printable(name))
+    case .object(let object): (object.rawValue, object.text)
+    case .descriptor(let descriptor):
+      ("descriptor", DescriptorText.of(descriptor).map { printable($0) } ?? "descriptor \(descriptor.number)")
+    case .unobserved: ("unobserved", "no samples of that time")
+    case .noStack: ("noStack", "no stack")
+    case .noState: ("noState", "no state of the thread")
+    case .call(let number): ("systemCall", SystemCallText.name(of: number, architecture: architecture))
+    }
   }
-
-  /// A part of a cause.
-  package struct Part: Hashable, Sendable {
-    /// The subject of the part.
-    package var subject: Subject
-    /// The part's share of the stall.
-    package var share: Share
-  }
-
-  /// The kind of the cause.
-  package var kind: Kind
-  /// The cause's share of the stall. The shares of all causes add up to the stall.
-  package var share: Share
-  /// The number of samples that support the cause, at least in part.
-  package var sampleCount: Int
-  /// Whether the evidence is weak.
-  package var isLikely: Bool
-  /// The parts, heaviest first, limited in number. Empty if unknown.
-  package var parts: [Part]
 }
 
 /// An object that a thread waits for, other than a descriptor.
@@ -88,6 +42,35 @@ package enum AwaitedObject: String, Hashable, Sendable, CaseIterable {
   case addressSpace, pageFault
   case freeThread
   case futex
+
+  /// The description of the object.
+  package var text: String {
+    switch self {
+    case .mutex: "a mutex"
+    case .readWriteLock: "a read-write lock"
+    case .lock: "a lock"
+    case .queue: "a dispatch queue"
+    case .fileLock: "a file lock"
+    case .stream: "a stdio stream lock"
+    case .allocator: "an allocator lock"
+    case .actor: "a busy actor"
+    case .semaphore: "a semaphore"
+    case .condition: "a condition"
+    case .future: "a future"
+    case .atomic: "an atomic value"
+    case .group: "a dispatch group"
+    case .iterations: "the other iterations of concurrentPerform"
+    case .barrier: "a barrier"
+    case .event: "an eventfd"
+    case .events: "events"
+    case .kernelSignal: "a kernel signal"
+    case .semaphoreSet: "a semaphore of System V"
+    case .addressSpace: "the map of the address space"
+    case .pageFault: "a page fault"
+    case .freeThread: "a free thread"
+    case .futex: "futex"
+    }
+  }
 }
 
 /// A kind of computation.
@@ -107,5 +90,33 @@ package enum Work: Hashable, Sendable {
       formatting
     case collections, copying, casting, exceptions, locking, yielding, loading, fileAccess, sockets, decimals,
       reflection, pageFaults
+
+    /// The description of the kind.
+    package var text: String {
+      switch self {
+      case .allocation: "allocating memory"
+      case .deallocation: "freeing memory"
+      case .text: "text"
+      case .json: "JSON"
+      case .codable: "encoding and decoding"
+      case .regularExpressions: "regular expressions"
+      case .sorting: "sorting"
+      case .compression: "compression"
+      case .cryptography: "cryptography"
+      case .formatting: "formatting of dates and numbers"
+      case .collections: "dictionaries and sets"
+      case .copying: "copying memory"
+      case .casting: "dynamic casts and lookups of types"
+      case .exceptions: "throwing exceptions"
+      case .locking: "taking and releasing locks"
+      case .yielding: "yielding the CPU repeatedly"
+      case .loading: "loading libraries"
+      case .fileAccess: "files"
+      case .sockets: "calls on sockets"
+      case .decimals: "decimal numbers"
+      case .reflection: "reflection and printing of values"
+      case .pageFaults: "page faults of memory that is used for the first time"
+      }
+    }
   }
 }

@@ -7,7 +7,7 @@ import CulpritStallRecord
 struct CauseFinder {
   private let stall: Stall
   private let observations: Observations
-  private let chains: [WaitChain]
+  private let chains: [StallReport.WaitChain]
   /// The index of the chain to which a sample, given by its number, belongs.
   private let chainOf: [Int: Int]
   private let awaited: AwaitedObjects
@@ -23,6 +23,7 @@ struct CauseFinder {
   /// Whether a queue took up waiting work but had more than it could do.
   private let isCongested: Bool
   private typealias Reason = AwaitedObjects.Reason
+  typealias Cause = StallReport.Cause
 
   /// Maximum number of parts of a cause.
   private static let partsMax = 4
@@ -30,25 +31,25 @@ struct CauseFinder {
   init(
     _ stall: Stall,
     _ observations: Observations,
-    _ chains: (all: [WaitChain], of: [Int: Int]),
-    _ counts: StallCounts,
-    architecture: String
+    _ chains: (all: [StallReport.WaitChain], of: [Int: Int]),
+    _ counts: StallReport.Counts,
+    _ faults: ThreadCounters?
   ) {
     (self.stall, self.observations) = (stall, observations)
     (self.chains, chainOf) = (chains.all, chains.of)
-    awaited = AwaitedObjects(architecture: architecture)
-    faults = counts.thread
+    awaited = AwaitedObjects(architecture: observations.architecture)
+    self.faults = faults
     memoryStalled = counts.memoryStalled
     refaultedBytes = counts.refaultedBytes
     deinitializersCompute = Deallocation.deinitializersCompute(observations.stacks.map(\.stack))
-    isCongested = if case .moved? = stall.queueProgress { true } else { false }
+    isCongested = stall.queueProgress?.stoodStill == false
   }
 
   private struct Sum {
     var time = Duration.zero
     var likely = Duration.zero
     var samples = 0
-    var parts: [Cause.Subject: Duration] = [:]
+    var parts: [CauseSubject: Duration] = [:]
 
     mutating func add(_ reason: Reason, _ time: Duration) {
       self.time += time
@@ -57,7 +58,7 @@ struct CauseFinder {
     }
 
     /// Adds the values of `other`, under `subject` if that is not `nil`.
-    mutating func take(_ other: Sum, as subject: Cause.Subject?) {
+    mutating func take(_ other: Sum, as subject: CauseSubject?) {
       time += other.time
       likely += other.likely
       samples += other.samples
@@ -92,31 +93,43 @@ struct CauseFinder {
     let rest = observations.duration - sums.values.reduce(.zero) { $0 + $1.time }
     if rest.inSeconds > 1e-6 { sums[.unknown, default: Sum()].add(Reason(.unknown, .unobserved), rest) }
     settleTraces(&sums)
-    return sums.filter { $0.value.time > .zero }.map(cause).sorted(by: Self.isHeavier)
+    return sums.filter { $0.value.time > .zero }.sorted(by: Self.isHeavier).map(cause)
   }
 
   private func cause(_ kind: Cause.Kind, _ sum: Sum) -> Cause {
     let parts = Self.merged(sum.parts).sorted {
       $0.value != $1.value ? $0.value > $1.value : "\($0.key)" < "\($1.key)"
     }
+    let share = observations.share(of: sum.time)
     return Cause(
       kind: kind,
-      share: observations.share(of: sum.time),
+      share: share.fraction,
+      seconds: Seconds(share.time),
       sampleCount: sum.samples,
       isLikely: sum.likely * 2 > sum.time,
-      parts: parts.prefix(Self.partsMax).map { Cause.Part(subject: $0.key, share: observations.share(of: $0.value)) }
+      subjects: parts.prefix(Self.partsMax).reduce(into: []) { subjects, part in
+        let share = observations.share(of: part.value)
+        let (code, text) = part.key.description(awaited.architecture)
+        // Subjects with equal texts are combined, such as a path and the descriptor opened from it.
+        if let place = subjects.firstIndex(where: { $0.text == text }) {
+          subjects[place].share += share.fraction
+          subjects[place].seconds = Seconds(subjects[place].time + share.time)
+          return
+        }
+        subjects.append(Cause.Subject(code: code, text: text, share: share.fraction, seconds: Seconds(share.time)))
+      }
     )
   }
 
-  private static func isHeavier(_ one: Cause, _ other: Cause) -> Bool {
-    guard one.share.time == other.share.time else { return one.share.time > other.share.time }
-    let order = Cause.Kind.allCases
-    return (order.firstIndex(of: one.kind) ?? 0) < (order.firstIndex(of: other.kind) ?? 0)
+  private static func isHeavier(_ one: (key: Cause.Kind, value: Sum), _ other: (key: Cause.Kind, value: Sum)) -> Bool {
+    guard one.value.time == other.value.time else { return one.value.time > other.value.time }
+    let order = Cause.Kind.all
+    return (order.firstIndex(of: one.key) ?? 0) < (order.firstIndex(of: other.key) ?? 0)
   }
 
   /// Returns `parts` with descriptors combined that differ only in their byte counts.
-  private static func merged(_ parts: [Cause.Subject: Duration]) -> [Cause.Subject: Duration] {
-    var kept: [Cause.Subject: (subject: Cause.Subject, most: Duration, sum: Duration)] = [:]
+  private static func merged(_ parts: [CauseSubject: Duration]) -> [CauseSubject: Duration] {
+    var kept: [CauseSubject: (subject: CauseSubject, most: Duration, sum: Duration)] = [:]
     for (subject, time) in parts {
       var key = subject
       if case .descriptor(let found) = subject {
@@ -194,17 +207,17 @@ struct CauseFinder {
     case .initialization, .loader, .threadEnd, .lock: return reason
     default: break
     }
-    let kind: Cause.Kind = link.kind == .held(.thread) ? .threadEnd : .lock
-    return Reason(kind, .object(Self.object(link.kind)), isLikely: !link.isConfirmed)
+    let kind: Cause.Kind = link.kind == .threadEnd ? .threadEnd : .lock
+    return Reason(kind, .object(Self.object(link.kind)), isLikely: link.isLikely)
   }
 
-  private static func object(_ kind: WaitedFor) -> AwaitedObject {
+  private static func object(_ kind: StallReport.WaitLink.Kind) -> AwaitedObject {
     switch kind {
-    case .held(.mutex): .mutex
-    case .held(.readWriteLock): .readWriteLock
-    case .held(.queue): .queue
-    case .held(.stream): .stream
-    case .held, .initialization: .lock
+    case .mutex: .mutex
+    case .readWriteLock: .readWriteLock
+    case .queue: .queue
+    case .stream: .stream
+    default: .lock
     }
   }
 
@@ -286,7 +299,7 @@ struct CauseFinder {
     guard ticks >= Self.enoughTicks else { return }
     let part = Double(counted.systemTicks) / Double(ticks)
     guard part > Self.muchOfTheKernel else { return }
-    let own = Cause.Subject.work(.ownCode)
+    let own = CauseSubject.work(.ownCode)
     guard hasManyFaults else {
       // Memory is used for the first time.
       let found = min(computing.parts[own] ?? .zero, computing.time * part)
@@ -344,7 +357,7 @@ struct CauseFinder {
 
   /// Attributes deallocation to allocation if code alternates between the two.
   private func settleAllocation(_ sums: inout [Cause.Kind: Sum]) {
-    let allocation = Cause.Subject.work(.kind(.allocation))
+    let allocation = CauseSubject.work(.kind(.allocation))
     guard let freed = sums[.deallocation], let allocated = sums[.computing]?.parts[allocation],
       allocated * 3 > freed.time
     else { return }

@@ -39,13 +39,18 @@ struct Observations {
   private(set) var places: [Int?] = []
   /// The part of the stall that belongs to no sample, because samples are missing.
   let unobserved: Duration
+  let rules: OwnershipRules
+  /// The process's architecture, which determines the names of system calls.
+  let architecture: String
 
   init(
     stall: Stall,
     stacks recorded: [Stack],
     rules: OwnershipRules = OwnershipRules(),
+    architecture: String = "",
     resolve: (StackFrame) -> [ResolvedFrame]
   ) {
+    (self.rules, self.architecture) = (rules, architecture)
     let samples = Self.places(of: stall, recorded).map { stall.samples[$0] }
     duration = stall.length(withSamplesUntil: samples.map(\.age).max())
     var resolved: [Int: (frames: [WeightedStack.Frame], unknown: Int)] = [:]
@@ -231,21 +236,21 @@ struct Observations {
   }
 
   /// Returns the claim of `function` on all stacks that contain it.
-  func claim(on function: FunctionIdentity) -> Claim {
+  func claim(on function: FunctionIdentity) -> StallReport.Finding {
     claim(on: function) { number, frames in
       stacks[number].isElsewhere ? nil : frames.lastIndex { $0.identity == function }
     }
   }
 
   /// Returns the claim of `function` on the stacks in `places`, which maps their indices to frame indices.
-  func claim(on function: FunctionIdentity, at places: [Int: Int]) -> Claim {
+  func claim(on function: FunctionIdentity, at places: [Int: Int]) -> StallReport.Finding {
     claim(on: function) { number, frames in
       places[number].flatMap { frames[$0].identity == function ? $0 : nil }
     }
   }
 
   /// Returns the claim of `function` on the stacks that contain it below `caller`.
-  func claim(on function: FunctionIdentity, below caller: FunctionIdentity) -> Claim {
+  func claim(on function: FunctionIdentity, below caller: FunctionIdentity) -> StallReport.Finding {
     claim(on: function) { number, frames in
       guard !stacks[number].isElsewhere, let place = frames.lastIndex(where: { $0.identity == caller }) else {
         return nil
@@ -256,23 +261,27 @@ struct Observations {
 
   /// Returns the function at the end of the path of heaviest callees with at least half of the stall. The path ends
   /// before two callees with half each.
-  func dominant(of tree: [CallNode]) -> Claim? {
+  func dominant(of tree: [StallReport.Node]) -> StallReport.Finding? {
+    // The times of nodes are rounded down to nanoseconds.
+    func isHalf(_ node: StallReport.Node) -> Bool { (node.time + .nanoseconds(1)) * 2 > duration }
     var nodes = tree
-    var last: CallNode?
-    while let first = nodes.first, first.time * 2 >= duration,
+    var last: StallReport.Node?
+    while let first = nodes.first, isHalf(first),
       nodes.count == 1
         || !(Suspects.isNearHalf(first.time, of: duration) && Suspects.isNearHalf(nodes[1].time, of: duration))
     {
       last = first
       nodes = first.children
     }
-    return last.map { FunctionIdentity($0.frame) }
-      .map { function in claim(on: function) { _, frames in frames.lastIndex { $0.identity == function } } }
+    return last?.function.content.value
+      .map { content in
+        claim(on: content.identity) { _, frames in frames.lastIndex { $0.identity == content.identity } }
+      }
   }
 
   /// Returns the self time of `caller` and its callees, heaviest first. Each stack counts once, at the innermost
   /// occurrence of `caller`, so that the parts add up to its share.
-  func breakdown(of caller: FunctionIdentity) -> (ownTime: Duration, callees: [Claim]) {
+  func breakdown(of caller: FunctionIdentity) -> (ownTime: Duration, callees: [StallReport.Finding]) {
     var times: [FunctionIdentity: Duration] = [:]
     var ownTime = Duration.zero
     for observation in stacks where !observation.isElsewhere {
@@ -285,7 +294,7 @@ struct Observations {
         ownTime += observation.stack.time
       }
     }
-    let callees = Blame.heaviest(times).prefix(8).map { callee in
+    let callees = Suspects.heaviest(times).prefix(8).map { callee in
       claim(on: callee) { number, frames in
         guard !stacks[number].isElsewhere, let place = frames.lastIndex(where: { $0.identity == caller }),
           place + 1 < frames.count,
@@ -298,26 +307,27 @@ struct Observations {
   }
 
   /// Returns the claim of `function` on the stacks for which `place` returns a frame index.
-  private func claim(on function: FunctionIdentity, _ place: (Int, [WeightedStack.Frame]) -> Int?) -> Claim {
-    var places: [ResolvedFrame: Duration] = [:]
+  private func claim(
+    on function: FunctionIdentity,
+    _ place: (Int, [WeightedStack.Frame]) -> Int?
+  ) -> StallReport.Finding {
+    var places = PlaceTimes()
     var time = Duration.zero
     var count = 0
     for (number, observation) in stacks.enumerated() {
       guard let place = place(number, observation.stack.frames) else { continue }
       time += observation.stack.time
       count += 1
-      places[observation.stack.frames[place].resolved, default: .zero] += observation.stack.time
+      places.add(observation.stack.frames[place], observation.stack.time)
     }
-    // Places with a line number take precedence.
-    let heaviest = places.max { one, other in
-      let (isPlaced, isOtherPlaced) = (one.key.location != nil, other.key.location != nil)
-      if isPlaced != isOtherPlaced { return isOtherPlaced }
-      return one.value != other.value ? one.value < other.value : one.key.address.value > other.key.address.value
-    }?.key
-    return Claim(
-      frame: heaviest
-        ?? ResolvedFrame(function: function.name, module: function.module, address: .file(FileAddress(0))),
-      share: share(of: time),
+    let unknown = ResolvedFrame(function: function.name, module: function.module, address: .file(FileAddress(0)))
+    let share = share(of: time)
+    return StallReport.Finding(
+      function: StallReport.Function(places.heaviest(withLine: true) ?? FrameContent(unknown), rules),
+      share: share.fraction,
+      shareLow: share.low,
+      shareHigh: share.high,
+      seconds: Seconds(share.time),
       sampleCount: count,
       cpuUse: cpuUse { place($0, $1) != nil },
       waiting: waiting { place($0, $1) != nil }
@@ -325,7 +335,7 @@ struct Observations {
   }
 
   /// Returns the number of waiting samples whose stacks satisfy `condition`, and their most frequent system call.
-  private func waiting(where condition: (Int, [WeightedStack.Frame]) -> Bool) -> Waiting? {
+  private func waiting(where condition: (Int, [WeightedStack.Frame]) -> Bool) -> StallReport.Waiting? {
     var known = 0
     var waiting = 0
     var calls: [Int32: Int] = [:]
@@ -346,9 +356,13 @@ struct Observations {
     }
     let most = calls.max { $0.value != $1.value ? $0.value < $1.value : $0.key > $1.key }?.key
     guard known > 0 else { return nil }
-    var found = Waiting(samples: waiting, of: known, systemCall: most, isRestarted: areRestarted, suspended: suspended)
-    found.descriptor = descriptor(of: most, where: condition)
-    return found
+    return StallReport.Waiting(
+      samples: waiting,
+      of: known,
+      systemCall: SystemCallText.of(most, isRestarted: areRestarted, architecture: architecture),
+      target: descriptor(of: most, where: condition).flatMap(DescriptorText.of),
+      suspended: suspended
+    )
   }
 
   /// Returns the descriptor in most of the samples with the system call `call`. Descriptors that differ only in their
@@ -369,15 +383,20 @@ struct Observations {
     return most.last
   }
 
+  /// Returns the function with at least half of the observed time; `nil` if there is none.
+  var culprit: StallReport.Finding? {
+    Suspects(stacks.map(\.stack), total: duration).culprit().map { claim(on: $0.function) }
+  }
+
   /// Returns the share of `time` in the stall.
   func share(of time: Duration) -> Share {
     Share(time: time, of: duration, weights: stacks.map { $0.stack.time.inSeconds })
   }
 
   /// Returns the CPU use between neighbouring samples whose stacks both satisfy `condition`.
-  func cpuUse(where condition: (Int, [WeightedStack.Frame]) -> Bool) -> CPUUse? {
-    let counts = stacks.map { CPUUse.Count(age: $0.age, used: $0.cpuTime, delayed: $0.runDelay) }
-    return CPUUse(counts) { condition($0, stacks[$0].stack.frames) }
+  func cpuUse(where condition: (Int, [WeightedStack.Frame]) -> Bool) -> StallReport.CPUUse? {
+    let counts = stacks.map { StallReport.CPUUse.Count(age: $0.age, used: $0.cpuTime, delayed: $0.runDelay) }
+    return StallReport.CPUUse(counts) { condition($0, stacks[$0].stack.frames) }
   }
 
   /// The reason why no stack was captured.

@@ -7,7 +7,7 @@ import CulpritStallRecord
 /// algorithm's caller is to blame, because it requested the work: the time of a comparison belongs to the sort. A
 /// framework, in contrast, leads to its callback. The name of the library function decides between the two
 /// (``RepeatedCalls``), because a decision by samples would vary from run to run.
-struct Suspects {
+package struct Suspects {
   /// The stacks in order of time.
   private let stacks: [WeightedStack]
   private let total: Duration
@@ -16,6 +16,12 @@ struct Suspects {
   /// The functions that hold enough time to be blamed.
   private let candidates: Set<FunctionIdentity>
 
+  /// Tolerance around half of the stall within which two functions count as equal. Smaller differences are noise.
+  package static let tieMargin = 0.01
+  /// Maximum number of callers, callees and contenders.
+  static let claimsMax = 8
+  /// Maximum number of levels of callers.
+  static let callersMax = 3
   /// Minimum share of own work, including work in libraries. A function with less only leads to others.
   private static let ownWorkMin = 0.1
   /// Maximum share of a callee among several parts of its caller. A callee with more has the time alone.
@@ -56,9 +62,14 @@ struct Suspects {
     return groups.filter { group in groups.keys.contains { $0.isDisjoint(with: group.key) } }.flatMap(\.value)
   }
 
+  /// Returns the functions in `times`, heaviest first. Ties are broken by name.
+  static func heaviest(_ times: [FunctionIdentity: Duration]) -> [FunctionIdentity] {
+    times.sorted { $0.value != $1.value ? $0.value > $1.value : $0.key < $1.key }.map(\.key)
+  }
+
   /// Whether `time` is indistinguishable from half of `total`.
   static func isNearHalf(_ time: Duration, of total: Duration) -> Bool {
-    total > .zero && abs(time.inSeconds / total.inSeconds - 0.5) <= Blame.tieMargin
+    total > .zero && abs(time.inSeconds / total.inSeconds - 0.5) <= tieMargin
   }
 
   /// Returns the culprit, and the candidate that a library called back for it, if any; `nil` if no function holds half
@@ -118,7 +129,7 @@ struct Suspects {
       else { continue }
       callers[stack.frames[caller].identity, default: .zero] += stack.time
     }
-    guard let caller = Blame.heaviest(callers).first, candidates.contains(caller),
+    guard let caller = Self.heaviest(callers).first, candidates.contains(caller),
       (callers[caller] ?? .zero) * 2 > (times[function] ?? .zero)
     else { return nil }
     return caller
@@ -170,7 +181,7 @@ struct Suspects {
     for (number, place) in places {
       times[stacks[number].frames[place].identity, default: .zero] += stacks[number].time
     }
-    return Group(functions: Blame.heaviest(times), times: times, places: places)
+    return Group(functions: Self.heaviest(times), times: times, places: places)
   }
 
   /// Returns the application functions that called `function`, taken from the nearest caller on each stack. While a

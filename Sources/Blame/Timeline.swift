@@ -1,14 +1,5 @@
 import CulpritStallRecord
 
-/// A phase of a stall, dominated by one function.
-package struct TimelineStretch: Hashable, Sendable {
-  /// The ages of the work at the start and the end.
-  package var begin: Duration
-  package var end: Duration
-  /// The function with its share of the phase; `nil` if no application function dominates.
-  package var claim: Claim?
-}
-
 /// Divides a stall into phases with one dominant function each.
 ///
 /// Neighbouring samples of one function form a phase. A phase that is too short is merged into its longer neighbour,
@@ -42,7 +33,7 @@ enum Timeline {
 
   /// Returns the phases of `observations` of one thread. Sample n belongs to `functions[n]`. Empty if there is only one
   /// phase, which contains no new information.
-  static func stretches(_ observations: Observations, _ functions: [FunctionIdentity?]) -> [TimelineStretch] {
+  static func stretches(_ observations: Observations, _ functions: [FunctionIdentity?]) -> [StallReport.Stretch] {
     // Number of samples per initial part, which limits the number of runs.
     let step = (functions.count + Self.finest - 1) / Self.finest
     var runs = merged(
@@ -76,11 +67,14 @@ enum Timeline {
     let ages = observations.stacks.map(\.age)
     return runs.map { run in
       let part = observations.part(run.range)
-      return TimelineStretch(
-        begin: run.range.lowerBound == 0 ? .zero : (ages[run.range.lowerBound - 1] + ages[run.range.lowerBound]) / 2,
-        end: run.range.upperBound == ages.count
-          ? observations.duration : (ages[run.range.upperBound - 1] + ages[run.range.upperBound]) / 2,
-        claim: run.function.map { part.claim(on: $0) }
+      let begin = run.range.lowerBound == 0 ? .zero : (ages[run.range.lowerBound - 1] + ages[run.range.lowerBound]) / 2
+      let end =
+        run.range.upperBound == ages.count
+        ? observations.duration : (ages[run.range.upperBound - 1] + ages[run.range.upperBound]) / 2
+      return StallReport.Stretch(
+        beginSeconds: Seconds(begin),
+        endSeconds: Seconds(end),
+        culprit: run.function.map { part.claim(on: $0) }
       )
     }
   }

@@ -1,45 +1,5 @@
 import CulpritStallRecord
 
-/// An object that a thread held and another one waited for.
-package enum WaitedFor: Hashable, Sendable {
-  /// An object whose words in memory identify the holder.
-  case held(HeldLock.Kind)
-  /// An initialization, identified by the stacks of the threads.
-  case initialization
-}
-
-/// A thread that held an object for which another one waited.
-package struct WaitLink: Hashable, Sendable {
-  /// The kind of the object.
-  package var kind: WaitedFor
-  /// The address of the object; 0 if unknown.
-  package var address: UInt64
-  /// The holding thread; without a name if it was not sampled.
-  package var holder: ObservedThread
-  /// Whether the holder had ended, so that no thread could release the object.
-  package var isOrphaned: Bool
-  /// Whether two samples confirm the holder; otherwise it is likely.
-  package var isConfirmed: Bool
-  /// The function with at least half of the holder's sampled time; `nil` if there is none.
-  package var culprit: Claim?
-  /// The holder's last sampled stack, innermost first.
-  package var stack: [ResolvedFrame]
-}
-
-/// A chain of lock waits, from the stalled work to the thread at its root.
-package struct WaitChain: Hashable, Sendable {
-  /// The links, starting with the object for which the work waited.
-  package var links: [WaitLink]
-  /// The share of the stall with this chain.
-  package var share: Share
-  /// The number of samples with this chain.
-  package var sampleCount: Int
-  /// Whether the last link leads back to a thread of the chain.
-  package var isCycle: Bool
-  /// Whether the cycle is permanent: each thread was found twice in the cycle and did nothing in between.
-  package var isDeadlock: Bool
-}
-
 /// The waits between threads during a stall.
 struct WaitGraph {
   private let stall: Stall
@@ -69,7 +29,7 @@ struct WaitGraph {
   /// The identity of a chain.
   private struct Signature: Hashable {
     struct Link: Hashable {
-      var kind: WaitedFor
+      var kind: StallReport.WaitLink.Kind
       var address: UInt64
       var holderID: Int32
       var isOrphaned: Bool
@@ -167,7 +127,7 @@ struct WaitGraph {
   }
 
   /// Returns the chains, heaviest first, and the chain index of each sample by sample number.
-  mutating func chains(_ observations: Observations) -> (all: [WaitChain], of: [Int: Int]) {
+  mutating func chains(_ observations: Observations) -> (all: [StallReport.WaitChain], of: [Int: Int]) {
     var groups: [Signature: Group] = [:]
     for (number, (sample, time)) in observations.sampleTimes.enumerated() {
       guard let way = follow(sample) ?? (sample.lock == nil ? initialization(sample) : nil) else { continue }
@@ -226,7 +186,7 @@ struct WaitGraph {
         lock.kind != .queue || look.map { $0.sample.lock != nil || isWaiting($0.sample, for: .queue) != true } ?? true
       way.signature.links.append(
         Signature.Link(
-          kind: .held(lock.kind),
+          kind: StallReport.WaitLink.Kind(lock.kind),
           address: lock.address,
           holderID: lock.holderID,
           isOrphaned: lock.isOrphaned
@@ -314,7 +274,7 @@ struct WaitGraph {
     return found
   }
 
-  private func chain(_ signature: Signature, _ group: Group, _ observations: Observations) -> WaitChain {
+  private func chain(_ signature: Signature, _ group: Group, _ observations: Observations) -> StallReport.WaitChain {
     let count = signature.links.count
     let isFree = signature.isCycle && !group.isRefused && hasTask(group)
     let links = signature.links.enumerated().map { place, link in
@@ -324,24 +284,26 @@ struct WaitGraph {
       let waiters = place > 0 ? group.holders[place - 1].count : signature.isCycle ? group.holders[count - 1].count : 0
       let isCertain =
         !held.isEmpty || waiters > 1 || group.isRefused || (place == 0 && group.waiters.count > 1)
-      let observed = seen(holders)
-      let suspects = Suspects(observed.stacks.map(\.stack), total: observed.duration)
-      return WaitLink(
+      let observed = seen(holders, observations.architecture)
+      let stack = observed.last?.stack.frames.reversed().map { StallReport.Function($0.content, rules) } ?? []
+      return StallReport.WaitLink(
         kind: link.kind,
         address: link.address,
-        holder: ObservedThread(id: link.holderID, name: name(of: link.holderID)),
-        isOrphaned: link.isOrphaned,
-        isConfirmed: isCertain && group.isNamed[place] && !isFree,
-        culprit: suspects.culprit().map { observed.claim(on: $0.function) },
-        stack: observed.last?.stack.frames.reversed().map(\.resolved) ?? []
+        holder: StallReport.Thread(id: link.holderID, name: name(of: link.holderID)),
+        hasHolderEnded: link.isOrphaned,
+        isLikely: !isCertain || !group.isNamed[place] || isFree,
+        culprit: observed.culprit,
+        stack: stack.isEmpty ? nil : StallReport.Stack(functions: stack, missingCallers: nil)
       )
     }
-    return WaitChain(
+    let share = observations.share(of: group.time)
+    return StallReport.WaitChain(
       links: links,
-      share: observations.share(of: group.time),
+      share: share.fraction,
+      seconds: Seconds(share.time),
       sampleCount: group.waiters.count,
       isCycle: signature.isCycle,
-      isDeadlock: isDeadlock(signature, group) && links.allSatisfy(\.isConfirmed)
+      isDeadlock: isDeadlock(signature, group) && !links.contains(where: \.isLikely)
     )
   }
 
@@ -381,7 +343,7 @@ struct WaitGraph {
   }
 
   /// Returns the observations of a holder as a separate whole.
-  private func seen(_ looks: [Look]) -> Observations {
+  private func seen(_ looks: [Look], _ architecture: String) -> Observations {
     var alone = stall
     alone.source.kind = .section
     alone.samples = []
@@ -390,7 +352,8 @@ struct WaitGraph {
       sample.threadID = nil
       if alone.samples.last?.age != sample.age { alone.samples.append(sample) }
     }
-    return Observations(stall: alone, stacks: stacks, rules: rules, resolve: resolve).asWhole
+    return Observations(stall: alone, stacks: stacks, rules: rules, architecture: architecture, resolve: resolve)
+      .asWhole
   }
 }
 

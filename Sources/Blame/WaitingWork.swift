@@ -1,35 +1,8 @@
 import CulpritStallRecord
 
-/// Whether a queue took up waiting work during its stall.
-package enum QueueProgress: Hashable, Sendable {
-  /// The first waiting item was unchanged in `samples` consecutive samples, more than half of all known ones: the
-  /// current work did not end.
-  case stoodStill(samples: Int, of: Int)
-  /// The queue took up waiting work between the given number of neighbouring samples: it had more work than it could
-  /// do.
-  case moved(between: Int, of: Int)
-}
-
-/// The work that waited in a queue during its stall.
-package struct WaitingWork: Hashable, Sendable {
-  /// The maximum number of items, without the probe.
-  package var most: Int
-  /// Whether there might have been more.
-  package var isLowerBound: Bool
-  /// The longest observed wait of an item; `nil` if unknown.
-  package var oldest: Duration?
-
-  /// Creates waiting work.
-  package init(most: Int, isLowerBound: Bool = false, oldest: Duration? = nil) {
-    self.most = most
-    self.isLowerBound = isLowerBound
-    self.oldest = oldest
-  }
-}
-
 extension Stall {
   /// The progress of the queue; `nil` if the source is not a queue or there are too few samples.
-  var queueProgress: QueueProgress? {
+  var queueProgress: StallReport.QueueProgress? {
     let seen = samples.filter { $0.progress != 0 }.sorted { $0.age < $1.age }
     guard source.hasQueue, seen.count >= 2 else { return nil }
     var (run, longest, changes) = (1, 1, 0)
@@ -38,20 +11,21 @@ extension Stall {
       run = one.progress == next.progress ? run + 1 : 1
       longest = max(longest, run)
     }
-    if longest * 2 > seen.count { return .stoodStill(samples: longest, of: seen.count) }
-    return .moved(between: changes, of: seen.count - 1)
+    return longest * 2 > seen.count
+      ? StallReport.QueueProgress(stoodStill: true, samples: longest, of: seen.count)
+      : StallReport.QueueProgress(stoodStill: false, samples: changes, of: seen.count - 1)
   }
 
   /// The work that waited in the queue; `nil` if the source is not a queue or nothing was counted.
-  var waitingWork: WaitingWork? {
+  var waitingWork: StallReport.WaitingWork? {
     guard source.hasQueue, let most = samples.map(\.waitingCount).max(), most > 0 else { return nil }
     // Work that the pool has accepted but not started is in another list, possibly with the probe.
     let isPool = source.kind == .pool
     guard !isPool || most > 1 else { return nil }
-    return WaitingWork(
-      most: Int(most) - 1,
+    return StallReport.WaitingWork(
+      count: Int(most) - 1,
       isLowerBound: isPool || most >= Sample.waitingCountMax,
-      oldest: longestWait
+      oldestSeconds: longestWait.map { Seconds($0) }
     )
   }
 

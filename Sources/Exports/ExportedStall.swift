@@ -45,7 +45,7 @@ struct ExportedStall {
   let recording: ExportedRecording
   let profile: StallProfile
   /// The analysis of the stall, for formats that can hold it.
-  let blame: Blame?
+  let blame: StallReport?
 
   var stall: Stall { profile.stall }
 
@@ -85,5 +85,5 @@ struct ExportedStall {
   }
 
   /// The name of the culprit function; `nil` if no function is to blame.
-  var culprit: String? { blame?.culprit.map { visible(printable($0.frame.displayName)) } }
+  var culprit: String? { blame?.culprit.map { visible($0.function.name) } }
 }

@@ -68,9 +68,9 @@ package struct Exporter {
     for (place, stall) in recording.stalls.enumerated() {
       let blame =
         tellsBlame
-        ? Blame(
-          stall: stall.withSamples(Stall.samplesForReport),
-          stacks: recording.stacks,
+        ? StallReport(
+          of: stall.withSamples(Stall.samplesForReport),
+          in: recording,
           rules: rules,
           architecture: recording.process?.architecture ?? "",
           resolve: resolve

@@ -122,7 +122,7 @@ struct FirefoxWriter: ExportWriter {
     data.add("source", stall.source)
     data.add("threshold", json: decimal(stall.stall.threshold.wholeNanoseconds, 6))
     data.add("culprit", stall.culprit ?? "no single function")
-    let causes = (stall.blame?.causes ?? []).map { "\($0.kind.rawValue) \(decimal(share: $0.share.fraction))" }
+    let causes = (stall.blame?.causes ?? []).map { "\($0.kind.rawValue) \(decimal(share: $0.share))" }
     data.add("causes", causes.joined(separator: ", "))
     let (begin, end) = (track.segments.first?.begin ?? 0, track.segments.last?.end ?? 0)
     markers.add(tables.string("Stall"), time(stall, begin), time(stall, end), data)

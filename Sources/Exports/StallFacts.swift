@@ -14,7 +14,7 @@ extension ExportedStall {
     facts.add("hasEnded", stall.hasEnded)
     if let culprit {
       facts.add("culprit", culprit)
-      facts.add("share", json: decimal(share: blame?.culprit?.share.fraction ?? 0))
+      facts.add("share", json: decimal(share: blame?.culprit?.share ?? 0))
     }
     return facts
   }
@@ -22,14 +22,14 @@ extension ExportedStall {
   /// The causes of the stall, by the codes of reports, with their shares.
   var causes: JSONObject {
     var causes = JSONObject()
-    for cause in blame?.causes ?? [] { causes.add(cause.kind.rawValue, json: decimal(share: cause.share.fraction)) }
+    for cause in blame?.causes ?? [] { causes.add(cause.kind.rawValue, json: decimal(share: cause.share)) }
     return causes
   }
 
   /// The phases of the stall, each with one dominant function. Empty if one function dominated the whole stall.
   var phases: [(begin: UInt64, end: UInt64, function: String)] {
     (blame?.timeline ?? []).map { stretch in
-      let name = stretch.claim.map { visible(printable($0.frame.displayName)) }
+      let name = stretch.culprit.map { visible($0.function.name) }
       let function = name ?? "no application function"
       return (stretch.begin.wholeNanoseconds, stretch.end.wholeNanoseconds, function)
     }

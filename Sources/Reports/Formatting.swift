@@ -1,7 +1,7 @@
+import CulpritBlame
 import CulpritStallRecord
 
-/// Formats numbers and names for reports.
-enum Formatting {
+extension Formatting {
   /// Returns a percentage such as "80 %" or "<1 %". Shares are estimates, so decimals would be meaningless.
   static func percent(_ fraction: Double) -> String {
     let rounded = Int((min(1, max(0, fraction)) * 100).rounded())
@@ -127,9 +127,6 @@ enum Formatting {
     if modules.count > modulesMax { names.append("…") }
     return "… \(count(functions.count, noun))\(names.isEmpty ? "" : ": ")\(names.joined(separator: ", "))"
   }
-
-  /// Returns the number with its noun, as in "1 sample" or "2 samples".
-  static func count(_ number: Int, _ noun: String) -> String { "\(number) \(noun)\(number == 1 ? "" : "s")" }
 }
 
 extension StallReport.Function {

@@ -33,15 +33,95 @@ struct FunctionNames {
     }
   }
 
-  /// Creates names for the functions of a report.
-  init(_ blame: Blame, _ others: [ThreadGroup]) {
-    func frames(_ nodes: [CallNode]) -> [ResolvedFrame] { nodes.flatMap { [$0.frame] + frames($0.children) } }
-    let claims =
-      [blame.culprit, blame.dominant, blame.dependency].compactMap { $0 } + blame.parts + blame.callers
-      + blame.farCallers + blame.doing + blame.contenders
-      + blame.waitChains.flatMap(\.links).compactMap(\.culprit) + blame.timeline.compactMap(\.claim)
-    let held = blame.waitChains.flatMap(\.links).flatMap(\.stack)
-    self.init(frames(blame.tree) + blame.lastStack + held + claims.map(\.frame) + others.flatMap(\.frames))
+  /// Creates names for the functions of `report`.
+  init(_ report: StallReport) {
+    func functions(_ nodes: [StallReport.Node]) -> [StallReport.Function] {
+      nodes.flatMap { [$0.function] + functions($0.children) }
+    }
+    let links = report.waitChains.flatMap(\.links)
+    let findings =
+      [report.culprit, report.dominant, report.spentIn].compactMap { $0 } + report.parts + report.callers
+      + report.outerCallers + report.callees + report.contenders + links.compactMap(\.culprit)
+      + report.timeline.compactMap(\.culprit)
+    let stacks = (report.lastStack?.functions ?? []) + links.flatMap { $0.stack?.functions ?? [] }
+    let others = report.otherThreads?.groups.flatMap(\.functions) ?? []
+    self.init((functions(report.tree) + stacks + findings.map(\.function) + others).compactMap(\.frame))
+  }
+
+  /// Sets the display names of all functions of `report`.
+  func name(_ report: inout StallReport) {
+    for path in [\.culprit, \.suspendedIn, \.spentIn, \.dominant]
+      as [WritableKeyPath<StallReport, StallReport.Finding?>]
+    {
+      name(&report[keyPath: path])
+    }
+    for path in [\.parts, \.callers, \.outerCallers, \.callees, \.contenders]
+      as [WritableKeyPath<StallReport, [StallReport.Finding]>]
+    {
+      for place in report[keyPath: path].indices { name(&report[keyPath: path][place].function) }
+    }
+    for place in report.workers.indices { name(&report.workers[place].culprit) }
+    for place in report.timeline.indices { name(&report.timeline[place].culprit) }
+    for chain in report.waitChains.indices {
+      for link in report.waitChains[chain].links.indices {
+        name(&report.waitChains[chain].links[link].culprit)
+        name(&report.waitChains[chain].links[link].stack)
+      }
+    }
+    name(&report.tree)
+    name(&report.lastStack)
+    if var function = report.lastStackBlames {
+      name(&function)
+      report.lastStackBlames = function
+    }
+    if var threads = report.otherThreads {
+      name(&threads)
+      report.otherThreads = threads
+    }
+  }
+
+  /// Sets the display names of all functions of `threads`.
+  func name(_ threads: inout ThreadsReport) {
+    for place in threads.groups.indices { name(&threads.groups[place].functions) }
+  }
+
+  /// Sets the display names of `functions`.
+  func name(_ functions: inout [StallReport.Function]) {
+    for place in functions.indices { name(&functions[place]) }
+  }
+
+  private func name(_ nodes: inout [StallReport.Node]) {
+    for place in nodes.indices {
+      name(&nodes[place].function)
+      name(&nodes[place].children)
+    }
+  }
+
+  private func name(_ finding: inout StallReport.Finding?) {
+    guard var named = finding else { return }
+    name(&named.function)
+    finding = named
+  }
+
+  private func name(_ stack: inout StallReport.Stack?) {
+    guard var named = stack else { return }
+    name(&named.functions)
+    stack = named
+  }
+
+  /// Sets the display name of `function`.
+  private func name(_ function: inout StallReport.Function) {
+    guard let frame = function.frame else { return }
+    // An address in a library is useless to readers. In application code it is the only identification.
+    let isNameless = frame.function == nil && !frame.module.isEmpty && !function.isOwn
+    function.displayName = isNameless ? "a function of \(printable(frame.moduleName))" : name(frame)
+  }
+
+  /// Returns the function of `frame`.
+  func function(_ frame: ResolvedFrame, _ rules: OwnershipRules) -> StallReport.Function {
+    var function = StallReport.Function(FrameContent(frame), rules)
+    name(&function)
+    return function
   }
 
   /// Returns the name of `frame`.

@@ -12,7 +12,7 @@ public struct ProcessDump: Hashable, Sendable, Codable {
   /// grouped by the functions in which it waits.
   public var work: [Group]
   /// The line width of ``description``.
-  package var width = StallReport.Width()
+  package var width = Aside(value: 100)
 
   enum CodingKeys: String, CodingKey { case process, time, threads, work }
 
@@ -69,7 +69,7 @@ public struct ProcessDump: Hashable, Sendable, Codable {
 
 extension ProcessDump: CustomStringConvertible {
   /// The dump as text, in lines of the configured width.
-  public var description: String { text(width: width.characters) }
+  public var description: String { text(width: width.value) }
 
   /// Returns the dump as text.
   ///

@@ -155,7 +155,7 @@ package struct ReportSections: Sendable {
         + Formatting.duration(place.time)
     }
     let halves = report.contenders.prefix(2)
-    if halves.count == 2, halves.allSatisfy({ abs($0.share - 0.5) <= Blame.tieMargin }) {
+    if halves.count == 2, halves.allSatisfy({ abs($0.share - 0.5) <= Suspects.tieMargin }) {
       let names = halves.map { "\($0.function.displayName) \(Formatting.percent($0.share))" }
       return "between \(names[0]) and \(names[1]) of \(whole)"
     }

@@ -65,7 +65,6 @@ extension ReportBuilder {
         groups[place].count += 1
       }
     }
-    let maker = ReportParts(rules: rules, architecture: architecture, names: FunctionNames([]))
     // Ties are broken by the first occurrence, so that results are reproducible.
     let order = groups.indices.sorted { (groups[$1].nanoseconds, $0) < (groups[$0].nanoseconds, $1) }
     return order.map { place in
@@ -73,7 +72,7 @@ extension ReportBuilder {
       let frames = stacks.isCaptured(group.stack) ? stacks.stacks[group.stack].reversed() : []
       return SampledStack(
         functions: frames.map { printable(stacks.frames[$0].resolved.displayName) },
-        activity: maker.activity(group.activity),
+        activity: activity(group.activity),
         time: .nanoseconds(Int64(clamping: group.nanoseconds)),
         count: group.count
       )

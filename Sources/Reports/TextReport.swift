@@ -119,7 +119,7 @@ extension TextReport {
 
 extension StallReport: CustomStringConvertible {
   /// The report as text, in lines of the configured width.
-  public var description: String { text(width: width.characters) }
+  public var description: String { text(width: width.value) }
 
   /// Returns the report as text: first the answer, then the evidence.
   ///

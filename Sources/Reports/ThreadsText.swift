@@ -1,5 +1,19 @@
 import CulpritStallRecord
 
+extension ThreadsReport: CustomStringConvertible {
+  /// The threads as text, in lines of the configured width.
+  public var description: String { text(width: width.value) }
+
+  /// Returns all groups with their complete stacks as text.
+  ///
+  /// - Parameter width: The line width in characters, at least 40.
+  /// - Returns: The text.
+  public func text(width: Int) -> String { text(StallReport.TextStyle(width: width)) }
+
+  /// Returns all groups with their complete stacks as text in `style`.
+  package func text(_ style: StallReport.TextStyle) -> String { ThreadsText(self).text(style) }
+}
+
 /// All threads of a process as text, grouped by activity, with their stacks.
 struct ThreadsText: Sendable {
   private let report: ThreadsReport

@@ -9,7 +9,7 @@ import Testing
   private static let body = "closure #1 in Timing.respond()"
 
   /// Returns the verdict on a task suspended in `stacks`, outermost function first.
-  private func blame(suspendedIn stacks: [[String]], besides running: [[String]] = []) -> Blame {
+  private func blame(suspendedIn stacks: [[String]], besides running: [[String]] = []) -> StallReport {
     var synthetic = Synthetic()
     var stall = synthetic.stall(stacks + running)
     for place in stacks.indices { stall.samples[place].activity = .suspended }
@@ -17,7 +17,9 @@ import Testing
     return synthetic.blame(stall)
   }
 
-  private func blame(suspendedIn stack: [String]) -> Blame { blame(suspendedIn: Array(repeating: stack, count: 10)) }
+  private func blame(suspendedIn stack: [String]) -> StallReport {
+    blame(suspendedIn: Array(repeating: stack, count: 10))
+  }
 
   @Test(arguments: [
     ["Timing.respond()", section, body, "d.get()"],
@@ -28,17 +30,17 @@ import Testing
     ["handle()", "Timing.respond()", section, "d.get()"],
   ]) func skipsFunctionsThatOpenSections(stack: [String]) throws {
     let blame = blame(suspendedIn: stack)
-    let suspension = try #require(blame.suspension, "\(blame.verdict)")
+    let place = try #require(blame.suspendedIn, "\(blame.verdict)")
     #expect(blame.culprit == nil && blame.parts.isEmpty && blame.contenders.isEmpty)
-    #expect(suspension.place.frame.function == "d.get()" && suspension.place.share.fraction == 1)
-    #expect(suspension.place.sampleCount == 10 && suspension.place.waiting?.suspended == 10)
-    #expect(suspension.caller?.frame.function == stack.last { !$0.hasPrefix("d.") && !$0.hasPrefix("culprit.") })
+    #expect(place.frame.function == "d.get()" && place.share == 1)
+    #expect(place.sampleCount == 10 && place.waiting?.suspended == 10)
+    #expect(blame.callers.first?.frame.function == stack.last { !$0.hasPrefix("d.") && !$0.hasPrefix("culprit.") })
     #expect(blame.causes.map(\.kind) == [.awaiting])
   }
 
   @Test func reportsOwnContinuationAsSuspensionPlace() {
     let blame = blame(suspendedIn: ["Timing.respond()", Self.section, Self.body])
-    #expect(blame.suspension?.place.frame.function == Self.body && blame.suspension?.caller == nil)
+    #expect(blame.suspendedIn?.frame.function == Self.body && blame.callers.isEmpty)
   }
 
   @Test(arguments: [
@@ -52,34 +54,34 @@ import Testing
     (["Timing.respond()", section, body, "c.sleep(nanoseconds:)"], body),
   ]) func blamesOwnSuspendedFunction(stack: [String], culprit: String) {
     let blame = blame(suspendedIn: stack)
-    #expect(blame.culpritName == culprit && blame.suspension == nil && blame.culprit?.share.fraction == 1)
+    #expect(blame.culpritName == culprit && blame.suspendedIn == nil && blame.culprit?.share == 1)
   }
 
   @Test func excludesSuspendedLibraries() {
     let blame = blame(suspendedIn: ["d.serve()", Self.section, "d.next()", "d.get()"])
-    #expect(blame.culprit == nil && blame.suspension?.place.frame.function == "d.get()")
-    #expect(blame.suspension?.caller == nil)
+    #expect(blame.culprit == nil && blame.suspendedIn?.frame.function == "d.get()")
+    #expect(blame.callers.isEmpty)
   }
 
   @Test func excludesWaitFromOwnWork() {
     let suspended = ["Timing.respond()", Self.section, Self.body, "d.get()"]
     let running = ["Timing.respond()", Self.section, Self.body]
-    func blame(_ waits: Int, _ works: Int) -> Blame {
+    func blame(_ waits: Int, _ works: Int) -> StallReport {
       self.blame(
         suspendedIn: Array(repeating: suspended, count: waits),
         besides: Array(repeating: running, count: works)
       )
     }
     let working = blame(4, 6)
-    #expect(working.culpritName == Self.body && working.culprit?.share.time == .milliseconds(600))
-    #expect(working.culprit?.waiting?.suspended == 0 && working.suspension == nil)
+    #expect(working.culpritName == Self.body && working.culprit?.time == .milliseconds(600))
+    #expect(working.culprit?.waiting?.suspended == 0 && working.suspendedIn == nil)
     let waiting = blame(6, 4)
-    #expect(waiting.culprit == nil && waiting.suspension?.place.share.time == .milliseconds(600))
-    #expect(waiting.contenderNames == [Self.body] && waiting.contenders.first?.share.time == .milliseconds(400))
+    #expect(waiting.culprit == nil && waiting.suspendedIn?.time == .milliseconds(600))
+    #expect(waiting.contenderNames == [Self.body] && waiting.contenders.first?.time == .milliseconds(400))
     let worker = self.blame(
       suspendedIn: Array(repeating: suspended, count: 3),
       besides: Array(repeating: suspended + ["buildPage()"], count: 7)
     )
-    #expect(worker.culpritName == "buildPage()" && worker.culprit?.share.time == .milliseconds(700))
+    #expect(worker.culpritName == "buildPage()" && worker.culprit?.time == .milliseconds(700))
   }
 }

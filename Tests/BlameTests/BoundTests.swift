@@ -93,7 +93,7 @@ import Testing
     var made = Synthetic()
     let stall = made.stall(["b", "a", "c"].map { ["run", $0] })
     let blame = made.blame(stall)
-    #expect(blame.doing.map(\.frame.function) == ["a", "b", "c"])
+    #expect(blame.callees.map(\.frame.function) == ["a", "b", "c"])
     #expect(blame.tree.first?.children.map(\.frame.function) == ["a", "b", "c"])
     #expect(blame.tree.first?.repetitions == 1)
   }
@@ -105,7 +105,7 @@ import Testing
     let few = made.stall([["main", "A"], ["main", "B"], ["main", "C"]])
     #expect(made.blame(few).contenderCount == 3)
     let called = made.stall((0..<10).map { ["main", "run", "F\($0)"] })
-    #expect(made.blame(called).doing.count == 8)
+    #expect(made.blame(called).callees.count == 8)
   }
 
   @Test func countsJoinedAndTruncatedStacks() {
@@ -117,8 +117,10 @@ import Testing
     stacks[2].end = .copyLimit
     let stall = stall([0, 1, 2], activities: [.running, .running, .running])
     let blame = blame(stall, stacks)
-    #expect(blame.joinedCount == 2 && blame.completedCount == 0 && blame.truncations == [.copyLimit: 1])
-    #expect(blame.lastStackEnd == .copyLimit)
+    let evidence = blame.evidence
+    #expect(evidence.joinedCount == 2 && evidence.completedCount == 0)
+    #expect(evidence.missingCallers.map(\.reason.code) == ["copyLimit"] && evidence.missingCallers[0].count == 1)
+    #expect(blame.lastStack?.missingCallers?.code == "copyLimit")
   }
 
   private func stall(_ stacks: [Int], activities: [ThreadActivity]) -> Stall {
@@ -139,8 +141,8 @@ import Testing
     )
   }
 
-  private func blame(_ stall: Stall, _ stacks: [Stack]) -> Blame {
-    Blame(stall: stall, stacks: stacks) { frame in
+  private func blame(_ stall: Stall, _ stacks: [Stack]) -> StallReport {
+    StallReport(of: stall, in: Recording(process: nil, stacks: stacks)) { frame in
       [
         ResolvedFrame(
           function: "f\(frame.address.value)",
@@ -152,22 +154,25 @@ import Testing
   }
 
   @Test func countsWaitingSamples() throws {
-    func waiting(_ activities: [ThreadActivity]) throws -> Waiting? {
+    func waiting(_ activities: [ThreadActivity]) throws -> StallReport.Waiting? {
       let stack = Stack(frames: [.programCounter(RuntimeAddress(1))], end: .outermost)
       let stall = stall(activities.map { _ in 0 }, activities: activities)
       return try #require(blame(stall, [stack]).culprit).waiting
     }
     #expect(try waiting([.unknown, .unknown]) == nil)
-    #expect(try waiting([.unknown, .running]) == Waiting(samples: 0, of: 1, systemCall: nil))
+    #expect(try waiting([.unknown, .running]) == StallReport.Waiting(samples: 0, of: 1, systemCall: nil))
     #expect(
       try waiting([.inSystemCall(7), .inSystemCall(9), .inSystemCall(9), .running, .blocked])
-        == Waiting(samples: 4, of: 5, systemCall: 9)
+        == StallReport.Waiting(samples: 4, of: 5, systemCall: "system call 9")
     )
     // Ties go to the lower number.
-    #expect(try waiting([.inSystemCall(9), .inSystemCall(7)]) == Waiting(samples: 2, of: 2, systemCall: 7))
+    #expect(
+      try waiting([.inSystemCall(9), .inSystemCall(7)])
+        == StallReport.Waiting(samples: 2, of: 2, systemCall: "system call 7")
+    )
     #expect(
       try waiting([.inRestartedCall(nil), .inRestartedCall(3), .running])
-        == Waiting(samples: 2, of: 3, systemCall: 3, isRestarted: true)
+        == StallReport.Waiting(samples: 2, of: 3, systemCall: "system call 3 (restarted)")
     )
   }
 
@@ -240,12 +245,16 @@ import Testing
           activity: thread.1
         )
       }
-    let groups = ThreadGroup.groups(of: AllThreads(threads: threads), stacks: stacks) { frame in
+    let all = AllThreads(threads: threads)
+    let groups = ThreadsReport(all, stacks: stacks, rules: OwnershipRules(), architecture: "x86_64") { frame in
       [ResolvedFrame(function: "f\(frame.address)", module: "/a", address: .file(FileAddress(frame.address.value)))]
     }
+    .groups
     #expect(groups.map { $0.threads.map(\.id) } == [[1, 3, 4], [0], [2], [5]])
-    #expect(groups.map(\.end) == [.outermost, .outermost, .outermost, .notCaptured])
-    #expect(groups.map(\.activity) == [.running, .running, .blocked, .running] && groups.last?.outcome == .noAnswer)
-    #expect(groups.map(\.frames.count) == [2, 2, 2, 0])
+    #expect(
+      groups.allSatisfy { $0.missingCallers == nil } && groups.map(\.noStack?.code) == [nil, nil, nil, "noAnswer"]
+    )
+    #expect(groups.map(\.activity.kind) == [.computing, .computing, .blocked, .computing])
+    #expect(groups.map(\.functions.count) == [2, 2, 2, 0])
   }
 }

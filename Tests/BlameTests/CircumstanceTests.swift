@@ -42,14 +42,26 @@ import Testing
     )
   }
 
-  private func blame(_ stall: Stall) -> Blame { Blame(stall: stall, stacks: [], resolve: { _ in [] }) }
+  private func blame(_ stall: Stall) -> StallReport {
+    StallReport(of: stall, in: Recording(process: nil, stacks: []), resolve: { _ in [] })
+  }
 
   /// A queue with `waiting` items at each sample, the probe included. A change of `progress` means that an item was
   /// dequeued.
-  private func queue(_ samples: [(progress: UInt32, waiting: UInt32)], _ kind: SourceKind = .queue) -> WaitingWork? {
+  private func queue(_ samples: [(progress: UInt32, waiting: UInt32)], _ kind: SourceKind = .queue) -> StallReport
+    .WaitingWork?
+  {
     var stall = stall(kind, samples.map { ($0.progress, "") })
     for index in samples.indices { stall.samples[index].waitingCount = samples[index].waiting }
     return blame(stall).waitingWork
+  }
+
+  private func work(_ count: Int, isLowerBound: Bool = false, oldest: Duration? = nil) -> StallReport.WaitingWork {
+    StallReport.WaitingWork(count: count, isLowerBound: isLowerBound, oldestSeconds: oldest.map { Seconds($0) })
+  }
+
+  private func progress(_ stoodStill: Bool, _ samples: Int, of all: Int) -> StallReport.QueueProgress {
+    StallReport.QueueProgress(stoodStill: stoodStill, samples: samples, of: all)
   }
 
   /// A thread can be delayed before it reports the end of its work, and be sampled again. That sample must not extend
@@ -57,47 +69,47 @@ import Testing
   @Test func ignoresSamplesAfterEnd() {
     var late = stall(.loop, [(0, "a"), (0, "a"), (0, "b"), (0, "b")])
     (late.duration, late.hasEnded) = (.milliseconds(200), true)
-    #expect(blame(late).duration == .milliseconds(200))
-    let labels = Dictionary(uniqueKeysWithValues: blame(late).labels.map { ($0.label, $0.share.time) })
+    #expect(Observations(stall: late, stacks: [], resolve: { _ in [] }).duration == .milliseconds(200))
+    let labels = Dictionary(uniqueKeysWithValues: blame(late).labels.map { ($0.text, $0.time) })
     #expect(labels == ["a": .milliseconds(175), "b": .milliseconds(25)])
     late.hasEnded = false
-    #expect(blame(late).duration == .milliseconds(350))
+    #expect(Observations(stall: late, stacks: [], resolve: { _ in [] }).duration == .milliseconds(350))
   }
 
   @Test func countsWaitingItems() {
     // The probe is the oldest item here.
     #expect(
-      queue([(5, 1), (5, 3), (5, 0), (5, 8), (5, 2)]) == WaitingWork(most: 7, oldest: .milliseconds(300))
+      queue([(5, 1), (5, 3), (5, 0), (5, 8), (5, 2)]) == work(7, oldest: .milliseconds(300))
     )
     #expect(
-      queue([(5, 4), (6, 3), (6, 2)], .pool) == WaitingWork(most: 3, isLowerBound: true, oldest: .milliseconds(100))
+      queue([(5, 4), (6, 3), (6, 2)], .pool) == work(3, isLowerBound: true, oldest: .milliseconds(100))
     )
     // The last sample can come when the next item was already dequeued.
-    #expect(queue([(5, 21), (5, 21), (5, 21), (6, 20)]) == WaitingWork(most: 20, oldest: .milliseconds(200)))
+    #expect(queue([(5, 21), (5, 21), (5, 21), (6, 20)]) == work(20, oldest: .milliseconds(200)))
     // An item dequeued at each sample gives no waiting time.
-    #expect(queue([(5, 4), (6, 3), (7, 2)], .executor) == WaitingWork(most: 3))
-    #expect(queue([(5, 1), (5, 1)]) == WaitingWork(most: 0))
-    #expect(queue([(5, 1000), (6, 900)]) == WaitingWork(most: 999, isLowerBound: true))
+    #expect(queue([(5, 4), (6, 3), (7, 2)], .executor) == work(3))
+    #expect(queue([(5, 1), (5, 1)]) == work(0))
+    #expect(queue([(5, 1000), (6, 900)]) == work(999, isLowerBound: true))
     // The position of a pool's probe is unknown.
     #expect(queue([(5, 1), (5, 1)], .pool) == nil)
     #expect(queue([(5, 0), (5, 0)]) == nil && queue([(5, 2)], .loop) == nil)
   }
 
   @Test func detectsQueueProgress() {
-    #expect(blame(stall(.queue, [(5, ""), (5, ""), (0, ""), (5, "")])).queueProgress == .stoodStill(samples: 3, of: 3))
+    #expect(blame(stall(.queue, [(5, ""), (5, ""), (0, ""), (5, "")])).queueProgress == progress(true, 3, of: 3))
     // Work that was active when the probe was sent can have ended at once.
     #expect(
-      blame(stall(.queue, [(4, ""), (5, ""), (5, ""), (5, "")])).queueProgress == .stoodStill(samples: 3, of: 4)
+      blame(stall(.queue, [(4, ""), (5, ""), (5, ""), (5, "")])).queueProgress == progress(true, 3, of: 4)
     )
-    #expect(blame(stall(.queue, [(5, ""), (6, ""), (6, ""), (7, "")])).queueProgress == .moved(between: 2, of: 3))
+    #expect(blame(stall(.queue, [(5, ""), (6, ""), (6, ""), (7, "")])).queueProgress == progress(false, 2, of: 3))
     #expect(blame(stall(.queue, [(5, ""), (0, "")])).queueProgress == nil)
     #expect(blame(stall(.loop, [(5, ""), (6, "")])).queueProgress == nil)
   }
 
   @Test func dividesTimeBetweenLabels() {
     let labels = blame(stall(.loop, [(0, "a"), (0, "b"), (0, "b"), (0, "")])).labels
-    #expect(labels.map(\.label) == ["b", "a"])
-    #expect(labels.map { Int(($0.share.fraction * 100).rounded()) } == [50, 25])
+    #expect(labels.map(\.text) == ["b", "a"])
+    #expect(labels.map { Int(($0.share * 100).rounded()) } == [50, 25])
     #expect(blame(stall(.loop, [(0, "")])).labels.isEmpty)
   }
 
@@ -119,7 +131,7 @@ import Testing
       },
       isComplete: true
     )
-    let blame = Blame(stall: pool, stacks: stacks) { frame in
+    let blame = StallReport(of: pool, in: Recording(process: nil, stacks: stacks)) { frame in
       let name = names[frame.address.value] ?? "?"
       let isSystem = name == "swift_job_run" || name == "wait"
       return [
@@ -133,7 +145,7 @@ import Testing
     }
     let culprit = try #require(blame.culprit)
     #expect(culprit.frame.function == "slow")
-    #expect(culprit.sampleCount == 2 && blame.sampleCount == 3)
-    #expect(Int((culprit.share.fraction * 100).rounded()) == 67)
+    #expect(culprit.sampleCount == 2 && blame.evidence.stackCount == 3)
+    #expect(Int((culprit.share * 100).rounded()) == 67)
   }
 }

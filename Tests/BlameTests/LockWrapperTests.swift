@@ -11,7 +11,8 @@ import Testing
     var stall = made.stall(stacks)
     for place in stall.samples.indices { stall.samples[place].activity = activity }
     let rules = OwnershipRules(wrappers: wrappers)
-    return Blame(stall: stall, stacks: made.stacks, rules: rules, resolve: made.resolve).culpritName
+    return StallReport(of: stall, in: Recording(process: nil, stacks: made.stacks), rules: rules, resolve: made.resolve)
+      .culpritName
   }
 
   private func times(_ stack: [String]) -> [[String]] { Array(repeating: stack, count: 20) }

@@ -78,12 +78,29 @@ struct Synthetic {
     return [resolved]
   }
 
-  func blame(_ stall: Stall, architecture: String = "") -> Blame {
-    Blame(stall: stall, stacks: stacks, architecture: architecture, resolve: resolve)
+  func blame(_ stall: Stall, architecture: String = "") -> StallReport {
+    StallReport(of: stall, in: Recording(process: nil, stacks: stacks), architecture: architecture, resolve: resolve)
   }
 }
 
-extension Blame {
+extension StallReport {
   var culpritName: String? { culprit?.frame.function }
   var contenderNames: [String?] { contenders.map(\.frame.function) }
+}
+
+extension StallReport.Finding {
+  /// The symbolized frame of the function, which only a decoded report lacks.
+  var frame: ResolvedFrame { function.resolved }
+}
+
+extension StallReport.Node {
+  /// The symbolized frame of the function, which only a decoded report lacks.
+  var frame: ResolvedFrame { function.resolved }
+}
+
+extension StallReport.Function {
+  /// The symbolized frame, which only a decoded report lacks.
+  var resolved: ResolvedFrame { frame ?? ResolvedFrame(function: nil, module: "", address: .file(FileAddress(0))) }
+  /// The readable name.
+  var function: String? { resolved.function }
 }

@@ -7,18 +7,18 @@ import Testing
 @Suite struct TimelineTests {
   private var synthetic = Synthetic()
 
-  private mutating func timeline(_ functions: [String]) -> [TimelineStretch] {
+  private mutating func timeline(_ functions: [String]) -> [StallReport.Stretch] {
     let stall = synthetic.stall(functions.map { ["c.start", "turn", $0, "c.read"] })
     return synthetic.blame(stall).timeline
   }
 
-  private func names(_ timeline: [TimelineStretch]) -> [String?] { timeline.map { $0.claim?.frame.function } }
+  private func names(_ timeline: [StallReport.Stretch]) -> [String?] { timeline.map { $0.culprit?.frame.function } }
 
   @Test mutating func reportsConsecutiveStretches() {
     let found = timeline(Array(repeating: "load", count: 40) + Array(repeating: "store", count: 10))
     #expect(names(found) == ["load", "store"])
     #expect(found.map(\.begin) == [.zero, .seconds(4)] && found.map(\.end) == [.seconds(4), .seconds(5)])
-    #expect(found.allSatisfy { $0.claim?.share.fraction == 1 })
+    #expect(found.allSatisfy { $0.culprit?.share == 1 })
   }
 
   @Test mutating func omitsUniformTimeline() {
@@ -66,7 +66,7 @@ import Testing
     #expect(first.begin == .zero && last.end == .milliseconds(100 * functions.count) && found.count <= 8)
     for (one, next) in zip(found, found.dropFirst()) {
       #expect(one.end == next.begin && one.begin < one.end)
-      #expect(one.claim?.frame.function != next.claim?.frame.function)
+      #expect(one.culprit?.frame.function != next.culprit?.frame.function)
     }
   }
 }

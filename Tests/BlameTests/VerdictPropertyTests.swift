@@ -48,7 +48,7 @@ private struct CallingProgram {
 /// Properties of every verdict.
 @Suite struct VerdictPropertyTests {
   /// Verdicts on random programs. Every second program calls its functions in random order.
-  private static let verdicts: [(stacks: [[String]], blame: Blame)] = (0..<200)
+  private static let verdicts: [(stacks: [[String]], blame: StallReport)] = (0..<200)
     .map { number in
       var random = SplitMix(UInt64(number))
       let stacks = CallingProgram(using: &random).stacks
@@ -56,7 +56,7 @@ private struct CallingProgram {
       return (ordered, blame(ordered))
     }
 
-  private static func blame(_ stacks: [[String]]) -> Blame {
+  private static func blame(_ stacks: [[String]]) -> StallReport {
     var made = Synthetic()
     let stall = made.stall(stacks)
     return made.blame(stall)
@@ -116,23 +116,23 @@ private struct CallingProgram {
   @Test func culpritShareMatchesCallTree() {
     for (stacks, blame) in Self.verdicts {
       guard let culprit = blame.culprit else { continue }
-      func time(_ nodes: [CallNode]) -> Duration {
+      func time(_ nodes: [StallReport.Node]) -> Duration {
         nodes.reduce(.zero) { $0 + ($1.frame.function == culprit.frame.function ? $1.time : time($1.children)) }
       }
-      let difference = time(blame.tree) - culprit.share.time
+      let difference = time(blame.tree) - culprit.time
       #expect(abs(difference.inSeconds) < 0.000001, "\(stacks)")
     }
   }
 
   @Test func partsDoNotExceedWhole() {
     for (stacks, blame) in Self.verdicts {
-      let beside = blame.contenders.reduce(0) { $0 + $1.share.fraction }
-      let whole = blame.culprit?.share.fraction ?? 0
+      let beside = blame.contenders.reduce(0) { $0 + $1.share }
+      let whole = blame.culprit?.share ?? 0
       #expect(whole + beside <= 1.000001, "\(stacks)")
       for group in [blame.callers, blame.parts] {
-        #expect(group.reduce(0) { $0 + $1.share.fraction } <= whole + 0.000001, "\(stacks)")
+        #expect(group.reduce(0) { $0 + $1.share } <= whole + 0.000001, "\(stacks)")
       }
-      for caller in blame.farCallers { #expect(caller.share.fraction <= whole + 0.000001, "\(stacks)") }
+      for caller in blame.outerCallers { #expect(caller.share <= whole + 0.000001, "\(stacks)") }
     }
   }
 
@@ -149,9 +149,9 @@ private struct CallingProgram {
     let cutStall = cut.stall(whole.enumerated().map { $0.offset % 4 == 1 ? Array($0.element.suffix(2)) : $0.element })
     for number in whole.indices where number % 4 == 1 { cut.cut(number) }
     let after = cut.blame(cutStall)
-    #expect(after.culprit?.share.fraction == before.culprit?.share.fraction)
+    #expect(after.culprit?.share == before.culprit?.share)
     #expect(after.tree.map(\.time) == before.tree.map(\.time))
-    #expect(after.truncations == [.noUnwindInformation: 25] && after.completedCount == 25)
+    #expect(after.evidence.missingCallers.map(\.count) == [25] && after.evidence.completedCount == 25)
   }
 
   @Test func leavesUnknownTruncatedStacksUnassigned() {
@@ -159,9 +159,9 @@ private struct CallingProgram {
     let stall = made.stall((0..<100).map { $0 % 5 == 0 ? ["c.strange"] : ["c.start", "run", $0 % 5 < 4 ? "A" : "B"] })
     for number in 0..<100 where number % 5 == 0 { made.cut(number) }
     let blame = made.blame(stall)
-    #expect(abs((blame.culprit?.share.fraction ?? 0) - 0.6) < 0.001)
-    #expect(blame.callers.first.map { $0.share.fraction } == blame.culprit?.share.fraction)
-    #expect(blame.completedCount == 0)
+    #expect(abs((blame.culprit?.share ?? 0) - 0.6) < 0.001)
+    #expect(blame.callers.first.map { $0.share } == blame.culprit?.share)
+    #expect(blame.evidence.completedCount == 0)
   }
 
   @Test func foldsRecursionInCallTree() {
@@ -170,9 +170,9 @@ private struct CallingProgram {
       (1...50).map { depth in ["run"] + Array(repeating: ["walk", "c.each", "visit"], count: depth).joined() + ["c.x"] }
     )
     let blame = made.blame(stall)
-    func lines(_ nodes: [CallNode]) -> Int { nodes.reduce(0) { $0 + 1 + lines($1.children) } }
+    func lines(_ nodes: [StallReport.Node]) -> Int { nodes.reduce(0) { $0 + 1 + lines($1.children) } }
     #expect(lines(blame.tree) < 12, "\(blame.tree)")
     #expect(blame.tree.first?.children.first?.repetitions == 50)
-    #expect(blame.culprit?.share.fraction == 1)
+    #expect(blame.culprit?.share == 1)
   }
 }

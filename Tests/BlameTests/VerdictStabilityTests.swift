@@ -7,7 +7,7 @@ import Testing
 private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeating: stack, count: count) }
 
 @Suite struct VerdictStabilityTests {
-  private func blame(_ stacks: [[String]]) -> Blame {
+  private func blame(_ stacks: [[String]]) -> StallReport {
     var made = Synthetic()
     let stall = made.stall(stacks)
     return made.blame(stall)
@@ -76,6 +76,6 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     }
     let found = blame(times(60, ["run", "A"]) + deep)
     #expect(found.contenderNames == ["leaf"])
-    #expect(found.timeline.map { $0.claim?.frame.function } == ["A", "leaf"])
+    #expect(found.timeline.map { $0.culprit?.frame.function } == ["A", "leaf"])
   }
 }

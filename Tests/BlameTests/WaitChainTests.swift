@@ -42,8 +42,10 @@ import Testing
     let stall = stall(waitingFor: mutex(100, 2), [(2, 100, ["c.start", "rebuild", "c.read"], nil)])
     let chain = try #require(synthetic.blame(stall).waitChains.first)
     #expect(chain.links.map(\.holder.name) == ["thread 2"] && chain.sampleCount == 10 && !chain.isDeadlock)
-    #expect(chain.share.fraction > 0.99 && chain.links[0].isConfirmed)
-    #expect(chain.links[0].culprit?.frame.function == "rebuild" && chain.links[0].stack.first?.function == "c.read")
+    #expect(chain.share > 0.99 && !chain.links[0].isLikely)
+    #expect(
+      chain.links[0].culprit?.frame.function == "rebuild" && chain.links[0].stack?.functions.first?.function == "c.read"
+    )
     #expect(synthetic.blame(stall).culpritName == "handle")
   }
 
@@ -121,7 +123,7 @@ import Testing
     }
     stall.hasEnded = false
     let chain = try #require(synthetic.blame(stall).waitChains.first)
-    #expect(chain.isCycle && !chain.isDeadlock && chain.links[0].isConfirmed == false)
+    #expect(chain.isCycle && !chain.isDeadlock && chain.links[0].isLikely)
   }
 
   @Test mutating func mergesChainsOfSeveralWaiters() throws {
@@ -131,7 +133,7 @@ import Testing
       stall.samples[place].lock?.waiterID = Int32(5 + place % 2)
     }
     let chains = synthetic.blame(stall).waitChains
-    #expect(chains.count == 1 && chains[0].share.fraction > 0.99 && chains[0].sampleCount == 10)
+    #expect(chains.count == 1 && chains[0].share > 0.99 && chains[0].sampleCount == 10)
   }
 
   @Test mutating func followsWorkAcrossThreads() throws {
@@ -157,7 +159,7 @@ import Testing
     long.duration = .seconds(600)
     for place in long.holders.indices { long.holders[place].sample.age = .seconds(place == 9 ? 570 : 60 * place) }
     let chain = try #require(synthetic.blame(long).waitChains.first)
-    #expect(chain.isDeadlock && chain.share.fraction > 0.99)
+    #expect(chain.isDeadlock && chain.share > 0.99)
   }
 
   @Test mutating func missingCPUTimeIsNoDeadlock() {
@@ -203,19 +205,19 @@ import Testing
     for place in 7..<10 { stall.samples[place].lock = mutex(100, 3) }
     let chains = synthetic.blame(stall).waitChains
     #expect(chains.map { $0.links[0].culprit?.frame.function } == ["first", "second"])
-    #expect(chains.map(\.sampleCount) == [7, 3] && chains.reduce(0) { $0 + $1.share.fraction } <= 1.0001)
+    #expect(chains.map(\.sampleCount) == [7, 3] && chains.reduce(0) { $0 + $1.share } <= 1.0001)
   }
 
   @Test mutating func singleObservationIsUnconfirmed() throws {
     var stall = stall(waitingFor: mutex(100, 2), [(2, 100, ["c.start", "rebuild"], nil)], isHeld: false)
     for place in 1..<10 { stall.samples[place].lock = nil }
-    #expect(try #require(synthetic.blame(stall).waitChains.first?.links.first).isConfirmed == false)
+    #expect(try #require(synthetic.blame(stall).waitChains.first?.links.first).isLikely)
   }
 
   @Test mutating func ignoresStaleOwnerStacks() throws {
     var stall = stall(waitingFor: mutex(100, 2), [(2, 100, ["c.start", "rebuild"], nil)])
     for place in stall.holders.indices { stall.holders[place].sample.age += .seconds(10) }
     let link = try #require(synthetic.blame(stall).waitChains.first?.links.first)
-    #expect(link.culprit == nil && link.stack.isEmpty && link.holder.id == 2)
+    #expect(link.culprit == nil && link.stack == nil && link.holder.id == 2)
   }
 }

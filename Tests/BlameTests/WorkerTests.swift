@@ -10,7 +10,7 @@ import Testing
   private typealias Work = [(function: UInt64, from: Int)]
 
   /// The verdict on a stall of 1 s of a pool whose threads did `work`. Thread ids begin at 101.
-  private func blame(_ work: [Work], from first: [Int] = [], to last: [Int] = []) -> Blame {
+  private func blame(_ work: [Work], from first: [Int] = [], to last: [Int] = []) -> StallReport {
     var stall = Stall(
       "Swift concurrency",
       kind: .pool,
@@ -38,21 +38,21 @@ import Testing
     }
     stall.samples.sort { $0.age < $1.age }
     let stacks = (0..<8).map { Stack(frames: [.programCounter(RuntimeAddress($0))], end: .outermost) }
-    return Blame(stall: stall, stacks: stacks) { frame in
+    return StallReport(of: stall, in: Recording(process: nil, stacks: stacks)) { frame in
       let address = FileAddress(frame.address.value)
       return [ResolvedFrame(function: "f\(frame.address.value)", module: "/opt/shop/shop", address: .file(address))]
     }
   }
 
-  private func percent(_ claim: Claim?) -> Int? { claim.map { Int(($0.share.fraction * 100).rounded()) } }
+  private func percent(_ claim: StallReport.Finding?) -> Int? { claim.map { Int(($0.share * 100).rounded()) } }
 
   @Test func blamesFunctionSharedByAllThreads() throws {
     let blame = blame([[(1, 0), (2, 800)], [(1, 0), (2, 780)]])
     #expect(blame.culprit?.frame.function == "f1" && percent(blame.culprit) == 79)
-    #expect(blame.workers.map(\.threadID) == [101, 102])
+    #expect(blame.workers.map(\.thread.id) == [101, 102])
     #expect(blame.workers.map { percent($0.culprit) } == [80, 78])
-    #expect(blame.duration == .seconds(1) && blame.unobserved == .zero)
-    #expect(blame.lastStack.map(\.function) == ["f2"])
+    #expect(blame.duration == .seconds(1) && blame.evidence.unobserved == .zero)
+    #expect(blame.lastStack?.functions.map(\.function) == ["f2"])
     // CPU time is counted per thread.
     #expect(blame.culprit?.cpuUse.map { Int(($0.share * 100).rounded()) } == 50)
   }
@@ -81,7 +81,7 @@ import Testing
       let first = (0..<threads).map { _ in Int.random(in: 0...600, using: &random) }
       let last = first.map { Int.random(in: $0 + 20...1000, using: &random) }
       let blame = blame(first.map { _ in [(1, 0)] }, from: first, to: last)
-      let times = blame.tree.reduce(blame.unobserved) { $0 + $1.time }
+      let times = blame.tree.reduce(blame.evidence.unobserved) { $0 + $1.time }
       #expect(abs((times - .seconds(1)).inSeconds) < 1e-6, "\(first) \(last)")
     }
   }
@@ -90,6 +90,6 @@ import Testing
     var stall = Stall("main")
     stall.samples = [Sample(age: .seconds(1), stack: 0, outcome: .captured, cpuTime: nil)]
     let stack = Stack(frames: [.programCounter(RuntimeAddress(1))], end: .outermost)
-    #expect(Blame(stall: stall, stacks: [stack], resolve: { _ in [] }).workers == [])
+    #expect(StallReport(of: stall, in: Recording(process: nil, stacks: [stack]), resolve: { _ in [] }).workers == [])
   }
 }

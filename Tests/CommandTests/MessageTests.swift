@@ -1,11 +1,11 @@
 import CulpritBlackBox
-import CulpritBlame
 import CulpritStallRecord
 import SampleRecordings
 import TestSupport
 import Testing
 
 @testable import Culprit
+@testable import CulpritBlame
 @testable import CulpritReports
 
 /// Writes the sentences that users can see into one file, Golden/messages.txt, for reading them in one go.
@@ -13,16 +13,14 @@ import Testing
 /// Enumerations are complete: their `allCases`, or a switch that the compiler checks. Whole reports are in
 /// ReportsTests/Snapshots, and the texts of metrics in CulpritTests/Golden.
 @Suite(.ownThread) struct MessageTests {
-  private typealias Cause = CulpritBlame.Cause
-
   @Test func listsAllMessages() throws {
     let recording = SampleRecordings.everyday()
     let report = ReportBuilder(recording) { _ in [] }.report(of: recording.stalls[0])
     let sections: [(title: String, lines: [String])] = [
       ("Events", Self.events(recording)),
-      ("Causes: name, first step, explanation", Cause.Kind.allCases.flatMap { Self.cause($0, report) }),
-      ("Kinds of work", Work.Kind.allCases.map(CauseText.work)),
-      ("Awaited objects", AwaitedObject.allCases.map(CauseText.object)),
+      ("Causes: name, first step, explanation", StallReport.Cause.Kind.all.flatMap { Self.cause($0, report) }),
+      ("Kinds of work", Work.Kind.allCases.map(\.text)),
+      ("Awaited objects", AwaitedObject.allCases.map(\.text)),
       ("Use of time", Self.uses),
       ("Missing stacks", CaptureOutcome.allCases.map { "\($0): \($0.explanation)" }),
       ("Missing callers", StackEnd.allCases.map { "\($0): \($0.explanation ?? "-")" }),
@@ -44,9 +42,9 @@ import Testing
     }
   }
 
-  private static func cause(_ kind: Cause.Kind, _ report: StallReport) -> [String] {
+  private static func cause(_ kind: StallReport.Cause.Kind, _ report: StallReport) -> [String] {
     let cause = StallReport.Cause(
-      kind: StallReport.Cause.Kind(rawValue: kind.rawValue),
+      kind: kind,
       share: 1,
       seconds: Seconds(.seconds(4)),
       sampleCount: 20,

@@ -186,7 +186,7 @@ import Testing
       loop.withTurn { stallByWaiting(for: .milliseconds(400)) }
       clock.wait { reports.all.count == 2 }
       let report = try #require(reports.all.first)
-      let labels = report.raw.blame.labels.map(\.label)
+      let labels = report.labels.map(\.text)
       #expect(labels.count == 2)
       #expect(labels.contains("request 17"))
       #expect(
@@ -195,7 +195,7 @@ import Testing
         }
       )
       #expect(report.description.contains("LABELS    ") && report.description.contains("request 17 "))
-      #expect(reports.all.last?.raw.blame.labels.isEmpty == true)
+      #expect(reports.all.last?.labels.isEmpty == true)
     }
   }
 

@@ -29,11 +29,11 @@ import Testing
 
   private func share(of function: String, in report: StallReport) -> Double {
     var time = Duration.zero
-    var nodes = report.raw.blame.tree
+    var nodes = report.tree
     while let node = nodes.popLast() {
-      if node.frame.function == function { time += node.time } else { nodes += node.children }
+      if node.function.frame?.function == function { time += node.time } else { nodes += node.children }
     }
-    return time / report.raw.blame.duration
+    return time / report.duration
   }
 }
 

@@ -94,12 +94,12 @@ import Testing
   /// The function that a report blames has the same time in an export.
   @Test(arguments: seeds) func culpritTimeMatchesReport(seed: UInt64) throws {
     let recording = RandomRecording(seed: seed).recording
-    let blame = Blame(stall: recording.stalls[0], stacks: recording.stacks) { names($0, in: recording) }
-    guard let culprit = blame.culprit, let name = culprit.frame.function else { return }
+    let blame = StallReport(of: recording.stalls[0], in: recording) { names($0, in: recording) }
+    guard let culprit = blame.culprit, let name = culprit.function.frame?.function else { return }
     let profile = try Pprof(try export([recording], .pprof))
     let time = profile.samples.filter { profile.names($0).contains(name) }.reduce(0) { $0 + $1.values[1] }
     // Each sample's time is rounded to a nanosecond.
-    #expect(abs(time - Int64(culprit.share.time.wholeNanoseconds)) <= Int64(recording.stalls[0].samples.count))
+    #expect(abs(time - Int64(culprit.time.wholeNanoseconds)) <= Int64(recording.stalls[0].samples.count))
   }
 }
 

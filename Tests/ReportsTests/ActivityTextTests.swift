@@ -91,7 +91,7 @@ import Testing
   @Test(arguments: [("x86_64", Int32(230), Int32(219)), ("aarch64", 115, 128)])
   func namesRestartedCalls(architecture: String, call: Int32, restart: Int32) {
     func name(_ call: Int32?, restarted: Bool) -> String? {
-      SystemCallText.of(Waiting(samples: 1, of: 1, systemCall: call, isRestarted: restarted), architecture)
+      SystemCallText.of(call, isRestarted: restarted, architecture: architecture)
     }
     #expect(name(call, restarted: true) == "clock_nanosleep (restarted)")
     #expect(name(call, restarted: false) == "clock_nanosleep")

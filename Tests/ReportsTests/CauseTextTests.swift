@@ -7,14 +7,14 @@ import Testing
 
 @Suite struct CauseTextTests {
   private func cause(
-    _ kind: Cause.Kind,
+    _ kind: StallReport.Cause.Kind,
     _ share: Double = 1,
     likely: Bool = false,
     _ subjects: [String] = [],
     code: String = "x"
   ) -> StallReport.Cause {
     StallReport.Cause(
-      kind: StallReport.Cause.Kind(rawValue: kind.rawValue),
+      kind: kind,
       share: share,
       seconds: Seconds(.seconds(4) * share),
       sampleCount: 10,
@@ -51,7 +51,7 @@ import Testing
     #expect(lines([cause(.unknown, 0.02)]) == ["unknown, 2 %, 80 ms"])
   }
 
-  @Test(arguments: Cause.Kind.allCases) func printsSharesOfSubjects(kind: Cause.Kind) throws {
+  @Test(arguments: StallReport.Cause.Kind.all) func printsSharesOfSubjects(kind: StallReport.Cause.Kind) throws {
     var found = cause(kind, 0.8, ["a mutex", "JSON", "text"])
     found.subjects[0].share = 0.2
     found.subjects[0].seconds = Seconds(.milliseconds(800))
@@ -145,14 +145,13 @@ import Testing
     )
   }
 
-  @Test(arguments: Cause.Kind.allCases) func everyKindIsDocumented(kind: Cause.Kind) throws {
+  @Test(arguments: StallReport.Cause.Kind.all) func everyKindIsDocumented(kind: StallReport.Cause.Kind) throws {
     let page = try String(
       contentsOf: URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(path: "../../docs/causes.md"),
       encoding: .utf8
     )
-    let known = StallReport.Cause.Kind(rawValue: kind.rawValue)
     #expect(page.contains("| `\(kind.rawValue)` | "))
-    #expect(page.contains("| \(known.explanation) |"))
+    #expect(page.contains("| \(kind.explanation) |"))
     #expect(!CauseText.what(cause(kind)).contains(kind.rawValue) || kind.rawValue.allSatisfy(\.isLowercase))
     #expect(CauseText.what(cause(kind)) != "a cause of the kind \(kind.rawValue)")
   }
@@ -197,7 +196,7 @@ import Testing
   }
 
   @Test func describesEverySubject() {
-    for kind in Work.Kind.allCases { #expect(!CauseText.work(kind).isEmpty) }
-    for object in AwaitedObject.allCases { #expect(!CauseText.object(object).isEmpty) }
+    for kind in Work.Kind.allCases { #expect(!kind.text.isEmpty) }
+    for object in AwaitedObject.allCases { #expect(!object.text.isEmpty) }
   }
 }

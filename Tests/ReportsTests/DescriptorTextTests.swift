@@ -1,6 +1,7 @@
 import CulpritStallRecord
 import Testing
 
+@testable import CulpritBlame
 @testable import CulpritReports
 
 @Suite struct DescriptorTextTests {

@@ -2,6 +2,7 @@ import CulpritStallRecord
 import Foundation
 import Testing
 
+@testable import CulpritBlame
 @testable import CulpritReports
 
 @Suite struct FunctionNamesTests {

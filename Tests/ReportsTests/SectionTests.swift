@@ -4,6 +4,7 @@ import SampleRecordings
 import SplitMix
 import Testing
 
+@testable import CulpritBlame
 @testable import CulpritReports
 
 private func seconds(_ number: Double) -> Seconds { Seconds(.nanoseconds(Int64((number * 1e9).rounded()))) }

@@ -1,7 +1,7 @@
-import CulpritBlame
 import CulpritStallRecord
 import Testing
 
+@testable import CulpritBlame
 @testable import CulpritReports
 
 @Suite struct SignatureTests {

@@ -29,7 +29,7 @@ import Testing
       leftOut: 2,
       isComplete: true
     )
-    let report = builder.report(of: stall, repeats: 3)
+    let report = builder.complete(builder.analysis(of: stall), repeats: 3)
     let again = try decoded(report)
     #expect(again == report)
     #expect(again.text(width: 100) == report.text(width: 100))

@@ -53,9 +53,18 @@ private enum KernelHeaders {
 }
 
 @Suite struct MissingNamesTests {
-  private func node(_ module: String, _ missing: MissingNameReason?, _ children: [CallNode] = []) -> CallNode {
+  private func node(_ module: String, _ missing: MissingNameReason?, _ children: [StallReport.Node] = [])
+    -> StallReport.Node
+  {
     let frame = ResolvedFrame(function: nil, module: module, address: .file(FileAddress(1)), missing: missing)
-    return CallNode(frame: frame, time: .zero, selfTime: .zero, repetitions: 1, children: children)
+    return StallReport.Node(
+      function: StallReport.Function(FrameContent(frame), OwnershipRules()),
+      share: 0,
+      seconds: Seconds(.zero),
+      selfSeconds: Seconds(.zero),
+      repetitions: 1,
+      children: children
+    )
   }
 
   private func module(_ path: String, _ buildID: [UInt8]) -> Module {

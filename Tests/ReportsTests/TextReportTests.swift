@@ -1,9 +1,9 @@
-import CulpritBlame
 import CulpritStallRecord
 import Glibc
 import SampleRecordings
 import Testing
 
+@testable import CulpritBlame
 @testable import CulpritReports
 
 /// Compares `text` with Snapshots/NAME.txt, or writes that file if RECORD_SNAPSHOTS is set.
@@ -158,13 +158,15 @@ let exampleProcess = ObservedProcess(4242, "/opt/shop/bin/shop", since: 1_795_17
   }
 
   /// Names come from requests and files, and could contain control characters.
-  @Test func escapesHostileNames() {
+  @Test func escapesHostileNames() throws {
     var (stall, builder) = exampleStall()
     stall.source.name = "s\u{1b}[31m\n\nCULPRIT   innocent()"
     stall.thread.name = "t\r\u{202e}"
-    var blame = builder.blame(for: stall)
-    blame.lastStack[0].function = "f\u{7}\u{0}"
-    let text = builder.report(of: stall, blame: blame).text(width: 200)
+    var analysis = builder.analysis(of: stall)
+    var frame = try #require(analysis.lastStack?.functions[0].frame)
+    frame.function = "f\u{7}\u{0}"
+    analysis.lastStack?.functions[0] = StallReport.Function(FrameContent(frame), OwnershipRules())
+    let text = builder.complete(analysis).text(width: 200)
     #expect(text.split(separator: "\n").filter { $0.hasPrefix("CULPRIT") }.count == 1)
     #expect(text.unicodeScalars.allSatisfy { $0 == "\n" || $0.properties.generalCategory != .control })
     #expect(text.contains("s\\u{1b}[31m\\u{a}"))

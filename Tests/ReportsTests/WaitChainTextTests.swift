@@ -1,9 +1,9 @@
-import CulpritBlame
 import CulpritStallRecord
 import Foundation
 import SampleRecordings
 import Testing
 
+@testable import CulpritBlame
 @testable import CulpritReports
 
 @Suite struct WaitChainTextTests {

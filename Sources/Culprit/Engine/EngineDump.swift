@@ -30,7 +30,7 @@ extension Engine {
     recording.modules = ModuleList.covering(recording.stacks)
     let settings = ReportSettings(live.current)
     var dump = settings.builder(recording, settings.symbolizer(of: recording)).dump(all, work, at: time)
-    dump.width.characters = settings.width
+    dump.width.value = settings.width
     return dump
   }
 

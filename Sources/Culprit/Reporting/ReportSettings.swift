@@ -67,16 +67,20 @@ struct ReportSettings: Sendable {
     )
   }
 
-  /// Returns the report of `stall` in `recording`. `repeats` equal stalls were not reported.
+  /// Returns the report of `stall` in `recording`.
+  func report(of stall: Stall, in recording: Recording, _ symbolizer: Symbolizer) -> StallReport {
+    report(completing: builder(recording, symbolizer).analysis(of: stall), in: recording, symbolizer)
+  }
+
+  /// Returns the report for `analysis`, of a stall in `recording`. `repeats` equal stalls were not reported.
   func report(
-    of stall: Stall,
+    completing analysis: StallReport,
     in recording: Recording,
     _ symbolizer: Symbolizer,
-    blame: Blame? = nil,
     repeats: Int = 0
   ) -> StallReport {
-    var report = builder(recording, symbolizer).report(of: stall, blame: blame, repeats: repeats)
-    report.width.characters = width
+    var report = builder(recording, symbolizer).complete(analysis, repeats: repeats)
+    report.width.value = width
     return report
   }
 
@@ -84,7 +88,7 @@ struct ReportSettings: Sendable {
   func report(of all: AllThreads, _ stacks: [Stack]) -> ThreadsReport {
     let recording = Recording(process: nil, modules: ModuleList.covering(stacks), stacks: stacks)
     var report = builder(recording, symbolizer(of: recording)).threads(of: all)
-    report.width.characters = width
+    report.width.value = width
     return report
   }
 }

@@ -258,8 +258,8 @@ final class Reporter: Sendable {
   /// Delivers the reports of `recording`. If the stall `isOver`, `file` is closed after the delivery.
   private func deliver(_ recording: Recording, _ symbolizer: Symbolizer, _ file: StallFileQueue?, isOver: Bool) {
     for stall in recording.stalls {
-      let blame = settings.builder(recording, symbolizer, pause: { [self] in pause() }).blame(for: stall)
-      let culprit = blame.culprit?.frame.function ?? ""
+      let analysis = settings.builder(recording, symbolizer, pause: { [self] in pause() }).analysis(of: stall)
+      let culprit = analysis.culprit?.function.frame?.function ?? ""
       let decision = limiter.withLock {
         $0.decide(
           source: stall.source,
@@ -274,7 +274,7 @@ final class Reporter: Sendable {
         file?.noteReported()
         continue
       }
-      let report = settings.report(of: stall, in: recording, symbolizer, blame: blame, repeats: repeats)
+      let report = settings.report(completing: analysis, in: recording, symbolizer, repeats: repeats)
       pending.put(report, number: stall.id)
       file?.hold()
       let isDelivered = { @Sendable [pending] in

@@ -3,7 +3,7 @@ import CulpritStallRecord
 /// The culprit of a stall, and the evidence.
 ///
 /// A report is a value: it can be compared, encoded as JSON with any encoder (docs/internals/report-json.md describes the format)
-/// and printed. ``text(width:)`` and ``metadata`` depend only on the value, so a decoded report has the same text.
+/// and printed. ``text(width:explains:)`` and ``metadata`` depend only on the value, so a decoded report has the same text.
 public struct StallReport: Hashable, Sendable, Codable, Identifiable {
   /// The version of the JSON format. A reader of version 1 can read every report of version 1.
   public static let formatVersion = 1
@@ -104,9 +104,9 @@ public struct StallReport: Hashable, Sendable, Codable, Identifiable {
   public var missingNames: [String]
 
   /// The data from which the report was made; `nil` after decoding. Not part of the value.
-  package var origin = Origin()
+  package var origin = Aside<Made?>(value: nil)
   /// The line width of ``description``.
-  package var width = Width()
+  package var width = Aside(value: 100)
 
   enum CodingKeys: String, CodingKey {
     case version, id, signature, process, source, thread, began, thresholdSeconds, durationSeconds, isLowerBound,
@@ -124,6 +124,23 @@ public struct StallReport: Hashable, Sendable, Codable, Identifiable {
   public var hang: Duration? { hangSeconds?.duration }
   /// The culprit's self time.
   public var ownTime: Duration { ownSeconds.duration }
+}
+
+extension StallReport {
+  /// The data from which a report was made.
+  package struct Made: Sendable {
+    /// The recording.
+    package var recording: Recording
+    /// The stall.
+    package var stall: Stall
+  }
+
+  /// The data from which the report was made, for exports of raw samples. Must not be used for a decoded report, which
+  /// has none.
+  package var raw: Made {
+    guard let made = origin.value else { preconditionFailure("a report that was decoded has no recording") }
+    return made
+  }
 }
 
 extension StallReport {
@@ -286,7 +303,8 @@ extension StallReport {
   public struct QueueProgress: Hashable, Sendable, Codable {
     /// Whether the first waiting item was unchanged in most samples.
     public var stoodStill: Bool
-    /// The number of samples that support ``stoodStill``.
+    /// If ``stoodStill``, the number of consecutive samples with an unchanged first item; otherwise, the number of
+    /// neighbouring samples between which the queue took up work.
     public var samples: Int
     /// The number of samples with a known state.
     public var of: Int

@@ -7,7 +7,7 @@ public struct ThreadsReport: Hashable, Sendable, Codable {
   /// Whether all threads were captured; `false` if the stall or its process ended during the capture.
   public var isComplete: Bool
   /// The line width of ``description``.
-  package var width = StallReport.Width()
+  package var width = Aside(value: 100)
 
   enum CodingKeys: String, CodingKey { case groups, omittedCount, isComplete }
 
@@ -45,18 +45,4 @@ public struct ThreadsReport: Hashable, Sendable, Codable {
 
   /// The number of threads.
   public var count: Int { groups.reduce(0) { $0 + $1.threads.count } }
-}
-
-extension ThreadsReport: CustomStringConvertible {
-  /// The threads as text, in lines of the configured width.
-  public var description: String { text(width: width.characters) }
-
-  /// Returns all groups with their complete stacks as text.
-  ///
-  /// - Parameter width: The line width in characters, at least 40.
-  /// - Returns: The text.
-  public func text(width: Int) -> String { text(StallReport.TextStyle(width: width)) }
-
-  /// Returns all groups with their complete stacks as text in `style`.
-  package func text(_ style: StallReport.TextStyle) -> String { ThreadsText(self).text(style) }
 }

@@ -75,3 +75,9 @@ enum DescriptorText {
     return best.isEmpty ? text(groups[...]) : text(groups[..<best.lowerBound]) + "::" + text(groups[best.upperBound...])
   }
 }
+
+/// Formats numbers and names for reports.
+package enum Formatting {
+  /// Returns the number with its noun, as in "1 sample" or "2 samples".
+  package static func count(_ number: Int, _ noun: String) -> String { "\(number) \(noun)\(number == 1 ? "" : "s")" }
+}

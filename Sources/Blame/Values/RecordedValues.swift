@@ -1,4 +1,3 @@
-import CulpritBlame
 import CulpritStallRecord
 
 // Converts numeric codes of files and the observer to the strings of reports, which must not change when code is
@@ -36,19 +35,6 @@ extension StallReport.Address {
     switch address {
     case .file(let address): self.init(kind: .file, value: address.value)
     case .runtime(let address): self.init(kind: .runtime, value: address.value)
-    }
-  }
-}
-
-extension StallReport.CPUUse {
-  init(_ use: CPUUse) { self.init(share: use.share, runnableShare: use.runnableShare) }
-}
-
-extension StallReport.QueueProgress {
-  init(_ progress: QueueProgress) {
-    switch progress {
-    case .stoodStill(let samples, let of): self.init(stoodStill: true, samples: samples, of: of)
-    case .moved(let between, let of): self.init(stoodStill: false, samples: between, of: of)
     }
   }
 }
@@ -129,5 +115,59 @@ extension StallReport.Reason {
     case .taskLost: code = "taskLost"
     }
     self.init(code: code, text: end.explanation ?? "")
+  }
+}
+
+extension StallReport.Activity {
+  /// Converts `activity` for a report, with system calls of `architecture`.
+  package init(_ activity: ThreadActivity, _ architecture: String) {
+    func name(_ call: Int32) -> String { SystemCallText.name(of: call, architecture: architecture) }
+    switch activity {
+    case .unknown: self.init(kind: .unknown)
+    case .running: self.init(kind: .computing)
+    case .blocked: self.init(kind: .blocked)
+    case .suspended: self.init(kind: .suspended)
+    case .enqueued: self.init(kind: .enqueued)
+    case .inSystemCall(let call): self.init(kind: .inSystemCall, systemCall: name(call))
+    case .inRestartedCall(let call): self.init(kind: .inRestartedCall, systemCall: call.map(name))
+    }
+  }
+}
+
+extension StallReport.Process {
+  /// Converts `process` with `modules` for a report.
+  package init(_ process: ObservedProcess, _ modules: [Module]) {
+    let buildID = modules.first { $0.path == process.executable }?.buildID ?? []
+    self.init(
+      id: process.id,
+      executable: process.executable,
+      architecture: process.architecture,
+      observerVersion: process.observerVersion,
+      watchedSince: StallReport.Timestamp(process.watchedSince),
+      host: process.host.isEmpty ? nil : process.host,
+      buildID: buildID.isEmpty ? nil : hexadecimal(buildID)
+    )
+  }
+}
+
+extension StallReport.Function {
+  /// Converts a frame for a report. ``displayName`` is final only when all functions of the report are known.
+  package init(_ content: FrameContent, _ rules: OwnershipRules) {
+    let frame = content.resolved
+    self.init(
+      name: printable(frame.displayName),
+      displayName: printable(visible(frame.displayName)),
+      fullName: frame.fullName,
+      symbol: frame.rawName,
+      module: frame.module,
+      package: CodeOwner.package(of: frame),
+      location: frame.location.map { StallReport.Location(file: $0.file, line: $0.line, column: $0.column) },
+      isOwn: CodeOwner.isApplication(frame, rules),
+      isInlined: frame.isInlined,
+      isAwaiting: frame.isAwaiting,
+      address: StallReport.Address(frame.address),
+      noName: frame.missing?.explanation,
+      content: Aside(value: content)
+    )
   }
 }

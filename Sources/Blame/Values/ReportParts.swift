@@ -96,7 +96,15 @@ extension StallReport {
     public var address: Address
     /// The reason for a missing name; `nil` if there is a name.
     public var noName: String?
+    /// The symbolized frame; `nil` after decoding. Not part of the value.
+    package var content = Aside<FrameContent?>(value: nil)
 
+    enum CodingKeys: String, CodingKey {
+      case name, displayName, fullName, symbol, module, package, location, isOwn, isInlined, isAwaiting, address, noName
+    }
+
+    /// The symbolized frame; `nil` after decoding.
+    package var frame: ResolvedFrame? { content.value?.resolved }
     /// The last component of ``module``.
     public var moduleName: String {
       guard let slash = module.utf8.lastIndex(of: UInt8(ascii: "/")) else { return module }
@@ -155,6 +163,10 @@ extension StallReport {
     package var ageSeconds: Seconds
     /// The functions, innermost first; empty if there is no stack.
     public var functions: [Function]
+
+    package init(ageSeconds: Seconds, functions: [Function]) {
+      (self.ageSeconds, self.functions) = (ageSeconds, functions)
+    }
 
     /// The age of the work.
     public var age: Duration { ageSeconds.duration }
@@ -285,21 +297,12 @@ extension StallReport.Source {
   }
 }
 
-extension StallReport {
-  /// The data from which a report was made. All values are equal, because the data is not part of the report's value.
-  package struct Origin: Hashable, Sendable {
-    /// The recording, the stall and the analysis; `nil` after decoding.
-    package var made: Made?
+/// Data that accompanies a value without being part of it: all values are equal.
+package struct Aside<Value: Sendable>: Hashable, Sendable {
+  package var value: Value
 
-    package static func == (left: Origin, right: Origin) -> Bool { true }
-    package func hash(into hasher: inout Hasher) {}
-  }
+  package init(value: Value) { self.value = value }
 
-  /// The line width of descriptions. All values are equal.
-  package struct Width: Hashable, Sendable {
-    package var characters = 100
-
-    package static func == (left: Width, right: Width) -> Bool { true }
-    package func hash(into hasher: inout Hasher) {}
-  }
+  package static func == (left: Aside, right: Aside) -> Bool { true }
+  package func hash(into hasher: inout Hasher) {}
 }

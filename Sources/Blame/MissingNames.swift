@@ -1,4 +1,3 @@
-import CulpritBlame
 import CulpritStallRecord
 
 /// The notes of a report about missing function names and their remedy.
@@ -7,14 +6,14 @@ struct MissingNames {
   let notes: [String]
 
   /// Creates notes for the missing names in `tree`, for a process with `modules`.
-  init(_ tree: [CallNode], _ modules: [Module]) {
+  init(_ tree: [StallReport.Node], _ modules: [Module]) {
     var found: Set<String> = []
     var wanted: Set<String> = []
-    func visit(_ node: CallNode) {
-      if let reason = node.frame.missing {
-        let module = node.frame.module.isEmpty ? "no module" : printable(node.frame.module)
+    func visit(_ node: StallReport.Node) {
+      if let reason = node.function.frame?.missing {
+        let module = node.function.module.isEmpty ? "no module" : printable(node.function.module)
         found.insert("no name in \(module): \(printable(reason.explanation))")
-        if reason.isOfAnotherFile { wanted.insert(node.frame.module) }
+        if reason.isOfAnotherFile { wanted.insert(node.function.module) }
       }
       node.children.forEach(visit)
     }

@@ -1,4 +1,3 @@
-import CulpritBlame
 import CulpritStallRecord
 
 /// The signature of a problem: twelve hexadecimal digits that are equal across stalls, builds and hosts.

@@ -1,6 +1,3 @@
-import CulpritBlame
-import CulpritStallRecord
-
 extension StallReport {
   /// A reason why work did not continue for a part of the stall.
   public struct Cause: Hashable, Sendable, Codable {
@@ -76,6 +73,12 @@ extension StallReport {
       public static let sleep = Kind(rawValue: "sleep")
       /// The cause is unknown.
       public static let unknown = Kind(rawValue: "unknown")
+      /// All known kinds. Causes with equal shares are sorted in this order: causes that can be fixed come first.
+      package static let all: [Kind] = [
+        .deadlock, .lock, .initialization, .loader, .threadEnd, .signal, .awaiting, .childProcess, .interProcess,
+        .network,
+        .file, .memory, .congestion, .noCPU, .deallocation, .computing, .sleep, .unknown,
+      ]
     }
   }
 
@@ -127,79 +130,5 @@ extension StallReport {
     /// The time for which any thread of the control group, or of the machine, waited for a disk (PSI); `nil` if
     /// unknown.
     public var diskStalled: Duration? { diskStalledSeconds?.duration }
-  }
-}
-
-extension ReportParts {
-  /// Converts `cause` for a report.
-  func cause(_ cause: Cause) -> StallReport.Cause {
-    StallReport.Cause(
-      kind: StallReport.Cause.Kind(rawValue: cause.kind.rawValue),
-      share: cause.share.fraction,
-      seconds: Seconds(cause.share.time),
-      sampleCount: cause.sampleCount,
-      isLikely: cause.isLikely,
-      subjects: cause.parts.reduce(into: []) { subjects, part in
-        let (code, text) = subject(part.subject)
-        // Subjects with equal texts are combined, such as a path and the descriptor opened from it.
-        if let place = subjects.firstIndex(where: { $0.text == text }) {
-          subjects[place].share += part.share.fraction
-          subjects[place].seconds = Seconds(subjects[place].time + part.share.time)
-          return
-        }
-        subjects.append(
-          StallReport.Cause.Subject(
-            code: code,
-            text: text,
-            share: part.share.fraction,
-            seconds: Seconds(part.share.time)
-          )
-        )
-      }
-    )
-  }
-
-  private func subject(_ subject: Cause.Subject) -> (code: String, text: String) {
-    switch subject {
-    case .work(.ownCode): ("ownCode", "its own code")
-    case .work(.kind(let kind)): (kind.rawValue, CauseText.work(kind))
-    case .work(.package(let name)): ("package", "the package \(printable(name))")
-    case .work(.library(let name)): ("library", printable(name))
-    case .object(let object): (object.rawValue, CauseText.object(object))
-    case .descriptor(let descriptor):
-      ("descriptor", DescriptorText.of(descriptor).map { printable($0) } ?? "descriptor \(descriptor.number)")
-    case .unobserved: ("unobserved", "no samples of that time")
-    case .noStack: ("noStack", "no stack")
-    case .noState: ("noState", "no state of the thread")
-    case .call(let number): ("systemCall", SystemCallText.name(of: number, architecture: architecture))
-    }
-  }
-
-  /// Converts `counts` for a report; `nil` if nothing was counted.
-  func counts(_ counts: StallCounts) -> StallReport.Counts? {
-    guard !counts.isEmpty else { return nil }
-    let thread = counts.thread
-    func ticks(_ count: UInt64?) -> Seconds? { count.map { Seconds(.milliseconds(10) * Double($0)) } }
-    return StallReport.Counts(
-      timeslices: counts.timeslices,
-      voluntarySwitches: thread?.voluntarySwitches,
-      involuntarySwitches: thread?.involuntarySwitches,
-      minorFaults: thread?.minorFaults,
-      majorFaults: thread?.majorFaults,
-      userSeconds: ticks(thread?.userTicks),
-      systemSeconds: ticks(thread?.systemTicks),
-      readBytes: thread?.readBytes,
-      writtenBytes: thread?.writtenBytes,
-      diskReadBytes: thread?.diskReadBytes,
-      diskWrittenBytes: thread?.diskWrittenBytes,
-      throttledSeconds: counts.throttled.map(Seconds.init),
-      memoryStalledSeconds: counts.memoryStalled.map(Seconds.init),
-      diskStalledSeconds: counts.diskStalled.map(Seconds.init),
-      refaultedBytes: counts.refaultedBytes,
-      memoryLimitHits: counts.memoryLimitHits,
-      runnableThreads: counts.runnableThreads,
-      cpuCount: counts.cpuCount,
-      kernelFunctions: counts.kernelFunctions.map(\.name)
-    )
   }
 }
