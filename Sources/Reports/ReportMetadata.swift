@@ -78,7 +78,8 @@ extension StallReport {
 
   /// The report in one line: the source, the label of most of the time, the duration, and the culprit.
   public var headline: String {
-    let most = labels.first.flatMap { $0.share >= 0.5 ? printable($0.text) : nil }
+    // A label of spaces says nothing.
+    let most = labels.first.flatMap { $0.share >= 0.5 && visible($0.text) == $0.text ? printable($0.text) : nil }
     let label = most.map { " \"\(Formatting.fitted($0, Self.longestLabel))\"" } ?? ""
     let stuck = "\(source)\(label) was stuck for \(isLowerBound ? "at least " : "")\(Formatting.duration(duration))"
     switch verdict {
