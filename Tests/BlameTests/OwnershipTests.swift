@@ -119,6 +119,13 @@ import Testing
     #expect(CodeOwner.owner(of: frame(raw: symbol, swift: "Shop", at: unit, unit: unit)) == .own)
   }
 
+  /// The accessor of a global has the global's line.
+  @Test(arguments: ["$s4Shop5ratesSDySSSdGvau", "$s4Shop4CartC5ratesSDySSSdGvauZ"])
+  func accessorsOfGlobalsBelongToSystem(symbol: String) {
+    let unit = "/src/shop/Sources/Shop/main.swift"
+    #expect(CodeOwner.owner(of: frame(raw: symbol, swift: "Shop", at: unit, unit: unit)) == .system)
+  }
+
   @Test(
     arguments: [
       ("runtime.gopark", "/usr/local/go/src/runtime/proc.go", CodeOwner.system), ("runtime.mcall", nil, .system),

@@ -129,6 +129,10 @@ private struct CallingProgram {
       let beside = blame.contenders.reduce(0) { $0 + $1.share.fraction }
       let whole = blame.culprit?.share.fraction ?? 0
       #expect(whole + beside <= 1.000001, "\(stacks)")
+      if let culprit = blame.culprit, blame.doing.count < 8 {
+        let parts = blame.doing.reduce(blame.ownTime) { $0 + $1.share.time }
+        #expect(abs((parts - culprit.share.time).inSeconds) < 0.000001, "\(stacks)")
+      }
       for group in [blame.callers, blame.parts] {
         #expect(group.reduce(0) { $0 + $1.share.fraction } <= whole + 0.000001, "\(stacks)")
       }
