@@ -111,7 +111,8 @@ import Testing
     "$s4Shop4CartC5totalSivg", "$s4Shop4CartC5totalSivs", "$s4Shop4CartC5totalSivM", "$s4Shop4CartC5totalSivM.resume.0",
     "$s4Shop4CartC2stSivgZ", "$s4Shop4CartC5totalSivpfi", "$s4Shop3KeyV23__derived_struct_equalsySbAC_ACtFZ",
     "$s4Shop3KeyV4hash4intoys6HasherVz_tF", "$s4Shop3KeyV6encode2toys7Encoder_p_tKF",
-    "$s4Shop3KeyV4fromACs7Decoder_p_tKcfC",
+    "$s4Shop3KeyV4fromACs7Decoder_p_tKcfC", "$s4Shop4KindO8rawValueACSgSS_tcfC",
+    "$s4Shop3KeyV10CodingKeys33_11AB390667C650EA174700611A449AD1LLO11stringValueAFSgSS_tcfC",
   ])
   func synthesizedFunctionsBelongToSystem(symbol: String) {
     let unit = "/src/shop/Sources/Shop/main.swift"

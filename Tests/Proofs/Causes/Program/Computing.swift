@@ -65,21 +65,9 @@ extension Scenario {
         visitShelf(12, until: until(0.7))
       }
     },
-    // Two functions have half of the time each. The difference is noise, so their caller is the culprit.
-    Scenario(
-      "computing-swift-tie",
-      .swift,
-      .computing,
-      "settleAccounts(until:_:)",
-      texts: ["divided between "],
-      work: .ownCode,
-      [.dense]
-    ) { stage in
-      try stage.turn { settleAccounts(until: until(2), until(4)) }
-    },
-    // The compiler wrote the hash function of the key.
-    Scenario("computing-swift-derived", .swift, .computing, "countPlaces(until:)") { stage in
-      try stage.turn { countPlaces(until: until(1.8)) }
+    // The compiler wrote the initializer in which the time goes.
+    Scenario("computing-swift-synthesized", .swift, .computing, "readUnits(until:)") { stage in
+      try stage.turn { readUnits(until: until(1.8)) }
     },
     Scenario("computing-swift-dictionary", .swift, .computing, "groupSales(until:)", work: .collections) { stage in
       try stage.turn { groupSales(until: until(1.8)) }
@@ -283,35 +271,15 @@ private struct Person {
   keep(Int(value & 15))
 }
 
-@inline(never) private func settleAccounts(until half: UInt64, _ end: UInt64) {
-  sumCredits(until: half)
-  sumDebits(until: end)
-  keep(1)
+private enum UnitOfSale: String {
+  case piece, pair, dozen, gross, gram, kilogram, tonne, ounce, pound, litre, pint, gallon, barrel, metre, mile, inch
+  case foot, yard, acre, hectare, second, minute, hour, day, week, month, year
 }
 
-@inline(never) private func sumCredits(until end: UInt64) {
-  var value: UInt64 = 1
-  while cause_now() < end { for _ in 0..<5000 { value = value &* 6_364_136_223_846_793_005 &+ (value >> 21) } }
-  keep(Int(value & 31))
-}
-
-@inline(never) private func sumDebits(until end: UInt64) {
-  var value: UInt64 = 1
-  while cause_now() < end { for _ in 0..<5000 { value = value &* 2_862_933_555_777_941_757 &+ (value >> 15) } }
-  keep(Int(value & 63))
-}
-
-private struct PlaceName: Hashable {
-  var town: String
-  var street: String
-}
-
-@inline(never) private func countPlaces(until end: UInt64) {
-  let places = (0..<200).map { AnyHashable(PlaceName(town: "town \($0 % 7)", street: "street number \($0)")) }
+@inline(never) private func readUnits(until end: UInt64) {
+  let names = ["hectare", "month", "year", "a unit that does not exist", "week"]
   while cause_now() < end {
-    var hasher = Hasher()
-    for place in places { hasher.combine(place) }
-    keep(hasher.finalize() & 1)
+    for name in names { keep(UnitOfSale(rawValue: name) == nil ? 1 : 0) }
   }
 }
 
