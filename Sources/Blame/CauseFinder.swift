@@ -17,6 +17,8 @@ struct CauseFinder {
   private let memoryStalled: Duration?
   /// The bytes of files that the control group read again after the kernel had reclaimed them; `nil` if unknown.
   private let refaultedBytes: UInt64?
+  /// Whether the control group met its memory limit.
+  private let hasMetLimit: Bool
   private let kinds = WorkKinds()
   /// Whether deinitializers compute (``Deallocation/deinitializersCompute(_:)``).
   private let deinitializersCompute: Bool
@@ -41,6 +43,7 @@ struct CauseFinder {
     self.faults = faults
     memoryStalled = counts.memoryStalled
     refaultedBytes = counts.refaultedBytes
+    hasMetLimit = (counts.memoryLimitHits ?? 0) > 0
     deinitializersCompute = Deallocation.deinitializersCompute(observations.stacks.map(\.stack))
     isCongested = stall.queueProgress?.stoodStill == false
   }
@@ -337,9 +340,10 @@ struct CauseFinder {
   /// Whether threads waited for memory for at least half of `time`.
   private func areStalled(for time: Duration) -> Bool { memoryStalled.map { $0 * 2 >= time } ?? false }
 
-  /// Whether the thread mainly read files from disk, and at least half of that had been in memory before.
+  /// Whether the thread mainly read files from disk, and at least half of that had been in memory before. If
+  /// the group is below its limit, the count can belong to other processes of the machine.
   private var areReadAgain: Bool {
-    guard let faults, let refaultedBytes, refaultedBytes >= Self.manyRefaultedBytes else { return false }
+    guard hasMetLimit, let faults, let refaultedBytes, refaultedBytes >= Self.manyRefaultedBytes else { return false }
     return faults.diskReadBytes > faults.diskWrittenBytes && refaultedBytes >= faults.diskReadBytes / 2
   }
 

@@ -79,10 +79,11 @@ package enum CodeOwner: Hashable, Sendable {
   }
 
   /// Whether the function of `frame`, which has no line number, was synthesized by the compiler: an accessor or initial
-  /// value of a stored property, or a derived witness (Swift's docs/ABI/Mangling.rst).
+  /// value of a stored property, a derived witness, or an initializer from a raw value (Swift's docs/ABI/Mangling.rst).
   private static func isSynthesized(_ frame: ResolvedFrame) -> Bool {
     guard var name = frame.rawName?[...], name.hasPrefix("$s") else { return false }
     if name.contains("__derived_") { return true }
+    if name.hasSuffix("_tcfC"), rawInitializers.contains(where: name.contains) { return true }
     if let resume = name.firstRange(of: ".resume.") { name = name[..<resume.lowerBound] }
     if name.hasSuffix("Z") { name = name.dropLast() }
     return synthesized.contains(where: name.hasSuffix)
@@ -94,6 +95,9 @@ package enum CodeOwner: Hashable, Sendable {
     "vg", "vs", "vM", "vr", "vx", "vy", "vpfi", "4hash4intoys6HasherVz_tF", "6encode2toys7Encoder_p_tKF",
     "s7Decoder_p_tKcfC", "s7Decoder_p_tKcfc",
   ]
+
+  /// Names of `init(rawValue:)` and the initializers of coding keys.
+  private static let rawInitializers = ["8rawValue", "11stringValue", "8intValue"]
 
   private static func ownOrEntry(_ frame: ResolvedFrame) -> CodeOwner { isEntry(frame) ? .entry : .own }
 

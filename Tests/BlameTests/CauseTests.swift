@@ -220,23 +220,27 @@ import Testing
 
   /// A control group at its limit drops file pages that its threads read again.
   @Test(arguments: [
-    (again: UInt64(60 << 20), written: UInt64(0), kind: StallReport.Cause.Kind.memory), (20 << 20, 0, .file),
-    (1 << 19, 0, .file),
-    (60 << 20, 200 << 20, .file),
+    (again: UInt64(60 << 20), written: UInt64(0), hits: UInt64(19), kind: StallReport.Cause.Kind.memory),
+    (20 << 20, 0, 19, .file), (1 << 19, 0, 19, .file), (60 << 20, 200 << 20, 19, .file), (60 << 20, 0, 0, .file),
   ])
-  mutating func repeatedReadsAreWaitsForMemory(again: UInt64, written: UInt64, kind: StallReport.Cause.Kind) throws {
+  mutating func repeatedReadsAreWaitsForMemory(
+    again: UInt64,
+    written: UInt64,
+    hits: UInt64,
+    kind: StallReport.Cause.Kind
+  ) throws {
     let stall = stall(["c.start", "handle", "c.openat"], .inSystemCall(257)) { place, sample in
       var (counters, surroundings) = (ThreadCounters(), SurroundingCounters())
       counters.diskReadBytes = UInt64(place) * (again < 1 << 20 ? 1 << 14 : 100 << 20) / 19
       counters.diskWrittenBytes = UInt64(place) * written / 19
       surroundings.refaultedBytes = 7 + UInt64(place) * again / 19
-      surroundings.memoryLimitHits = 5 + UInt64(place)
+      surroundings.memoryLimitHits = 5 + UInt64(place) * hits / 19
       (sample.evidence.counters, sample.evidence.surroundings) = (counters, surroundings)
     }
     let found = causes(stall)
     #expect(found.map(\.kind) == [kind] && found.first?.isLikely == (kind == .memory))
     let counts = try #require(synthetic.blame(stall, architecture: "x86_64").counts)
-    #expect(counts.refaultedBytes == again && counts.memoryLimitHits == 19)
+    #expect(counts.refaultedBytes == again && counts.memoryLimitHits == hits)
   }
 
   @Test mutating func usesCPUClockWhenStateIsUnknown() {

@@ -111,12 +111,20 @@ import Testing
     "$s4Shop4CartC5totalSivg", "$s4Shop4CartC5totalSivs", "$s4Shop4CartC5totalSivM", "$s4Shop4CartC5totalSivM.resume.0",
     "$s4Shop4CartC2stSivgZ", "$s4Shop4CartC5totalSivpfi", "$s4Shop3KeyV23__derived_struct_equalsySbAC_ACtFZ",
     "$s4Shop3KeyV4hash4intoys6HasherVz_tF", "$s4Shop3KeyV6encode2toys7Encoder_p_tKF",
-    "$s4Shop3KeyV4fromACs7Decoder_p_tKcfC",
+    "$s4Shop3KeyV4fromACs7Decoder_p_tKcfC", "$s4Shop4KindO8rawValueACSgSS_tcfC",
+    "$s4Shop3KeyV10CodingKeys33_11AB390667C650EA174700611A449AD1LLO11stringValueAFSgSS_tcfC",
   ])
   func synthesizedFunctionsBelongToSystem(symbol: String) {
     let unit = "/src/shop/Sources/Shop/main.swift"
     #expect(CodeOwner.owner(of: frame(raw: symbol, swift: "Shop", unit: unit)) == .system)
     #expect(CodeOwner.owner(of: frame(raw: symbol, swift: "Shop", at: unit, unit: unit)) == .own)
+  }
+
+  /// The accessor of a global has the global's line.
+  @Test(arguments: ["$s4Shop5ratesSDySSSdGvau", "$s4Shop4CartC5ratesSDySSSdGvauZ"])
+  func accessorsOfGlobalsBelongToSystem(symbol: String) {
+    let unit = "/src/shop/Sources/Shop/main.swift"
+    #expect(CodeOwner.owner(of: frame(raw: symbol, swift: "Shop", at: unit, unit: unit)) == .system)
   }
 
   @Test(

@@ -129,6 +129,10 @@ private struct CallingProgram {
       let beside = blame.contenders.reduce(0) { $0 + $1.share }
       let whole = blame.culprit?.share ?? 0
       #expect(whole + beside <= 1.000001, "\(stacks)")
+      if let culprit = blame.culprit, blame.callees.count < 8 {
+        let parts = blame.callees.reduce(blame.ownTime) { $0 + $1.time }
+        #expect(abs((parts - culprit.time).inSeconds) < 0.000001, "\(stacks)")
+      }
       for group in [blame.callers, blame.parts] {
         #expect(group.reduce(0) { $0 + $1.share } <= whole + 0.000001, "\(stacks)")
       }

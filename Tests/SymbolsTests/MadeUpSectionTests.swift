@@ -212,6 +212,17 @@ import Testing
     #expect(found.location?.line == 3 && found.location?.file.hasSuffix("a.c") == true)
   }
 
+  @Test func placesCodeWithoutLineAtNextCode() throws {
+    let fixture = try Fixture()
+    try fixture.write("int pay(int n) {\n#line 0\n  n = n * 7;\n#line 9\n  return n + 3;\n}\n", "pay.c")
+    try fixture.run("clang -g -O0 -fPIC -shared -o pay.so pay.c")
+    let file = SymbolFile(try ElfImage(path: fixture.path("pay.so")), search: DebugSearch())
+    let start = try fixture.address(of: "pay", in: "pay.so").value
+    let lineless = (start..<start + 32).map { FileAddress($0) }.filter { file.calls(at: $0).last?.line == 0 }
+    try #require(!lineless.isEmpty)
+    for address in lineless { #expect(file.frames(at: address, module: "/opt/pay").last?.location?.line == 9) }
+  }
+
   @Test func rejectsReplacedFileWithoutBuildID() throws {
     let fixture = try fixture()
     let plain = fixture.path("plain.so")

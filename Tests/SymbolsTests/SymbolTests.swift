@@ -354,6 +354,9 @@ struct Seeded: RandomNumberGenerator {
 
   @Test func demanglesByLanguage() {
     #expect(demangle("$sSS5countSivg").full == "Swift.String.count.getter : Swift.Int")
+    #expect(demangle("_T04Shop3runyyF").short == "run()")
+    // Documented as unknown: Swift before version 4, and D.
+    for name in ["_TF4Shop3runFT_T_", "_D4shop3runFZv"] { #expect(demangle(name).full == name) }
     #expect(
       demangle("_ZN4shop5Index4findEi")
         == DemangledName(short: "shop::Index::find", full: "shop::Index::find(int)", swiftModule: nil)

@@ -9,7 +9,8 @@
 #include <sys/mman.h>
 #include <time.h>
 
-enum { PAGE = 4096, STACK_BYTES = 5 * PAGE, LEFT_BYTES = 3 << 10 };
+/* LEFT_BYTES: less than the kernel needs for a signal on any processor (AT_MINSIGSTKSZ is 1,776 or more). */
+enum { PAGE = 4096, STACK_BYTES = 5 * PAGE, LEFT_BYTES = 1 << 10 };
 
 #if defined(__clang__)
 #define BARE __attribute__((noinline, no_stack_protector))
@@ -67,6 +68,8 @@ int compute_with_little_stack(int milliseconds, void (*mark)(bool begins)) {
   pthread_t thread;
   if (!computation.stack)
     return ENOMEM;
+  /* The dynamic linker needs much stack for the first call of clock_gettime. */
+  spend(0);
   pthread_attr_init(&attributes);
   int error = pthread_attr_setstack(&attributes, computation.stack, STACK_BYTES);
   if (error == 0)

@@ -65,6 +65,10 @@ extension Scenario {
         visitShelf(12, until: until(0.7))
       }
     },
+    // The compiler wrote the initializer in which the time goes.
+    Scenario("computing-swift-synthesized", .swift, .computing, "readUnits(until:)") { stage in
+      try stage.turn { readUnits(until: until(1.8)) }
+    },
     Scenario("computing-swift-dictionary", .swift, .computing, "groupSales(until:)", work: .collections) { stage in
       try stage.turn { groupSales(until: until(1.8)) }
     },
@@ -107,6 +111,9 @@ extension Scenario {
     Scenario("computing-c-luajit", .c, .computing, "run_discount_script") { stage in
       guard cause_open_script() else { throw Unavailable("libluajit-5.1.so.2 is not installed") }
       try stage.turn { run_discount_script(until(1.8)) }
+    },
+    Scenario("computing-c-go", .c, .computing, "main.packParcels") { stage in
+      try stage.turn { pack_in_go(until(1.8)) }
     },
     Scenario("computing-cpp", .cpp, .computing, "shop::multiplyRates", work: .ownCode) { stage in
       try stage.turn { enter_multiply_rates(until(1.8)) }
@@ -262,6 +269,18 @@ private struct Person {
   var value: UInt64 = 1
   while cause_now() < end { for _ in 0..<5000 { value = value &* 1_181_783_497_276_652_981 &+ (value >> 19) } }
   keep(Int(value & 15))
+}
+
+private enum UnitOfSale: String {
+  case piece, pair, dozen, gross, gram, kilogram, tonne, ounce, pound, litre, pint, gallon, barrel, metre, mile, inch
+  case foot, yard, acre, hectare, second, minute, hour, day, week, month, year
+}
+
+@inline(never) private func readUnits(until end: UInt64) {
+  let names = ["hectare", "month", "year", "a unit that does not exist", "week"]
+  while cause_now() < end {
+    for name in names { keep(UnitOfSale(rawValue: name) == nil ? 1 : 0) }
+  }
 }
 
 @inline(never) private func groupSales(until end: UInt64) {

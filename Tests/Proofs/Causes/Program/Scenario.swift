@@ -7,9 +7,11 @@ struct Scenario: Sendable {
   typealias Cause = CauseTruth.Cause
   typealias Work = CauseTruth.Work
 
-  enum Trait { case nearMiss, mixed, loadSensitive, deadlock, root }
+  enum Trait { case nearMiss, mixed, loadSensitive, deadlock, root, dense }
 
   var truth: CauseTruth
+  /// The interval of samples.
+  var interval: Duration
   var play: @Sendable (Stage) throws -> Void
 
   var name: String { truth.name }
@@ -46,6 +48,7 @@ struct Scenario: Sendable {
       mixed: traits.contains(.mixed) ? true : nil,
       loadSensitive: isComputing || traits.contains(.loadSensitive) ? true : nil
     )
+    interval = .milliseconds(traits.contains(.dense) ? 10 : 50)
     self.play = play
   }
 

@@ -14,10 +14,10 @@ final class Stage: Sendable {
   private let measured = Mutex<CauseMeasures?>(nil)
   private let ending = NSLock()
 
-  init() throws {
+  init(interval: Duration) throws {
     directory = "\(NSTemporaryDirectory())/causes-\(UUID().uuidString)"
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-    watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(600), interval: .milliseconds(50)))
+    watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(600), interval: interval))
     watchdog.onStall { [self] report in reports.withLock { $0.append(report) } }
   }
 

@@ -156,6 +156,10 @@ extension Scenario {
     Scenario("sleep-swift-thread", .swift, .sleep, "pauseBetweenPages()") { stage in
       try stage.turn { pauseBetweenPages() }
     },
+    // Two functions have half of the time each. The difference is noise, so their caller is the culprit.
+    Scenario("sleep-swift-tie", .swift, .sleep, "visitDevices()", texts: ["divided between "], [.dense]) { stage in
+      try stage.turn { visitDevices() }
+    },
     Scenario("sleep-swift-stopped", .swift, .sleep, also: [.suspension], "retryLater()") { stage in
       let stopper = cause_stopper(1000, 1500)
       try stage.turn { retryLater() }
@@ -281,6 +285,22 @@ private let translations: [String: String] = loadTranslations()
 @inline(never) private func pauseBetweenPages() {
   Thread.sleep(forTimeInterval: 1.8)
   keep(12)
+}
+
+@inline(never) private func visitDevices() {
+  pauseAtPrinter()
+  pauseAtScanner()
+  keep(13)
+}
+
+@inline(never) private func pauseAtPrinter() {
+  usleep(2_000_000)
+  keep(14)
+}
+
+@inline(never) private func pauseAtScanner() {
+  usleep(2_000_000)
+  keep(kept.load(ordering: .relaxed) & 1)
 }
 
 @inline(never) private func retryLater() {

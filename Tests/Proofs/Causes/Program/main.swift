@@ -43,7 +43,7 @@ guard words.count == 1, let scenario = Scenario.all.first(where: { $0.name == wo
   print("usage: causes-process list|NAME|judge BUSY [brief|NAME...]")
   exit(2)
 }
-let stage = try Stage()
+let stage = try Stage(interval: scenario.interval)
 do {
   try scenario.play(stage)
   stage.finish()

@@ -26,7 +26,7 @@ void unanswered_pages_answer(void);
  * it. */
 void use_small_signal_stack(void);
 
-/* Computes for MILLISECONDS on a new thread with a stack of 20 KiB, 3 KiB of which are left. The thread calls MARK, if
+/* Computes for MILLISECONDS on a new thread with a stack of 20 KiB, 1 KiB of which is left. The thread calls MARK, if
  * that is not NULL, with true and false around the computation, where most of the stack is left. Returns when the
  * thread has ended, 0 or an errno value. */
 int compute_with_little_stack(int milliseconds, void (*mark)(bool begins));

@@ -40,6 +40,8 @@ void rank_suppliers(uint64_t end);
 /// Loads LuaJIT. Returns false where it is not installed.
 bool cause_open_script(void);
 void run_discount_script(uint64_t end);
+/// Calls functions with names of Go's runtime.
+void pack_in_go(uint64_t end) __asm__("main.packParcels");
 /// A thread delivers after MILLISECONDS; spin_for_delivery polls for it without a pause.
 void begin_delivery(unsigned milliseconds);
 void spin_for_delivery(void);
