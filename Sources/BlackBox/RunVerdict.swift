@@ -97,13 +97,13 @@ package enum RunVerdict: Hashable, Sendable, CustomStringConvertible {
     switch self {
     case .cleanExit: "clean exit"
     case .terminated: "terminated by SIGTERM while nothing was stuck"
-    case .fatalHang: "fatal hang: it was ended while work was stuck"
+    case .fatalHang: "fatal hang: ended while work was stuck"
     case .killed: "killed, or ended by _exit, while nothing was stuck"
     case .crash(let signal): "crash: signal \(signal)"
-    case .outOfMemory: "killed by the kernel for want of memory"
+    case .outOfMemory: "killed by the kernel: out of memory"
     case .possiblyOutOfMemory:
-      "killed, possibly by the kernel for want of memory: it killed a process on this machine meanwhile"
-    case .machineGone: "the machine went down before it had ended"
+      "killed, possibly by the kernel: it killed a process of this machine for lack of memory at that time"
+    case .machineGone: "the machine restarted or lost power before the run ended"
     }
   }
 }

@@ -46,7 +46,7 @@ package enum MissingNameReason: Hashable, Sendable {
     case .unreadableFile(let why): why
     case .changedFile(let expected, let found):
       "the file has changed since: its build-id is \(found), the one that ran had \(expected)"
-    case .unverifiable: "the file was deleted, and without a build-id what is there now cannot be known for it"
+    case .unverifiable: "the file was deleted, and without a build-id its replacement cannot be verified"
     case .noSymbols: "the file has no symbols"
     case .noSymbolHere: "the file has no symbol for this address"
     }

@@ -29,17 +29,17 @@ package enum StackEnd: UInt8, Hashable, Sendable, CaseIterable {
   package var explanation: String? {
     switch self {
     case .outermost: nil
-    case .copyLimit: "the stack is deeper than the copy that was taken of it"
-    case .frameLimit: "the stack has more frames than are kept"
+    case .copyLimit: "the stack is deeper than its copy"
+    case .frameLimit: "the stack has more frames than the limit"
     case .noUnwindInformation: "a function has neither unwind information nor a frame pointer"
     case .noModule: "a return address is in no module"
     case .unreadable: "memory of the stack or the unwind tables could not be read"
     case .noProgress: "a frame led to itself"
     case .failed: "the unwinder gave up"
     case .notCaptured: "no stack was captured"
-    case .noRegister: "a register is needed that a thread which is read from outside does not give"
-    case .taskLost: "it is of a task that had gone on before its callers were read"
-    case .childTask: "it is of a child task, whose parent could not be read"
+    case .noRegister: "a register is needed that cannot be read from outside the thread"
+    case .taskLost: "the task continued before its callers were read"
+    case .childTask: "the stack belongs to a child task, and its parent could not be read"
     }
   }
 }
@@ -118,16 +118,16 @@ package enum CaptureOutcome: UInt8, Hashable, Sendable, CaseIterable, BitwiseCop
   package var explanation: String {
     switch self {
     case .captured: "captured"
-    case .unitOver: "the work ended before its thread could be looked at"
+    case .unitOver: "the work ended before its thread was sampled"
     case .threadGone: "the thread had exited"
     case .noAnswer: "the thread did not answer in time"
     case .notSignalled: "the thread could not be sent a signal"
     case .requestsStuck: "earlier requests were never answered"
     case .noLook: "the thread did not run, and the kernel does not show its state"
     case .untouchable: "the thread was blocked, and its stack could not be read from outside"
-    case .noWorker: "no thread was known to work on it"
-    case .taskGone: "its task had ended without it"
-    case .samplerStopped: "the kernel held up the thread that takes stacks"
+    case .noWorker: "no thread of the work was known"
+    case .taskGone: "its task had ended before the work"
+    case .samplerStopped: "the kernel blocked the sampler"
     case .handlerReplaced: "another handler has been installed for SIGPROF"
     }
   }

@@ -54,7 +54,7 @@ import Testing
       #expect(!died.hasExited && died.status == SIGKILL)
       let told = try tell(directory)
       #expect(told.facts("run").count == 1)
-      #expect(told.fact("run")?.hasSuffix("fatal hang: it was ended while work was stuck") == true, "\(told)")
+      #expect(told.fact("run")?.hasSuffix("fatal hang: ended while work was stuck") == true, "\(told)")
       let hang = try #require(told.fact("hang")).split(separator: " ")
       #expect(hang.first == "main" && hang.contains("holdUp(_:)"), "\(hang)")
       #expect(hang[hang.count - 2] == "10")

@@ -86,7 +86,7 @@ import Testing
       try service("recover", directory)
       try service("fault", directory)
       let ends = [
-        "ended     crash: signal 11", "ended     clean exit", "ended     fatal hang: it was ended while work was stuck",
+        "ended     crash: signal 11", "ended     clean exit", "ended     fatal hang: ended while work was stuck",
         "ended     killed, or ended by _exit, while nothing was stuck", "ended     clean exit",
       ]
       func found(_ outcome: Outcome) -> [String] {

@@ -315,7 +315,7 @@ import Testing
     #expect(live.disagreements(with: Watchdog.Configuration(threshold: .seconds(3))) == [])
     #expect(
       live.disagreements(with: Watchdog.Configuration(threshold: .seconds(2), directory: "/a\n")) == [
-        "sampling.threshold is 3.0 seconds, as the first watchdog of this process has it, and not 2.0 seconds",
+        "sampling.threshold is 3s, as the first watchdog of this process has it, and not 2s",
         "storage.directory is none, as the first watchdog of this process has it, and not /a\\u{a}",
       ]
     )

@@ -26,19 +26,19 @@ func storageLimits(
   @Test(arguments: [
     (
       Watchdog.Configuration(threshold: .zero),
-      "sampling.threshold is 0.0 seconds; it must be from 0.01 seconds to 2147483648.0 seconds"
+      "sampling.threshold is 0s; it must be from 10ms to 2147483648s"
     ),
     (
       Watchdog.Configuration(threshold: .seconds(-4)),
-      "sampling.threshold is -4.0 seconds; it must be from 0.01 seconds to 2147483648.0 seconds"
+      "sampling.threshold is -4s; it must be from 10ms to 2147483648s"
     ),
     (
       Watchdog.Configuration(threshold: .seconds(4), interval: .seconds(5)),
-      "sampling.interval is 5.0 seconds; it must be from 0.01 seconds to the threshold of 4.0 seconds"
+      "sampling.interval is 5s; it must be from 10ms to the threshold of 4s"
     ),
     (
       Watchdog.Configuration(interval: .milliseconds(9)),
-      "sampling.interval is 0.009 seconds; it must be from 0.01 seconds to the threshold of 4.0 seconds"
+      "sampling.interval is 9ms; it must be from 10ms to the threshold of 4s"
     ),
     (
       changed { $0.sampling.stackBytesMax = 100 },

@@ -50,7 +50,7 @@ import Testing
     let child = try run("launch-without-room")
     #expect(child.fact("done") == "true" && child.facts("report").isEmpty, "\(child)")
     #expect(
-      child.errors.contains("culprit: 4096 sources are watched already, which is the most at a time\n"),
+      child.errors.contains("culprit: 4096 sources are watched already, the maximum\n"),
       "\(child)"
     )
   }

@@ -86,7 +86,7 @@ extension Watchdog.PreviousRun {
     let open = stalls.saved.filter { $0.isOpen && !$0.isReported }
     for saved in open + stalls.saved.filter(\.isPending).suffix(pendingMax) {
       if let obstacle = MemoryRoom.obstacle(names: settings.symbolMemory, file: saved.bytes) {
-        problems.append("\(directory)/\(saved.name) is not read for want of memory: \(obstacle)")
+        problems.append("\(directory)/\(saved.name) is not read, because memory is short: \(obstacle)")
         continue
       }
       guard let file = read(saved.name) else {

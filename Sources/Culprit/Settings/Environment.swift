@@ -131,7 +131,7 @@ struct Environment: Sendable {
     do {
       try changed.validate()
     } catch {
-      return "is \(quoted(text)), so that \(error); \(stays)"
+      return "is \(quoted(text)): \(error); \(stays)"
     }
     configuration = changed
     return nil

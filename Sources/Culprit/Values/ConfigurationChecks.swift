@@ -24,7 +24,8 @@ extension Watchdog.Configuration {
       throws(WatchdogError)
     {
       guard let value, value < least || value > most else { return }
-      throw .invalidConfiguration("\(name) is \(value); it must be from \(why)\(least) to \(most)", setting: name)
+      let range = "\(why)\(least.text) to \(most.text)"
+      throw .invalidConfiguration("\(name) is \(value.text); it must be from \(range)", setting: name)
     }
     func check(_ name: String, _ value: Int, in range: ClosedRange<Int>, _ unit: String) throws(WatchdogError) {
       guard !range.contains(value) else { return }
@@ -38,7 +39,7 @@ extension Watchdog.Configuration {
     try check("sampling.hangThreshold", sampling.hangThreshold, from: threshold, to: longest, "the threshold of ")
     if let interval = sampling.interval, interval < shortest || interval > threshold {
       throw .invalidConfiguration(
-        "sampling.interval is \(interval); it must be from \(shortest) to the threshold of \(threshold)",
+        "sampling.interval is \(interval.text); it must be from \(shortest.text) to the threshold of \(threshold.text)",
         setting: "sampling.interval"
       )
     }
@@ -53,7 +54,7 @@ extension Watchdog.Configuration {
     try check("storage.filesMax", storage.filesMax, in: 0...Int.max, " files")
     guard storage.ageMax >= .zero else {
       throw .invalidConfiguration(
-        "storage.ageMax is \(storage.ageMax); it must be at least 0",
+        "storage.ageMax is \(storage.ageMax.text); it must be at least 0",
         setting: "storage.ageMax"
       )
     }
@@ -90,7 +91,7 @@ extension Watchdog.Configuration {
         .invalidConfiguration("metrics.file is \(quoted(file)); \(why)", setting: "metrics.file")
       }
       if !file.hasSuffix(".prom") || file.hasSuffix("/.prom") || file == ".prom" || file.utf8.contains(0) {
-        throw refuse("it must be a path that ends in .prom, as node_exporter wants it")
+        throw refuse("it must be a path that ends in .prom, which node_exporter requires")
       }
       if file.hasPrefix("~/") {
         throw refuse("only shells take ~ for a home directory, so it must be the path itself")
@@ -99,7 +100,8 @@ extension Watchdog.Configuration {
     let interval = metrics.interval
     if interval < Self.shortestMetricsInterval || interval > WatchLimits.longestTime {
       throw .invalidConfiguration(
-        "metrics.interval is \(interval); it must be from \(Self.shortestMetricsInterval) to \(WatchLimits.longestTime)",
+        "metrics.interval is \(interval.text); it must be from \(Self.shortestMetricsInterval.text) to "
+          + WatchLimits.longestTime.text,
         setting: "metrics.interval"
       )
     }

@@ -128,7 +128,7 @@ struct Setting: Sendable {
       configuration.sampling.interval = configuration.sampling.interval.map { min($0, duration) }
       return true
     },
-    show: { "\($0.sampling.threshold)" },
+    show: { $0.sampling.threshold.text },
     copy: { $0.sampling.threshold = $1.sampling.threshold }
   )
 
@@ -141,7 +141,7 @@ struct Setting: Sendable {
       configuration.sampling.interval = Duration(text: text)
       return configuration.sampling.interval != nil
     },
-    show: { "\($0.sampleInterval)" },
+    show: { $0.sampleInterval.text },
     copy: { $0.sampling.interval = $1.sampling.interval }
   )
 
@@ -207,7 +207,7 @@ struct Setting: Sendable {
     _ path: WritableKeyPath<Configuration, Duration> & Sendable,
     isLive: Bool = true
   ) -> Setting {
-    plain(name, property, path, isLive: isLive, Duration.textForm, parse: { Duration(text: $0) }, show: { "\($0)" })
+    plain(name, property, path, isLive: isLive, Duration.textForm, parse: { Duration(text: $0) }, show: { $0.text })
   }
 
   /// A setting with a duration or `none`.
@@ -224,7 +224,7 @@ struct Setting: Sendable {
       isLive: isLive,
       Duration.textForm + ", or none",
       parse: { text in text == "none" ? .some(nil) : Duration(text: text).map { .some($0) } },
-      show: { $0.map { "\($0)" } ?? "none" }
+      show: { $0?.text ?? "none" }
     )
   }
 
@@ -283,6 +283,20 @@ struct Setting: Sendable {
 }
 
 extension Duration {
+  /// The duration as a whole number with a unit, as ``init(text:)`` accepts it; below a microsecond, its description.
+  var text: String {
+    let (seconds, attoseconds) = components
+    guard attoseconds == 0 else {
+      let (micro, milli) = (Int64(1_000_000_000_000), Int64(1_000_000_000_000_000))
+      guard attoseconds % micro == 0, abs(seconds) < 1_000_000 else { return description }
+      if attoseconds % milli == 0 { return "\(seconds * 1000 + attoseconds / milli)ms" }
+      return "\(seconds * 1_000_000 + attoseconds / micro)us"
+    }
+    let units: [(name: String, seconds: Int64)] = [("d", 86_400), ("h", 3600), ("m", 60)]
+    guard seconds != 0, let unit = units.first(where: { seconds % $0.seconds == 0 }) else { return "\(seconds)s" }
+    return "\(seconds / unit.seconds)\(unit.name)"
+  }
+
   /// A description of the form that ``init(text:)`` accepts.
   static let textForm = "a duration such as 2s, 500ms, 1m or 250us"
 

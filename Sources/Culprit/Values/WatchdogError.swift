@@ -89,13 +89,13 @@ public struct WatchdogError: Error, Hashable, Sendable, CustomStringConvertible 
   }
 
   static func tooManySources(limit: Int) -> WatchdogError {
-    WatchdogError(.tooManySources, "\(limit) sources are watched already, which is the most at a time", limit: limit)
+    WatchdogError(.tooManySources, "\(limit) sources are watched already, the maximum", limit: limit)
   }
 
   static func tooManyActivities(limit: Int) -> WatchdogError {
     WatchdogError(
       .tooManyActivities,
-      "\(limit) activities are going on already, which is the most at a time; some may never have been ended",
+      "\(limit) activities are under way already, the maximum; an activity counts until its end",
       limit: limit
     )
   }
@@ -105,7 +105,7 @@ public struct WatchdogError: Error, Hashable, Sendable, CustomStringConvertible 
   }
 
   static func timedOut(after timeout: Duration) -> WatchdogError {
-    WatchdogError(.timedOut, "the threads were not captured within \(timeout)")
+    WatchdogError(.timedOut, "the threads were not captured within \(timeout.text)")
   }
 
   static var stillStopping: WatchdogError {
