@@ -64,7 +64,7 @@ package enum AwaitedObject: String, Hashable, Sendable, CaseIterable {
     case .event: "an eventfd"
     case .events: "events"
     case .kernelSignal: "a kernel signal"
-    case .semaphoreSet: "a semaphore of System V"
+    case .semaphoreSet: "a System V semaphore"
     case .addressSpace: "the map of the address space"
     case .pageFault: "a page fault"
     case .freeThread: "a free thread"
@@ -115,7 +115,7 @@ package enum Work: Hashable, Sendable {
       case .sockets: "calls on sockets"
       case .decimals: "decimal numbers"
       case .reflection: "reflection and printing of values"
-      case .pageFaults: "page faults of memory that is used for the first time"
+      case .pageFaults: "page faults on first use of memory"
       }
     }
   }

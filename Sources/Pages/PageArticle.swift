@@ -36,7 +36,7 @@ struct PageArticle {
       <div class="verdict">
       \(heading)
       <h2 id="title-\(number)" class="\(report.culprit == nil ? "nobody" : "culprit")">\(Self.name(title))</h2>
-      \(verdict)
+      \(holder)\(verdict)
       </div>
       <div class="reasons">
       \(why)
@@ -67,6 +67,12 @@ struct PageArticle {
     return texts.enumerated()
       .map { Markup.element("p", $0.offset == 0 ? "stall" : "place", Markup.text($0.element)) }
       .joined(separator: "\n")
+  }
+
+  /// The function that holds the awaited lock; empty if there is none.
+  private var holder: String {
+    let text = WaitChainText.holder(report.waitChains, of: report.thread)
+    return text.map { Markup.element("p", "share", Self.name($0)) + "\n" } ?? ""
   }
 
   private var verdict: String {

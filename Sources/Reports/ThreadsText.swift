@@ -159,7 +159,7 @@ extension StallReport.Activity {
     case (.blocked, _): "waiting outside a system call"
     case (.suspended, _): "suspended at an await"
     case (.enqueued, _): "ready, without a thread"
-    default: "doing what is not known"
+    default: "in an unknown state"
     }
   }
 }

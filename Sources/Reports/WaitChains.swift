@@ -71,6 +71,16 @@ package enum WaitChainText {
       + "waiting for \(name(holder, beside: thread))\(function)"
   }
 
+  /// Returns the function that holds what `thread` waits for, for a heading; `nil` if the wait is less than half of the
+  /// stall.
+  package static func holder(_ chains: [StallReport.WaitChain], of thread: StallReport.Thread) -> String? {
+    guard let chain = chains.first, !chain.isCycle, !chain.isDeadlock, let owner = chain.links.last?.culprit else {
+      return headline(chains, of: thread)
+    }
+    guard chain.share >= 0.5 else { return nil }
+    return (chain.links.contains(where: \.isLikely) ? "likely " : "") + "held by \(owner.function.displayName)"
+  }
+
   /// Returns the name of the holding thread. A new thread inherits the name of its creator, so the holder can have the
   /// same name as the waiting thread `stalled`.
   package static func name(_ link: StallReport.WaitLink, beside stalled: StallReport.Thread) -> String {

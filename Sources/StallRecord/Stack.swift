@@ -34,7 +34,7 @@ package enum StackEnd: UInt8, Hashable, Sendable, CaseIterable {
     case .noUnwindInformation: "a function has neither unwind information nor a frame pointer"
     case .noModule: "a return address is in no module"
     case .unreadable: "memory of the stack or the unwind tables could not be read"
-    case .noProgress: "a frame led to itself"
+    case .noProgress: "the unwinder made no progress"
     case .failed: "the unwinder gave up"
     case .notCaptured: "no stack was captured"
     case .noRegister: "a register is needed that cannot be read from outside the thread"

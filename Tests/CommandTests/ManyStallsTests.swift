@@ -391,6 +391,10 @@ import Testing
       "--since=2026-11-21 is later than --until=2026-11-20T12:00:00+01:00: no stall began after "
         + "2026-11-21T00:00:00.000Z and before 2026-11-20T11:00:00.000Z"
     ),
+    (
+      ["report", "-o", "x.svg"],
+      "report writes no SVG: \"culprit export -o x.html\" writes a page with a flame graph"
+    ),
     (["diff", "a"], "diff takes two files or directories, BEFORE and AFTER, not 1"),
     (["export", "--format=jsonl", "--raw"], "--raw requires --format=pprof"),
     (["report", "--own=", "x"], "--own takes a NAME, which must not be empty"),

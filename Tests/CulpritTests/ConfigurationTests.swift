@@ -52,7 +52,7 @@ func storageLimits(
     (Watchdog.Configuration(directory: ""), "storage.directory is \"\"; it must be a path"),
     (
       Watchdog.Configuration(directory: "~/stalls"),
-      "storage.directory is \"~/stalls\"; only shells take ~ for a home directory, so it must be the path itself, or ./~ for a "
+      "storage.directory is \"~/stalls\"; ~ is not expanded: use the whole path, or ./~ for a "
         + "directory of that name"
     ),
   ])

@@ -190,6 +190,8 @@ private struct Profile {
   @Test(arguments: [false, true]) func drawsWaitChains(isDeadlock: Bool) throws {
     let page = try page([SampleRecordings.waits(isDeadlock: isDeadlock)])
     #expect(page.matches(of: /<ol class="chain">/).count == 1)
+    let heading = isDeadlock ? "in a deadlock with " : "held by Disk.<wbr>write"
+    #expect(page.contains("<p class=\"share\">\(heading)"))
     let begin = try #require(page.range(of: "<ol class=\"chain\">"))
     var rest = page[begin.upperBound...].prefix(10_000)
     // In this order.

@@ -49,6 +49,10 @@ func runReport(_ parsed: OptionTable.Arguments) throws -> Bool {
       return true
     }
   }
+  if let picture = parsed.operands.first(where: { $0.hasSuffix(".svg") }) {
+    let page = picture.dropLast(4) + ".html"
+    throw UsageError("report writes no SVG: \"culprit export -o \(page)\" writes a page with a flame graph")
+  }
   if parsed.has("open") {
     let others = ["brief", "format", "full", "explain", "threads"] + TextOutput.styles
     try parsed.refuse(others, "and --open exclude each other: a page has everything")

@@ -66,7 +66,7 @@ extension Watchdog.Configuration {
     }
     if let directory = storage.directory, directory == "~" || directory.hasPrefix("~/") {
       throw .invalidConfiguration(
-        "storage.directory is \(quoted(directory)); only shells take ~ for a home directory, so it must be the path itself, or ./~ "
+        "storage.directory is \(quoted(directory)); ~ is not expanded: use the whole path, or ./~ "
           + "for a directory of that name",
         setting: "storage.directory"
       )
@@ -94,7 +94,7 @@ extension Watchdog.Configuration {
         throw refuse("it must be a path that ends in .prom, which node_exporter requires")
       }
       if file.hasPrefix("~/") {
-        throw refuse("only shells take ~ for a home directory, so it must be the path itself")
+        throw refuse("~ is not expanded: use the whole path")
       }
     }
     let interval = metrics.interval

@@ -109,7 +109,7 @@ public struct WatchdogError: Error, Hashable, Sendable, CustomStringConvertible 
   }
 
   static var stillStopping: WatchdogError {
-    WatchdogError(.timedOut, "an earlier watchdog of this process has not stopped within 10 s")
+    WatchdogError(.timedOut, "the previous watchdog of this process did not stop within 10 s")
   }
 
   static func unsupported(_ why: String) -> WatchdogError {
