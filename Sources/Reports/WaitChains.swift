@@ -145,7 +145,7 @@ package enum WaitChainText {
         + (how.isEmpty ? "" : ": \(how)")
     }
     guard !link.hasHolderEnded else { return "" }
-    guard let innermost = link.stack?.functions.first else { return "and was not looked at" }
+    guard let innermost = link.stack?.functions.first else { return "and was not sampled" }
     return "last seen in \(Formatting.placed(innermost))"
   }
 }

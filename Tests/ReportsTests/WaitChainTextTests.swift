@@ -171,7 +171,7 @@ import Testing
     )
     return [WaitChainText.heading(chain)]
       + WaitChainText.lines(chain, of: StallReport.Thread(id: 1, name: "main")).map {
-        $0.replacingOccurrences(of: ", and was not looked at", with: "")
+        $0.replacingOccurrences(of: ", and was not sampled", with: "")
       }
   }
 

@@ -1,4 +1,5 @@
 import Culprit
+import Glibc
 import Synchronization
 import Testing
 
@@ -55,7 +56,7 @@ public struct StallLimit: TestTrait, SuiteTrait, TestScoping {
         onStall: { event in
           // A test that has ended in the meantime was in time.
           guard !isDecided.exchange(true, ordering: .acquiringAndReleasing) else { return }
-          reports.continuation.yield(event.report().map { "\($0)" } ?? event.description)
+          reports.continuation.yield(report(of: event)?.description ?? event.description)
           reports.continuation.finish()
         }
       ) { try await function() }
@@ -67,6 +68,17 @@ public struct StallLimit: TestTrait, SuiteTrait, TestScoping {
     await issues.value
     try outcome.get()
   }
+}
+
+/// Returns the report of a test that exceeds its limit. The sampler can be behind when many tests start at once, so this
+/// waits up to 2 s for the stacks of lock owners.
+private func report(of event: StallEvent) -> StallReport? {
+  var report = event.report()
+  for _ in 0..<20 where report?.waitChains.contains(where: { $0.links.contains { $0.stack == nil } }) != false {
+    usleep(100_000)
+    report = event.report() ?? report
+  }
+  return report
 }
 
 /// The watchdog of all tests of the process.
