@@ -34,8 +34,9 @@ extension Watchdog {
   /// Sends everything that the watchdog reports to `logger`, instead of standard error.
   ///
   /// Each of these events is one line at the level `warning`, with metadata: a stall, a hang in progress, a leaked
-  /// activity, an earlier run that did not end in order, a limitation, and a problem. The full text of a report follows
-  /// at the level `debug`. Limitations and problems are logged now, and later ones together with the next report.
+  /// activity, an earlier run that did not end in order, each of its fatal hangs, a limitation, and a problem. The full
+  /// text of a report follows at the level `debug`. Reports that were pending at an orderly end are logged in full.
+  /// Limitations and problems are logged now, and later ones together with the next report.
   ///
   /// - Parameter logger: The logger. Its handler is called on threads of the watchdog and might block.
   public func log(to logger: Logger) {
@@ -60,9 +61,11 @@ private final class StallLog: Sendable {
   init(_ logger: Logger) { self.logger = logger }
 
   func add(_ report: StallReport) {
-    logger.warning("\(report.headline)", metadata: report.metadata.mapValues { .string($0) })
+    logger.warning("\(report.headline)", metadata: metadata(of: report))
     logger.debug("\(report)")
   }
+
+  private func metadata(of report: StallReport) -> Logger.Metadata { report.metadata.mapValues { .string($0) } }
 
   func add(_ hang: StallEvent) {
     if let report = hang.report() { return add(report) }
@@ -86,15 +89,18 @@ private final class StallLog: Sendable {
   func add(_ run: Watchdog.PreviousRun) {
     let isOrderly = [.cleanExit, .terminated].contains(run.ending)
     let line = run.description.prefix { $0 != "\n" }
+    let reports = run.description.dropFirst(line.count + 1)
     logger.log(
-      level: isOrderly ? .notice : .warning,
+      level: isOrderly && reports.isEmpty ? .notice : .warning,
       "\(line)",
       metadata: [
         "culprit.run.ending": "\(run.ending.rawValue)", "process.pid": "\(run.processID)",
         "process.executable.path": "\(run.executable)",
       ]
     )
-    if !isOrderly { logger.debug("\(run)") }
+    for hang in run.hangs { logger.warning("\(hang.report.headline)", metadata: metadata(of: hang.report)) }
+    // Reports that were pending at an orderly end are nowhere else.
+    if !reports.isEmpty { logger.log(level: run.hangs.isEmpty ? .warning : .debug, "\(reports)") }
   }
 
   /// Logs the limitations and problems that are new.

@@ -114,7 +114,7 @@ extension Watchdog.Limitation {
   static func found(_ samplers: SamplerPool) -> [Self] {
     var found: [Self] = []
     let (held, all) = samplers.heldUp
-    if held > 0 || all == 0 { found.append(.samplersHeldUp(held, of: all)) }
+    if held > 0 || all == 0, !samplers.isStopping { found.append(.samplersHeldUp(held, of: all)) }
     var look = clinux_task_open_syscall(clinux_task_self())
     if look.number < 0 { found.append(.blockedThreads(-look.number)) }
     clinux_descriptor_close(&look)

@@ -33,6 +33,11 @@ final class SamplerPool: @unchecked Sendable {
 
   deinit { observer_sampling_destroy(sampling) }
 
+  private let stopping = Atomic<Bool>(false)
+
+  /// Whether ``stop(until:)`` was called.
+  var isStopping: Bool { stopping.load(ordering: .acquiring) }
+
   /// The number of samplers blocked by the kernel, and the number of all samplers.
   var heldUp: (samplers: Int, of: Int) {
     (Int(observer_sampling_held_up(sampling)), Int(observer_sampling_count(sampling)))
@@ -100,6 +105,7 @@ final class SamplerPool: @unchecked Sendable {
   /// whether all threads have ended.
   @discardableResult
   func stop(until deadline: UInt64) -> Bool {
+    stopping.store(true, ordering: .releasing)
     observer_sampling_stop(sampling)
     // A step in progress takes some milliseconds.
     let soon = min(deadline, clinux_clock_ns() &+ 1_000_000_000)
