@@ -160,8 +160,7 @@ package struct BlackBoxDirectory: Sendable {
   /// Returns the stalls of the run `record`.
   ///
   /// No file is read completely, except open stalls of a run with a recorded end. A run can leave more data than fits
-  /// into memory. In a container, where every service
-  /// has the same process ID, each file might belong to any run.
+  /// into memory. In a container, where every service has the same process ID, each file might belong to any run.
   package func stalls(of record: RunRecord) -> RunStalls {
     let (suffix, first) = ("-\(record.identity.process)-", "culprit-\(record.since.fileNamePart)")
     var found = RunStalls()

@@ -78,7 +78,7 @@ extension StallReport {
 
   /// The report in one line: the source, the label of most of the time, the duration, and the culprit.
   public var headline: String {
-    // A label of spaces says nothing.
+    // Blank labels are left out.
     let most = labels.first.flatMap { $0.share >= 0.5 && visible($0.text) == $0.text ? printable($0.text) : nil }
     let label = most.map { " \"\(Formatting.fitted($0, Self.longestLabel))\"" } ?? ""
     let stuck = "\(source)\(label) was stuck for \(isLowerBound ? "at least " : "")\(Formatting.duration(duration))"

@@ -33,10 +33,8 @@ final class SamplerPool: @unchecked Sendable {
 
   deinit { observer_sampling_destroy(sampling) }
 
-  private let stopping = Atomic<Bool>(false)
-
   /// Whether ``stop(until:)`` was called.
-  var isStopping: Bool { stopping.load(ordering: .acquiring) }
+  var isStopping: Bool { observer_sampling_stopping(sampling) }
 
   /// The number of samplers blocked by the kernel, and the number of all samplers.
   var heldUp: (samplers: Int, of: Int) {
@@ -105,7 +103,6 @@ final class SamplerPool: @unchecked Sendable {
   /// whether all threads have ended.
   @discardableResult
   func stop(until deadline: UInt64) -> Bool {
-    stopping.store(true, ordering: .releasing)
     observer_sampling_stop(sampling)
     // A step in progress takes some milliseconds.
     let soon = min(deadline, clinux_clock_ns() &+ 1_000_000_000)
