@@ -44,6 +44,26 @@ import Testing
     }
   }
 
+  /// A stored function must not gain a thunk with each call.
+  @Test func searchesForSectionsAtConstantStackDepth() throws {
+    try withWorkers { workers in
+      let stack = Mutex((lowest: UInt.max, highest: UInt(0), searches: 0))
+      workers.setSections {
+        var local = 0
+        let address = withUnsafeMutablePointer(to: &local) { UInt(bitPattern: $0) }
+        stack.withLock { $0 = (min($0.lowest, address), max($0.highest, address), $0.searches + 1) }
+        return []
+      }
+      let queue = HandlerQueue(workers)
+      for _ in 0..<200 {
+        queue.put {}
+        #expect(queue.join(until: late))
+      }
+      let found = stack.withLock { $0 }
+      #expect(found.searches >= 200 && found.highest - found.lowest < 2_048)
+    }
+  }
+
   @Test func joinReturnsAtOnceWhenUnused() throws {
     try withWorkers { workers in
       let queue = HandlerQueue(workers)

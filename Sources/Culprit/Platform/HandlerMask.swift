@@ -1,4 +1,5 @@
 import CCulpritLinux
+import Synchronization
 
 /// The signal mask of a watchdog's thread while it runs application code.
 ///
@@ -7,18 +8,30 @@ import CCulpritLinux
 /// might start its watchdog before it decides to read a signal from a descriptor. A handler that runs at that moment
 /// can still receive the signal until it returns.
 struct HandlerMask: Sendable {
+  /// Time, in nanoseconds, for which the main thread's mask is used. Reading it takes longer than many handlers.
+  private static let mainMaskTime: UInt64 = 10_000_000
+  /// The signals blocked by the main thread, and the time of their reading.
+  private static let mainMask = Atomic<UInt64>(0)
+  private static let mainMaskRead = Atomic<UInt64>(0)
+
   private let creator: UInt64
 
   /// Takes the mask of the calling thread, which installs a handler.
   init() { creator = clinux_mask_get() }
 
-  /// Runs `body`, application code, with this mask and the main thread's present one.
-  func run<Result>(_ body: () -> Result) -> Result { run(mainMask: clinux_mask_of_main(), body) }
-
-  /// Runs `body`, application code, with this mask. The main thread blocks the signals `mainMask`.
-  func run<Result>(mainMask: UInt64, _ body: () -> Result) -> Result {
-    let own = clinux_mask_set(creator | mainMask)
+  /// Runs `body`, application code, with this mask and the main thread's.
+  func run<Result>(_ body: () -> Result) -> Result {
+    let own = clinux_mask_set(creator | Self.presentMainMask())
     defer { _ = clinux_mask_set(own) }
     return allowingFork(body)
+  }
+
+  private static func presentMainMask() -> UInt64 {
+    let now = clinux_clock_ns()
+    if now &- mainMaskRead.load(ordering: .acquiring) < mainMaskTime { return mainMask.load(ordering: .relaxed) }
+    let mask = clinux_mask_of_main()
+    mainMask.store(mask, ordering: .relaxed)
+    mainMaskRead.store(now, ordering: .releasing)
+    return mask
   }
 }

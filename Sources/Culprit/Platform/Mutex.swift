@@ -9,6 +9,9 @@ import CCulpritLinux
 /// to this process (`clinux_process_is`). An inconsistent value is never deinitialized.
 ///
 /// The mutex has no priority inheritance. No thread with deadlines waits for one.
+///
+/// A guarded function must be a property of a structure. Each access to a plain function in a generic type adds two
+/// thunks to it, so that calls become slower and slower.
 struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
   private struct Storage: ~Copyable {
     var lock: clinux_lock

@@ -3,7 +3,12 @@ import Synchronization
 extension Watchdog {
   /// A handler that can be removed. Releasing the registration does not remove the handler.
   public final class Registration: Sendable {
-    private let removal: Mutex<(@Sendable () -> Void)?>
+    /// A function that is called once.
+    private struct Removal {
+      var body: (@Sendable () -> Void)?
+    }
+
+    private let removal: Mutex<Removal>
     private let finish: @Sendable (UInt64) -> Bool
 
     /// Creates a registration.
@@ -12,7 +17,7 @@ extension Watchdog {
     ///   - removal: Removes the handler; `nil` if there is none.
     ///   - finish: Waits for the last call until a time on the observer's clock. Returns whether the call has returned.
     init(_ removal: (@Sendable () -> Void)?, finish: @escaping @Sendable (UInt64) -> Bool = { _ in true }) {
-      self.removal = Mutex(removal)
+      self.removal = Mutex(Removal(body: removal))
       self.finish = finish
     }
 
@@ -22,15 +27,15 @@ extension Watchdog {
       return finish(deadline)
     }
 
-    var isRemoved: Bool { removal.withLock { $0 == nil } }
+    var isRemoved: Bool { removal.withLock { $0.body == nil } }
 
     /// Removes the handler: no new call begins, and a running call continues. A second call has no effect.
     public func remove() {
       let removal = removal.withLock { removal in
-        defer { removal = nil }
+        defer { removal.body = nil }
         return removal
       }
-      removal?()
+      removal.body?()
     }
   }
 }

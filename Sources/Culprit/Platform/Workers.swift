@@ -37,6 +37,11 @@ final class Workers: Sendable {
     }
   }
 
+  /// The function that returns the calls for late sections.
+  private struct SectionSearch {
+    var calls: @Sendable () -> [Call]
+  }
+
   private struct State {
     /// One call of each queue that has calls.
     var queues = CallList()
@@ -62,7 +67,7 @@ final class Workers: Sendable {
   private let control: ControlBlock
   private let supervisor: WakeUp
   private let state = Mutex(State())
-  private let findSections = Mutex<(@Sendable () -> [Call])?>(nil)
+  private let sectionSearch = Mutex(SectionSearch(calls: { [] }))
 
   /// Creates workers that `control`'s monitor wakes when work is late. No thread runs before ``start()``.
   ///
@@ -99,7 +104,7 @@ final class Workers: Sendable {
   }
 
   /// Sets the function that returns calls for late sections. Each thread calls it before it takes a call.
-  func setSections(_ find: @escaping @Sendable () -> [Call]) { findSections.withLock { $0 = find } }
+  func setSections(_ find: @escaping @Sendable () -> [Call]) { sectionSearch.withLock { $0.calls = find } }
 
   /// Makes the threads end when all calls have been made.
   func stop() {
@@ -164,7 +169,9 @@ final class Workers: Sendable {
   }
 
   private func takeSections() {
-    guard let calls = findSections.withLock({ $0 })?(), !calls.isEmpty else { return }
+    let search = sectionSearch.withLock { $0 }
+    let calls = search.calls()
+    guard !calls.isEmpty else { return }
     state.withLock { $0.sections.append(calls) }
     if calls.count > 1 { observer_control_tell_late(control.pointer) }
   }

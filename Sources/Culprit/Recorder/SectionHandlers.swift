@@ -8,8 +8,6 @@ import Synchronization
 ///
 /// The workers find late sections in the monitor's table, so a handler runs before the stall is recorded or saved.
 final class SectionHandlers: Sendable {
-  /// Time, in nanoseconds, for which the cached signal mask of the main thread is used.
-  private static let maskTime: UInt64 = 100_000_000
   /// Longest wait of ``StallEvent/report()`` for the recorder, in nanoseconds.
   private static let recorderPatience: UInt64 = 2_000_000_000
 
@@ -18,12 +16,6 @@ final class SectionHandlers: Sendable {
     var source: WatchedSource
     var slot: Int
     var stall: observer_stall_snapshot
-  }
-
-  /// The signal mask of the main thread, and the time of its reading.
-  private struct MainMask {
-    var mask: UInt64 = 0
-    var time: UInt64 = 0
   }
 
   private struct Seen {
@@ -38,7 +30,6 @@ final class SectionHandlers: Sendable {
   private let recorder: Recorder
   private let process: ObservedProcess
   private let settings: ReportSettings
-  private let mainMask = Mutex(MainMask())
   private let isStarted = Atomic<Bool>(false)
   /// The state of the last table reading, locked by the reading thread.
   private let seen = Mutex(Seen())
@@ -69,16 +60,6 @@ final class SectionHandlers: Sendable {
     workers.start()
   }
 
-  /// Returns the signals that the main thread blocks, cached because reading them takes longer than many handlers.
-  private func presentMainMask() -> UInt64 {
-    let now = clinux_clock_ns()
-    let known = mainMask.withLock { now &- $0.time < Self.maskTime ? $0.mask : nil }
-    if let known { return known }
-    let mask = clinux_mask_of_main()
-    mainMask.withLock { $0 = MainMask(mask: mask, time: now) }
-    return mask
-  }
-
   /// Claims the handlers of the sections that have become late since the last reading.
   private func collect() -> [Workers.Call] {
     let calls = seen.withLock { seen -> [Call] in
@@ -92,7 +73,7 @@ final class SectionHandlers: Sendable {
 
   private func make(_ call: Call) {
     let event = event(call)
-    call.handler.mask.run(mainMask: presentMainMask()) { call.handler.body(event) }
+    call.handler.mask.run { call.handler.body(event) }
   }
 
   private func found(_ seen: inout [UInt64]) -> [Call] {

@@ -46,7 +46,11 @@ final class Activities: Sendable {
   /// Longest wait for a tick of the monitor before activities expire, in nanoseconds.
   private static let tickPatience: UInt64 = 1_000_000_000
   /// Watches the time of the handlers; set once, before the first activity.
-  private let section = Mutex<(@Sendable (_ name: String, _ threshold: Duration, _ body: () -> Void) -> Void)?>(nil)
+  private let section = Mutex(HandlerSection())
+
+  private struct HandlerSection {
+    var call: (@Sendable (_ name: String, _ threshold: Duration, _ body: () -> Void) -> Void)?
+  }
 
   private static let source = WatchedSource(kind: .section, name: "activities")
 
@@ -79,7 +83,7 @@ final class Activities: Sendable {
 
   /// Sets the function that watches the expiration handlers.
   func watch(with section: @escaping @Sendable (_ name: String, _ threshold: Duration, _ body: () -> Void) -> Void) {
-    self.section.withLock { $0 = section }
+    self.section.withLock { $0.call = section }
   }
 
   func begin(
@@ -250,7 +254,7 @@ final class Activities: Sendable {
       let handlers = expired.compactMap(\.value.onExpiration)
       let names = expired.map { "\"\($0.value.name)\"" }.joined(separator: ", ")
       let watch = section.withLock { $0 }
-      watch?("expiration handlers of \(names)", expirationThreshold) { for handler in handlers { handler() } }
+      watch.call?("expiration handlers of \(names)", expirationThreshold) { for handler in handlers { handler() } }
       for (number, entry) in expired where state.withLock({ $0.entries[number] != nil }) { tell(entry, .expired) }
     }
   }
