@@ -44,18 +44,26 @@ final class MergedFunctions {
     self.table = table
     self.hasDebugInformation = hasDebugInformation
     self.isWritten = isWritten
-    var jumps: [(start: UInt64, name: TextReference, target: UInt64, constants: [Int32: MachineCode.Constant])] = []
+    var candidates: [(range: AddressRange, name: TextReference)] = []
     table.forEach { range, name in
-      guard range.end - range.start <= Self.forwarderBytesMax, !Self.isMerged(name), name.string.hasPrefix("$s"),
-        let jump = forwardingJump(range)
+      guard range.end - range.start <= Self.forwarderBytesMax, !Self.isMerged(name), name.bytes.starts(with: "$s".utf8)
       else { return }
-      jumps.append((range.start, name, jump.target, jump.registers))
+      candidates.append((range, name))
     }
+    var jumps: [(start: UInt64, name: TextReference, target: UInt64, constants: [Int32: MachineCode.Constant])] = []
     // A forwarder can lead to another one.
     var targets = Dictionary(uniqueKeysWithValues: merged.map { ($0, $0) })
-    for _ in 0..<4 {
-      for jump in jumps where targets[jump.start] == nil {
-        if let target = targets[jump.target] { targets[jump.start] = target }
+    var known = 0
+    while targets.count > known {
+      known = targets.count
+      candidates.removeAll { range, name in
+        // Decoding takes much longer than this test.
+        guard mayJump(range, to: targets) else { return false }
+        guard let jump = forwardingJump(range) else { return true }
+        guard let target = targets[jump.target] else { return false }
+        jumps.append((range.start, name, jump.target, jump.registers))
+        if targets[range.start] == nil { targets[range.start] = target }
+        return true
       }
     }
     for jump in jumps {
@@ -106,13 +114,43 @@ final class MergedFunctions {
     return result
   }
 
+  /// Returns whether the bytes of `range` might be a jump to one of `targets`.
+  private func mayJump(_ range: AddressRange, to targets: [UInt64: UInt64]) -> Bool {
+    guard let bytes = bytes(range) else { return false }
+    // SAFETY: the file is open as long as this value exists.
+    let code = UnsafeRawBufferPointer(start: bytes.base, count: bytes.count)
+    func isTarget(_ next: Int, _ distance: Int64) -> Bool {
+      targets[range.start &+ UInt64(next) &+ UInt64(bitPattern: distance)] != nil
+    }
+    if image.machine == ElfFormat.Machine.aarch64 {
+      return stride(from: 0, to: code.count - 3, by: 4).contains { place in
+        let word = code.loadUnaligned(fromByteOffset: place, as: UInt32.self)
+        // b: the lower 26 bits are the distance in words.
+        return word >> 26 == 0b000101 && isTarget(place, Int64(Int32(bitPattern: word << 6) >> 4))
+      }
+    }
+    return code.indices.contains { place in
+      switch code[place] {
+      // jmp rel32 and jmp rel8.
+      case 0xe9 where place + 5 <= code.count:
+        isTarget(place + 5, Int64(code.loadUnaligned(fromByteOffset: place + 1, as: Int32.self)))
+      case 0xeb where place + 2 <= code.count: isTarget(place + 2, Int64(Int8(bitPattern: code[place + 1])))
+      default: false
+      }
+    }
+  }
+
   private func code(_ range: AddressRange) -> MachineCode? {
+    bytes(range).map { MachineCode($0.array, start: range.start, isArm: image.machine == ElfFormat.Machine.aarch64) }
+  }
+
+  private func bytes(_ range: AddressRange) -> Bytes? {
     guard
       let section = image.sections.first(where: { section in
         section.isCode && section.address <= range.start && range.end <= section.end ?? 0
-      }), let bytes = image.raw(section)?.part(range.start - section.address, range.end - range.start)
+      })
     else { return nil }
-    return MachineCode(bytes.array, start: range.start, isArm: image.machine == ElfFormat.Machine.aarch64)
+    return image.raw(section)?.part(range.start - section.address, range.end - range.start)
   }
 
   private static func isMerged(_ name: TextReference) -> Bool {
