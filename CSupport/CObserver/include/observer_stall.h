@@ -76,9 +76,14 @@ static inline CLINUX_NO_LOCKS void observer_stall_clear(struct observer_stall *e
     atomic_store_explicit(&entry->item, 0, memory_order_release);
 }
 
+/* Returns the stalled work item, 0 if none. Async-signal-safe: yes. Threads: any. */
+static inline CLINUX_NO_LOCKS uint64_t observer_stall_item(const struct observer_stall *entry) {
+  return atomic_load_explicit(&entry->item, memory_order_acquire);
+}
+
 /* Whether a work item is stalled. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS bool observer_stall_is_stalled(const struct observer_stall *entry) {
-  return atomic_load_explicit(&entry->item, memory_order_acquire) != 0;
+  return observer_stall_item(entry) != 0;
 }
 
 /* Records that the stall ITEM has been saved to a file. Async-signal-safe: yes. Threads: the disk thread. */

@@ -81,10 +81,11 @@ final class SectionHandlers: Sendable {
     var calls: [Call] = []
     for index in 0..<min(seen.count, Int(observer_control_slots_used(control.pointer))) {
       // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of both tables, which are never freed.
-      guard observer_stall_is_stalled(stalls + index) else { continue }
+      let item = observer_stall_item(stalls + index)
+      guard item != 0, item != seen[index] else { continue }
       var stall = observer_stall_snapshot()
       observer_stall_read(stalls + index, &stall)
-      guard stall.item != 0, stall.item != seen[index] else { continue }
+      guard stall.item == item else { continue }
       let slot = observer_slot_read(slots + index)
       // Either the work item is over, or the slot does not show it yet.
       guard slot.item == stall.item else { continue }
