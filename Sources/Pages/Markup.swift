@@ -1,3 +1,4 @@
+import CulpritBlame
 import CulpritStallRecord
 
 /// Creates HTML. All text from a recording must pass through ``text(_:)``.
@@ -32,6 +33,9 @@ enum Markup {
   static func element(_ name: String, _ kind: String = "", _ content: String, _ attributes: String = "") -> String {
     "<\(name)\(kind.isEmpty ? "" : " class=\"\(kind)\"")\(attributes.isEmpty ? "" : " \(attributes)")>\(content)</\(name)>"
   }
+
+  /// Returns an element for `time`, to which the page's script adds the local time.
+  static func time(_ time: StallReport.Timestamp) -> String { element("time", "", "\(time)", "datetime=\"\(time)\"") }
 
   /// Escapes the lines of `text` and keeps the line breaks.
   static func lines(_ text: String) -> String {

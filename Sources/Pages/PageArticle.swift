@@ -66,7 +66,7 @@ struct PageArticle {
     let texts = words.heading?.paragraphs.map(\.text) ?? []
     return texts.enumerated()
       .map { Markup.element("p", $0.offset == 0 ? "stall" : "place", Markup.text($0.element)) }
-      .joined(separator: "\n")
+      .joined(separator: "\n").replacing("\(report.began)", with: Markup.time(report.began))
   }
 
   /// The function that holds the awaited lock; empty if there is none.

@@ -11,8 +11,8 @@ enum PageShell {
   ]
 
   /// The digests by which the policy identifies script and style. A test computes them.
-  static let scriptDigest = "sha256-1WB2QMrYkKhJin770z2xkfRM3lzn9opU1RzmRmkJmJM="
-  static let styleDigest = "sha256-48Vw5q+eJtjOELewH5OAWDlybV3OBJF4Mf3GeY0WEns="
+  static let scriptDigest = "sha256-qlwwJwHUt4AHyrVjcYUzPTvBxp8V36BATO3WvNZx8X4="
+  static let styleDigest = "sha256-GGM0HMyhoxKS1I01zycQ0DiJHeJA16MhAQnnQn2HKeA="
 
   /// The content security policy. Allows only this page's script and style, and no connections.
   private static let policy =

@@ -145,7 +145,7 @@ package struct PageWriter {
       return """
         <tr><td><a href="#stall=\(keys[group.newest])">\(PageArticle.name(article.title))</a></td>\
         <td class="number" data-key="\(group.count)">\(group.count)</td>\(number(total))\(number(longest))\
-        <td>\(article.report.began)</td><td>\(Markup.text(article.report.signature))</td></tr>
+        <td>\(Markup.time(article.report.began))</td><td>\(Markup.text(article.report.signature))</td></tr>
         """
     }
     let heads = ["Culprit", "Count", "Total", "Longest", "Last seen", "Signature"].enumerated()
@@ -168,7 +168,7 @@ package struct PageWriter {
         return """
           <li><a href="#stall=\(keys[number])" data-number="\(number)"><b>\(PageArticle.name(entry.article.title))</b> \
           <span>\(Markup.text("\(readable(report.duration)), \(report.source)\(service)"))</span> \
-          <time datetime="\(report.began)">\(report.began)</time></a></li>
+          \(Markup.time(report.began))</a></li>
           """
       }
     return

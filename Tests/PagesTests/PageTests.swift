@@ -207,7 +207,8 @@ private struct Profile {
     let page = try page([
       SampleRecordings.everyday(), SampleRecordings.workers(), SampleRecordings.everyday(stall: 2, began: 67),
     ])
-    let times = page.matches(of: #/<time datetime="([^"]*)"/#).map { String($0.1) }
+    let list = try #require(page.firstMatch(of: #/(?s)<nav id="stalls".*?</nav>/#)).output
+    let times = list.matches(of: #/<time datetime="([^"]*)"/#).map { String($0.1) }
     #expect(times.count == 3 && times == times.sorted().reversed())
     for number in 0..<3 { _ = try profile(number, of: page) }
   }

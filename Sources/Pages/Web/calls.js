@@ -3,6 +3,9 @@
 /** Maximum number of a node's children in its linked list. Further children are in the hash table. */
 const LISTED = 8;
 
+/** Maximum number of stacks in a tree in the order of time. */
+const ORDERED = 50000;
+
 /**
  * A hash table from pairs of numbers to numbers, with open addressing. A Map takes five times as long for millions
  * of pairs.
@@ -96,21 +99,11 @@ function chosenGroups(profile, choice) {
     }
     return { groups: [...groups.values()], unit: "threads" };
   }
-  const [from, to] = choice.range ?? [0, Infinity];
-  profile.tracks.forEach((track, number) => {
-    if (choice.threads !== "" && Number(choice.threads) !== number) return;
+  for (const track of chosenTracks(profile, choice)) {
     let name = null;
     let found = null;
     const fixed = choice.group === "" ? "" : choice.group === "thread" ? track.thread : null;
-    for (let sample = 0; sample < track.count; sample++) {
-      const begin = track.begin[sample];
-      const end = track.end[sample];
-      if (end < from || begin > to || track.node[sample] < 0) continue;
-      let weight = track.weight[sample];
-      if (begin < from || end > to) {
-        if (end === begin) continue;
-        weight *= (Math.min(end, to) - Math.max(begin, from)) / (end - begin);
-      }
+    chosenSamples(track, choice, (sample, weight) => {
       const wanted = fixed ?? (choice.group === "state" ? profile.states[track.state[sample]]
         : names(track.label[sample], track.node[sample]));
       if (found === null || wanted !== name) {
@@ -120,9 +113,29 @@ function chosenGroups(profile, choice) {
       found.self[track.node[sample]] += weight;
       found.total += weight;
       if (track.ordinal[sample] > 0) found.count += 1;
-    }
-  });
+    });
+  }
   return { groups: [...groups.values()].sort((one, other) => other.total - one.total), unit: "time" };
+}
+
+function chosenTracks(profile, choice) {
+  return profile.tracks.filter((_, number) => choice.threads === "" || Number(choice.threads) === number);
+}
+
+/** Calls `use(sample, weight)` for each sample of `track` with a stack in `choice.range`, in the order of time. */
+function chosenSamples(track, choice, use) {
+  const [from, to] = choice.range ?? [0, Infinity];
+  for (let sample = 0; sample < track.count; sample++) {
+    const begin = track.begin[sample];
+    const end = track.end[sample];
+    if (end < from || begin > to || track.node[sample] < 0) continue;
+    let weight = track.weight[sample];
+    if (begin < from || end > to) {
+      if (end === begin) continue;
+      weight *= (Math.min(end, to) - Math.max(begin, from)) / (end - begin);
+    }
+    use(sample, weight);
+  }
 }
 
 /** Returns a function that names the task of a sample: by its label, or else by the task's first function. */
@@ -235,6 +248,62 @@ function callTree(profile, chosen, choice) {
   });
 }
 
+/**
+ * Returns the call tree with the calls in the order of time, for each thread. Only neighbouring samples share a node. The
+ * tree has at most {@link ORDERED} stacks; of more samples, each stands for its successors too.
+ */
+function timeTree(profile, chosen, choice) {
+  const { nodes, frames } = profile;
+  const parent = new Growing(Int32Array);
+  const functions = new Growing(Int32Array);
+  const self = new Growing(Float64Array);
+  const place = new Growing(Int32Array);
+  const groupNames = [];
+  function node(above, name, frame) {
+    parent.push(above);
+    functions.push(name);
+    self.push(0);
+    place.push(frame);
+    return parent.length - 1;
+  }
+  node(-1, -1, -1);
+  const isShown = shownNodes(profile, choice.fold);
+  const stride = Math.max(1, Math.ceil(chosen.groups.reduce((sum, group) => sum + group.count, 0) / ORDERED));
+  const tracks = chosenTracks(profile, choice);
+  for (const track of tracks) {
+    let root = 0;
+    if (tracks.length > 1) {
+      groupNames.push(track.thread);
+      root = node(0, -1 - groupNames.length, -1);
+    }
+    // The nodes of the last stack, the outermost first.
+    const path = [];
+    let count = 0;
+    chosenSamples(track, choice, (sample, weight) => {
+      if (count++ % stride === 0) {
+        let depth = 0;
+        for (const at of stackOf(profile, track.node[sample]).reverse()) {
+          if (isShown[at] === 0) continue;
+          const frame = nodes.frame[at];
+          const name = frames.function[frame];
+          if (depth >= path.length || functions.array[path[depth]] !== name) {
+            const made = node(depth > 0 ? path[depth - 1] : root, name, frame);
+            path.length = depth;
+            path.push(made);
+          }
+          depth++;
+        }
+        path.length = depth;
+      }
+      self.array[path.length > 0 ? path[path.length - 1] : root] += weight;
+    });
+  }
+  return ordered({
+    parent: parent.array.slice(0, parent.length), function: functions.array.slice(0, parent.length),
+    self: self.array.slice(0, parent.length), frame: place.array.slice(0, parent.length), groupNames,
+  }, { isByTime: true });
+}
+
 /** Returns which nodes of the stacks are shown. With `fold`, only the outermost of consecutive library functions is. */
 function shownNodes(profile, fold) {
   const { nodes, frames } = profile;
@@ -249,8 +318,8 @@ function shownNodes(profile, fold) {
   return isShown;
 }
 
-/** Adds totals, depths and sorted children to `tree`. */
-function ordered(tree) {
+/** Adds totals, depths and children to `tree`. Unless they are `isByTime`, children are sorted by total. */
+function ordered(tree, { isByTime = false } = {}) {
   const count = tree.parent.length;
   const total = tree.self.slice();
   const depth = new Int32Array(count);
@@ -268,8 +337,8 @@ function ordered(tree) {
   const next = starts.slice();
   const list = new Int32Array(Math.max(0, count - 1));
   for (let at = 1; at < count; at++) list[next[tree.parent[at]]++] = at;
-  for (let at = 0; at < count; at++) sortByTotal(list, starts[at], starts[at + 1], total);
-  return { ...tree, total, depth, depthMax, children: (at) => list.subarray(starts[at], starts[at + 1]) };
+  for (let at = 0; at < count && !isByTime; at++) sortByTotal(list, starts[at], starts[at + 1], total);
+  return { ...tree, total, isByTime, depth, depthMax, children: (at) => list.subarray(starts[at], starts[at + 1]) };
 }
 
 /**

@@ -112,9 +112,9 @@ class Flame {
       let at = left;
       for (const child of tree.children(node)) {
         const childWide = (tree.total[child] / whole) * width;
-        // Children are sorted by total: all further ones are narrower still.
-        if (childWide < 0.5) break;
-        pending.push([child, at, childWide]);
+        // Children sorted by total: all further ones are narrower still.
+        if (childWide < 0.5 && !tree.isByTime) break;
+        if (childWide >= 0.5) pending.push([child, at, childWide]);
         at += childWide;
       }
     }

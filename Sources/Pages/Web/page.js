@@ -34,12 +34,15 @@ function writeFragment() {
   history.replaceState(null, "", text === "" ? location.pathname + location.search : `#${text}`);
 }
 
+/** Whether the calls of `state` are in the order of time. Other threads have one sample each. */
+const isByTime = (state) => state.view === "time" && state.threads !== "others";
+
 /** Changes the state to the values of `wanted`, whose keys are those of {@link standard}. */
 async function change(wanted) {
   const before = state;
   state = { ...state, ...wanted };
   // The number of a zoomed node is valid only for its tree.
-  const isOther = ["threads", "group", "invert", "fold", "range", "stall"].some((key) => state[key] !== before[key]);
+  const isOther = ["threads", "group", "invert", "fold", "range", "stall"].some((key) => state[key] !== before[key]) || isByTime(state) !== isByTime(before);
   if (isOther && !("zoom" in wanted)) state.zoom = "";
   writeFragment();
   await show(before);
@@ -75,7 +78,9 @@ async function show(before) {
     timeline.show(profile);
     showLegend();
   }
-  isNew ||= ["threads", "group", "invert", "fold", "range"].some((key) => state[key] !== before[key]);
+  const views = { time: "flame", flame: "flame", tree: "tree", functions: "functions" };
+  if (!(state.view in views)) state.view = "flame";
+  isNew ||= ["threads", "group", "invert", "fold", "range"].some((key) => state[key] !== before[key]) || isByTime(state) !== isByTime(before);
   const range = state.range.split("-").map(Number);
   const choice = {
     threads: state.threads, group: state.group, invert: state.invert === "1", fold: state.fold === "1",
@@ -83,19 +88,18 @@ async function show(before) {
   };
   if (isNew) {
     chosen = chosenGroups(profile, choice);
-    tree = callTree(profile, chosen, choice);
+    tree = isByTime(state) ? timeTree(profile, chosen, choice) : callTree(profile, chosen, choice);
     flame.show(profile, tree, chosen.unit, profile.culprit);
     timeline.setRange(choice.range);
   }
   const isSearch = isNew || state.q !== before.q;
   if (isSearch) found = foundFunctions(profile, state.q);
-  const views = { flame: "flame", tree: "tree", functions: "functions" };
-  if (!(state.view in views)) state.view = "flame";
-  for (const [view, id] of Object.entries(views)) byID(id).hidden = view !== state.view;
-  byID("flame-keys").hidden = state.view !== "flame";
+  const shown = views[state.view];
+  for (const id of Object.values(views)) byID(id).hidden = id !== shown;
+  byID("flame-keys").hidden = shown !== "flame";
   const isView = isSearch || before.view !== state.view;
   const zoom = Math.min(tree.parent.length - 1, Math.max(0, Number(state.zoom) || 0));
-  if (state.view === "flame") {
+  if (shown === "flame") {
     flame.found = found;
     if (isView || flame.zoomed !== zoom) flame.zoom(zoom);
   } else if (isView && state.view === "tree") {
@@ -121,7 +125,11 @@ function fillThreads() {
 }
 
 function showTools() {
-  for (const button of document.querySelectorAll("[data-view]")) button.setAttribute("aria-pressed", button.dataset.view === state.view);
+  for (const button of document.querySelectorAll("[data-view]")) {
+    button.setAttribute("aria-pressed", button.dataset.view === state.view && (button.dataset.invert ?? state.invert) === state.invert);
+  }
+  byID("invert").hidden = state.view !== "tree";
+  byID("group").disabled = isByTime(state);
   byID("invert").setAttribute("aria-pressed", state.invert === "1");
   byID("fold").setAttribute("aria-pressed", state.fold === "1");
   byID("threads").value = state.threads;
@@ -134,7 +142,7 @@ function showPath(zoom) {
   const path = byID("path");
   const nodes = [];
   for (let at = zoom; at >= 0; at = tree.parent[at]) nodes.unshift(at);
-  path.hidden = zoom === 0 || state.view !== "flame";
+  path.hidden = zoom === 0 || byID("flame").hidden;
   const shown = nodes.length > 6 ? [...nodes.slice(0, 2), -1, ...nodes.slice(-3)] : nodes;
   path.replaceChildren(...shown.map((at) => (at < 0
     ? element("span", { text: `… ${nodes.length - 5}` })
@@ -216,8 +224,9 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAgain)
 
 // MARK: user actions
 
-for (const button of document.querySelectorAll("[data-view]")) button.addEventListener("click", () => change({ view: button.dataset.view }));
-for (const id of ["invert", "fold"]) byID(id).addEventListener("click", () => change({ [id]: state[id] === "1" ? "" : "1" }));
+for (const button of document.querySelectorAll("[data-view]")) button.addEventListener("click", () => change({ view: button.dataset.view, invert: button.dataset.invert ?? state.invert }));
+const toggle = (key) => change({ [key]: state[key] === "1" ? "" : "1" });
+for (const id of ["invert", "fold"]) byID(id).addEventListener("click", () => toggle(id));
 for (const id of ["threads", "group"]) byID(id).addEventListener("change", (event) => change({ [id]: event.target.value }));
 // Sorts the table of problems by the clicked column. Numbers begin with the largest.
 document.querySelectorAll("#problems th").forEach((head, column) => {
@@ -242,10 +251,14 @@ for (const article of articles) {
     () => { text.hidden = false; getSelection().selectAllChildren(text); },
   ));
 }
+for (const time of document.querySelectorAll("time")) {
+  const date = new Date(time.dateTime);
+  if (date.getTimezoneOffset() !== 0) time.append(` (${date.toLocaleString("sv")} local time)`);
+}
 byID("reset").addEventListener("click", () => change({ ...standard, stall: state.stall, view: state.view }));
 byID("search").addEventListener("input", (event) => change({ q: event.target.value }));
 byID("search").addEventListener("keydown", (event) => {
-  if (event.key !== "Enter" || state.view !== "flame") return;
+  if (event.key !== "Enter" || byID("flame").hidden) return;
   const node = flame.heaviestFound();
   if (node < 0) return;
   event.preventDefault();
@@ -262,8 +275,8 @@ byID("close").addEventListener("click", () => {
 explorer.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.altKey || event.metaKey || event.target.matches("input, select")) return;
   if (event.key === "/") byID("search").focus();
-  else if (event.key === "i") byID("invert").click();
-  else if (event.key === "f") byID("fold").click();
+  else if (event.key === "i") change({ view: state.view === "time" ? "flame" : state.view, invert: state.invert === "1" ? "" : "1" });
+  else if (event.key === "f") toggle("fold");
   else return;
   event.preventDefault();
 });

@@ -95,14 +95,25 @@ def everyday(browser, pages, pictures):
 
     # Upside down: the innermost function first.
     browser.click("#reset")
-    browser.click("#invert")
+    browser.click('[data-invert="1"]')
     browser.run('document.getElementById("flame").focus()')
     browser.key("ArrowDown")
     expect(current(browser).startswith("Catalog.hash(_:), 48 %"), current(browser))
     browser.key("ArrowDown")
     expect(current(browser).startswith("Catalog.insert(_:), 48 %"), "its caller is below")
     browser.key("i")
-    expect(browser.run('document.getElementById("invert").ariaPressed') == "false", "the key i turns it back")
+    expect(browser.run('document.querySelector(\'[data-invert="1"]\').ariaPressed') == "false", "the key i turns it back")
+
+    # In the order of time: the calls of the end come last.
+    browser.click('[data-view="time"]')
+    expect(text(browser, "#summary") == "12 samples, 5.01 s", text(browser, "#summary"))
+    browser.run('document.getElementById("flame").focus()')
+    browser.key("ArrowDown")
+    for name in ("(not watched yet)", "_start, 70 %", "(no stack", "_start, 20 %"):
+        expect(current(browser).startswith(name), f"{name}: {current(browser)}")
+        browser.key("ArrowRight")
+    browser.picture(f"{pictures}/time-order.png")
+    browser.click('[data-view="flame"]')
 
     # By task: every label is a branch.
     browser.run('(() => { const g = document.getElementById("group"); g.value = "task"; g.dispatchEvent(new Event("change")); })()')
@@ -138,7 +149,7 @@ def everyday(browser, pages, pictures):
     # The other threads, the tree and the table.
     browser.run('(() => { const t = document.getElementById("threads"); t.value = "others"; t.dispatchEvent(new Event("change")); })()')
     browser.frame()
-    expect(text(browser, "#summary") == "2 other threads, each seen once", text(browser, "#summary"))
+    expect(text(browser, "#summary") == "2 other threads, one sample each", text(browser, "#summary"))
     browser.click("#reset")
     browser.click('[data-view="tree"]')
     browser.run('document.querySelector("#tree [role=treeitem]").focus()')
@@ -262,7 +273,8 @@ def large(browser, path):
     for what, script in (
         ("search", 'document.getElementById("search").value = "function1()", document.getElementById("search").dispatchEvent(new Event("input"))'),
         ("zoom", 'document.getElementById("flame").focus(), document.getElementById("flame").dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowDown" })), document.getElementById("flame").dispatchEvent(new KeyboardEvent("keydown", { key: "Enter" }))'),
-        ("invert", 'document.getElementById("invert").click()'),
+        ("bottom-up", 'document.querySelector("[data-invert=\\"1\\"]").click()'),
+        ("time order", 'document.querySelector("[data-view=time]").click()'),
         ("table", 'document.querySelector("[data-view=functions]").click()'),
         ("tree", 'document.querySelector("[data-view=tree]").click()'),
         ("a sample", 'document.getElementById("timeline-box").dispatchEvent(new KeyboardEvent("keydown", { key: "End" }))'),
