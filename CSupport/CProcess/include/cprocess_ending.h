@@ -21,7 +21,7 @@ static const uint64_t cprocess_ending_ns = UINT64_C(2000000000);
  * stall (cprocess_pending_start). Async-signal-safe: no. Threads: any, one at a time. */
 void cprocess_ending_arm(uint64_t (*age)(uint32_t slot, uint64_t item));
 
-/* Wakes the thread that starts the stop at an exit; it may have other uses. Never freed.
+/* Wakes the thread that starts the stop at an exit; the wakeup can have other uses. Never freed.
  * Async-signal-safe: yes. Threads: any. */
 struct clinux_wakeup *cprocess_ending_wakeup(void);
 
