@@ -7,8 +7,8 @@
 
 #include <pthread.h>
 
-/* A registered thread's entry. WORD has bit 0: working; bit 1: a thread waits for it to rest; above: the number of
- * changes between working and resting. */
+/* A registered thread's entry. Bit 0 of WORD: the thread works; bit 1: another thread waits for it to rest; upper bits:
+ * number of changes between working and resting. */
 enum { WORKS = 1, AWAITED = 2, CHANGE = 4 };
 
 struct place {
@@ -23,7 +23,7 @@ _Thread_local bool clinux_fork_takes_part __attribute__((tls_model("initial-exec
 static _Thread_local struct place *own_place __attribute__((tls_model("initial-exec")));
 /* The stamp of the process in which the thread registered. */
 static _Thread_local uint32_t own_process __attribute__((tls_model("initial-exec")));
-/* Until this time the thread works although a fork is pending: it has rested for the same time before. */
+/* Until this time the thread works although a fork is pending, because it has rested for as long before. */
 static _Thread_local uint64_t works_until_ns __attribute__((tls_model("initial-exec")));
 
 /* The number of forking threads in the lower half; above, the lower half of their process's stamp, so that a child
@@ -37,7 +37,7 @@ static _Atomic uint32_t impatient_count;
 
 static uint32_t stamp_part(void) { return clinux_process_stamp() << STAMP_SHIFT; }
 
-/* Returns the time until which threads rest for the forks in WORD; 0 if no thread forks, or long enough already. */
+/* Returns the time until which threads rest for the forks in WORD; 0 if no thread forks or the limit has passed. */
 static uint64_t forking_until_ns(uint32_t word) {
   if ((word & COUNT_MASK) == 0 || (word & ~(uint32_t)COUNT_MASK) != stamp_part())
     return 0;
@@ -142,7 +142,7 @@ void clinux_fork_let_ahead(void) {
   struct place *place = place_of_thread();
   if (!place || !works(place))
     return;
-  /* After this, forks wait for a thread that they had given up on. */
+  /* If forks had stopped waiting for this thread, its rest makes later forks wait for it again. */
   uint32_t given_up = atomic_load_explicit(&place->given_up, memory_order_relaxed);
   bool is_given_up = given_up == (atomic_load_explicit(&place->word, memory_order_relaxed) & ~(uint32_t)AWAITED);
   if (!is_given_up && forking_until_ns(atomic_load_explicit(&forks, memory_order_relaxed)) == 0)
@@ -153,7 +153,7 @@ void clinux_fork_let_ahead(void) {
 
 uint32_t clinux_fork_impatient_count(void) { return atomic_load_explicit(&impatient_count, memory_order_relaxed); }
 
-/* Waits until PLACE's thread rests, not longer than until DEADLINE_NS. */
+/* Waits until PLACE's thread rests, at most until DEADLINE_NS. */
 static void wait_for_rest(struct place *place, uint64_t deadline_ns) {
   uint32_t word = atomic_load_explicit(&place->word, memory_order_seq_cst);
   uint32_t change = word & ~(uint32_t)AWAITED;

@@ -154,7 +154,7 @@ int32_t clinux_task_self(void) { return (int32_t)syscall(SYS_gettid); }
 bool clinux_task_join(pthread_t thread, uint64_t deadline_ns) {
   if (deadline_ns == UINT64_MAX)
     return pthread_join(thread, NULL) == 0;
-  /* The C library waits by the kernel's clock, which a simulated one may be behind. */
+  /* The C library waits by the kernel's clock, which can be ahead of a simulated one. */
   uint64_t now_ns = clinux_clock_ns();
   uint64_t left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
   struct timespec deadline;
@@ -185,7 +185,7 @@ struct clinux_descriptor clinux_task_open_schedule(void) {
 void clinux_task_close_schedule(struct clinux_descriptor schedule) { clinux_descriptor_close(&schedule); }
 
 /* Reads the run delay, the second number in the schedstat file of DESCRIPTOR, and sets *TURNS to the third. Returns
- * UINT64_MAX if it cannot be read, the kernel does not count (a thread that has run has had a turn), or time is
+ * UINT64_MAX if the file cannot be read, if the third number is 0, so the kernel does not count, or if time is
  * simulated. */
 static uint64_t read_run_delay(int descriptor, uint64_t *turns) {
   const struct clinux_test_clock *test = clinux_test_clock_installed();

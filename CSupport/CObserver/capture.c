@@ -52,8 +52,8 @@ static struct {
 /* Bytes of a part that are touched before the request is sent: most stacks are shorter. */
 enum { PAGE = 4096, TOUCHED_BYTES = 32 << 10 };
 
-/* Gives REQUEST, which is idle, its part of the room, or a larger one if there is one since. Smaller ones are not
- * unmapped, because a late handler might still write to one. */
+/* Gives the idle REQUEST its part of the room, or a larger one that has been mapped since. Smaller parts stay mapped,
+ * because a late handler might still write to one. */
 static void give_room(struct observer_request *request) {
   size_t capacity = rooms[clinux_context].capacity;
   request->stack_bytes_max = rooms[clinux_context].stack_bytes_max;
@@ -65,8 +65,8 @@ static void give_room(struct observer_request *request) {
   request->stack = rooms[clinux_context].memory + (size_t)(request - own_requests()) * capacity;
   request->copy.stack = request->stack;
   request->stack_capacity = capacity;
-  /* Before Linux 6.4 the first access to each page takes the lock of the address space. The handler must not wait for
-   * it: the sampled thread might have nothing to do with the lock's owner. */
+  /* Before Linux 6.4 the first access to each page takes the lock of the address space. The handler must not make the
+   * sampled thread wait for an unrelated owner of this lock. */
   for (size_t at = 0; at < capacity && at < TOUCHED_BYTES; at += PAGE)
     ((volatile uint8_t *)request->stack)[at] = 0;
   request->copy.request = (uint32_t)(request - observer_requests);
@@ -108,7 +108,7 @@ bool observer_capture_is_pending(void) {
   return false;
 }
 
-/* Waits until REQUEST is answered, not longer than until DEADLINE_NS. */
+/* Waits until REQUEST is answered, at most until DEADLINE_NS. */
 static void await(const struct observer_request *request, uint64_t deadline_ns) {
   for (;;) {
     uint32_t word = atomic_load_explicit(&request->word, memory_order_acquire);
@@ -130,7 +130,7 @@ static int send_signal(struct observer_thread *thread, struct observer_request *
   int error = ENOTSUP;
   if (when != OBSERVER_SEND_NOW)
     error = observer_signal_when_running(request->tid, OBSERVER_SIGNAL, value, &request->timer);
-  /* If only this timer cannot be created (RLIMIT_SIGPENDING), the thread must not be disturbed. */
+  /* If other timers work and only this one cannot be created (RLIMIT_SIGPENDING), the thread must not be disturbed. */
   bool may_disturb = when == OBSERVER_SEND_NOW || !atomic_load_explicit(&timers_work, memory_order_relaxed);
   if (error != 0 && error != ESRCH && when != OBSERVER_SEND_WHEN_RUNNING && may_disturb) {
     error = observer_signal_now(request->tid, OBSERVER_SIGNAL, value, &request->mark);
@@ -141,21 +141,21 @@ static int send_signal(struct observer_thread *thread, struct observer_request *
   return error;
 }
 
-/* For this time a thread that was seen blocking our signal is assumed to block it still. Handlers that block it, the
- * service's and our own, have returned by then. */
+/* A thread that was seen blocking our signal is assumed to block it for this time. Signal handlers that block it, of
+ * the service and our own, have returned by then. */
 static const uint64_t block_known_ns = 100000000;
-/* The time if it was seen blocking it twice within that time. A busy machine can delay the next observation until the
- * thread, on its way out of a wait, appears not to block the awaited signal. */
+/* The time for a thread that was seen blocking it twice within block_known_ns. On a busy machine the next observation
+ * can be so late that the thread is leaving a wait, and then it appears not to block the awaited signal. */
 static const uint64_t block_confirmed_ns = 1000000000;
 
-/* Returns OBSERVER_CAPTURED if THREAD can be sent the signal. OBSERVER_NO_ANSWER: it blocks the signal, would not
- * answer, and would find the signal when it waits for one (sigwaitinfo(2)).
+/* Returns OBSERVER_CAPTURED if the signal can be sent to THREAD, or OBSERVER_NO_ANSWER if THREAD blocks it: a later
+ * sigwaitinfo(2) of the service would then receive it.
  *
- * A thread that enters, leaves or is in such a wait does not appear to block the awaited signal. An observation is
- * therefore kept for a while, longest if the thread was seen waiting for it. A thread without observations is checked
- * again after it has run, because it has then left any earlier wait. If it is asleep by then, the result is
- * OBSERVER_ASLEEP: it can be read from outside. If it is runnable but does not run within a millisecond, its current
- * appearance is used. Async-signal-safe: yes. Threads: a sampler, in its own context. */
+ * A thread that enters, leaves or is in such a wait does not appear to block the awaited signal. An observed block is
+ * therefore remembered, longest if the thread was seen waiting for the signal. A thread without observations is checked
+ * again after it has run, because it has then left any earlier wait. If it is asleep by then, returns OBSERVER_ASLEEP:
+ * it can be read from outside. If it is runnable but does not run within a millisecond, the last check decides.
+ * Async-signal-safe: yes. Threads: a sampler, in its own context. */
 static enum observer_capture_status look_at_mask(struct observer_thread *thread, int32_t tid) {
   uint64_t now = clinux_clock_ns();
   uint64_t until = atomic_load_explicit(&thread->kept_out_until_ns, memory_order_relaxed);

@@ -90,8 +90,8 @@ static enum observer_request_state answer(struct observer_request *request, cons
       copy->stack_bytes = clinux_memory_read_some(page, request->stack, bytes_wanted(page, request->stack_capacity));
     }
     copy->truncated = copy->stack_bytes == request->stack_capacity;
-    /* The interrupted stack is searched only on the alternate stack, where a signal can have interrupted: searching
-     * takes time. */
+    /* A thread on its alternate stack was interrupted by a signal, so its interrupted stack is copied too. Other
+     * threads skip this search, which takes time. */
     const stack_t *alternate = &((const ucontext_t *)context)->uc_stack;
     if (sp - (uint64_t)(uintptr_t)alternate->ss_sp < alternate->ss_size)
       observer_copy_own_stack(copy, request->stack, request->stack_capacity, request->stack_low, request->stack_high);

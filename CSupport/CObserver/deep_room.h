@@ -1,5 +1,5 @@
 /* Shared room for the copy of one deep stack, which exceeds the room of each request and each sampler. Deep stacks are
- * rare, and room for many of them would be taken from the service. While the room is in use, other deep stacks are
+ * rare, and room for many of them would take memory from the service. While the room is in use, other deep stacks are
  * truncated. Internal to the observer. */
 #ifndef DEEP_ROOM_H
 #define DEEP_ROOM_H
@@ -24,7 +24,7 @@ void observer_deep_room_forget_parent(void);
  * observer_deep_room_give_back must follow. Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS uint8_t *observer_deep_room_or(uint8_t *own, size_t *capacity, size_t bytes_max, uint64_t live);
 
-/* Releases ROOM if it is the deep room; BYTES bytes of it are used. Returns whether it is the deep room.
+/* Releases ROOM, of which BYTES bytes were used, if it is the deep room. Returns whether it is the deep room.
  * Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS bool observer_deep_room_give_back(const uint8_t *room, size_t bytes);
 

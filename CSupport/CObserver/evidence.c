@@ -77,7 +77,7 @@ static size_t read_task(int32_t tid, const char *name, char *text, size_t capaci
   return read_all(clinux_task_open_file(tid, name), text, capacity);
 }
 
-/* Skips files in /proc that a container's server answers for. */
+/* Reads the file at PATH, except files in /proc that the container replaces (lxcfs). */
 static size_t read_path(const char *path, char *text, size_t capacity) {
   if (*path == '\0' || (strncmp(path, "/proc/", 6) == 0 && !clinux_process_is_kernels(path)))
     return 0;
@@ -190,7 +190,7 @@ static void read_surroundings(struct observer_surroundings *surroundings) {
     surroundings->runnable = surroundings->runnable * 10 + (uint32_t)(text[begin] - '0');
 }
 
-/* Whether the call itself is as informative as the kernel's function. */
+/* Whether the kernel's function adds no information to the system call. */
 static bool is_plain(int64_t call) {
   switch (call) {
 #ifdef SYS_poll

@@ -29,8 +29,7 @@ void crash_notes_move(struct clinux_descriptor file);
  * time. */
 void crash_notes_put(const char *line, size_t length);
 
-/* Waits until all queued lines are written, but not longer than until DEADLINE_NS. Async-signal-safe: yes. Threads:
- * any. */
+/* Waits until all queued lines are written, at most until DEADLINE_NS. Async-signal-safe: yes. Threads: any. */
 void crash_notes_wait(uint64_t deadline_ns);
 
 /* Writes the lines of run RUN until it ends. Calls MORE at the start, after each wakeup, and at the time that MORE

@@ -1,5 +1,5 @@
-/* Recovers the registers of a caller at its call, from registers saved by inner frames and from arguments that those
- * frames kept. Internal to CUnwind. */
+/* Recovers the registers that a caller had at its call, from the registers and arguments saved by inner frames.
+ * Internal to CUnwind. */
 #ifndef CALLER_REGISTERS_H
 #define CALLER_REGISTERS_H
 
@@ -19,8 +19,8 @@ size_t cunwind_callers_bytes(void);
  * Threads: as cunwind_unwind. */
 void cunwind_caller_registers(struct cursor *cursor, bool *interrupted, struct caller_registers *found);
 
-/* Adds KNOWN and the stack pointer SP to VALUES, the symbol values of the frame of FACTS. Async-signal-safe: yes.
- * Threads: any. */
+/* Adds the registers KNOWN and the stack pointer SP to VALUES, the symbol values of the frame that FACTS describe.
+ * Async-signal-safe: yes. Threads: any. */
 void cunwind_caller_learn(const struct unwind_architecture *architecture, const struct caller_registers *known,
                           const struct frame_facts *facts, uint64_t sp, struct symbol_values *values);
 

@@ -12,8 +12,8 @@ package struct CommandOutput: Sendable {
   ///
   /// - Parameters:
   ///   - command: The name of the command.
-  ///   - around: Called with the descriptor and a closure that writes to it. Can hide and restore other output on the
-  ///     terminal.
+  ///   - around: Called with the descriptor and a closure that writes to it, so that it can hide other output on the
+  ///     terminal meanwhile.
   package init(
     command: String,
     around: @escaping @Sendable (_ descriptor: Int32, _ write: () -> Void) -> Void = { _, write in write() }
@@ -35,8 +35,8 @@ package struct CommandOutput: Sendable {
     }
   }
 
-  /// Writes a line with the command's name and `message` to standard error. Control characters from file names and
-  /// arguments are made harmless for the terminal.
+  /// Writes a line with the command's name and `message` to standard error. Escapes control characters, which names of
+  /// files and arguments can contain.
   package func error(_ message: String) {
     _ = writeAll(Array("\(command): \(printable(message))\n".utf8), to: STDERR_FILENO)
   }

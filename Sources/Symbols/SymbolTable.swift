@@ -68,7 +68,7 @@ final class SymbolTable {
     index = SymbolIndex(symbols, limit: bounds.end, isReserved: { Self.isReserved(names, $0) })
   }
 
-  /// Returns the symbol that covers `address`, with the name `preferred` if it is one of several for the same code.
+  /// Returns the symbol that covers `address`, with the name `preferred` if that is one of its code's names.
   func symbol(at address: FileAddress, preferring preferred: TextReference? = nil) -> SymbolMatch? {
     guard let symbol = index.symbol(at: address), let name = names.text(at: Int(symbol.name)) else { return nil }
     var match = SymbolMatch(name: name, range: AddressRange(start: symbol.start, end: symbol.end))
@@ -91,7 +91,7 @@ final class SymbolTable {
     return match
   }
 
-  /// Returns the other, equally good names of the code of `symbol`.
+  /// Returns the other names of the code of `symbol`. None of the names has precedence.
   func otherNames(of symbol: SymbolMatch) -> [TextReference] {
     guard let known = index.symbol(at: FileAddress(symbol.range.start)), known.start == symbol.range.start,
       known.hasOtherNames
@@ -134,9 +134,9 @@ final class SymbolTable {
       && cursor.u8() == UInt8(ascii: "n") && cursor.u8() == 0 && !cursor.hasFailed
   }
 
-  /// Whether the name is used only by assemblers and disassemblers: `.L2`, `.LASF12` and, for MIPS, `$L2`; `$x`, `$d`,
-  /// `$a`, `$t` and `$m`, with any ending after a dot, which mark kinds of code and data (ELF for the Arm Architecture,
-  /// 5.5.5).
+  /// Whether the name is used only by assemblers and disassemblers: `.L2`, `.LASF12` and, for MIPS, `$L2`. The symbols
+  /// `$x`, `$d`, `$a`, `$t` and `$m`, with any ending after a dot, mark kinds of code and data (ELF for the Arm
+  /// Architecture, 5.5.5).
   private static func isMark(_ names: Bytes, _ name: UInt32) -> Bool {
     var cursor = names.cursor(at: Int(name))
     let (first, second, third) = (cursor.u8(), cursor.u8(), cursor.u8())

@@ -224,8 +224,8 @@ package final class Symbolizer {
     return .unusable(reason)
   }
 
-  /// Whether `image` is the file of `module`: by its build-id. Without one, in this process, also by the device and the inode, which
-  /// another file at the path does not have.
+  /// Whether `image` is the file of `module`. Compares build-ids or, for files of this process without one, device and
+  /// inode.
   private func isFile(_ image: ElfImage, of module: Module) -> Bool {
     guard image.buildID == module.buildID else { return false }
     guard module.buildID.isEmpty, process == getpid(), let mapped = module.identity,

@@ -1,4 +1,4 @@
-/* The calling thread's set of the observer's working memory.
+/* Sets of working memory, one for each sampler.
  *
  * Sampling a stack needs memory for the copy, for pages of code and unwind tables, and for cached facts. This memory is
  * allocated once for each context. A sampler that the kernel blocks forever can thus be replaced by another one that

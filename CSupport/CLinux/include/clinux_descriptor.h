@@ -1,10 +1,10 @@
 /* The library's file descriptors.
  *
- * The service might close them, for example with closefrom(3), and its own files then get the same numbers. Library
- * threads that run no application code therefore have their own descriptor tables if the kernel supports that. In the
- * service's table each descriptor is stored with the identity of its file; it is not read, written or closed if its
- * number refers to another file. (The check and the call are about a hundred nanoseconds apart; a service that closes
- * and opens files in between is still harmed.) A child of fork(2) closes its copies at once. */
+ * The service might close them, for example with closefrom(3), and then open its own files with the same numbers.
+ * Library threads that run no application code therefore have their own descriptor tables if the kernel supports that.
+ * In the service's table each descriptor is stored with the identity of its file; it is not read, written or closed if
+ * its number refers to another file. (The check and the call are about a hundred nanoseconds apart. A file that the
+ * service opens in between is not protected.) A child of fork(2) closes its copies at once. */
 #ifndef CLINUX_DESCRIPTOR_H
 #define CLINUX_DESCRIPTOR_H
 

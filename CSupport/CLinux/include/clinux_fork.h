@@ -3,8 +3,8 @@
  * A child of fork(2) inherits the locks of its parent's threads, but not the threads. The Swift runtime takes locks
  * when a type is used for the first time. The child cannot release such a lock, and any of its threads that needs it
  * hangs. Therefore a watchdog thread that uses the runtime registers here, marks when it rests, and works only while no
- * thread forks. A forking thread waits until all registered threads rest, but not longer than CLINUX_FORK_PATIENCE_NS
- * and only once for each piece of work. Timekeeping threads do not use the runtime and do not register: they never wait
+ * thread forks. A forking thread waits until all registered threads rest, at most CLINUX_FORK_PATIENCE_NS, and only
+ * once for each piece of work. Timekeeping threads do not use the runtime and do not register: they never wait
  * for a fork.
  *
  * Children created without fork handlers (vfork(2), posix_spawn(3), _Fork(3), clone(2)) are not affected. */

@@ -19,7 +19,7 @@ struct clinux_test_clock {
   uint64_t (*now_ns)(clockid_t clock);
   /* Replaces clinux_wait, with the same contract. */
   void (*wait)(const _Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns);
-  /* Whether time is currently simulated, so the kernel's accounting of threads does not match it. */
+  /* Whether time is currently simulated. The kernel's CPU and wait times then do not match the clock. */
   bool (*is_simulated)(void);
   /* Called when a watchdog thread has reached STEP. */
   void (*thread_reached)(enum clinux_thread_step step);

@@ -10,11 +10,11 @@
  *   observer_base.h     limits
  *   observer_control.h  state shared by the monitor and the rest of the watchdog
  *   observer_exempt.h   scopes whose time does not count
- *   observer_thread.h   threads that watched work runs on
+ *   observer_thread.h   threads that run watched work
  *   observer_sampling.h state shared by the monitor and the samplers
  *   observer_residency.h  locking the observer's code in memory
  *   observer_series.h   counters of a source, for metrics
- *   observer_slot.h     target slots: which thread works on what since when
+ *   observer_slot.h     target slots: thread and begin time of each work item
  *   observer_machine.h  registers of an interrupted thread, per processor architecture
  *   observer_signal.h   sending a signal that does not disturb its thread
  *   observer_capture.h  the signal handler that copies a thread's registers and stack
@@ -31,13 +31,13 @@
  *   observer_passive.h  reading a blocked thread from outside
  *   observer_descriptor.h  the file of a system call's descriptor
  *   observer_evidence.h    other kernel data about a thread and its surroundings
- *   observer_lock.h        the owner of the lock that a blocked thread waits for
+ *   observer_lock.h        the owner of the lock for which a blocked thread waits
  *   observer_unwind.h   frames of a copied stack, by CUnwind
  *   observer_stall.h    ongoing stalls
  *   observer_last_stacks.h the last stacks of stalls
  *   observer_hang_notes.h  notes of stalls that the recorder does not record
  *   observer_ring.h     event rings from the monitor and the samplers to the recorder
- *   observer_restarted_call.h  the system call that restart_syscall(2) has restarted */
+ *   observer_restarted_call.h  system calls restarted by restart_syscall(2) */
 #ifndef COBSERVER_H
 #define COBSERVER_H
 

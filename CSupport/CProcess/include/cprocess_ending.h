@@ -1,8 +1,8 @@
 /* The end of the process by exit(3).
  *
- * At an exit, a watchdog thread stops the watchdog, and the exit handler waits for it: not longer than
- * cprocess_ending_ns, whatever locks the exiting thread or others hold. The handler prints the lines of reports that
- * are still pending (cprocess_pending.h). */
+ * At an exit, a watchdog thread stops the watchdog, and the exit handler waits for it, at most cprocess_ending_ns and
+ * independent of locks that the exiting thread or others hold. The handler then prints the lines of reports that are
+ * still pending (cprocess_pending.h). */
 #ifndef CPROCESS_ENDING_H
 #define CPROCESS_ENDING_H
 
@@ -21,7 +21,7 @@ static const uint64_t cprocess_ending_ns = UINT64_C(2000000000);
  * stall (cprocess_pending_start). Async-signal-safe: no. Threads: any, one at a time. */
 void cprocess_ending_arm(uint64_t (*age)(uint32_t slot, uint64_t item));
 
-/* Wakes the thread that starts the stop at an exit; it may have other uses. Never freed.
+/* Wakes the thread that starts the stop at an exit; the wakeup can have other uses. Never freed.
  * Async-signal-safe: yes. Threads: any. */
 struct clinux_wakeup *cprocess_ending_wakeup(void);
 

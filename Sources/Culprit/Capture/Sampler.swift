@@ -217,16 +217,16 @@ struct Sampler: ~Copyable {
     look(target)
   }
 
-  /// Takes the stack of the target's thread or sends a request. A thread without an entry gets one for this time, here
-  /// only, so that each is returned.
+  /// Takes the stack of the target's thread or sends a request. A thread without an entry gets a temporary one. Only
+  /// this function creates them, so that each is released.
   @_noLocks private mutating func look(_ target: ThreadReader.Target) {
     var target = target
     if target.thread == nil, target.threadID != 0 { target.thread = observer_visit_begin(target.threadID) }
     if let taken = reader.read(target) { emit(taken.target, taken.reading) }
   }
 
-  /// Puts off the sample if the target's thread has an open request for another slot. That answer serves both, and if
-  /// it fails, the sample is still wanted. Returns whether the sample was put off.
+  /// Puts off the sample if the target's thread has an open request for another slot. The answer serves both slots; if
+  /// it fails, this sample is still due. Returns whether the sample was put off.
   @_noLocks private func putOff(_ target: ThreadReader.Target) -> Bool {
     guard reader.isAskedForAnother(target) else { return false }
     observer_work_want(sampling, UInt32(truncatingIfNeeded: target.index))

@@ -3,7 +3,7 @@ import CulpritReports
 extension Watchdog {
   /// The registration of a handler that is never called.
   public final class Registration: Sendable {
-    /// Whether it has been taken away: it is not kept in the first place.
+    /// `true`, because handlers are not stored.
     let isRemoved = true
 
     /// Does nothing.
@@ -34,7 +34,7 @@ extension Watchdog {
     _ handler: @escaping @Sendable (TerminationRequest) -> TerminationRequest.Decision
   ) -> Registration { Registration() }
 
-  /// Does nothing: no run has left anything.
+  /// Does nothing: no runs are recorded.
   public func onPreviousRun(_ handler: @escaping @Sendable (Watchdog.PreviousRun) -> Void) {}
 
   /// Does nothing: there are no reports.

@@ -1,5 +1,5 @@
-// `Culprit` where nothing is watched. `tools/prove consumer` compares its interface with the one on Linux, whose pages say what
-// everything does there.
+// The interface of `Culprit` without effect, for unsupported platforms. `tools/prove consumer` compares it with the
+// interface on Linux, which documents the effects.
 
 import CulpritReports
 
@@ -7,10 +7,10 @@ import CulpritReports
   #error("Culprit would watch nothing here: build with BUILD_CULPRIT_FOR=linux in the environment")
 #endif
 
-/// A watchdog that watches nothing: Culprit watches on Linux with glibc.
+/// A watchdog without effect: this platform is not supported. Culprit watches on Linux with glibc.
 ///
-/// Every method can be called. Work runs, no handler is called, and ``status`` says so
-/// (``Limitation/Code/platform``).
+/// Every method can be called. Work runs, no handler is called, and ``status`` has the limitation
+/// ``Limitation/Code/platform``.
 public final class Watchdog: Sendable {
   /// The configuration in the code.
   public var configuration: Configuration { valid }
@@ -25,11 +25,11 @@ public final class Watchdog: Sendable {
     self.init(valid: configuration)
   }
 
-  /// Checks the default configuration, but for the given values, and starts nothing.
+  /// Checks the default configuration with the given values, and starts nothing.
   ///
   /// - Parameters:
   ///   - threshold: The age at which a work item is a stall, on Linux.
-  ///   - directory: The directory that stalls are saved in, on Linux.
+  ///   - directory: The directory for stalls, on Linux.
   /// - Throws: As ``init(_:)``.
   public convenience init(threshold: Duration = .seconds(4), directory: String? = nil) throws(WatchdogError) {
     try self.init(Configuration(threshold: threshold, directory: directory))
@@ -42,8 +42,8 @@ public final class Watchdog: Sendable {
 
   /// Does nothing.
   ///
-  /// - Parameter patience: Not waited for.
-  /// - Returns: `true`: nothing runs.
+  /// - Parameter patience: Ignored.
+  /// - Returns: `true`, because nothing runs.
   @discardableResult
   public func stop(patience: Duration) -> Bool { true }
 
@@ -53,8 +53,8 @@ public final class Watchdog: Sendable {
   /// Does nothing.
   public func resume() {}
 
-  /// Checks the change, and makes none: nothing runs that has a configuration. Each change is checked against the
-  /// configuration in the code, so that one that needs an earlier change is refused: make both in one.
+  /// Checks the change without applying it. Changes that are valid only together must be made in one call, because each
+  /// call starts from the original configuration.
   ///
   /// - Parameter change: Changes a copy of the configuration.
   /// - Throws: ``WatchdogError/Code/fixedWhileRunning``, ``WatchdogError/Code/invalidConfiguration``, as on Linux.
@@ -64,8 +64,8 @@ public final class Watchdog: Sendable {
 
   /// Captures nothing.
   ///
-  /// - Parameter timeout: Not waited for.
-  /// - Returns: Nothing, ever.
+  /// - Parameter timeout: Ignored.
+  /// - Returns: Never returns a value.
   /// - Throws: ``WatchdogError/Code/unsupported``, always.
   public func captureThreads(timeout: Duration = .seconds(10)) throws(WatchdogError) -> ThreadsReport {
     throw .unsupported("Culprit watches on Linux with glibc only")
@@ -73,14 +73,14 @@ public final class Watchdog: Sendable {
 
   /// Captures nothing.
   ///
-  /// - Parameter timeout: Not waited for.
-  /// - Returns: Nothing, ever.
+  /// - Parameter timeout: Ignored.
+  /// - Returns: Never returns a value.
   /// - Throws: ``WatchdogError/Code/unsupported``, always.
   public func dump(timeout: Duration = .seconds(10)) throws(WatchdogError) -> ProcessDump {
     throw .unsupported("Culprit watches on Linux with glibc only")
   }
 
-  /// That of a watchdog of which nothing runs, with ``Limitation/Code/platform``.
+  /// The status of a disabled watchdog, with the limitation ``Limitation/Code/platform``.
   public var status: Status {
     var status = Status(.disabled, problems: [])
     status.limitations = [
@@ -89,7 +89,7 @@ public final class Watchdog: Sendable {
     return status
   }
 
-  /// None: nothing is counted.
+  /// Empty metrics.
   public var metrics: Metrics { Metrics(.disabled) }
 
   /// Does nothing.
@@ -100,16 +100,16 @@ public final class Watchdog: Sendable {
 
   /// Does nothing.
   ///
-  /// - Parameter status: Not sent.
+  /// - Parameter status: Ignored.
   public func tellSystemd(status: String) {}
 }
 
 extension Watchdog.Configuration {
-  /// `nil`: nothing is saved here.
+  /// `nil`, because nothing is saved on this platform.
   public static var standardDirectory: String? { nil }
 }
 
-/// Runs what blocks nothing.
+/// Runs calls on the calling thread: none of them blocks on this platform.
 enum BlockingCall {
   static func run<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value { body() }
 }

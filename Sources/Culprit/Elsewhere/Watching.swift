@@ -232,12 +232,12 @@ public final class WatchedRunLoop: Sendable {
 public final class WatchedSection: Sendable {
   init() {}
 
-  /// `false`: nothing is watched.
+  /// `false`, because nothing is watched.
   public var isWatched: Bool { false }
 
   /// Does nothing.
   ///
-  /// - Returns: `true`: the handler has not been called, and will not be.
+  /// - Returns: `true`, because the handler is never called.
   @discardableResult
   public func end() -> Bool { true }
 
@@ -260,18 +260,18 @@ public final class WatchedActivity: Sendable {
   /// Does nothing.
   public func end() {}
 
-  /// `nil`: it has no end.
+  /// `nil`, because the activity has no limit.
   public var timeRemaining: Duration? { nil }
 }
 
 extension Watchdog {
-  /// Labels nothing: `body` is run.
+  /// Runs `body` without a label.
   public static func withLabel<Result>(
     _ text: String,
     isolation: isolated (any Actor)? = #isolation,
     _ body: () async throws -> Result
   ) async rethrows -> Result { try await body() }
 
-  /// Labels nothing: `body` is run.
+  /// Runs `body` without a label.
   public static func withLabel<Result>(_ text: String, _ body: () throws -> Result) rethrows -> Result { try body() }
 }

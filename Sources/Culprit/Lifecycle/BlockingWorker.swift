@@ -3,8 +3,7 @@ import CCulpritProcess
 import CulpritReports
 import CulpritStallRecord
 
-/// The thread for work that might block, which the escalation thread must not do itself: it allocates, and waits for
-/// the disk.
+/// The thread that does blocking work for the escalation thread, which must neither allocate nor wait for the disk.
 final class BlockingWorker: Sendable {
   /// Longest wait for the recorder and the disk, in nanoseconds.
   static let patience = WorkerPatience.least

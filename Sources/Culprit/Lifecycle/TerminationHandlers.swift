@@ -16,7 +16,7 @@ final class TerminationHandlerThread: Sendable {
   private let membership: Mutex<Membership>
   private let thread = Mutex<PosixThread?>(nil)
 
-  /// The questions that count the handler.
+  /// The questions that the handler must answer.
   private struct Membership {
     /// The last question that was answered, or asked before the handler was added.
     var last: UInt32
@@ -57,8 +57,8 @@ final class TerminationHandlerThread: Sendable {
   /// Waits until the handler has returned, until `deadline` by the observer's clock. Returns whether it has.
   func join(until deadline: UInt64) -> Bool { thread.withLock { $0 }?.join(until: deadline) ?? true }
 
-  /// Returns the question to answer, `nil` for none, and whether it is the last. A question that does not count the
-  /// handler must not be answered: the answer would replace that of another handler.
+  /// Returns the question to answer, `nil` for none, and whether it is the last. Other questions must not be answered:
+  /// the answer would count as that of another handler.
   private func nextQuestion() -> (number: UInt32?, isLast: Bool) {
     membership.withLock { membership in
       let number = membership.asked ?? cprocess_escalation_question(escalation.pointer)

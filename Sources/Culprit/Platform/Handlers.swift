@@ -39,7 +39,7 @@ final class HandlerQueue: Sendable {
   /// Queues `call`.
   ///
   /// - Parameters:
-  ///   - isVital: Whether the call may use the space that is reserved for vital calls.
+  ///   - isVital: Whether the call can use the space that is reserved for vital calls.
   ///   - call: Calls the handler.
   /// - Returns: Whether a worker thread exists; without one no call is ever made.
   @discardableResult
@@ -152,7 +152,7 @@ final class Handlers<Subject: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - subject: The argument of the handlers.
-  ///   - isVital: Whether the calls may use the space that is reserved for vital calls.
+  ///   - isVital: Whether the calls can use the space that is reserved for vital calls.
   ///   - begin: Called before each handler, on the same thread.
   ///   - completion: Called when every handler has returned; never if one is not called.
   /// - Returns: Whether a handler can be called: one is installed and a worker thread exists.

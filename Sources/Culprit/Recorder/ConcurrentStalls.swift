@@ -6,7 +6,7 @@ import CulpritStallRecord
 /// an async function within another. Stalls with equal labels belong to one request, on whatever thread: a suspended
 /// section and the job that it waits for. Each stall is reported, with a reference to the other one.
 ///
-/// A resource that is not a lock has no known owner: a connection of a pool, for example. Work that ran while a section was
+/// A resource other than a lock, such as a connection of a pool, has no known owner. Work that ran while a section was
 /// suspended is noted with its label, because it might have held the resource.
 struct ConcurrentStalls {
   /// The thread or task that does the work.

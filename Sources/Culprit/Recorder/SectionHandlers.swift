@@ -34,7 +34,7 @@ final class SectionHandlers: Sendable {
   /// The state of the last table reading, locked by the reading thread.
   private let seen = Mutex(Seen())
 
-  /// Creates the handlers' caller for the sections watched by `control`'s monitor. No handler is called before
+  /// Prepares to call the handlers of sections watched by the monitor of `control`. No handler is called before
   /// ``start()``.
   init(
     _ control: ControlBlock,

@@ -20,7 +20,8 @@ final class PendingReports: Sendable {
   private struct Line {
     var head: String
     var tail = ""
-    /// The source of `head` and `tail`, if they have not been formatted: thousands of stalls can be counted.
+    /// The source of `head` and `tail` until they are formatted. Counted stalls, of which there can be thousands, are
+    /// formatted only when needed.
     var text: EventText?
     var place: Place?
     var age = Duration.zero
@@ -40,7 +41,7 @@ final class PendingReports: Sendable {
     var number: UInt64
     /// The stalls with a record.
     var lines: [UInt64: Line] = [:]
-    /// Number of stalls under way without a record, which the reports of recorded ones include.
+    /// Number of ongoing stalls without a record. Reports of recorded stalls include them.
     var counted = 0
     /// Number of stalls whose reports were dropped.
     var dropped = 0
@@ -49,7 +50,7 @@ final class PendingReports: Sendable {
 
     var count: Int { lines.count + counted + dropped }
 
-    /// The line of the oldest stall. A stuck thread comes before suspended tasks.
+    /// The line of the oldest stall. Stalls of threads precede those of suspended tasks.
     var first: Line? {
       func first(isDelivered: Bool) -> Line? {
         lines.lazy.filter { $0.value.isDelivered == isDelivered }
@@ -61,9 +62,9 @@ final class PendingReports: Sendable {
 
   private struct State {
     var sections: [WatchedSource: Sections] = [:]
-    /// The names of the sections whose stalls have a record.
+    /// The sources of recorded section stalls.
     var sources: [UInt64: WatchedSource] = [:]
-    /// Whether the recorder has ended, so that all counted stalls are in a report.
+    /// Whether the recorder has ended. The reports of recorded stalls then include all counted ones.
     var isOver = false
   }
 
@@ -71,7 +72,7 @@ final class PendingReports: Sendable {
   private let base = reporters.add(1, ordering: .relaxed).newValue << 40
   private let state = Mutex(State())
 
-  /// Adds the report of `stall`, which has begun in `place`. If it `isCounted`, the reports of other stalls include it.
+  /// Adds the report of `stall`, which began in `place`. If `isCounted`, reports of other stalls include the stall.
   func begin(_ stall: Stall, _ text: EventText, in place: Place, isCounted: Bool) {
     var line = Line(
       head: "",
@@ -134,7 +135,7 @@ final class PendingReports: Sendable {
     if !isSection { cprocess_pending_remove(base | number) }
   }
 
-  /// Keeps stall `number` in the count of its line only, because its report was dropped.
+  /// Reduces stall `number` to a part of its line's count, because its report was dropped.
   func drop(_ number: UInt64) {
     state.withLock { state in
       change(&state, number) { sections in
@@ -151,7 +152,8 @@ final class PendingReports: Sendable {
     state.withLock { state in change(&state, source) { $0.counted = max(0, $0.counted - 1) } }
   }
 
-  /// Records that no stall begins any more. Counted stalls are pending as long as recorded ones of their name.
+  /// Records that no further stall begins. Counted stalls then stop being pending with the last recorded stall of their
+  /// name.
   func finish() {
     state.withLock { state in
       state.isOver = true
@@ -159,7 +161,7 @@ final class PendingReports: Sendable {
     }
   }
 
-  /// Changes the sections to which stall `number` belongs. Returns whether it is a section's.
+  /// Changes the sections to which stall `number` belongs. Returns whether the stall is that of a section.
   @discardableResult
   private func change(_ state: inout State, _ number: UInt64, _ body: (inout Sections) -> Void) -> Bool {
     guard let source = state.sources[number] else { return false }

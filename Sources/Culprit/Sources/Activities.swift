@@ -10,7 +10,7 @@ final class Activities: Sendable {
   private struct Entry {
     var name: String
     var began: UInt64
-    /// The latest end without the time in which the process could not run, on the clock of ``runningTime(_:)``.
+    /// The time at which the activity expires, on the clock of ``runningTime(_:)``.
     var deadline: UInt64?
     var onExpiration: (@Sendable () -> Void)?
     var beginning: [UInt64]
@@ -37,15 +37,15 @@ final class Activities: Sendable {
   private let process = clinux_process_stamp()
   private let wake = WakeUp()
   private let thread = Mutex<PosixThread?>(nil)
-  /// Prints leaked activities to standard error if there is no handler. Symbolizing takes time, and the reader of
-  /// standard error might block.
+  /// Prints leaked activities to standard error, on a separate thread, if there is no handler: symbolizing takes time,
+  /// and standard error might block.
   private let teller: HandlerQueue
 
   /// Longest wait of ``stop(until:)`` for standard error, in nanoseconds.
   private static let tellingPatience: UInt64 = 2_000_000_000
   /// Longest wait for a tick of the monitor before activities expire, in nanoseconds.
   private static let tickPatience: UInt64 = 1_000_000_000
-  /// Watches the time of the handlers; set once, before the first activity.
+  /// Runs handlers in a watched section; set once, before the first activity.
   private let section = Mutex(HandlerSection())
 
   private struct HandlerSection {
@@ -96,7 +96,8 @@ final class Activities: Sendable {
     let beginning = Array(addresses.prefix(count))
     let task = FollowedTask.current
     let now = clinux_clock_ns()
-    // If the process has just been resumed and the monitor has not ticked yet, the activity expires later by that stop.
+    // If the process has just been resumed and the monitor has not ticked yet, the activity expires late, by the
+    // duration of the stop.
     let deadline = threshold.map { runningTime(now) &+ min($0, WatchLimits.longestTime).wholeNanoseconds }
     if deadline != nil { try startThread() }
     let mask = HandlerMask()
@@ -147,7 +148,7 @@ final class Activities: Sendable {
     }
   }
 
-  /// Returns the time `now` without the time in which the process could not run, up to the last tick of the monitor.
+  /// Returns `now` minus the time in which the process could not run, as far as the monitor has counted it.
   private func runningTime(_ now: UInt64) -> UInt64 { now &- observer_control_stopped_ns(control.pointer) }
 
   /// Returns notes about the activities under way, the oldest first, at most `limit`.
