@@ -80,7 +80,7 @@ import Testing
       try whole.write(to: URL(fileURLWithPath: "\(directory)/a.stall"))
       try Data(StallFileWriter.file(of: SampleRecordings.workers()))
         .write(to: URL(fileURLWithPath: "\(directory)/b.stall"))
-      try write(samples: 1000, to: "\(directory)/c.stall")
+      try write(samples: 200, to: "\(directory)/c.stall")
       try whole.prefix(whole.count - 7).write(to: URL(fileURLWithPath: "\(directory)/d.stall"))
       try Data("no stall".utf8).write(to: URL(fileURLWithPath: "\(directory)/e.stall"))
       let paths = (0..<40).map { number in "\(directory)/\("cabdecabbe".dropFirst(number % 10).first ?? "a").stall" }

@@ -133,7 +133,7 @@ import Testing
     try #require(targets.count > 1000)
     let places = targets.keys.sorted()
     SymbolTable(image).forEach { range, name in
-      guard range.start % 7 == 0 || range.start % 16 == 0, range.end - range.start < 4096,
+      guard range.start % 64 == 0, range.end - range.start < 4096,
         let part = bytes.part(range.start &- section.address, range.end - range.start),
         let transfers = MachineCode(part.array, start: range.start, isArm: image.machine == 183).transfers()
       else { return }
