@@ -65,7 +65,7 @@ package enum AwaitedObject: String, Hashable, Sendable, CaseIterable {
     case .events: "events"
     case .kernelSignal: "a kernel signal"
     case .semaphoreSet: "a System V semaphore"
-    case .addressSpace: "the map of the address space"
+    case .addressSpace: "the lock of the address space"
     case .pageFault: "a page fault"
     case .freeThread: "a free thread"
     case .futex: "futex"

@@ -41,7 +41,7 @@ package struct ReportSections: Sendable {
     let threshold = Formatting.duration(report.threshold)
     var what =
       "\(report.source) was \(notes(of: .likely).isEmpty ? "" : "likely ")stuck for \(report.isLowerBound ? "at least " : "")\(time), limit \(threshold)"
-    if !report.hasEnded { what += "; its end was not recorded" }
+    if !report.hasEnded { what += "; its end is unknown" }
     let place = EventText.place(
       process: report.process.map { ($0.name, $0.id) },
       thread: report.thread,

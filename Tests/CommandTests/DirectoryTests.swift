@@ -61,12 +61,12 @@ import Testing
         for path in [file, directory] {
           let report = try culprit(["report", "--width=200", path])
           #expect(report.status == 0 && report.error == "", "\(report)")
-          #expect(report.out.contains("its end was not recorded"), "\(report)")
+          #expect(report.out.contains("its end is unknown"), "\(report)")
           #expect(report.out.contains("\nCULPRIT   holdUp(_:)"), "\(report)")
         }
         let info = try culprit(["info", file])
         #expect(info.status == 0 && info.out.contains("other threads: "), "\(info)")
-        #expect(info.out.hasSuffix("its end was not recorded\n"), "\(info)")
+        #expect(info.out.hasSuffix("its end is unknown\n"), "\(info)")
         let listed = try culprit(["info", directory])
         #expect(listed.status == 0 && listed.error == "", "\(listed)")
         let lines = listed.out.split(separator: "\n")
@@ -101,7 +101,7 @@ import Testing
         let stalls = info.out.split(separator: "\n").filter { $0.hasPrefix("  stall ") }
         #expect(stalls.count == 2, "\(info)")
         #expect(
-          stalls.first?.hasSuffix(", ended") == true && stalls.last?.hasSuffix("its end was not recorded") == true
+          stalls.first?.hasSuffix(", ended") == true && stalls.last?.hasSuffix("its end is unknown") == true
         )
         let report = try culprit(["report", directory])
         #expect(

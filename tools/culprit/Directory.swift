@@ -109,7 +109,7 @@ func printRuns(_ path: String) -> Bool {
 
 private func describe(_ file: Inventory.Stalls, isRunning: Bool) -> [String] {
   file.stalls.map { stall in
-    let end = stall.hasEnded ? "ended" : isRunning ? "going on" : "its end was not recorded"
+    let end = stall.hasEnded ? "ended" : isRunning ? "going on" : "its end is unknown"
     return "  stall     \(file.name), \(readable(stall.duration)), \(end)"
   }
 }

@@ -67,11 +67,11 @@ struct Monitor: ~Copyable {
   /// pause looks like waiting for a CPU if the monitor was runnable.
   private static let longestStarved: UInt64 = 1_000_000_000
 
-  /// The shortest time between two ticks. It grows with each sampled work item, so that ticks use at most one percent
+  /// The shortest time between two ticks. It grows with each sampled work item, so that ticks use about one percent
   /// of a CPU. Up to 25 work items need only the minimum.
   private static let shortestGap: UInt64 = 1_000_000
   private static let gapPerItem: UInt64 = 40_000
-  private static let longestGap: UInt64 = 50_000_000
+  private static let longestGap: UInt64 = 30_000_000
 
   /// Returns the shortest time until the next tick while `count` work items are sampled.
   @_noLocks static func gap(sampled count: UInt64) -> UInt64 {

@@ -109,7 +109,7 @@ extension Watchdog.Configuration {
       let own = PrometheusText.ownLabels.sorted().joined(separator: ", ")
       throw .invalidConfiguration(
         "metrics.labels has \(quoted(name)); a label consists of letters, digits and underscores, without a leading digit or two "
-          + "underscores, and is none of \(own)",
+          + "underscores; reserved: \(own)",
         setting: "metrics.labels"
       )
     }
@@ -129,15 +129,20 @@ extension Watchdog.Configuration {
   /// Checks the threshold of the source `name`.
   static func check(_ threshold: Duration?, ofSource name: String) throws(WatchdogError) {
     guard let threshold, threshold < shortestTime || threshold > WatchLimits.longestTime else { return }
-    let range = "from \(shortestTime) to \(WatchLimits.longestTime)"
-    throw .invalidConfiguration("the threshold of \(quoted(name)) is \(threshold); it must be \(range)", setting: name)
+    let range = "from \(shortestTime.text) to \(WatchLimits.longestTime.text)"
+    throw .invalidConfiguration(
+      "the threshold of \(quoted(name)) is \(threshold.text); it must be \(range)",
+      setting: name
+    )
   }
 
   /// Checks the threshold of the activity `name`.
   static func check(_ threshold: Duration?, ofActivity name: String) throws(WatchdogError) {
     guard let threshold, threshold <= .zero else { return }
-    let limit = "may take \(threshold); it must be longer than no time at all"
-    throw .invalidConfiguration("the activity \(quoted(name)) \(limit)", setting: name)
+    throw .invalidConfiguration(
+      "the threshold of the activity \(quoted(name)) is \(threshold.text); it must be longer than 0",
+      setting: name
+    )
   }
 }
 
