@@ -129,6 +129,8 @@ static enum call_site site_of_called(struct unwinder *unwinder, uint64_t called,
   called = cunwind_resolve_plt(unwinder, called);
   if (called == function.start)
     return CALL_SITE_CERTAIN;
+  if (called > function.start && called < function.end)
+    return CALL_SITE_POSSIBLE; /* a second entry, or a call of the function's own code */
   uint64_t place = (called >> 4 ^ called >> 12 ^ function.start >> 4) % REMEMBERED;
   struct remembered *memory = &unwinder->call_sites->remembered[place];
   if (memory->called == called && memory->function == function.start) {

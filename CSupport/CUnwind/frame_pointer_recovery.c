@@ -113,14 +113,14 @@ static bool unwinds_to_root(struct search *search, struct candidate *candidate) 
     struct cursor callee = cursor;
     uint64_t pc = 0, sp = 0;
     struct code_range function, whole;
-    bool described = find_function(&callee, interrupted, &function);
+    bool is_known = find_function(&callee, interrupted, &function);
     int result = step_out(search, &cursor, at, interrupted);
     if (result < 0) {
       candidate->is_lost = walk->no_module || walk->no_info;
       break;
     }
     if (result == 0 || !cunwind_cursor_pc(&cursor, &pc) || pc == 0) {
-      if (described && candidate->frames < PATH_FRAMES_MAX)
+      if (is_known && candidate->frames < PATH_FRAMES_MAX)
         candidate->path[candidate->frames++] = (struct path_frame){function, UINT64_MAX, at, CALL_SITE_OTHER};
       leads = true;
       break;
@@ -129,20 +129,15 @@ static bool unwinds_to_root(struct search *search, struct candidate *candidate) 
       break;
     interrupted = cursor.was_interrupted;
     enum call_site site = CALL_SITE_POSSIBLE;
-    if (!interrupted) {
-      if (described)
-        site = cunwind_call_site_before(unwinder, cunwind_code_address(unwinder, pc), function, &whole);
-      else if (!cunwind_follows_call(unwinder, cunwind_code_address(unwinder, pc)))
-        site = CALL_SITE_OTHER;
-      if (site == CALL_SITE_OTHER) {
-        candidate->is_lost = !described;
+    if (!interrupted && is_known) {
+      site = cunwind_call_site_before(unwinder, cunwind_code_address(unwinder, pc), function, &whole);
+      if (site == CALL_SITE_OTHER)
         break;
-      }
-      if (site == CALL_SITE_POSSIBLE && described)
+      if (site == CALL_SITE_POSSIBLE)
         site = cunwind_call_site_of_frame(&cursor, function);
       candidate->mismatches += site == CALL_SITE_OTHER;
     }
-    if (described && candidate->frames < PATH_FRAMES_MAX)
+    if (is_known && candidate->frames < PATH_FRAMES_MAX)
       candidate->path[candidate->frames++] = (struct path_frame){function, sp, at, site};
     candidate->top = sp;
     at = cunwind_code_address(unwinder, pc);

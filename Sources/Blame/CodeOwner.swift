@@ -83,6 +83,8 @@ package enum CodeOwner: Hashable, Sendable {
   private static func isSynthesized(_ frame: ResolvedFrame) -> Bool {
     guard var name = frame.rawName?[...], name.hasPrefix("$s") else { return false }
     if name.contains("__derived_") { return true }
+    // Suffix of a function whose arguments the optimizer has changed.
+    if let variant = name.firstRange(of: "Tf4") { name = name[..<variant.lowerBound] }
     if name.hasSuffix("_tcfC"), rawInitializers.contains(where: name.contains) { return true }
     if let resume = name.firstRange(of: ".resume.") { name = name[..<resume.lowerBound] }
     if name.hasSuffix("Z") { name = name.dropLast() }

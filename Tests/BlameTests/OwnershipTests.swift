@@ -112,6 +112,7 @@ import Testing
     "$s4Shop4CartC2stSivgZ", "$s4Shop4CartC5totalSivpfi", "$s4Shop3KeyV23__derived_struct_equalsySbAC_ACtFZ",
     "$s4Shop3KeyV4hash4intoys6HasherVz_tF", "$s4Shop3KeyV6encode2toys7Encoder_p_tKF",
     "$s4Shop3KeyV4fromACs7Decoder_p_tKcfC", "$s4Shop4KindO8rawValueACSgSS_tcfC",
+    "$s4Shop4KindO8rawValueACSgSS_tcfCTf4nd_n", "$s4Shop4CartC5totalSivgZTf4d_n",
     "$s4Shop3KeyV10CodingKeys33_11AB390667C650EA174700611A449AD1LLO11stringValueAFSgSS_tcfC",
   ])
   func synthesizedFunctionsBelongToSystem(symbol: String) {
