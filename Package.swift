@@ -29,7 +29,7 @@ let elsewhere: [Target] = [
   .target(
     name: "Culprit",
     dependencies: ["CulpritReports", "CulpritStallRecord"],
-    sources: ["Elsewhere", "Values", "API/AsyncForms.swift", "API/Stalls.swift"],
+    sources: ["Elsewhere", "Values", "API/AllPlatforms"],
     // Refuses to be built on Linux unless BUILD_CULPRIT_FOR is set.
     swiftSettings: wanted == nil ? [] : [.define("BUILT_FOR_ELSEWHERE")],
     // For rounding: no import of the C library links it here.

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+CLINUX_RESIDENT_CODE
 
 /* The descriptors that a child must close: enough for a service with some stalls at a time. Descriptors beyond the
  * limit stay open in a child until its exec or its end. */

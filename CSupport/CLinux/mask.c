@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+CLINUX_RESIDENT_CODE
 
 static inline uint64_t bit(int signal) { return UINT64_C(1) << (signal - 1); }
 
@@ -67,8 +68,6 @@ enum clinux_mask_answer clinux_mask_ask(int32_t tid, int signal) {
   const char *state = find_line(text, bytes, "\nState:\t", 1);
   return !state || *state == 'R' ? CLINUX_MASK_LETS_IN : CLINUX_MASK_MAY_WAIT;
 }
-
-bool clinux_mask_keeps_out(int32_t tid, int signal) { return clinux_mask_ask(tid, signal) == CLINUX_MASK_KEEPS_OUT; }
 
 uint64_t clinux_mask_of_main(void) {
   static _Atomic uint64_t known;

@@ -14,6 +14,7 @@
 #include <sys/auxv.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+CLINUX_RESIDENT_CODE
 
 static bool from_maps;
 

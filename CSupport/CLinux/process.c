@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+CLINUX_RESIDENT_CODE
 
 /* The stamp's location in a page that the kernel zeroes in a child (MADV_WIPEONFORK, Linux 4.14), even if fork handlers
  * do not run. */

@@ -76,11 +76,12 @@ static bool find_code(uint64_t address, uint64_t *start, uint64_t *end) {
   return address >= *start && address < *end;
 }
 
-bool clinux_keep_code_resident(uint64_t address, size_t bytes) {
+bool clinux_keep_code_resident(uint64_t first, uint64_t last) {
   uint64_t start, end;
-  if (!find_code(address, &start, &end))
+  if (!find_code(first + (last - first) / 2, &start, &end))
     return false;
-  uint64_t first = page_of(address - bytes), last = page_of(address + bytes + PAGE - 1);
+  first = page_of(first);
+  last = page_of(last + PAGE - 1);
   if (first < start)
     first = start;
   if (last > end)

@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+CLINUX_RESIDENT_CODE
 
 /* An entry of getdents64(2). */
 struct entry {

@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+CLINUX_RESIDENT_CODE
 
 _Atomic(const struct clinux_test_clock *) clinux_test_clock;
 

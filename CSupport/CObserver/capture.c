@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+CLINUX_RESIDENT_CODE
 
 struct observer_request observer_requests[REQUESTS_ALL];
 
@@ -22,7 +23,6 @@ static struct observer_request *own_requests(void) {
   return &observer_requests[clinux_context * OBSERVER_REQUESTS_MAX];
 }
 
-static _Atomic uint64_t unguarded;
 /* Whether timers could be created when captures were set up. */
 static _Atomic bool timers_work;
 
@@ -132,11 +132,8 @@ static int send_signal(struct observer_thread *thread, struct observer_request *
     error = observer_signal_when_running(request->tid, OBSERVER_SIGNAL, value, &request->timer);
   /* If other timers work and only this one cannot be created (RLIMIT_SIGPENDING), the thread must not be disturbed. */
   bool may_disturb = when == OBSERVER_SEND_NOW || !atomic_load_explicit(&timers_work, memory_order_relaxed);
-  if (error != 0 && error != ESRCH && when != OBSERVER_SEND_WHEN_RUNNING && may_disturb) {
+  if (error != 0 && error != ESRCH && when != OBSERVER_SEND_WHEN_RUNNING && may_disturb)
     error = observer_signal_now(request->tid, OBSERVER_SIGNAL, value, &request->mark);
-    if (error == 0 && when == OBSERVER_SEND_SEEN_RUNNING)
-      atomic_fetch_add_explicit(&unguarded, 1, memory_order_relaxed);
-  }
   observer_thread_let_go(thread);
   return error;
 }
@@ -307,8 +304,6 @@ void observer_capture_wipe(void) {
   }
   observer_deep_room_wipe();
 }
-
-uint64_t observer_capture_unguarded(void) { return atomic_load_explicit(&unguarded, memory_order_relaxed); }
 
 /* Runs in the child after fork(2): the requests of the parent's samplers are dropped, and the buffers are not mapped.
  * Timers are not inherited. */

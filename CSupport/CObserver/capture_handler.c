@@ -16,6 +16,7 @@
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
+CLINUX_RESIDENT_CODE
 
 static _Atomic uint64_t answered;
 static _Atomic uint64_t late;

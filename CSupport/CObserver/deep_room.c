@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+CLINUX_RESIDENT_CODE
 
 /* The other fields belong to the thread that has taken the room. */
 static struct {

@@ -2,6 +2,7 @@
 #include "observer_machine.h"
 
 #include <ucontext.h>
+CLINUX_RESIDENT_CODE
 
 const char *observer_machine_name(void) { return cunwind_host() ? cunwind_host()->name : "unsupported"; }
 

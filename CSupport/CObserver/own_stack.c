@@ -6,6 +6,7 @@
 
 #include <string.h>
 #include <ucontext.h>
+CLINUX_RESIDENT_CODE
 
 /* The head of ucontext_t in a signal frame; identical on all architectures. */
 struct context_head {

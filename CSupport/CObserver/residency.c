@@ -1,29 +1,7 @@
 #define _GNU_SOURCE
 #include "observer_residency.h"
 
-#include "clinux_descriptor.h"
-#include "clinux_mask.h"
-#include "clinux_memory.h"
-#include "clinux_module.h"
-#include "clinux_process.h"
 #include "clinux_residency.h"
-#include "clinux_task.h"
-#include "clinux_wait.h"
-#include "cprocess_abort.h"
-#include "cprocess_cpu.h"
-#include "cprocess_crash.h"
-#include "cprocess_datagram.h"
-#include "cprocess_escalation.h"
-#include "cprocess_sigterm.h"
-#include "deep_room.h"
-#include "observer_capture.h"
-#include "observer_ring.h"
-#include "observer_sampling.h"
-#include "observer_slot.h"
-#include "observer_stall.h"
-#include "observer_swift_task.h"
-#include "own_stack.h"
-#include "task_memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -60,61 +38,23 @@ static void bind_calls(void) {
   errno = saved_errno;
 }
 
+/* The bounds of the section of CLINUX_RESIDENT_CODE, defined by the linker. */
+extern const char __start_culprit_resident[] __attribute__((visibility("hidden")));
+extern const char __stop_culprit_resident[] __attribute__((visibility("hidden")));
+
 bool observer_keep_own_code_resident(void) {
-  static const struct {
-    void (*function)(void);
-    size_t bytes; /* on either side: approximate size of the file's code */
-  } own[] = {
-#define OWN(function, bytes) {(void (*)(void))(function), bytes}
-      OWN(cprocess_abort_thread, 8 << 10),
-      OWN(observer_capture_collect, 8 << 10),
-      OWN(observer_capture_answered, 8 << 10),
-      OWN(observer_deep_room_or, 1 << 10),
-      OWN(cprocess_cpu_read, 4 << 10),
-      OWN(cprocess_datagram_send, 4 << 10),
-      OWN(observer_machine_registers, 1 << 10),
-      OWN(observer_stall_read, 4 << 10),
-      OWN(observer_ring_write, 4 << 10),
-      OWN(cprocess_crash_wake, 1 << 10),
-      OWN(observer_work_follow, 8 << 10),
-      OWN(cprocess_sigterm_chain, 4 << 10),
-      OWN(observer_slot_read, 8 << 10),
-      OWN(clinux_task_starved_ns, 4 << 10),
-      OWN(clinux_wait, 4 << 10),
-      OWN(clinux_descriptor_is_ours, 4 << 10),
-      OWN(clinux_memory_read_some, 8 << 10),
-      /* Other functions that the handler calls. */
-      OWN(observer_swift_task_note, 1 << 10),
-      OWN(task_memory_layout, 1),
-      OWN(observer_copy_own_stack, 1 << 10),
-      OWN(clinux_module_find, 1 << 10),
-      OWN(clinux_write, 4 << 10),
-      OWN(clinux_process_is_kernels, 1 << 10),
-      OWN(cprocess_text_take, 4 << 10),
-      /* Functions of the C library; one page each. */
-      OWN(clock_gettime, 1),
-      OWN(getpid, 1),
-      OWN(getrusage, 1),
-      OWN(kill, 1),
-      OWN(memcpy, 1),
-      OWN(memset, 1),
-      OWN(nanosleep, 1),
-      OWN(open, 1),
-      OWN(poll, 1),
-      OWN(pread, 1),
-      OWN(read, 1),
-      OWN(sched_yield, 1),
-      OWN(sendto, 1),
-      OWN(sigaction, 1),
-      OWN(sigprocmask, 1),
-      OWN(syscall, 1),
-      OWN(write, 1),
-      OWN(close, 1),
-#undef OWN
+#define OF_SYSTEM(function) ((uint64_t)(uintptr_t)(function))
+  const uint64_t of_system[] = {
+      OF_SYSTEM(clock_gettime), OF_SYSTEM(close),   OF_SYSTEM(getpid),      OF_SYSTEM(getrusage), OF_SYSTEM(kill),
+      OF_SYSTEM(memcpy),        OF_SYSTEM(memset),  OF_SYSTEM(nanosleep),   OF_SYSTEM(open),      OF_SYSTEM(poll),
+      OF_SYSTEM(pread),         OF_SYSTEM(read),    OF_SYSTEM(sched_yield), OF_SYSTEM(sendto),    OF_SYSTEM(sigaction),
+      OF_SYSTEM(sigprocmask),   OF_SYSTEM(syscall), OF_SYSTEM(write),
   };
-  bool is_kept = true;
-  for (size_t index = 0; index < sizeof own / sizeof own[0]; index++)
-    is_kept &= clinux_keep_code_resident((uint64_t)(uintptr_t)own[index].function, own[index].bytes);
+#undef OF_SYSTEM
+  bool is_kept = clinux_keep_code_resident((uint64_t)(uintptr_t)__start_culprit_resident,
+                                           (uint64_t)(uintptr_t)__stop_culprit_resident);
+  for (size_t index = 0; index < sizeof of_system / sizeof of_system[0]; index++)
+    is_kept &= clinux_keep_code_resident(of_system[index], of_system[index] + 1);
   bind_calls();
   return is_kept;
 }

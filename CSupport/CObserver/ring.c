@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+CLINUX_RESIDENT_CODE
 
 /* head is written by the writer, tail by the reader, each on its own cache line. Both only grow; the bytes [tail, head)
  * hold whole entries. */

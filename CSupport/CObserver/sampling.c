@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+CLINUX_RESIDENT_CODE
 
 struct observer_sampling *observer_sampling_create(void) {
   struct observer_sampling *sampling = calloc(1, sizeof *sampling);
@@ -33,8 +34,7 @@ void observer_sampling_destroy(struct observer_sampling *sampling) {
   free(sampling);
 }
 
-void observer_work_follow(struct observer_sampling *sampling, uint32_t index, struct observer_work_snapshot view) {
-  struct observer_work *work = &sampling->work[index];
+void observer_work_follow(struct observer_work *work, struct observer_work_snapshot view) {
   atomic_store_explicit(&work->item, 0, memory_order_relaxed);
   atomic_thread_fence(memory_order_release);
   atomic_store_explicit(&work->generation, view.generation, memory_order_relaxed);
@@ -58,17 +58,16 @@ static struct observer_work_snapshot read_once(const struct observer_work *work)
   return view;
 }
 
-struct observer_work_snapshot observer_work_read(const struct observer_sampling *sampling, uint32_t index) {
-  struct observer_work_snapshot view = read_once(&sampling->work[index]);
+struct observer_work_snapshot observer_work_read(const struct observer_work *work) {
+  struct observer_work_snapshot view = read_once(work);
   /* The monitor is writing, which takes some nanoseconds unless it is preempted. */
   for (int attempt = 0; attempt < 100 && view.item == 0; attempt++)
-    view = read_once(&sampling->work[index]);
+    view = read_once(work);
   return view;
 }
 
-void observer_work_lose(struct observer_sampling *sampling, uint32_t index, uint64_t item) {
-  struct observer_work *work = &sampling->work[index];
-  uint64_t before = observer_work_lost(sampling, index, item);
+void observer_work_lose(struct observer_work *work, uint64_t item) {
+  uint64_t before = observer_work_lost(work, item);
   atomic_store_explicit(&work->lost_item, 0, memory_order_relaxed);
   atomic_thread_fence(memory_order_release);
   atomic_store_explicit(&work->lost, before + 1, memory_order_relaxed);
@@ -99,7 +98,6 @@ int32_t observer_sampler_give_up(struct observer_sampling *sampling, uint32_t nu
                           atomic_load_explicit(&sampling->work[slot].item, memory_order_relaxed), memory_order_relaxed);
   atomic_store_explicit(&sampling->avoided_tids[number], atomic_load_explicit(&sampler->target, memory_order_relaxed),
                         memory_order_relaxed);
-  atomic_fetch_add_explicit(&sampling->replaced, 1, memory_order_relaxed);
   atomic_store_explicit(&sampler->state, OBSERVER_SAMPLER_HELD_UP, memory_order_release);
   return slot;
 }
@@ -139,13 +137,6 @@ uint32_t observer_sampling_held_up(const struct observer_sampling *sampling) {
 
 uint32_t observer_sampling_count(const struct observer_sampling *sampling) {
   return count(sampling, OBSERVER_SAMPLER_SPARE);
-}
-
-bool observer_sampling_is_at_work(const struct observer_sampling *sampling) {
-  for (uint32_t number = 0; number < OBSERVER_SAMPLERS_MAX; number++)
-    if (observer_sampler_state(sampling, number) == OBSERVER_SAMPLER_ACTIVE)
-      return true;
-  return false;
 }
 
 void observer_sampling_stop(struct observer_sampling *sampling) {

@@ -7,6 +7,7 @@
 
 #include <string.h>
 #include <sys/mman.h>
+CLINUX_RESIDENT_CODE
 
 /* The table, and the process to which it belongs. */
 static struct observer_slot *_Atomic slots;
@@ -84,15 +85,16 @@ struct observer_slot_snapshot observer_slot_read(const struct observer_slot *slo
   struct observer_slot_snapshot view = {.item = atomic_load_explicit(&slot->began_ns, memory_order_acquire)};
   view.thread = atomic_load_explicit(&slot->thread, memory_order_relaxed);
   view.generation = atomic_load_explicit(&slot->generation, memory_order_relaxed);
-  view.polled = atomic_load_explicit(&slot->polled, memory_order_relaxed) != 0;
-  view.suspicion_ns = atomic_load_explicit(&slot->suspicion_ns, memory_order_relaxed);
-  view.threshold_ns = atomic_load_explicit(&slot->deferred, memory_order_relaxed) != 0
-                          ? UINT64_MAX
-                          : atomic_load_explicit(&slot->threshold_ns, memory_order_relaxed);
-  view.early_interval_ns = atomic_load_explicit(&slot->early_interval_ns, memory_order_relaxed);
-  view.interval_ns = atomic_load_explicit(&slot->interval_ns, memory_order_relaxed);
+  view.limits.polled = atomic_load_explicit(&slot->polled, memory_order_relaxed) != 0;
+  view.limits.suspicion_ns = atomic_load_explicit(&slot->suspicion_ns, memory_order_relaxed);
+  view.limits.threshold_ns = atomic_load_explicit(&slot->deferred, memory_order_relaxed) != 0
+                                 ? UINT64_MAX
+                                 : atomic_load_explicit(&slot->threshold_ns, memory_order_relaxed);
+  view.limits.early_interval_ns = atomic_load_explicit(&slot->early_interval_ns, memory_order_relaxed);
+  view.limits.interval_ns = atomic_load_explicit(&slot->interval_ns, memory_order_relaxed);
   view.owner_kind = (enum observer_owner_kind)atomic_load_explicit(&slot->owner_kind, memory_order_relaxed);
-  view.owner_tid_address = atomic_load_explicit(&slot->owner_tid_address, memory_order_relaxed);
+  view.owner.task = atomic_load_explicit(&slot->owner, memory_order_relaxed);
+  view.owner_task_id = atomic_load_explicit(&slot->owner_task_id, memory_order_relaxed);
   view.queue_head_address = atomic_load_explicit(&slot->queue_head_address, memory_order_relaxed);
   view.unwatched_ns = atomic_load_explicit(&slot->unwatched_ns, memory_order_relaxed);
   view.exempt_ns = observer_exemption_sum(&slot->exemption);
@@ -123,27 +125,31 @@ uint64_t observer_slot_ended_ns(struct observer_slot *slot, uint64_t item, uint3
   return atomic_load_explicit(&slot->ended_ns, memory_order_relaxed);
 }
 
-static void set_limits(struct observer_slot *slot, bool polled, uint64_t suspicion_ns, uint64_t threshold_ns,
-                       uint64_t early_interval_ns, uint64_t interval_ns) {
+void observer_slot_limit(struct observer_slot *slot, struct observer_limits limits) {
   /* A reader that sees any of these also sees that the former owner's work item has ended (observer_slot_read). */
   atomic_thread_fence(memory_order_release);
-  atomic_store_explicit(&slot->polled, polled, memory_order_relaxed);
-  atomic_store_explicit(&slot->suspicion_ns, suspicion_ns, memory_order_relaxed);
-  atomic_store_explicit(&slot->threshold_ns, threshold_ns, memory_order_relaxed);
-  atomic_store_explicit(&slot->early_interval_ns, early_interval_ns, memory_order_relaxed);
-  atomic_store_explicit(&slot->interval_ns, interval_ns, memory_order_relaxed);
-  atomic_store_explicit(&slot->exact_begins, observer_slot_needs_exact(threshold_ns), memory_order_relaxed);
+  atomic_store_explicit(&slot->polled, limits.polled, memory_order_relaxed);
+  atomic_store_explicit(&slot->suspicion_ns, limits.suspicion_ns, memory_order_relaxed);
+  atomic_store_explicit(&slot->threshold_ns, limits.threshold_ns, memory_order_relaxed);
+  atomic_store_explicit(&slot->early_interval_ns, limits.early_interval_ns, memory_order_relaxed);
+  atomic_store_explicit(&slot->interval_ns, limits.interval_ns, memory_order_relaxed);
+  atomic_store_explicit(&slot->exact_begins, observer_slot_needs_exact(limits.threshold_ns), memory_order_relaxed);
 }
 
-void observer_slot_set_addresses(struct observer_slot *slot, uint64_t owner_tid_address, uint64_t queue_head_address) {
-  atomic_store_explicit(&slot->owner_tid_address, owner_tid_address, memory_order_relaxed);
-  atomic_store_explicit(&slot->queue_head_address, queue_head_address, memory_order_relaxed);
-  atomic_store_explicit(&slot->owner_kind, OBSERVER_OWNER_WORD, memory_order_relaxed);
+static void set_owner(struct observer_slot *slot, enum observer_owner_kind kind, uint64_t owner, uint32_t task_id) {
+  atomic_store_explicit(&slot->owner, owner, memory_order_relaxed);
+  atomic_store_explicit(&slot->owner_task_id, task_id, memory_order_relaxed);
+  atomic_store_explicit(&slot->queue_head_address, 0, memory_order_relaxed);
+  atomic_store_explicit(&slot->owner_kind, kind, memory_order_relaxed);
+}
+
+void observer_slot_set_addresses(struct observer_slot *slot, uint64_t tid_address, uint64_t queue_head_address) {
+  set_owner(slot, OBSERVER_OWNER_WORD, tid_address, 0);
+  observer_slot_set_queue_head(slot, queue_head_address);
 }
 
 void observer_slot_set_owners(struct observer_slot *slot, const struct observer_owners *owners) {
-  observer_slot_set_addresses(slot, (uint64_t)(uintptr_t)owners, 0);
-  atomic_store_explicit(&slot->owner_kind, OBSERVER_OWNERS, memory_order_relaxed);
+  set_owner(slot, OBSERVER_OWNER_THREADS, (uint64_t)(uintptr_t)owners, 0);
 }
 
 void observer_slot_set_queue_head(struct observer_slot *slot, uint64_t queue_head_address) {
@@ -151,17 +157,14 @@ void observer_slot_set_queue_head(struct observer_slot *slot, uint64_t queue_hea
 }
 
 void observer_slot_set_task(struct observer_slot *slot, uint64_t task, uint32_t id) {
-  observer_slot_set_addresses(slot, task, id);
-  atomic_store_explicit(&slot->owner_kind, OBSERVER_OWNER_TASK, memory_order_relaxed);
+  set_owner(slot, OBSERVER_OWNER_TASK, task, id);
 }
 
 /* libdispatch's queues and pthread's locks store the owner's thread ID in the lower bits of a word: the kernel's
  * FUTEX_TID_MASK. */
-int32_t observer_slot_owner(uint64_t owner_tid_address) {
+int32_t observer_slot_owner(uint64_t tid_address) {
   uint32_t word = 0;
-  return owner_tid_address != 0 && clinux_memory_read(owner_tid_address, &word, sizeof word)
-             ? (int32_t)(word & 0x3fffffff)
-             : 0;
+  return tid_address != 0 && clinux_memory_read(tid_address, &word, sizeof word) ? (int32_t)(word & 0x3fffffff) : 0;
 }
 
 uint32_t observer_slot_queue_head(uint64_t queue_head_address) {
@@ -219,13 +222,12 @@ bool observer_slot_retire(struct observer_slot *slot) {
                                                  memory_order_relaxed);
 }
 
-uint32_t observer_slot_configure(struct observer_slot *slot, bool polled, uint64_t suspicion_ns, uint64_t threshold_ns,
-                                 uint64_t early_interval_ns, uint64_t interval_ns) {
+uint32_t observer_slot_configure(struct observer_slot *slot, struct observer_limits limits) {
   uint32_t generation = atomic_load_explicit(&slot->generation, memory_order_relaxed) + 1;
   if (generation == 0)
     generation = 1;
-  set_limits(slot, polled, suspicion_ns, threshold_ns, early_interval_ns, interval_ns);
-  observer_slot_set_addresses(slot, 0, 0);
+  observer_slot_limit(slot, limits);
+  set_owner(slot, OBSERVER_OWNER_WORD, 0, 0);
   atomic_store_explicit(&slot->unwatched_ns, 0, memory_order_relaxed);
   observer_slot_defer(slot, false);
   atomic_store_explicit(&slot->end_time_wanted, 0, memory_order_relaxed);
@@ -235,11 +237,6 @@ uint32_t observer_slot_configure(struct observer_slot *slot, bool polled, uint64
   return generation;
 }
 
-void observer_slot_limit(struct observer_slot *slot, bool polled, uint64_t suspicion_ns, uint64_t threshold_ns,
-                         uint64_t early_interval_ns, uint64_t interval_ns) {
-  set_limits(slot, polled, suspicion_ns, threshold_ns, early_interval_ns, interval_ns);
-}
-
 void observer_slot_disable(struct observer_slot *slot) {
-  set_limits(slot, false, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX);
+  observer_slot_limit(slot, (struct observer_limits){UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, false});
 }

@@ -7,6 +7,7 @@
 
 #include <string.h>
 #include <sys/mman.h>
+CLINUX_RESIDENT_CODE
 
 /* The table, and the process to which it belongs. */
 static struct observer_stall *_Atomic entries;

@@ -8,6 +8,7 @@
 #include "observer_machine.h"
 
 #include <string.h>
+CLINUX_RESIDENT_CODE
 
 void observer_swift_task_note(struct stack_copy *copy) {
   copy->task = copy->task_allocation = 0;

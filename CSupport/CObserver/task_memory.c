@@ -5,6 +5,7 @@
 
 #include <stdatomic.h>
 #include <string.h>
+CLINUX_RESIDENT_CODE
 
 static struct observer_task_layout known;
 static atomic_bool is_known;

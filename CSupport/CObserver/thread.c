@@ -26,7 +26,6 @@ _Thread_local struct observer_thread *observer_thread_self;
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct observer_thread *threads; /* mapped on the first registration, never unmapped */
 static _Atomic uint32_t threads_used;   /* number of entries that were ever used */
-static _Atomic uint32_t threads_live;
 static pthread_key_t exit_key;
 static bool exit_key_made;
 
@@ -56,7 +55,6 @@ static void thread_exits(void *entry) {
     ends(self);
   remove_alternate_stack(self);
   observer_thread_self = NULL;
-  atomic_fetch_sub_explicit(&threads_live, 1, memory_order_relaxed);
   atomic_fetch_and_explicit(&self->state, ~(uint32_t)OBSERVER_THREAD_LIVE, memory_order_acq_rel);
 }
 
@@ -68,7 +66,6 @@ static void forget_parent(void) {
   uint32_t used = atomic_load_explicit(&threads_used, memory_order_relaxed);
   for (uint32_t index = 0; index < used; index++)
     atomic_store_explicit(&threads[index].state, OBSERVER_THREAD_FREE, memory_order_relaxed);
-  atomic_store_explicit(&threads_live, 0, memory_order_relaxed);
   if (observer_thread_self)
     pthread_setspecific(exit_key, NULL);
   observer_thread_self = NULL;
@@ -186,7 +183,6 @@ struct observer_thread *observer_thread_register(void) {
     observer_thread_self = entry;
     atomic_fetch_add_explicit(&entry->use, 1, memory_order_relaxed);
     atomic_store_explicit(&entry->state, OBSERVER_THREAD_LIVE, memory_order_release);
-    atomic_fetch_add_explicit(&threads_live, 1, memory_order_relaxed);
   }
   pthread_mutex_unlock(&registry_lock);
   errno = saved_errno;
@@ -202,8 +198,6 @@ struct observer_thread *observer_thread_find(int32_t tid) {
   }
   return NULL;
 }
-
-uint32_t observer_thread_count(void) { return atomic_load_explicit(&threads_live, memory_order_relaxed); }
 
 bool observer_thread_hold(struct observer_thread *thread) {
   uint32_t state = atomic_load_explicit(&thread->state, memory_order_relaxed);

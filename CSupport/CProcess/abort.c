@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+CLINUX_RESIDENT_CODE
 
 /* The thread that must send SIGABRT to itself. */
 static _Atomic int32_t aborting;

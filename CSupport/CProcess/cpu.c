@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
+CLINUX_RESIDENT_CODE
 
 void cprocess_cpu_open(struct cprocess_cpu_source *source) {
   long ticks = sysconf(_SC_CLK_TCK);

@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
+CLINUX_RESIDENT_CODE
 
 /* SIGTERM only if it has its default action. */
 static const int fatal_signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGABRT, SIGTERM};

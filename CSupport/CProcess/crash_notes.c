@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+CLINUX_RESIDENT_CODE
 
 /* Size of the queue: a recovering handler puts two lines for each signal. */
 enum { NOTES_MAX = 16 };

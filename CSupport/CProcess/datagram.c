@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+CLINUX_RESIDENT_CODE
 
 _Static_assert(sizeof(struct sockaddr_un) <= sizeof((struct cprocess_datagram *)0)->address, "an address has room");
 

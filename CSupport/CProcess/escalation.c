@@ -3,6 +3,7 @@
 
 #include <sched.h>
 #include <string.h>
+CLINUX_RESIDENT_CODE
 
 void cprocess_escalation_set_reason(struct cprocess_escalation *escalation, const char *text, size_t bytes) {
   struct cprocess_termination_request *termination = &escalation->termination;

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <signal.h>
+CLINUX_RESIDENT_CODE
 
 static struct cprocess_escalation *_Atomic listener;
 static struct sigaction former; /* written once, before `listener` is set */

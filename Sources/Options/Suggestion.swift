@@ -1,3 +1,5 @@
+import CulpritStallRecord
+
 /// Returns the end of an error message about an unknown word, as in "; did you mean --width?"; empty if no known word
 /// is similar.
 ///
@@ -21,22 +23,4 @@ package func suggestion(_ word: String, among known: [String], prefix: String = 
 func alternatives(_ words: [String]) -> String {
   guard let last = words.last, words.count > 1 else { return words.first ?? "" }
   return words.dropLast().joined(separator: ", ") + " or " + last
-}
-
-/// Returns the optimal string alignment distance: the number of insertions, deletions, replacements and transpositions
-/// of adjacent letters that turn `first` into `second`.
-private func editDistance(_ first: [Character], _ second: [Character]) -> Int {
-  var before: [Int] = []
-  var last: [Int] = []
-  var row = Array(0...second.count)
-  for i in first.indices {
-    (before, last) = (last, row)
-    row = [i + 1]
-    for j in second.indices {
-      var cost = min(last[j] + (first[i] == second[j] ? 0 : 1), last[j + 1] + 1, row[j] + 1)
-      if i > 0, j > 0, first[i] == second[j - 1], first[i - 1] == second[j] { cost = min(cost, before[j - 1] + 1) }
-      row.append(cost)
-    }
-  }
-  return row[second.count]
 }

@@ -73,9 +73,6 @@ package struct Stack: Hashable, Sendable {
     }
   }
 
-  /// Whether outermost callers are missing.
-  package var isTruncated: Bool { end != .outermost }
-
   /// Creates a stack.
   package init(frames: [StackFrame], end: StackEnd, joinedFrom: Int? = nil, omission: Omission? = nil) {
     self.frames = frames

@@ -163,11 +163,6 @@ package struct StallFile: Sendable {
     return false
   }
 
-  /// Whether a file that starts with `bytes` can be a `.stall` file.
-  package static func canBegin(with bytes: [UInt8]) -> Bool {
-    bytes.starts(with: StallFileFormat.magic.prefix(bytes.count))
-  }
-
   private static func checkedVersion(_ bytes: [UInt8]) throws(StallFileError) -> (major: UInt16, minor: UInt16) {
     guard !bytes.isEmpty else { throw .empty }
     let magic = StallFileFormat.magic

@@ -42,10 +42,6 @@ package struct AddressDescription: Hashable, Sendable {
   package var stub: String?
   /// The reason for a missing name; `nil` if there is a name.
   package var missing: MissingNameReason?
-
-  /// The raw name of the function that owns the code: from the symbol table, otherwise from debug information,
-  /// otherwise the stub's.
-  package var functionName: String? { symbol?.name ?? calls.last?.rawName ?? stub }
 }
 
 /// The symbol and calls of an address. Names are references into the file, valid only as long as the symbolizer.

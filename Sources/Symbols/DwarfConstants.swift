@@ -4,7 +4,6 @@ enum Tag {
   static let inlinedSubroutine: UInt16 = 0x1d
   static let module: UInt16 = 0x1e
   static let subprogram: UInt16 = 0x2e
-  static let partialUnit: UInt16 = 0x3c
   static let skeletonUnit: UInt16 = 0x4a
   static let arrayType: UInt16 = 0x01
   static let enumerationType: UInt16 = 0x04
@@ -37,7 +36,6 @@ enum Attribute {
   static let gnuSplitID: UInt16 = 0x2131
   static let gnuRangesBase: UInt16 = 0x2132
   static let gnuAddressBase: UInt16 = 0x2133
-  static let gnuDiscriminator: UInt16 = 0x2136
   /// DW_AT_LLVM_include_path (llvm/BinaryFormat/Dwarf.def).
   static let llvmIncludePath: UInt16 = 0x3e00
 }

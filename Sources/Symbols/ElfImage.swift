@@ -180,21 +180,4 @@ final class ElfImage {
     }
     return nil
   }
-
-  /// Returns the code section that contains `address`.
-  func codeSection(at address: UInt64) -> Section? {
-    sections.first { $0.isCode && $0.address <= address && address < ($0.end ?? 0) }
-  }
-
-  /// Returns the end of the code that contains `address`: of its section, or without sections of its segment; `address`
-  /// itself if it is not in code.
-  func endOfCode(at address: UInt64) -> UInt64 {
-    if sections.contains(where: \.isCode) { return codeSection(at: address)?.end ?? address }
-    for segment in segments where segment.type == ElfFormat.loadSegment && segment.flags & 1 != 0 {
-      if address >= segment.address, address - segment.address < segment.memorySize {
-        return segment.address &+ segment.memorySize
-      }
-    }
-    return address
-  }
 }

@@ -147,6 +147,6 @@ import Testing
     #expect((before...time(CLOCK_THREAD_CPUTIME_ID)).contains(used))
     #expect(clinux_clock_thread_cpu_ns(1 << 28) == 0)
     #expect((1_000_000...10_000_000).contains(clinux_clock_coarse_resolution_ns()))
-    #expect(clinux_clock_coarse_doubt_ns() == 2 * clinux_clock_coarse_resolution_ns())
+    #expect(clinux_clock_coarse_error_ns() == 2 * clinux_clock_coarse_resolution_ns())
   }
 }

@@ -52,14 +52,14 @@ import Testing
       var slot = observer_slot()
       #expect(observer_slot_read(&slot).owner_kind == OBSERVER_OWNER_WORD)
       observer_slot_set_owners(&slot, owners)
-      #expect(observer_slot_read(&slot).owner_kind == OBSERVER_OWNERS)
-      #expect(observer_slot_read(&slot).owner_tid_address == UInt64(UInt(bitPattern: owners)))
+      #expect(observer_slot_read(&slot).owner_kind == OBSERVER_OWNER_THREADS)
+      #expect(observer_slot_read(&slot).owner.threads == UnsafePointer(owners))
       observer_slot_set_addresses(&slot, 4711, 0)
       #expect(observer_slot_read(&slot).owner_kind == OBSERVER_OWNER_WORD)
       observer_slot_set_owners(&slot, owners)
-      _ = observer_slot_configure(&slot, false, 1, 2, 3, 4)
+      _ = observer_slot_configure(&slot, observer_limits(1, 2, 3, 4))
       #expect(
-        observer_slot_read(&slot).owner_kind == OBSERVER_OWNER_WORD && observer_slot_read(&slot).owner_tid_address == 0
+        observer_slot_read(&slot).owner_kind == OBSERVER_OWNER_WORD && observer_slot_read(&slot).owner.tid_address == 0
       )
     }
   }

@@ -15,7 +15,6 @@ import Testing
     observer_sampler_activate(sampling, 0)
     observer_sampler_ready(sampling, 0)
     #expect(observer_sampler_state(sampling, 0) == OBSERVER_SAMPLER_ACTIVE)
-    #expect(observer_sampling_is_at_work(sampling))
   }
 
   @Test func delayedSamplerReturnsAsSpare() throws {
@@ -27,7 +26,6 @@ import Testing
     #expect(observer_sampler_give_up(sampling, 0) == 3)
     #expect(observer_sampling_avoids(sampling, 4711))
     #expect(observer_sampling_held_up(sampling) == 1)
-    #expect(!observer_sampling_is_at_work(sampling))
     observer_sampler_end_step(sampling, 0)
     observer_sampler_come_back(sampling, 0)
     #expect(observer_sampler_state(sampling, 0) == OBSERVER_SAMPLER_SPARE)
@@ -42,24 +40,24 @@ import Testing
 
   @Test func readsFollowedWorkItem() throws {
     try withSampling { sampling in
-      #expect(observer_work_read(sampling, 7).item == 0)
+      #expect(observer_work_read(sampling.work(7)).item == 0)
       let view = observer_work_snapshot(item: 1, generation: 2, age_ns: 3, gap_ns: 4, tick_ns: 5)
-      observer_work_follow(sampling, 7, view)
-      let found = observer_work_read(sampling, 7)
+      observer_work_follow(sampling.work(7), view)
+      let found = observer_work_read(sampling.work(7))
       #expect((found.item, found.generation, found.age_ns, found.gap_ns, found.tick_ns) == (1, 2, 3, 4, 5))
-      #expect(observer_work_read(sampling, 6).item == 0 && observer_work_read(sampling, 8).item == 0)
-      observer_work_leave(sampling, 7)
-      #expect(observer_work_read(sampling, 7).item == 0)
+      #expect(observer_work_read(sampling.work(6)).item == 0 && observer_work_read(sampling.work(8)).item == 0)
+      observer_work_leave(sampling.work(7))
+      #expect(observer_work_read(sampling.work(7)).item == 0)
     }
   }
 
   @Test func takesEachRequestOnce() throws {
     try withSampling { sampling in
-      #expect(!observer_work_take(sampling, 3))
+      #expect(!observer_work_take(sampling.work(3)))
       for count in 1...3 {
-        for _ in 0..<count { observer_work_want(sampling, 3) }
-        #expect(!observer_work_take(sampling, 2))
-        #expect(observer_work_take(sampling, 3) && !observer_work_take(sampling, 3))
+        for _ in 0..<count { observer_work_want(sampling.work(3)) }
+        #expect(!observer_work_take(sampling.work(2)))
+        #expect(observer_work_take(sampling.work(3)) && !observer_work_take(sampling.work(3)))
       }
     }
   }
@@ -67,22 +65,22 @@ import Testing
   @Test func countsLostSamplesPerWorkItem() throws {
     try withSampling { sampling in
       for count: UInt64 in 1...3 {
-        observer_work_lose(sampling, 3, 41)
-        #expect(observer_work_lost(sampling, 3, 41) == count)
+        observer_work_lose(sampling.work(3), 41)
+        #expect(observer_work_lost(sampling.work(3), 41) == count)
       }
-      #expect(observer_work_lost(sampling, 3, 42) == 0 && observer_work_lost(sampling, 4, 41) == 0)
-      observer_work_lose(sampling, 3, 42)
-      #expect(observer_work_lost(sampling, 3, 42) == 1 && observer_work_lost(sampling, 3, 41) == 0)
+      #expect(observer_work_lost(sampling.work(3), 42) == 0 && observer_work_lost(sampling.work(4), 41) == 0)
+      observer_work_lose(sampling.work(3), 42)
+      #expect(observer_work_lost(sampling.work(3), 42) == 1 && observer_work_lost(sampling.work(3), 41) == 0)
     }
   }
 
   @Test func recordsThreadPerWorkItem() throws {
     try withSampling { sampling in
-      observer_work_seen(sampling, 3, 41, 4711)
-      #expect(observer_work_tid(sampling, 3, 41) == 4711)
-      #expect(observer_work_tid(sampling, 3, 42) == 0 && observer_work_tid(sampling, 4, 41) == 0)
-      observer_work_seen(sampling, 3, 42, 4712)
-      #expect(observer_work_tid(sampling, 3, 42) == 4712 && observer_work_tid(sampling, 3, 41) == 0)
+      observer_work_seen(sampling.work(3), 41, 4711)
+      #expect(observer_work_tid(sampling.work(3), 41) == 4711)
+      #expect(observer_work_tid(sampling.work(3), 42) == 0 && observer_work_tid(sampling.work(4), 41) == 0)
+      observer_work_seen(sampling.work(3), 42, 4712)
+      #expect(observer_work_tid(sampling.work(3), 42) == 4712 && observer_work_tid(sampling.work(3), 41) == 0)
     }
   }
 
@@ -91,16 +89,15 @@ import Testing
       for number: UInt32 in 0..<2 { observer_sampler_ready(sampling, number) }
       observer_sampler_activate(sampling, 1)
       observer_work_follow(
-        sampling,
-        5,
+        sampling.work(5),
         observer_work_snapshot(item: 41, generation: 1, age_ns: 0, gap_ns: 0, tick_ns: 1)
       )
       let steps = observer_sampler_steps(sampling, 1)
       observer_sampler_begin_step(sampling, 1, 5, 4711)
       #expect(observer_sampler_steps(sampling, 1) == steps + 1)
       #expect(observer_sampler_give_up(sampling, 1) == 5)
-      #expect(observer_work_is_avoided(sampling, 5, 41) && !observer_work_is_avoided(sampling, 5, 42))
-      #expect(!observer_work_is_avoided(sampling, 4, 41))
+      #expect(observer_work_is_avoided(sampling.work(5), 41) && !observer_work_is_avoided(sampling.work(5), 42))
+      #expect(!observer_work_is_avoided(sampling.work(4), 41))
       #expect(observer_sampling_avoids(sampling, 4711) && !observer_sampling_avoids(sampling, 4712))
       #expect(!observer_sampling_avoids(sampling, 0))
       #expect(observer_sampling_held_up(sampling) == 1 && observer_sampling_count(sampling) == 2)
@@ -113,13 +110,13 @@ import Testing
       #expect(observer_sampling_held_up(sampling) == 2 && !observer_sampling_avoids(sampling, 0))
       observer_sampler_come_back(sampling, 1)
       #expect(!observer_sampling_avoids(sampling, 4711))
-      #expect(observer_work_is_avoided(sampling, 5, 41))
+      #expect(observer_work_is_avoided(sampling.work(5), 41))
     }
   }
 
   @Test func countsSamplersByState() throws {
     try withSampling { sampling in
-      #expect(observer_sampling_count(sampling) == 0 && !observer_sampling_is_at_work(sampling))
+      #expect(observer_sampling_count(sampling) == 0)
       observer_sampler_activate(sampling, 0)
       observer_sampler_come_back(sampling, 0)
       #expect(observer_sampler_state(sampling, 0) == OBSERVER_SAMPLER_ABSENT)
@@ -127,12 +124,12 @@ import Testing
         observer_sampler_ready(sampling, number)
         #expect(observer_sampling_count(sampling) == number + 1)
       }
-      #expect(observer_sampling_held_up(sampling) == 0 && !observer_sampling_is_at_work(sampling))
+      #expect(observer_sampling_held_up(sampling) == 0)
       let word = observer_sampler_word(sampling, 1)
       observer_sampler_activate(sampling, 1)
-      #expect(observer_sampler_word(sampling, 1) != word && observer_sampling_is_at_work(sampling))
+      #expect(observer_sampler_word(sampling, 1) != word)
       observer_sampler_end(sampling, 1)
-      #expect(observer_sampling_count(sampling) == 1 && !observer_sampling_is_at_work(sampling))
+      #expect(observer_sampling_count(sampling) == 1)
     }
   }
 
@@ -299,4 +296,8 @@ import Testing
       #expect(parse(other).activity == OBSERVER_ACTIVITY_UNKNOWN, "\(other)")
     }
   }
+}
+
+extension UnsafeMutablePointer where Pointee == observer_sampling {
+  fileprivate func work(_ index: Int) -> UnsafeMutablePointer<observer_work> { pointee.work + index }
 }

@@ -27,7 +27,7 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
     withOwnSlot { slot in
       #expect(observer_slot_read(slot).generation == 0)
       for number: UInt32 in 1...3 {
-        #expect(observer_slot_configure(slot, false, 1, 2, 3, 4) == number)
+        #expect(observer_slot_configure(slot, observer_limits(1, 2, 3, 4)) == number)
         #expect(observer_slot_read(slot).generation == number)
       }
     }
@@ -35,36 +35,40 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
 
   @Test func setsEachLimit() {
     withOwnSlot { slot in
-      _ = observer_slot_configure(slot, true, 11, 12, 13, 14)
+      _ = observer_slot_configure(slot, observer_limits(11, 12, 13, 14, polled: true))
       var view = observer_slot_read(slot)
-      #expect(view.polled && view.suspicion_ns == 11 && view.threshold_ns == 12)
-      #expect(view.early_interval_ns == 13 && view.interval_ns == 14 && observer_slot_suspicion_ns(slot) == 11)
-      observer_slot_limit(slot, false, 21, 22, 23, 24)
+      #expect(view.limits.polled && view.limits.suspicion_ns == 11 && view.limits.threshold_ns == 12)
+      #expect(
+        view.limits.early_interval_ns == 13 && view.limits.interval_ns == 14 && observer_slot_suspicion_ns(slot) == 11
+      )
+      observer_slot_limit(slot, observer_limits(21, 22, 23, 24))
       view = observer_slot_read(slot)
-      #expect(!view.polled && view.suspicion_ns == 21 && view.threshold_ns == 22)
-      #expect(view.early_interval_ns == 23 && view.interval_ns == 24 && view.generation == 1)
+      #expect(!view.limits.polled && view.limits.suspicion_ns == 21 && view.limits.threshold_ns == 22)
+      #expect(view.limits.early_interval_ns == 23 && view.limits.interval_ns == 24 && view.generation == 1)
       observer_slot_disable(slot)
       view = observer_slot_read(slot)
-      #expect(!view.polled && [view.suspicion_ns, view.threshold_ns].allSatisfy { $0 == .max })
-      #expect([view.early_interval_ns, view.interval_ns].allSatisfy { $0 == .max } && view.generation == 1)
+      #expect(!view.limits.polled && [view.limits.suspicion_ns, view.limits.threshold_ns].allSatisfy { $0 == .max })
+      #expect(
+        [view.limits.early_interval_ns, view.limits.interval_ns].allSatisfy { $0 == .max } && view.generation == 1
+      )
     }
   }
 
   @Test func usesExactClockBelowBound() {
-    let bound = 125 * clinux_clock_coarse_doubt_ns()
+    let bound = 125 * clinux_clock_coarse_error_ns()
     #expect(observer_slot_needs_exact(bound - 1) && !observer_slot_needs_exact(bound))
     for (threshold, isExact) in [(bound - 1, true), (bound, false)] {
       withOwnSlot { slot in
-        _ = observer_slot_configure(slot, false, 1, threshold, 1, 1)
+        _ = observer_slot_configure(slot, observer_limits(1, threshold, 1, 1))
         observer_slot_begin(slot)
-        #expect(observer_slot_doubt_ns(observer_slot_work_item(slot), 8) == (isExact ? 0 : 8))
+        #expect(observer_slot_clock_error_ns(observer_slot_work_item(slot), 8) == (isExact ? 0 : 8))
       }
     }
   }
 
   @Test func nextOwnerStartsClean() {
     withOwnSlot { slot in
-      let former = observer_slot_configure(slot, false, 1, 2, 3, 4)
+      let former = observer_slot_configure(slot, observer_limits(1, 2, 3, 4))
       observer_slot_set_addresses(slot, 4711, 4712)
       observer_slot_begin_since(slot, 1000, 77)
       #expect(observer_slot_want_end_time(slot, 1000))
@@ -72,7 +76,7 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
       observer_slot_exempt(slot, former)
       observer_slot_set_label(slot, former, "former", 6)
       let before = observer_slot_read(slot)
-      #expect(before.owner_tid_address == 4711 && before.queue_head_address == 4712)
+      #expect(before.owner.tid_address == 4711 && before.queue_head_address == 4712)
       #expect(before.unwatched_ns == 77 && before.exempt_ns < 0 && before.thread == nil && before.item == 1000)
       #expect(label(slot) == "former")
 
@@ -82,9 +86,9 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
       observer_slot_set_label(slot, former, "late", 4)
       #expect(observer_slot_read(slot).exempt_ns >= 0 && label(slot) == "")
 
-      let present = observer_slot_configure(slot, false, 1, 2, 3, 4)
+      let present = observer_slot_configure(slot, observer_limits(1, 2, 3, 4))
       let after = observer_slot_read(slot)
-      #expect(after.owner_tid_address == 0 && after.queue_head_address == 0 && after.unwatched_ns == 0)
+      #expect(after.owner.tid_address == 0 && after.queue_head_address == 0 && after.unwatched_ns == 0)
       #expect(after.exempt_ns == 0 && label(slot) == "" && !observer_slot_end_time_was_wanted(slot))
       observer_slot_end(slot)
       #expect(observer_slot_ended_ns(slot, 1000, present) == 0 && observer_slot_ended_ns(slot, 1000, former) == 0)
@@ -106,7 +110,7 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
       }
       let shared = Shared(slot)
       let began = clinux_clock_ns()
-      shared.generation.store(observer_slot_configure(slot, false, 1, 2, 3, 4), ordering: .releasing)
+      shared.generation.store(observer_slot_configure(slot, observer_limits(1, 2, 3, 4)), ordering: .releasing)
       for _ in 0..<4 {
         Thread.detachNewThread {
           while !shared.isOver.load(ordering: .acquiring) {
@@ -118,7 +122,7 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
         }
       }
       for _ in 0..<20_000 where observer_slot_retire(slot) {
-        shared.generation.store(observer_slot_configure(slot, false, 1, 2, 3, 4), ordering: .releasing)
+        shared.generation.store(observer_slot_configure(slot, observer_limits(1, 2, 3, 4)), ordering: .releasing)
       }
       shared.isOver.store(true, ordering: .releasing)
       while shared.ended.load(ordering: .acquiring) < 4 { usleep(1000) }
@@ -133,7 +137,7 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
 
   @Test func beginRecordsThread() {
     withOwnSlot { slot in
-      _ = observer_slot_configure(slot, false, 1, 2, 3, 4)
+      _ = observer_slot_configure(slot, observer_limits(1, 2, 3, 4))
       let own = observer_thread_current()
       observer_slot_begin(slot)
       #expect(observer_slot_read(slot).thread == own)
@@ -150,7 +154,7 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
 
   @Test func recordsEndTimeOnRequest() {
     withOwnSlot { slot in
-      let owner = observer_slot_configure(slot, false, 1, 2, 3, 4)
+      let owner = observer_slot_configure(slot, observer_limits(1, 2, 3, 4))
       observer_slot_begin_for(slot, nil, 100)
       #expect(!observer_slot_want_end_time(slot, 98))
       observer_slot_end(slot)
@@ -175,7 +179,7 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
 
   @Test func ignoresEndTimeOfOtherWorkItem() {
     withOwnSlot { slot in
-      let owner = observer_slot_configure(slot, false, 1, 2, 3, 4)
+      let owner = observer_slot_configure(slot, observer_limits(1, 2, 3, 4))
       observer_slot_begin_for(slot, nil, 100)
       #expect(observer_slot_want_end_time(slot, 100))
       observer_slot_begin_for(slot, nil, 102)
@@ -188,7 +192,7 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
 
   @Test func keepsLabelsUpToMaximumLength() {
     withOwnSlot { slot in
-      let owner = observer_slot_configure(slot, false, 1, 2, 3, 4)
+      let owner = observer_slot_configure(slot, observer_limits(1, 2, 3, 4))
       let text = String((0..<80).map { Character(Unicode.Scalar(33 + UInt8($0))) })
       for length in (0...70) + [3, 0, 56] {
         observer_slot_set_label(slot, owner, text, length)

@@ -15,7 +15,7 @@ func withSlot<Result>(
 ) throws -> Result {
   let slot = try #require(observer_slot_table()) + index
   try #require(observer_slot_retire(slot))
-  _ = observer_slot_configure(slot, ofLoop, 10, 80, 4, 20)
+  _ = observer_slot_configure(slot, observer_limits(10, 80, 4, 20, polled: ofLoop))
   defer {
     observer_slot_end(slot)
     observer_slot_disable(slot)
@@ -34,7 +34,7 @@ func withSlot<Result>(
       let view = observer_slot_read(slot)
       #expect(view.item == item)
       #expect(view.thread == observer_thread_current())
-      #expect((view.suspicion_ns, view.threshold_ns) == (10, 80))
+      #expect((view.limits.suspicion_ns, view.limits.threshold_ns) == (10, 80))
       observer_slot_end(slot)
       #expect(observer_slot_work_item(slot) == 0)
     }
@@ -49,43 +49,43 @@ func withSlot<Result>(
         observer_slot_begin(slot)
         let item = observer_slot_work_item(slot)
         // The nanosecond part shows which clock was used.
-        try #require(item + 1 >= before && item <= clinux_clock_ns() && observer_slot_doubt_ns(item, 8) == 0)
+        try #require(item + 1 >= before && item <= clinux_clock_ns() && observer_slot_clock_error_ns(item, 8) == 0)
         observer_slot_end(slot)
       }
-      observer_slot_limit(slot, true, second, 4 * second, second, second)
+      observer_slot_limit(slot, observer_limits(second, 4 * second, second, second, polled: true))
       observer_slot_begin(slot)
-      #expect(observer_slot_doubt_ns(observer_slot_work_item(slot), 8) == 8)
+      #expect(observer_slot_clock_error_ns(observer_slot_work_item(slot), 8) == 8)
       observer_slot_end(slot)
-      observer_slot_limit(slot, true, 1, 10_000_000, 1, 1)
+      observer_slot_limit(slot, observer_limits(1, 10_000_000, 1, 1, polled: true))
       observer_slot_begin(slot)
-      #expect(observer_slot_doubt_ns(observer_slot_work_item(slot), 8) == 0)
+      #expect(observer_slot_clock_error_ns(observer_slot_work_item(slot), 8) == 0)
       observer_slot_end(slot)
-      observer_slot_limit(slot, true, second, 4 * second, second, second)
+      observer_slot_limit(slot, observer_limits(second, 4 * second, second, second, polled: true))
       observer_slot_begin_exact(slot)
-      #expect(observer_slot_doubt_ns(observer_slot_work_item(slot), 8) == 0)
+      #expect(observer_slot_clock_error_ns(observer_slot_work_item(slot), 8) == 0)
       observer_slot_begin_for(slot, nil, 4711)
-      #expect(observer_slot_doubt_ns(observer_slot_work_item(slot), 8) == 0)
+      #expect(observer_slot_clock_error_ns(observer_slot_work_item(slot), 8) == 0)
       observer_slot_begin_since(slot, 4711, 0)
-      #expect(observer_slot_doubt_ns(observer_slot_work_item(slot), 8) == 0)
+      #expect(observer_slot_clock_error_ns(observer_slot_work_item(slot), 8) == 0)
     }
   }
 
   @Test func deferredWorkIsNoStall() throws {
     try withSlot(4009) { slot in
-      observer_slot_limit(slot, false, 1, 1000, 2, 3)
+      observer_slot_limit(slot, observer_limits(1, 1000, 2, 3))
       observer_slot_begin(slot)
       observer_slot_defer(slot, true)
       let view = observer_slot_read(slot)
-      #expect(view.item != 0 && view.threshold_ns == .max)
-      #expect(view.suspicion_ns == 1 && view.early_interval_ns == 2 && view.interval_ns == 3)
+      #expect(view.item != 0 && view.limits.threshold_ns == .max)
+      #expect(view.limits.suspicion_ns == 1 && view.limits.early_interval_ns == 2 && view.limits.interval_ns == 3)
       observer_slot_defer(slot, false)
-      #expect(observer_slot_read(slot).threshold_ns == 1000)
+      #expect(observer_slot_read(slot).limits.threshold_ns == 1000)
       observer_slot_defer(slot, true)
       observer_slot_end(slot)
       #expect(observer_slot_retire(slot))
-      _ = observer_slot_configure(slot, false, 1, 1000, 2, 3)
+      _ = observer_slot_configure(slot, observer_limits(1, 1000, 2, 3))
       observer_slot_begin(slot)
-      #expect(observer_slot_read(slot).threshold_ns == 1000)
+      #expect(observer_slot_read(slot).limits.threshold_ns == 1000)
       observer_slot_end(slot)
     }
   }
@@ -141,7 +141,7 @@ func withSlot<Result>(
       #expect(observer_slot_want_end_time(slot, observer_slot_work_item(slot)))
       observer_slot_end(slot)
       #expect(observer_slot_end_time_was_wanted(slot))
-      _ = observer_slot_configure(slot, false, 1, 1, 1, 1)
+      _ = observer_slot_configure(slot, observer_limits(1, 1, 1, 1))
       #expect(!observer_slot_end_time_was_wanted(slot))
     }
   }
@@ -186,7 +186,7 @@ func withSlot<Result>(
       observer_slot_exempt(slot, former)
       #expect(observer_slot_read(slot).exempt_ns < 0)
       #expect(observer_slot_retire(slot))
-      let present = observer_slot_configure(slot, false, 10, 80, 4, 20)
+      let present = observer_slot_configure(slot, observer_limits(10, 80, 4, 20))
       #expect(present != former && observer_slot_read(slot).exempt_ns >= 0)
       observer_slot_exempt_no_more(slot, former)
       observer_slot_exempt(slot, former)
@@ -214,7 +214,7 @@ func withSlot<Result>(
       observer_slot_end(slot)
       #expect(observer_slot_retire(slot))
       let former = observer_slot_read(slot).generation
-      let present = observer_slot_configure(slot, false, 10, 80, 4, 20)
+      let present = observer_slot_configure(slot, observer_limits(10, 80, 4, 20))
       #expect(observer_slot_ended_ns(slot, item, present) == 0)
       // The end still belongs to the former work item, which the monitor might not have read yet.
       #expect(observer_slot_ended_ns(slot, item, former) != 0)
@@ -370,5 +370,17 @@ func withSlot<Result>(
     }
     workload_thread_stop(writer)
     #expect(expected == 50_000)
+  }
+}
+
+extension observer_limits {
+  init(_ suspicion: UInt64, _ threshold: UInt64, _ early: UInt64, _ interval: UInt64, polled: Bool = false) {
+    self.init(
+      suspicion_ns: suspicion,
+      threshold_ns: threshold,
+      early_interval_ns: early,
+      interval_ns: interval,
+      polled: polled
+    )
   }
 }

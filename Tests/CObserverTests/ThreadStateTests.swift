@@ -12,7 +12,7 @@ import Testing
     try prepareObserver()
     let count = 4
     let slots = try #require(observer_slot_table())
-    for place in 0..<count { _ = observer_slot_configure(slots + place, true, 10, 80, 4, 20) }
+    for place in 0..<count { _ = observer_slot_configure(slots + place, observer_limits(10, 80, 4, 20, polled: true)) }
     defer { for place in 0..<count { observer_slot_disable(slots + place) } }
     let storm = workload_storm_start(
       Int32(count),

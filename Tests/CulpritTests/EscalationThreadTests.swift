@@ -37,7 +37,7 @@ private final class Escalated {
     let name = "@culprit-test-\(getpid())-\(number)"
     listener = try SystemdListener(name)
     try #require(cprocess_datagram_open(target, name) == 0)
-    for index in 0..<3 { _ = observer_slot_configure(slots + index, false, 1, 2, 3, 4) }
+    for index in 0..<3 { _ = observer_slot_configure(slots + index, observer_limits(1, 2, 3, 4)) }
     observer_control_use_slots(control.pointer, 3)
     observer_control_set_hang_delay_ns(control.pointer, 1000 * Self.ms)
     systemd = EscalationThread.Systemd(target: target, watchdog: watchdog * Self.ms)

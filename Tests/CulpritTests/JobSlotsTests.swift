@@ -26,7 +26,7 @@ import Testing
   private func marked(_ leases: [SlotRegistry.Lease]) -> [(name: String?, item: UInt64, thread: Int32)] {
     leases.map { lease in
       let view = observer_slot_read(lease.slot)
-      return (SlotRegistry.shared.source(lease.index)?.name, view.item, observer_slot_owner(view.owner_tid_address))
+      return (SlotRegistry.shared.source(lease.index)?.name, view.item, observer_slot_owner(view.owner.tid_address))
     }
   }
 

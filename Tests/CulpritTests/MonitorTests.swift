@@ -28,7 +28,10 @@ private final class Watched {
     sampling = try #require(observer_sampling_create())
     ring = try #require(observer_ring_create(64 << 10))
     for index in 0..<count {
-      _ = observer_slot_configure(slots + index, polled, 125 * Self.ms, 1000 * Self.ms, 10 * Self.ms, 10 * Self.ms)
+      _ = observer_slot_configure(
+        slots + index,
+        observer_limits(125 * Self.ms, 1000 * Self.ms, 10 * Self.ms, 10 * Self.ms, polled: polled)
+      )
     }
     observer_control_use_slots(control.pointer, UInt32(count))
     observer_control_set_hang_delay_ns(control.pointer, 1000 * Self.ms)
@@ -63,7 +66,7 @@ private final class Watched {
   @discardableResult
   func tick(after milliseconds: UInt64) -> UInt64 {
     now += milliseconds * Self.ms
-    let wait = monitor.look(
+    let wait = monitor.check(
       WorkItemTracker.Tick(now: now, elapsed: milliseconds * Self.ms, allowed: max(250, milliseconds) * Self.ms)
     )
     return wait == .max ? .max : wait / Self.ms
@@ -124,7 +127,7 @@ private final class Watched {
     let item = watched.item
     for _ in 0..<3 { watched.tick(after: 100) }
     #expect(watched.events().allSatisfy { $0.lost == 0 })
-    for _ in 0..<3 { observer_work_lose(watched.sampling, 0, item) }
+    for _ in 0..<3 { observer_work_lose(watched.sampling.pointee.work, item) }
     for _ in 0..<20 { watched.tick(after: 100) }
     observer_slot_end(watched.slots)
     watched.tick(after: 10)
@@ -196,7 +199,7 @@ private final class Watched {
     observer_sampling_set_sparing(watched.sampling, true)
     for _ in 0..<4 { watched.tick(after: 100) }
     #expect(observer_sampling_spared(watched.sampling) == 4)
-    #expect(observer_work_take(watched.sampling, 0))
+    #expect(observer_work_take(watched.sampling.pointee.work))
     for _ in 0..<12 { watched.tick(after: 100) }
     observer_slot_end(watched.slots)
     watched.tick(after: 100)
@@ -227,7 +230,7 @@ private final class Watched {
     _ = watched.events()
     watched.fillRing()
     watched.tick(after: 200)
-    observer_slot_limit(watched.slots, false, 125 * Watched.ms, 1000 * Watched.ms, 1 << 50, 1 << 50)
+    observer_slot_limit(watched.slots, observer_limits(125 * Watched.ms, 1000 * Watched.ms, 1 << 50, 1 << 50))
     watched.tick(after: 40)
     #expect(watched.tick(after: 1) == Monitor.longestSleep / Watched.ms)
     _ = watched.events()
@@ -256,7 +259,7 @@ private final class Watched {
     let watched = try Watched(slots: 2)
     watched.begin(0)
     watched.begin(1)
-    observer_slot_limit(watched.slots + 1, false, .max, .max, .max, .max)
+    observer_slot_limit(watched.slots + 1, observer_limits(.max, .max, .max, .max))
     for _ in 0..<3000 { watched.tick(after: 100) }
     #expect(observer_ring_is_half_free(watched.ring) == false)
     #expect(watched.stall.item != 0)
@@ -324,7 +327,7 @@ private final class Watched {
     observer_slot_set_addresses(watched.slots, 4096, 0)
     watched.begin(thread: observer_thread_current())
     watched.tick(after: 900)
-    observer_work_seen(watched.sampling, 0, watched.item, 4711)
+    observer_work_seen(watched.sampling.pointee.work, watched.item, 4711)
     watched.tick(after: 100)
     #expect(watched.stall.tid == 4711)
     #expect(watched.events(OBSERVER_EVENT_STALL_BEGAN).map(\.tid) == [4711])
@@ -334,14 +337,14 @@ private final class Watched {
     let watched = try Watched()
     watched.begin()
     watched.tick(after: 124)
-    #expect(observer_work_read(watched.sampling, 0).item == 0)
+    #expect(observer_work_read(watched.sampling.pointee.work).item == 0)
     watched.tick(after: 1)
-    let view = observer_work_read(watched.sampling, 0)
+    let view = observer_work_read(watched.sampling.pointee.work)
     #expect(view.item == watched.item && view.generation == 1 && view.tick_ns == watched.now)
     #expect(view.age_ns == 125 * Watched.ms && view.gap_ns == 0)
     observer_slot_end(watched.slots)
     watched.tick(after: 10)
-    #expect(observer_work_read(watched.sampling, 0).item == 0)
+    #expect(observer_work_read(watched.sampling.pointee.work).item == 0)
   }
 
   @Test func recordsSamplesWithoutSampler() throws {
@@ -352,7 +355,7 @@ private final class Watched {
     #expect(missing.map(\.kind) == [OBSERVER_EVENT_SAMPLE.rawValue])
     #expect(missing.first?.status == OBSERVER_SAMPLER_STOPPED.rawValue && missing.first?.tid == clinux_task_self())
     #expect(missing.first.map { $0.cpu_ns > 0 && $0.run_delay_ns == .max && $0.call == -1 } == true)
-    #expect(!observer_work_take(watched.sampling, 0))
+    #expect(!observer_work_take(watched.sampling.pointee.work))
 
     observer_sampler_ready(watched.sampling, 0)
     watched.tick(after: 1)
@@ -360,7 +363,7 @@ private final class Watched {
     _ = watched.events()
     watched.tick(after: 100)
     #expect(watched.events().isEmpty)
-    #expect(observer_work_take(watched.sampling, 0) && !observer_work_take(watched.sampling, 0))
+    #expect(observer_work_take(watched.sampling.pointee.work) && !observer_work_take(watched.sampling.pointee.work))
     #expect(observer_sampler_word(watched.sampling, 0) != word)
   }
 
@@ -502,5 +505,17 @@ private final class Watched {
     // The longest planned sleep is charged in full even after the longest delay.
     #expect(Monitor.allowance(planned: Monitor.longestSleep) <= Monitor.longestTick)
     #expect(Monitor.longestSleep > 200_000_000)
+  }
+}
+
+extension observer_limits {
+  init(_ suspicion: UInt64, _ threshold: UInt64, _ early: UInt64, _ interval: UInt64, polled: Bool = false) {
+    self.init(
+      suspicion_ns: suspicion,
+      threshold_ns: threshold,
+      early_interval_ns: early,
+      interval_ns: interval,
+      polled: polled
+    )
   }
 }

@@ -158,7 +158,7 @@ private final class Recorded {
       for thread: Int32 in [21, 22] {
         told.sample([0x10], at: 1000 + UInt64(thread)) { event in
           event.tid = thread
-          event.whose = OBSERVER_OF_ONE_OF_SEVERAL.rawValue
+          event.role = OBSERVER_OF_ONE_OF_SEVERAL.rawValue
         }
       }
       told.sample([0x10], at: 1100)
@@ -173,7 +173,7 @@ private final class Recorded {
       told.sample([0x10], at: 1001) { $0.activity = OBSERVER_SUSPENDED.rawValue }
       told.sample([0x10], at: 1002) { $0.activity = OBSERVER_ENQUEUED.rawValue }
       told.sample([0x10], at: 1003) { event in
-        (event.tid, event.whose) = (21, OBSERVER_OF_ONE_IN_THE_WAY.rawValue)
+        (event.tid, event.role) = (21, OBSERVER_OF_ONE_IN_THE_WAY.rawValue)
       }
       told.monitor(OBSERVER_EVENT_WORK_ITEM_ENDED, at: 2000)
     }

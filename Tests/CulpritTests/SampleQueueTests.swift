@@ -6,7 +6,7 @@ import Testing
 @Suite struct SampleQueueTests {
   private static let threshold: UInt64 = 1_000_000_000
 
-  private func order(_ add: (inout SampleQueue) -> Void) -> (slots: [UInt32], protected: [UInt32], due: Int) {
+  private func order(_ add: (inout SampleQueue) -> Void) -> (slots: [Int], protected: [Int], due: Int) {
     var queue = SampleQueue()
     queue.removeAll()
     add(&queue)
@@ -42,9 +42,9 @@ import Testing
 
   @Test func ranksLoopBeforeThousandsOfTasks() {
     let found = order { queue in
-      for slot in UInt32(0)..<4000 {
+      for slot in 0..<4000 {
         let isLoop = slot == 3999
-        queue.add(slot, rank: rank(isLoop ? .thread : .suspended, 1), lastLook: isLoop ? 5_000_000 : 0, isDue: true)
+        queue.add(slot, rank: rank(isLoop ? .thread : .suspended, 1), lastSample: isLoop ? 5_000_000 : 0, isDue: true)
       }
     }
     #expect(found.slots.first == 3999 && found.due == 4000 && found.slots.count < 200)
@@ -53,18 +53,18 @@ import Testing
 
   @Test func equalRanksTakeTurns() {
     let found = order { queue in
-      for slot in UInt32(0)..<4 {
-        queue.add(slot, rank: 7, lastLook: [900, 300, 0, 600][Int(slot)] << 10, isDue: true)
+      for slot in 0..<4 {
+        queue.add(slot, rank: 7, lastSample: [900, 300, 0, 600][slot] << 10, isDue: true)
       }
     }
     #expect(found.slots == [2, 1, 3, 0])
   }
 
   @Test func protectionIgnoresLastLook() {
-    for lastLook in [UInt64(0), 1 << 40] {
+    for lastSample in [UInt64(0), 1 << 40] {
       let found = order { queue in
-        for slot in UInt32(0)..<100 {
-          queue.add(slot, rank: 7, lastLook: slot < 8 ? lastLook : 0, isDue: slot.isMultiple(of: 2))
+        for slot in 0..<100 {
+          queue.add(slot, rank: 7, lastSample: slot < 8 ? lastSample : 0, isDue: slot.isMultiple(of: 2))
         }
       }
       #expect(found.protected == Array(0..<8) && found.due == 50)
@@ -74,30 +74,30 @@ import Testing
 
 @Suite struct LastLookTests {
   @Test func recognizesUnmovedTask() {
-    let place = LastLook.place(3, stack: 5, observer_label())
-    var look = LastLook()
-    look.look(5, 100)
-    #expect(!look.isSuspended(5) && look.time(5) == 100 && look.time(6) == 0)
-    look.sample(5, at: place)
-    #expect(look.isSuspended(5, at: place) && !look.isSuspended(6, at: place))
-    look.look(5, 200)
-    #expect(look.isSuspended(5, at: place) && look.time(5) == 200)
-    look.sample(5)
-    #expect(!look.isSuspended(5))
-    look.sample(5, at: place)
-    look.look(6, 300)
-    #expect(!look.isSuspended(6) && !look.isSuspended(5))
+    let place = LastSample.place(3, stack: 5, observer_label())
+    var last = LastSample()
+    last.begin(5, 100)
+    #expect(!last.isSuspended(5) && last.time(5) == 100 && last.time(6) == 0)
+    last.sample(5, at: place)
+    #expect(last.isSuspended(5, at: place) && !last.isSuspended(6, at: place))
+    last.begin(5, 200)
+    #expect(last.isSuspended(5, at: place) && last.time(5) == 200)
+    last.sample(5)
+    #expect(!last.isSuspended(5))
+    last.sample(5, at: place)
+    last.begin(6, 300)
+    #expect(!last.isSuspended(6) && !last.isSuspended(5))
   }
 
   @Test func distinguishesPlaces() {
-    let place = LastLook.place(3, stack: 5, observer_label())
+    let place = LastSample.place(3, stack: 5, observer_label())
     var label = observer_label()
     label.bytes = 1
     let others = [
-      LastLook.place(4, stack: 5, observer_label()), LastLook.place(3, stack: 9, observer_label()),
-      LastLook.place(3, stack: 5, label),
+      LastSample.place(4, stack: 5, observer_label()), LastSample.place(3, stack: 9, observer_label()),
+      LastSample.place(3, stack: 5, label),
     ]
-    #expect(!others.contains(place) && place == LastLook.place(3, stack: 5, observer_label()))
+    #expect(!others.contains(place) && place == LastSample.place(3, stack: 5, observer_label()))
   }
 }
 

@@ -20,7 +20,7 @@ import Testing
 
     var isStopped: Bool { supervisor.isStopped }
 
-    func look(after milliseconds: UInt64, isNeeded: Bool = false) -> SamplerSupervisor.Outcome {
+    func check(after milliseconds: UInt64, isNeeded: Bool = false) -> SamplerSupervisor.Outcome {
       let tick = WorkItemTracker.Tick(now: 0, elapsed: milliseconds * 1_000_000, allowed: .max)
       return supervisor.supervise(tick, isNeeded: isNeeded)
     }
@@ -45,17 +45,17 @@ import Testing
 
   @Test func activatesFirstSpareSampler() throws {
     let samplers = try Samplers()
-    #expect(samplers.isStopped && samplers.look(after: 1).wait == 100_000_000)
+    #expect(samplers.isStopped && samplers.check(after: 1).wait == 100_000_000)
     for number: UInt32 in [0, 1] { observer_sampler_ready(samplers.sampling, number) }
     let words = (0...1).map { observer_sampler_word(samplers.sampling, UInt32($0)) }
-    #expect(samplers.look(after: 1).wait == .max && !samplers.isStopped)
+    #expect(samplers.check(after: 1).wait == .max && !samplers.isStopped)
     #expect(samplers.state(0) == OBSERVER_SAMPLER_ACTIVE && samplers.state(1) == OBSERVER_SAMPLER_SPARE)
     #expect(observer_sampler_word(samplers.sampling, 0) != words[0])
     #expect(observer_sampler_word(samplers.sampling, 1) == words[1])
     let word = observer_sampler_word(samplers.sampling, 0)
-    _ = samplers.look(after: 1)
+    _ = samplers.check(after: 1)
     #expect(observer_sampler_word(samplers.sampling, 0) == word)
-    #expect(samplers.look(after: 1, isNeeded: true).wait == 100_000_000)
+    #expect(samplers.check(after: 1, isNeeded: true).wait == 100_000_000)
     #expect(observer_sampler_word(samplers.sampling, 0) == word + 1)
   }
 
@@ -63,23 +63,23 @@ import Testing
     let samplers = try Samplers()
     try withSleeper(0, samplers) {
       try withSleeper(1, samplers) {
-        _ = samplers.look(after: 1)
+        _ = samplers.check(after: 1)
         observer_sampler_begin_step(samplers.sampling, 0, 3, 4711)
-        #expect(samplers.look(after: 500).lostSlot == -1)
-        #expect(samplers.look(after: 500).lostSlot == -1)
-        #expect(samplers.look(after: 499).wait == 100_000_000)
+        #expect(samplers.check(after: 500).lostSlot == -1)
+        #expect(samplers.check(after: 500).lostSlot == -1)
+        #expect(samplers.check(after: 499).wait == 100_000_000)
         #expect(samplers.state(0) == OBSERVER_SAMPLER_ACTIVE)
-        #expect(samplers.look(after: 1).lostSlot == 3)
+        #expect(samplers.check(after: 1).lostSlot == 3)
         #expect(samplers.state(0) == OBSERVER_SAMPLER_HELD_UP && samplers.state(1) == OBSERVER_SAMPLER_ACTIVE)
         #expect(!samplers.isStopped)
         observer_sampler_begin_step(samplers.sampling, 1, 4, 4712)
-        #expect(samplers.look(after: 900).lostSlot == -1)
-        #expect(samplers.look(after: 900).lostSlot == -1)
-        #expect(samplers.look(after: 900).lostSlot == 4)
-        #expect(samplers.isStopped && samplers.look(after: 1).wait == 100_000_000)
+        #expect(samplers.check(after: 900).lostSlot == -1)
+        #expect(samplers.check(after: 900).lostSlot == -1)
+        #expect(samplers.check(after: 900).lostSlot == 4)
+        #expect(samplers.isStopped && samplers.check(after: 1).wait == 100_000_000)
         observer_sampler_end_step(samplers.sampling, 0)
         observer_sampler_come_back(samplers.sampling, 0)
-        #expect(samplers.look(after: 1).lostSlot == -1 && !samplers.isStopped)
+        #expect(samplers.check(after: 1).lostSlot == -1 && !samplers.isStopped)
         #expect(samplers.state(0) == OBSERVER_SAMPLER_ACTIVE)
       }
     }
@@ -88,13 +88,13 @@ import Testing
   @Test func keepsProgressingSampler() throws {
     let samplers = try Samplers()
     try withSleeper(0, samplers) {
-      _ = samplers.look(after: 1)
+      _ = samplers.check(after: 1)
       for _ in 0..<5 {
         observer_sampler_begin_step(samplers.sampling, 0, 3, 4711)
-        #expect(samplers.look(after: 900).lostSlot == -1)
-        #expect(samplers.look(after: 900).lostSlot == -1)
+        #expect(samplers.check(after: 900).lostSlot == -1)
+        #expect(samplers.check(after: 900).lostSlot == -1)
         observer_sampler_end_step(samplers.sampling, 0)
-        #expect(samplers.look(after: 900).wait == .max)
+        #expect(samplers.check(after: 900).wait == .max)
       }
       #expect(samplers.state(0) == OBSERVER_SAMPLER_ACTIVE)
     }
@@ -103,9 +103,9 @@ import Testing
   @Test func keepsRunningSampler() throws {
     let samplers = try Samplers()
     observer_sampler_ready(samplers.sampling, 0)
-    _ = samplers.look(after: 1)
+    _ = samplers.check(after: 1)
     observer_sampler_begin_step(samplers.sampling, 0, 3, 4711)
-    for _ in 0..<10 { #expect(samplers.look(after: 900).lostSlot == -1) }
+    for _ in 0..<10 { #expect(samplers.check(after: 900).lostSlot == -1) }
     #expect(samplers.state(0) == OBSERVER_SAMPLER_ACTIVE)
   }
 }

@@ -41,9 +41,10 @@ import Testing
 
   private func limits(_ lease: SlotRegistry.Lease) -> [UInt64] {
     let view = observer_slot_read(lease.slot)
-    return [view.suspicion_ns, view.threshold_ns, view.early_interval_ns, view.interval_ns].map {
-      $0 == .max ? .max : $0 / 1_000_000
-    }
+    return [view.limits.suspicion_ns, view.limits.threshold_ns, view.limits.early_interval_ns, view.limits.interval_ns]
+      .map {
+        $0 == .max ? .max : $0 / 1_000_000
+      }
   }
 
   @Test func endOfExemptionWakesMonitor() throws {
@@ -109,7 +110,7 @@ import Testing
       let stopped = try lease("stopped")
       registry.stop(stopped)
       #expect(limits(follows) == [500, 4000, 200, 1000] && limits(own) == [1000, 8000, 400, 500])
-      #expect(observer_slot_read(follows.slot).polled && !observer_slot_read(own.slot).polled)
+      #expect(observer_slot_read(follows.slot).limits.polled && !observer_slot_read(own.slot).limits.polled)
       #expect(observer_control_hang_delay_ns(control.pointer) == 4_000_000_000)
       var configuration = Watchdog.Configuration(
         threshold: .seconds(2),
@@ -126,7 +127,7 @@ import Testing
       registry.follow(configuration, for: control)
       let later = try lease("later", polled: true)
       for lease in [follows, own, later] { #expect(limits(lease) == [.max, .max, .max, .max]) }
-      #expect(observer_slot_read(follows.slot).polled && !observer_slot_read(own.slot).polled)
+      #expect(observer_slot_read(follows.slot).limits.polled && !observer_slot_read(own.slot).limits.polled)
       for lease in [follows, own, stopped, later] { registry.end(lease) }
     }
   }
@@ -136,12 +137,12 @@ import Testing
     configuration.isEnabled = false
     registry.activate(control, configuration)
     let former = try lease("off")
-    #expect(observer_slot_read(former.slot).threshold_ns == .max)
+    #expect(observer_slot_read(former.slot).limits.threshold_ns == .max)
     registry.end(former)
     registry.deactivate()
     try withRegistry {
       let next = try lease("on")
-      #expect(observer_slot_read(next.slot).threshold_ns == 4_000_000_000)
+      #expect(observer_slot_read(next.slot).limits.threshold_ns == 4_000_000_000)
       registry.end(next)
     }
   }

@@ -18,7 +18,7 @@ import Testing
   ) -> WorkItemTracker.SlotSnapshot {
     var snapshot = WorkItemTracker.SlotSnapshot(
       item: item,
-      doubt: 0,
+      clockError: 0,
       generation: 1,
       suspicion: suspicion,
       threshold: threshold,
@@ -201,7 +201,7 @@ import Testing
     var tracker = WorkItemTracker(seed: 1)
     func seen(_ number: UInt64) -> WorkItemTracker.SlotSnapshot {
       var snapshot = snapshot(item: 1000 * number)
-      snapshot.doubt = 8
+      snapshot.clockError = 8
       snapshot.exempt = Int64(500 * number)
       return snapshot
     }
@@ -216,7 +216,7 @@ import Testing
     for (exempt, lag) in [(Int64(1) << 40, UInt64(0)), (1 << 41, 5), (.min, 0)] {
       var tracker = WorkItemTracker(seed: 1)
       var seen = snapshot(item: 1 << 40)
-      (seen.doubt, seen.exempt, seen.lag) = (8, exempt, lag)
+      (seen.clockError, seen.exempt, seen.lag) = (8, exempt, lag)
       _ = tracker.advance(seen, Tick(now: 1 << 40, elapsed: 1 << 40, allowed: 250))
       seen.exempt = max(exempt, 1 << 40)
       var now: UInt64 = 1 << 40

@@ -25,7 +25,7 @@ private struct Simulation {
     let ms: UInt64 = 1_000_000
     var snapshot = WorkItemTracker.SlotSnapshot(
       item: item * ms,
-      doubt: 0,
+      clockError: 0,
       generation: 1,
       suspicion: limits.suspicion * ms,
       threshold: limits.threshold * ms,
@@ -180,7 +180,7 @@ private struct Simulation {
     var tracker = WorkItemTracker(seed: 1)
     let snapshot = WorkItemTracker.SlotSnapshot(
       item: 1,
-      doubt: 0,
+      clockError: 0,
       generation: 1,
       suspicion: 1,
       threshold: 10,
@@ -209,7 +209,7 @@ private struct Simulation {
     var tracker = WorkItemTracker(seed: 1)
     let snapshot = WorkItemTracker.SlotSnapshot(
       item: 1000,
-      doubt: 4,
+      clockError: 4,
       generation: 1,
       suspicion: 1,
       threshold: 10,
@@ -226,7 +226,7 @@ private struct Simulation {
     var tracker = WorkItemTracker(seed: 1)
     var snapshot = WorkItemTracker.SlotSnapshot(
       item: 1000,
-      doubt: 8,
+      clockError: 8,
       generation: 1,
       suspicion: 1,
       threshold: 10,
@@ -271,7 +271,7 @@ private struct Simulation {
     var tracker = WorkItemTracker(seed: 1)
     var snapshot = WorkItemTracker.SlotSnapshot(
       item: 1,
-      doubt: 0,
+      clockError: 0,
       generation: 1,
       suspicion: 10,
       threshold: 1000,
@@ -354,7 +354,7 @@ private struct Simulation {
     func upTo(_ limit: UInt64) -> UInt64 { random.next(limit) &- limit / 2 }
     let ms: UInt64 = 1_000_000
     let isExact = threshold < 125 * 8 * ms
-    let doubt = isExact ? 0 : 8 * ms
+    let clockError = isExact ? 0 : 8 * ms
     var tracker = WorkItemTracker(seed: seed)
     var now: UInt64 = 1_000_000 * ms
     var last = now
@@ -363,7 +363,7 @@ private struct Simulation {
     for number in 0..<2 * workItemsEach {
       let isLate = number % 2 == 1
       let begin = now + upTo(3 * ms)
-      let length = isLate ? threshold + threshold / 100 + doubt : threshold / 1000 * (900 + upTo(100))
+      let length = isLate ? threshold + threshold / 100 + clockError : threshold / 1000 * (900 + upTo(100))
       let end = begin + length
       let item = isExact ? begin : begin - upTo(8 * ms)
       var isAsked = false
@@ -371,7 +371,7 @@ private struct Simulation {
       while !isOver {
         var snapshot = WorkItemTracker.SlotSnapshot(
           item: now >= begin && now < end ? item : 0,
-          doubt: doubt,
+          clockError: clockError,
           generation: 1,
           suspicion: threshold / 8,
           threshold: threshold,

@@ -179,7 +179,6 @@ import Testing
     ]
     #expect(outcomes.map(\.rawValue) == [0, 1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12] && outcomes == CaptureOutcome.allCases)
     for end in ends {
-      #expect(Stack(frames: [], end: end).isTruncated == (end != .outermost))
       #expect((end.explanation == nil) == (end == .outermost))
     }
     #expect(Set(ends.compactMap(\.explanation)).count == 11 && Set(outcomes.map(\.explanation)).count == 12)
@@ -384,10 +383,5 @@ import Testing
     #expect(
       longer.problems.first?.text.hasPrefix("a record claims to have 1048577 bytes, more than the 1048576") == true
     )
-  }
-
-  @Test func recognizesFileBeginnings() {
-    #expect(StallFile.canBegin(with: []) && StallFile.canBegin(with: Array("CULP".utf8)))
-    #expect(StallFile.canBegin(with: Array("CULPRIT\nx".utf8)) && !StallFile.canBegin(with: Array("CULPRITx".utf8)))
   }
 }

@@ -121,10 +121,10 @@ import Testing
       try fixture.run("\(compiler) -O1 -g -o names names.cpp")
       #expect(try fixture.describe("in_template", in: "names").calls.map(\.rawName) == ["_ZN3BoxIlE5twiceEv"])
       let local = try fixture.describe("in_local", in: "names")
-      #expect(local.functionName == "_ZZ4mainEN5Local3runEi")
+      #expect(local.symbol?.name == "_ZZ4mainEN5Local3runEi")
       #expect(local.calls.map(\.line) == [11])
       let lambda = try fixture.describe("in_lambda", in: "names")
-      #expect(demangledName(try #require(lambda.functionName)).contains("::operator()(int)"))
+      #expect(demangledName(try #require(lambda.symbol?.name)).contains("::operator()(int)"))
       #expect(lambda.calls.map(\.line) == [13])
     }
   }

@@ -195,8 +195,6 @@ import Testing
     ] as [(UInt64, UInt64)] {
       #expect(bounds.end(at: address) == end)
     }
-    #expect(image.endOfCode(at: 0x1080) == 0x1100 && image.endOfCode(at: 0x2010) == 0x2010)
-    #expect(image.endOfCode(at: 0x1100) == 0x1100)
   }
 
   @Test func boundsUnwindTableFunctionsByCode() throws {

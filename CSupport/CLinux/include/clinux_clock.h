@@ -58,7 +58,7 @@ static inline CLINUX_NO_LOCKS uint64_t clinux_clock_coarse_resolution_ns(void) {
 /* Returns the maximum lag of the coarse clock behind the exact one, in nanoseconds. The coarse clock advances by whole
  * ticks, so it can be one tick behind after an update and two before the next (timekeeping_advance in the kernel's
  * kernel/time/timekeeping.c). Async-signal-safe: yes. Threads: any. */
-static inline CLINUX_NO_LOCKS uint64_t clinux_clock_coarse_doubt_ns(void) {
+static inline CLINUX_NO_LOCKS uint64_t clinux_clock_coarse_error_ns(void) {
   return 2 * clinux_clock_coarse_resolution_ns();
 }
 

@@ -33,10 +33,6 @@ enum clinux_mask_answer {
  * Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS enum clinux_mask_answer clinux_mask_ask(int32_t tid, int signal);
 
-/* Whether thread TID of this process blocks SIGNAL. Ignores moments in which the C library blocks all signals. False if
- * /proc is not available. Async-signal-safe: yes. Threads: any. */
-CLINUX_NO_LOCKS bool clinux_mask_keeps_out(int32_t tid, int signal);
-
 /* Returns the main thread's signal mask. While the C library blocks all signals there for a moment (fork, posix_spawn,
  * start of a thread), returns the last mask seen before, or 0 if there is none or /proc is not available.
  * Async-signal-safe: yes. Threads: any. */

@@ -23,9 +23,9 @@ void clinux_let_go_resident(struct clinux_resident kept);
  * memory is kept. Async-signal-safe: yes. Threads: any. */
 void clinux_residency_start_over(void);
 
-/* Loads the code within BYTES bytes of ADDRESS, limited to its module's code, into memory and keeps it resident. If
- * locking is not allowed, only loads it. Returns whether it is kept. Async-signal-safe: no. Threads: any. */
-bool clinux_keep_code_resident(uint64_t address, size_t bytes);
+/* Loads the code from FIRST to LAST, limited to the module's code around its middle, into memory and keeps it resident.
+ * If locking is not allowed, only loads it. Returns whether it is kept. Async-signal-safe: no. Threads: any. */
+bool clinux_keep_code_resident(uint64_t first, uint64_t last);
 
 /* Keeps the next 32 KiB of the calling thread's stack resident, AT_ONCE or each page from its first use, until
  * clinux_let_go_resident: the C library reuses the stack of a finished thread for the next one. Async-signal-safe: no.

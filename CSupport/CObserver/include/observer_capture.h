@@ -93,11 +93,10 @@ CLINUX_NO_LOCKS void observer_capture_release(const struct stack_copy *copy);
 /* Wipes the copies of released requests. Async-signal-safe: yes. Threads: a sampler, in its own context. */
 CLINUX_NO_LOCKS void observer_capture_wipe(void);
 
-/* Return the number of handler runs that found a live request; of our signals that arrived too late; of signals sent
- * immediately because timers are refused. Async-signal-safe: yes. Threads: any. */
+/* Return the number of handler runs that found a live request; of our signals that arrived too late. Async-signal-safe:
+ * yes. Threads: any. */
 uint64_t observer_capture_answered(void);
 uint64_t observer_capture_late(void);
-uint64_t observer_capture_unguarded(void);
 
 /* Whether running threads are sent the signal immediately, because timers were refused when captures were set up.
  * Async-signal-safe: yes. Threads: any. */

@@ -26,7 +26,7 @@ enum observer_event_kind {
 };
 
 /* The relation of a sampled thread to the work item. */
-enum observer_whose {
+enum observer_role {
   OBSERVER_OF_WORKER = 0,         /* the thread that works on the work item, or its task */
   OBSERVER_OF_ONE_OF_SEVERAL = 1, /* one of several threads that work on it */
   OBSERVER_OF_ONE_IN_THE_WAY = 2, /* a thread that the work waits for: the work could run on it */
@@ -70,7 +70,7 @@ struct observer_event {
   bool is_held;                      /* whether it still held the lock after its stack was copied */
   uint32_t left_out;                 /* number of frames omitted behind the first UNWIND_FRAMES_INNER */
   uint32_t joined_from;              /* index of the first frame taken from an earlier stack, 0 if none */
-  uint32_t whose;                    /* enum observer_whose; samples only */
+  uint32_t role;                     /* enum observer_role; samples only */
   bool is_shared;                    /* sampled for another slot, which accounts for its cost; samples only */
   uint64_t order;                    /* sequence number over all rings; set by observer_ring_add */
   struct unwind_frame frames[];

@@ -69,112 +69,98 @@ struct observer_sampling {
   _Atomic uint64_t spared;           /* samples skipped for that reason, of all work items */
   _Atomic uint32_t budget;           /* CPU budget of all threads, in percent of one CPU */
   _Atomic int32_t avoided_tids[OBSERVER_SAMPLERS_MAX]; /* threads whose stacks have blocked a sampler */
-  _Atomic uint32_t replaced;                           /* number of replacements */
 };
 
 /* Creates and frees the state. Async-signal-safe: no. Threads: any. */
 struct observer_sampling *observer_sampling_create(void);
 void observer_sampling_destroy(struct observer_sampling *sampling);
 
-/* Follows the work item of VIEW in slot INDEX. Async-signal-safe: yes. Threads: the monitor. */
-CLINUX_NO_LOCKS void observer_work_follow(struct observer_sampling *sampling, uint32_t index,
-                                          struct observer_work_snapshot view);
+/* Follows the work item of VIEW in WORK. Async-signal-safe: yes. Threads: the monitor. */
+CLINUX_NO_LOCKS void observer_work_follow(struct observer_work *work, struct observer_work_snapshot view);
 
-/* Stops following a work item in slot INDEX. Async-signal-safe: yes. Threads: the monitor. */
-static inline CLINUX_NO_LOCKS void observer_work_leave(struct observer_sampling *sampling, uint32_t index) {
-  if (__builtin_expect(atomic_load_explicit(&sampling->work[index].item, memory_order_relaxed) != 0, 0))
-    atomic_store_explicit(&sampling->work[index].item, 0, memory_order_release);
+/* Stops following a work item in WORK. Async-signal-safe: yes. Threads: the monitor. */
+static inline CLINUX_NO_LOCKS void observer_work_leave(struct observer_work *work) {
+  if (__builtin_expect(atomic_load_explicit(&work->item, memory_order_relaxed) != 0, 0))
+    atomic_store_explicit(&work->item, 0, memory_order_release);
 }
 
-/* Whether a work item is followed in slot INDEX. Async-signal-safe: yes. Threads: any. */
-static inline CLINUX_NO_LOCKS bool observer_work_is_followed(const struct observer_sampling *sampling, uint32_t index) {
-  return atomic_load_explicit(&sampling->work[index].item, memory_order_relaxed) != 0;
+/* Returns the work item that is followed in WORK; 0: none. Async-signal-safe: yes. Threads: any. */
+static inline CLINUX_NO_LOCKS uint64_t observer_work_item(const struct observer_work *work) {
+  return atomic_load_explicit(&work->item, memory_order_relaxed);
 }
 
-/* Returns the work item that is followed in slot INDEX; 0: none. Async-signal-safe: yes. Threads: any. */
-static inline CLINUX_NO_LOCKS uint64_t observer_work_item(const struct observer_sampling *sampling, uint32_t index) {
-  return atomic_load_explicit(&sampling->work[index].item, memory_order_relaxed);
-}
-
-/* Reads the state of the work item in slot INDEX; `item` is 0 if it changes meanwhile. Async-signal-safe: yes. Threads:
+/* Reads the state of the work item in WORK; `item` is 0 if it changes meanwhile. Async-signal-safe: yes. Threads:
  * any. */
-CLINUX_NO_LOCKS struct observer_work_snapshot observer_work_read(const struct observer_sampling *sampling,
-                                                                 uint32_t index);
+CLINUX_NO_LOCKS struct observer_work_snapshot observer_work_read(const struct observer_work *work);
 
-/* Requests a sample of slot INDEX. The sampler must be woken afterwards, once for all slots. The sampler itself
+/* Requests a sample of WORK. The sampler must be woken afterwards, once for all slots. The sampler itself
  * requests samples that it postpones. Async-signal-safe: yes. Threads: the monitor, the active sampler. */
-static inline CLINUX_NO_LOCKS void observer_work_want(struct observer_sampling *sampling, uint32_t index) {
-  atomic_fetch_add_explicit(&sampling->work[index].wanted, 1, memory_order_release);
+static inline CLINUX_NO_LOCKS void observer_work_want(struct observer_work *work) {
+  atomic_fetch_add_explicit(&work->wanted, 1, memory_order_release);
 }
 
-/* Whether a requested sample of slot INDEX has not been taken. Async-signal-safe: yes. Threads: the monitor, the active
+/* Whether a requested sample of WORK has not been taken. Async-signal-safe: yes. Threads: the monitor, the active
  * sampler. */
-static inline CLINUX_NO_LOCKS bool observer_work_is_due(const struct observer_sampling *sampling, uint32_t index) {
-  return atomic_load_explicit(&sampling->work[index].wanted, memory_order_acquire) !=
-         atomic_load_explicit(&sampling->work[index].taken, memory_order_relaxed);
+static inline CLINUX_NO_LOCKS bool observer_work_is_due(const struct observer_work *work) {
+  return atomic_load_explicit(&work->wanted, memory_order_acquire) !=
+         atomic_load_explicit(&work->taken, memory_order_relaxed);
 }
 
-/* Accepts the requests for slot INDEX. Returns whether there was any. Async-signal-safe: yes. Threads: the active
+/* Accepts the requests for WORK. Returns whether there was any. Async-signal-safe: yes. Threads: the active
  * sampler. */
-static inline CLINUX_NO_LOCKS bool observer_work_take(struct observer_sampling *sampling, uint32_t index) {
-  uint32_t wanted = atomic_load_explicit(&sampling->work[index].wanted, memory_order_acquire);
-  if (wanted == atomic_load_explicit(&sampling->work[index].taken, memory_order_relaxed))
+static inline CLINUX_NO_LOCKS bool observer_work_take(struct observer_work *work) {
+  uint32_t wanted = atomic_load_explicit(&work->wanted, memory_order_acquire);
+  if (wanted == atomic_load_explicit(&work->taken, memory_order_relaxed))
     return false;
-  atomic_store_explicit(&sampling->work[index].taken, wanted, memory_order_relaxed);
+  atomic_store_explicit(&work->taken, wanted, memory_order_relaxed);
   return true;
 }
 
-/* Whether ITEM of slot INDEX must not be read. Async-signal-safe: yes. Threads: any. */
-static inline CLINUX_NO_LOCKS bool observer_work_is_avoided(const struct observer_sampling *sampling, uint32_t index,
-                                                            uint64_t item) {
-  return atomic_load_explicit(&sampling->work[index].avoided, memory_order_relaxed) == item;
+/* Whether ITEM of WORK must not be read. Async-signal-safe: yes. Threads: any. */
+static inline CLINUX_NO_LOCKS bool observer_work_is_avoided(const struct observer_work *work, uint64_t item) {
+  return atomic_load_explicit(&work->avoided, memory_order_relaxed) == item;
 }
 
-/* Records that thread TID works on ITEM of slot INDEX. Async-signal-safe: yes. Threads: the active sampler. */
-static inline CLINUX_NO_LOCKS void observer_work_seen(struct observer_sampling *sampling, uint32_t index, uint64_t item,
-                                                      int32_t tid) {
-  atomic_store_explicit(&sampling->work[index].seen_item, 0, memory_order_relaxed);
+/* Records that thread TID works on ITEM of WORK. Async-signal-safe: yes. Threads: the active sampler. */
+static inline CLINUX_NO_LOCKS void observer_work_seen(struct observer_work *work, uint64_t item, int32_t tid) {
+  atomic_store_explicit(&work->seen_item, 0, memory_order_relaxed);
   atomic_thread_fence(memory_order_release);
-  atomic_store_explicit(&sampling->work[index].tid, tid, memory_order_relaxed);
-  atomic_store_explicit(&sampling->work[index].seen_item, item, memory_order_release);
+  atomic_store_explicit(&work->tid, tid, memory_order_relaxed);
+  atomic_store_explicit(&work->seen_item, item, memory_order_release);
 }
 
-/* Returns the thread last seen working on ITEM of slot INDEX; 0: none. Async-signal-safe: yes. Threads: any. */
-static inline CLINUX_NO_LOCKS int32_t observer_work_tid(const struct observer_sampling *sampling, uint32_t index,
-                                                        uint64_t item) {
-  if (atomic_load_explicit(&sampling->work[index].seen_item, memory_order_acquire) != item)
+/* Returns the thread last seen working on ITEM of WORK; 0: none. Async-signal-safe: yes. Threads: any. */
+static inline CLINUX_NO_LOCKS int32_t observer_work_tid(const struct observer_work *work, uint64_t item) {
+  if (atomic_load_explicit(&work->seen_item, memory_order_acquire) != item)
     return 0;
-  return atomic_load_explicit(&sampling->work[index].tid, memory_order_relaxed);
+  return atomic_load_explicit(&work->tid, memory_order_relaxed);
 }
 
-/* Records that a sample for another slot's work item has also served ITEM of slot INDEX, at TIME_NS. Async-signal-safe:
+/* Records that a sample for another slot's work item has also served ITEM of WORK, at TIME_NS. Async-signal-safe:
  * yes. Threads: the active sampler. */
-static inline CLINUX_NO_LOCKS void observer_work_share(struct observer_sampling *sampling, uint32_t index,
-                                                       uint64_t item, uint64_t time_ns) {
-  atomic_store_explicit(&sampling->work[index].shared_item, 0, memory_order_relaxed);
+static inline CLINUX_NO_LOCKS void observer_work_share(struct observer_work *work, uint64_t item, uint64_t time_ns) {
+  atomic_store_explicit(&work->shared_item, 0, memory_order_relaxed);
   atomic_thread_fence(memory_order_release);
-  atomic_store_explicit(&sampling->work[index].shared_ns, time_ns, memory_order_relaxed);
-  atomic_store_explicit(&sampling->work[index].shared_item, item, memory_order_release);
+  atomic_store_explicit(&work->shared_ns, time_ns, memory_order_relaxed);
+  atomic_store_explicit(&work->shared_item, item, memory_order_release);
 }
 
 /* Returns when a sample for another slot's work item last served ITEM; 0: never. Async-signal-safe: yes. Threads:
  * any. */
-static inline CLINUX_NO_LOCKS uint64_t observer_work_shared_ns(const struct observer_sampling *sampling, uint32_t index,
-                                                               uint64_t item) {
-  if (atomic_load_explicit(&sampling->work[index].shared_item, memory_order_acquire) != item)
+static inline CLINUX_NO_LOCKS uint64_t observer_work_shared_ns(const struct observer_work *work, uint64_t item) {
+  if (atomic_load_explicit(&work->shared_item, memory_order_acquire) != item)
     return 0;
-  return atomic_load_explicit(&sampling->work[index].shared_ns, memory_order_relaxed);
+  return atomic_load_explicit(&work->shared_ns, memory_order_relaxed);
 }
 
 /* Counts a sample of ITEM that found no room. Async-signal-safe: yes. Threads: the active sampler. */
-CLINUX_NO_LOCKS void observer_work_lose(struct observer_sampling *sampling, uint32_t index, uint64_t item);
+CLINUX_NO_LOCKS void observer_work_lose(struct observer_work *work, uint64_t item);
 
 /* Returns the number of samples of ITEM that found no room. Async-signal-safe: yes. Threads: any. */
-static inline CLINUX_NO_LOCKS uint64_t observer_work_lost(const struct observer_sampling *sampling, uint32_t index,
-                                                          uint64_t item) {
-  if (atomic_load_explicit(&sampling->work[index].lost_item, memory_order_acquire) != item)
+static inline CLINUX_NO_LOCKS uint64_t observer_work_lost(const struct observer_work *work, uint64_t item) {
+  if (atomic_load_explicit(&work->lost_item, memory_order_acquire) != item)
     return 0;
-  return atomic_load_explicit(&sampling->work[index].lost, memory_order_relaxed);
+  return atomic_load_explicit(&work->lost, memory_order_relaxed);
 }
 
 /* The samplers' CPU budget in percent of one CPU. Async-signal-safe: yes. Threads: any. */
@@ -262,11 +248,9 @@ CLINUX_NO_LOCKS bool observer_sampler_is_asleep(const struct observer_sampling *
 /* Whether the stack of thread TID must not be read. Async-signal-safe: yes. Threads: the active sampler. */
 CLINUX_NO_LOCKS bool observer_sampling_avoids(const struct observer_sampling *sampling, int32_t tid);
 
-/* Return the number of blocked samplers, the number of samplers, and whether one is active. Async-signal-safe: yes.
- * Threads: any. */
+/* Return the number of blocked samplers, and the number of samplers. Async-signal-safe: yes. Threads: any. */
 uint32_t observer_sampling_held_up(const struct observer_sampling *sampling);
 uint32_t observer_sampling_count(const struct observer_sampling *sampling);
-CLINUX_NO_LOCKS bool observer_sampling_is_at_work(const struct observer_sampling *sampling);
 
 /* Ends all samplers. Async-signal-safe: yes. Threads: any. */
 void observer_sampling_stop(struct observer_sampling *sampling);

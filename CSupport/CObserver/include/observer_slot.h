@@ -6,7 +6,7 @@
  * never freed: a slot that is still marked after the watchdog has stopped does no harm.
  *
  * A work item is identified by the time of its begin. With a long threshold that time is coarse, which is cheaper but
- * can lag (clinux_clock_coarse_doubt_ns). Two work items that begin within one kernel tick then have the same identity,
+ * can lag (clinux_clock_coarse_error_ns). Two work items that begin within one kernel tick then have the same identity,
  * which is harmless because the lag is longer. With a short threshold (observer_slot_needs_exact) the time is exact.
  * The last bit of the identity, OBSERVER_COARSE, distinguishes the two. */
 #ifndef OBSERVER_SLOT_H
@@ -24,9 +24,9 @@
 /* Set in a coarse begin time, clear in an exact one. The time loses one nanosecond. */
 #define OBSERVER_COARSE UINT64_C(1)
 
-/* A threshold is short if it is less than this multiple of the coarse clock's lag (clinux_clock_coarse_doubt_ns): one
+/* A threshold is short if it is less than this multiple of the coarse clock's lag (clinux_clock_coarse_error_ns): one
  * second with 250 kernel ticks per second. */
-#define OBSERVER_SHORT_IN_DOUBTS UINT64_C(125)
+#define OBSERVER_SHORT_IN_ERRORS UINT64_C(125)
 
 /* Maximum length of a label, in words of eight bytes. */
 enum { OBSERVER_LABEL_WORDS = 7 };
@@ -55,7 +55,7 @@ struct observer_slot {
   _Atomic uint64_t threshold_ns;       /* age at which the work item is a stall */
   _Atomic uint64_t early_interval_ns;  /* time between samples before the threshold */
   _Atomic uint64_t interval_ns;        /* time between samples after it */
-  _Atomic uint64_t owner_tid_address;  /* of 32 bits whose lower 30 are the ID of the working thread; 0: see `thread` */
+  _Atomic uint64_t owner;              /* union observer_owner */
   _Atomic uint64_t queue_head_address; /* of a word that changes when waiting work is started; 0: none */
   _Atomic uint64_t unwatched_ns;       /* age of the work item when its watch began */
 
@@ -69,7 +69,10 @@ struct observer_slot {
 
   /* Written by the thread that marks the slot, read by the monitor: 1: the work item is not a stall for now at any
    * age. */
-  _Atomic uint64_t deferred;
+  _Atomic uint32_t deferred;
+
+  /* Written by the Swift layer while the slot is not marked, read by the monitor. */
+  _Atomic uint32_t owner_task_id; /* the ID of owner.task */
   uint64_t unused[5];
 };
 
@@ -78,12 +81,23 @@ _Static_assert(sizeof(struct observer_slot) == 256 && offsetof(struct observer_s
                    offsetof(struct observer_slot, exemption) == 192,
                "a slot is four cache lines: the watched thread's, the configured one, the label's and the exemptions'");
 
-/* The meaning of a slot's owner_tid_address. */
-enum observer_owner_kind {
-  OBSERVER_OWNER_WORD =
-      0,               /* the word with the ID of the thread that works on the work item; no address: see `thread` */
-  OBSERVER_OWNERS = 1, /* a struct observer_owners: several threads work on it */
-  OBSERVER_OWNER_TASK = 2, /* a Swift task; queue_head_address is its ID instead of an address */
+/* The member of observer_owner that a slot uses. */
+enum observer_owner_kind { OBSERVER_OWNER_WORD = 0, OBSERVER_OWNER_THREADS = 1, OBSERVER_OWNER_TASK = 2 };
+
+/* The thread, threads or task that work on a slot's work item. */
+union observer_owner {
+  uint64_t tid_address; /* of 32 bits whose lower 30 are the ID of the working thread; 0: the slot's `thread` works */
+  const struct observer_owners *threads;
+  uint64_t task; /* address of a Swift task */
+};
+
+/* The limits of a slot's work items. */
+struct observer_limits {
+  uint64_t suspicion_ns;      /* age at which sampling begins */
+  uint64_t threshold_ns;      /* age at which the work item is a stall */
+  uint64_t early_interval_ns; /* time between samples before the threshold */
+  uint64_t interval_ns;       /* time between samples after it */
+  bool polled;                /* whether the monitor must read the slot often enough (observer_slot.polled) */
 };
 
 /* A consistent snapshot of a slot. */
@@ -91,13 +105,10 @@ struct observer_slot_snapshot {
   uint64_t item; /* the current work item, to which the other fields belong, or OBSERVER_IDLE */
   struct observer_thread *thread;
   uint32_t generation;
-  bool polled;
-  uint64_t suspicion_ns;
-  uint64_t threshold_ns; /* UINT64_MAX while it is deferred */
-  uint64_t early_interval_ns;
-  uint64_t interval_ns;
+  struct observer_limits limits; /* threshold_ns is UINT64_MAX while it is deferred */
   enum observer_owner_kind owner_kind;
-  uint64_t owner_tid_address;
+  union observer_owner owner;
+  uint32_t owner_task_id;
   uint64_t queue_head_address;
   uint64_t unwatched_ns;
   int64_t exempt_ns; /* observer_exemption_sum */
@@ -194,17 +205,17 @@ static inline CLINUX_NO_LOCKS uint64_t observer_label_hash(const struct observer
   return hash;
 }
 
-/* Returns the ID of the thread that works on a work item whose slot has OWNER_TID_ADDRESS; 0 if none does, or it cannot
- * be read. Async-signal-safe: yes. Threads: any that observes. */
-CLINUX_NO_LOCKS int32_t observer_slot_owner(uint64_t owner_tid_address);
+/* Returns the ID of the thread that works on a work item whose slot has TID_ADDRESS; 0 if none does, or it cannot be
+ * read. Async-signal-safe: yes. Threads: any that observes. */
+CLINUX_NO_LOCKS int32_t observer_slot_owner(uint64_t tid_address);
 
 /* Returns a hash of the word at QUEUE_HEAD_ADDRESS, only for comparing two states; 0 if it cannot be read.
  * Async-signal-safe: yes. Threads: a sampler. */
 CLINUX_NO_LOCKS uint32_t observer_slot_queue_head(uint64_t queue_head_address);
 
-/* Sets the addresses of the owner and of the queue's head of SLOT, which must not be marked; both 0 if its begins
- * record the thread. Async-signal-safe: yes. Threads: as observer_slot_configure. */
-void observer_slot_set_addresses(struct observer_slot *slot, uint64_t owner_tid_address, uint64_t queue_head_address);
+/* Sets the addresses of the owner's thread ID and of the queue's head of SLOT, which must not be marked; both 0 if its
+ * begins record the thread. Async-signal-safe: yes. Threads: as observer_slot_configure. */
+void observer_slot_set_addresses(struct observer_slot *slot, uint64_t tid_address, uint64_t queue_head_address);
 
 /* Sets the threads in OWNERS, which must never be freed, as the ones that work on SLOT, which must not be marked.
  * Async-signal-safe: yes. Threads: as observer_slot_configure. */
@@ -238,13 +249,13 @@ static inline CLINUX_NO_LOCKS void observer_slot_end(struct observer_slot *slot)
 
 /* Whether begins of work items with THRESHOLD_NS need an exact time. Async-signal-safe: yes. Threads: any. */
 static inline bool observer_slot_needs_exact(uint64_t threshold_ns) {
-  return threshold_ns < OBSERVER_SHORT_IN_DOUBTS * clinux_clock_coarse_doubt_ns();
+  return threshold_ns < OBSERVER_SHORT_IN_ERRORS * clinux_clock_coarse_error_ns();
 }
 
-/* Returns the maximum lag of ITEM's begin time: COARSE_DOUBT_NS if it is coarse, otherwise 0. Async-signal-safe: yes.
+/* Returns the maximum lag of ITEM's begin time: COARSE_ERROR_NS if it is coarse, otherwise 0. Async-signal-safe: yes.
  * Threads: any. */
-static inline CLINUX_NO_LOCKS uint64_t observer_slot_doubt_ns(uint64_t item, uint64_t coarse_doubt_ns) {
-  return (item & OBSERVER_COARSE) != 0 ? coarse_doubt_ns : 0;
+static inline CLINUX_NO_LOCKS uint64_t observer_slot_clock_error_ns(uint64_t item, uint64_t coarse_error_ns) {
+  return (item & OBSERVER_COARSE) != 0 ? coarse_error_ns : 0;
 }
 
 /* Returns the current work item in SLOT, or OBSERVER_IDLE. Async-signal-safe: yes. Threads: any. */
@@ -276,15 +287,13 @@ static inline CLINUX_NO_LOCKS int64_t observer_slot_ended_exempt_ns(const struct
   return atomic_load_explicit(&slot->ended_exempt_ns, memory_order_relaxed);
 }
 
-/* Gives SLOT, which must not be marked and must have been retired, a new owner with these limits, in nanoseconds.
- * Returns the new generation. Async-signal-safe: yes. Threads: any, one at a time for each slot. */
-uint32_t observer_slot_configure(struct observer_slot *slot, bool polled, uint64_t suspicion_ns, uint64_t threshold_ns,
-                                 uint64_t early_interval_ns, uint64_t interval_ns);
+/* Gives SLOT, which must not be marked and must have been retired, a new owner with LIMITS. Returns the new generation.
+ * Async-signal-safe: yes. Threads: any, one at a time for each slot. */
+uint32_t observer_slot_configure(struct observer_slot *slot, struct observer_limits limits);
 
 /* Sets other limits for SLOT, which can be marked; they apply to the current work item from the monitor's next tick on.
  * Async-signal-safe: yes. Threads: as observer_slot_configure. */
-void observer_slot_limit(struct observer_slot *slot, bool polled, uint64_t suspicion_ns, uint64_t threshold_ns,
-                         uint64_t early_interval_ns, uint64_t interval_ns);
+void observer_slot_limit(struct observer_slot *slot, struct observer_limits limits);
 
 /* Returns the age at which a work item of SLOT is currently suspected; UINT64_MAX: never. Async-signal-safe: yes.
  * Threads: any. */

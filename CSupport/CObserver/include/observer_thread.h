@@ -109,9 +109,6 @@ CLINUX_NO_LOCKS bool observer_thread_may_be_another(const struct observer_thread
  * in its own context. */
 CLINUX_NO_LOCKS bool observer_thread_can_answer(int32_t tid);
 
-/* Returns the number of registered threads. Async-signal-safe: yes. Threads: any. */
-CLINUX_NO_LOCKS uint32_t observer_thread_count(void);
-
 /* Returns the entry of the registered thread TID, or NULL. Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS struct observer_thread *observer_thread_find(int32_t tid);
 

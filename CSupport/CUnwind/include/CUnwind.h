@@ -1,11 +1,4 @@
-/* CUnwind: finds the frames of a copied stack.
- *
- *   unwinder.h             the unwinder
- *   unwind_stack.h         its input and output
- *   stack_copy.h           a copied stack
- *   unwind_registers.h     registers of a thread
- *   unwind_architecture.h  properties of processor architectures
- *   unwind_code.h          decoded instructions */
+/* CUnwind: finds the frames of a copied stack. */
 #ifndef CUNWIND_H
 #define CUNWIND_H
 

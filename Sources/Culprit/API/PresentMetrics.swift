@@ -30,13 +30,11 @@ extension Watchdog.Metrics {
     var ages: [StallReport.Source: UInt64] = [:]
 
     init(_ watched: [(index: Int, source: StallReport.Source)]) {
-      let stalls = observer_stall_table()
+      let stalls = observer_stall_table().map(StallTable.init)
       for (index, source) in watched {
         counts[source, default: 0] += 1
-        guard let stalls, observer_stall_is_stalled(stalls + index) else { continue }
-        var view = observer_stall_snapshot()
-        // SAFETY: `index` is the index of a slot; the table has one entry for each slot and is never freed.
-        observer_stall_read(stalls + index, &view)
+        guard let stalls, stalls[index].isStalled else { continue }
+        let view = stalls[index].read()
         if view.item != 0 { ages[source] = max(ages[source] ?? 0, view.age_ns) }
       }
     }

@@ -31,13 +31,11 @@ extension Watchdog.Status {
 extension Watchdog.Hang {
   /// The hanging work items in the slots of `control`.
   static func found(_ control: ControlBlock) -> [Self] {
-    guard let stalls = observer_stall_table() else { return [] }
+    guard let stalls = observer_stall_table().map(StallTable.init) else { return [] }
     let delay = observer_control_hang_delay_ns(control.pointer)
     var found: [Self] = []
-    for index in 0..<Int(min(observer_control_slots_used(control.pointer), UInt32(OBSERVER_SLOTS_MAX))) {
-      var view = observer_stall_snapshot()
-      // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of the table, which is never freed.
-      observer_stall_read(stalls + index, &view)
+    for index in 0..<Int(observer_control_slots_used(control.pointer)) {
+      let view = stalls[index].read()
       let (limit, overflow) = view.threshold_ns.addingReportingOverflow(delay)
       guard view.item != 0, !overflow, view.age_ns >= limit, let source = SlotRegistry.shared.source(index) else {
         continue
@@ -62,10 +60,6 @@ extension Watchdog.Limitation {
   static let computingThreads = Self(
     .computingThreads,
     "stacks of computing threads cannot be captured at present, because timer_create is refused: RLIMIT_SIGPENDING might be used up"
-  )
-  static let unknownStacks = Self(
-    .unknownStacks,
-    "coroutine and alternate stacks cannot be read: memfd_create, process_vm_readv and /proc/self/mem are refused"
   )
   static func otherThreads(_ error: Int32) -> Self {
     let why = "because /proc/self/task cannot be read: \(String(cString: strerror(error)))"
@@ -123,11 +117,7 @@ extension Watchdog.Limitation {
     } else if !observer_signal_timers_work() {
       found.append(.computingThreads)
     }
-    switch clinux_memory_way() {
-    case CLINUX_MEMORY_BY_PIPE: found.append(.unknownStacks)
-    case CLINUX_MEMORY_BY_CALL, CLINUX_MEMORY_BY_FILE: found.append(.readingWaits)
-    default: break
-    }
+    if clinux_memory_way() == CLINUX_MEMORY_BY_CALL { found.append(.readingWaits) }
     let tasks = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     if tasks < 0 { found.append(.otherThreads(errno)) }
     var kept = clinux_descriptor_keep(tasks)

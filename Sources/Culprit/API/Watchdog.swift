@@ -61,16 +61,6 @@ public final class Watchdog: Sendable {
     try self.init(configuration, environment: .ofProcess)
   }
 
-  /// Starts a watchdog with the default configuration, except for the given values.
-  ///
-  /// - Parameters:
-  ///   - threshold: The age at which a work item is a stall; default: 4 s.
-  ///   - directory: The directory for saved stalls; default (`nil`): nothing is saved.
-  /// - Throws: The errors of ``init(_:)``.
-  public convenience init(threshold: Duration = .seconds(4), directory: String? = nil) throws(WatchdogError) {
-    try self.init(Configuration(threshold: threshold, directory: directory))
-  }
-
   /// Starts a watchdog with a given environment.
   init(_ configuration: Configuration, environment: Environment) throws(WatchdogError) {
     try configuration.validate()

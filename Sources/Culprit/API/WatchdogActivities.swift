@@ -32,35 +32,6 @@ extension Watchdog {
     return try activities.begin(name, threshold: threshold, onExpiration)
   }
 
-  /// Runs `body` as an activity that ends when `body` returns or throws.
-  ///
-  /// - Parameters: As for ``beginActivity(_:threshold:onExpiration:)``.
-  /// - Returns: The result of `body`.
-  /// - Throws: The error thrown by `body`. If no activity can begin, `body` runs without one.
-  public func withActivity<Result, Failure: Error>(
-    _ name: String,
-    threshold: Duration? = nil,
-    onExpiration: (@Sendable () -> Void)? = nil,
-    _ body: () throws(Failure) -> Result
-  ) throws(Failure) -> Result {
-    let activity = try? beginActivity(name, threshold: threshold, onExpiration: onExpiration)
-    defer { activity?.end() }
-    return try body()
-  }
-
-  /// Runs `body`, which can suspend, as an activity that ends when `body` returns or throws.
-  public func withActivity<Result, Failure: Error>(
-    _ name: String,
-    threshold: Duration? = nil,
-    onExpiration: (@Sendable () -> Void)? = nil,
-    isolation: isolated (any Actor)? = #isolation,
-    _ body: () async throws(Failure) -> Result
-  ) async throws(Failure) -> Result {
-    let activity = try? beginActivity(name, threshold: threshold, onExpiration: onExpiration)
-    defer { activity?.end() }
-    return try await body()
-  }
-
   /// Calls `handler` with every leaked activity, on a thread of the watchdog. Without a handler, leaked activities are
   /// printed to standard error, also by a thread of the watchdog, so releasing an activity never blocks.
   ///

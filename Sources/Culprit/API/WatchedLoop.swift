@@ -56,30 +56,10 @@ public final class WatchedLoop: Sendable {
   deinit { if let lease { SlotRegistry.shared.end(lease) } }
 
   /// Marks the beginning of a turn on the calling thread. A turn in progress ends first.
-  public func begin() { if let lease { observer_slot_begin(lease.slot) } }
+  public func begin() { if let lease { lease.slot.begin() } }
 
   /// Marks the end of the turn. Without a turn, the call does nothing. A turn also ends when its thread exits.
-  public func end() { if let lease { observer_slot_end(lease.slot) } }
-
-  /// Runs `body` as one turn.
-  ///
-  /// - Parameters:
-  ///   - label: The turn's label in reports, for example a request or a job. See ``label(_:)``.
-  ///   - body: The turn.
-  /// - Returns: The result of `body`.
-  /// - Throws: The error thrown by `body`.
-  public func withTurn<Result: ~Copyable, Failure: Error>(
-    label: String? = nil,
-    _ body: () throws(Failure) -> Result
-  ) throws(Failure) -> Result {
-    if let label { self.label(label) }
-    begin()
-    defer {
-      end()
-      if label != nil { self.label("") }
-    }
-    return try body()
-  }
+  public func end() { if let lease { lease.slot.end() } }
 
   /// Labels the work, for example with a request or a job. Every sample carries the label, and reports show the share
   /// of each label in a stall. Text longer than 56 bytes keeps its last 56. A label stays until it is changed; an empty

@@ -127,17 +127,17 @@ public final class WatchedRunLoop: Sendable {
     // SAFETY: the pointer is the context, which is never released.
     let context = Unmanaged<Context>.fromOpaque(pointer).takeUnretainedValue()
     if activity == UInt(CRUNLOOP_ENTRY.rawValue) { context.depth.add(1, ordering: .relaxed) }
-    context.mark { observer_slot_begin($0) }
+    context.mark { $0.begin() }
   }
 
   private static let iterationEnds: @convention(c) (UInt, UnsafeMutableRawPointer?) -> Void = { activity, pointer in
     guard let pointer else { return }
     // SAFETY: the pointer is the context, which is never released.
     let context = Unmanaged<Context>.fromOpaque(pointer).takeUnretainedValue()
-    context.mark { observer_slot_end($0) }
+    context.mark { $0.end() }
     // A watch that began inside a run observes an exit without an entry.
     guard activity == UInt(CRUNLOOP_EXIT.rawValue), context.depth.load(ordering: .relaxed) > 0 else { return }
     let depth = context.depth.subtract(1, ordering: .relaxed).newValue
-    if depth > 0 { context.mark { observer_slot_begin($0) } }
+    if depth > 0 { context.mark { $0.begin() } }
   }
 }

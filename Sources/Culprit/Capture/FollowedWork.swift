@@ -9,7 +9,7 @@ import CCulpritObserver
 struct FollowedWork: ~Copyable {
   /// A work item that is run by a single thread or task.
   struct Item: BitwiseCopyable {
-    var index: UInt32 = 0
+    var index = 0
     var item: UInt64 = 0
     var generation: UInt32 = 0
     /// The thread from the begin of the work item, if it is named there. Otherwise the address of the thread's id, or
@@ -24,15 +24,15 @@ struct FollowedWork: ~Copyable {
     @_noLocks init() {}
   }
 
-  private let sampling: UnsafeMutablePointer<observer_sampling>
-  private let slots: UnsafeMutablePointer<observer_slot>
+  private let works: WorkTable
+  private let slots: SlotTable
   private let items: UnsafeMutablePointer<Item>
   private(set) var count = 0
   /// Maximum error of a begin marked with the coarse clock, in nanoseconds: it can be too early by this time.
-  private let coarseDoubt = clinux_clock_coarse_doubt_ns()
+  private let coarseError = clinux_clock_coarse_error_ns()
 
-  init(_ sampling: UnsafeMutablePointer<observer_sampling>, _ slots: UnsafeMutablePointer<observer_slot>) {
-    self.sampling = sampling
+  init(_ works: WorkTable, _ slots: SlotTable) {
+    self.works = works
     self.slots = slots
     // Untouched memory is not resident.
     items = .allocate(capacity: Int(OBSERVER_SLOTS_MAX))
@@ -47,52 +47,51 @@ struct FollowedWork: ~Copyable {
   ///
   /// - Parameters:
   ///   - used: The number of slots.
-  ///   - looks: The last sample of each slot's work item.
+  ///   - lastSamples: The last sample of each slot's work item.
   ///   - queue: The queue that receives the work items with due samples.
   @_noLocks mutating func find(
-    _ used: UInt32,
-    _ looks: UnsafeMutablePointer<LastLook>,
+    _ used: Int,
+    _ lastSamples: UnsafeMutablePointer<LastSample>,
     _ queue: inout SampleQueue
   ) {
     count = 0
     queue.removeAll()
-    var index: UInt32 = 0
-    while index < min(used, UInt32(OBSERVER_SLOTS_MAX)) {
+    var index = 0
+    while index < used {
       // A due sample of a finished work item must not count for the next one.
-      let item = observer_work_item(sampling, index)
+      let item = works[index].item
       if item == 0 {
-        _ = observer_work_take(sampling, index)
-      } else if !observer_work_is_due(sampling, index), looks[Int(index)].isSuspended(item) {
+        works[index].take()
+      } else if !works[index].isDue, lastSamples[index].isSuspended(item) {
         // The work item is suspended: no thread is known to run it.
         queue.addSuspended()
       } else {
-        add(index, looks, &queue)
+        add(index, lastSamples, &queue)
       }
       index &+= 1
     }
   }
 
   @_noLocks private mutating func add(
-    _ index: UInt32,
-    _ looks: UnsafeMutablePointer<LastLook>,
+    _ index: Int,
+    _ lastSamples: UnsafeMutablePointer<LastSample>,
     _ queue: inout SampleQueue
   ) {
-    // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of the tables, which outlive this thread.
-    let view = observer_slot_read(slots + Int(index))
-    let work = observer_work_read(sampling, index)
+    let view = slots[index].read()
+    let work = works[index].read()
     guard view.item != 0, view.item == work.item, view.generation == work.generation else {
       // The work item has ended, which the monitor will notice.
-      _ = observer_work_take(sampling, index)
+      works[index].take()
       return
     }
-    let look = looks[Int(index)]
+    let last = lastSamples[index]
     let isTask = view.owner_kind == OBSERVER_OWNER_TASK
-    let worker: SampleQueue.Worker = !isTask ? .thread : look.isSuspended(view.item) ? .suspended : .task
+    let worker: SampleQueue.Worker = !isTask ? .thread : last.isSuspended(view.item) ? .suspended : .task
     queue.add(
       index,
-      rank: SampleQueue.rank(worker, age: work.age_ns, threshold: view.threshold_ns),
-      lastLook: look.time(view.item),
-      isDue: observer_work_is_due(sampling, index)
+      rank: SampleQueue.rank(worker, age: work.age_ns, threshold: view.limits.threshold_ns),
+      lastSample: last.time(view.item),
+      isDue: works[index].isDue
     )
     var one = Item()
     one.index = index
@@ -100,14 +99,12 @@ struct FollowedWork: ~Copyable {
     one.generation = view.generation
     switch view.owner_kind {
     // A work item with several threads is sampled thread by thread.
-    case OBSERVER_OWNERS: return
-    case OBSERVER_OWNER_TASK:
-      one.task = view.owner_tid_address
-      one.taskID = UInt32(truncatingIfNeeded: view.queue_head_address)
+    case OBSERVER_OWNER_THREADS: return
+    case OBSERVER_OWNER_TASK: (one.task, one.taskID) = (view.owner.task, view.owner_task_id)
     default:
-      one.ownerTIDAddress = view.owner_tid_address
+      one.ownerTIDAddress = view.owner.tid_address
       one.queueHeadAddress = view.queue_head_address
-      if view.owner_tid_address == 0 { one.threadID = view.thread.map { observer_thread_id($0) } ?? 0 }
+      if one.ownerTIDAddress == 0 { one.threadID = view.thread.map { observer_thread_id($0) } ?? 0 }
     }
     items[count] = one
     count &+= 1
@@ -116,12 +113,11 @@ struct FollowedWork: ~Copyable {
   /// Returns whether thread `threadID`, which ran `task`, might run work item `number`. Cheaper than
   /// ``target(_:besides:thread:task:at:isHolder:)``, which makes system calls.
   @_noLocks func mayBeWork(_ number: Int, _ threadID: Int32, _ task: UInt64) -> Bool {
-    let index = items[number].index
     if items[number].task != 0, task != 0 { return items[number].task == task }
     guard items[number].task != 0 || items[number].ownerTIDAddress != 0 else {
       return items[number].threadID == threadID
     }
-    return observer_work_tid(sampling, index, items[number].item) == threadID
+    return works[items[number].index].thread(of: items[number].item) == threadID
   }
 
   /// Returns a target for another work item that a sample of a thread serves.
@@ -143,37 +139,31 @@ struct FollowedWork: ~Copyable {
     isHolder: Bool
   ) -> ThreadReader.Target? {
     let one = items[number]
-    guard Int(one.index) != index, threadID != 0, isWork(of: one, threadID, isHolder ? 0 : task),
+    guard one.index != index, threadID != 0, isWork(of: one, threadID, isHolder ? 0 : task),
       // The sample must be later than the begin of the work item.
-      time >= one.item &+ observer_slot_doubt_ns(one.item, coarseDoubt),
-      // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of the table, which outlives this thread.
-      observer_slot_work_item(slots + Int(one.index)) == one.item
+      time >= one.item &+ observer_slot_clock_error_ns(one.item, coarseError),
+      slots[one.index].item == one.item
     else { return nil }
-    var target = ThreadReader.Target()
-    target.index = Int(one.index)
-    // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of the table, which outlives this thread.
-    target.slot = UnsafePointer(slots + Int(one.index))
-    target.item = one.item
-    target.generation = one.generation
+    var target = ThreadReader.Target(one.index, slots[one.index], item: one.item, generation: one.generation)
     target.threadID = threadID
     target.ownerTIDAddress = one.ownerTIDAddress
     target.queueHeadAddress = one.queueHeadAddress
     (target.task, target.taskID) = (one.task, one.taskID)
     (target.ownTask, target.ownTaskID) = (one.task, one.taskID)
-    if one.task != 0 { target.isAnother = observer_work_tid(sampling, one.index, one.item) != threadID }
+    if one.task != 0 { target.threadChanged = works[one.index].thread(of: one.item) != threadID }
     return target
   }
 
   /// Returns whether thread `threadID`, which runs `task`, runs `one`. Task 0: unknown.
   @_noLocks private func isWork(of one: Item, _ threadID: Int32, _ task: UInt64) -> Bool {
     if one.task != 0 {
-      guard task != 0 else { return observer_work_tid(sampling, one.index, one.item) == threadID }
+      guard task != 0 else { return works[one.index].thread(of: one.item) == threadID }
       return task == one.task && observer_swift_task_is(task, one.taskID)
     }
     guard one.ownerTIDAddress != 0 else { return one.threadID == threadID }
     // The owner's address costs a system call to read, so it is read only if the thread was last seen running the work
     // item.
-    return observer_work_tid(sampling, one.index, one.item) == threadID
+    return works[one.index].thread(of: one.item) == threadID
       && observer_slot_owner(one.ownerTIDAddress) == threadID
   }
 }

@@ -10,10 +10,11 @@ struct Sampler: ~Copyable {
   private let sampling: UnsafeMutablePointer<observer_sampling>
   private let number: UInt32
   private let control: UnsafeMutablePointer<observer_control>
-  private let slots: UnsafeMutablePointer<observer_slot>
-  private let stalls: UnsafeMutablePointer<observer_stall>
+  private let slots: SlotTable
+  private let stalls: StallTable
+  private let works: WorkTable
   private let backoffs: UnsafeMutablePointer<SampleBackoff>
-  private let looks: UnsafeMutablePointer<LastLook>
+  private let lastSamples: UnsafeMutablePointer<LastSample>
   private let ring: OpaquePointer
   // A copy, because the check of @_noLocks does not accept a constant of another file.
   private let longestTick = Monitor.longestTick
@@ -52,21 +53,22 @@ struct Sampler: ~Copyable {
     slots: UnsafeMutablePointer<observer_slot>,
     stalls: UnsafeMutablePointer<observer_stall>,
     backoffs: UnsafeMutablePointer<SampleBackoff>,
-    looks: UnsafeMutablePointer<LastLook>,
+    lastSamples: UnsafeMutablePointer<LastSample>,
     ring: OpaquePointer
   ) {
     self.sampling = sampling
     self.number = number
     self.control = control
-    self.slots = slots
-    self.stalls = stalls
+    self.slots = SlotTable(slots)
+    self.stalls = StallTable(stalls)
+    works = WorkTable(sampling)
     self.backoffs = backoffs
-    self.looks = looks
+    self.lastSamples = lastSamples
     self.ring = ring
     holders = .allocate(capacity: 1)
     holders.initialize(to: observer_holders())
     reader = ThreadReader(sampling, number)
-    followed = FollowedWork(sampling, slots)
+    followed = FollowedWork(works, self.slots)
     allThreads = AllThreadsCapture(sampling)
   }
 
@@ -126,7 +128,7 @@ struct Sampler: ~Copyable {
   @_noLocks private mutating func work(_ seen: UInt32) -> UInt64 {
     // Answers come first: their work items are then no longer due.
     collect()
-    followed.find(min(observer_control_slots_used(control), UInt32(OBSERVER_SLOTS_MAX)), looks, &queue)
+    followed.find(Int(observer_control_slots_used(control)), lastSamples, &queue)
     let isSparing = isOverBudget(clinux_clock_ns())
     var wait = takeSamples(seen, isSparing)
     let requests = observer_control_threads_wanted(control)
@@ -150,13 +152,13 @@ struct Sampler: ~Copyable {
     while place < count, isActive {
       let index = isSparing ? queue.protectedIndex(place) : queue.index(place)
       place &+= 1
-      guard observer_work_take(sampling, index) else { continue }
+      guard works[index].take() else { continue }
       // Drops cached data of modules that might have been replaced.
       if taken == 0 { beginUnwinding() }
       taken &+= 1
       lastWork = clinux_clock_ns()
-      looks[Int(index)].look(observer_work_read(sampling, index).item, lastWork)
-      sample(Int(index))
+      lastSamples[index].begin(works[index].read().item, lastWork)
+      sample(index)
       collect()
       if observer_sampler_word(sampling, number) != seen || clinux_clock_ns() &- began > passMax { break }
     }
@@ -197,29 +199,53 @@ struct Sampler: ~Copyable {
     reader.endStep()
   }
 
-  /// Samples slot `index`, unless its thread has an open request.
+  /// Samples slot `index`, unless its work item is over.
   @_noLocks private mutating func sample(_ index: Int) {
-    if let target = targetWithOwners(index) {
+    let view = slots[index].read()
+    let work = works[index].read()
+    guard view.item != 0, view.item == work.item, view.generation == work.generation else { return }
+    var target = ThreadReader.Target(index, slots[index], item: view.item, generation: view.generation)
+    target.queueHeadAddress = view.queue_head_address
+    switch view.owner_kind {
+    case OBSERVER_OWNER_THREADS:
+      target.owners = view.owner.threads
       sampleOwners(target)
-      return
-    }
-    if let target = targetOfTask(index) {
+    case OBSERVER_OWNER_TASK:
+      (target.ownTask, target.ownTaskID) = (view.owner.task, view.owner_task_id)
       sampleTask(target)
-      return
+    default: sampleThread(target, view)
     }
-    guard !reader.isAsked(index), let target = target(index), backoffs[index].allows(target.item, clinux_clock_ns())
-    else { return }
+  }
+
+  /// Samples the thread of `target`, unless it has an open request.
+  @_noLocks private mutating func sampleThread(_ target: ThreadReader.Target, _ view: observer_slot_snapshot) {
+    guard !reader.isAsked(target.index) else { return }
+    var target = target
+    let work = works[target.index]
+    target.ownerTIDAddress = view.owner.tid_address
+    if target.ownerTIDAddress == 0 {
+      target.isMarked = view.thread != nil
+      target.thread = view.thread
+      target.threadID = view.thread.map { observer_thread_id($0) } ?? 0
+    } else {
+      reader.beginStep(target)
+      target.threadID = observer_slot_owner(target.ownerTIDAddress)
+      reader.endStep()
+      if target.threadID != 0, work.thread(of: target.item) == 0 { stalls[target.index].suspect(target.threadID) }
+    }
+    if target.threadID != 0 || target.ownerTIDAddress != 0 { work.setThread(target.threadID, of: target.item) }
+    guard backoffs[target.index].allows(target.item, clinux_clock_ns()) else { return }
     guard target.threadID != 0 || target.ownerTIDAddress == 0 else {
       emit(target, reader.nobody())
       return
     }
     guard !putOff(target) else { return }
-    look(target)
+    capture(target)
   }
 
   /// Takes the stack of the target's thread or sends a request. A thread without an entry gets a temporary one. Only
   /// this function creates them, so that each is released.
-  @_noLocks private mutating func look(_ target: ThreadReader.Target) {
+  @_noLocks private mutating func capture(_ target: ThreadReader.Target) {
     var target = target
     if target.thread == nil, target.threadID != 0 { target.thread = observer_visit_begin(target.threadID) }
     if let taken = reader.read(target) { emit(taken.target, taken.reading) }
@@ -229,29 +255,8 @@ struct Sampler: ~Copyable {
   /// it fails, this sample is still due. Returns whether the sample was put off.
   @_noLocks private func putOff(_ target: ThreadReader.Target) -> Bool {
     guard reader.isAskedForAnother(target) else { return false }
-    observer_work_want(sampling, UInt32(truncatingIfNeeded: target.index))
+    works[target.index].want()
     return true
-  }
-
-  /// Returns the target for slot `index` if several threads run its work item; `nil` if not, or if the work item is
-  /// over.
-  @_noLocks private func targetWithOwners(_ index: Int) -> ThreadReader.Target? {
-    // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of the table, which outlives this thread.
-    let view = observer_slot_read(slots + index)
-    let work = observer_work_read(sampling, UInt32(truncatingIfNeeded: index))
-    guard view.owner_kind == OBSERVER_OWNERS, view.item != 0, view.item == work.item, view.generation == work.generation
-    else {
-      return nil
-    }
-    var target = ThreadReader.Target()
-    target.index = index
-    target.slot = UnsafePointer(slots + index)
-    target.item = view.item
-    target.generation = view.generation
-    // SAFETY: a slot of this owner kind holds the address of its owners, which are never freed.
-    target.owners = UnsafePointer(bitPattern: UInt(view.owner_tid_address))
-    target.queueHeadAddress = view.queue_head_address
-    return target
   }
 
   /// Samples the owners of `target`, up to ``ownersAtOnce`` in each round, in turn.
@@ -272,27 +277,9 @@ struct Sampler: ~Copyable {
       one.ownerTIDAddress = observer_owners_address(owners, place)
       // The queue is read once in a round, because all samples of a round describe one moment.
       if looked > 1 { one.queueHeadAddress = 0 }
-      look(one)
+      capture(one)
     }
     nextOwner = used > 0 ? (nextOwner &+ step) % used : 0
-  }
-
-  /// Returns the target for slot `index` if a task runs its work item; `nil` if not, or if the work item is over.
-  @_noLocks private func targetOfTask(_ index: Int) -> ThreadReader.Target? {
-    // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of the table, which outlives this thread.
-    let view = observer_slot_read(slots + index)
-    let work = observer_work_read(sampling, UInt32(truncatingIfNeeded: index))
-    guard view.owner_kind == OBSERVER_OWNER_TASK, view.item != 0, view.item == work.item,
-      view.generation == work.generation
-    else { return nil }
-    var target = ThreadReader.Target()
-    target.index = index
-    target.slot = UnsafePointer(slots + index)
-    target.item = view.item
-    target.generation = view.generation
-    target.ownTask = view.owner_tid_address
-    target.ownTaskID = UInt32(truncatingIfNeeded: view.queue_head_address)
-    return target
   }
 
   /// Samples the thread that runs the target's task, the thread or actor in its way, or the suspended task itself.
@@ -318,13 +305,12 @@ struct Sampler: ~Copyable {
       }
       guard backoffs[one.index].allows(one.item, clinux_clock_ns(), work.tid) else { return }
       let inTheWay = work.is_on_actor ? OBSERVER_OF_ONE_ON_ACTOR : OBSERVER_OF_ONE_IN_THE_WAY
-      one.whose = isEnqueued ? inTheWay : OBSERVER_OF_WORKER
+      one.role = isEnqueued ? inTheWay : OBSERVER_OF_WORKER
       one.threadID = work.tid
       guard isEnqueued || one.waiters.count > 0 || one.task != one.ownTask || !putOff(one) else { return }
-      let place = UInt32(truncatingIfNeeded: one.index)
-      one.isAnother = isEnqueued || observer_work_tid(sampling, place, one.item) != one.threadID
-      if !isEnqueued { observer_work_seen(sampling, place, one.item, one.threadID) }
-      look(one)
+      one.threadChanged = isEnqueued || works[one.index].thread(of: one.item) != one.threadID
+      if !isEnqueued { works[one.index].setThread(one.threadID, of: one.item) }
+      capture(one)
     case OBSERVER_TASK_SUSPENDED: sampleSuspended(one)
     default:
       // While the task layout is being determined, the task's state is unknown.
@@ -338,60 +324,26 @@ struct Sampler: ~Copyable {
     let reading = reader.suspended(target)
     var label = observer_label()
     if let slot = target.slot { observer_slot_label(slot, &label) }
-    let place = LastLook.place(target.taskID, stack: reader.stackHash, label)
+    let place = LastSample.place(target.taskID, stack: reader.stackHash, label)
     let index = target.index
-    guard reading.status != OBSERVER_CAPTURED || !looks[index].isSuspended(target.item, at: place) else {
+    guard reading.status != OBSERVER_CAPTURED || !lastSamples[index].isSuspended(target.item, at: place) else {
       stay(target, reading.time)
       return
     }
     isWritten = false
     emit(target, reading)
-    if isWritten, reading.status == OBSERVER_CAPTURED { looks[index].sample(target.item, at: place) }
+    if isWritten, reading.status == OBSERVER_CAPTURED { lastSamples[index].sample(target.item, at: place) }
   }
 
   /// Reports that the task of `target` was still at the place of its last sample at `time`.
   @_noLocks private mutating func stay(_ target: ThreadReader.Target, _ time: UInt64) {
-    let work = observer_work_read(sampling, UInt32(truncatingIfNeeded: target.index))
+    let work = works[target.index].read()
     guard work.item == target.item, isActive else { return }
     var event = observer_event()
     event.kind = OBSERVER_EVENT_STAYED.rawValue
-    event.whose = OBSERVER_OF_WORKER.rawValue
+    event.role = OBSERVER_OF_WORKER.rawValue
     setTimes(time, work, target.index, &event)
-    guard !observer_ring_write(ring, &event, nil, 0) else { return }
-    observer_work_lose(sampling, event.slot, work.item)
-  }
-
-  /// Returns the target for slot `index`; `nil` if its work item is over.
-  @_noLocks private mutating func target(_ index: Int) -> ThreadReader.Target? {
-    // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of the tables, which outlive this thread.
-    let slot = slots + index
-    let place = UInt32(truncatingIfNeeded: index)
-    let view = observer_slot_read(slot)
-    let work = observer_work_read(sampling, place)
-    guard view.item != 0, view.item == work.item, view.generation == work.generation else { return nil }
-    var target = ThreadReader.Target()
-    target.index = index
-    target.ownerTIDAddress = view.owner_tid_address
-    target.queueHeadAddress = view.queue_head_address
-    target.slot = UnsafePointer(slot)
-    target.item = view.item
-    target.generation = view.generation
-    if view.owner_tid_address == 0 {
-      target.isMarked = view.thread != nil
-      target.thread = view.thread
-      target.threadID = view.thread.map { observer_thread_id($0) } ?? 0
-    } else {
-      reader.beginStep(target)
-      target.threadID = observer_slot_owner(view.owner_tid_address)
-      reader.endStep()
-      let isFirst = observer_work_tid(sampling, place, view.item) == 0
-      observer_work_seen(sampling, place, view.item, target.threadID)
-      if isFirst, target.threadID != 0 { observer_stall_suspect(stalls + index, target.threadID) }
-    }
-    if target.threadID != 0, view.owner_tid_address == 0 {
-      observer_work_seen(sampling, place, view.item, target.threadID)
-    }
-    return target
+    if !observer_ring_write(ring, &event, nil, 0) { works[target.index].lose(work.item) }
   }
 
   /// Writes a sample to the ring, followed by samples of the owners of contended locks.
@@ -414,7 +366,6 @@ struct Sampler: ~Copyable {
     // The visit ends only temporary entries; registered threads stay.
     if let thread = target.thread { observer_visit_end(thread) }
     let index = target.index
-    let place = UInt32(truncatingIfNeeded: index)
     var reading = reading
     // If another thread has taken over the work, the sample does not describe it.
     if target.threadID != 0, target.ownerTIDAddress != 0 {
@@ -426,34 +377,34 @@ struct Sampler: ~Copyable {
       if isAnothers { reading = reader.nobody() }
     }
     // The entry's thread might have left, and another one might be using the entry.
-    if target.isMarked, let slot = target.slot, observer_slot_thread(slot) != target.thread {
+    if target.isMarked, let slot = target.slot, slot.thread != target.thread {
       reading = reader.nobody()
     }
     // The thread already runs another task.
-    if target.task != 0, target.whose == OBSERVER_OF_WORKER, reading.task != target.task { return nil }
+    if target.task != 0, target.role == OBSERVER_OF_WORKER, reading.task != target.task { return nil }
     switch reading.status {
     case OBSERVER_WORK_ITEM_OVER: return nil
     // Lock owners have a separate backoff (``holders``).
-    case _ where target.whose == OBSERVER_OF_HOLDER: break
+    case _ where target.role == OBSERVER_OF_HOLDER: break
     case OBSERVER_CAPTURED: backoffs[index].answered(target.threadID)
     case OBSERVER_NO_ANSWER, OBSERVER_STATE_UNKNOWN, OBSERVER_REQUESTS_STUCK:
       backoffs[index].notAnswered(target.item, clinux_clock_ns(), target.threadID)
     default: break
     }
-    let work = observer_work_read(sampling, place)
+    let work = works[index].read()
     // The work item has ended, or another sampler is active.
     guard work.item == target.item, isActive else { return nil }
     var event = observer_event()
     event.kind = OBSERVER_EVENT_SAMPLE.rawValue
     reader.describe(target, reading, &event)
-    event.whose = (target.owners == nil ? target.whose : OBSERVER_OF_ONE_OF_SEVERAL).rawValue
+    event.role = (target.owners == nil ? target.role : OBSERVER_OF_ONE_OF_SEVERAL).rawValue
     tell(of: target, reading, work, &event)
     // A sample of a lock owner does not count as a sample of the work.
-    let isHolder = target.whose == OBSERVER_OF_HOLDER
+    let isHolder = target.role == OBSERVER_OF_HOLDER
     if reading.status == OBSERVER_CAPTURED, !isHolder { reader.keepStack(target) }
-    if !isHolder { looks[index].sample(target.item) }
+    if !isHolder { lastSamples[index].sample(target.item) }
     isWritten = reader.write(&event, to: ring)
-    if !isWritten, !isHolder { observer_work_lose(sampling, place, work.item) }
+    if !isWritten, !isHolder { works[index].lose(work.item) }
     if isHolder, reading.status != OBSERVER_CAPTURED {
       observer_holders_rest(holders, target.threadID, clinux_clock_ns())
     }
@@ -471,7 +422,7 @@ struct Sampler: ~Copyable {
     setTimes(reading.time, work, target.index, &event)
     event.label.bytes = 0
     // The label of the work does not apply to a lock owner.
-    if target.whose != OBSERVER_OF_HOLDER, let slot = target.slot { observer_slot_label(slot, &event.label) }
+    if target.role != OBSERVER_OF_HOLDER, let slot = target.slot { observer_slot_label(slot, &event.label) }
     if event.label.bytes == 0 {
       reader.beginStep(target)
       observer_swift_task_known_label(target.task != 0 ? target.task : reading.task, target.taskID, &event.label)
@@ -505,7 +456,7 @@ struct Sampler: ~Copyable {
       time >= work.tick_ns
       ? work.age_ns &+ min(time &- work.tick_ns, longestTick) : work.age_ns &- min(work.age_ns, work.tick_ns &- time)
     event.gap_ns = work.gap_ns
-    event.lost = observer_work_lost(sampling, event.slot, work.item)
+    event.lost = works[index].lost(of: work.item)
   }
 
   /// Writes a sample, `event`, for the other work items that the target's thread runs. A sample of a lock owner is
@@ -515,9 +466,9 @@ struct Sampler: ~Copyable {
     _ reading: ThreadReader.Reading,
     _ event: observer_event
   ) {
-    let isHolder = target.whose == OBSERVER_OF_HOLDER
+    let isHolder = target.role == OBSERVER_OF_HOLDER
     // A stack with appended awaiting callers describes one work item only.
-    guard followed.count > 1, target.waiters.count == 0, isHolder || target.whose == OBSERVER_OF_WORKER else { return }
+    guard followed.count > 1, target.waiters.count == 0, isHolder || target.role == OBSERVER_OF_WORKER else { return }
     switch reading.status {
     case OBSERVER_CAPTURED, OBSERVER_NO_ANSWER, OBSERVER_STATE_UNKNOWN, OBSERVER_UNREADABLE: break
     default: return
@@ -542,12 +493,11 @@ struct Sampler: ~Copyable {
       reader.endStep()
       number &+= 1
       guard var other else { continue }
-      let place = UInt32(truncatingIfNeeded: other.index)
-      let work = observer_work_read(sampling, place)
+      let work = works[other.index].read()
       guard work.item == other.item, work.generation == other.generation else { continue }
-      other.whose = target.whose
+      other.role = target.role
       var event = event
-      event.whose = target.whose.rawValue
+      event.role = target.role.rawValue
       event.is_shared = true
       tell(of: other, reading, work, &event)
       guard !isHolder else {
@@ -555,7 +505,7 @@ struct Sampler: ~Copyable {
         continue
       }
       // Times are meaningless if the thread changed since the last sample.
-      if target.isAnother || other.isAnother {
+      if target.threadChanged || other.threadChanged {
         event.cpu_ns = 0
         event.run_delay_ns = .max
         event.evidence.has_counters = false
@@ -565,15 +515,15 @@ struct Sampler: ~Copyable {
       } else {
         backoffs[other.index].notAnswered(other.item, clinux_clock_ns(), threadID)
       }
-      observer_work_seen(sampling, place, other.item, threadID)
-      looks[other.index].sample(other.item)
+      works[other.index].setThread(threadID, of: other.item)
+      lastSamples[other.index].sample(other.item)
       guard reader.write(&event, to: ring) else {
-        observer_work_lose(sampling, place, work.item)
+        works[other.index].lose(work.item)
         continue
       }
       // The shared sample replaces the one that was due.
-      _ = observer_work_take(sampling, place)
-      observer_work_share(sampling, place, other.item, reading.time)
+      works[other.index].take()
+      works[other.index].share(other.item, at: reading.time)
     }
   }
 
@@ -583,18 +533,14 @@ struct Sampler: ~Copyable {
     of lock: observer_lock,
     _ target: ThreadReader.Target
   ) -> (target: ThreadReader.Target, reading: ThreadReader.Reading)? {
-    var one = ThreadReader.Target()
+    var one = ThreadReader.Target(target.index, target.slot, item: target.item, generation: target.generation)
     one.chain = target.chain
     _ = observer_lock_chain_add(&one.chain, target.threadID)
     guard lock.holder != clinux_task_self(), observer_lock_chain_add(&one.chain, lock.holder),
       reader.mayAskHolder(lock.holder), observer_ring_has_room(ring, eventsKept),
       observer_holders_take(holders, lock.holder, clinux_clock_ns())
     else { return nil }
-    one.index = target.index
-    one.slot = target.slot
-    one.item = target.item
-    one.generation = target.generation
-    one.whose = OBSERVER_OF_HOLDER
+    one.role = OBSERVER_OF_HOLDER
     one.threadID = lock.holder
     one.thread = observer_visit_begin(lock.holder)
     guard one.thread != nil else { return nil }

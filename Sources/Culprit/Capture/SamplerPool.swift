@@ -9,7 +9,7 @@ final class SamplerPool: @unchecked Sendable {
   private let rings: Recorder.Rings
   private let stackBytesMax: Int
   private let backoffs: MonitorTable<SampleBackoff>
-  private let looks: MonitorTable<LastLook>
+  private let lastSamples: MonitorTable<LastSample>
   private let threads = Mutex<[PosixThread]>([])
 
   /// Creates the samplers; `nil` if their shared memory cannot be allocated.
@@ -20,11 +20,11 @@ final class SamplerPool: @unchecked Sendable {
   ///   - rings: The rings to the recorder.
   init?(stackBytesMax: Int, budget: Int, _ rings: Recorder.Rings) {
     guard let backoffs = MonitorTable<SampleBackoff>(count: Int(OBSERVER_SLOTS_MAX)),
-      let looks = MonitorTable<LastLook>(count: Int(OBSERVER_SLOTS_MAX)),
+      let lastSamples = MonitorTable<LastSample>(count: Int(OBSERVER_SLOTS_MAX)),
       let sampling = observer_sampling_create()
     else { return nil }
     self.backoffs = backoffs
-    self.looks = looks
+    self.lastSamples = lastSamples
     observer_sampling_set_budget(sampling, UInt32(clamping: budget))
     self.sampling = sampling
     self.rings = rings
@@ -76,7 +76,7 @@ final class SamplerPool: @unchecked Sendable {
           slots: tables.slots,
           stalls: tables.stalls,
           backoffs: backoffs.pointer,
-          looks: looks.pointer,
+          lastSamples: lastSamples.pointer,
           ring: rings.samplers[number]
         )
         observer_sampler_ready(sampling, UInt32(number))

@@ -17,7 +17,7 @@ struct ThreadReader: ~Copyable {
     /// Whether `thread` comes from the slot's entry.
     var isMarked = false
     /// The slot that must still have work item `item` at the sample; `nil`: no condition.
-    var slot: UnsafePointer<observer_slot>?
+    var slot: UnsafeMutablePointer<observer_slot>?
     var item: UInt64 = 0
     /// The generation of the slot.
     var generation: UInt32 = 0
@@ -34,8 +34,8 @@ struct ThreadReader: ~Copyable {
     /// The tasks that await `task`, one after the other.
     var waiters = observer_task_waiters()
     /// The role of the thread, and whether it differs from the last sample's thread, so that its times are meaningless.
-    var whose = OBSERVER_OF_WORKER
-    var isAnother = false
+    var role = OBSERVER_OF_WORKER
+    var threadChanged = false
     /// For a lock owner: the contended lock, and the chain of waits that leads to it.
     var lock = observer_lock()
     var chain = observer_lock_chain()
@@ -44,6 +44,9 @@ struct ThreadReader: ~Copyable {
 
     // Explicit because @_noLocks is checked file by file and does not see another file's implicit initializer.
     @_noLocks init() {}
+    @_noLocks init(_ index: Int, _ slot: UnsafeMutablePointer<observer_slot>?, item: UInt64, generation: UInt32) {
+      (self.index, self.slot, self.item, self.generation) = (index, slot, item, generation)
+    }
   }
 
   /// The result of a capture; ``write(_:to:)`` adds the frames.
@@ -130,7 +133,7 @@ struct ThreadReader: ~Copyable {
   @_noLocks func isAsked(_ index: Int, _ threadID: Int32 = 0) -> Bool {
     guard openCount > 0 else { return false }
     for place in 0..<sentMade where sent[place].isOpen && sent[place].target.index == index {
-      guard sent[place].target.whose != OBSERVER_OF_HOLDER else { continue }
+      guard sent[place].target.role != OBSERVER_OF_HOLDER else { continue }
       if threadID == 0 || sent[place].target.threadID == threadID { return true }
     }
     return false
@@ -141,7 +144,7 @@ struct ThreadReader: ~Copyable {
     guard openCount > 0 else { return false }
     for place in 0..<sentMade where sent[place].isOpen && sent[place].target.threadID == target.threadID {
       let asked = sent[place].target
-      if asked.slot != nil, asked.index != target.index, asked.whose == OBSERVER_OF_WORKER { return true }
+      if asked.slot != nil, asked.index != target.index, asked.role == OBSERVER_OF_WORKER { return true }
     }
     return false
   }
@@ -153,7 +156,7 @@ struct ThreadReader: ~Copyable {
     var holders = 0
     for place in 0..<sentMade where sent[place].isOpen {
       if sent[place].target.threadID == threadID { return false }
-      if sent[place].target.whose == OBSERVER_OF_HOLDER { holders &+= 1 }
+      if sent[place].target.role == OBSERVER_OF_HOLDER { holders &+= 1 }
     }
     return holders < Self.holdersAsked && openCount < Int(OBSERVER_REQUESTS_MAX) / 2
   }
@@ -279,7 +282,7 @@ struct ThreadReader: ~Copyable {
       // SAFETY: `place` is below `sentMade`, so the entry is initialized. Slots are never freed.
       guard sent[place].isOpen else { continue }
       let target = sent[place].target
-      if let slot = target.slot, observer_slot_work_item(slot) != target.item {
+      if let slot = target.slot, slot.item != target.item {
         abandon(place)
         continue
       }
@@ -337,11 +340,11 @@ struct ThreadReader: ~Copyable {
     }
     // A copy of the whole struct: a pointer to one element of a tuple is valid for that element only.
     var status = reading.threadStatus
-    let hasTimes = target.threadID != 0 && !target.isAnother
+    let hasTimes = target.threadID != 0 && !target.threadChanged
     event.run_delay_ns = .max
     // The all-threads capture skips these data, which cost as much as a sample. For lock owners, sampled up to a
     // thousand times a second, reports do not use them. A thread that blocks samplers is not read.
-    if target.slot != nil, target.threadID != 0, target.whose != OBSERVER_OF_HOLDER,
+    if target.slot != nil, target.threadID != 0, target.role != OBSERVER_OF_HOLDER,
       reading.status != OBSERVER_SAMPLER_STOPPED, reading.status != OBSERVER_NO_WORKER,
       reading.status != OBSERVER_THREAD_GONE
     {
@@ -364,7 +367,7 @@ struct ThreadReader: ~Copyable {
         event.evidence.word_count = 0
       }
     }
-    if target.whose == OBSERVER_OF_HOLDER {
+    if target.role == OBSERVER_OF_HOLDER {
       var lock = target.lock
       event.holds = lock.address
       event.is_held = observer_lock_holder(&lock) == target.threadID
@@ -454,7 +457,7 @@ struct ThreadReader: ~Copyable {
       observer_join(copy, item, &stack)
     }
     let task = observer_swift_task_callers(copy, &stack)
-    if target.waiters.count > 0, target.whose == OBSERVER_OF_WORKER {
+    if target.waiters.count > 0, target.role == OBSERVER_OF_WORKER {
       var waiters = target.waiters
       observer_swift_task_waiters(&waiters, &stack)
     }
@@ -464,7 +467,7 @@ struct ThreadReader: ~Copyable {
   /// Records that the kernel might block this sampler in the following step. ``endStep()`` ends the step.
   @_noLocks func beginStep(_ target: Target) {
     // For a lock owner only the thread is avoided after a block; its work item continues to be sampled.
-    let isWork = target.slot != nil && target.whose != OBSERVER_OF_HOLDER
+    let isWork = target.slot != nil && target.role != OBSERVER_OF_HOLDER
     let index = isWork ? Int32(truncatingIfNeeded: target.index) : -1
     observer_sampler_begin_step(sampling, number, index, target.threadID)
   }

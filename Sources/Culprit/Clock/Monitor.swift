@@ -20,8 +20,9 @@ struct Monitor: ~Copyable {
   static let longestSleep: UInt64 = longestTick / 9 * 8
 
   private let control: UnsafeMutablePointer<observer_control>
-  private let slots: UnsafeMutablePointer<observer_slot>
-  private let stalls: UnsafeMutablePointer<observer_stall>
+  private let slots: SlotTable
+  private let stalls: StallTable
+  private let works: WorkTable
   private let sampling: UnsafeMutablePointer<observer_sampling>
   private let ring: OpaquePointer
   private let trackers: UnsafeMutablePointer<WorkItemTracker>
@@ -29,7 +30,7 @@ struct Monitor: ~Copyable {
   private var trackersMade = 0
   private var samplers: SamplerSupervisor
   /// The largest error of a coarse begin time, which can be too early.
-  private let coarseDoubt = clinux_clock_coarse_doubt_ns()
+  private let coarseError = clinux_clock_coarse_error_ns()
   private var lastTick: UInt64 = 0
   // The check of @_noLocks does not treat constants of other files as constants.
   private let tellInterval = WorkItemTracker.tellInterval
@@ -55,8 +56,9 @@ struct Monitor: ~Copyable {
     ring: OpaquePointer
   ) {
     self.control = control
-    self.slots = slots
-    self.stalls = stalls
+    self.slots = SlotTable(slots)
+    self.stalls = StallTable(stalls)
+    works = WorkTable(sampling)
     self.sampling = sampling
     self.ring = ring
     self.trackers = trackers
@@ -99,7 +101,7 @@ struct Monitor: ~Copyable {
       starved = clinux_task_starved_ns(schedule)
       allowed &+= min(clinux_clock_between_ns(starvedBefore, starved), Self.longestStarved)
       let tick = WorkItemTracker.Tick(now: now, last: lastTick, allowed: allowed)
-      let wait = look(tick)
+      let wait = check(tick)
       if isStopping { return }
       // A section that is always due must not make the monitor spin.
       let gap = Self.gap(sampled: sampledCount)
@@ -112,7 +114,7 @@ struct Monitor: ~Copyable {
   }
 
   /// Checks every slot, then the samplers, for one tick. Returns the time until the next check is needed.
-  @_noLocks mutating func look(_ tick: WorkItemTracker.Tick) -> UInt64 {
+  @_noLocks mutating func check(_ tick: WorkItemTracker.Tick) -> UInt64 {
     var tick = tick
     let paused = observer_control_paused_ns(control)
     tick.paused = pauses.take(paused, tick, lag: lag(tick))
@@ -126,7 +128,7 @@ struct Monitor: ~Copyable {
 
   @_noLocks private mutating func advance(_ tick: WorkItemTracker.Tick) -> UInt64 {
     var wait = UInt64.max
-    let used = Int(min(observer_control_slots_used(control), UInt32(OBSERVER_SLOTS_MAX)))
+    let used = Int(observer_control_slots_used(control))
     var isSamplerNeeded = false
     // Initialized on first use, so that unused entries of the table take no memory.
     while trackersMade < used {
@@ -171,23 +173,22 @@ struct Monitor: ~Copyable {
     _ index: Int,
     _ tick: WorkItemTracker.Tick
   ) -> (view: observer_slot_snapshot, snapshot: WorkItemTracker.SlotSnapshot) {
-    // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of the table, which is never freed.
-    let view = observer_slot_read(slots + index)
+    let view = slots[index].read()
     var snapshot = WorkItemTracker.SlotSnapshot(
       item: view.item,
-      doubt: observer_slot_doubt_ns(view.item, coarseDoubt),
+      clockError: observer_slot_clock_error_ns(view.item, coarseError),
       generation: view.generation,
-      suspicion: view.suspicion_ns,
-      threshold: view.threshold_ns,
-      earlyInterval: view.early_interval_ns,
-      interval: view.interval_ns
+      suspicion: view.limits.suspicion_ns,
+      threshold: view.limits.threshold_ns,
+      earlyInterval: view.limits.early_interval_ns,
+      interval: view.limits.interval_ns
     )
     snapshot.unwatched = view.unwatched_ns
     snapshot.isTask = view.owner_kind == OBSERVER_OWNER_TASK
     snapshot.hangDelay = observer_control_hang_delay_ns(control)
     snapshot.exempt = view.exempt_ns
     if view.exempt_ns != 0 { snapshot.lag = lag(tick) }
-    snapshot.sharedAt = observer_work_shared_ns(sampling, UInt32(truncatingIfNeeded: index), view.item)
+    snapshot.sharedAt = works[index].shareTime(of: view.item)
     return (view, snapshot)
   }
 
@@ -217,7 +218,7 @@ struct Monitor: ~Copyable {
     if step.hang, !hang(index, view, tick) { wait = Self.longestSleep }
     if step.goesOn { goesOn(index, tick) }
     // A work item that begins right after this check must be seen when it becomes suspicious.
-    if view.polled { wait = min(wait, view.suspicion_ns) }
+    if view.limits.polled { wait = min(wait, view.limits.suspicion_ns) }
     return wait
   }
 
@@ -225,10 +226,9 @@ struct Monitor: ~Copyable {
   @_noLocks private func follow(_ index: Int, _ tick: WorkItemTracker.Tick) {
     // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of `trackers`, which outlives the monitor.
     let tracker = trackers + index
-    let place = UInt32(truncatingIfNeeded: index)
     // While the end of the previous work item is pending, the recorder would take these samples for its end.
     guard tracker.pointee.isSampled, tracker.pointee.owed == nil else {
-      observer_work_leave(sampling, place)
+      works[index].leave()
       return
     }
     var view = observer_work_snapshot()
@@ -237,7 +237,7 @@ struct Monitor: ~Copyable {
     view.age_ns = tracker.pointee.age
     view.gap_ns = tracker.pointee.gap
     view.tick_ns = tick.now
-    observer_work_follow(sampling, place, view)
+    works[index].follow(view)
   }
 
   /// Requests a sample of the work item in slot `index`. Returns whether a sampler must be woken for it.
@@ -245,20 +245,18 @@ struct Monitor: ~Copyable {
     -> Bool
   {
     let item = trackers[index].item
-    let place = UInt32(truncatingIfNeeded: index)
-    // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of `slots`, which is never freed.
-    guard observer_slot_want_end_time(slots + index, item), trackers[index].owed == nil else { return false }
-    if samplers.isStopped || observer_work_is_avoided(sampling, place, item) {
+    guard slots[index].wantEndTime(of: item), trackers[index].owed == nil else { return false }
+    if samplers.isStopped || works[index].isAvoided(item) {
       tellUnsampled(index, tick)
       return false
     }
     let isSparing = observer_sampling_is_sparing(sampling)
     // The sampler has skipped the previous request.
-    if isSparing, observer_work_is_due(sampling, place) {
+    if isSparing, works[index].isDue {
       trackers[index].sampleSpared()
       observer_sampling_spare(sampling)
     }
-    observer_work_want(sampling, place)
+    works[index].want()
     // While the sampler saves CPU time, it visits tasks without being woken.
     return !isSparing || view.owner_kind != OBSERVER_OWNER_TASK
   }
@@ -270,8 +268,7 @@ struct Monitor: ~Copyable {
     event.status = OBSERVER_SAMPLER_STOPPED.rawValue
     event.end = UNWIND_END_NOT_CAPTURED.rawValue
     event.call = -1
-    // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of `slots`, which is never freed.
-    event.tid = threadID(index, observer_slot_read(slots + index))
+    event.tid = threadID(index, slots[index].read())
     event.cpu_ns = event.tid == 0 ? 0 : clinux_clock_thread_cpu_ns(event.tid)
     // Unknown: reading the file with the delay could block as well.
     event.run_delay_ns = .max
@@ -280,30 +277,28 @@ struct Monitor: ~Copyable {
 
   /// Publishes the state of a stall to the escalation thread.
   @_noLocks private mutating func note(_ index: Int, _ view: observer_slot_snapshot, _ step: WorkItemTracker.Step) {
-    // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of `stalls`, which is never freed, and of `trackers`, which
-    // outlives the monitor.
-    let entry = stalls + index
+    let entry = stalls[index]
+    // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of `trackers`, which outlives the monitor.
     let tracker = trackers + index
-    if step.suspect { observer_stall_suspect(entry, threadID(index, view)) }
+    if step.suspect { entry.suspect(threadID(index, view)) }
     if tracker.pointee.isStalled {
       let tid = threadID(index, view)
       if observer_stall_set(entry, tracker.pointee.item, tracker.pointee.age, tracker.pointee.threshold, tid) {
         hasNewStalls = true
       }
     } else {
-      observer_stall_clear(entry)
+      entry.clear()
     }
   }
 
   /// Prepares the report to the recorder that the work item in slot `index` has ended.
   @_noLocks private mutating func end(_ index: Int, _ tick: WorkItemTracker.Tick) {
-    // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of `slots`, which is never freed, and of `trackers`, which
-    // outlives the monitor.
+    // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of `trackers`, which outlives the monitor.
     let tracker = trackers + index
-    let endedAt = observer_slot_ended_ns(slots + index, tracker.pointee.item, tracker.pointee.generation)
+    let endedAt = observer_slot_ended_ns(slots[index], tracker.pointee.item, tracker.pointee.generation)
     tracker.pointee.close(
       endedAt: endedAt,
-      exempt: observer_slot_ended_exempt_ns(slots + index),
+      exempt: observer_slot_ended_exempt_ns(slots[index]),
       lastTick: lastTick,
       allowed: tick.allowed,
       paused: tick.paused
@@ -312,9 +307,7 @@ struct Monitor: ~Copyable {
     // Work items are not sampled while an earlier end is pending, so their thread might be known only from the stall
     // table.
     if tid == 0 {
-      var stall = observer_stall_snapshot()
-      // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of `stalls`, which is never freed.
-      observer_stall_read(stalls + index, &stall)
+      let stall = stalls[index].read()
       if stall.item == tracker.pointee.item { tid = stall.tid }
     }
     if tracker.pointee.owe(tid) { observer_control_lose_stall(control) }
@@ -332,7 +325,7 @@ struct Monitor: ~Copyable {
     event.time_ns = tick.now
     event.age_ns = ended.age
     event.gap_ns = ended.gap
-    event.lost = observer_work_lost(sampling, event.slot, ended.item)
+    event.lost = works[index].lost(of: ended.item)
     event.spared = ended.spared
     if ended.isStall, !ended.isDeclared {
       event.kind = OBSERVER_EVENT_STALL_BEGAN.rawValue
@@ -352,7 +345,7 @@ struct Monitor: ~Copyable {
     -> Bool
   {
     // A work item declared at its first check has not been asked for its end time yet.
-    guard observer_slot_want_end_time(slots + index, view.item) else { return true }
+    guard slots[index].wantEndTime(of: view.item) else { return true }
     // The pending end of the previous work item must be reported first.
     guard trackers[index].owed == nil else { return false }
     // When many tasks pass their thresholds at once, a stall of a thread must not wait for all of them.
@@ -362,7 +355,7 @@ struct Monitor: ~Copyable {
     }
     var event = event(OBSERVER_EVENT_STALL_BEGAN, index, tick.now)
     event.tid = threadID(index, view)
-    event.threshold_ns = view.threshold_ns
+    event.threshold_ns = view.limits.threshold_ns
     guard observer_ring_write(ring, &event, nil, 0) else { return false }
     trackers[index].stallRecorded()
     observer_sampling_stall_declared(sampling)
@@ -391,13 +384,13 @@ struct Monitor: ~Copyable {
   /// Returns the thread of the work item in slot `index`: the thread that marked it or, if the slot has no mark, the
   /// thread seen by a sampler.
   @_noLocks private func threadID(_ index: Int, _ view: observer_slot_snapshot) -> Int32 {
-    if view.owner_tid_address != 0 { return lastThreadID(index) }
+    if view.owner_kind != OBSERVER_OWNER_WORD || view.owner.tid_address != 0 { return lastThreadID(index) }
     return view.thread.map { observer_thread_id($0) } ?? 0
   }
 
   /// Returns the thread that was last sampled for the work item in slot `index`, 0 if unknown.
   @_noLocks private func lastThreadID(_ index: Int) -> Int32 {
-    observer_work_tid(sampling, UInt32(truncatingIfNeeded: index), trackers[index].item)
+    works[index].thread(of: trackers[index].item)
   }
 
   @_noLocks private func event(_ kind: observer_event_kind, _ index: Int, _ now: UInt64) -> observer_event {
@@ -409,7 +402,7 @@ struct Monitor: ~Copyable {
     event.time_ns = now
     event.age_ns = trackers[index].age
     event.gap_ns = trackers[index].gap
-    event.lost = observer_work_lost(sampling, event.slot, event.item)
+    event.lost = works[index].lost(of: event.item)
     event.spared = trackers[index].spared
     return event
   }

@@ -2,7 +2,7 @@ import CCulpritObserver
 
 /// The due samples of one pass of a sampler, in order of importance.
 ///
-/// A pass takes at most ``limit`` samples, then the sampler looks for due samples again. A work item that becomes
+/// A pass takes at most ``limit`` samples, then the sampler lastSamples for due samples again. A work item that becomes
 /// important during a pass therefore waits for only a part of it. The ``protectedMax`` most important work items, due
 /// or not, are protected: they are sampled regardless of the CPU budget. Suspended tasks are never protected.
 struct SampleQueue: ~Copyable {
@@ -24,7 +24,7 @@ struct SampleQueue: ~Copyable {
   let protectedMax = 8
   /// The keys and slots of the due samples, in ascending order of the keys.
   private let keys: UnsafeMutablePointer<UInt64>
-  private let indices: UnsafeMutablePointer<UInt32>
+  private let indices: UnsafeMutablePointer<Int>
   /// The ranks of the protected work items, each followed by its slot, in ascending order.
   private let protected: UnsafeMutablePointer<UInt64>
   /// The number of samples in the queue.
@@ -71,14 +71,14 @@ struct SampleQueue: ~Copyable {
   /// - Parameters:
   ///   - index: The slot.
   ///   - rank: The rank.
-  ///   - lastLook: The time of its last sample, 0 for none. Within a rank, the earliest comes first.
+  ///   - lastSample: The time of its last sample, 0 for none. Within a rank, the earliest comes first.
   ///   - isDue: Whether a sample is due.
-  @_noLocks mutating func add(_ index: UInt32, rank: UInt64, lastLook: UInt64, isDue: Bool) {
+  @_noLocks mutating func add(_ index: Int, rank: UInt64, lastSample: UInt64, isDue: Bool) {
     followedCount &+= 1
-    if rank < suspendedRank { protect(rank << 32 | UInt64(index)) }
+    if rank < suspendedRank { protect(rank << 32 | UInt64(truncatingIfNeeded: index)) }
     guard isDue else { return }
     dueCount &+= 1
-    let key = rank << 56 | lastLook >> 8
+    let key = rank << 56 | lastSample >> 8
     guard count < limit || key < keys[limit &- 1] else { return }
     var place = min(count, limit &- 1)
     while place > 0, keys[place &- 1] > key {
@@ -106,14 +106,14 @@ struct SampleQueue: ~Copyable {
   }
 
   /// Returns the slot of the sample at `place`, below ``count``.
-  @_noLocks func index(_ place: Int) -> UInt32 { indices[place] }
+  @_noLocks func index(_ place: Int) -> Int { indices[place] }
 
   /// Returns the slot of the protected work item at `place`, below ``protectedCount``.
-  @_noLocks func protectedIndex(_ place: Int) -> UInt32 { UInt32(truncatingIfNeeded: protected[place]) }
+  @_noLocks func protectedIndex(_ place: Int) -> Int { Int(truncatingIfNeeded: protected[place] & 0xffff_ffff) }
 }
 
 /// The last sample of a slot's work item.
-struct LastLook: BitwiseCopyable {
+struct LastSample: BitwiseCopyable {
   /// The work item, and the time of the sample.
   private var item: UInt64 = 0
   private var time: UInt64 = 0
@@ -129,7 +129,7 @@ struct LastLook: BitwiseCopyable {
   }
 
   /// Records the time of a sample of `item`.
-  @_noLocks mutating func look(_ item: UInt64, _ time: UInt64) {
+  @_noLocks mutating func begin(_ item: UInt64, _ time: UInt64) {
     if item != self.item { place = 0 }
     (self.item, self.time) = (item, time)
   }

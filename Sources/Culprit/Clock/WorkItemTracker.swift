@@ -19,7 +19,7 @@ struct WorkItemTracker {
     /// The work item in progress, 0 for none.
     var item: UInt64
     /// The largest error of `item`, which can be too early.
-    var doubt: UInt64
+    var clockError: UInt64
     var generation: UInt32
     var suspicion: UInt64
     var threshold: UInt64
@@ -42,7 +42,7 @@ struct WorkItemTracker {
     // one.
     @_noLocks init(
       item: UInt64,
-      doubt: UInt64,
+      clockError: UInt64,
       generation: UInt32,
       suspicion: UInt64,
       threshold: UInt64,
@@ -50,7 +50,7 @@ struct WorkItemTracker {
       interval: UInt64
     ) {
       self.item = item
-      self.doubt = doubt
+      self.clockError = clockError
       self.generation = generation
       self.suspicion = suspicion
       self.threshold = threshold
@@ -166,7 +166,7 @@ struct WorkItemTracker {
   private(set) var spared: UInt64 = 0
   private var isTask = false
   /// The largest difference between the duration of the work item and its age.
-  private var doubt: UInt64 = 0
+  private var clockError: UInt64 = 0
   /// Whether the age is final, computed from the end of the work item.
   private var isClosed = false
   /// The threshold of the work item.
@@ -221,7 +221,7 @@ struct WorkItemTracker {
       // The work item began after the tick's clock was read. Counting from the tick would add that time to its age.
       guard tick.now >= begun(snapshot) else {
         // The exempt time since its beginning belongs to this work item.
-        exemptions.giveBack(snapshot.lag &+ snapshot.doubt)
+        exemptions.giveBack(snapshot.lag &+ snapshot.clockError)
         step.wait = begun(snapshot) &- tick.now &+ snapshot.suspicion
         return step
       }
@@ -315,7 +315,7 @@ struct WorkItemTracker {
         item: item,
         generation: generation,
         // The threshold is checked against the certain age. The reported duration of a stall is the expected value.
-        age: isStall ? age &+ doubt / 2 : age,
+        age: isStall ? age &+ clockError / 2 : age,
         gap: gap,
         threshold: threshold,
         spared: spared,
@@ -338,7 +338,7 @@ struct WorkItemTracker {
 
   /// Returns the latest possible beginning of the work item. With an earlier one, work within its limit could be
   /// reported as a stall.
-  @_noLocks private func begun(_ snapshot: SlotSnapshot) -> UInt64 { snapshot.item &+ snapshot.doubt }
+  @_noLocks private func begun(_ snapshot: SlotSnapshot) -> UInt64 { snapshot.item &+ snapshot.clockError }
 
   @_noLocks private mutating func begin(_ snapshot: SlotSnapshot, _ tick: Tick) {
     phase = .young
@@ -360,7 +360,7 @@ struct WorkItemTracker {
     sharedAt = 0
     spared = 0
     isTask = snapshot.isTask
-    doubt = snapshot.doubt
+    clockError = snapshot.clockError
   }
 
   /// Schedules the sample after the one that is due now.

@@ -3,7 +3,7 @@ import CulpritReports
 extension Watchdog {
   /// The registration of a handler that is never called.
   public final class Registration: Sendable {
-    /// `true`, because handlers are not stored.
+    /// Whether the registration has been removed.
     let isRemoved = true
 
     /// Does nothing.
@@ -28,13 +28,13 @@ extension Watchdog {
     Registration()
   }
 
-  /// Does nothing: no process is ended.
+  /// Does nothing: no process is terminated.
   @discardableResult
   public func onTerminate(
     _ handler: @escaping @Sendable (TerminationRequest) -> TerminationRequest.Decision
   ) -> Registration { Registration() }
 
-  /// Does nothing: no runs are recorded.
+  /// Does nothing: there are no records of earlier runs.
   public func onPreviousRun(_ handler: @escaping @Sendable (Watchdog.PreviousRun) -> Void) {}
 
   /// Does nothing: there are no reports.

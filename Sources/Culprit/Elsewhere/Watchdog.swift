@@ -1,5 +1,5 @@
-// The interface of `Culprit` without effect, for unsupported platforms. `tools/prove consumer` compares it with the
-// interface on Linux, which documents the effects.
+// `Culprit` on platforms without observation. `tools/prove consumer` compares this interface with the one on Linux, whose
+// documentation describes it.
 
 import CulpritReports
 
@@ -7,32 +7,20 @@ import CulpritReports
   #error("Culprit would watch nothing here: build with BUILD_CULPRIT_FOR=linux in the environment")
 #endif
 
-/// A watchdog without effect: this platform is not supported. Culprit watches on Linux with glibc.
+/// A watchdog that watches nothing, because Culprit supports only Linux with glibc.
 ///
-/// Every method can be called. Work runs, no handler is called, and ``status`` has the limitation
-/// ``Limitation/Code/platform``.
+/// Every method can be called: work runs, and no handler is called. ``status`` has a limitation
+/// (``Limitation/Code/platform``), and is otherwise the status of a disabled watchdog.
 public final class Watchdog: Sendable {
   /// The configuration in the code.
   public var configuration: Configuration { valid }
 
   private let valid: Configuration
 
-  /// Checks `configuration`, and starts nothing.
-  ///
-  /// - Throws: ``WatchdogError/Code/invalidConfiguration``, as on Linux.
+  /// Checks `configuration`.
   public convenience init(_ configuration: Configuration) throws(WatchdogError) {
     try configuration.validate()
     self.init(valid: configuration)
-  }
-
-  /// Checks the default configuration with the given values, and starts nothing.
-  ///
-  /// - Parameters:
-  ///   - threshold: The age at which a work item is a stall, on Linux.
-  ///   - directory: The directory for stalls, on Linux.
-  /// - Throws: As ``init(_:)``.
-  public convenience init(threshold: Duration = .seconds(4), directory: String? = nil) throws(WatchdogError) {
-    try self.init(Configuration(threshold: threshold, directory: directory))
   }
 
   private init(valid: Configuration) { self.valid = valid }
@@ -40,10 +28,7 @@ public final class Watchdog: Sendable {
   /// Does nothing.
   public func stop() {}
 
-  /// Does nothing.
-  ///
-  /// - Parameter patience: Ignored.
-  /// - Returns: `true`, because nothing runs.
+  /// Returns `true`: nothing runs.
   @discardableResult
   public func stop(patience: Duration) -> Bool { true }
 
@@ -53,43 +38,29 @@ public final class Watchdog: Sendable {
   /// Does nothing.
   public func resume() {}
 
-  /// Checks the change without applying it. Changes that are valid only together must be made in one call, because each
-  /// call starts from the original configuration.
-  ///
-  /// - Parameter change: Changes a copy of the configuration.
-  /// - Throws: ``WatchdogError/Code/fixedWhileRunning``, ``WatchdogError/Code/invalidConfiguration``, as on Linux.
+  /// Checks the change to the configuration in the code.
   public func reconfigure(_ change: (inout Configuration) -> Void) throws(WatchdogError) {
     _ = try configuration.changed(change)
   }
 
-  /// Captures nothing.
-  ///
-  /// - Parameter timeout: Ignored.
-  /// - Returns: Never returns a value.
-  /// - Throws: ``WatchdogError/Code/unsupported``, always.
+  /// Throws ``WatchdogError/Code/unsupported``.
   public func captureThreads(timeout: Duration = .seconds(10)) throws(WatchdogError) -> ThreadsReport {
     throw .unsupported("Culprit watches on Linux with glibc only")
   }
 
-  /// Captures nothing.
-  ///
-  /// - Parameter timeout: Ignored.
-  /// - Returns: Never returns a value.
-  /// - Throws: ``WatchdogError/Code/unsupported``, always.
+  /// Throws ``WatchdogError/Code/unsupported``.
   public func dump(timeout: Duration = .seconds(10)) throws(WatchdogError) -> ProcessDump {
     throw .unsupported("Culprit watches on Linux with glibc only")
   }
 
-  /// The status of a disabled watchdog, with the limitation ``Limitation/Code/platform``.
+  /// The status of a disabled watchdog, with ``Limitation/Code/platform``.
   public var status: Status {
     var status = Status(.disabled, problems: [])
-    status.limitations = [
-      Limitation(.platform, "nothing is watched: Culprit supports only Linux with glibc")
-    ]
+    status.limitations = [Limitation(.platform, "nothing is watched: Culprit supports only Linux with glibc")]
     return status
   }
 
-  /// Empty metrics.
+  /// The metrics of a disabled watchdog.
   public var metrics: Metrics { Metrics(.disabled) }
 
   /// Does nothing.
@@ -99,13 +70,11 @@ public final class Watchdog: Sendable {
   public func shuttingDown() {}
 
   /// Does nothing.
-  ///
-  /// - Parameter status: Ignored.
   public func tellSystemd(status: String) {}
 }
 
 extension Watchdog.Configuration {
-  /// `nil`, because nothing is saved on this platform.
+  /// `nil`: nothing is saved.
   public static var standardDirectory: String? { nil }
 }
 

@@ -3,25 +3,18 @@
 
   extension Watchdog {
     /// Watches nothing.
-    ///
-    /// - Throws: ``WatchdogError/Code/invalidConfiguration`` for a threshold that is refused on Linux.
     @discardableResult
     public func watchQueue(
       _ queue: DispatchQueue,
       named name: String? = nil,
       threshold: Duration? = nil,
       scoped: Bool = false
-    ) throws(WatchdogError) -> WatchedProbe {
-      try Configuration.check(threshold, ofSource: name ?? "queue")
-      return WatchedProbe()
-    }
+    ) throws(WatchdogError) -> WatchedProbe { try WatchedProbe(name ?? "queue", threshold) }
   }
 #endif
 
 extension Watchdog {
   /// Watches nothing.
-  ///
-  /// - Throws: ``WatchdogError/Code/invalidConfiguration`` for a threshold that is refused on Linux.
   public func watchLoop(
     named name: String,
     threshold: Duration? = nil,
@@ -32,86 +25,50 @@ extension Watchdog {
   }
 
   /// Watches nothing: `execute` is not called.
-  ///
-  /// - Throws: ``WatchdogError/Code/invalidConfiguration`` for a threshold that is refused on Linux.
   @discardableResult
   public func watchLoop(
     named name: String,
     threshold: Duration? = nil,
     scoped: Bool = false,
     execute: @escaping @Sendable (_ probe: @escaping @Sendable () -> Void) -> Void
-  ) throws(WatchdogError) -> WatchedProbe {
-    try Configuration.check(threshold, ofSource: name)
-    return WatchedProbe()
-  }
+  ) throws(WatchdogError) -> WatchedProbe { try WatchedProbe(name, threshold) }
 
   /// Watches nothing: `execute` is not called.
-  ///
-  /// - Throws: ``WatchdogError/Code/invalidConfiguration`` for a threshold that is refused on Linux.
   @discardableResult
   public func watchLoops(
     named name: String,
     threshold: Duration? = nil,
     scoped: Bool = false,
     execute: [@Sendable (@escaping @Sendable () -> Void) -> Void]
-  ) throws(WatchdogError) -> WatchedProbe {
-    try Configuration.check(threshold, ofSource: name)
-    return WatchedProbe()
-  }
+  ) throws(WatchdogError) -> WatchedProbe { try WatchedProbe(name, threshold) }
 
   /// Watches nothing.
-  ///
-  /// - Throws: ``WatchdogError/Code/invalidConfiguration`` for a threshold that is refused on Linux.
   @discardableResult
-  public func watchConcurrency(
-    threshold: Duration? = nil,
-    scoped: Bool = false
-  ) throws(WatchdogError) -> WatchedProbe {
-    try Configuration.check(threshold, ofSource: "Swift concurrency")
-    return WatchedProbe()
+  public func watchConcurrency(threshold: Duration? = nil, scoped: Bool = false) throws(WatchdogError) -> WatchedProbe {
+    try WatchedProbe("Swift concurrency", threshold)
   }
 
   /// Watches nothing.
-  ///
-  /// - Throws: ``WatchdogError/Code/invalidConfiguration`` for a threshold that is refused on Linux.
   @discardableResult
-  public func watchMainActor(
-    threshold: Duration? = nil,
-    scoped: Bool = false
-  ) throws(WatchdogError) -> WatchedProbe {
-    try Configuration.check(threshold, ofSource: "main actor")
-    return WatchedProbe()
+  public func watchMainActor(threshold: Duration? = nil, scoped: Bool = false) throws(WatchdogError) -> WatchedProbe {
+    try WatchedProbe("main actor", threshold)
   }
 
   /// Watches nothing.
-  ///
-  /// - Throws: ``WatchdogError/Code/invalidConfiguration`` for a threshold that is refused on Linux.
   @discardableResult
   public func watchExecutor(
     _ executor: any SerialExecutor,
     named name: String,
     threshold: Duration? = nil,
     scoped: Bool = false
-  ) throws(WatchdogError) -> WatchedProbe {
-    try Configuration.check(threshold, ofSource: name)
-    return WatchedProbe()
-  }
+  ) throws(WatchdogError) -> WatchedProbe { try WatchedProbe(name, threshold) }
 
   /// Watches nothing.
-  ///
-  /// - Throws: ``WatchdogError/Code/invalidConfiguration`` for a threshold that is refused on Linux.
   @discardableResult
-  public func watchMainRunLoop(
-    threshold: Duration? = nil,
-    scoped: Bool = false
-  ) throws(WatchdogError) -> WatchedRunLoop {
-    try Configuration.check(threshold, ofSource: "main")
-    return WatchedRunLoop()
-  }
+  public func watchMainRunLoop(threshold: Duration? = nil, scoped: Bool = false) throws(WatchdogError) -> WatchedRunLoop
+  { try watchCurrentRunLoop(named: "main", threshold: threshold) }
 
   /// Watches nothing.
-  ///
-  /// - Throws: ``WatchdogError/Code/invalidConfiguration`` for a threshold that is refused on Linux.
   @discardableResult
   public func watchCurrentRunLoop(
     named name: String,
@@ -155,8 +112,6 @@ extension Watchdog {
   ) -> WatchedSection { WatchedSection() }
 
   /// Begins an activity that never expires.
-  ///
-  /// - Throws: ``WatchdogError/Code/invalidConfiguration`` for a threshold that is not positive.
   public func beginActivity(
     _ name: String,
     threshold: Duration? = nil,
@@ -166,39 +121,24 @@ extension Watchdog {
     return WatchedActivity(name)
   }
 
-  /// Runs `body`.
-  public func withActivity<Result, Failure: Error>(
-    _ name: String,
-    threshold: Duration? = nil,
-    onExpiration: (@Sendable () -> Void)? = nil,
-    _ body: () throws(Failure) -> Result
-  ) throws(Failure) -> Result { try body() }
-
-  /// Runs `body`.
-  public func withActivity<Result, Failure: Error>(
-    _ name: String,
-    threshold: Duration? = nil,
-    onExpiration: (@Sendable () -> Void)? = nil,
+  /// Runs `body` without a label.
+  public static func withLabel<Result>(
+    _ text: String,
     isolation: isolated (any Actor)? = #isolation,
-    _ body: () async throws(Failure) -> Result
-  ) async throws(Failure) -> Result { try await body() }
+    _ body: () async throws -> Result
+  ) async rethrows -> Result { try await body() }
+
+  /// Runs `body` without a label.
+  public static func withLabel<Result>(_ text: String, _ body: () throws -> Result) rethrows -> Result { try body() }
 }
 
 /// An event loop that is not watched.
 public final class WatchedLoop: Sendable {
-  init() {}
-
   /// Does nothing.
   public func begin() {}
 
   /// Does nothing.
   public func end() {}
-
-  /// Runs `body`.
-  public func withTurn<Result: ~Copyable, Failure: Error>(
-    label: String? = nil,
-    _ body: () throws(Failure) -> Result
-  ) throws(Failure) -> Result { try body() }
 
   /// Does nothing.
   public func label(_ text: String) {}
@@ -214,7 +154,10 @@ public final class WatchedLoop: Sendable {
 
 /// A source that is not probed.
 public final class WatchedProbe: Sendable {
-  init() {}
+  /// Checks the threshold as on Linux.
+  init(_ name: String, _ threshold: Duration?) throws(WatchdogError) {
+    try Watchdog.Configuration.check(threshold, ofSource: name)
+  }
 
   /// Does nothing.
   public func stop() {}
@@ -222,22 +165,16 @@ public final class WatchedProbe: Sendable {
 
 /// A run loop that is not watched.
 public final class WatchedRunLoop: Sendable {
-  init() {}
-
   /// Does nothing.
   public func stop() {}
 }
 
 /// A critical section that is not watched.
 public final class WatchedSection: Sendable {
-  init() {}
-
-  /// `false`, because nothing is watched.
+  /// `false`: nothing is watched.
   public var isWatched: Bool { false }
 
-  /// Does nothing.
-  ///
-  /// - Returns: `true`, because the handler is never called.
+  /// Returns `true`: the handler is never called.
   @discardableResult
   public func end() -> Bool { true }
 
@@ -260,18 +197,6 @@ public final class WatchedActivity: Sendable {
   /// Does nothing.
   public func end() {}
 
-  /// `nil`, because the activity has no limit.
+  /// `nil`: the activity never expires.
   public var timeRemaining: Duration? { nil }
-}
-
-extension Watchdog {
-  /// Runs `body` without a label.
-  public static func withLabel<Result>(
-    _ text: String,
-    isolation: isolated (any Actor)? = #isolation,
-    _ body: () async throws -> Result
-  ) async rethrows -> Result { try await body() }
-
-  /// Runs `body` without a label.
-  public static func withLabel<Result>(_ text: String, _ body: () throws -> Result) rethrows -> Result { try body() }
 }

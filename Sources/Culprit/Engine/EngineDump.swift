@@ -61,16 +61,16 @@ extension Engine {
         source: StallReport.Source(source),
         label: label,
         age: Duration(wholeNanoseconds: clinux_clock_between_ns(view.item, now)),
-        threshold: view.threshold_ns == .max ? nil : Duration(wholeNanoseconds: view.threshold_ns)
+        threshold: view.limits.threshold_ns == .max ? nil : Duration(wholeNanoseconds: view.limits.threshold_ns)
       )
       if view.owner_kind == OBSERVER_OWNER_TASK {
-        add(work, FollowedTask(view.owner_tid_address, UInt32(truncatingIfNeeded: view.queue_head_address)))
+        add(work, FollowedTask(view.owner.task, view.owner_task_id))
         continue
       }
       if view.owner_kind == OBSERVER_OWNER_WORD {
         work.threadID =
-          view.owner_tid_address != 0
-          ? observer_slot_owner(view.owner_tid_address) : view.thread.map { observer_thread_id($0) } ?? 0
+          view.owner.tid_address != 0
+          ? observer_slot_owner(view.owner.tid_address) : view.thread.map { observer_thread_id($0) } ?? 0
       }
       add(work, nil)
     }

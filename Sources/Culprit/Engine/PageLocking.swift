@@ -8,9 +8,9 @@ enum PageLocking {
   /// Bytes of code locked on either side of an anchor. The functions of a source file are within 6 KiB of its anchor in
   /// optimized builds, and several times as far in debug builds.
   #if DEBUG
-    private static let reach = 24 << 10
+    private static let reach: UInt64 = 24 << 10
   #else
-    private static let reach = 8 << 10
+    private static let reach: UInt64 = 8 << 10
   #endif
 
   /// Locks the code and the tables, within a quarter of RLIMIT_MEMLOCK. Code beyond the limit is only loaded once.
@@ -42,7 +42,8 @@ enum PageLocking {
       plainTextCodeAnchor(), cpuHistoryCodeAnchor(),
     ]
     for anchor in anchors {
-      clinux_keep_code_resident(UInt64(UInt(bitPattern: unsafeBitCast(anchor, to: Int.self))), reach)
+      let address = UInt64(UInt(bitPattern: unsafeBitCast(anchor, to: Int.self)))
+      clinux_keep_code_resident(address &- reach, address &+ reach)
     }
   }
 }

@@ -32,8 +32,8 @@ struct EscalationThread: ~Copyable {
 
   let own: UnsafeMutablePointer<cprocess_escalation>
   let control: UnsafeMutablePointer<observer_control>
-  let stalls: UnsafeMutablePointer<observer_stall>
-  let slots: UnsafeMutablePointer<observer_slot>
+  let stalls: StallTable
+  let slots: SlotTable
   private let systemd: Systemd?
   private let phases: PhaseSlots
   private var isShuttingDown = false
@@ -67,8 +67,8 @@ struct EscalationThread: ~Copyable {
   ) {
     self.own = own
     self.control = control
-    self.stalls = stalls
-    self.slots = slots
+    self.stalls = StallTable(stalls)
+    self.slots = SlotTable(slots)
     self.systemd = systemd
     self.phases = phases
     vetoed = .allocate(capacity: Int(OBSERVER_SLOTS_MAX))
@@ -114,9 +114,9 @@ struct EscalationThread: ~Copyable {
         history.current(),
         clinux_clock_thread_cpu_ns(pid_t(truncatingIfNeeded: processID))
       )
-      if let launch = phases.launch { observer_slot_end(launch) }
+      if let launch = phases.launch { launch.end() }
       if let shutdown = phases.shutdown {
-        observer_slot_begin_since(shutdown, since, now &- min(now, since))
+        shutdown.begin(since: since, unwatched: now &- min(now, since))
         observer_control_tick_by(control, now)
       }
       cprocess_escalation_add_notices(own, CPROCESS_NOTICE_STOPPING.rawValue)
@@ -233,16 +233,14 @@ struct EscalationThread: ~Copyable {
 
   /// Finds the source that has been hanging for longest and stores it in ``view``.
   @_noLocks private mutating func findHang() -> Bool {
-    let used = Int(min(observer_control_slots_used(control), UInt32(OBSERVER_SLOTS_MAX)))
+    let used = Int(observer_control_slots_used(control))
     let delay = observer_control_hang_delay_ns(control)
     var found: Int?
     var longest: UInt64 = 0
     var index = 0
     while index < used {
-      // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of the table, which is never freed.
-      let entry = stalls + index
-      if observer_stall_is_stalled(entry) {
-        observer_stall_read(entry, &view)
+      if stalls[index].isStalled {
+        view = stalls[index].read()
         let (hang, overflow) = view.threshold_ns.addingReportingOverflow(delay)
         if view.item != 0, !overflow, view.age_ns >= hang, view.age_ns > longest {
           longest = view.age_ns
@@ -252,7 +250,7 @@ struct EscalationThread: ~Copyable {
       index &+= 1
     }
     guard let found else { return false }
-    observer_stall_read(stalls + found, &view)
+    view = stalls[found].read()
     return view.item != 0
   }
 

@@ -20,13 +20,11 @@ extension EscalationThread {
       nextNote = now &+ interval
     }
     var next = nextNote
-    let used = Int(min(observer_control_slots_used(control), UInt32(OBSERVER_SLOTS_MAX)))
+    let used = Int(observer_control_slots_used(control))
     var index = 0
     while index < used {
-      // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of both tables, which are never freed.
-      let entry = stalls + index
-      if observer_stall_is_stalled(entry) {
-        observer_stall_read(entry, &view)
+      if stalls[index].isStalled {
+        view = stalls[index].read()
         if view.item != 0, view.item != vetoed[index], isMarked(view.item, index) {
           if view.age_ns >= limit {
             terminate(index, limit)
@@ -83,7 +81,7 @@ extension EscalationThread {
 
   /// Whether the stall continues and still exceeds the limit. The configuration might have changed.
   @_noLocks private mutating func isStill(_ item: UInt64, _ index: Int) -> Bool {
-    observer_stall_read(stalls + index, &view)
+    view = stalls[index].read()
     let limit = cprocess_escalation_terminate_after_ns(own)
     return view.item == item && isMarked(item, index) && !cprocess_escalation_stopping(own)
       && limit != 0 && view.age_ns >= limit
@@ -91,8 +89,7 @@ extension EscalationThread {
 
   /// Whether the slot still has the work item. The monitor notices its end only at its next tick.
   @_noLocks private func isMarked(_ item: UInt64, _ index: Int) -> Bool {
-    // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of the table, which is never freed.
-    observer_slot_work_item(slots + index) == item
+    slots[index].item == item
   }
 
   /// Requests the last words about `item` in slot `index`. Waits until they are complete, the blocking worker is

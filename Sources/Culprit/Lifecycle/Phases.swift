@@ -57,7 +57,7 @@ final class Phases: @unchecked Sendable {
     }
     let launch = try lease(Self.launchName, budget)
     self.launch = launch
-    observer_slot_begin_since(launch.slot, atLaunch.at_ns, head)
+    launch.slot.begin(since: atLaunch.at_ns, unwatched: head)
     observer_control_tick_by(control.pointer, now)
   }
 

@@ -37,8 +37,8 @@ struct CapturedSample {
       label: head.label.string,
       progress: head.queue_head,
       runDelay: head.run_delay_ns == .max ? nil : Duration(wholeNanoseconds: head.run_delay_ns),
-      threadID: head.whose == OBSERVER_OF_ONE_OF_SEVERAL.rawValue ? head.tid : nil,
-      obstacle: Self.obstacle(head.whose),
+      threadID: head.role == OBSERVER_OF_ONE_OF_SEVERAL.rawValue ? head.tid : nil,
+      obstacle: Self.obstacle(head.role),
       waitingCount: head.waiting,
       descriptor: Self.descriptor(head.descriptor),
       lock: Self.lock(head.lock, of: head.tid),
@@ -49,8 +49,8 @@ struct CapturedSample {
     lost = head.lost
   }
 
-  private static func obstacle(_ whose: UInt32) -> Sample.Obstacle? {
-    switch whose {
+  private static func obstacle(_ role: UInt32) -> Sample.Obstacle? {
+    switch role {
     case OBSERVER_OF_ONE_IN_THE_WAY.rawValue: .thread
     case OBSERVER_OF_ONE_ON_ACTOR.rawValue: .actor
     default: nil

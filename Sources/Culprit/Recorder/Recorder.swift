@@ -331,7 +331,7 @@ final class Recorder: Sendable {
       // The queue layout is needed only once a thread waits on a word that might belong to a queue.
       if head.lock.is_queues { _ = QueueLayout.current }
       CounterFiles.areKnown
-      guard head.whose == OBSERVER_OF_HOLDER.rawValue else {
+      guard head.role == OBSERVER_OF_HOLDER.rawValue else {
         let box = box(index, head, &state)
         box.counts.sample(isTaken: head.status != OBSERVER_SAMPLER_STOPPED.rawValue)
         box.counts.lose(upTo: head.lost)
@@ -504,7 +504,7 @@ final class Recorder: Sendable {
     guard let view = observer_slot_table().map({ observer_slot_read($0 + index) }), view.item == item,
       view.owner_kind == OBSERVER_OWNER_TASK
     else { return nil }
-    return .task(view.owner_tid_address, UInt32(truncatingIfNeeded: view.queue_head_address))
+    return .task(view.owner.task, view.owner_task_id)
   }
 
   private func box(_ index: Int, _ head: observer_event, _ state: inout State) -> Box {

@@ -10,12 +10,12 @@ extension Recorder {
     let head = event.pointee
     box.counts.sample(isTaken: head.status != OBSERVER_SAMPLER_STOPPED.rawValue)
     box.counts.lose(upTo: head.lost)
-    guard var member = box.member, member.place == .unknown, head.whose == OBSERVER_OF_WORKER.rawValue,
+    guard var member = box.member, member.place == .unknown, head.role == OBSERVER_OF_WORKER.rawValue,
       let stack = CapturedSample(event).stack
     else { return }
     state.storms.move(&member, to: Storms.Place(stack))
     box.member = member
-    SlotRegistry.shared.sampleRarely(index, generation: head.generation)
+    SlotRegistry.shared.sample(index, generation: head.generation, rarely: true)
   }
 
   /// Moves the recorded stall of `box` to its place once a sample has shown it.
@@ -60,7 +60,7 @@ extension Recorder {
   func goOnInStorm(_ box: Box, _ index: Int, _ state: inout State, now: UInt64) {
     guard var member = box.member, let stall = box.item.stall else { return }
     if box.item.isCounted, state.storms.records(&member, now: now) {
-      SlotRegistry.shared.sampleAsBefore(index, generation: box.item.generation)
+      SlotRegistry.shared.sample(index, generation: box.item.generation, rarely: false)
       let text = EventText(stall, of: process, isHang: false)
       pending.begin(stall, text, in: .init(slot: index, item: box.item.item), isCounted: false)
       pending.uncount(stall.source)

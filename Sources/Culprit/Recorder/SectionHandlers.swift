@@ -77,16 +77,16 @@ final class SectionHandlers: Sendable {
   }
 
   private func found(_ seen: inout [UInt64]) -> [Call] {
-    guard let stalls = observer_stall_table_if_any(), let slots = observer_slot_table_if_any() else { return [] }
+    guard let stalls = observer_stall_table_if_any().map(StallTable.init),
+      let slots = observer_slot_table_if_any().map(SlotTable.init)
+    else { return [] }
     var calls: [Call] = []
     for index in 0..<min(seen.count, Int(observer_control_slots_used(control.pointer))) {
-      // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of both tables, which are never freed.
-      let item = observer_stall_item(stalls + index)
+      let item = stalls[index].item
       guard item != 0, item != seen[index] else { continue }
-      var stall = observer_stall_snapshot()
-      observer_stall_read(stalls + index, &stall)
+      let stall = stalls[index].read()
       guard stall.item == item else { continue }
-      let slot = observer_slot_read(slots + index)
+      let slot = slots[index].read()
       // Either the work item is over, or the slot does not show it yet.
       guard slot.item == stall.item else { continue }
       seen[index] = stall.item

@@ -20,21 +20,12 @@ struct ConfigurationFile {
     case lines([Line], malformed: [Int])
   }
 
-  /// The file attributes that show whether the file has changed or has been replaced.
-  private struct Identity: Equatable {
-    var device: UInt
-    var inode: UInt
-    var size: Int
-    var modified: [Int]
-    var changed: [Int]
-    var error: Int32
-  }
-
   /// The limit of the file size in bytes.
   private static let longest = 64 << 10
 
   let path: String
-  private var identity: Identity?
+  /// The file attributes that show whether the file has changed or has been replaced.
+  private var identity: [Int]?
 
   init(path: String) { self.path = path }
 
@@ -47,19 +38,12 @@ struct ConfigurationFile {
     return read()
   }
 
-  private func readIdentity() -> Identity {
+  private func readIdentity() -> [Int] {
     var found = stat()
-    guard allowingFork({ stat(path, &found) }) == 0 else {
-      return Identity(device: 0, inode: 0, size: 0, modified: [], changed: [], error: errno)
-    }
-    return Identity(
-      device: found.st_dev,
-      inode: found.st_ino,
-      size: found.st_size,
-      modified: [found.st_mtim.tv_sec, found.st_mtim.tv_nsec],
-      changed: [found.st_ctim.tv_sec, found.st_ctim.tv_nsec],
-      error: 0
-    )
+    guard allowingFork({ stat(path, &found) }) == 0 else { return [Int(errno)] }
+    let (modified, changed) = (found.st_mtim, found.st_ctim)
+    return [Int(bitPattern: found.st_dev), Int(bitPattern: found.st_ino), found.st_size]
+      + [modified.tv_sec, modified.tv_nsec, changed.tv_sec, changed.tv_nsec]
   }
 
   private func read() -> Content {

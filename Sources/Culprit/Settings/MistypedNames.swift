@@ -1,3 +1,5 @@
+import CulpritStallRecord
+
 /// Detection of unknown variables with Culprit's prefix. A mistyped name must be reported, because it has no effect.
 extension Environment {
   /// The longest name that is compared. Longer names cannot be typing errors, and the comparison takes quadratic time.
@@ -10,7 +12,7 @@ extension Environment {
       let all = "unknown setting \(quoted(name)); available: \(known.joined(separator: ", "))"
       guard name.utf8.count <= Self.longest else { return all }
       // A truncated name counts as close, however short it is.
-      let distances = known.map { $0.hasPrefix(name) ? 1 : Self.distance(Array(name.utf8), Array($0.utf8)) }
+      let distances = known.map { $0.hasPrefix(name) ? 1 : editDistance(Array(name.utf8), Array($0.utf8)) }
       let least = distances.min() ?? .max
       // At most a third of the characters after the prefix can differ.
       guard let index = distances.firstIndex(of: least), least <= max(2, (name.utf8.count - Self.prefix.utf8.count) / 3)
@@ -27,22 +29,5 @@ extension Environment {
   @inline(never) private static func isServiceLink(_ name: String) -> Bool {
     name.utf8.count <= longest
       && name.wholeMatch(of: /CULPRIT_(?:\w+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT(?:_\w+)?)/) != nil
-  }
-
-  /// Returns the number of typing errors between two names: insertions, deletions, substitutions and transpositions.
-  private static func distance(_ one: [UInt8], _ other: [UInt8]) -> Int {
-    // The rows of the table for the last two characters of `one`, and the row in progress.
-    var before: [Int] = []
-    var row = Array(0...other.count)
-    for i in one.indices {
-      var next = [i + 1]
-      for j in other.indices {
-        var least = min(row[j + 1] + 1, next[j] + 1, row[j] + (one[i] == other[j] ? 0 : 1))
-        if i > 0, j > 0, one[i] == other[j - 1], one[i - 1] == other[j] { least = min(least, before[j - 1] + 1) }
-        next.append(least)
-      }
-      (before, row) = (row, next)
-    }
-    return row[other.count]
   }
 }

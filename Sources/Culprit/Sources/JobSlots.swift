@@ -33,8 +33,8 @@ struct JobSlots: @unchecked Sendable {
     observer_slot_defer(slot.lease.slot, true)
     // The job's age counts from its beginning, not from its detection.
     let now = clinux_clock_ns()
-    observer_slot_begin_since(slot.lease.slot, began, now > began ? now &- began : 0)
-    return observer_slot_suspicion_ns(slot.lease.slot)
+    slot.lease.slot.begin(since: began, unwatched: now > began ? now &- began : 0)
+    return slot.lease.slot.suspicion
   }
 
   private mutating func make(_ id: Int32, _ lease: (String) -> SlotRegistry.Lease?) -> Slot? {
@@ -53,23 +53,23 @@ struct JobSlots: @unchecked Sendable {
 
   /// Ends the job of thread `id`, if one is marked.
   mutating func end(_ id: Int32) {
-    if let slot = slots[id] { observer_slot_end(slot.lease.slot) }
+    if let slot = slots[id] { slot.lease.slot.end() }
   }
 
   /// Confirms that the job of thread `id` lasted until `time`. A mark alone is no evidence: the job might have ended
   /// while the watcher had no CPU.
   mutating func confirm(_ id: Int32, until time: UInt64) {
     guard let slot = slots[id] else { return }
-    let began = observer_slot_work_item(slot.lease.slot)
-    guard began != 0, time >= began, time - began >= observer_slot_threshold_ns(slot.lease.slot) else { return }
+    let began = slot.lease.slot.item
+    guard began != 0, time >= began, time - began >= slot.lease.slot.threshold else { return }
     slots[id]?.isConfirmed = true
   }
 
   /// Returns the earliest time after `now` at which a sample can confirm a job.
   func nextConfirmation(after now: UInt64) -> UInt64 {
     slots.values.filter { !$0.isConfirmed }.compactMap { slot -> UInt64? in
-      let began = observer_slot_work_item(slot.lease.slot)
-      let (time, overflow) = began.addingReportingOverflow(observer_slot_threshold_ns(slot.lease.slot))
+      let began = slot.lease.slot.item
+      let (time, overflow) = began.addingReportingOverflow(slot.lease.slot.threshold)
       return began != 0 && !overflow && time > now ? time : nil
     }.min() ?? .max
   }
@@ -92,10 +92,10 @@ struct JobSlots: @unchecked Sendable {
     let now = clinux_clock_ns()
     var stalled: Set<Int32> = []
     for (id, slot) in slots where ids.contains(id) {
-      if observer_slot_read(slot.lease.slot).isStalled(at: now) {
+      if slot.lease.slot.read().isStalled(at: now) {
         stalled.insert(id)
       } else {
-        observer_slot_end(slot.lease.slot)
+        slot.lease.slot.end()
       }
     }
     return stalled
@@ -107,7 +107,7 @@ struct JobSlots: @unchecked Sendable {
   /// Returns the slots of threads that have ended. A thread without CPU time no longer exists.
   private mutating func giveBackThoseOfEndedThreads() {
     for (id, slot) in slots
-    where observer_slot_work_item(slot.lease.slot) == 0 && clinux_clock_thread_cpu_ns(id) == 0 { giveBack(id) }
+    where slot.lease.slot.item == 0 && clinux_clock_thread_cpu_ns(id) == 0 { giveBack(id) }
   }
 
   private mutating func giveBack(_ id: Int32) {
@@ -120,5 +120,5 @@ struct JobSlots: @unchecked Sendable {
 
 extension observer_slot_snapshot {
   /// Whether the work item has reached its threshold at `now`. Its beginning can be later than `now`.
-  func isStalled(at now: UInt64) -> Bool { item != 0 && now &- min(item, now) >= threshold_ns }
+  func isStalled(at now: UInt64) -> Bool { item != 0 && now &- min(item, now) >= limits.threshold_ns }
 }

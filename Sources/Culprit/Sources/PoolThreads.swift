@@ -23,7 +23,7 @@ final class PoolThreads: Sendable {
     /// Whether a ping has reached the stall threshold.
     var isPoolStalled: Bool {
       guard isWaiting, let slot else { return false }
-      return observer_slot_read(slot).isStalled(at: clinux_clock_ns())
+      return slot.read().isStalled(at: clinux_clock_ns())
     }
   }
 
@@ -122,7 +122,7 @@ final class PoolThreads: Sendable {
   func lookIfDue(_ threads: inout TaskThreads) -> UInt64 {
     let now = clinux_clock_ns()
     let (suspicion, isWaiting, next) = guarded.withLock { guarded in
-      (guarded.state.slot.map { observer_slot_suspicion_ns($0) }, guarded.state.isWaiting, guarded.state.next)
+      (guarded.state.slot.map { $0.suspicion }, guarded.state.isWaiting, guarded.state.next)
     }
     guard let suspicion else { return .max }
     guard now >= next else { return next }

@@ -166,7 +166,7 @@ final class ProbedSource: Sendable {
   /// Sends a ping if one is due. Returns the time of the next call by the observer's clock, in nanoseconds.
   func probeIfDue() -> UInt64 {
     let now = clinux_clock_ns()
-    let suspicion = observer_slot_suspicion_ns(lease.slot)
+    let suspicion = lease.slot.suspicion
     guard suspicion != .max else { return now &+ Self.intervalWhileOff }
     let interval = Self.interval(suspicion)
     let (number, next, thread) = guarded.withLock { guarded in
@@ -201,7 +201,7 @@ final class ProbedSource: Sendable {
 
   /// Whether a ping has been waiting for at least `interval` nanoseconds at `now`.
   private func hasWaited(_ now: UInt64, _ interval: UInt64) -> Bool {
-    let item = observer_slot_work_item(lease.slot)
+    let item = lease.slot.item
     return item != 0 && now >= item &+ interval
   }
 
@@ -232,10 +232,10 @@ final class ProbedSource: Sendable {
     let isLast = guarded.withLock { guarded in
       // A library that runs a ping twice must not end a later one.
       guard guarded.state.isOutstanding, guarded.state.number == number else { return false }
-      observer_slot_end(lease.slot)
+      lease.slot.end()
       observer_series_probe(lease.series.counts, clinux_clock_between_ns(sent, now))
       guarded.state.isOutstanding = false
-      guarded.state.next = clinux_clock_ns() &+ Self.interval(observer_slot_suspicion_ns(lease.slot))
+      guarded.state.next = clinux_clock_ns() &+ Self.interval(lease.slot.suspicion)
       if case .threadOfLastPing = worker {
         guarded.state.thread = observer_thread_current()
         guarded.state.threadUse = guarded.state.thread.map { observer_thread_use($0) } ?? 0

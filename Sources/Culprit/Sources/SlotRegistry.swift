@@ -30,7 +30,7 @@ final class SlotRegistry: Sendable {
     func exempt() { observer_slot_exempt(slot, generation) }
     func exemptNoMore() {
       guard observer_slot_exempt_no_more(slot, generation), isOurs else { return }
-      let suspicion = observer_slot_suspicion_ns(slot)
+      let suspicion = slot.suspicion
       if suspicion != .max { observer_control_tick_by(control.pointer, clinux_clock_ns() &+ suspicion) }
     }
   }
@@ -109,31 +109,35 @@ final class SlotRegistry: Sendable {
       observer_control_set_hang_delay_ns(control.pointer, configuration.hangDelay.wholeNanoseconds)
       for (index, owner) in state.owners.enumerated() {
         guard let owner, !owner.hasStopped, let slot = slot(index) else { continue }
-        setLimits(owner.limits, state) { observer_slot_limit(slot, $0, $1, $2, $3, $4) }
+        observer_slot_limit(slot, effective(owner.limits, state))
       }
       // The monitor might be sleeping for longer than the new settings allow.
       observer_control_wake(control.pointer)
     }
   }
 
-  /// Calls `set` with the effective limits: whether the slot is polled, then suspicion, threshold, early interval and
-  /// interval in nanoseconds.
-  private func setLimits<Result>(
-    _ limits: Limits,
-    _ state: borrowing State,
-    _ set: (Bool, UInt64, UInt64, UInt64, UInt64) -> Result
-  ) -> Result {
-    guard state.isEnabled else { return set(limits.polled, .max, .max, .max, .max) }
+  /// Returns the limits of an owner's slot.
+  private func effective(_ limits: Limits, _ state: borrowing State) -> observer_limits {
+    guard state.isEnabled else {
+      let never = UInt64.max
+      return observer_limits(
+        suspicion_ns: never,
+        threshold_ns: never,
+        early_interval_ns: never,
+        interval_ns: never,
+        polled: limits.polled
+      )
+    }
     let found = WatchLimits(
       threshold: limits.threshold ?? state.threshold,
       interval: limits.interval ?? state.interval
     )
-    return set(
-      limits.polled,
-      found.suspicion.wholeNanoseconds,
-      found.threshold.wholeNanoseconds,
-      found.earlyInterval.wholeNanoseconds,
-      found.interval.wholeNanoseconds
+    return observer_limits(
+      suspicion_ns: found.suspicion.wholeNanoseconds,
+      threshold_ns: found.threshold.wholeNanoseconds,
+      early_interval_ns: found.earlyInterval.wholeNanoseconds,
+      interval_ns: found.interval.wholeNanoseconds,
+      polled: limits.polled
     )
   }
 
@@ -153,8 +157,7 @@ final class SlotRegistry: Sendable {
 
   /// Clears the stall state of slot `index`.
   private func forgetStall(_ index: Int) {
-    // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of the table, which is never freed.
-    if let stalls = observer_stall_table() { observer_stall_reset(stalls + index) }
+    if let entry = stall(index) { observer_stall_reset(entry) }
   }
 
   /// Leases a slot for `source`.
@@ -191,14 +194,12 @@ final class SlotRegistry: Sendable {
         return .failure(.tooManySources(limit: Int(OBSERVER_SLOTS_MAX)))
       }
       forgetStall(index)
-      if let stalls = observer_stall_table() {
-        // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of the table, which is never freed.
-        observer_stall_set_name(stalls + index, UInt32(source.kind.code), source.name, source.name.utf8.count)
+      if let entry = stall(index) {
+        observer_stall_set_name(entry, UInt32(source.kind.code), source.name, source.name.utf8.count)
       }
       let limits = Limits(threshold: threshold, interval: interval, polled: polled)
-      let (generation, suspicion) = setLimits(limits, state) { polled, suspicion, threshold, early, interval in
-        (observer_slot_configure(slot, polled, suspicion, threshold, early, interval), suspicion)
-      }
+      let effective = effective(limits, state)
+      let generation = observer_slot_configure(slot, effective)
       let (place, series) = state.series.acquire(source, slot: index)
       state.owners[index] = Owner(
         source: source,
@@ -211,7 +212,9 @@ final class SlotRegistry: Sendable {
       observer_control_use_slots(control.pointer, UInt32(state.owners.count))
       control.hasSources.store(true, ordering: .relaxed)
       // The monitor might be sleeping for longer than the new source allows.
-      if polled, suspicion != .max { observer_control_tick_by(control.pointer, clinux_clock_ns() &+ suspicion) }
+      if polled, effective.suspicion_ns != .max {
+        observer_control_tick_by(control.pointer, clinux_clock_ns() &+ effective.suspicion_ns)
+      }
       return .success(
         Lease(
           slot: slot,
@@ -246,7 +249,7 @@ final class SlotRegistry: Sendable {
   /// Ends the work item of `lease`, if the lease still owns the slot.
   func endItem(_ lease: Lease) {
     guard lease.isOurs else { return }
-    state.withLock { if owns(lease, $0) { observer_slot_end(lease.slot) } }
+    state.withLock { if owns(lease, $0) { lease.slot.end() } }
   }
 
   /// Returns whether the lease still owns its slot.
@@ -276,29 +279,16 @@ final class SlotRegistry: Sendable {
     tick(after: delay + suspicion)
   }
 
-  /// Samples the work in slot `index` only once an hour, because its stall is only counted.
-  func sampleRarely(_ index: Int, generation: UInt32) {
-    let hour: UInt64 = 3_600_000_000_000
-    limit(index, generation: generation) { slot, polled, suspicion, threshold, _, _ in
-      observer_slot_limit(slot, polled, suspicion, threshold, hour, hour)
-    }
-  }
-
-  /// Restores the configured sampling of the work in slot `index`.
-  func sampleAsBefore(_ index: Int, generation: UInt32) {
-    limit(index, generation: generation, observer_slot_limit)
-  }
-
-  private func limit(
-    _ index: Int,
-    generation: UInt32,
-    _ set: (UnsafeMutablePointer<observer_slot>?, Bool, UInt64, UInt64, UInt64, UInt64) -> Void
-  ) {
+  /// Sets the sampling of the work in slot `index`: as configured, or `rarely`, once an hour, because its stall is only
+  /// counted.
+  func sample(_ index: Int, generation: UInt32, rarely: Bool) {
     state.withLock { state in
       guard state.owners.indices.contains(index), let owner = state.owners[index], owner.generation == generation,
         !owner.hasStopped, let slot = slot(index)
       else { return }
-      setLimits(owner.limits, state) { set(slot, $0, $1, $2, $3, $4) }
+      var limits = effective(owner.limits, state)
+      if rarely { (limits.early_interval_ns, limits.interval_ns) = (3_600_000_000_000, 3_600_000_000_000) }
+      observer_slot_limit(slot, limits)
     }
   }
 
@@ -322,12 +312,8 @@ final class SlotRegistry: Sendable {
 
   /// Returns whether the monitor has seen the work item of `lease` pass its threshold.
   func isStalled(_ lease: Lease) -> Bool {
-    guard lease.isOurs, let stalls = observer_stall_table() else { return false }
-    // SAFETY: a lease's index is below OBSERVER_SLOTS_MAX, the size of the table, which is never freed.
-    guard observer_stall_is_stalled(stalls + lease.index) else { return false }
-    var stall = observer_stall_snapshot()
-    observer_stall_read(stalls + lease.index, &stall)
-    return stall.item != 0 && stall.item == observer_slot_work_item(lease.slot)
+    guard lease.isOurs, let item = stall(lease.index)?.read().item else { return false }
+    return item != 0 && item == lease.slot.item
   }
 
   /// Sets the application's label of the work to the end of `text` that fits.
@@ -346,7 +332,7 @@ final class SlotRegistry: Sendable {
     guard lease.isOurs else { return }
     state.withLock { state in
       guard owns(lease, state), state.owners[lease.index]?.hasStopped == false else { return }
-      observer_slot_end(lease.slot)
+      lease.slot.end()
       remember(lease, &state)
       state.owners[lease.index]?.hasStopped = true
       observer_slot_disable(lease.slot)
@@ -360,7 +346,7 @@ final class SlotRegistry: Sendable {
     stop(lease)
     state.withLock { state in
       guard owns(lease, state) else { return }
-      observer_slot_end(lease.slot)
+      lease.slot.end()
       if let owner = state.owners[lease.index] { state.series.release(owner.place) }
       state.owners[lease.index] = nil
       state.free.append(lease.index)
@@ -392,9 +378,9 @@ final class SlotRegistry: Sendable {
     }
     return present.compactMap { index, generation, source in
       guard let slot = slot(index) else { return nil }
-      let view = observer_slot_read(slot)
+      let view = slot.read()
       guard view.item != 0, view.item <= now, view.generation == generation,
-        !source.isProbed || now - view.item >= view.suspicion_ns
+        !source.isProbed || now - view.item >= view.limits.suspicion_ns
       else { return nil }
       var label = observer_label()
       observer_slot_label(slot, &label)
@@ -452,7 +438,10 @@ final class SlotRegistry: Sendable {
   }
 
   private func slot(_ index: Int) -> UnsafeMutablePointer<observer_slot>? {
-    // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of the table, which is never freed.
-    observer_slot_table().map { $0 + index }
+    observer_slot_table().map { SlotTable($0)[index] }
+  }
+
+  private func stall(_ index: Int) -> UnsafeMutablePointer<observer_stall>? {
+    observer_stall_table().map { StallTable($0)[index] }
   }
 }

@@ -106,7 +106,7 @@ int main(int count, char **arguments) {
   struct sigaction action = {.sa_handler = ignore}; /* without SA_RESTART: it is to interrupt */
   sigaction(SIGURG, &action, NULL);
   slot = observer_slot_table();
-  observer_slot_configure(slot, false, 1, 1, 1, 1);
+  observer_slot_configure(slot, (struct observer_limits){1, 1, 1, 1, false});
   static struct unwind_frame outside[UNWIND_FRAMES_MAX], signalled[UNWIND_FRAMES_MAX];
   char path[4096];
   snprintf(path, sizeof path, "%s/lock", arguments[1]);
