@@ -38,9 +38,10 @@ static void bind_calls(void) {
   errno = saved_errno;
 }
 
-/* The bounds of the section of CLINUX_RESIDENT_CODE, defined by the linker. */
-extern const char __start_culprit_resident[] __attribute__((visibility("hidden")));
-extern const char __stop_culprit_resident[] __attribute__((visibility("hidden")));
+/* The bounds of the section of CLINUX_RESIDENT_CODE, defined by the linker. Weak: link-time optimization can inline all
+ * of its functions. */
+extern const char __start_culprit_resident[] __attribute__((weak, visibility("hidden")));
+extern const char __stop_culprit_resident[] __attribute__((weak, visibility("hidden")));
 
 bool observer_keep_own_code_resident(void) {
 #define OF_SYSTEM(function) ((uint64_t)(uintptr_t)(function))
