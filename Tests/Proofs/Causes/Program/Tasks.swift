@@ -7,7 +7,7 @@ extension Scenario {
   static let tasks = [
     Scenario("sleep-task", .swift, .sleep, "awaitRetry()") { stage in try section(stage) { await awaitRetry() } },
     Scenario("computing-task", .swift, .computing, "resizeImage(until:)", work: .ownCode) { stage in
-      try section(stage) { resizeImage(until: until(1.8)) }
+      try section(stage) { stage.measure { resizeImage(until: until(1.8)) } }
     },
     // Children take turns: no two neighbouring samples are of one thread.
     Scenario("computing-children", .swift, .computing, "cutThumbnail()", work: .ownCode) { stage in
@@ -15,7 +15,7 @@ extension Scenario {
     },
     Scenario("computing-actor", .swift, .computing, "Ledger.recount(until:)", work: .json) { stage in
       let ledger = Ledger()
-      try section(stage) { await ledger.recount(until: until(1.8)) }
+      try section(stage) { await ledger.measureRecount(stage) }
     },
     // The actor's current job is the culprit.
     Scenario("lock-actor", .swift, .lock, "Ledger.recount(until:)") { stage in
@@ -43,7 +43,7 @@ extension Scenario {
       try section(stage) { await awaitCourier() }
     },
     Scenario("file-task", .swift, .file, "writeExport(to:until:)", [.loadSensitive]) { stage in
-      try section(stage) { writeExport(to: "\(stage.directory)/export", until: until(1.8)) }
+      try section(stage) { stage.measure { writeExport(to: "\(stage.directory)/export", until: until(1.8)) } }
     },
     Scenario("computing-queue", .swift, .computing, "filterReviews(until:)", work: .text) { stage in
       let queue = DispatchQueue(label: "orders")
@@ -105,6 +105,8 @@ private func job(_ stage: Stage, _ body: @escaping @Sendable () -> Void) throws 
 
 private actor Ledger {
   @inline(never) func readTotal() { keep(1) }
+
+  func measureRecount(_ stage: Stage) { stage.measure { recount(until: until(1.8)) } }
 
   @inline(never) func recount(until end: UInt64) {
     let text = Data("[\(Array(repeating: "[1, 2.5, \"seven\"]", count: 300).joined(separator: ", "))]".utf8)
