@@ -23,9 +23,7 @@ import Testing
 
   /// Without process_vm_readv, memory is read through a memory file or /proc/self/mem.
   @Test func capturesWithoutProcessVMReadv() throws {
-    #expect(
-      try lines(["refuse:process_vm_readv"]) == [computing, asleep, "profiled: 0", "interrupted: false"]
-    )
+    #expect(try lines(["refuse:process_vm_readv"]) == [computing, asleep, "profiled: 0", "interrupted: false"])
     let lines = try lines(["refuse:process_vm_readv", "refuse:memfd_create"])
     #expect(lines.filter { !$0.hasPrefix("limitation: ") } == [computing, asleep, "profiled: 0", "interrupted: false"])
   }
@@ -58,10 +56,7 @@ import Testing
     let lines = try lines(["address-space:48"])
     let line = try #require(lines.count == 1 ? lines.first : nil, "\(lines)")
     #expect(line.hasPrefix("refused: cannot start a thread: Resource temporarily unavailable; "), "\(line)")
-    #expect(
-      line.hasSuffix(" bytes are left of RLIMIT_DATA or RLIMIT_AS, and a thread may take 142606336"),
-      "\(line)"
-    )
+    #expect(line.hasSuffix(" bytes are left of RLIMIT_DATA or RLIMIT_AS, and a thread may take 142606336"), "\(line)")
   }
 
   /// The figure in docs/deploying.md, with an allocator that reserves no arena per thread.

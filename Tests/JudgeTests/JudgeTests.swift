@@ -60,12 +60,12 @@ import Testing
   }
 
   @Test func rejectsMissingTextAndContender() {
-    func unsound(_ texts: [String]?, _ contender: String?) -> Int {
+    func unsound(_ texts: [String], _ contender: String?) -> Int {
       let truth = CauseTruth(name: "a", cause: .computing, culprit: "packOrders", contender: contender, texts: texts)
       return counts(truth, report).judgement.unsound
     }
     #expect(unsound(["computing"], nil) == 0 && unsound(["/sales.db is locked"], nil) == 1)
-    #expect(unsound(nil, "sortOrders") == 1)
+    #expect(unsound([], "sortOrders") == 1)
   }
 
   @Test func rejectsContradictions() {
@@ -80,7 +80,7 @@ import Testing
   }
 
   @Test func expectsMissingCPUIfThreadMeasuredIt() {
-    let truth = CauseTruth(name: "a", cause: .computing, culprit: "packOrders", loadSensitive: true)
+    let truth = CauseTruth(name: "a", cause: .computing, culprit: "packOrders", isLoadSensitive: true)
     let delayed = CauseMeasures(wallSeconds: 1, cpuSeconds: 0.3, delaySeconds: 0.7)
     #expect(counts(truth, delayed, report).judgement.right == 0)
   }

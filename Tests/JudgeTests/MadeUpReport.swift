@@ -24,16 +24,8 @@ func madeUpReport(
     stacks.append(Stack(frames: frames, end: .outermost))
     for _ in 0..<count {
       let age = Duration.milliseconds(20 * (samples.count + 1))
-      samples.append(
-        Sample(
-          age: age,
-          stack: functions.isEmpty ? nil : stacks.count - 1,
-          outcome: functions.isEmpty ? .noAnswer : .captured,
-          cpuTime: activity == .running ? age : .zero,
-          activity: activity,
-          label: samples.count < 49 ? label : ""
-        )
-      )
+      let (stack, used) = (functions.isEmpty ? nil : stacks.count - 1, activity == .running ? age : .zero)
+      samples.append(Sample(age, stack, activity, used: used, label: samples.count < 49 ? label : ""))
     }
   }
   let process = ObservedProcess(1, "/opt/shop/shop", since: 1)
@@ -48,16 +40,9 @@ func madeUpReport(
   )
   let builder = ReportBuilder(Recording(process: process, stacks: stacks, stalls: [stall])) { frame in
     let name = names[Int(frame.address.value / 0x1000) - 1]
-    return [
-      ResolvedFrame(
-        function: name,
-        rawName: name,
-        module: name.hasPrefix("Squeezer") ? "/usr/lib/libsqueezer.so" : process.executable,
-        start: FileAddress(frame.address.value),
-        address: .file(FileAddress(frame.address.value)),
-        location: SourceLocation(file: "/src/shop/Shop.swift", line: 7)
-      )
-    ]
+    let module = name.hasPrefix("Squeezer") ? "/usr/lib/libsqueezer.so" : process.executable
+    let (address, place) = (frame.address.value, SourceLocation(file: "/src/shop/Shop.swift", line: 7))
+    return [ResolvedFrame(name, raw: name, in: module, start: address, at: address, place)]
   }
   return builder.report(of: stall)
 }

@@ -1,57 +1,30 @@
 import Culprit
 
-/// The known facts about a scenario, as `causes-process list` prints them. Absent values are omitted.
-package struct CauseTruth: Encodable, Sendable {
-  package enum Language: String, Encodable, Sendable { case swift, c, cpp }
-
-  /// Primary causes of stalls.
-  package enum Cause: String, Encodable, Sendable {
-    case computing, deallocation, lock, deadlock, signal, threadEnd, initialization, loader, file, network, interProcess
-    case childProcess, sleep, noCPU, memory, suspension, congestion, awaiting
-  }
-
-  /// Kinds of computation.
-  package enum Work: String, Encodable, Sendable {
-    case ownCode, allocation, text, json, codable, regularExpressions, sorting, compression, collections
-  }
-
+/// The known facts about a scenario.
+package struct CauseTruth: Sendable {
   package var name: String
-  package var language: Language
-  package var cause: Cause
-  package var also: [Cause]?
+  /// The primary cause.
+  package var cause: StallReport.Cause.Kind
   package var culprit: String?
   package var holder: String?
   /// A function that is reported in addition to the culprit and ran at the end of the stall.
   package var contender: String?
   /// Texts that the report must contain.
-  package var texts: [String]?
-  package var deadlock: Bool?
-  package var work: Work?
-  package var needs: String?
-  package var nearMiss: Bool?
-  package var mixed: Bool?
-  package var loadSensitive: Bool?
+  package var texts: [String]
+  /// Whether a lack of CPUs can become the primary cause.
+  package var isLoadSensitive: Bool
 
   package init(
     name: String,
-    language: Language = .swift,
-    cause: Cause,
-    also: [Cause]? = nil,
+    cause: StallReport.Cause.Kind,
     culprit: String?,
     holder: String? = nil,
     contender: String? = nil,
-    texts: [String]? = nil,
-    deadlock: Bool? = nil,
-    work: Work? = nil,
-    needs: String? = nil,
-    nearMiss: Bool? = nil,
-    mixed: Bool? = nil,
-    loadSensitive: Bool? = nil
+    texts: [String] = [],
+    isLoadSensitive: Bool = false
   ) {
-    (self.name, self.language, self.cause, self.also, self.culprit) = (name, language, cause, also, culprit)
-    (self.holder, self.contender, self.texts) = (holder, contender, texts)
-    (self.deadlock, self.work, self.needs) = (deadlock, work, needs)
-    (self.nearMiss, self.mixed, self.loadSensitive) = (nearMiss, mixed, loadSensitive)
+    (self.name, self.cause, self.culprit, self.holder) = (name, cause, culprit, holder)
+    (self.contender, self.texts, self.isLoadSensitive) = (contender, texts, isLoadSensitive)
   }
 }
 
@@ -153,7 +126,7 @@ package struct CauseJudgement {
   /// Texts and functions of the scenario that the report lacks.
   private static func missing(_ truth: CauseTruth, _ report: StallReport) -> [String] {
     let text = report.text(width: 1000)
-    var faults = (truth.texts ?? []).filter { !text.contains($0) }.map { "without \"\($0)\"" }
+    var faults = truth.texts.filter { !text.contains($0) }.map { "without \"\($0)\"" }
     if let contender = truth.contender {
       let found = report.contenders.first?.function.name
       if found != contender { faults.append("beside \(found ?? "none") instead of \(contender)") }
@@ -196,8 +169,7 @@ package struct CauseJudgement {
   /// Primary causes that are right. A load-sensitive thread that lacked a CPU for most of the stall stalled for that
   /// reason; at about half of the stall either cause is right.
   private static func allowed(_ truth: CauseTruth, _ measured: CauseMeasures) -> Set<String> {
-    guard truth.loadSensitive == true, let wall = measured.wallSeconds, let delay = measured.delaySeconds, wall > 0
-    else {
+    guard truth.isLoadSensitive, let wall = measured.wallSeconds, let delay = measured.delaySeconds, wall > 0 else {
       return [truth.cause.rawValue]
     }
     let part = delay / wall

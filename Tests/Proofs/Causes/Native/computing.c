@@ -4,11 +4,8 @@
 
 #include <dlfcn.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-#include <zlib.h>
 
 NOT_INLINED void price_baskets(uint64_t end) {
   uint64_t total = 1;
@@ -31,43 +28,6 @@ NOT_INLINED void allocate_buffers(uint64_t end) {
     for (int i = 0; i < COUNT; i++)
       free(buffers[i * 7 % COUNT]);
     cause_sink += 1;
-  }
-}
-
-NOT_INLINED void format_receipts(uint64_t end) {
-  char line[200];
-  while (cause_now() < end) {
-    for (int i = 0; i < 200; i++) {
-      snprintf(line, sizeof line, "%-20s %6d x %8.2f = %10.2f", "green tea", i, i * 1.25, i * i * 1.25);
-      cause_sink += (uint64_t)line[25];
-    }
-  }
-}
-
-struct product {
-  int price;
-  int weight;
-  char name[24];
-};
-
-static int compare_products(const void *left, const void *right) {
-  const struct product *a = left, *b = right;
-  int names = strcmp(a->name, b->name);
-  return names != 0 ? names : a->price != b->price ? (a->price < b->price ? -1 : 1) : a->weight - b->weight;
-}
-
-NOT_INLINED void rank_products(uint64_t end) {
-  static struct product products[4000];
-  uint32_t random = 1;
-  while (cause_now() < end) {
-    for (int i = 0; i < 4000; i++) {
-      random = random * 1664525u + 1013904223u;
-      products[i].price = (int)(random >> 12);
-      products[i].weight = i;
-      memset(products[i].name, 'a' + (int)(random >> 30), sizeof products[i].name - 1);
-    }
-    qsort(products, 4000, sizeof products[0], compare_products);
-    cause_sink += (uint64_t)products[0].price;
   }
 }
 
@@ -113,21 +73,6 @@ NOT_INLINED void run_discount_script(uint64_t end) {
     if (lua.load(lua.state, "local sum = 0 for i = 1, 1e7 do sum = sum + i * 0.5 - i * 0.25 end") != 0)
       return;
     cause_sink += (uint64_t)lua.call(lua.state, 0, 0, 0);
-  }
-}
-
-NOT_INLINED void compress_archive(uint64_t end) {
-  enum { BYTES = 1 << 16 };
-  static unsigned char text[BYTES], packed[2 * BYTES];
-  uint32_t random = 1;
-  for (int i = 0; i < BYTES; i++) {
-    random = random * 1664525u + 1013904223u;
-    text[i] = (unsigned char)('a' + (random >> 28));
-  }
-  while (cause_now() < end) {
-    uLongf length = sizeof packed;
-    compress2(packed, &length, text, BYTES, 9);
-    cause_sink += length;
   }
 }
 

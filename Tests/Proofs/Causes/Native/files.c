@@ -21,16 +21,6 @@ static int create(const char *directory, const char *name, int flags) {
   return open(path, O_RDWR | O_CREAT | O_CLOEXEC | flags, 0600);
 }
 
-NOT_INLINED void save_ledger(const char *directory, uint64_t end) {
-  int file = create(directory, "ledger", 0);
-  while (cause_now() < end) {
-    cause_ignore(pwrite(file, block, sizeof block, 0));
-    if (fsync(file) == 0)
-      cause_sink += 1;
-  }
-  close(file);
-}
-
 NOT_INLINED void append_to_ledger(const char *directory, uint64_t end) {
   int file = create(directory, "appended", O_DSYNC);
   while (cause_now() < end)

@@ -310,10 +310,3 @@ NOT_INLINED void close_branch_in_time(unsigned milliseconds) {
   if (pthread_mutex_timedlock(&bank.vault, &time) == ETIMEDOUT)
     cause_sink += 1;
 }
-
-NOT_INLINED void wait_for_reply(void) {
-  static sem_t reply;
-  while (sem_wait(&reply) != 0)
-    ;
-  cause_sink += 1;
-}

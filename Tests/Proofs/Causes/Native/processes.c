@@ -115,13 +115,6 @@ NOT_INLINED void open_order_pipe(const char *path) {
   close(file);
 }
 
-NOT_INLINED void send_backlog(int descriptor) {
-  /* Exceeds the capacity of a pipe. */
-  static char backlog[1 << 18];
-  ssize_t count = write(descriptor, backlog, sizeof backlog);
-  cause_sink += (uint64_t)count;
-}
-
 NOT_INLINED void run_backup(pid_t child) {
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR)

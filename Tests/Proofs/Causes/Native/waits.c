@@ -78,38 +78,6 @@ NOT_INLINED void await_notice(void) {
   cause_sink += count;
 }
 
-/* Signals by a busy thread. */
-
-static sem_t forecast;
-
-NOT_INLINED static void simulate_weather(unsigned milliseconds) {
-  uint64_t end = cause_now() + milliseconds * 1000000ull, value = 1;
-  while (cause_now() < end) {
-    for (int i = 0; i < 5000; i++)
-      value = value * 2862933555777941757u + 3037000493u;
-  }
-  cause_sink += value;
-}
-
-static void *make_forecast(void *argument) {
-  cause_begun();
-  cause_lower_priority(19);
-  simulate_weather(cause_argument(argument));
-  sem_post(&forecast);
-  return NULL;
-}
-
-void begin_forecast(unsigned milliseconds) {
-  sem_init(&forecast, 0, 0);
-  cause_thread("weather", make_forecast, milliseconds);
-}
-
-NOT_INLINED void await_forecast(void) {
-  while (sem_wait(&forecast) != 0)
-    ;
-  cause_sink += 2;
-}
-
 /* Ends of threads. */
 
 static pthread_t importer;

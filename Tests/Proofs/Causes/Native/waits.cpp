@@ -8,12 +8,9 @@
 #include <fstream>
 #include <future>
 #include <link.h>
-#include <memory>
 #include <mutex>
-#include <poll.h>
 #include <string>
 #include <sys/select.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -23,35 +20,6 @@ namespace shop {
 using std::chrono::milliseconds;
 
 // Locks.
-
-class Register {
-public:
-  NOT_INLINED void open() {
-    std::lock_guard<std::mutex> lock(mutex_);
-    cause_sink = cause_sink + 1;
-  }
-
-  NOT_INLINED void countCash(unsigned time) {
-    usleep(time * 1000);
-    cause_sink = cause_sink + 2;
-  }
-
-  void hold(unsigned time) {
-    std::lock_guard<std::mutex> lock(mutex_);
-    cause_begun();
-    countCash(time);
-  }
-
-private:
-  std::mutex mutex_;
-};
-
-static Register cashRegister;
-
-static void *holdRegister(void *argument) {
-  cashRegister.hold(cause_argument(argument));
-  return nullptr;
-}
 
 // A holder that computes.
 class Statistics {
@@ -114,26 +82,6 @@ NOT_INLINED void moveMoney() {
   current.mutex.unlock();
 }
 
-// Reports of a deadlock start at the lock with the lowest address.
-static struct { std::mutex card, purse; } wallet;
-
-NOT_INLINED static void refundPurchase() {
-  std::lock_guard<std::mutex> lock(wallet.card);
-  cause_sink = cause_sink + 5;
-}
-
-static void *refund(void *) {
-  std::lock_guard<std::mutex> lock(wallet.purse);
-  cause_begun();
-  refundPurchase();
-  return nullptr;
-}
-
-NOT_INLINED void chargeCard() {
-  std::lock_guard<std::mutex> lock(wallet.purse);
-  cause_sink = cause_sink + 6;
-}
-
 // Signals.
 
 class Printer {
@@ -194,24 +142,6 @@ NOT_INLINED void stopFlusher() {
 }
 
 // One-time initialization.
-
-static std::once_flag hasTaxRules;
-
-NOT_INLINED static void loadTaxRules(unsigned time) {
-  cause_begun();
-  usleep(time * 1000);
-  cause_sink = cause_sink + 8;
-}
-
-static void *loadTax(void *argument) {
-  std::call_once(hasTaxRules, loadTaxRules, cause_argument(argument));
-  return nullptr;
-}
-
-NOT_INLINED void applyTax() {
-  std::call_once(hasTaxRules, loadTaxRules, 0u);
-  cause_sink = cause_sink + 1;
-}
 
 struct CountryNames {
   int count = 0;
@@ -349,19 +279,11 @@ NOT_INLINED void searchIndex(const char *pages, unsigned count) {
 
 extern "C" {
 
-void enter_hold_register(unsigned time) { cause_thread("keeper", shop::holdRegister, time); }
-void enter_open_register(void) { shop::cashRegister.open(); }
 void enter_hold_statistics(unsigned time) { cause_thread("keeper", shop::holdStatistics, time); }
 void enter_update_statistics(void) { shop::statistics.update(); }
 void enter_hold_accounts(unsigned time) { cause_thread("auditor", shop::audit, time); }
 void enter_move_money(void) { shop::moveMoney(); }
 
-void enter_begin_refund(void) {
-  shop::wallet.card.lock();
-  cause_thread("refund", shop::refund, 0);
-}
-
-void enter_charge_card(void) { shop::chargeCard(); }
 void enter_begin_printing(unsigned time) { cause_thread("printer", shop::print, time); }
 void enter_await_printer(void) { shop::printer.await(); }
 
@@ -375,8 +297,6 @@ void enter_begin_flushing(unsigned time) {
   shop::flusher = std::thread([time] { shop::flushOrders(time); });
 }
 void enter_stop_flusher(void) { shop::stopFlusher(); }
-void enter_begin_tax_rules(unsigned time) { cause_thread("tax", shop::loadTax, time); }
-void enter_apply_tax(void) { shop::applyTax(); }
 void enter_begin_country_names(unsigned time) { cause_thread("countries", shop::loadCountryNames, time); }
 void enter_show_country(void) { shop::showCountry(0); }
 void enter_list_libraries(void) { shop::listLibraries(); }

@@ -3,20 +3,14 @@ import Foundation
 
 extension Scenario {
   /// Pipes and sockets to other processes, and the ends of those.
-  static let otherProcesses = [
-    Scenario("process-swift-pipe", .swift, .interProcess, "readForecast(from:)") { stage in
-      let ends = try pipeEnds()
-      let child = cause_late_writer(ends.write, 1800)
-      try stage.turn { readForecast(from: ends.read) }
-      cause_end_child(child)
-    },
-    Scenario("process-swift-full-pipe", .swift, .interProcess, "exportOrders(to:)") { stage in
+  static let otherProcesses: [Scenario] = [
+    Scenario("process-swift-full-pipe", .interProcess, "exportOrders(to:)") { stage in
       let ends = try pipeEnds()
       let child = cause_late_reader(ends.read, 1800)
       try stage.turn { exportOrders(to: FileHandle(fileDescriptor: ends.write)) }
       cause_end_child(child)
     },
-    Scenario("process-swift-output", .swift, .interProcess, also: [.childProcess], "readVersion(of:)") { stage in
+    Scenario("process-swift-output", .interProcess, also: [.childProcess], "readVersion(of:)") { stage in
       let process = Process()
       process.executableURL = URL(fileURLWithPath: "/bin/sh")
       process.arguments = ["-c", "sleep 1.8; echo 7"]
@@ -26,26 +20,19 @@ extension Scenario {
       try stage.turn { readVersion(of: pipe) }
       process.waitUntilExit()
     },
-    Scenario("process-c-pipe", .c, .interProcess, "read_stock_report") { stage in
+    Scenario("process-c-pipe", .interProcess, "read_stock_report") { stage in
       let ends = try pipeEnds()
       let child = cause_late_writer(ends.write, 1800)
       try stage.turn { read_stock_report(ends.read) }
       cause_end_child(child)
     },
-    Scenario("process-c-full-pipe", .c, .interProcess, "send_backlog") { stage in
-      let ends = try pipeEnds()
-      let child = cause_late_reader(ends.read, 1800)
-      try stage.turn { send_backlog(ends.write) }
-      cause_end_child(child)
-    },
-    Scenario("process-c-named-pipe", .c, .interProcess, also: [.file], "open_order_pipe") { stage in
-      let path = "\(stage.directory)/orders.pipe"
-      guard mkfifo(path, 0o600) == 0 else { throw Unavailable("there are no named pipes in \(stage.directory)") }
+    Scenario("process-c-named-pipe", .interProcess, also: [.file], "open_order_pipe") { stage in
+      let path = try namedPipe("orders.pipe", in: stage)
       let child = cause_late_opener(path, 1800)
       try stage.turn { open_order_pipe(path) }
       cause_end_child(child)
     },
-    Scenario("process-cpp-socket", .cpp, .interProcess, "shop::askHelper") { stage in
+    Scenario("process-cpp-socket", .interProcess, "shop::askHelper") { stage in
       var ends: [Int32] = [0, 0]
       guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0 else {
         throw Unavailable("there are no pairs of sockets")
@@ -54,21 +41,19 @@ extension Scenario {
       try stage.turn { enter_ask_helper(ends[0]) }
       cause_end_child(child)
     },
-    Scenario("child-swift-process", .swift, .childProcess, "convertDocument(with:)") { stage in
+    Scenario("child-swift-process", .childProcess, "convertDocument(with:)") { stage in
       let process = Process()
       process.executableURL = URL(fileURLWithPath: "/bin/sleep")
       process.arguments = ["1.8"]
       try process.run()
       try stage.turn { convertDocument(with: process) }
     },
-    Scenario("child-c-wait", .c, .childProcess, "run_backup") { stage in
+    Scenario("child-c-wait", .childProcess, "run_backup") { stage in
       let child = try started("/bin/sleep", "1.8")
       try stage.turn { run_backup(child) }
     },
-    Scenario("child-c-system", .c, .childProcess, "run_night_script") { stage in
-      try stage.turn { run_night_script() }
-    },
-    Scenario("child-cpp-wait", .cpp, .childProcess, "shop::convertImages") { stage in
+    .turn("child-c-system", .childProcess, "run_night_script") { run_night_script() },
+    Scenario("child-cpp-wait", .childProcess, "shop::convertImages") { stage in
       let child = try started("/bin/sleep", "1.8")
       try stage.turn { enter_convert_images(child) }
     },
@@ -87,11 +72,6 @@ func pipeEnds() throws -> (read: Int32, write: Int32) {
   var ends: [Int32] = [0, 0]
   guard pipe(&ends) == 0 else { throw Unavailable("there are no pipes") }
   return (ends[0], ends[1])
-}
-
-@inline(never) private func readForecast(from descriptor: Int32) {
-  var bytes = [UInt8](repeating: 0, count: 100)
-  keep(read(descriptor, &bytes, bytes.count))
 }
 
 @inline(never) private func exportOrders(to file: FileHandle) {

@@ -3,29 +3,29 @@ import Culprit
 import Foundation
 
 extension Scenario {
-  static let congestion = [
+  static let congestion: [Scenario] = [
     // Equal parts of four kinds of jobs: none has half of the time.
-    Scenario("congestion-queue", .swift, .congestion, also: [.computing, .sleep], nil) { stage in
+    Scenario("congestion-queue", .congestion, also: [.computing, .sleep], nil) { stage in
       try crowdQueue(
         stage,
         [{ handle_message() }, { enter_apply_event() }, { store_measurement() }, { updateCounter() }]
       )
     },
-    Scenario("congestion-c-queue", .c, .congestion, also: [.computing], "store_measurement") { stage in
+    Scenario("congestion-c-queue", .congestion, also: [.computing], "store_measurement") { stage in
       try crowdQueue(stage, [{ store_measurement() }])
     },
-    Scenario("congestion-swift-pool", .swift, .congestion, also: [.computing], "renderPreview()") { stage in
+    Scenario("congestion-swift-pool", .congestion, also: [.computing], "renderPreview()") { stage in
       try crowdPool(stage) { renderPreview() }
     },
     // Many jobs that each sleep briefly look like a single sleep.
-    Scenario("congestion-cpp-pool", .cpp, .congestion, also: [.sleep], "shop::applyEvent", [.nearMiss]) { stage in
+    Scenario("congestion-cpp-pool", .congestion, also: [.sleep], "shop::applyEvent") { stage in
       try crowdPool(stage) { enter_apply_event() }
     },
-    Scenario("near-congestion-sleeping", .c, .congestion, also: [.sleep], "handle_message", [.nearMiss]) { stage in
+    Scenario("near-congestion-sleeping", .congestion, also: [.sleep], "handle_message") { stage in
       try crowdQueue(stage, [{ handle_message() }])
     },
     // One block that does not end, on a queue with further blocks.
-    Scenario("near-congestion-stuck", .swift, .sleep, also: [.congestion], "importPrices()", [.nearMiss]) { stage in
+    Scenario("near-congestion-stuck", .sleep, also: [.congestion], "importPrices()") { stage in
       let queue = DispatchQueue(label: "orders")
       let watch = try stage.watchdog.watchQueue(queue)
       usleep(300_000)

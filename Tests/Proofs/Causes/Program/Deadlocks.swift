@@ -1,23 +1,17 @@
 import CauseWork
 import Foundation
+import Programs
 
 extension Scenario {
-  static let deadlocks = [
-    Scenario("deadlock-swift-queue", .swift, .deadlock, "storeReturn(on:)", holder: "acceptReturn(_:)", [.deadlock]) {
-      stage in
+  static let deadlocks: [Scenario] = [
+    Scenario("deadlock-swift-queue", .deadlock, "storeReturn(on:)", holder: "acceptReturn(_:)") { stage in
       let lock = NSLock()
       let queue = DispatchQueue(label: "returns")
       lock.lock()
-      let hasBegun = DispatchSemaphore(value: 0)
-      queue.async {
-        hasBegun.signal()
-        acceptReturn(lock)
-      }
-      hasBegun.wait()
+      occupy(queue) { acceptReturn(lock) }
       try stage.endlessTurn { storeReturn(on: queue) }
     },
-    Scenario("deadlock-swift-locks", .swift, .deadlock, "sendParcel(_:)", holder: "payPostage(_:)", [.deadlock]) {
-      stage in
+    Scenario("deadlock-swift-locks", .deadlock, "sendParcel(_:)", holder: "payPostage(_:)") { stage in
       let (parcels, postage) = (NSLock(), NSLock())
       parcels.lock()
       onThread("postage") { begun in
@@ -28,41 +22,24 @@ extension Scenario {
       try stage.endlessTurn { sendParcel(postage) }
     },
     // The kernel refuses these waits with EDEADLK, and `swift_once` retries them forever.
-    Scenario("deadlock-swift-global", .swift, .deadlock, "loadTariffs()", holder: "loadTariffs()", [.deadlock]) {
-      stage in
-      try stage.endlessTurn { keep(tariffs) }
-    },
-    Scenario("deadlock-swift-globals", .swift, .deadlock, "loadRegions()", holder: "loadRegions()", [.deadlock]) {
-      stage in
+    .deadlock("deadlock-swift-global", "loadTariffs()", holder: "loadTariffs()") { keep(tariffs) },
+    Scenario("deadlock-swift-globals", .deadlock, "loadRegions()", holder: "loadRegions()") { stage in
       Thread.detachNewThread {
         hasRegions.wait()
         keep(depots)
       }
       try stage.endlessTurn { keep(regions) }
     },
-    Scenario("deadlock-c-two", .c, .deadlock, "transfer_stock", holder: "return_goods", [.deadlock]) { stage in
-      begin_returning_goods()
-      try stage.endlessTurn { transfer_stock() }
+    .deadlock("deadlock-c-two", "transfer_stock", holder: "return_goods", after: begin_returning_goods) {
+      transfer_stock()
     },
-    Scenario("deadlock-c-three", .c, .deadlock, "load_truck", holder: "leave_dock", [.deadlock]) { stage in
-      begin_three_deliveries()
-      try stage.endlessTurn { load_truck() }
+    .deadlock("deadlock-c-three", "load_truck", holder: "leave_dock", after: begin_three_deliveries) {
+      load_truck()
     },
-    Scenario("deadlock-c-self", .c, .deadlock, "open_account_twice", holder: "open_account_twice", [.deadlock]) {
-      stage in
-      try stage.endlessTurn { open_account_twice() }
-    },
-    Scenario("deadlock-cpp-two", .cpp, .deadlock, "shop::chargeCard", holder: "shop::refundPurchase", [.deadlock]) {
-      stage in
-      enter_begin_refund()
-      try stage.endlessTurn { enter_charge_card() }
-    },
+    .deadlock("deadlock-c-self", "open_account_twice", holder: "open_account_twice") { open_account_twice() },
     // Tasks occupy all threads, and wait for signals that only other tasks would send.
-    Scenario("signal-swift-pool", .swift, .signal, "awaitReply(_:)") { stage in
+    Scenario("signal-swift-pool", .signal, "awaitReply(_:)") { stage in
       try fillPool(stage) { awaitReply(DispatchSemaphore(value: 0)) }
-    },
-    Scenario("signal-c-pool", .c, .signal, "wait_for_reply") { stage in
-      try fillPool(stage) { wait_for_reply() }
     },
   ]
 }

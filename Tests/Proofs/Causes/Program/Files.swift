@@ -2,40 +2,34 @@ import CauseWork
 import Foundation
 
 extension Scenario {
-  static let files = [
-    Scenario("file-swift-synchronize", .swift, .file, "storeOrders(in:until:)", [.loadSensitive]) { stage in
+  static let files: [Scenario] = [
+    Scenario("file-swift-synchronize", .file, "storeOrders(in:until:)", isLoadSensitive: true) { stage in
       try stage.turn { storeOrders(in: stage.directory, until: until(1.8)) }
     },
-    Scenario("file-swift-contents", .swift, .file, also: [.computing], "loadTemplates(from:until:)") { stage in
+    Scenario("file-swift-contents", .file, also: [.computing], "loadTemplates(from:until:)") { stage in
       try makeFiles(in: stage, 300)
       try stage.turn { loadTemplates(from: stage.directory, until: until(1.8)) }
     },
-    Scenario("file-c-fsync", .c, .file, "save_ledger", [.loadSensitive]) { stage in
-      try stage.turn { save_ledger(stage.directory, until(1.8)) }
-    },
-    Scenario("file-c-dsync", .c, .file, "append_to_ledger", [.loadSensitive]) { stage in
+    Scenario("file-c-dsync", .file, "append_to_ledger", isLoadSensitive: true) { stage in
       try stage.turn { append_to_ledger(stage.directory, until(1.8)) }
     },
     // The whole file is in memory: the kernel computes.
-    Scenario("file-c-reading", .c, .file, also: [.computing], "scan_archive") { stage in
+    Scenario("file-c-reading", .file, also: [.computing], "scan_archive") { stage in
       let path = "\(stage.directory)/archive"
       guard cause_fill_file(path, 64 << 20) == 0 else { throw Unavailable("there is no room in \(stage.directory)") }
       try stage.turn { scan_archive(path, until(1.8)) }
     },
-    Scenario("file-c-listing", .c, .file, also: [.computing], "list_spool_directory") { stage in
+    Scenario("file-c-listing", .file, also: [.computing], "list_spool_directory") { stage in
       try makeFiles(in: stage, 1000)
       try stage.turn { list_spool_directory(stage.directory, until(1.8)) }
     },
-    Scenario("file-c-slow-disk", .c, .file, "scan_archive", [.root]) { stage in
+    Scenario("file-c-slow-disk", .file, "scan_archive") { stage in
       try withSlowDisk(stage) { path in try stage.turn { scan_archive(path, until(1.8)) } }
     },
-    Scenario("file-swift-slow-disk", .swift, .file, "importOrders(from:until:)", [.root]) { stage in
-      try withSlowDisk(stage) { path in try stage.turn { importOrders(from: path, until: until(1.8)) } }
-    },
-    Scenario("file-cpp-fdatasync", .cpp, .file, "shop::appendJournal", [.loadSensitive]) { stage in
+    Scenario("file-cpp-fdatasync", .file, "shop::appendJournal", isLoadSensitive: true) { stage in
       try stage.turn { enter_append_journal(stage.directory, until(1.8)) }
     },
-    Scenario("file-cpp-flushing", .cpp, .file, also: [.computing], "shop::logRequests") { stage in
+    Scenario("file-cpp-flushing", .file, also: [.computing], "shop::logRequests") { stage in
       try stage.turn { enter_log_requests(stage.directory, until(1.8)) }
     },
   ]
@@ -74,12 +68,6 @@ private func makeFiles(in stage: Stage, _ count: UInt32) throws {
     try? file.synchronize()
     keep(1)
   }
-  try? file.close()
-}
-
-@inline(never) private func importOrders(from path: String, until end: UInt64) {
-  guard let file = FileHandle(forReadingAtPath: path) else { return }
-  while cause_now() < end { keep((try? file.read(upToCount: 100_000))?.count ?? 0) }
   try? file.close()
 }
 

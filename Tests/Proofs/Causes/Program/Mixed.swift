@@ -3,40 +3,29 @@ import Foundation
 
 extension Scenario {
   /// Two causes, one of which takes clearly more of the time.
-  static let mixed = [
-    Scenario("mixed-computing-file", .c, .computing, also: [.file], "reconcile_books", work: .ownCode, [.mixed]) {
-      stage in
+  static let mixed: [Scenario] = [
+    Scenario("mixed-computing-file", .computing, also: [.file], "reconcile_books") { stage in
       try stage.turn { reconcile_books(stage.directory, until(2)) }
     },
-    Scenario("mixed-lock-sleep", .cpp, .lock, also: [.sleep], "shop::checkOut", holder: "shop::repriceBasket", [.mixed])
-    { stage in
+    Scenario("mixed-lock-sleep", .lock, also: [.sleep], "shop::checkOut", holder: "shop::repriceBasket") { stage in
       enter_begin_checkout(1300)
       try stage.turn { enter_check_out(700) }
     },
-    Scenario("mixed-sleep-computing", .cpp, .sleep, also: [.computing], "shop::pollAndParse", [.mixed]) { stage in
-      try stage.turn { enter_poll_and_parse(until(2)) }
-    },
-    Scenario("mixed-signal-lock", .c, .signal, also: [.lock], "close_auction", holder: "count_bids", [.mixed]) {
-      stage in
+    .turn("mixed-sleep-computing", .sleep, also: [.computing], "shop::pollAndParse") { enter_poll_and_parse(until(2)) },
+    Scenario("mixed-signal-lock", .signal, also: [.lock], "close_auction", holder: "count_bids") { stage in
       begin_auction(2000)
       try stage.turn { close_auction() }
     },
-    Scenario("mixed-network-json", .swift, .network, also: [.computing], "receiveCatalogue(_:)", [.mixed]) { stage in
+    Scenario("mixed-network-json", .network, also: [.computing], "receiveCatalogue(_:)") { stage in
       let connection = try connected(begin_warehouse(1400))
       try stage.turn {
         receiveCatalogue(connection)
         parseCatalogue(until: until(0.6))
       }
     },
-    Scenario("mixed-child-file", .swift, .childProcess, also: [.file], "archiveOrders(after:in:)", [.mixed]) { stage in
+    Scenario("mixed-child-file", .childProcess, also: [.file], "archiveOrders(after:in:)") { stage in
       let child = try started("/bin/sleep", "1.4")
       try stage.turn { archiveOrders(after: child, in: stage.directory) }
-    },
-    Scenario("mixed-computing-sleep", .swift, .computing, also: [.sleep], "matchAddresses(until:)", [.mixed]) { stage in
-      try stage.turn {
-        matchAddresses(until: until(1.4))
-        coolDown()
-      }
     },
   ]
 }
@@ -61,18 +50,4 @@ extension Scenario {
     keep(Int(fsync(file)))
   }
   close(file)
-}
-
-@inline(never) private func matchAddresses(until end: UInt64) {
-  let words = (0..<300).map { "street \($0 * 31 % 101)" }
-  while cause_now() < end {
-    var short: Set<String> = []
-    for word in words { short.insert(word.replacing("street", with: "st.")) }
-    keep(short.count)
-  }
-}
-
-@inline(never) private func coolDown() {
-  usleep(600_000)
-  keep(1)
 }

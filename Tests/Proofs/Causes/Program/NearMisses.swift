@@ -3,40 +3,32 @@ import Foundation
 
 extension Scenario {
   /// Stalls that resemble one with another cause.
-  static let nearMisses = [
+  static let nearMisses: [Scenario] = [
     // Five computing processes share one CPU.
-    Scenario("near-busy-machine", .cpp, .noCPU, also: [.computing], "shop::fitCurve", [.nearMiss]) { stage in
+    Scenario("near-busy-machine", .noCPU, also: [.computing], "shop::fitCurve") { stage in
       try besideBusyChildren(4, priority: 0) { try stage.turn { enter_fit_curve(until(2.2)) } }
     },
     // A CPU share so small that the stall resembles waiting.
-    Scenario("near-quota", .swift, .noCPU, also: [.computing], "planRoutes(until:)", [.nearMiss, .root]) {
-      stage in
+    Scenario("near-quota", .noCPU, also: [.computing], "planRoutes(until:)") { stage in
       try withQuota(0.06) { try stage.turn { planRoutes(until: until(2.4)) } }
     },
     // Two threads wait for each other until one wait times out.
-    Scenario("near-deadlock-timed", .c, .lock, "close_branch_in_time", holder: "lock_branch_in_time", [.nearMiss]) {
-      stage in
+    Scenario("near-deadlock-timed", .lock, "close_branch_in_time", holder: "lock_branch_in_time") { stage in
       begin_closing_branch()
       try stage.turn { close_branch_in_time(1800) }
     },
     // The lock order of a deadlock, but the owner releases its lock before it takes the other.
-    Scenario("near-deadlock-slow", .cpp, .lock, "shop::moveMoney", holder: "shop::auditAccount", [.nearMiss]) { stage in
-      enter_hold_accounts(1800)
-      try stage.turn { enter_move_money() }
+    .turn("near-deadlock-slow", .lock, "shop::moveMoney", holder: "shop::auditAccount", after: enter_hold_accounts) {
+      enter_move_money()
     },
     // Sleeps with a lock held that no other thread wants.
-    Scenario("near-lock-unwanted", .swift, .sleep, "warmUp(_:)", [.nearMiss]) { stage in
-      try stage.turn { warmUp(NSLock()) }
-    },
+    .turn("near-lock-unwanted", .sleep, "warmUp(_:)") { warmUp(NSLock()) },
     // Waits for a condition with an unrelated lock held.
-    Scenario("near-condition-with-lock", .cpp, .signal, "shop::Printer::await", [.nearMiss]) { stage in
-      enter_begin_printing(1800)
-      try stage.turn { enter_await_printer() }
+    .turn("near-condition-with-lock", .signal, "shop::Printer::await", after: enter_begin_printing) {
+      enter_await_printer()
     },
     // Computes while another thread waits for its lock.
-    Scenario("near-others-wait", .cpp, .computing, "shop::recountStock", work: .ownCode, [.nearMiss]) { stage in
-      try stage.turn { enter_recount_stock(until(1.8)) }
-    },
+    .turn("near-others-wait", .computing, "shop::recountStock") { enter_recount_stock(until(1.8)) },
   ]
 }
 

@@ -2,29 +2,22 @@ import CauseWork
 import Foundation
 
 extension Scenario {
-  static let processors = [
-    Scenario("processor-c-quota", .c, .noCPU, also: [.computing], "forecast_demand", [.root]) { stage in
+  static let processors: [Scenario] = [
+    Scenario("processor-c-quota", .noCPU, also: [.computing], "forecast_demand") { stage in
       try withQuota(0.2) { try stage.turn { forecast_demand(until(2.2)) } }
     },
-    Scenario("processor-cpp-quota", .cpp, .noCPU, also: [.computing], "shop::fitCurve", [.root]) { stage in
-      try withQuota(0.25) { try stage.turn { enter_fit_curve(until(2.2)) } }
-    },
-    Scenario("processor-swift-quota", .swift, .noCPU, also: [.computing], "planRoutes(until:)", [.root]) {
-      stage in
-      try withQuota(0.2) { try stage.turn { planRoutes(until: until(2.2)) } }
-    },
     // A CPU share so small that the thread might never answer a sample.
-    Scenario("processor-c-idle", .c, .noCPU, also: [.computing], nil) { stage in
+    Scenario("processor-c-idle", .noCPU, also: [.computing], nil) { stage in
       try besideBusyChildren(3, priority: 20) { try stage.turn { forecast_demand(until(2.2)) } }
     },
     // The kernel does not count for how long the thread is runnable.
-    Scenario("processor-c-uncounted", .c, .noCPU, also: [.computing], "forecast_demand", [.root]) { stage in
+    Scenario("processor-c-uncounted", .noCPU, also: [.computing], "forecast_demand") { stage in
       let error = cause_hide_delay()
       guard error == 0 else { throw Unavailable("schedstat cannot be hidden: \(String(cString: strerror(error)))") }
       defer { cause_show_delay() }
       try besideBusyChildren(3, priority: 0) { try stage.turn { forecast_demand(until(2.2)) } }
     },
-    Scenario("processor-swift-nice", .swift, .noCPU, also: [.computing], "planRoutes(until:)") { stage in
+    Scenario("processor-swift-nice", .noCPU, also: [.computing], "planRoutes(until:)") { stage in
       try besideBusyChildren(2, priority: 10) {
         try stage.turn { planRoutes(until: until(2.2)) }
       }

@@ -1,13 +1,9 @@
-import Foundation
+import Culprit
 import Judges
 
 /// A stall with a known cause, and the code that produces it.
 struct Scenario: Sendable {
-  typealias Language = CauseTruth.Language
-  typealias Cause = CauseTruth.Cause
-  typealias Work = CauseTruth.Work
-
-  enum Trait { case nearMiss, mixed, loadSensitive, deadlock, root, dense }
+  typealias Cause = StallReport.Cause.Kind
 
   var truth: CauseTruth
   /// The interval of samples.
@@ -16,62 +12,74 @@ struct Scenario: Sendable {
 
   var name: String { truth.name }
 
-  /// `play` watches and stalls. Computing scenarios are load-sensitive by default.
+  /// `play` watches and stalls. `also` has further causes that the report can name. Computing scenarios are load-sensitive
+  /// by default.
   init(
     _ name: String,
-    _ language: Language,
     _ cause: Cause,
     also: [Cause] = [],
     _ culprit: String?,
     holder: String? = nil,
     contender: String? = nil,
-    texts: [String]? = nil,
-    work: Work? = nil,
-    _ traits: Set<Trait> = [],
+    texts: [String] = [],
+    isLoadSensitive: Bool = false,
+    interval: Duration = .milliseconds(50),
     play: @escaping @Sendable (Stage) throws -> Void
   ) {
-    let causes = [cause] + also
-    let isComputing = cause != .noCPU && (causes.contains(.computing) || cause == .deallocation)
+    let isComputing = cause != .noCPU && ([cause] + also).contains { $0 == .computing || $0 == .deallocation }
     truth = CauseTruth(
       name: name,
-      language: language,
       cause: cause,
-      also: also.isEmpty ? nil : also,
       culprit: culprit,
       holder: holder,
       contender: contender,
       texts: texts,
-      deadlock: traits.contains(.deadlock) ? true : nil,
-      work: work,
-      needs: traits.contains(.root) ? "root" : nil,
-      nearMiss: traits.contains(.nearMiss) ? true : nil,
-      mixed: traits.contains(.mixed) ? true : nil,
-      loadSensitive: isComputing || traits.contains(.loadSensitive) ? true : nil
+      isLoadSensitive: isComputing || isLoadSensitive
     )
-    interval = .milliseconds(traits.contains(.dense) ? 10 : 50)
+    self.interval = interval
     self.play = play
   }
 
-  /// The truth as JSON.
-  var line: String {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    return (try? encoder.encode(truth)).map { String(decoding: $0, as: UTF8.self) } ?? ""
+  /// Stalls a turn with `work`, after `begin` has let another thread block it for a number of milliseconds.
+  static func turn(
+    _ name: String,
+    _ cause: Cause,
+    also: [Cause] = [],
+    _ culprit: String,
+    holder: String? = nil,
+    texts: [String] = [],
+    interval: Duration = .milliseconds(50),
+    after begin: @escaping @Sendable (UInt32) -> Void = { _ in },
+    _ work: @escaping @Sendable () -> Void
+  ) -> Scenario {
+    Scenario(name, cause, also: also, culprit, holder: holder, texts: texts, interval: interval) { stage in
+      begin(1800)
+      try stage.turn(work)
+    }
+  }
+
+  /// Stalls a turn forever with `work`, after `begin` has let another thread take its lock.
+  static func deadlock(
+    _ name: String,
+    _ culprit: String,
+    holder: String,
+    after begin: @escaping @Sendable () -> Void = {},
+    _ work: @escaping @Sendable () -> Void
+  ) -> Scenario {
+    Scenario(name, .deadlock, culprit, holder: holder) { stage in
+      begin()
+      try stage.endlessTurn(work)
+    }
   }
 
   static let all =
     computing + deallocations + locks + deadlocks + signals + threadEnds + initializations + loaders + files + network
     + otherProcesses + sleeping + processors + memory + congestion + tasks + nearMisses + mixed
-}
 
-extension Scenario {
   /// The first for each cause.
   static let some: [Scenario] = {
-    var counts: [Cause: Int] = [:]
-    return all.filter { scenario in
-      counts[scenario.truth.cause, default: 0] += 1
-      return counts[scenario.truth.cause] == 1
-    }
+    var causes: Set<Cause> = []
+    return all.filter { causes.insert($0.truth.cause).inserted }
   }()
 }
 

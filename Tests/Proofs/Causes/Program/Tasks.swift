@@ -4,21 +4,21 @@ import Foundation
 
 extension Scenario {
   /// Stalls of tasks and actors, in sections that suspend and on the pool's threads.
-  static let tasks = [
-    Scenario("sleep-task", .swift, .sleep, "awaitRetry()") { stage in try section(stage) { await awaitRetry() } },
-    Scenario("computing-task", .swift, .computing, "resizeImage(until:)", work: .ownCode) { stage in
+  static let tasks: [Scenario] = [
+    Scenario("sleep-task", .sleep, "awaitRetry()") { stage in try section(stage) { await awaitRetry() } },
+    Scenario("computing-task", .computing, "resizeImage(until:)") { stage in
       try section(stage) { resizeImage(until: until(1.8)) }
     },
     // Children take turns: no two neighbouring samples are of one thread.
-    Scenario("computing-children", .swift, .computing, "cutThumbnail()", work: .ownCode) { stage in
+    Scenario("computing-children", .computing, "cutThumbnail()") { stage in
       try section(stage) { await cutThumbnails(until: until(1.8)) }
     },
-    Scenario("computing-actor", .swift, .computing, "Ledger.recount(until:)", work: .json) { stage in
+    Scenario("computing-actor", .computing, "Ledger.recount(until:)") { stage in
       let ledger = Ledger()
       try section(stage) { await ledger.recount(until: until(1.8)) }
     },
     // The actor's current job is the culprit.
-    Scenario("lock-actor", .swift, .lock, "Ledger.recount(until:)") { stage in
+    Scenario("lock-actor", .lock, "Ledger.recount(until:)") { stage in
       let ledger = Ledger()
       try section(stage) {
         Task.detached { await ledger.recount(until: until(1.8)) }
@@ -27,10 +27,10 @@ extension Scenario {
       }
     },
     // A single job of a task, on a pool thread.
-    Scenario("computing-job", .swift, .computing, "resizeImage(until:)", work: .ownCode) { stage in
+    Scenario("computing-job", .computing, "resizeImage(until:)") { stage in
       try job(stage) { resizeImage(until: until(1.8)) }
     },
-    Scenario("signal-job", .swift, .signal, "awaitDispatch(_:)") { stage in
+    Scenario("signal-job", .signal, "awaitDispatch(_:)") { stage in
       let semaphore = DispatchSemaphore(value: 0)
       onThread("dispatching") { begun in
         begun()
@@ -39,13 +39,13 @@ extension Scenario {
       }
       try job(stage) { awaitDispatch(semaphore) }
     },
-    Scenario("awaiting-continuation", .swift, .awaiting, "awaitCourier()") { stage in
+    Scenario("awaiting-continuation", .awaiting, "awaitCourier()") { stage in
       try section(stage) { await awaitCourier() }
     },
-    Scenario("file-task", .swift, .file, "writeExport(to:until:)", [.loadSensitive]) { stage in
+    Scenario("file-task", .file, "writeExport(to:until:)", isLoadSensitive: true) { stage in
       try section(stage) { writeExport(to: "\(stage.directory)/export", until: until(1.8)) }
     },
-    Scenario("computing-queue", .swift, .computing, "filterReviews(until:)", work: .text) { stage in
+    Scenario("computing-queue", .computing, "filterReviews(until:)") { stage in
       let queue = DispatchQueue(label: "orders")
       let watch = try stage.watchdog.watchQueue(queue)
       usleep(300_000)

@@ -2,8 +2,8 @@ import CauseWork
 import Foundation
 
 extension Scenario {
-  static let signals = [
-    Scenario("signal-semaphore", .swift, .signal, "awaitShop(_:)") { stage in
+  static let signals: [Scenario] = [
+    Scenario("signal-semaphore", .signal, "awaitShop(_:)") { stage in
       let semaphore = DispatchSemaphore(value: 0)
       onThread("opening") { begun in
         begun()
@@ -12,12 +12,12 @@ extension Scenario {
       }
       try stage.turn { awaitShop(semaphore) }
     },
-    Scenario("signal-group", .swift, .signal, "awaitImages(_:)") { stage in
+    Scenario("signal-group", .signal, "awaitImages(_:)") { stage in
       let group = DispatchGroup()
       for _ in 0..<2 { DispatchQueue.global().async(group: group) { usleep(1_800_000) } }
       try stage.turn { awaitImages(group) }
     },
-    Scenario("signal-nscondition", .swift, .signal, "awaitTable(_:)") { stage in
+    Scenario("signal-nscondition", .signal, "awaitTable(_:)") { stage in
       let condition = NSCondition()
       onThread("waiter") { begun in
         begun()
@@ -29,11 +29,9 @@ extension Scenario {
       try stage.turn { awaitTable(condition) }
     },
     // One iteration is short, the other one is long and runs on another thread.
-    Scenario("signal-concurrent-perform", .swift, .signal, "scaleAll(until:)") { stage in
-      try stage.turn { scaleAll(until: until(1.8)) }
-    },
+    .turn("signal-concurrent-perform", .signal, "scaleAll(until:)") { scaleAll(until: until(1.8)) },
     // A busy block of low priority would signal.
-    Scenario("signal-swift-inversion", .swift, .signal, "awaitThumbnail(_:)") { stage in
+    Scenario("signal-swift-inversion", .signal, "awaitThumbnail(_:)") { stage in
       let semaphore = DispatchSemaphore(value: 0)
       DispatchQueue.global(qos: .background).async {
         scaleThumbnail(until: until(1.8))
@@ -41,139 +39,78 @@ extension Scenario {
       }
       try stage.turn { awaitThumbnail(semaphore) }
     },
-    Scenario("signal-c-semaphore", .c, .signal, "await_shipment") { stage in
-      begin_shipment(1800)
-      try stage.turn { await_shipment() }
+    .turn("signal-c-semaphore", .signal, "await_shipment", after: begin_shipment) { await_shipment() },
+    .turn("signal-c-condition", .signal, "await_payment", after: begin_payment) { await_payment() },
+    .turn("signal-c-eventfd", .signal, "await_notice", after: begin_notice) { await_notice() },
+    .turn("signal-cpp-future", .signal, "shop::awaitQuote", after: enter_begin_quote) { enter_await_quote() },
+  ]
+
+  static let threadEnds: [Scenario] = [
+    .turn("thread-end-c", .threadEnd, "await_import", holder: "import_catalogue", after: begin_import) {
+      await_import()
     },
-    Scenario("signal-c-condition", .c, .signal, "await_payment") { stage in
-      begin_payment(1800)
-      try stage.turn { await_payment() }
-    },
-    Scenario("signal-c-eventfd", .c, .signal, "await_notice") { stage in
-      begin_notice(1800)
-      try stage.turn { await_notice() }
-    },
-    Scenario("signal-c-inversion", .c, .signal, "await_forecast") { stage in
-      begin_forecast(1800)
-      try stage.turn { await_forecast() }
-    },
-    Scenario("signal-cpp-future", .cpp, .signal, "shop::awaitQuote") { stage in
-      enter_begin_quote(1800)
-      try stage.turn { enter_await_quote() }
+    .turn("thread-end-cpp", .threadEnd, "shop::stopFlusher", holder: "shop::flushOrders", after: enter_begin_flushing) {
+      enter_stop_flusher()
     },
   ]
 
-  static let threadEnds = [
-    Scenario("thread-end-swift", .swift, .threadEnd, "awaitExport(_:)", holder: "exportCatalogue()") { stage in
-      var thread = pthread_t()
-      pthread_create(
-        &thread,
-        nil,
-        { _ in
-          exportCatalogue()
-          return nil
-        },
-        nil
-      )
-      try stage.turn { awaitExport(thread) }
-    },
-    Scenario("thread-end-c", .c, .threadEnd, "await_import", holder: "import_catalogue") { stage in
-      begin_import(1800)
-      try stage.turn { await_import() }
-    },
-    Scenario("thread-end-cpp", .cpp, .threadEnd, "shop::stopFlusher", holder: "shop::flushOrders") { stage in
-      enter_begin_flushing(1800)
-      try stage.turn { enter_stop_flusher() }
-    },
-  ]
-
-  static let initializations = [
-    Scenario("initialization-static", .swift, .initialization, "showPrice()", holder: "loadExchangeRates()") { stage in
+  static let initializations: [Scenario] = [
+    Scenario("initialization-static", .initialization, "showPrice()", holder: "loadExchangeRates()") { stage in
       Thread.detachNewThread { keep(Rates.current.count) }
       isLoading.wait()
       try stage.turn { showPrice() }
     },
-    Scenario(
-      "initialization-global",
-      .swift,
+    .turn(
+      "initialization-c-once",
       .initialization,
-      "translateTitle()",
-      holder: "loadTranslations()"
-    ) { stage in
-      Thread.detachNewThread { keep(translations.count) }
-      isLoading.wait()
-      try stage.turn { translateTitle() }
-    },
-    Scenario("initialization-c-once", .c, .initialization, "show_currency", holder: "load_currency_table") { stage in
-      begin_currency_table(1800)
-      try stage.turn { show_currency() }
-    },
-    Scenario("initialization-cpp-once", .cpp, .initialization, "shop::applyTax", holder: "shop::loadTaxRules") {
-      stage in
-      enter_begin_tax_rules(1800)
-      try stage.turn { enter_apply_tax() }
-    },
-    Scenario(
+      "show_currency",
+      holder: "load_currency_table",
+      after: begin_currency_table
+    ) { show_currency() },
+    .turn(
       "initialization-cpp-static",
-      .cpp,
       .initialization,
       "shop::showCountry",
-      holder: "shop::CountryNames::CountryNames"
-    ) { stage in
-      enter_begin_country_names(1800)
-      try stage.turn { enter_show_country() }
-    },
+      holder: "shop::CountryNames::CountryNames",
+      after: enter_begin_country_names
+    ) { enter_show_country() },
   ]
 
-  static let loaders = [
+  static let loaders: [Scenario] = [
     // Another thread iterates over the list of modules slowly.
-    Scenario("loader-c-open", .c, .loader, "open_plugin", holder: "inspect_module") { stage in
-      begin_listing_modules(1800)
-      try stage.turn { open_plugin() }
+    .turn("loader-c-open", .loader, "open_plugin", holder: "inspect_module", after: begin_listing_modules) {
+      open_plugin()
     },
-    Scenario("loader-cpp-list", .cpp, .loader, "shop::listLibraries", holder: "inspect_module") { stage in
-      begin_listing_modules(1800)
-      try stage.turn { enter_list_libraries() }
+    .turn("loader-cpp-list", .loader, "shop::listLibraries", holder: "inspect_module", after: begin_listing_modules) {
+      enter_list_libraries()
     },
     // Another thread opens a library from a pipe without data.
-    Scenario("loader-c-symbol", .c, .loader, "find_entry_point", holder: "load_driver") { stage in
-      let path = try namedPipe(in: stage)
+    Scenario("loader-c-symbol", .loader, "find_entry_point", holder: "load_driver") { stage in
+      let path = try namedPipe("driver.so", in: stage)
       try path.withCString { path in
         begin_loading_driver(path, 1800)
         try stage.turn { find_entry_point() }
       }
     },
-    Scenario("loader-swift-symbol", .swift, .loader, "findModule(named:)", holder: "load_driver") { stage in
-      let path = try namedPipe(in: stage)
-      try path.withCString { path in
-        begin_loading_driver(path, 1800)
-        try stage.turn { findModule(named: "shop_module") }
-      }
-    },
   ]
 
-  static let sleeping = [
-    Scenario("sleep-swift-thread", .swift, .sleep, "pauseBetweenPages()") { stage in
-      try stage.turn { pauseBetweenPages() }
-    },
+  static let sleeping: [Scenario] = [
+    .turn("sleep-swift-thread", .sleep, "pauseBetweenPages()") { pauseBetweenPages() },
     // Two functions have half of the time each. The difference is noise, so their caller is the culprit.
-    Scenario("sleep-swift-tie", .swift, .sleep, "visitDevices()", texts: ["divided between "], [.dense]) { stage in
-      try stage.turn { visitDevices() }
+    .turn("sleep-swift-tie", .sleep, "visitDevices()", texts: ["divided between "], interval: .milliseconds(10)) {
+      visitDevices()
     },
-    Scenario("sleep-swift-stopped", .swift, .sleep, also: [.suspension], "retryLater()") { stage in
+    Scenario("sleep-swift-stopped", .sleep, "retryLater()") { stage in
       let stopper = cause_stopper(1000, 1500)
       try stage.turn { retryLater() }
       cause_end_child(stopper)
     },
-    Scenario("sleep-c", .c, .sleep, "throttle_requests") { stage in
-      try stage.turn { throttle_requests(until(1.8)) }
-    },
-    Scenario("sleep-c-poll", .c, .sleep, "poll_nothing_new") { stage in try stage.turn { poll_nothing_new(1800) } },
-    Scenario("sleep-c-timer", .c, .sleep, "await_tick") { stage in try stage.turn { await_tick(1800) } },
+    .turn("sleep-c", .sleep, "throttle_requests") { throttle_requests(until(1.8)) },
+    .turn("sleep-c-poll", .sleep, "poll_nothing_new") { poll_nothing_new(1800) },
+    .turn("sleep-c-timer", .sleep, "await_tick") { await_tick(1800) },
     // A library tries a file lock again and again.
     Scenario(
       "sleep-c-library",
-      .c,
       .sleep,
       "store_sale",
       texts: ["waiting in sqlite3_exec, which sleeps and tries again", "/sales.db is locked by process"]
@@ -184,16 +121,13 @@ extension Scenario {
       try stage.turn { store_sale(path) }
       cause_end_child(child)
     },
-    Scenario("sleep-cpp", .cpp, .sleep, "shop::backOff") { stage in try stage.turn { enter_back_off(1800) } },
-    Scenario("sleep-cpp-select", .cpp, .sleep, "shop::paceRetries") { stage in
-      try stage.turn { enter_pace_retries(1800) }
-    },
+    .turn("sleep-cpp", .sleep, "shop::backOff") { enter_back_off(1800) },
+    .turn("sleep-cpp-select", .sleep, "shop::paceRetries") { enter_pace_retries(1800) },
   ]
 }
 
-/// A named pipe under the name of a library.
-private func namedPipe(in stage: Stage) throws -> String {
-  let path = "\(stage.directory)/driver.so"
+func namedPipe(_ name: String, in stage: Stage) throws -> String {
+  let path = "\(stage.directory)/\(name)"
   guard mkfifo(path, 0o600) == 0 else { throw Unavailable("there are no named pipes in \(stage.directory)") }
   return path
 }
@@ -237,16 +171,6 @@ private func namedPipe(in stage: Stage) throws -> String {
   keep(Int(value & 3))
 }
 
-@inline(never) private func exportCatalogue() {
-  usleep(1_800_000)
-  keep(6)
-}
-
-@inline(never) private func awaitExport(_ thread: pthread_t) {
-  pthread_join(thread, nil)
-  keep(7)
-}
-
 private enum Rates {
   static let current: [Double] = loadExchangeRates()
 }
@@ -263,23 +187,6 @@ private let isLoading = DispatchSemaphore(value: 0)
 @inline(never) private func showPrice() {
   keep(Rates.current.count)
   keep(8)
-}
-
-private let translations: [String: String] = loadTranslations()
-
-@inline(never) private func loadTranslations() -> [String: String] {
-  isLoading.signal()
-  usleep(1_800_000)
-  return ["tea": "Tee"]
-}
-
-@inline(never) private func translateTitle() {
-  keep(translations.count)
-  keep(9)
-}
-
-@inline(never) private func findModule(named name: String) {
-  keep(dlsym(dlopen(nil, RTLD_NOW), name) == nil ? 10 : 11)
 }
 
 @inline(never) private func pauseBetweenPages() {

@@ -17,7 +17,9 @@ signal(SIGPIPE, SIG_IGN)
 
 let words = CommandLine.arguments.dropFirst()
 if words == ["list"] {
-  for scenario in Scenario.all { print(scenario.line) }
+  for truth in Scenario.all.map(\.truth) {
+    print(truth.name, truth.cause.rawValue, truth.culprit ?? "-", truth.holder ?? "-", separator: "\t")
+  }
   exit(0)
 }
 if words == ["spin"] {

@@ -32,9 +32,6 @@ uint64_t cause_delay(void);
 // Computing.
 void price_baskets(uint64_t end);
 void allocate_buffers(uint64_t end);
-void format_receipts(uint64_t end);
-void rank_products(uint64_t end);
-void compress_archive(uint64_t end);
 /// Sorts with a comparison that takes nearly all of the time.
 void rank_suppliers(uint64_t end);
 /// Loads LuaJIT. Returns false where it is not installed.
@@ -45,11 +42,6 @@ void pack_in_go(uint64_t end) __asm__("main.packParcels");
 /// A thread delivers after MILLISECONDS; spin_for_delivery polls for it without a pause.
 void begin_delivery(unsigned milliseconds);
 void spin_for_delivery(void);
-void enter_multiply_rates(uint64_t end);
-void enter_create_sessions(uint64_t end);
-void enter_sort_shelves(uint64_t end);
-void enter_scan_log_lines(uint64_t end);
-void enter_write_summary(uint64_t end);
 /// Computes while another thread waits for the lock that the calling thread holds.
 void enter_recount_stock(uint64_t end);
 
@@ -58,8 +50,6 @@ void build_history(unsigned milliseconds);
 void free_history(uint64_t end);
 void enter_build_customers(unsigned milliseconds);
 void enter_clear_customers(uint64_t end);
-void enter_build_events(unsigned milliseconds);
-void enter_clear_events(uint64_t end);
 
 // Locks: functions that begin with hold_ let another thread, or a child process, hold the lock for MILLISECONDS.
 void hold_ledger(unsigned milliseconds);
@@ -75,8 +65,6 @@ void lock_invoice_number(const char *path);
 /// THREADS threads each lock the seats for a tenth of a second in turn, also with the caller of book_seats.
 void begin_serving(unsigned threads, uint64_t end);
 void book_seats(uint64_t end);
-void enter_hold_register(unsigned milliseconds);
-void enter_open_register(void);
 void enter_hold_statistics(unsigned milliseconds);
 void enter_update_statistics(void);
 /// The other thread releases its lock before it takes the calling thread's, so there is no deadlock.
@@ -92,10 +80,6 @@ void open_account_twice(void);
 /// Both waits time out, the calling thread's after MILLISECONDS.
 void begin_closing_branch(void);
 void close_branch_in_time(unsigned milliseconds);
-void enter_begin_refund(void);
-void enter_charge_card(void);
-/// Called by tasks on Swift's pool: each waits for a reply that only another task would send.
-void wait_for_reply(void);
 
 // Signals: another thread signals after MILLISECONDS.
 void begin_shipment(unsigned milliseconds);
@@ -104,8 +88,6 @@ void begin_payment(unsigned milliseconds);
 void await_payment(void);
 void begin_notice(unsigned milliseconds);
 void await_notice(void);
-void begin_forecast(unsigned milliseconds);
-void await_forecast(void);
 void enter_begin_printing(unsigned milliseconds);
 void enter_await_printer(void);
 void enter_begin_quote(unsigned milliseconds);
@@ -120,8 +102,6 @@ void enter_stop_flusher(void);
 // One-time initialization, by another thread, for MILLISECONDS.
 void begin_currency_table(unsigned milliseconds);
 void show_currency(void);
-void enter_begin_tax_rules(unsigned milliseconds);
-void enter_apply_tax(void);
 void enter_begin_country_names(unsigned milliseconds);
 void enter_show_country(void);
 
@@ -134,7 +114,6 @@ void find_entry_point(void);
 void enter_list_libraries(void);
 
 // Files.
-void save_ledger(const char *directory, uint64_t end);
 void append_to_ledger(const char *directory, uint64_t end);
 void scan_archive(const char *path, uint64_t end);
 void list_spool_directory(const char *directory, uint64_t end);
@@ -176,7 +155,6 @@ pid_t cause_program(const char *path, char *const arguments[]);
 pid_t cause_late_opener(const char *path, unsigned milliseconds);
 void read_stock_report(int descriptor);
 void open_order_pipe(const char *path);
-void send_backlog(int descriptor);
 void enter_ask_helper(int descriptor);
 void run_backup(pid_t child);
 void run_night_script(void);
