@@ -142,7 +142,9 @@ let tests: [Target] =
     .systemLibrary(name: "CCulpritElf", path: "CSupport/CElf", providers: [.apt(["libelf-dev", "libdw-dev"])]),
     .testTarget(
       name: "SymbolsTests",
-      dependencies: ["CCulpritElf", "CulpritBlame", "CulpritStallRecord", "CulpritSymbols", "SplitMix", "TestSupport"],
+      dependencies: [
+        "CCulpritElf", "CulpritBlame", "CulpritStallRecord", "CulpritSymbols", "Programs", "SplitMix", "TestSupport",
+      ],
       exclude: ["Findings", "Generated", "Names"]
     ),
     .testTarget(
@@ -205,7 +207,7 @@ func support(_ folder: String) -> [Target] {
   [
     .target(
       name: "TestSupport",
-      dependencies: ["ChildProcesses", "CulpritStallRecord", "CulpritSymbols", "SimulatedClock"],
+      dependencies: ["ChildProcesses", "CulpritStallRecord", "CulpritSymbols", "Programs", "SimulatedClock"],
       path: "\(folder)/TestSupport"
     ),
     .target(name: "TestWorkloads", path: "\(folder)/Workloads"),
@@ -225,19 +227,21 @@ func support(_ folder: String) -> [Target] {
     // Starts programs without inherited signal masks, ignored signals and descriptors.
     .target(name: "CSpawning", path: "\(folder)/ChildProcesses/c"),
     .target(name: "ChildProcesses", dependencies: ["CSpawning"], path: "\(folder)/ChildProcesses/swift"),
+    // Code shared by programs of tests and proofs: threads, output, files in /proc.
+    .target(name: "Programs", path: "\(folder)/Programs"),
     // Pseudo-random numbers from a seed.
     .target(name: "SplitMix", path: "\(folder)/SplitMix"),
     // Judges reports and stacks, for proofs. Tested with synthetic reports.
     .target(
       name: "Judges",
-      dependencies: ["Culprit", "CulpritOptions"],
+      dependencies: ["Culprit", "CulpritOptions", "Programs"],
       path: "\(folder)/Judges"
     ),
     .target(name: "StackComparison", dependencies: ["CCulpritUnwind"], path: "\(folder)/StackComparison"),
     // Work that tests and proofs watch.
-    .target(name: "SourceLoads", dependencies: ["CCulpritObserver"], path: "\(folder)/SourceLoads"),
+    .target(name: "SourceLoads", dependencies: ["CCulpritObserver", "Programs"], path: "\(folder)/SourceLoads"),
     // File systems that fail during writes, and services that write to them.
-    .target(name: "FaultyDisks", dependencies: ["ChildProcesses"], path: "\(folder)/FaultyDisks"),
+    .target(name: "FaultyDisks", dependencies: ["ChildProcesses", "Programs"], path: "\(folder)/FaultyDisks"),
     // A disk without responses.
     .target(name: "StuckDisk", path: "\(folder)/StuckDisk"),
     // Kernel waits that block threads.
@@ -267,14 +271,14 @@ func processes(_ folder: String) -> [Target] {
     // A process whose allocator and lock calls are counted during observation.
     .executableTarget(
       name: "counted-process",
-      dependencies: ["CountedCalls", "Culprit", "CulpritStallRecord", "TestWorkloads"],
+      dependencies: ["CountedCalls", "Culprit", "CulpritStallRecord", "Programs", "TestWorkloads"],
       path: "\(folder)/Counted"
     ),
     // Ends in many ways, and reports each ending at its next launch.
     .executableTarget(
       name: "blackbox-process",
       dependencies: [
-        "Culprit", "CulpritBlackBox", "CulpritBlame", "CulpritStallRecord", "SourceLoads", "TestWorkloads",
+        "Culprit", "CulpritBlackBox", "CulpritBlame", "CulpritStallRecord", "Programs", "SourceLoads", "TestWorkloads",
       ],
       path: "\(folder)/BlackBox"
     ),
@@ -282,26 +286,26 @@ func processes(_ folder: String) -> [Target] {
     .executableTarget(
       name: "policy-process",
       dependencies: [
-        "CCulpritLinux", "Culprit", "CulpritStallRecord", "SimulatedClock", "StuckDisk", "TestWorkloads",
+        "CCulpritLinux", "Culprit", "CulpritStallRecord", "Programs", "SimulatedClock", "StuckDisk", "TestWorkloads",
       ],
       path: "\(folder)/Policy"
     ),
     // A process whose main thread waits for a resource of another thread.
     .executableTarget(
       name: "waiting-process",
-      dependencies: ["CCulpritLinux", "Culprit", "SimulatedClock"],
+      dependencies: ["CCulpritLinux", "Culprit", "Programs", "SimulatedClock"],
       path: "\(folder)/Waiting"
     ),
     // A service whose threads the kernel blocks.
     .executableTarget(
       name: "held-up-process",
-      dependencies: ["Culprit", "CulpritBlame", "CulpritStallRecord", "KernelWaits"],
+      dependencies: ["Culprit", "CulpritBlame", "CulpritStallRecord", "KernelWaits", "Programs"],
       path: "\(folder)/HeldUp"
     ),
     // Stalls while locks are held.
     .executableTarget(
       name: "stalling-process",
-      dependencies: ["Culprit", "CulpritStallRecord", "TestWorkloads"],
+      dependencies: ["Culprit", "CulpritStallRecord", "Programs", "TestWorkloads"],
       path: "\(folder)/Stalling"
     ),
   ]
@@ -314,7 +318,8 @@ func proofs(_ folder: String) -> [Target] {
       name: "culprit-bench",
       dependencies: [
         "BenchmarkPeers", "CCulpritLinux", "CCulpritObserver", "CCulpritUnwind", "ChildProcesses", "Culprit",
-        "CulpritOptions", "CulpritStallRecord", "CulpritSymbols", "Judges", "SourceLoads", "SplitMix",
+        "CulpritOptions", "CulpritStallRecord", "CulpritSymbols", "FaultyDisks", "Judges", "Programs", "SourceLoads",
+        "SplitMix",
       ],
       path: "\(folder)/Benchmarks/Program"
     ),
@@ -326,7 +331,7 @@ func proofs(_ folder: String) -> [Target] {
       name: "culprit-soak",
       dependencies: [
         "CCulpritLinux", "CCulpritObserver", "CCulpritUnwind", "Culprit", "CulpritBlackBox", "CulpritOptions",
-        "CulpritStallRecord", "FaultyDisks", "Judges", "SoakCallers", "SourceLoads",
+        "CulpritStallRecord", "FaultyDisks", "Judges", "Programs", "SoakCallers", "SourceLoads",
       ],
       path: "\(folder)/Soaks/Program"
     ),
@@ -344,14 +349,14 @@ func proofs(_ folder: String) -> [Target] {
     // Tasks that occupy pool threads and tasks that do not, with a configurable number of threads.
     .executableTarget(
       name: "tasks-process",
-      dependencies: ["Culprit", "Judges", "Processors", "SplitMix"],
+      dependencies: ["Culprit", "Judges", "Processors", "Programs", "SplitMix"],
       path: "\(folder)/Tasks/Program"
     ),
     .target(name: "Processors", path: "\(folder)/Tasks/Processors", linkerSettings: [.linkedLibrary("dl")]),
     // Loops that stall while many requests wait.
     .executableTarget(
       name: "outage-process",
-      dependencies: ["CCulpritLinux", "ChildProcesses", "Culprit", "Judges"],
+      dependencies: ["CCulpritLinux", "ChildProcesses", "Culprit", "Judges", "Programs"],
       path: "\(folder)/Outage/Program"
     ),
     // A year of a service on the simulated clock.
@@ -375,13 +380,13 @@ func proofs(_ folder: String) -> [Target] {
     // A service that compares its metrics with its own measurements.
     .executableTarget(
       name: "metrics-process",
-      dependencies: ["Culprit", "SourceLoads", "TestWorkloads"],
+      dependencies: ["Culprit", "Programs", "SourceLoads", "TestWorkloads"],
       path: "\(folder)/Metrics/Program"
     ),
     // Stalls with known causes, and their work in C and C++.
     .executableTarget(
       name: "causes-process",
-      dependencies: ["CauseWork", "Culprit", "Judges"],
+      dependencies: ["CauseWork", "Culprit", "Judges", "Programs"],
       path: "\(folder)/Causes/Program"
     ),
     .target(

@@ -5,11 +5,8 @@ import TestSupport
 import Testing
 
 @Suite(.ownThread) struct DirectoryReachTests {
-  private func withDirectory<Result>(_ body: (String) throws -> Result) throws -> Result {
-    let path = NSTemporaryDirectory() + "culprit-reach-\(UUID().uuidString)"
-    defer { try? FileManager.default.removeItem(atPath: path) }
-    return try body(path)
-  }
+  @TemporaryDirectory private var place: String
+  private var directory: String { place + "/runs" }
 
   private func run(_ words: String...) throws -> ChildProcess {
     try ChildProcess(ChildProcess.built("blackbox-process"), words)
@@ -17,40 +14,36 @@ import Testing
 
   @Test(.needsRoot(to: "change the root"), arguments: [false, true])
   func directoryStaysAfterChroot(isFiltered: Bool) throws {
-    try withDirectory { directory in
-      let jail = directory + "-jail"
-      try FileManager.default.createDirectory(atPath: jail, withIntermediateDirectories: true)
-      defer { try? FileManager.default.removeItem(atPath: jail) }
-      let ran = try run(directory, "chroot", jail, isFiltered ? "--filtered" : "")
-      if ran.status == 77 { try Test.cancel("the root cannot be changed here") }
-      #expect(ran.hasExited && ran.status == 0, "\(ran)")
-      #expect(try FileManager.default.contentsOfDirectory(atPath: jail) == [])
-      // A filter can kill the process for unshare(2). Then stalls are not saved, but the run's end is.
-      let stalls = try BlackBoxDirectory(path: directory).names([".stall"])
-      #expect(stalls.count == (isFiltered ? 0 : 1))
-      let names = stalls.compactMap { BlackBoxDirectory(path: directory).stall($0)?.recording.names.values.joined() }
-      #expect(isFiltered || names.joined().contains { $0.function == "holdUp(_:)" })
-      let told = try run(directory, "tell")
-      #expect(told.facts("run").count == 1 && told.fact("run")?.hasSuffix(" clean exit") == true, "\(told)")
-    }
+    let jail = directory + "-jail"
+    try FileManager.default.createDirectory(atPath: jail, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: jail) }
+    let ran = try run(directory, "chroot", jail, isFiltered ? "--filtered" : "")
+    if ran.status == 77 { try Test.cancel("the root cannot be changed here") }
+    #expect(ran.hasExited && ran.status == 0, "\(ran)")
+    #expect(try FileManager.default.contentsOfDirectory(atPath: jail) == [])
+    // A filter can kill the process for unshare(2). Then stalls are not saved, but the run's end is.
+    let stalls = try BlackBoxDirectory(path: directory).names([".stall"])
+    #expect(stalls.count == (isFiltered ? 0 : 1))
+    let names = stalls.compactMap { BlackBoxDirectory(path: directory).stall($0)?.recording.names.values.joined() }
+    #expect(isFiltered || names.joined().contains { $0.function == "holdUp(_:)" })
+    let told = try run(directory, "tell")
+    #expect(told.facts("run").count == 1 && told.fact("run")?.hasSuffix(" clean exit") == true, "\(told)")
   }
 
   /// Another user can create such files by the thousand.
   @Test(.needsNamespaces) func skipsForeignFilesWithoutNewThreads() throws {
-    try withDirectory { directory in
-      _ = try run(directory, "recover")
-      for number in 1...500 {
-        let path = "\(directory)/culprit-20200101T000000.000Z-\(number).run"
-        try Data("theirs".utf8).write(to: URL(fileURLWithPath: path))
-      }
-      // In a new PID namespace the newest thread id is the number of threads so far.
-      let script = "\"$0\" \"$1\" tell && echo threads=$(cat /proc/sys/kernel/ns_last_pid)"
-      let words = ["--pid", "--fork", "--mount-proc", "sh", "-c", script]
-      let service = [ChildProcess.built("blackbox-process"), directory]
-      let told = try ChildProcess("/usr/bin/unshare", words + service, environment: [:])
-      #expect(told.facts("run").count == 1, "\(told)")
-      let threads = try #require(told.fact("threads").flatMap { Int($0) }, "\(told)")
-      #expect(threads < 100)
+    _ = try run(directory, "recover")
+    for number in 1...500 {
+      let path = "\(directory)/culprit-20200101T000000.000Z-\(number).run"
+      try Data("theirs".utf8).write(to: URL(fileURLWithPath: path))
     }
+    // In a new PID namespace the newest thread id is the number of threads so far.
+    let script = "\"$0\" \"$1\" tell && echo threads=$(cat /proc/sys/kernel/ns_last_pid)"
+    let words = ["--pid", "--fork", "--mount-proc", "sh", "-c", script]
+    let service = [ChildProcess.built("blackbox-process"), directory]
+    let told = try ChildProcess("/usr/bin/unshare", words + service, environment: [:])
+    #expect(told.facts("run").count == 1, "\(told)")
+    let threads = try #require(told.fact("threads").flatMap { Int($0) }, "\(told)")
+    #expect(threads < 100)
   }
 }

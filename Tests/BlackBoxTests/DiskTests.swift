@@ -229,11 +229,7 @@ struct DiskTests {
     let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 300)
     try #require(mkdir(disk.path + "/stalls", 0o700) == 0)
     try disk.freeze()
-    let service = StalledService(
-      process: try StalledService.start(on: disk),
-      disk: disk,
-      samplesBefore: 0
-    )
+    let service = StalledService(process: try StalledService.start(on: disk), disk: disk, samplesBefore: 0)
     try #require(service.process.fact("ready") != nil)
     service.process.tell("stall")
     try service.turn(milliseconds: 1000)

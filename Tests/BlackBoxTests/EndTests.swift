@@ -6,16 +6,14 @@ import Testing
 
 @testable import CulpritBlackBox
 
-@Suite(.ownThread) struct EndTests {
-  private func withDirectory<Result>(_ body: (String) throws -> Result) throws -> Result {
-    let path = NSTemporaryDirectory() + "culprit-box-\(UUID().uuidString)"
-    defer { try? FileManager.default.removeItem(atPath: path) }
-    return try body(path)
-  }
+/// Calls `body` with the path of a directory that a service makes.
+func withRunDirectory<Result>(_ body: (String) throws -> Result) throws -> Result {
+  try withTemporaryDirectory { try body($0 + "/runs") }
+}
 
-  private func names(_ directory: String, _ suffix: String) -> [String] {
-    ((try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []).filter { $0.hasSuffix(suffix) }.sorted()
-  }
+@Suite(.ownThread) struct EndTests {
+  @TemporaryDirectory private var place: String
+  private var directory: String { place + "/runs" }
 
   /// Runs the process as `scenario`, and sends it `signal` when `isReady` holds.
   @discardableResult
@@ -42,108 +40,96 @@ import Testing
 
   private func hasStall(_ directory: String, samples: Int) -> Bool {
     let box = BlackBoxDirectory(path: directory)
-    guard let stall = names(directory, ".stall").first.flatMap({ box.stall($0) })?.recording.stalls.first else {
+    guard let stall = fileNames(in: directory, ".stall").first.flatMap({ box.stall($0) })?.recording.stalls.first else {
       return false
     }
     return stall.others?.isComplete == true && stall.samples.count >= samples
   }
 
   @Test func reportsCulpritOfKilledHang() throws {
-    try withDirectory { directory in
-      let died = try run("stall", directory, signal: SIGKILL) { hasStall(directory, samples: 14) }
-      #expect(!died.hasExited && died.status == SIGKILL)
-      let told = try tell(directory)
-      #expect(told.facts("run").count == 1)
-      #expect(told.fact("run")?.hasSuffix("fatal hang: ended while work was stuck") == true, "\(told)")
-      let hang = try #require(told.fact("hang")).split(separator: " ")
-      #expect(hang.first == "main" && hang.contains("holdUp(_:)"), "\(hang)")
-      #expect(hang[hang.count - 2] == "10")
-      // Each run is reported once; the files stay.
-      let second = try tell(directory, runs: 0)
-      #expect(second.facts("hang") == [])
-      #expect(names(directory, ".stall").count == 1)
-    }
+    let died = try run("stall", directory, signal: SIGKILL) { hasStall(directory, samples: 14) }
+    #expect(!died.hasExited && died.status == SIGKILL)
+    let told = try tell(directory)
+    #expect(told.facts("run").count == 1)
+    #expect(told.fact("run")?.hasSuffix("fatal hang: ended while work was stuck") == true, "\(told)")
+    let hang = try #require(told.fact("hang")).split(separator: " ")
+    #expect(hang.first == "main" && hang.contains("holdUp(_:)"), "\(hang)")
+    #expect(hang[hang.count - 2] == "10")
+    // Each run is reported once; the files stay.
+    let second = try tell(directory, runs: 0)
+    #expect(second.facts("hang") == [])
+    #expect(fileNames(in: directory, ".stall").count == 1)
   }
 
   /// Returns the function names in the first stall's file.
   private func savedNames(_ directory: String) -> Set<String> {
-    let file = names(directory, ".stall").first.flatMap { BlackBoxDirectory(path: directory).stall($0) }
+    let file = fileNames(in: directory, ".stall").first.flatMap { BlackBoxDirectory(path: directory).stall($0) }
     return Set(file?.recording.names.values.flatMap { $0 }.compactMap(\.function) ?? [])
   }
 
   /// Whether the first stall's file has every available name and has stopped growing.
   private func areNamesLookedUp(_ directory: String) -> Bool {
-    guard let name = names(directory, ".stall").first,
+    guard let name = fileNames(in: directory, ".stall").first,
       let bytes = try? Data(contentsOf: URL(fileURLWithPath: "\(directory)/\(name)"))
     else { return false }
     return StallFileWriter.areNamesLookedUp([UInt8](bytes.suffix(StallFileWriter.namesLookedUpBytes)))
   }
 
   @Test func savesFunctionNamesDuringHang() throws {
-    try withDirectory { directory in
-      let hang = ["CULPRIT_HANG_THRESHOLD": "300ms"]
-      let died = try run("stall", directory, environment: hang, signal: SIGKILL) {
-        savedNames(directory).contains("holdUp(_:)")
-      }
-      #expect(!died.hasExited && died.status == SIGKILL)
-      #expect(savedNames(directory).contains("holdUp(_:)"))
+    let hang = ["CULPRIT_HANG_THRESHOLD": "300ms"]
+    let died = try run("stall", directory, environment: hang, signal: SIGKILL) {
+      savedNames(directory).contains("holdUp(_:)")
     }
+    #expect(!died.hasExited && died.status == SIGKILL)
+    #expect(savedNames(directory).contains("holdUp(_:)"))
   }
 
   @Test func savesFunctionNamesOfEndedStall() throws {
-    try withDirectory { directory in
-      try run("recover", directory)
-      #expect(savedNames(directory).contains("holdUp(_:)"))
-      let path = "\(directory)/\(try #require(names(directory, ".stall").first))"
-      let bytes = try [UInt8](Data(contentsOf: URL(fileURLWithPath: path)))
-      #expect(areNamesLookedUp(directory))
-      #expect(StallFile.hasEnd(bytes) && StallFile.hasEnd(Array(bytes.prefix(4096))))
-      #expect(try tell(directory).facts("hang") == [])
-    }
+    try run("recover", directory)
+    #expect(savedNames(directory).contains("holdUp(_:)"))
+    let path = "\(directory)/\(try #require(fileNames(in: directory, ".stall").first))"
+    let bytes = try [UInt8](Data(contentsOf: URL(fileURLWithPath: path)))
+    #expect(areNamesLookedUp(directory))
+    #expect(StallFile.hasEnd(bytes) && StallFile.hasEnd(Array(bytes.prefix(4096))))
+    #expect(try tell(directory).facts("hang") == [])
   }
 
   @Test func nextLaunchAddsNamesToKilledRun() throws {
-    try withDirectory { directory in
-      try run("stall", directory, signal: SIGKILL) { hasStall(directory, samples: 5) }
-      #expect(savedNames(directory).isEmpty)
-      let path = "\(directory)/\(try #require(names(directory, ".stall").first))"
-      let before = try Data(contentsOf: URL(fileURLWithPath: path))
-      // The second recovery is killed before it has written all names, and the third continues.
-      try run("turn", directory, signal: SIGKILL) { areNamesLookedUp(directory) }
-      #expect(savedNames(directory).contains("holdUp(_:)"))
-      let after = try Data(contentsOf: URL(fileURLWithPath: path))
-      #expect(after.starts(with: before))
-      try run("recover", directory)
-      try run("turn", directory, signal: SIGKILL) { names(directory, ".run").count >= 2 }
-      #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == after)
-      let told = try tell(directory)
-      #expect(told.facts("hang").count == 1 && told.facts("problem") == [], "\(told)")
-    }
+    try run("stall", directory, signal: SIGKILL) { hasStall(directory, samples: 5) }
+    #expect(savedNames(directory).isEmpty)
+    let path = "\(directory)/\(try #require(fileNames(in: directory, ".stall").first))"
+    let before = try Data(contentsOf: URL(fileURLWithPath: path))
+    // The second recovery is killed before it has written all names, and the third continues.
+    try run("turn", directory, signal: SIGKILL) { areNamesLookedUp(directory) }
+    #expect(savedNames(directory).contains("holdUp(_:)"))
+    let after = try Data(contentsOf: URL(fileURLWithPath: path))
+    #expect(after.starts(with: before))
+    try run("recover", directory)
+    try run("turn", directory, signal: SIGKILL) { fileNames(in: directory, ".run").count >= 2 }
+    #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == after)
+    let told = try tell(directory)
+    #expect(told.facts("hang").count == 1 && told.facts("problem") == [], "\(told)")
   }
 
   @Test func reportsDamagedFile() throws {
-    try withDirectory { directory in
-      try run("stall", directory, signal: SIGKILL) { hasStall(directory, samples: 5) }
-      let path = "\(directory)/\(try #require(names(directory, ".stall").first))"
-      let descriptor = open(path, O_WRONLY)
-      #expect(pwrite(descriptor, "nothing", 7, 0) == 7)
-      close(descriptor)
-      let told = try ChildProcess(ChildProcess.built("blackbox-process"), [directory, "tell", "--text", "--runs", "1"])
-      #expect(told.fact("run")?.hasSuffix(RunVerdict.fatalHang.description) == true, "\(told)")
-      #expect(told.facts("hang") == [] && told.output.contains("\n\(path) is not a .stall file"), "\(told)")
-    }
+    try run("stall", directory, signal: SIGKILL) { hasStall(directory, samples: 5) }
+    let path = "\(directory)/\(try #require(fileNames(in: directory, ".stall").first))"
+    let descriptor = open(path, O_WRONLY)
+    #expect(pwrite(descriptor, "nothing", 7, 0) == 7)
+    close(descriptor)
+    let told = try ChildProcess(ChildProcess.built("blackbox-process"), [directory, "tell", "--text", "--runs", "1"])
+    #expect(told.fact("run")?.hasSuffix(RunVerdict.fatalHang.description) == true, "\(told)")
+    #expect(told.facts("hang") == [] && told.output.contains("\n\(path) is not a .stall file"), "\(told)")
   }
 
   @Test func stopDuringHangIsNoCleanExit() throws {
-    try withDirectory { directory in
-      _ = try run("stop-hanging", directory, environment: ["CULPRIT_HANG_THRESHOLD": "600ms"], signal: SIGKILL) {
-        names(directory, ".run").contains { name in
-          (try? String(contentsOfFile: "\(directory)/\(name)", encoding: .isoLatin1))?.contains("\nended ") == true
-        }
+    _ = try run("stop-hanging", directory, environment: ["CULPRIT_HANG_THRESHOLD": "600ms"], signal: SIGKILL) {
+      fileNames(in: directory, ".run").contains { name in
+        (try? String(contentsOfFile: "\(directory)/\(name)", encoding: .isoLatin1))?.contains("\nended ") == true
       }
-      let run = try tell(directory).fact("run")
-      #expect(run?.hasSuffix(RunVerdict.fatalHang.description) == true, "\(run ?? "")")
     }
+    let run = try tell(directory).fact("run")
+    #expect(run?.hasSuffix(RunVerdict.fatalHang.description) == true, "\(run ?? "")")
   }
 
   @Test func distinguishesOtherEndsFromHangs() throws {
@@ -155,11 +141,11 @@ import Testing
       ("die-in-malloc", 0, .crash(signal: SIGSYS)),
     ]
     for (scenario, signal, verdict) in ends {
-      try withDirectory { directory in
+      try withRunDirectory { directory in
         // Swift's handler also runs. Symbolication would take most of the test's time.
         let environment = ["SWIFT_BACKTRACE": "symbolicate=off"]
         let died = try run(scenario, directory, environment: environment, signal: signal) {
-          !names(directory, ".run").isEmpty
+          !fileNames(in: directory, ".run").isEmpty
         }
         if case .crash(let signal) = verdict { #expect(!died.hasExited && died.status == signal, "\(scenario)") }
         let told = try tell(directory)
@@ -174,11 +160,9 @@ import Testing
 
   /// exit(3) is not async-signal-safe, but works in most services wherever the signal arrives.
   @Test func exitInSignalHandlerCompletes() throws {
-    try withDirectory { directory in
-      let died = try run("exit-in-malloc", directory)
-      #expect(died.hasExited && died.status == 3, "\(died)")
-      #expect(try tell(directory).fact("run")?.hasSuffix(RunVerdict.cleanExit.description) == true)
-    }
+    let died = try run("exit-in-malloc", directory)
+    #expect(died.hasExited && died.status == 3, "\(died)")
+    #expect(try tell(directory).fact("run")?.hasSuffix(RunVerdict.cleanExit.description) == true)
   }
 
   private func file(of run: RunRecord, samples count: UInt64, hasEnded: Bool) -> [UInt8] {
@@ -204,52 +188,48 @@ import Testing
   /// The memory of the next launch must not grow with the number of ended stalls, also if all runs have one process id
   /// as in containers.
   @Test func boundsMemoryForManyStalls() throws {
-    try withDirectory { directory in
-      try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-      let own = ProcessIdentity.ofThisProcess()
-      let runs = (0..<2).map { number in
-        RunRecord(
-          // Beyond any process id.
-          identity: ProcessIdentity(process: 1 << 30, start: 1, boot: own.boot, namespace: own.namespace),
-          executable: "/bin/shop",
-          since: WallTime(nanosecondsSince1970: (1_795_170_000 + UInt64(number)) * 1_000_000_000),
-          memoryKills: []
-        )
-      }
-      func write(_ bytes: [UInt8], _ run: RunRecord, _ suffix: String) throws {
-        let name = "culprit-\(run.since.fileNamePart)-\(run.identity.process)\(suffix)"
-        try Data(bytes).write(to: URL(fileURLWithPath: "\(directory)/\(name)"))
-      }
-      for (number, run) in runs.enumerated() {
-        try write(Array(run.text.utf8), run, ".run")
-        let mark = StallFileWriter.record(of: StallNote(.reported), stallID: 1)
-        let ended = file(of: run, samples: 1500, hasEnded: true) + mark
-        for stall in 1...12 { try write(ended, run, "-\(stall).stall") }
-        if number == 1 { try write(file(of: run, samples: 20, hasEnded: false), run, "-13.stall") }
-      }
-      let told = try run("tell", directory, arguments: ["--runs", "2", "--peak"])
-      let endings = told.facts("run").map { $0.drop { $0 != " " }.dropFirst() }
-      // Both runs have one start: the process of the first became the second by exec.
-      #expect(endings == [RunVerdict.cleanExit, .fatalHang].map { $0.description[...] }, "\(told)")
-      #expect(told.facts("hang").count == 1 && told.fact("samples") == "20", "\(told)")
-      let peak = try #require(told.fact("peak").flatMap { Int($0) })
-      #expect(peak > 0 && peak < 120 << 10, "\(peak) KiB")
+    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+    let own = ProcessIdentity.ofThisProcess()
+    let runs = (0..<2).map { number in
+      RunRecord(
+        // Beyond any process id.
+        identity: ProcessIdentity(process: 1 << 30, start: 1, boot: own.boot, namespace: own.namespace),
+        executable: "/bin/shop",
+        since: WallTime(nanosecondsSince1970: (1_795_170_000 + UInt64(number)) * 1_000_000_000),
+        memoryKills: []
+      )
     }
+    func write(_ bytes: [UInt8], _ run: RunRecord, _ suffix: String) throws {
+      let name = "culprit-\(run.since.fileNamePart)-\(run.identity.process)\(suffix)"
+      try Data(bytes).write(to: URL(fileURLWithPath: "\(directory)/\(name)"))
+    }
+    for (number, run) in runs.enumerated() {
+      try write(Array(run.text.utf8), run, ".run")
+      let mark = StallFileWriter.record(of: StallNote(.reported), stallID: 1)
+      let ended = file(of: run, samples: 1500, hasEnded: true) + mark
+      for stall in 1...12 { try write(ended, run, "-\(stall).stall") }
+      if number == 1 { try write(file(of: run, samples: 20, hasEnded: false), run, "-13.stall") }
+    }
+    let told = try run("tell", directory, arguments: ["--runs", "2", "--peak"])
+    let endings = told.facts("run").map { $0.drop { $0 != " " }.dropFirst() }
+    // Both runs have one start: the process of the first became the second by exec.
+    #expect(endings == [RunVerdict.cleanExit, .fatalHang].map { $0.description[...] }, "\(told)")
+    #expect(told.facts("hang").count == 1 && told.fact("samples") == "20", "\(told)")
+    let peak = try #require(told.fact("peak").flatMap { Int($0) })
+    #expect(peak > 0 && peak < 120 << 10, "\(peak) KiB")
   }
 
   @Test func reportsReboot() throws {
-    try withDirectory { directory in
-      try run("turn", directory, signal: SIGKILL) { !names(directory, ".run").isEmpty }
-      let path = "\(directory)/\(try #require(names(directory, ".run").first))"
-      let text = try String(contentsOfFile: path, encoding: .utf8)
-      let boot = try #require(text.firstMatch(of: /boot .*\n/))
-      try text.replacing(boot.output, with: try #require(RunRecord(text: text)).checked("boot another")).write(
-        toFile: path,
-        atomically: true,
-        encoding: .utf8
-      )
-      #expect(try tell(directory).fact("run")?.hasSuffix(RunVerdict.machineGone.description) == true)
-    }
+    try run("turn", directory, signal: SIGKILL) { !fileNames(in: directory, ".run").isEmpty }
+    let path = "\(directory)/\(try #require(fileNames(in: directory, ".run").first))"
+    let text = try String(contentsOfFile: path, encoding: .utf8)
+    let boot = try #require(text.firstMatch(of: /boot .*\n/))
+    try text.replacing(boot.output, with: try #require(RunRecord(text: text)).checked("boot another")).write(
+      toFile: path,
+      atomically: true,
+      encoding: .utf8
+    )
+    #expect(try tell(directory).fact("run")?.hasSuffix(RunVerdict.machineGone.description) == true)
   }
 
   /// The control group can be gone by the next launch.
@@ -259,109 +239,99 @@ import Testing
   )
   func reportsOutOfMemoryKill(isGone: Bool) throws {
     let group = try #require(MemoryGroup(limit: 64 << 20))
-    try withDirectory { directory in
-      let died = try ChildProcess(
-        "/bin/sh",
-        group.running(ChildProcess.built("blackbox-process"), [directory, "out-of-memory"])
-      )
-      #expect(!died.hasExited && died.status == SIGKILL, "\(died)")
-      if isGone { try #require(group.remove()) }
-      let verdict = isGone ? RunVerdict.possiblyOutOfMemory : .outOfMemory
-      #expect(try tell(directory).fact("run")?.hasSuffix(verdict.description) == true)
-    }
+    let died = try ChildProcess(
+      "/bin/sh",
+      group.running(ChildProcess.built("blackbox-process"), [directory, "out-of-memory"])
+    )
+    #expect(!died.hasExited && died.status == SIGKILL, "\(died)")
+    if isGone { try #require(group.remove()) }
+    let verdict = isGone ? RunVerdict.possiblyOutOfMemory : .outOfMemory
+    #expect(try tell(directory).fact("run")?.hasSuffix(verdict.description) == true)
   }
 
   @Test func concurrentProcessesReportEachRunOnce() throws {
-    try withDirectory { directory in
-      for _ in 0..<4 {
-        let before = names(directory, ".run").count
-        try run("turn", directory, signal: SIGKILL) { names(directory, ".run").count > before }
-      }
-      let service = ChildProcess.built("blackbox-process")
-      let live = try RunningProcess(service, [directory, "turn"])
-      while names(directory, ".run").count < 5 { usleep(10_000) }
-      let tellers = try (0..<4).map { _ in try RunningProcess(service, [directory, "tell"]) }
-      var told: [String] = []
-      for process in tellers {
-        told += process.rest().split(separator: "\n").filter { $0.hasSuffix(RunVerdict.killed.description) }
-          .map(String.init)
-        process.end()
-      }
-      #expect(told.count == 4 && Set(told).count == 4, "\(told)")
-      #expect(!told.contains { $0.hasPrefix("run=\(live.id) ") })
-      kill(live.id, SIGKILL)
-      live.end()
-      #expect(try tell(directory).facts("run").contains { $0.hasPrefix("\(live.id) ") })
+    for _ in 0..<4 {
+      let before = fileNames(in: directory, ".run").count
+      try run("turn", directory, signal: SIGKILL) { fileNames(in: directory, ".run").count > before }
     }
+    let service = ChildProcess.built("blackbox-process")
+    let live = try RunningProcess(service, [directory, "turn"])
+    while fileNames(in: directory, ".run").count < 5 { usleep(10_000) }
+    let tellers = try (0..<4).map { _ in try RunningProcess(service, [directory, "tell"]) }
+    var told: [String] = []
+    for process in tellers {
+      told += process.rest().split(separator: "\n").filter { $0.hasSuffix(RunVerdict.killed.description) }
+        .map(String.init)
+      process.end()
+    }
+    #expect(told.count == 4 && Set(told).count == 4, "\(told)")
+    #expect(!told.contains { $0.hasPrefix("run=\(live.id) ") })
+    kill(live.id, SIGKILL)
+    live.end()
+    #expect(try tell(directory).facts("run").contains { $0.hasPrefix("\(live.id) ") })
   }
 
   /// Half of 32 workers in one directory are killed.
   @Test func reportsEachKilledWorkerOnce() throws {
-    try withDirectory { directory in
-      let service = ChildProcess.built("blackbox-process")
-      let parent = try RunningProcess(service, [directory, "turn", "--workers", "32"])
-      var text = ""
-      func workers() -> [pid_t] {
-        text.split(separator: "\n").filter { $0.hasPrefix("turning=") }.compactMap { pid_t($0.dropFirst(8)) }
-      }
-      while workers().count < 32 {
-        let more = parent.next()
-        if more.isEmpty { break }
-        text += more
-      }
-      let all = workers()
-      try #require(Set(all).count == 32, "\(text)")
-      func told(_ tellers: Int) throws -> [pid_t] {
-        let processes = try (0..<tellers).map { _ in try RunningProcess(service, [directory, "tell"]) }
-        return processes.flatMap { process in
-          defer { process.end() }
-          return process.rest().split(separator: "\n").filter { $0.hasSuffix(RunVerdict.killed.description) }
-            .compactMap { $0.split(whereSeparator: { " =".contains($0) }).dropFirst().first.flatMap { pid_t($0) } }
-        }
-      }
-      let (killed, left) = (all.prefix(16), all.suffix(16))
-      for id in killed { kill(id, SIGKILL) }
-      while killed.contains(where: { kill($0, 0) == 0 }) { usleep(10_000) }
-      #expect(try told(4).sorted() == killed.sorted())
-      #expect(try told(1) == [])
-      for id in left { kill(id, SIGKILL) }
-      parent.end()
-      #expect(try told(4).sorted() == left.sorted())
+    let service = ChildProcess.built("blackbox-process")
+    let parent = try RunningProcess(service, [directory, "turn", "--workers", "32"])
+    var text = ""
+    func workers() -> [pid_t] {
+      text.split(separator: "\n").filter { $0.hasPrefix("turning=") }.compactMap { pid_t($0.dropFirst(8)) }
     }
+    while workers().count < 32 {
+      let more = parent.next()
+      if more.isEmpty { break }
+      text += more
+    }
+    let all = workers()
+    try #require(Set(all).count == 32, "\(text)")
+    func told(_ tellers: Int) throws -> [pid_t] {
+      let processes = try (0..<tellers).map { _ in try RunningProcess(service, [directory, "tell"]) }
+      return processes.flatMap { process in
+        defer { process.end() }
+        return process.rest().split(separator: "\n").filter { $0.hasSuffix(RunVerdict.killed.description) }
+          .compactMap { $0.split(whereSeparator: { " =".contains($0) }).dropFirst().first.flatMap { pid_t($0) } }
+      }
+    }
+    let (killed, left) = (all.prefix(16), all.suffix(16))
+    for id in killed { kill(id, SIGKILL) }
+    while killed.contains(where: { kill($0, 0) == 0 }) { usleep(10_000) }
+    #expect(try told(4).sorted() == killed.sorted())
+    #expect(try told(1) == [])
+    for id in left { kill(id, SIGKILL) }
+    parent.end()
+    #expect(try told(4).sorted() == left.sorted())
   }
 
   @Test func forkedChildrenDoNotChangeRunRecord() throws {
-    try withDirectory { directory in
-      var told: ChildProcess?
-      let died = try ChildProcess(ChildProcess.built("blackbox-process"), [directory, "fork"]) { process in
-        // The parent turns after its three children have ended.
-        while !FileManager.default.fileExists(atPath: "\(directory)/turning") { usleep(10_000) }
-        kill(process, SIGKILL)
-        // One child with all descriptors is still running.
-        told = try tell(directory)
-      }
-      #expect(died.facts("child") == ["7", "-1", "0"], "\(died)")
-      let verdicts = told?.facts("run").map { $0.drop { $0 != " " }.dropFirst() }
-      #expect(verdicts == [RunVerdict.killed.description[...]], "\(String(describing: told))")
+    var told: ChildProcess?
+    let died = try ChildProcess(ChildProcess.built("blackbox-process"), [directory, "fork"]) { process in
+      // The parent turns after its three children have ended.
+      while !FileManager.default.fileExists(atPath: "\(directory)/turning") { usleep(10_000) }
+      kill(process, SIGKILL)
+      // One child with all descriptors is still running.
+      told = try tell(directory)
     }
+    #expect(died.facts("child") == ["7", "-1", "0"], "\(died)")
+    let verdicts = told?.facts("run").map { $0.drop { $0 != " " }.dropFirst() }
+    #expect(verdicts == [RunVerdict.killed.description[...]], "\(String(describing: told))")
   }
 
   /// A process whose main thread has ended looks like a zombie.
   @Test func runContinuesAfterMainThreadExits() throws {
-    try withDirectory { directory in
-      var found: [Bool] = []
-      var told: ChildProcess?
-      let died = try ChildProcess(ChildProcess.built("blackbox-process"), [directory, "leave-main"]) { process in
-        defer { kill(process, SIGKILL) }
-        let status = { (try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8)) ?? "" }
-        while !status().contains(") Z ") { usleep(10_000) }
-        found = try Inventory(path: directory).runs.map(\.isRunning)
-        told = try tell(directory, runs: 0)
-      }
-      #expect(died.status == SIGKILL && found == [true])
-      #expect(told?.facts("run") == [])
-      #expect(try tell(directory).facts("run").contains { $0.hasSuffix(RunVerdict.killed.description) })
+    var found: [Bool] = []
+    var told: ChildProcess?
+    let died = try ChildProcess(ChildProcess.built("blackbox-process"), [directory, "leave-main"]) { process in
+      defer { kill(process, SIGKILL) }
+      let status = { (try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8)) ?? "" }
+      while !status().contains(") Z ") { usleep(10_000) }
+      found = try Inventory(path: directory).runs.map(\.isRunning)
+      told = try tell(directory, runs: 0)
     }
+    #expect(died.status == SIGKILL && found == [true])
+    #expect(told?.facts("run") == [])
+    #expect(try tell(directory).facts("run").contains { $0.hasSuffix(RunVerdict.killed.description) })
   }
 
   /// The process that holds the lock on `path`; 0 if there is none.
@@ -391,56 +361,54 @@ import Testing
 
   @Test(arguments: ["spawn", "vfork", "fork"], [false, true])
   func startedProgramsDoNotChangeRunRecord(way: String, usesCulprit: Bool) throws {
-    try withDirectory { directory in
-      let service = ChildProcess.built("blackbox-process")
-      let program = usesCulprit ? [service, directory, "turn"] : ["/bin/sleep", "100"]
-      var told: ChildProcess?
-      var started: pid_t = 0
-      let died = try ChildProcess(service, [directory, "start", way] + program) { process in
-        while !FileManager.default.fileExists(atPath: "\(directory)/child") && !isOver(process) { usleep(10_000) }
-        let child = try #require(pid_t(String(contentsOfFile: "\(directory)/child", encoding: .utf8)))
-        try #require(child > 0)
-        started = child
-        defer { kill(child, SIGKILL) }
-        while arguments(of: child) != program { usleep(10_000) }
-        let isItsOwn = { (name: String) in name.hasPrefix("culprit-") && name.contains("-\(child)") }
-        while usesCulprit && !names(directory, ".run").contains(where: isItsOwn) { usleep(10_000) }
-        let run = "\(directory)/\(try #require(names(directory, ".run").first { !isItsOwn($0) }))"
-        let stall = "\(directory)/\(try #require(names(directory, ".stall").first))"
-        let record = try Data(contentsOf: URL(fileURLWithPath: run))
+    let service = ChildProcess.built("blackbox-process")
+    let program = usesCulprit ? [service, directory, "turn"] : ["/bin/sleep", "100"]
+    var told: ChildProcess?
+    var started: pid_t = 0
+    let died = try ChildProcess(service, [directory, "start", way] + program) { process in
+      while !FileManager.default.fileExists(atPath: "\(directory)/child") && !isOver(process) { usleep(10_000) }
+      let child = try #require(pid_t(String(contentsOfFile: "\(directory)/child", encoding: .utf8)))
+      try #require(child > 0)
+      started = child
+      defer { kill(child, SIGKILL) }
+      while arguments(of: child) != program { usleep(10_000) }
+      let isItsOwn = { (name: String) in name.hasPrefix("culprit-") && name.contains("-\(child)") }
+      while usesCulprit && !fileNames(in: directory, ".run").contains(where: isItsOwn) { usleep(10_000) }
+      let run = "\(directory)/\(try #require(fileNames(in: directory, ".run").first { !isItsOwn($0) }))"
+      let stall = "\(directory)/\(try #require(fileNames(in: directory, ".stall").first))"
+      let record = try Data(contentsOf: URL(fileURLWithPath: run))
 
-        // The start opens files of earlier runs for a moment; inherited descriptors stay.
-        var open = try targets(ofDescriptorsOf: child)
-        for _ in 0..<1000 where open.contains(run) || open.contains(stall) {
-          usleep(10_000)
-          open = try targets(ofDescriptorsOf: child)
-        }
-        #expect(!open.isEmpty && !open.contains(run) && !open.contains(stall), "\(open)")
-        #expect(open.contains { $0.hasPrefix(directory) } == usesCulprit, "\(open)")
-        #expect(locker(run) == process)
-        let samples = BlackBoxDirectory(path: directory).stall(names(directory, ".stall")[0])?.recording.stalls[0]
-          .samples.count
-        while !hasStall(directory, samples: (samples ?? 0) + 3) && !isOver(process) { usleep(10_000) }
-
-        kill(process, SIGKILL)
-        while !isOver(process) { usleep(10_000) }
-        #expect(locker(run) == 0)
-        #expect(try Data(contentsOf: URL(fileURLWithPath: run)) == record)
-        let saved = try Data(contentsOf: URL(fileURLWithPath: stall))
-        told = try tell(directory)
-        #expect(arguments(of: child) == program)
-        // The next launch appends names that were not saved.
-        #expect(try Data(contentsOf: URL(fileURLWithPath: stall)).starts(with: saved))
+      // The start opens files of earlier runs for a moment; inherited descriptors stay.
+      var open = try targets(ofDescriptorsOf: child)
+      for _ in 0..<1000 where open.contains(run) || open.contains(stall) {
+        usleep(10_000)
+        open = try targets(ofDescriptorsOf: child)
       }
-      let verdicts = told?.facts("run").map { $0.drop { $0 != " " }.dropFirst() }
-      #expect(verdicts == [RunVerdict.fatalHang.description[...]], "\(String(describing: told))")
-      #expect(told?.fact("hang")?.contains("holdUp(_:)") == true && started > 0, "\(died)")
+      #expect(!open.isEmpty && !open.contains(run) && !open.contains(stall), "\(open)")
+      #expect(open.contains { $0.hasPrefix(directory) } == usesCulprit, "\(open)")
+      #expect(locker(run) == process)
+      let samples = BlackBoxDirectory(path: directory).stall(fileNames(in: directory, ".stall")[0])?.recording.stalls[0]
+        .samples.count
+      while !hasStall(directory, samples: (samples ?? 0) + 3) && !isOver(process) { usleep(10_000) }
+
+      kill(process, SIGKILL)
+      while !isOver(process) { usleep(10_000) }
+      #expect(locker(run) == 0)
+      #expect(try Data(contentsOf: URL(fileURLWithPath: run)) == record)
+      let saved = try Data(contentsOf: URL(fileURLWithPath: stall))
+      told = try tell(directory)
+      #expect(arguments(of: child) == program)
+      // The next launch appends names that were not saved.
+      #expect(try Data(contentsOf: URL(fileURLWithPath: stall)).starts(with: saved))
     }
+    let verdicts = told?.facts("run").map { $0.drop { $0 != " " }.dropFirst() }
+    #expect(verdicts == [RunVerdict.fatalHang.description[...]], "\(String(describing: told))")
+    #expect(told?.fact("hang")?.contains("holdUp(_:)") == true && started > 0, "\(died)")
   }
 
   @Test func execEndsRun() throws {
     for (scenario, verdict) in [("exec", RunVerdict.cleanExit), ("exec-stalled", .fatalHang)] {
-      try withDirectory { directory in
+      try withRunDirectory { directory in
         let found = try run(scenario, directory, arguments: ["tell"])
         let process = try #require(found.fact("before"))
         #expect(found.facts("run") == ["\(process) \(verdict)"], "\(found)")
@@ -452,61 +420,59 @@ import Testing
   }
 
   @Test(arguments: [true, false]) func otherProcessReportsRunReplacedByExec(meanwhile: Bool) throws {
-    try withDirectory { directory in
-      var told: [String] = []
-      let died = try run("exec-stalled", directory, arguments: ["turn"], signal: SIGKILL) {
-        guard names(directory, ".run").count == 2 else { return false }
-        if meanwhile { told += (try? tell(directory).facts("run")) ?? [] }
-        return true
-      }
-      let process = try #require(died.fact("before"))
-      if meanwhile { #expect(told == ["\(process) \(RunVerdict.fatalHang)"]) }
-      told += try tell(directory).facts("run").filter { $0.hasPrefix(process) }
-      #expect(told == ["\(process) \(RunVerdict.fatalHang)", "\(process) \(RunVerdict.killed)"])
+    var told: [String] = []
+    let died = try run("exec-stalled", directory, arguments: ["turn"], signal: SIGKILL) {
+      guard fileNames(in: directory, ".run").count == 2 else { return false }
+      if meanwhile { told += (try? tell(directory).facts("run")) ?? [] }
+      return true
     }
+    let process = try #require(died.fact("before"))
+    if meanwhile { #expect(told == ["\(process) \(RunVerdict.fatalHang)"]) }
+    told += try tell(directory).facts("run").filter { $0.hasPrefix(process) }
+    #expect(told == ["\(process) \(RunVerdict.fatalHang)", "\(process) \(RunVerdict.killed)"])
   }
 
   /// The file system of 1 MiB is full when the stall begins.
   @Test(.needsMounts)
   func fullDiskLosesOnlySamples() throws {
-    try withDirectory { directory in
-      try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-      try #require(mount("tmpfs", directory, "tmpfs", 0, "size=1m") == 0)
-      defer { umount2(directory, Int32(MNT_DETACH)) }
-      let died = try run("stall", directory, signal: SIGKILL) {
-        // Most of the stall is sampled, however late the test checks.
-        let seen = names(directory, ".stall").first.flatMap { BlackBoxDirectory(path: directory).stall($0) }
-        guard let last = seen?.recording.stalls.first?.samples.last, last.age >= .seconds(2) else { return false }
-        let path = "\(directory)/ballast"
-        guard !FileManager.default.fileExists(atPath: path) else {
-          let box = BlackBoxDirectory(path: directory)
-          let stall = names(directory, ".stall").first.flatMap { box.stall($0) }?.recording.stalls.first
-          guard let stall, stall.lostSamples >= 3 else { return false }
-          return stall.duration - (stall.samples.last?.age ?? .zero) >= .milliseconds(200)
-        }
-        let file = open(path, O_WRONLY | O_CREAT, 0o600)
-        defer { close(file) }
-        for size in [4096, 1] {
-          let ballast = [UInt8](repeating: 1, count: size)
-          while write(file, ballast, size) > 0 {}
-        }
-        return false
+    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+    try #require(mount("tmpfs", directory, "tmpfs", 0, "size=1m") == 0)
+    defer { umount2(directory, Int32(MNT_DETACH)) }
+    let died = try run("stall", directory, signal: SIGKILL) {
+      // Most of the stall is sampled, however late the test checks.
+      let seen = fileNames(in: directory, ".stall").first.flatMap { BlackBoxDirectory(path: directory).stall($0) }
+      guard let last = seen?.recording.stalls.first?.samples.last, last.age >= .seconds(2) else { return false }
+      let path = "\(directory)/ballast"
+      guard !FileManager.default.fileExists(atPath: path) else {
+        let box = BlackBoxDirectory(path: directory)
+        let stall = fileNames(in: directory, ".stall").first.flatMap { box.stall($0) }?.recording.stalls.first
+        guard let stall, stall.lostSamples >= 3 else { return false }
+        return stall.duration - (stall.samples.last?.age ?? .zero) >= .milliseconds(200)
       }
-      #expect(died.status == SIGKILL)
-      let file = try #require(names(directory, ".stall").first.flatMap { BlackBoxDirectory(path: directory).stall($0) })
-      #expect(file.problems.isEmpty)
-      let stall = try #require(file.recording.stalls.first)
-      // The duration includes the lost samples.
-      #expect(stall.duration - (stall.samples.last?.age ?? .zero) >= .milliseconds(200))
-      try FileManager.default.removeItem(atPath: "\(directory)/ballast")
-      let told = try tell(directory)
-      #expect(told.fact("hang")?.contains("holdUp(_:)") == true, "\(told)")
-      #expect(Int(told.fact("lost") ?? "") ?? 0 >= 3)
+      let file = open(path, O_WRONLY | O_CREAT, 0o600)
+      defer { close(file) }
+      for size in [4096, 1] {
+        let ballast = [UInt8](repeating: 1, count: size)
+        while write(file, ballast, size) > 0 {}
+      }
+      return false
     }
+    #expect(died.status == SIGKILL)
+    let file = try #require(
+      fileNames(in: directory, ".stall").first.flatMap { BlackBoxDirectory(path: directory).stall($0) }
+    )
+    #expect(file.problems.isEmpty)
+    let stall = try #require(file.recording.stalls.first)
+    // The duration includes the lost samples.
+    #expect(stall.duration - (stall.samples.last?.age ?? .zero) >= .milliseconds(200))
+    try FileManager.default.removeItem(atPath: "\(directory)/ballast")
+    let told = try tell(directory)
+    #expect(told.fact("hang")?.contains("holdUp(_:)") == true, "\(told)")
+    #expect(Int(told.fact("lost") ?? "") ?? 0 >= 3)
   }
 
   @Test func ignoresUmask() throws {
-    try withDirectory { parent in
+    try withRunDirectory { parent in
       try FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true)
       let directory = parent + "/made/here"
       let service = [ChildProcess.built("blackbox-process"), directory, "recover"]
@@ -523,10 +489,10 @@ import Testing
 
   @Test func discardsRecoveredStallsOnRequest() throws {
     for (arguments, count) in [([], 1), (["--forget"], 0)] {
-      try withDirectory { directory in
+      try withRunDirectory { directory in
         let ended = try ChildProcess(ChildProcess.built("blackbox-process"), [directory, "recover"] + arguments)
         #expect(ended.hasExited)
-        #expect(names(directory, ".stall").count == count)
+        #expect(fileNames(in: directory, ".stall").count == count)
         let attributes = try FileManager.default.attributesOfItem(atPath: directory)
         #expect(attributes[.posixPermissions] as? Int == 0o700)
         for name in try FileManager.default.contentsOfDirectory(atPath: directory) {

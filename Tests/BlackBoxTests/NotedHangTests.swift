@@ -7,25 +7,20 @@ import Testing
 
 /// Hangs that the recorder cannot record because the stuck thread holds a lock that it needs.
 @Suite(.ownThread) struct NotedHangTests {
-  private func withDirectory(_ body: (String) throws -> Void) throws {
-    let path = NSTemporaryDirectory() + "culprit-box-\(UUID().uuidString)"
-    defer { try? FileManager.default.removeItem(atPath: path) }
-    try body(path)
-  }
-
-  private func names(_ directory: String, _ suffix: String) -> [String] {
-    ((try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []).filter { $0.hasSuffix(suffix) }
-  }
+  @TemporaryDirectory private var place: String
+  private var directory: String { place + "/runs" }
 
   private func record(_ directory: String) -> RunRecord? {
-    names(directory, ".run").first.flatMap { try? String(contentsOfFile: "\(directory)/\($0)", encoding: .utf8) }
-      .flatMap { RunRecord(text: $0) }
+    fileNames(in: directory, ".run").first.flatMap {
+      try? String(contentsOfFile: "\(directory)/\($0)", encoding: .utf8)
+    }
+    .flatMap { RunRecord(text: $0) }
   }
 
   /// Whether a note with a frequent stack or a recorded stall is saved.
   private func isSaved(_ directory: String) -> Bool {
     let isNoted = record(directory)?.hangs.contains { $0.stacks.contains { $0.samples >= 8 } } == true
-    let files = names(directory, ".stall").compactMap { BlackBoxDirectory(path: directory).stall($0) }
+    let files = fileNames(in: directory, ".stall").compactMap { BlackBoxDirectory(path: directory).stall($0) }
     return isNoted || files.contains { $0.recording.stalls.contains { $0.samples.count >= 8 } }
   }
 
@@ -34,25 +29,23 @@ import Testing
     ("stdio", "workload_hold_stdio"),
   ])
   func nextLaunchReportsCulprit(scenario: String, function: String) throws {
-    try withDirectory { directory in
-      let words = [scenario, "waiting", directory, "for-ever"]
-      let died = try ChildProcess(
-        ChildProcess.built("stalling-process"),
-        words,
-        environment: ["GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"]
-      ) { process in
-        while !isSaved(directory), !isOver(process) { usleep(10_000) }
-        kill(process, SIGKILL)
-      }
-      #expect(died.status == SIGKILL && !died.hasExited, "\(died)")
-      let wasNoted = record(directory)?.hangs.isEmpty == false
-      // Without per-thread caches the recorder waits for the locked arena.
-      if scenario == "malloc" { #expect(wasNoted && names(directory, ".stall").isEmpty) }
-      let told = try ChildProcess(ChildProcess.built("blackbox-process"), [directory, "tell", "--text", "--runs", "1"])
-      #expect(told.fact("run")?.hasSuffix("fatal hang: ended while work was stuck") == true, "\(told)")
-      #expect(told.facts("hang").count == 1 && told.fact("hang")?.hasPrefix("main ") == true, "\(told)")
-      #expect(told.output.contains(function), "\(told)")
-      #expect(names(directory, ".stall").count == 1)
+    let words = [scenario, "waiting", directory, "for-ever"]
+    let died = try ChildProcess(
+      ChildProcess.built("stalling-process"),
+      words,
+      environment: ["GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"]
+    ) { process in
+      while !isSaved(directory), !isOver(process) { usleep(10_000) }
+      kill(process, SIGKILL)
     }
+    #expect(died.status == SIGKILL && !died.hasExited, "\(died)")
+    let wasNoted = record(directory)?.hangs.isEmpty == false
+    // Without per-thread caches the recorder waits for the locked arena.
+    if scenario == "malloc" { #expect(wasNoted && fileNames(in: directory, ".stall").isEmpty) }
+    let told = try ChildProcess(ChildProcess.built("blackbox-process"), [directory, "tell", "--text", "--runs", "1"])
+    #expect(told.fact("run")?.hasSuffix("fatal hang: ended while work was stuck") == true, "\(told)")
+    #expect(told.facts("hang").count == 1 && told.fact("hang")?.hasPrefix("main ") == true, "\(told)")
+    #expect(told.output.contains(function), "\(told)")
+    #expect(fileNames(in: directory, ".stall").count == 1)
   }
 }

@@ -5,19 +5,15 @@ import TestSupport
 import Testing
 
 @Suite(.ownThread) struct ReplacedProgramTests {
+  @TemporaryDirectory private var directory: String
+
   enum Change: CaseIterable {
     case deleted, renamed, replaced
   }
 
-  private func names(_ directory: String, _ ending: String) -> [String] {
-    ((try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []).filter { $0.hasSuffix(ending) }
-  }
-
   @Test(arguments: Change.allCases) func resolvesNamesOfOriginalProgram(change: Change) throws {
-    let directory = NSTemporaryDirectory() + "culprit-replaced-\(UUID().uuidString)"
     let (program, stalls) = ("\(directory)/service", "\(directory)/stalls")
     try FileManager.default.createDirectory(atPath: stalls, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(atPath: directory) }
     try ChildProcess.copyProgram(ChildProcess.built("blackbox-process"), to: program)
     try ChildProcess.copyProgram("/bin/true", to: program + ".new")
     // Modules are read at the suspicion, and again at the declaration if a second has passed.
@@ -29,7 +25,7 @@ import Testing
     #expect(child.hasExited && child.status == 0, "\(child)")
     #expect(child.output.contains("CULPRIT   holdUp(_:)"), "\(child)")
     #expect(!child.output.contains("no module was mapped there"), "\(child)")
-    let file = try #require(names(stalls, ".stall").first.flatMap { BlackBoxDirectory(path: stalls).stall($0) })
+    let file = try #require(fileNames(in: stalls, ".stall").first.flatMap { BlackBoxDirectory(path: stalls).stall($0) })
     let saved = file.recording.names.values.joined().compactMap(\.function)
     #expect(saved.contains("holdUp(_:)"), "\(saved)")
   }

@@ -130,9 +130,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
       times(6, ["run", "A"]) + times(3, ["run", "outer", "c.each", "inner", "c.x"]) + times(1, ["run", "C"])
     )
     #expect(made.blame(stall).contenderNames == ["inner", "C"])
-    let split = made.stall(
-      times(6, ["run", "A"]) + times(2, ["run", "outer", "inner"]) + times(1, ["run", "outer"])
-    )
+    let split = made.stall(times(6, ["run", "A"]) + times(2, ["run", "outer", "inner"]) + times(1, ["run", "outer"]))
     #expect(made.blame(split).contenderNames == ["outer"])
   }
 

@@ -8,12 +8,7 @@ import Testing
 @Suite struct BoundTests {
   private func frames(_ names: String) -> [WeightedStack.Frame] {
     names.map { letter in
-      let frame = ResolvedFrame(
-        function: "\(letter)",
-        rawName: "\(letter)",
-        module: "/opt/shop/shop",
-        address: .file(FileAddress(UInt64(letter.asciiValue ?? 0)))
-      )
+      let frame = ResolvedFrame("\(letter)", raw: "\(letter)", at: UInt64(letter.asciiValue ?? 0))
       return WeightedStack.Frame(frame, owner: .own)
     }
   }
@@ -127,15 +122,7 @@ import Testing
     Stall(
       "test",
       samples: zip(stacks, activities).enumerated()
-        .map { number, sample in
-          Sample(
-            age: .milliseconds(100 * number + 50),
-            stack: sample.0,
-            outcome: .captured,
-            cpuTime: nil,
-            activity: sample.1
-          )
-        },
+        .map { number, sample in Sample(.milliseconds(100 * number + 50), sample.0, sample.1) },
       duration: .milliseconds(100 * stacks.count),
       hasEnded: true
     )
@@ -143,13 +130,7 @@ import Testing
 
   private func blame(_ stall: Stall, _ stacks: [Stack]) -> StallReport {
     StallReport(of: stall, in: Recording(process: nil, stacks: stacks)) { frame in
-      [
-        ResolvedFrame(
-          function: "f\(frame.address.value)",
-          module: "/opt/shop/shop",
-          address: .file(FileAddress(frame.address.value))
-        )
-      ]
+      [ResolvedFrame("f\(frame.address.value)", at: frame.address.value)]
     }
   }
 

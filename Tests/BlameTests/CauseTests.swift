@@ -58,11 +58,7 @@ import Testing
       ("anon_inode:[timerfd]", [], .sleep), ("anon_inode:[pidfd]", [], .childProcess),
       ("/dev/pts/3", [], .interProcess),
     ] as [(String, [UInt8], StallReport.Cause.Kind)]
-  ) mutating func classifiesWaitsByFileDescriptor(
-    target: String,
-    address: [UInt8],
-    kind: StallReport.Cause.Kind
-  ) {
+  ) mutating func classifiesWaitsByFileDescriptor(target: String, address: [UInt8], kind: StallReport.Cause.Kind) {
     let stall = stall(waits, .inSystemCall(0)) { _, sample in
       sample.descriptor = Descriptor(number: 3, target: target, address: address)
     }

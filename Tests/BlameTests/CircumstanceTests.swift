@@ -6,13 +6,7 @@ import Testing
 
 @Suite struct CircumstanceTests {
   private func frame(_ raw: String, start: UInt64) -> ResolvedFrame {
-    ResolvedFrame(
-      function: "f",
-      rawName: raw,
-      module: "/opt/shop/shop",
-      start: FileAddress(start),
-      address: .file(FileAddress(start))
-    )
+    ResolvedFrame("f", raw: raw, start: start, at: start)
   }
 
   /// An inlined function has its caller's start or none.
@@ -78,12 +72,8 @@ import Testing
 
   @Test func countsWaitingItems() {
     // The probe is the oldest item here.
-    #expect(
-      queue([(5, 1), (5, 3), (5, 0), (5, 8), (5, 2)]) == work(7, oldest: .milliseconds(300))
-    )
-    #expect(
-      queue([(5, 4), (6, 3), (6, 2)], .pool) == work(3, isLowerBound: true, oldest: .milliseconds(100))
-    )
+    #expect(queue([(5, 1), (5, 3), (5, 0), (5, 8), (5, 2)]) == work(7, oldest: .milliseconds(300)))
+    #expect(queue([(5, 4), (6, 3), (6, 2)], .pool) == work(3, isLowerBound: true, oldest: .milliseconds(100)))
     // The last sample can come when the next item was already dequeued.
     #expect(queue([(5, 21), (5, 21), (5, 21), (6, 20)]) == work(20, oldest: .milliseconds(200)))
     // An item dequeued at each sample gives no waiting time.
@@ -98,9 +88,7 @@ import Testing
   @Test func detectsQueueProgress() {
     #expect(blame(stall(.queue, [(5, ""), (5, ""), (0, ""), (5, "")])).queueProgress == progress(true, 3, of: 3))
     // Work that was active when the probe was sent can have ended at once.
-    #expect(
-      blame(stall(.queue, [(4, ""), (5, ""), (5, ""), (5, "")])).queueProgress == progress(true, 3, of: 4)
-    )
+    #expect(blame(stall(.queue, [(4, ""), (5, ""), (5, ""), (5, "")])).queueProgress == progress(true, 3, of: 4))
     #expect(blame(stall(.queue, [(5, ""), (6, ""), (6, ""), (7, "")])).queueProgress == progress(false, 2, of: 3))
     #expect(blame(stall(.queue, [(5, ""), (0, "")])).queueProgress == nil)
     #expect(blame(stall(.loop, [(5, ""), (6, "")])).queueProgress == nil)
@@ -119,29 +107,13 @@ import Testing
       .map { Stack(frames: $0.map { .programCounter(RuntimeAddress($0)) }, end: .outermost) }
     var pool = stall(.pool, [])
     pool.duration = .seconds(3)
-    pool.others = AllThreads(
-      threads: stacks.indices.map { index in
-        ThreadSample(
-          thread: ObservedThread(id: Int32(index), name: ""),
-          stack: index,
-          outcome: .captured,
-          cpuTime: nil,
-          activity: .running
-        )
-      },
-      isComplete: true
-    )
+    let threads = stacks.indices.map { ThreadSample(Int32($0), "", $0, .running) }
+    pool.others = AllThreads(threads: threads, isComplete: true)
     let blame = StallReport(of: pool, in: Recording(process: nil, stacks: stacks)) { frame in
       let name = names[frame.address.value] ?? "?"
       let isSystem = name == "swift_job_run" || name == "wait"
-      return [
-        ResolvedFrame(
-          function: name,
-          rawName: name,
-          module: isSystem ? "/usr/lib/swift/linux/libswift_Concurrency.so" : "/opt/shop/shop",
-          address: .file(FileAddress(frame.address.value))
-        )
-      ]
+      let module = isSystem ? "/usr/lib/swift/linux/libswift_Concurrency.so" : "/opt/shop/shop"
+      return [ResolvedFrame(name, raw: name, in: module, at: frame.address.value)]
     }
     let culprit = try #require(blame.culprit)
     #expect(culprit.frame.function == "slow")

@@ -34,14 +34,8 @@ struct Synthetic {
           return place == 0 ? .programCounter(address) : .returnAddress(RuntimeAddress(address.value + 1))
         }
       if !frames.isEmpty { stacks.append(Stack(frames: frames, end: .outermost)) }
-      samples.append(
-        Sample(
-          age: interval * number + interval / 2,
-          stack: frames.isEmpty ? nil : stacks.count - 1,
-          outcome: frames.isEmpty ? .noAnswer : .captured,
-          cpuTime: cpu?[number]
-        )
-      )
+      let stack = frames.isEmpty ? nil : stacks.count - 1
+      samples.append(Sample(interval * number + interval / 2, stack, used: cpu?[number]))
     }
     return Stall(
       "test",

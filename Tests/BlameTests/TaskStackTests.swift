@@ -39,9 +39,7 @@ import Testing
 
   @Test(arguments: [StackEnd.outermost, .noUnwindInformation])
   func replacesExecutorFramesWithAsyncCallers(end: StackEnd) {
-    let found = TaskStack(
-      stack(inner + [(2, .asyncCaller), (3, .asyncCaller), (9, .taskStart)] + outer, end: end)
-    )
+    let found = TaskStack(stack(inner + [(2, .asyncCaller), (3, .asyncCaller), (9, .taskStart)] + outer, end: end))
     #expect(found.called.map(\.address.value) == [100, 101] && found.end == .outermost && found.kind == .task)
     let frames = found.resolve(resolve)
     #expect(frames.map(\.address.value) == [100, 101, 2, 3] && frames.map(\.isAwaiting) == [false, false, true, true])
@@ -64,13 +62,7 @@ import Testing
   }
 
   @Test func dropsInvalidAsyncCallers() {
-    let found = TaskStack(
-      stack(
-        inner
-          + [2, 13, 20, 30, 40, 5].map { ($0, .asyncCaller) }
-          + [(9, .taskStart)] + outer
-      )
-    )
+    let found = TaskStack(stack(inner + [2, 13, 20, 30, 40, 5].map { ($0, .asyncCaller) } + [(9, .taskStart)] + outer))
     let (frames, unknown) = found.resolveAwaiting(resolve)
     #expect(frames.map(\.address.value) == [2, 5] && unknown == 1)
   }

@@ -138,11 +138,7 @@ import Testing
 
   @Test mutating func followsWorkAcrossThreads() throws {
     // Declared on thread 1, the stall waits on thread 5 for a lock of thread 1.
-    var stall = stall(
-      waitingFor: mutex(100, 1),
-      [(1, 100, ["c.start", "other", "c.read"], nil)],
-      cpu: still
-    )
+    var stall = stall(waitingFor: mutex(100, 1), [(1, 100, ["c.start", "other", "c.read"], nil)], cpu: still)
     for place in stall.samples.indices { stall.samples[place].lock?.waiterID = 5 }
     let chain = try #require(synthetic.blame(stall).waitChains.first)
     #expect(!chain.isDeadlock && chain.links.map { $0.culprit?.frame.function } == ["other"])

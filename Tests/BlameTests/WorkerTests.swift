@@ -23,24 +23,16 @@ import Testing
       let (begin, end) = (first.isEmpty ? 0 : first[number], last.isEmpty ? 1000 : last[number])
       for age in stride(from: begin + 5, to: end, by: 10) {
         let function = work.last { $0.from <= age }?.function ?? 0
-        stall.samples.append(
-          Sample(
-            age: .milliseconds(age),
-            stack: Int(function),
-            outcome: .captured,
-            // Half of the time, with a different offset for each thread.
-            cpuTime: .milliseconds(10_000 * number + age / 2),
-            activity: .running,
-            threadID: Int32(101 + number)
-          )
-        )
+        // Half of the time, with a different offset for each thread.
+        let used = Duration.milliseconds(10_000 * number + age / 2)
+        let thread = Int32(101 + number)
+        stall.samples.append(Sample(.milliseconds(age), Int(function), .running, used: used, threadID: thread))
       }
     }
     stall.samples.sort { $0.age < $1.age }
     let stacks = (0..<8).map { Stack(frames: [.programCounter(RuntimeAddress($0))], end: .outermost) }
     return StallReport(of: stall, in: Recording(process: nil, stacks: stacks)) { frame in
-      let address = FileAddress(frame.address.value)
-      return [ResolvedFrame(function: "f\(frame.address.value)", module: "/opt/shop/shop", address: .file(address))]
+      [ResolvedFrame("f\(frame.address.value)", at: frame.address.value)]
     }
   }
 

@@ -60,9 +60,7 @@ import Testing
       defer { close(file) }
       var name = [UInt8](repeating: 0, count: 100)
       _ = read(file, &name, name.count)
-      #expect(
-        String(decoding: name.prefix { $0 > 10 }, as: UTF8.self) == "0123456789abcde"
-      )
+      #expect(String(decoding: name.prefix { $0 > 10 }, as: UTF8.self) == "0123456789abcde")
     }
     .join()
   }

@@ -1,86 +1,12 @@
 import CCulpritLinux
 import CCulpritObserver
 import CCulpritUnwind
-import CulpritStallRecord
-import CulpritSymbols
 import Glibc
 import TestSupport
 import TestWorkloads
 import Testing
 
 @testable import Culprit
-
-/// A stack as raw function names, innermost first.
-struct NamedStack {
-  var names: [String]
-  var kinds: [UInt32]
-  var end: unwind_end
-  var leftOut = 0
-
-  func contains(_ name: String) -> Bool { names.contains(name) }
-}
-
-enum Captured {
-  case stack(NamedStack, copy: stack_copy)
-  case failed(observer_capture_status)
-}
-
-/// Captures a thread that has marked a slot while it runs `body`.
-private func capturing(
-  slot index: Int,
-  stackBytes: Int = 128 << 10,
-  _ body: @escaping @convention(c) (UnsafePointer<Int32>?) -> Void,
-  while reading: (UnsafeMutablePointer<observer_slot>) throws -> Void
-) throws {
-  try #require(canReadMemory)
-  try #require(observer_unwind_start() == nil)
-  try #require(observer_capture_start(stackBytes) == 0)
-  try withSlot(index) { slot in
-    final class Job {
-      let slot: UnsafeMutablePointer<observer_slot>
-      let body: @convention(c) (UnsafePointer<Int32>?) -> Void
-      init(
-        _ slot: UnsafeMutablePointer<observer_slot>,
-        _ body: @escaping @convention(c) (UnsafePointer<Int32>?) -> Void
-      ) {
-        self.slot = slot
-        self.body = body
-      }
-    }
-    let job = Job(slot, body)
-    try withExtendedLifetime(job) {
-      let thread = workload_thread_start(
-        { context, stop in
-          guard let context else { return }
-          // SAFETY: the job is kept alive until the thread has been joined.
-          let job = Unmanaged<Job>.fromOpaque(context).takeUnretainedValue()
-          observer_slot_begin(job.slot)
-          job.body(stop)
-          observer_slot_end(job.slot)
-        },
-        Unmanaged.passUnretained(job).toOpaque()
-      )
-      defer { workload_thread_stop(thread) }
-      while observer_slot_work_item(slot) == 0 { sched_yield() }
-      waitForBody(slot)
-      try reading(slot)
-    }
-  }
-}
-
-/// Kept between tests, because opening the executable takes longer than the rest of a test.
-nonisolated(unsafe) private var keptSymbolizer: Symbolizer?  // used by one serialized suite
-
-private func named(_ stack: unwind_stack) -> [String] {
-  let symbolizer = keptSymbolizer ?? Symbolizer(modules: ProcessMap.modules(), shared: ownFiles)
-  keptSymbolizer = symbolizer
-  return (0..<Int(stack.count))
-    .map { place in
-      let address = RuntimeAddress(stack.frames[place].address)
-      let isReturn = stack.frames[place].kind == UNWIND_RETURN_ADDRESS.rawValue
-      return symbolizer.resolve(isReturn ? .returnAddress(address) : .programCounter(address)).first?.rawName ?? "?"
-    }
-}
 
 /// The state in which the test's thread blocks. Read by that thread.
 nonisolated(unsafe) private var blockKind = WORKLOAD_READ
@@ -93,37 +19,18 @@ nonisolated(unsafe) private let isHearing = {
   return flag
 }()
 
-private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? = nil) -> Captured {
-  let view = observer_slot_read(slot)
-  var copy: UnsafePointer<stack_copy>?
-  let status = observer_capture(view.thread, slot, item ?? view.item, 20_000_000_000, &copy)
-  guard let copy, status == OBSERVER_CAPTURED else { return .failed(status) }
-  let frames = UnsafeMutablePointer<unwind_frame>.allocate(capacity: Int(UNWIND_FRAMES_MAX))
-  defer { frames.deallocate() }
-  var stack = unwind_stack()
-  stack.frames = frames
-  stack.end = UNWIND_END_FAILED
-  observer_unwind(copy, &stack)
-  let taken = copy.pointee
-  observer_capture_release(copy)
-  let names = named(stack)
-  let kinds = (0..<Int(stack.count)).map { frames[$0].kind }
-  return .stack(NamedStack(names: names, kinds: kinds, end: stack.end, leftOut: Int(stack.left_out)), copy: taken)
-}
-
 /// Serialized: only one thread can be captured at a time.
 @Suite(.serialized, .usesObserver) struct CaptureTests {
   @Test func capturesCompleteStackOfRunningThread() throws {
-    try capturing(slot: 3000, { workload_spin(.max, $0) }) { slot in
+    try observing(slot: 3000, { workload_spin(.max, $0) }) { thread in
       for _ in 0..<200 {
-        guard case .stack(let stack, let copy) = capture(slot) else {
-          Issue.record("not captured")
-          return
-        }
-        try #require(stack.contains("workload_spin"), "\(stack.names)")
+        let stack = thread.signalled()
+        try #require(stack.status == OBSERVER_CAPTURED)
+        let copy = stack.copy
+        try #require(stack.names.contains("workload_spin"), "\(stack.names)")
         try #require(stack.end == UNWIND_END_OUTERMOST)
-        #expect(stack.kinds.first == UNWIND_PROGRAM_COUNTER.rawValue)
-        #expect(stack.kinds.dropFirst().allSatisfy { $0 == UNWIND_RETURN_ADDRESS.rawValue })
+        #expect(stack.frames.first?.kind == UNWIND_PROGRAM_COUNTER.rawValue)
+        #expect(stack.frames.dropFirst().allSatisfy { $0.kind == UNWIND_RETURN_ADDRESS.rawValue })
         #expect(!copy.truncated)
         #expect(copy.handler_ns > 0)
       }
@@ -131,13 +38,13 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
   }
 
   @Test func wipesCopiesAfterRelease() throws {
-    try capturing(slot: 3060, { workload_spin(.max, $0) }) { slot in
-      let view = observer_slot_read(slot)
+    try observing(slot: 3060, { workload_spin(.max, $0) }) { thread in
+      let view = observer_slot_read(thread.slot)
       var first: UnsafePointer<stack_copy>?
       var second: UnsafePointer<stack_copy>?
       let timeout: UInt64 = 20_000_000_000
-      try #require(observer_capture(view.thread, slot, view.item, timeout, &first) == OBSERVER_CAPTURED)
-      try #require(observer_capture(view.thread, slot, view.item, timeout, &second) == OBSERVER_CAPTURED)
+      try #require(observer_capture(view.thread, thread.slot, view.item, timeout, &first) == OBSERVER_CAPTURED)
+      try #require(observer_capture(view.thread, thread.slot, view.item, timeout, &second) == OBSERVER_CAPTURED)
       let released = try #require(first).pointee
       let kept = try #require(second).pointee
       func isEmpty(_ copy: stack_copy) -> Bool {
@@ -157,15 +64,13 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
   /// In an epilogue a popped register still counts as saved, below the stack pointer, where the process overwrites it
   /// at once. So the copy must contain it.
   @Test func unwindsEpiloguesFromRedZone() throws {
-    try capturing(slot: 3001, { workload_epilogues(.max, $0) }) { slot in
+    try observing(slot: 3001, { workload_epilogues(.max, $0) }) { thread in
       var inEpilogue = 0
       for round in 0..<30_000 where round < 300 || inEpilogue < 50 {
-        guard case .stack(let stack, _) = capture(slot) else {
-          Issue.record("not captured")
-          return
-        }
+        let stack = thread.signalled()
+        try #require(stack.status == OBSERVER_CAPTURED)
         try #require(stack.end == UNWIND_END_OUTERMOST, "\(stack.names)")
-        try #require(stack.contains("workload_epilogues"), "\(stack.names)")
+        try #require(stack.names.contains("workload_epilogues"), "\(stack.names)")
         if stack.names.first == "workload_short_epilogue" { inEpilogue += 1 }
       }
       #expect(inEpilogue >= 50)
@@ -173,11 +78,10 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
   }
 
   @Test func marksTruncatedCopy() throws {
-    try capturing(slot: 3002, { workload_recurse(2000, .max, $0) }) { slot in
-      guard case .stack(let stack, let copy) = capture(slot) else {
-        Issue.record("not captured")
-        return
-      }
+    try observing(slot: 3002, { workload_recurse(2000, .max, $0) }) { thread in
+      let stack = thread.signalled()
+      try #require(stack.status == OBSERVER_CAPTURED)
+      let copy = stack.copy
       #expect(copy.truncated)
       #expect(stack.end == UNWIND_END_COPY)
       #expect(stack.names.filter { $0 == "workload_recurse" }.count > 50)
@@ -186,11 +90,9 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
 
   @Test func keepsBothEndsOfDeepStack() throws {
     let depth = 2000
-    try capturing(slot: 3003, stackBytes: 2 << 20, { workload_recurse(2000, .max, $0) }) { slot in
-      guard case .stack(let stack, _) = capture(slot) else {
-        Issue.record("not captured")
-        return
-      }
+    try observing(slot: 3003, stackBytes: 2 << 20, { workload_recurse(2000, .max, $0) }) { thread in
+      let stack = thread.signalled()
+      try #require(stack.status == OBSERVER_CAPTURED)
       #expect(stack.end == UNWIND_END_OUTERMOST)
       #expect(stack.names.count == Int(UNWIND_FRAMES_MAX))
       let recursion = stack.names.count { $0 == "workload_recurse" }
@@ -208,17 +110,16 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
   /// One buffer holds a deep stack. A sampler that finds it in use copies what fits into its own buffer. The memory is
   /// returned to the kernel after use.
   @Test func copiesOneDeepStackAtOnce() throws {
-    try capturing(slot: 3006, stackBytes: 8 << 20, { workload_recurse(3000, .max, $0) }) { slot in
-      let view = observer_slot_read(slot)
+    try observing(slot: 3006, stackBytes: 8 << 20, { workload_recurse(3000, .max, $0) }) { thread in
+      let view = observer_slot_read(thread.slot)
       for _ in 0..<20 {
         var copy: UnsafePointer<stack_copy>?
-        try #require(observer_capture(view.thread, slot, view.item, 20_000_000_000, &copy) == OBSERVER_CAPTURED)
+        try #require(observer_capture(view.thread, thread.slot, view.item, 20_000_000_000, &copy) == OBSERVER_CAPTURED)
         let deep = try #require(copy)
         try #require(!deep.pointee.truncated && deep.pointee.stack_bytes > 1 << 20)
-        guard case .stack(let stack, let other) = capture(slot) else {
-          Issue.record("not captured")
-          return
-        }
+        let stack = thread.signalled()
+        try #require(stack.status == OBSERVER_CAPTURED)
+        let other = stack.copy
         try #require(other.truncated && stack.end == UNWIND_END_COPY && other.stack_bytes == 128 << 10)
         let (room, bytes) = (deep.pointee.stack, deep.pointee.stack_bytes)
         observer_capture_release(deep)
@@ -232,14 +133,13 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
 
   /// On a coroutine's stack the thread's bounds do not apply, so the copy ends with the mapping.
   @Test func copiesMappedPartOfCoroutineStack() throws {
-    try capturing(slot: 3004, { workload_spin_on_coroutine(64 << 10, .max, $0) }) { slot in
+    try observing(slot: 3004, { workload_spin_on_coroutine(64 << 10, .max, $0) }) { thread in
       for _ in 0..<50 {
-        guard case .stack(let stack, let copy) = capture(slot) else {
-          Issue.record("not captured")
-          return
-        }
-        #expect(stack.contains("workload_spin"))
-        #expect(stack.contains("workload_coroutine_body"))
+        let stack = thread.signalled()
+        try #require(stack.status == OBSERVER_CAPTURED)
+        let copy = stack.copy
+        #expect(stack.names.contains("workload_spin"))
+        #expect(stack.names.contains("workload_coroutine_body"))
         #expect(copy.stack_bytes > 0)
       }
     }
@@ -247,16 +147,14 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
 
   /// The function has no unwind information and uses the frame pointer for data.
   @Test func marksStackThatCannotBeUnwound() throws {
-    try capturing(slot: 3008, { workload_without_unwind_information(.max, $0) }) { slot in
+    try observing(slot: 3008, { workload_without_unwind_information(.max, $0) }) { thread in
       var bare = 0
       for round in 0..<10_000 where round < 100 || bare < 20 {
-        guard case .stack(let stack, _) = capture(slot) else {
-          Issue.record("not captured")
-          return
-        }
+        let stack = thread.signalled()
+        try #require(stack.status == OBSERVER_CAPTURED)
         guard stack.names.first == "workload_bare" else { continue }
         bare += 1
-        #expect(stack.end != UNWIND_END_OUTERMOST || stack.contains("workload_without_unwind_information"))
+        #expect(stack.end != UNWIND_END_OUTERMOST || stack.names.contains("workload_without_unwind_information"))
       }
       #expect(bare >= 20)
     }
@@ -265,33 +163,14 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
   /// Blocked threads are read from outside, without effect on their system call.
   @Test(arguments: 0..<Int(WORKLOAD_BLOCKS.rawValue))
   func capturesBlockedThreadsWithoutSignal(kind: Int) throws {
-    try #require(observer_passive_start(128 << 10) == 0)
     workload_prepare_block()
     blockKind = workload_block(UInt32(kind))
-    try capturing(slot: 3009, { _ in workload_block(blockKind) }) { slot in
+    try observing(slot: 3009, { _ in workload_block(blockKind) }) { thread in
       defer { workload_unblock() }
       let answered = observer_capture_answered()
-      let frames = UnsafeMutablePointer<unwind_frame>.allocate(capacity: Int(UNWIND_FRAMES_MAX))
-      defer { frames.deallocate() }
-      var stack = unwind_stack()
-      stack.frames = frames
-      stack.end = UNWIND_END_FAILED
-      var taken = 0
-      while taken < 50 {
-        let view = observer_slot_read(slot)
-        var seen = observer_thread_status()
-        var copy: UnsafePointer<stack_copy>?
-        let status = observer_capture_passively(view.thread, slot, view.item, &seen, &copy)
-        // The thread runs for a moment between two calls, and after a signal.
-        guard let copy, status == OBSERVER_CAPTURED else {
-          usleep(1000)
-          continue
-        }
-        taken += 1
-        observer_unwind(copy, &stack)
-        let names = named(stack)
-        try #require(stack.end == UNWIND_END_OUTERMOST, "\(names)")
-        try #require(names.contains("workload_block"), "\(names)")
+      for _ in 0..<50 {
+        let seen = try thread.blocked()
+        try #require(seen.isComplete(showing: ["workload_block"]), "\(seen.names)")
       }
       #expect(workload_interrupted() == 0)
       #expect(observer_capture_answered() == answered)
@@ -299,13 +178,9 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
   }
 
   @Test func refusesPassiveCaptureOfRunningThread() throws {
-    try #require(observer_passive_start(128 << 10) == 0)
-    try capturing(slot: 3010, { workload_spin(.max, $0) }) { slot in
-      let view = observer_slot_read(slot)
-      var seen = observer_thread_status()
-      var copy: UnsafePointer<stack_copy>?
-      #expect(observer_capture_passively(view.thread, slot, view.item, &seen, &copy) == OBSERVER_NOT_BLOCKED)
-      #expect(seen.activity == OBSERVER_RUNNING)
+    try observing(slot: 3010, { workload_spin(.max, $0) }) { thread in
+      let seen = thread.passively()
+      #expect(seen.status == OBSERVER_NOT_BLOCKED && seen.threadStatus.activity == OBSERVER_RUNNING)
     }
   }
 
@@ -332,25 +207,19 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
 
   /// SIGPROF's default action would end the process.
   @Test func restoresResetHandler() throws {
-    try capturing(slot: 3011, { workload_spin(.max, $0) }) { slot in
+    try observing(slot: 3011, { workload_spin(.max, $0) }) { thread in
       signal(SIGPROF, SIG_DFL)
-      guard case .stack(let stack, _) = capture(slot) else {
-        Issue.record("not captured")
-        return
-      }
-      #expect(stack.contains("workload_spin"))
+      let stack = thread.signalled()
+      try #require(stack.status == OBSERVER_CAPTURED)
+      #expect(stack.names.contains("workload_spin"))
     }
   }
 
   @Test func detectsReplacedHandler() throws {
-    try capturing(slot: 3012, { workload_spin(.max, $0) }) { slot in
+    try observing(slot: 3012, { workload_spin(.max, $0) }) { thread in
       let before = workload_signals()
       workload_install_handler()
-      guard case .failed(let status) = capture(slot) else {
-        Issue.record("captured through a foreign handler")
-        return
-      }
-      #expect(status == OBSERVER_HANDLER_REPLACED)
+      #expect(thread.signalled().status == OBSERVER_HANDLER_REPLACED)
       #expect(workload_signals() == before)
       signal(SIGPROF, SIG_DFL)
       #expect(observer_capture_start(128 << 10) == 0)
@@ -364,14 +233,15 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
       #expect(observer_capture_start(128 << 10) == 0)
     }
     workload_prepare_block()
-    try capturing(slot: 3013, { _ in workload_block(WORKLOAD_READ) }) { slot in
+    try observing(slot: 3013, { _ in workload_block(WORKLOAD_READ) }) { thread in
       defer { workload_unblock() }
-      let view = observer_slot_read(slot)
+      let view = observer_slot_read(thread.slot)
       let before = workload_signals()
       let answered = observer_capture_answered()
       var index: UInt32 = 0
       #expect(
-        observer_capture_send(view.thread, slot, view.item, OBSERVER_SEND_WHEN_RUNNING, &index) == OBSERVER_CAPTURED
+        observer_capture_send(view.thread, thread.slot, view.item, OBSERVER_SEND_WHEN_RUNNING, &index)
+          == OBSERVER_CAPTURED
       )
       let thread = observer_thread_id(view.thread)
       workload_signal_thread(thread, SIGPROF)
@@ -408,17 +278,13 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
   }
 
   @Test func refusesEndedWorkItem() throws {
-    try capturing(slot: 3005, { workload_spin(.max, $0) }) { slot in
-      guard case .failed(let status) = capture(slot, item: 1) else {
-        Issue.record("captured a item that is over")
-        return
-      }
-      #expect(status == OBSERVER_WORK_ITEM_OVER)
+    try observing(slot: 3005, { workload_spin(.max, $0) }) { thread in
+      #expect(thread.signalled(item: 1).status == OBSERVER_WORK_ITEM_OVER)
     }
   }
 
   @Test func abandonsThreadWithoutAnswer() throws {
-    try capturing(
+    try observing(
       slot: 3006,
       { stop in
         var set = sigset_t()
@@ -429,18 +295,16 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
         pthread_sigmask(SIG_UNBLOCK, &set, nil)
         workload_spin(.max, stop)
       }
-    ) { slot in
-      let view = observer_slot_read(slot)
+    ) { thread in
+      let view = observer_slot_read(thread.slot)
       var copy: UnsafePointer<stack_copy>?
       let late = observer_capture_late()
-      try #require(observer_capture(view.thread, slot, view.item, 30_000_000, &copy) == OBSERVER_NO_ANSWER)
+      try #require(observer_capture(view.thread, thread.slot, view.item, 30_000_000, &copy) == OBSERVER_NO_ANSWER)
       isHearing.pointee = 1
       while observer_capture_late() == late { usleep(1000) }
-      guard case .stack(let stack, _) = capture(slot) else {
-        Issue.record("not captured after the signal was unblocked")
-        return
-      }
-      #expect(stack.contains("workload_spin"))
+      let stack = thread.signalled()
+      try #require(stack.status == OBSERVER_CAPTURED)
+      #expect(stack.names.contains("workload_spin"))
     }
   }
 
@@ -478,16 +342,6 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
     }
   }
 
-  @Test func refusesUnmappedMemory() {
-    var value: UInt64 = 7
-    #expect(clinux_memory_read(UInt64(UInt(bitPattern: withUnsafePointer(to: &value) { $0 })), &value, 8))
-    #expect(!clinux_memory_read(8, &value, 8))
-    #expect(!clinux_memory_read(.max - 16, &value, 8))
-    let page = mmap(nil, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
-    munmap(page, 8192)
-    #expect(!clinux_memory_read(UInt64(UInt(bitPattern: page)), &value, 8))
-  }
-
   /// /proc/self/maps replaces dl_iterate_phdr.
   @Test func findsModulesInProcessMaps() throws {
     let code = unsafeBitCast(workload_now_ns as @convention(c) () -> UInt64, to: UInt64.self)
@@ -500,23 +354,12 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
     #expect(byMaps.start == byLoader.start && byMaps.eh_frame_hdr == byLoader.eh_frame_hdr)
     #expect(byMaps.end > code)
     #expect(!clinux_module_find(0x10, &byMaps))
-    try capturing(slot: 3013, { workload_spin(.max, $0) }) { slot in
+    try observing(slot: 3013, { workload_spin(.max, $0) }) { thread in
       for _ in 0..<20 {
-        guard case .stack(let stack, _) = capture(slot) else {
-          Issue.record("not captured")
-          return
-        }
-        try #require(stack.contains("workload_spin") && stack.end == UNWIND_END_OUTERMOST, "\(stack.names)")
+        let stack = thread.signalled()
+        try #require(stack.status == OBSERVER_CAPTURED)
+        try #require(stack.names.contains("workload_spin") && stack.end == UNWIND_END_OUTERMOST, "\(stack.names)")
       }
     }
-  }
-
-  @Test func findsUnwindTablesOfModules() throws {
-    var module = clinux_module()
-    let code = unsafeBitCast(workload_now_ns as @convention(c) () -> UInt64, to: UInt64.self)
-    try #require(clinux_module_find(code, &module))
-    #expect(module.start <= code && code < module.end)
-    #expect(module.eh_frame_hdr > module.start && module.eh_frame_hdr < module.end)
-    #expect(!clinux_module_find(0x10, &module))
   }
 }

@@ -10,6 +10,8 @@ import Testing
 
 /// Stacks with every kind of frame are complete, or marked as cut, and never omit or invent a caller.
 @Suite(.serialized, .usesObserver) struct FrameKindTests {
+  @TemporaryDirectory private var directory: String
+
   /// Captures `thread` `count` times and checks each stack with `check`.
   private func sightings(of thread: ObservedThread, count: Int = 80, _ check: (Sighting) throws -> Void) throws {
     for _ in 0..<count {
@@ -122,24 +124,16 @@ import Testing
     }
   }
 
-  @Test func unwindsNoreturnCallAtFunctionEnd() throws {
-    try checkComplete(
-      slot: 3043,
-      { frames_end_in_call($0) },
-      showing: ["frames_spin", "leave_when_stopped", "call_at_the_end", "frames_end_in_call"]
-    )
-  }
-
-  @Test func unwindsFramesWithCFAExpression() throws {
-    try checkComplete(slot: 3044, { frames_by_expression($0) }, showing: ["frames_spin", "frames_by_expression"])
-  }
-
-  @Test func unwindsByFramePointerWithoutCFI() throws {
-    try checkComplete(
-      slot: 3045,
-      { frames_no_cfi_framed($0) },
-      showing: ["frames_spin", "frames_bare_framed", "frames_no_cfi_framed"]
-    )
+  /// A call at the end of a function that does not return, a CFA expression, and a function without unwind information.
+  @Test(arguments: [
+    Frames(3043, ["frames_spin", "leave_when_stopped", "call_at_the_end", "frames_end_in_call"]) {
+      frames_end_in_call($0)
+    },
+    Frames(3044, ["frames_spin", "frames_by_expression"]) { frames_by_expression($0) },
+    Frames(3045, ["frames_spin", "frames_bare_framed", "frames_no_cfi_framed"]) { frames_no_cfi_framed($0) },
+  ])
+  func unwindsFrames(_ frames: Frames) throws {
+    try checkComplete(slot: frames.slot, frames.body, showing: frames.names)
   }
 
   /// The sample is read from outside, where the frame record of the outermost frame is the only place that a call can
@@ -154,14 +148,18 @@ import Testing
     }
   }
 
-  /// The frame pointer belongs to an outer function, so following it would omit the callers in between.
-  @Test(.enabled(if: frames_can_be_made(), "no code is made for this processor"))
-  func unwindsWithoutCFIOrFramePointer() throws {
-    try checkComplete(
-      slot: 3046,
-      { frames_no_cfi_unframed($0) },
-      showing: ["frames_spin", "frames_bare_unframed", "frames_no_cfi_unframed"]
-    )
+  /// Without unwind information, in files and in generated code. A frame pointer that belongs to an outer function would
+  /// omit the callers in between.
+  @Test(
+    .enabled(if: frames_can_be_made(), "no code is made for this processor"),
+    arguments: [
+      Frames(3046, ["frames_spin", "frames_bare_unframed", "frames_no_cfi_unframed"]) { frames_no_cfi_unframed($0) },
+      Frames(3048, ["frames_spin", "?", "?", "frames_made_framed"]) { frames_made_framed($0) },
+      Frames(3049, ["frames_spin", "?", "frames_made_unframed"]) { frames_made_unframed($0) },
+    ]
+  )
+  func unwindsUndescribedFrames(_ frames: Frames) throws {
+    try checkComplete(slot: frames.slot, frames.body, showing: frames.names)
   }
 
   @Test func unwindsLeafWithoutCFIOrFramePointer() throws {
@@ -175,33 +173,28 @@ import Testing
   @Test(
     .enabled(if: frames_can_be_made(), "no code is made for this processor"),
     arguments: [
-      WithoutCFI(3061, "frames_bare_jumped_leaf", "frames_no_cfi_by_jump") { frames_no_cfi_by_jump($0) },
-      WithoutCFI(3062, "frames_bare_jumped_framed", "frames_no_cfi_framed_by_jump") {
-        frames_no_cfi_framed_by_jump($0)
-      },
-      WithoutCFI(3063, "frames_bare_goes_on", "frames_no_cfi_goes_on") { frames_no_cfi_goes_on($0) },
-      WithoutCFI(3064, "frames_bare_switch", "frames_no_cfi_switch") { frames_no_cfi_switch($0) },
+      Frames(3061, ["frames_bare_jumped_leaf", "frames_no_cfi_by_jump"]) { frames_no_cfi_by_jump($0) },
+      Frames(3062, ["frames_bare_jumped_framed", "frames_no_cfi_framed_by_jump"]) { frames_no_cfi_framed_by_jump($0) },
+      Frames(3063, ["frames_bare_goes_on", "frames_no_cfi_goes_on"]) { frames_no_cfi_goes_on($0) },
+      Frames(3064, ["frames_bare_switch", "frames_no_cfi_switch"]) { frames_no_cfi_switch($0) },
     ]
   )
-  func unwindsUndescribedFunctionsReachedByJump(_ kind: WithoutCFI) throws {
-    let innermost = try checkComplete(slot: kind.slot, kind.body, showing: [kind.caller]) {
-      $0.count { $0 == kind.function } > 20
+  func unwindsUndescribedFunctionsReachedByJump(_ frames: Frames) throws {
+    let innermost = try checkComplete(slot: frames.slot, frames.body, showing: [frames.names[1]]) {
+      $0.count { $0 == frames.names[0] } > 20
     }
-    #expect(innermost.count { $0 == kind.function } > 20, "\(Set(innermost))")
+    #expect(innermost.count { $0 == frames.names[0] } > 20, "\(Set(innermost))")
   }
 
-  struct WithoutCFI: CustomTestStringConvertible, Sendable {
+  /// A workload in a slot, and its functions.
+  struct Frames: CustomTestStringConvertible, Sendable {
     let slot: Int
-    let function: String
-    let caller: String
+    let names: [String]
     let body: Workload
-    var testDescription: String { function }
+    var testDescription: String { names.joined(separator: " ") }
 
-    init(_ slot: Int, _ function: String, _ caller: String, _ body: @escaping Workload) {
-      self.slot = slot
-      self.function = function
-      self.caller = caller
-      self.body = body
+    init(_ slot: Int, _ names: [String], _ body: @escaping Workload) {
+      (self.slot, self.names, self.body) = (slot, names, body)
     }
   }
 
@@ -283,27 +276,6 @@ import Testing
     }
   }
 
-  @Test(.enabled(if: frames_can_be_made(), "no code is made for this processor")) func unwindsGeneratedCode() throws {
-    try observing(slot: 3048, { frames_made_framed($0) }) { thread in
-      try sightings(of: thread) { seen in
-        try #require(
-          seen.isComplete(showing: ["frames_spin", "?", "?", "frames_made_framed"]),
-          "\(seen.names) \(seen.end)"
-        )
-      }
-    }
-  }
-
-  @Test(.enabled(if: frames_can_be_made(), "no code is made for this processor"))
-  func unwindsGeneratedCodeWithoutFramePointer() throws {
-    try observing(slot: 3049, { frames_made_unframed($0) }) { thread in
-      try sightings(of: thread) { seen in
-        let whole = ["frames_spin", "?", "frames_made_unframed"]
-        try #require(seen.isComplete(showing: whole), "\(seen.names) \(seen.end)")
-      }
-    }
-  }
-
   @Test(.enabled(if: frames_can_be_made(), "no code is made for this processor"))
   func unwindsGeneratedLeafCode() throws {
     var complete = 0
@@ -321,8 +293,6 @@ import Testing
   }
 
   @Test(.ownThread) func stopsAtUnloadedLibrary() throws {
-    let directory = try temporaryDirectory()
-    defer { try? FileManager.default.removeItem(atPath: directory) }
     let library = try loaded(frameBytes: 256, name: "gone", in: directory)
     try observing(slot: 3051, { frames_leave(enter.body, $0) }) { thread in
       let whole = ["frames_spin", "leave_when_stopped", "enter_library", "frames_leave"]
@@ -338,8 +308,6 @@ import Testing
 
   /// The replacement has other frames at the same address, with a build-id and without.
   @Test(.ownThread, arguments: ["sha1", "none"]) func usesTablesOfReplacedLibrary(buildID: String) throws {
-    let directory = try temporaryDirectory()
-    defer { try? FileManager.default.removeItem(atPath: directory) }
     let whole = ["frames_spin", "leave_when_stopped", "enter_library", "frames_leave"]
     let former = try loaded(frameBytes: 256, name: "former", in: directory, buildID: buildID)
     observer_unwind_begin_look()
@@ -351,12 +319,6 @@ import Testing
     try #require(dlsym(latter, "enter_library") == address, "the loader has put it elsewhere")
     observer_unwind_begin_look()
     try checkComplete(slot: 3053, { frames_leave(enter.body, $0) }, showing: whole)
-  }
-
-  private func temporaryDirectory() throws -> String {
-    var template = Array((NSTemporaryDirectory() + "/culprit-frames-XXXXXX").utf8CString)
-    try #require(mkdtemp(&template) != nil)
-    return String(decoding: template.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
   }
 
   /// Compiles and loads a library whose function keeps `frameBytes` bytes on its stack during a call.

@@ -92,7 +92,11 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
       #expect(after.exempt_ns == 0 && label(slot) == "" && !observer_slot_end_time_was_wanted(slot))
       observer_slot_end(slot)
       #expect(observer_slot_ended_ns(slot, 1000, present) == 0 && observer_slot_ended_ns(slot, 1000, former) == 0)
+      observer_slot_exempt(slot, former)
+      #expect(observer_slot_read(slot).exempt_ns >= 0)
       observer_slot_exempt(slot, present)
+      observer_slot_exempt_no_more(slot, former)
+      #expect(observer_slot_read(slot).exempt_ns < 0)
       observer_slot_exempt_no_more(slot, present)
       #expect(observer_slot_read(slot).exempt_ns >= 0)
     }
@@ -156,15 +160,16 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
     withOwnSlot { slot in
       let owner = observer_slot_configure(slot, observer_limits(1, 2, 3, 4))
       observer_slot_begin_for(slot, nil, 100)
-      #expect(!observer_slot_want_end_time(slot, 98))
+      #expect(!observer_slot_end_time_was_wanted(slot) && !observer_slot_want_end_time(slot, 98))
       observer_slot_end(slot)
-      #expect(observer_slot_ended_ns(slot, 100, owner) == 0)
+      #expect(observer_slot_ended_ns(slot, 100, owner) == 0 && !observer_slot_want_end_time(slot, 100))
 
       observer_slot_begin_for(slot, nil, 102)
       #expect(observer_slot_want_end_time(slot, 102) && observer_slot_end_time_was_wanted(slot))
       let before = clinux_clock_ns()
       observer_slot_end(slot)
       let ended = observer_slot_ended_ns(slot, 102, owner)
+      #expect(observer_slot_end_time_was_wanted(slot))
       #expect((before...clinux_clock_ns()).contains(ended))
       #expect(observer_slot_ended_ns(slot, 100, owner) == 0 && observer_slot_ended_ns(slot, 102, owner &+ 1) == 0)
 

@@ -98,54 +98,6 @@ func withSlot<Result>(
     }
   }
 
-  @Test func recordsExactEndOnRequest() throws {
-    try withSlot(4002) { slot in
-      observer_slot_begin(slot)
-      let item = observer_slot_work_item(slot)
-      #expect(observer_slot_want_end_time(slot, item))
-      let before = clinux_clock_ns()
-      observer_slot_end(slot)
-      let after = clinux_clock_ns()
-      let ended = observer_slot_ended_ns(slot, item, observer_slot_read(slot).generation)
-      #expect(ended >= before && ended <= after)
-    }
-  }
-
-  @Test func nextWorkItemKeepsRequestedEndTime() throws {
-    try withSlot(4003) { slot in
-      observer_slot_begin(slot)
-      let item = observer_slot_work_item(slot)
-      #expect(observer_slot_want_end_time(slot, item))
-      observer_slot_end(slot)
-      let ended = observer_slot_ended_ns(slot, item, observer_slot_read(slot).generation)
-      observer_slot_begin(slot)
-      observer_slot_end(slot)
-      #expect(observer_slot_ended_ns(slot, item, observer_slot_read(slot).generation) == ended)
-    }
-  }
-
-  @Test func omitsEndTimeWithoutRequest() throws {
-    try withSlot(4004) { slot in
-      observer_slot_begin(slot)
-      let item = observer_slot_work_item(slot)
-      observer_slot_end(slot)
-      #expect(observer_slot_ended_ns(slot, item, observer_slot_read(slot).generation) == 0)
-      #expect(!observer_slot_want_end_time(slot, item))
-    }
-  }
-
-  @Test func reportsWhetherEndTimeWasRequested() throws {
-    try withSlot(4005) { slot in
-      observer_slot_begin(slot)
-      #expect(!observer_slot_end_time_was_wanted(slot))
-      #expect(observer_slot_want_end_time(slot, observer_slot_work_item(slot)))
-      observer_slot_end(slot)
-      #expect(observer_slot_end_time_was_wanted(slot))
-      _ = observer_slot_configure(slot, observer_limits(1, 1, 1, 1))
-      #expect(!observer_slot_end_time_was_wanted(slot))
-    }
-  }
-
   /// Otherwise a loop whose owner forgot `end` would be stuck for ever.
   @Test func threadExitEndsTurn() throws {
     try withSlot(0, ofLoop: true) { slot in
@@ -177,32 +129,6 @@ func withSlot<Result>(
       // Tests that use the observer run one at a time, so the entry is still free.
       try #require(observer_thread_id(thread) == 0)
       #expect(!observer_thread_hold(thread))
-    }
-  }
-
-  @Test func ignoresFormerOwner() throws {
-    try withSlot(4006) { slot in
-      let former = observer_slot_read(slot).generation
-      observer_slot_exempt(slot, former)
-      #expect(observer_slot_read(slot).exempt_ns < 0)
-      #expect(observer_slot_retire(slot))
-      let present = observer_slot_configure(slot, observer_limits(10, 80, 4, 20))
-      #expect(present != former && observer_slot_read(slot).exempt_ns >= 0)
-      observer_slot_exempt_no_more(slot, former)
-      observer_slot_exempt(slot, former)
-      #expect(observer_slot_read(slot).exempt_ns >= 0)
-      observer_slot_set_label(slot, present, "own", 3)
-      observer_slot_set_label(slot, former, "foreign", 7)
-      var label = observer_label()
-      observer_slot_label(slot, &label)
-      #expect(label.bytes == 3)
-      observer_slot_exempt(slot, present)
-      observer_slot_exempt(slot, present)
-      observer_slot_exempt_no_more(slot, present)
-      #expect(observer_slot_read(slot).exempt_ns < 0)
-      observer_slot_exempt_no_more(slot, present)
-      observer_slot_exempt_no_more(slot, present)
-      #expect(observer_slot_read(slot).exempt_ns >= 0)
     }
   }
 
@@ -249,10 +175,7 @@ func withSlot<Result>(
   /// A thread that leaves by the bare system call runs no exit hook, so its entry stays marked as used.
   @Test func detectsThreadThatBypassedExitHook() throws {
     try withSlot(0, ofLoop: true) { slot in
-      workload_on_bare_thread(
-        { slot in observer_slot_begin(slot?.assumingMemoryBound(to: observer_slot.self)) },
-        slot
-      )
+      workload_on_bare_thread({ slot in observer_slot_begin(slot?.assumingMemoryBound(to: observer_slot.self)) }, slot)
       let thread = try #require(observer_slot_read(slot).thread)
       let id = observer_thread_id(thread)
       try #require(id != 0)

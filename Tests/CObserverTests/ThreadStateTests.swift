@@ -3,6 +3,7 @@ import CCulpritUnwind
 import Culprit
 import CulpritStallRecord
 import Foundation
+import Synchronization
 import TestSupport
 import TestWorkloads
 import Testing
@@ -112,11 +113,9 @@ import Testing
   }
 
   @Test func reportsStateOfUnresponsiveThread() throws {
-    let reports = Reported()
-    let watchdog = try Watchdog(
-      Watchdog.Configuration(threshold: .milliseconds(200), interval: .milliseconds(50))
-    )
-    watchdog.onStall { reports.add($0) }
+    let reports = Mutex<[StallReport]>([])
+    let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(200), interval: .milliseconds(50)))
+    watchdog.onStall { report in reports.withLock { $0.append(report) } }
     let loop = try watchdog.watchLoop(named: "deaf")
     let thread = Thread {
       var deaf = sigset_t()
@@ -127,9 +126,10 @@ import Testing
       pthread_sigmask(SIG_UNBLOCK, &deaf, nil)
     }
     thread.start()
-    while reports.all.isEmpty { usleep(10_000) }
+    while reports.withLock({ $0.isEmpty }) { usleep(10_000) }
     watchdog.stop()
-    let report = try #require(reports.all.first)
+    let found = reports.withLock { $0.first }
+    let report = try #require(found)
     #expect(report.source.name == "deaf" && report.hasEnded)
     #expect(report.culprit == nil)
     #expect(!report.raw.stall.samples.isEmpty)
@@ -140,32 +140,18 @@ import Testing
     #expect(report.description.contains(CaptureOutcome.noAnswer.explanation), "\(report)")
   }
 
-  /// The handler runs on the interrupted stack or on an alternate one.
-  @Test(arguments: [false, true]) func unwindsThroughRunningHandler(alternate: Bool) throws {
-    try observing(
-      slot: 3023,
-      alternate ? { workload_stay_in_handler(true, false, $0) } : { workload_stay_in_handler(false, false, $0) }
-    ) { thread in
+  /// The handler computes or waits, on the interrupted stack or on an alternate one.
+  @Test(arguments: [false, true], [false, true]) func unwindsThroughHandler(alternate: Bool, waits: Bool) throws {
+    let bodies: [Workload] = [
+      { workload_stay_in_handler(false, false, $0) }, { workload_stay_in_handler(false, true, $0) },
+      { workload_stay_in_handler(true, false, $0) }, { workload_stay_in_handler(true, true, $0) },
+    ]
+    try observing(slot: 3023, bodies[(alternate ? 2 : 0) + (waits ? 1 : 0)]) { thread in
       while !workload_handler_has_begun() { sched_yield() }
-      for _ in 0..<100 {
-        let seen = thread.signalled()
+      for _ in 0..<(waits ? 20 : 100) {
+        let seen = waits ? try thread.blocked() : thread.signalled()
         let isComplete = seen.isComplete(showing: ["workload_stay", "workload_handler", "workload_stay_in_handler"])
         try #require(isComplete, "\(seen.names) \(seen.end) \(seen.status)")
-        try checkKinds(seen)
-      }
-    }
-  }
-
-  @Test(arguments: [false, true]) func unwindsThroughWaitingHandler(alternate: Bool) throws {
-    try observing(
-      slot: 3024,
-      alternate ? { workload_stay_in_handler(true, true, $0) } : { workload_stay_in_handler(false, true, $0) }
-    ) { thread in
-      while !workload_handler_has_begun() { sched_yield() }
-      for _ in 0..<20 {
-        let seen = try thread.blocked()
-        let isComplete = seen.isComplete(showing: ["workload_stay", "workload_handler", "workload_stay_in_handler"])
-        try #require(isComplete, "\(seen.names) \(seen.end)")
         try checkKinds(seen)
       }
     }
@@ -199,33 +185,25 @@ import Testing
   }
 }
 
-final class Reported: @unchecked Sendable {
-  // SAFETY: the list is used under the lock only.
-  private let lock = NSLock()
-  private var list: [StallReport] = []
-  var all: [StallReport] { lock.withLock { list } }
-  func add(_ report: StallReport) { lock.withLock { list.append(report) } }
-}
-
 @Suite(.ownThread) struct StoppedProcessTests {
+  @TemporaryDirectory private var directory: String
+
   /// Stopped by a signal and by the freezers of cgroup v1 and v2. At most one tick counts.
   @Test(arguments: [("stopped", false), ("stopped", true), ("frozen", false), ("frozen2", true)])
   func stallExcludesTimeStopped(way: String, computes: Bool) throws {
-    try withTemporaryDirectory { directory in
-      let manner = computes ? "computing" : "waiting"
-      let process = try ChildProcess(ChildProcess.built("stalling-process"), [way, manner, directory])
-      try #require(process.hasExited && process.status == 0, "\(process)")
-      if way != "stopped", process.fact("possible") == "false" {
-        try Test.cancel("this process may use no freezer of that version of control groups")
-      }
-      let elapsed = try #require(process.fact("elapsed").flatMap { Int64($0) })
-      let stopped = try #require(process.fact("stopped").flatMap { Int64($0) })
-      let stall = try #require(namedStalls(in: directory).first?.stall)
-      #expect(stall.hasEnded)
-      // One tick plus the resolution of the clock of the begin.
-      let tolerance = Duration.milliseconds(250 + 20)
-      #expect(stall.duration <= .nanoseconds(elapsed - stopped) + tolerance)
-      #expect(stall.gap >= .nanoseconds(stopped) - tolerance)
+    let manner = computes ? "computing" : "waiting"
+    let process = try ChildProcess(ChildProcess.built("stalling-process"), [way, manner, directory])
+    try #require(process.hasExited && process.status == 0, "\(process)")
+    if way != "stopped", process.fact("possible") == "false" {
+      try Test.cancel("this process may use no freezer of that version of control groups")
     }
+    let elapsed = try #require(process.fact("elapsed").flatMap { Int64($0) })
+    let stopped = try #require(process.fact("stopped").flatMap { Int64($0) })
+    let stall = try #require(namedStalls(in: directory).first?.stall)
+    #expect(stall.hasEnded)
+    // One tick plus the resolution of the clock of the begin.
+    let tolerance = Duration.milliseconds(250 + 20)
+    #expect(stall.duration <= .nanoseconds(elapsed - stopped) + tolerance)
+    #expect(stall.gap >= .nanoseconds(stopped) - tolerance)
   }
 }

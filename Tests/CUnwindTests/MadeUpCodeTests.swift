@@ -22,11 +22,7 @@ import Testing
       isDescribed: isDescribed,
       [.push(.r12), .move(.rsp, by: -40), .call("leaf"), .move(.rsp, by: 40), .pop(.r12), .exit]
     )
-    program.add(
-      "leaf",
-      isDescribed: isDescribed,
-      [.set(.rax, 1), .branch("early"), .nothing, .label("early"), .exit]
-    )
+    program.add("leaf", isDescribed: isDescribed, [.set(.rax, 1), .branch("early"), .nothing, .label("early"), .exit])
     program.words = [("unframed@got", "unframed")]
     try checkEveryInstruction(of: program)
   }

@@ -171,9 +171,7 @@ struct MadeUpProgram {
     let described = functions.values.filter(\.isDescribed).sorted { $0.start < $1.start }
     let frames = Self.base + UInt64(12 + 8 * described.count)
     // "zRL" with relative 4-byte addresses. The first row: CFA at the stack pointer + 8, the return address below it.
-    let common = entry(
-      little(0, 4) + [1, 0x7a, 0x52, 0x4c, 0, 1, 0x78, 16, 2, 0x1b, 0x1b, 0x0c, 7, 8, 0x90, 1]
-    )
+    let common = entry(little(0, 4) + [1, 0x7a, 0x52, 0x4c, 0, 1, 0x78, 16, 2, 0x1b, 0x1b, 0x0c, 7, 8, 0x90, 1])
     var content = common
     var header = [1, 0x1b, 0x03, 0x3b] + little(frames - Self.base - 4, 4) + little(UInt64(described.count), 4)
     for function in described {

@@ -96,29 +96,18 @@ func run(_ program: URL, _ arguments: [String], input: Data = Data()) throws -> 
 func builtProgram(_ name: String) -> URL { URL(fileURLWithPath: ChildProcess.built(name)) }
 
 @Suite(.ownThread) struct CulpritCommandTests {
-  private func withDirectory(_ body: (String) throws -> Void) throws {
-    let path = NSTemporaryDirectory() + "culprit-command-\(UUID().uuidString)"
-    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(atPath: path) }
-    try body(path)
-  }
+  @TemporaryDirectory private var directory: String
 
   private func recording(_ name: String) -> Recording {
     Recording(
       process: ObservedProcess(1, "/opt/shop"),
-      modules: [
-        Module(
-          path: "/opt/shop/shop",
-          buildID: [1],
-          mappings: [Module.Mapping(start: RuntimeAddress(0x1000), end: RuntimeAddress(0x2000), fileOffset: 0)]
-        )
-      ],
+      modules: [Module("/opt/shop/shop", [1], at: 0x1000..<0x2000)],
       stacks: [Stack(frames: [.programCounter(RuntimeAddress(0x1234))], end: .outermost)],
       stalls: [
         Stall(
           name,
           thread: (1, "t"),
-          samples: [Sample(age: .seconds(1), stack: 0, outcome: .captured, cpuTime: nil)],
+          samples: [Sample(.seconds(1), 0)],
           duration: .seconds(2),
           hasEnded: true
         )
@@ -133,18 +122,16 @@ func builtProgram(_ name: String) -> URL { URL(fileURLWithPath: ChildProcess.bui
   }
 
   @Test func readsFilesAndStandardInput() throws {
-    try withDirectory { directory in
-      let first = try write("alpha", to: "\(directory)/a.stall")
-      _ = try write("beta", to: "\(directory)/b.stall")
-      let outcome = try culprit(["report", "\(directory)/a.stall", "\(directory)/b.stall"])
-      #expect(outcome.status == 0)
-      #expect(outcome.error == "")
-      #expect(outcome.out.contains("\"alpha\"") && outcome.out.contains("\"beta\""))
-      for arguments in [["report"], ["report", "-"]] {
-        let piped = try culprit(arguments, input: first)
-        #expect(piped.status == 0)
-        #expect(piped.out.hasPrefix("STALL     event loop \"alpha\" was stuck for 2.00 s, limit 1.00 s"))
-      }
+    let first = try write("alpha", to: "\(directory)/a.stall")
+    _ = try write("beta", to: "\(directory)/b.stall")
+    let outcome = try culprit(["report", "\(directory)/a.stall", "\(directory)/b.stall"])
+    #expect(outcome.status == 0)
+    #expect(outcome.error == "")
+    #expect(outcome.out.contains("\"alpha\"") && outcome.out.contains("\"beta\""))
+    for arguments in [["report"], ["report", "-"]] {
+      let piped = try culprit(arguments, input: first)
+      #expect(piped.status == 0)
+      #expect(piped.out.hasPrefix("STALL     event loop \"alpha\" was stuck for 2.00 s, limit 1.00 s"))
     }
   }
 
@@ -172,18 +159,16 @@ func builtProgram(_ name: String) -> URL { URL(fileURLWithPath: ChildProcess.bui
   }
 
   @Test func printsReportsAsJSON() throws {
-    try withDirectory { directory in
-      for name in ["a", "b"] { _ = try write(name, to: "\(directory)/\(name).stall") }
-      let outcome = try culprit([
-        "report", "--format=json", "\(directory)/a.stall", "\(directory)/none", "\(directory)/b.stall",
-      ])
-      #expect(outcome.status == 1 && outcome.error.contains("none"), "\(outcome)")
-      let reports = try outcome.out.split(separator: "\n").map {
-        try #require(JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any])
-      }
-      #expect(reports.map { ($0["source"] as? [String: Any])?["name"] as? String } == ["a", "b"])
-      #expect(reports.allSatisfy { $0["version"] as? Int == 1 })
+    for name in ["a", "b"] { _ = try write(name, to: "\(directory)/\(name).stall") }
+    let outcome = try culprit([
+      "report", "--format=json", "\(directory)/a.stall", "\(directory)/none", "\(directory)/b.stall",
+    ])
+    #expect(outcome.status == 1 && outcome.error.contains("none"), "\(outcome)")
+    let reports = try outcome.out.split(separator: "\n").map {
+      try #require(JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any])
     }
+    #expect(reports.map { ($0["source"] as? [String: Any])?["name"] as? String } == ["a", "b"])
+    #expect(reports.allSatisfy { $0["version"] as? Int == 1 })
     for arguments in [["--format=json", "--brief"], ["--format=xml"], ["--format=json", "--width=80"]] {
       let refused = try culprit(["report"] + arguments, input: Data())
       #expect(refused.status == 2 && refused.out == "" && refused.error.contains("--format"), "\(refused)")
@@ -191,27 +176,25 @@ func builtProgram(_ name: String) -> URL { URL(fileURLWithPath: ChildProcess.bui
   }
 
   @Test func usesColorAndPagerOnTerminal() throws {
-    try withDirectory { directory in
-      _ = try write("x", to: "\(directory)/a.stall")
-      func onTerminal(_ settings: String, _ options: String = "") throws -> String {
-        let report = "'\(builtProgram("culprit").path)' report \(options) '\(directory)/a.stall'"
-        let command = "env -u NO_COLOR \(settings) \(report)"
-        let words = ["-qec", command, "/dev/null"]
-        let child = try ChildProcess("/usr/bin/script", words)
-        #expect(child.hasExited && child.status == 0, "\(child)")
-        return child.output
-      }
-      let paged = try onTerminal("TERM=xterm PAGER=\"sed 's/^/> /'\"")
-      #expect(paged.contains("> ") && paged.contains("\u{1b}[1mSTALL"), "\(paged)")
-      #expect(paged.split(separator: "\n").allSatisfy { $0.hasPrefix("> ") }, "\(paged)")
-      let plain = try onTerminal("TERM=xterm NO_COLOR=1 PAGER=cat")
-      #expect(plain.hasPrefix("STALL") && !plain.contains("\u{1b}"), "\(plain)")
-      let without = try onTerminal("TERM=dumb PAGER='sed s/^/.../'", "--no-pager")
-      #expect(without.hasPrefix("STALL"), "\(without)")
-      #expect(try onTerminal("TERM=dumb PAGER=/nowhere/less").hasPrefix("STALL"))
-      #expect(try onTerminal("TERM=dumb PAGER=true").isEmpty)
-      #expect(try onTerminal("TERM=dumb PAGER=cat LC_ALL=C", "--full").utf8.allSatisfy { $0 < 0x80 })
+    _ = try write("x", to: "\(directory)/a.stall")
+    func onTerminal(_ settings: String, _ options: String = "") throws -> String {
+      let report = "'\(builtProgram("culprit").path)' report \(options) '\(directory)/a.stall'"
+      let command = "env -u NO_COLOR \(settings) \(report)"
+      let words = ["-qec", command, "/dev/null"]
+      let child = try ChildProcess("/usr/bin/script", words)
+      #expect(child.hasExited && child.status == 0, "\(child)")
+      return child.output
     }
+    let paged = try onTerminal("TERM=xterm PAGER=\"sed 's/^/> /'\"")
+    #expect(paged.contains("> ") && paged.contains("\u{1b}[1mSTALL"), "\(paged)")
+    #expect(paged.split(separator: "\n").allSatisfy { $0.hasPrefix("> ") }, "\(paged)")
+    let plain = try onTerminal("TERM=xterm NO_COLOR=1 PAGER=cat")
+    #expect(plain.hasPrefix("STALL") && !plain.contains("\u{1b}"), "\(plain)")
+    let without = try onTerminal("TERM=dumb PAGER='sed s/^/.../'", "--no-pager")
+    #expect(without.hasPrefix("STALL"), "\(without)")
+    #expect(try onTerminal("TERM=dumb PAGER=/nowhere/less").hasPrefix("STALL"))
+    #expect(try onTerminal("TERM=dumb PAGER=true").isEmpty)
+    #expect(try onTerminal("TERM=dumb PAGER=cat LC_ALL=C", "--full").utf8.allSatisfy { $0 < 0x80 })
   }
 
   @Test(arguments: ["--help", "help"] + ["report", "top", "diff", "export", "symbolize", "info", "man", "completion"])
@@ -237,50 +220,44 @@ func builtProgram(_ name: String) -> URL { URL(fileURLWithPath: ChildProcess.bui
   }
 
   @Test func continuesAfterBadFiles() throws {
-    try withDirectory { directory in
-      let whole = try write("good", to: "\(directory)/good.stall")
-      try Data().write(to: URL(fileURLWithPath: "\(directory)/empty"))
-      try Data("#!/bin/sh\necho hello world".utf8).write(to: URL(fileURLWithPath: "\(directory)/script"))
-      try whole.prefix(whole.count - 5).write(to: URL(fileURLWithPath: "\(directory)/cut"))
-      let names = ["empty", "script", "cut", "missing", "good.stall"].map { "\(directory)/\($0)" }
-      for command in ["report", "info"] {
-        let outcome = try culprit([command] + names)
-        #expect(outcome.status == 1)
-        let lines = outcome.error.split(separator: "\n")
-        try #require(lines.count == 4, "\(outcome)")
-        #expect(lines[0] == "culprit: \(directory)/empty: is empty; a .stall file has at least 16 bytes")
-        #expect(lines[1].contains("is not a .stall file: it begins with 23212f62696e2f73, not 43554c505249540a"))
-        #expect(lines[2].contains("the file ends inside a record"))
-        #expect(lines[3].hasSuffix("missing: No such file or directory"))
-        #expect(outcome.out.components(separatedBy: "\"good\"").count == 3)
-      }
+    let whole = try write("good", to: "\(directory)/good.stall")
+    try Data().write(to: URL(fileURLWithPath: "\(directory)/empty"))
+    try Data("#!/bin/sh\necho hello world".utf8).write(to: URL(fileURLWithPath: "\(directory)/script"))
+    try whole.prefix(whole.count - 5).write(to: URL(fileURLWithPath: "\(directory)/cut"))
+    let names = ["empty", "script", "cut", "missing", "good.stall"].map { "\(directory)/\($0)" }
+    for command in ["report", "info"] {
+      let outcome = try culprit([command] + names)
+      #expect(outcome.status == 1)
+      let lines = outcome.error.split(separator: "\n")
+      try #require(lines.count == 4, "\(outcome)")
+      #expect(lines[0] == "culprit: \(directory)/empty: is empty; a .stall file has at least 16 bytes")
+      #expect(lines[1].contains("is not a .stall file: it begins with 23212f62696e2f73, not 43554c505249540a"))
+      #expect(lines[2].contains("the file ends inside a record"))
+      #expect(lines[3].hasSuffix("missing: No such file or directory"))
+      #expect(outcome.out.components(separatedBy: "\"good\"").count == 3)
     }
   }
 
   @Test func reportsDirectoryNewestFirst() throws {
-    try withDirectory { directory in
-      let empty = try culprit(["report", directory])
-      #expect(empty.status == 1)
-      #expect(empty.error == "culprit: no saved stalls in \(directory)\n")
-      _ = try write("older", to: "\(directory)/culprit-20261120T100000.000Z-7-1.stall")
-      _ = try write("newer", to: "\(directory)/culprit-20261120T110000.000Z-7-2.stall")
-      let outcome = try culprit(["report", directory])
-      #expect(outcome.status == 0, "\(outcome)")
-      let places = ["\"newer\"", "\"older\""].map { outcome.out.range(of: $0)?.lowerBound }
-      let (newer, older) = (try #require(places[0]), try #require(places[1]))
-      #expect(newer < older)
-    }
+    let empty = try culprit(["report", directory])
+    #expect(empty.status == 1)
+    #expect(empty.error == "culprit: no saved stalls in \(directory)\n")
+    _ = try write("older", to: "\(directory)/culprit-20261120T100000.000Z-7-1.stall")
+    _ = try write("newer", to: "\(directory)/culprit-20261120T110000.000Z-7-2.stall")
+    let outcome = try culprit(["report", directory])
+    #expect(outcome.status == 0, "\(outcome)")
+    let places = ["\"newer\"", "\"older\""].map { outcome.out.range(of: $0)?.lowerBound }
+    let (newer, older) = (try #require(places[0]), try #require(places[1]))
+    #expect(newer < older)
   }
 
   /// Root can read every file.
   @Test(.enabled(if: getuid() != 0, "root may read anything")) func reportsUnreadableFiles() throws {
-    try withDirectory { directory in
-      _ = try write("x", to: "\(directory)/x")
-      chmod("\(directory)/x", 0)
-      let outcome = try culprit(["report", "\(directory)/x"])
-      #expect(outcome.status == 1)
-      #expect(outcome.error == "culprit: \(directory)/x: Permission denied\n")
-    }
+    _ = try write("x", to: "\(directory)/x")
+    chmod("\(directory)/x", 0)
+    let outcome = try culprit(["report", "\(directory)/x"])
+    #expect(outcome.status == 1)
+    #expect(outcome.error == "culprit: \(directory)/x: Permission denied\n")
   }
 
   @Test func survivesTruncationAtAnyByte() throws {

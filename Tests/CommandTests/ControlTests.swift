@@ -4,12 +4,7 @@ import TestSupport
 import Testing
 
 @Suite(.ownThread) struct ControlTests {
-  private func withDirectory(_ body: (String) throws -> Void) throws {
-    let path = NSTemporaryDirectory() + "culprit-control-\(UUID().uuidString.prefix(8))"
-    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(atPath: path) }
-    try body(path)
-  }
+  @TemporaryDirectory private var directory: String
 
   private func withProcess(
     _ words: [String],
@@ -38,57 +33,53 @@ import Testing
   }
 
   @Test func dumpsWhilePoolIsStuck() throws {
-    try withDirectory { directory in
-      let environment = ["CULPRIT_CONTROL": "yes", "CULPRIT_DIRECTORY": directory]
-      try withProcess(["control", "20"], environment) { process in
-        let text = try culprit(["dump", "--width=200", "\(process.id)"])
-        #expect(text.status == 0, "\(text.error)")
-        #expect(text.out.contains("occupyThread(_:)"), "\(text.out)")
-        #expect(text.out.contains("20 work items suspended at an await\n"), "\(text.out)")
-        #expect(text.out.contains("and 14 others\n") && text.out.contains("awaitReply()"), "\(text.out)")
-        #expect(text.out.contains("section \"request\" \"GET /orders/"), "\(text.out)")
-        #expect(text.out.contains("activity \"upload\", "), "\(text.out)")
-        #expect(text.out.contains("waiting for a mutex, held by thread \(process.id) "), "\(text.out)")
+    let environment = ["CULPRIT_CONTROL": "yes", "CULPRIT_DIRECTORY": directory]
+    try withProcess(["control", "20"], environment) { process in
+      let text = try culprit(["dump", "--width=200", "\(process.id)"])
+      #expect(text.status == 0, "\(text.error)")
+      #expect(text.out.contains("occupyThread(_:)"), "\(text.out)")
+      #expect(text.out.contains("20 work items suspended at an await\n"), "\(text.out)")
+      #expect(text.out.contains("and 14 others\n") && text.out.contains("awaitReply()"), "\(text.out)")
+      #expect(text.out.contains("section \"request\" \"GET /orders/"), "\(text.out)")
+      #expect(text.out.contains("activity \"upload\", "), "\(text.out)")
+      #expect(text.out.contains("waiting for a mutex, held by thread \(process.id) "), "\(text.out)")
 
-        let json = try culprit(["dump", "--format=json", "\(process.id)"])
-        #expect(json.status == 0)
-        let dump = try JSONDecoder().decode(ProcessDump.self, from: Data(json.out.utf8))
-        #expect(dump.process?.id == process.id)
-        let suspended = try #require(dump.work.first { $0.activity.kind == .suspended })
-        #expect(Set(suspended.work.map(\.label)) == Set((0..<20).map { "GET /orders/\($0)" }))
-        #expect(suspended.functions.contains { $0.name == "awaitReply()" })
-        #expect(dump.threads.groups.contains { $0.lock?.owner.id == process.id && $0.lock?.kind == .mutex })
+      let json = try culprit(["dump", "--format=json", "\(process.id)"])
+      #expect(json.status == 0)
+      let dump = try JSONDecoder().decode(ProcessDump.self, from: Data(json.out.utf8))
+      #expect(dump.process?.id == process.id)
+      let suspended = try #require(dump.work.first { $0.activity.kind == .suspended })
+      #expect(Set(suspended.work.map(\.label)) == Set((0..<20).map { "GET /orders/\($0)" }))
+      #expect(suspended.functions.contains { $0.name == "awaitReply()" })
+      #expect(dump.threads.groups.contains { $0.lock?.owner.id == process.id && $0.lock?.kind == .mutex })
 
-        let found = try sockets(in: directory)
-        let path = "\(directory)/\(try #require(found.first))"
-        let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
-        #expect(found.count == 1 && mode == 0o600 && path.contains("-\(process.id)-"))
-        let report = try culprit(["report", "\(process.id)"])
-        #expect(report.status == 0 && report.error.contains("no stall is under way"))
-      }
-      // The socket of a killed process is removed by the next one, which removes its own at the stop.
-      let left = try sockets(in: directory)
-      #expect(left.count == 1)
-      try withProcess(["control", "0"], environment, isKilled: false) { process in
-        let again = try culprit(["dump", "\(process.id)"])
-        #expect(again.status == 0, "\(again.error)")
-        let present = try sockets(in: directory)
-        #expect(present.count == 1 && present != left)
-        process.closeInput()
-        let ended = process.end()
-        #expect(ended == (0, true))
-        let after = try sockets(in: directory)
-        #expect(after == [])
-      }
+      let found = try sockets(in: directory)
+      let path = "\(directory)/\(try #require(found.first))"
+      let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+      #expect(found.count == 1 && mode == 0o600 && path.contains("-\(process.id)-"))
+      let report = try culprit(["report", "\(process.id)"])
+      #expect(report.status == 0 && report.error.contains("no stall is under way"))
+    }
+    // The socket of a killed process is removed by the next one, which removes its own at the stop.
+    let left = try sockets(in: directory)
+    #expect(left.count == 1)
+    try withProcess(["control", "0"], environment, isKilled: false) { process in
+      let again = try culprit(["dump", "\(process.id)"])
+      #expect(again.status == 0, "\(again.error)")
+      let present = try sockets(in: directory)
+      #expect(present.count == 1 && present != left)
+      process.closeInput()
+      let ended = process.end()
+      #expect(ended == (0, true))
+      let after = try sockets(in: directory)
+      #expect(after == [])
     }
   }
 
   @Test func refusesWithOneSentence() throws {
-    try withDirectory { directory in
-      try withProcess(["control", "0"], ["CULPRIT_DIRECTORY": directory]) { process in
-        let off = try culprit(["dump", "\(process.id)"])
-        #expect(off.status == 1 && off.error.contains("start it with CULPRIT_CONTROL=yes"), "\(off.error)")
-      }
+    try withProcess(["control", "0"], ["CULPRIT_DIRECTORY": directory]) { process in
+      let off = try culprit(["dump", "\(process.id)"])
+      #expect(off.status == 1 && off.error.contains("start it with CULPRIT_CONTROL=yes"), "\(off.error)")
     }
     let other = try RunningProcess("/bin/cat", [])
     let without = try culprit(["report", "\(other.id)"])
@@ -111,17 +102,15 @@ import Testing
   }
 
   @Test func reportsStallUnderWay() throws {
-    try withDirectory { directory in
-      let environment = ["CULPRIT_CONTROL": "yes", "CULPRIT_DIRECTORY": directory, "CULPRIT_SYSTEMD": "no"]
-      try withProcess(["hang-under-systemd"], environment, until: "") { process in
-        // The stall is declared before a report can be requested, which the file in the directory shows.
-        while try FileManager.default.contentsOfDirectory(atPath: directory).allSatisfy({ !$0.hasSuffix(".stall") }) {
-          sched_yield()
-        }
-        let report = try culprit(["report", "\(process.id)"])
-        #expect(report.status == 0 && report.out.contains("event loop \"http\""), "\(report.out)\(report.error)")
-        #expect(report.out.contains("hangUnderSystemd"), "\(report.out)")
+    let environment = ["CULPRIT_CONTROL": "yes", "CULPRIT_DIRECTORY": directory, "CULPRIT_SYSTEMD": "no"]
+    try withProcess(["hang-under-systemd"], environment, until: "") { process in
+      // The stall is declared before a report can be requested, which the file in the directory shows.
+      while try FileManager.default.contentsOfDirectory(atPath: directory).allSatisfy({ !$0.hasSuffix(".stall") }) {
+        sched_yield()
       }
+      let report = try culprit(["report", "\(process.id)"])
+      #expect(report.status == 0 && report.out.contains("event loop \"http\""), "\(report.out)\(report.error)")
+      #expect(report.out.contains("hangUnderSystemd"), "\(report.out)")
     }
   }
 }

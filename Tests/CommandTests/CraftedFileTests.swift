@@ -5,15 +5,14 @@ import TestSupport
 import Testing
 
 @Suite(.ownThread) struct CraftedFileTests {
+  @TemporaryDirectory private var directory: String
+
   private static let commands =
     ["report", "top", "info", "report --format=json", "top --format=json", "diff"]
     + ["html", "collapsed", "pprof", "firefox", "chrome", "otlp"].map { "export --format=\($0)" }
 
   /// Runs every command on a file with `recording`, together with two copies from another process.
   private func read(_ recording: Recording) throws {
-    let directory = NSTemporaryDirectory() + "culprit-crafted-\(UUID().uuidString)"
-    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(atPath: directory) }
     let paths = try (Int32(1)...3)
       .map { number in
         var recording = recording

@@ -7,6 +7,8 @@ import Testing
 
 /// Root runs the command on files and paths that others have written, so it must open only regular files.
 @Suite(.ownThread) struct DeviceTests {
+  @TemporaryDirectory private var directory: String
+
   /// A FIFO that detects a reader: its writer continues only when another process opens it.
   private final class Trap: Sendable {
     private let path: String
@@ -43,64 +45,54 @@ import Testing
 
   @Test(arguments: ["/dev/zero", "/dev/full", "/dev/null", "/dev/tty", "fifo.stall", "socket.stall"])
   func rejectsSpecialFiles(path: String) throws {
-    try withTemporaryDirectory { directory in
-      let path = path.hasPrefix("/") ? path : "\(directory)/\(path)"
-      let trap = path.hasSuffix("fifo.stall") ? try Trap(path) : nil
-      if path.hasSuffix("socket.stall") { try #require(mknod(path, S_IFSOCK | 0o600, 0) == 0) }
-      let link = "\(directory)/link.stall"
-      try #require(symlink(path, link) == 0)
-      for name in [path, link] {
-        for command in ["report", "info"] {
-          let outcome = try culpritWithLimit([command, name])
-          #expect(outcome.status == 1 && outcome.out == "", "\(outcome)")
-          #expect(outcome.error == "culprit: \(name): not a regular file\n", "\(outcome)")
-        }
+    let path = path.hasPrefix("/") ? path : "\(directory)/\(path)"
+    let trap = path.hasSuffix("fifo.stall") ? try Trap(path) : nil
+    if path.hasSuffix("socket.stall") { try #require(mknod(path, S_IFSOCK | 0o600, 0) == 0) }
+    let link = "\(directory)/link.stall"
+    try #require(symlink(path, link) == 0)
+    for name in [path, link] {
+      for command in ["report", "info"] {
+        let outcome = try culpritWithLimit([command, name])
+        #expect(outcome.status == 1 && outcome.out == "", "\(outcome)")
+        #expect(outcome.error == "culprit: \(name): not a regular file\n", "\(outcome)")
       }
-      if let trap { #expect(!trap.wasOpened()) }
     }
+    if let trap { #expect(!trap.wasOpened()) }
   }
 
   @Test func opensOnlyRegularFilesAsModules() throws {
-    try withTemporaryDirectory { directory in
-      let trap = try Trap("\(directory)/trap")
-      let address: UInt64 = 0x10000
-      let module = Module(
-        path: "\(directory)/trap",
-        buildID: [1, 2, 3, 4],
-        mappings: [.init(start: RuntimeAddress(address), end: RuntimeAddress(address + 4096), fileOffset: 0)]
-      )
-      let stall = Stall(
-        "main",
-        began: 5,
-        samples: [Sample(age: .seconds(1), stack: 0, outcome: .captured, cpuTime: nil)],
-        duration: .seconds(2),
-        hasEnded: true
-      )
-      let stack = Stack(frames: [.programCounter(RuntimeAddress(address))], end: .outermost)
-      let process = ObservedProcess(7, "/a", since: 5)
-      let recording = Recording(process: process, modules: [module], stacks: [stack], stalls: [stall])
-      let path = "\(directory)/forged.stall"
-      try Data(StallFileWriter.file(of: recording)).write(to: URL(fileURLWithPath: path))
-      let outcome = try culpritWithLimit(["report", "--width=500", path])
-      #expect(outcome.status == 0 && outcome.out.contains("is not a regular file"), "\(outcome)")
-      #expect(!trap.wasOpened())
-    }
+    let trap = try Trap("\(directory)/trap")
+    let address: UInt64 = 0x10000
+    let module = Module("\(directory)/trap", [1, 2, 3, 4], at: address..<address + 4096)
+    let stall = Stall(
+      "main",
+      began: 5,
+      samples: [Sample(age: .seconds(1), stack: 0, outcome: .captured, cpuTime: nil)],
+      duration: .seconds(2),
+      hasEnded: true
+    )
+    let stack = Stack(frames: [.programCounter(RuntimeAddress(address))], end: .outermost)
+    let process = ObservedProcess(7, "/a", since: 5)
+    let recording = Recording(process: process, modules: [module], stacks: [stack], stalls: [stall])
+    let path = "\(directory)/forged.stall"
+    try Data(StallFileWriter.file(of: recording)).write(to: URL(fileURLWithPath: path))
+    let outcome = try culpritWithLimit(["report", "--width=500", path])
+    #expect(outcome.status == 0 && outcome.out.contains("is not a regular file"), "\(outcome)")
+    #expect(!trap.wasOpened())
   }
 
   @Test func neverReplacesSpecialFiles() throws {
-    try withTemporaryDirectory { directory in
-      let (fifo, link, saved) = ("\(directory)/fifo", "\(directory)/link", "\(directory)/saved.stall")
-      try #require(mkfifo(fifo, 0o600) == 0 && symlink(fifo, link) == 0)
-      try Data(StallFileWriter.file(of: Recording(process: nil))).write(to: URL(fileURLWithPath: saved))
-      for path in [fifo, link] {
-        let outcome = try culpritWithLimit(["symbolize", "-o", path, saved])
-        #expect(outcome.status == 1 && outcome.error == "culprit: \(path): not a regular file\n", "\(outcome)")
-      }
-      var (ofFifo, ofLink) = (stat(), stat())
-      try #require(lstat(fifo, &ofFifo) == 0 && lstat(link, &ofLink) == 0)
-      #expect(ofFifo.st_mode & S_IFMT == S_IFIFO && ofLink.st_mode & S_IFMT == S_IFLNK)
-      #expect(try culpritWithLimit(["symbolize", "-o", "/dev/fd/1", saved]).out.hasPrefix("CULPRIT"))
+    let (fifo, link, saved) = ("\(directory)/fifo", "\(directory)/link", "\(directory)/saved.stall")
+    try #require(mkfifo(fifo, 0o600) == 0 && symlink(fifo, link) == 0)
+    try Data(StallFileWriter.file(of: Recording(process: nil))).write(to: URL(fileURLWithPath: saved))
+    for path in [fifo, link] {
+      let outcome = try culpritWithLimit(["symbolize", "-o", path, saved])
+      #expect(outcome.status == 1 && outcome.error == "culprit: \(path): not a regular file\n", "\(outcome)")
     }
+    var (ofFifo, ofLink) = (stat(), stat())
+    try #require(lstat(fifo, &ofFifo) == 0 && lstat(link, &ofLink) == 0)
+    #expect(ofFifo.st_mode & S_IFMT == S_IFIFO && ofLink.st_mode & S_IFMT == S_IFLNK)
+    #expect(try culpritWithLimit(["symbolize", "-o", "/dev/fd/1", saved]).out.hasPrefix("CULPRIT"))
   }
 
   /// As with `culprit report <(ssh host cat file)`.

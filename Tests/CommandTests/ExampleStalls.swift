@@ -59,22 +59,15 @@ struct ExampleStalls {
     in directory: String
   ) throws {
     let address = RuntimeAddress(0x1234)
-    let frame = ResolvedFrame(
-      function: function,
-      rawName: "raw",
-      swiftModule: "Shop",
-      module: "/usr/bin/shop",
-      start: FileAddress(0x200),
-      address: .file(FileAddress(0x234)),
-      location: place
-    )
+    let shop = "/usr/bin/shop"
+    let frame = ResolvedFrame(function, raw: "raw", swiftModule: "Shop", in: shop, start: 0x200, at: 0x234, place)
     let later = UInt64(days) * 86_400_000_000_000
     let stall = Stall(
       "http",
       id: UInt64(number),
       thread: (4242, "shop"),
       began: WallTime(nanosecondsSince1970: try time(began).nanosecondsSince1970 + later),
-      samples: [Sample(age: .seconds(1), stack: 0, outcome: .captured, cpuTime: nil, activity: .running)],
+      samples: [Sample(.seconds(1), 0, .running)],
       duration: .milliseconds(milliseconds),
       hasEnded: true
     )
@@ -97,10 +90,9 @@ struct ExampleStalls {
   }
 
   func module(_ number: UInt64) -> Module {
-    let start = RuntimeAddress(0x1000 + number * 0x1000)
-    let mapping = Module.Mapping(start: start, end: RuntimeAddress(start.value + 0x1000), fileOffset: 0)
+    let start = 0x1000 + number * 0x1000
     let path = number == 0 ? "/usr/bin/shop" : "/usr/lib/lib\(number).so"
-    return Module(path: path, buildID: number == 20 ? [] : [UInt8(number), 1], mappings: [mapping])
+    return Module(path, number == 20 ? [] : [UInt8(number), 1], at: start..<start + 0x1000)
   }
 
   /// Writes the record of a run that was watched for a day or killed, with `lines` at its end.

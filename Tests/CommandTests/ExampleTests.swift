@@ -6,6 +6,7 @@ import TestSupport
 import Testing
 
 @Suite(.ownThread) struct ExampleTests {
+  @TemporaryDirectory private var directory: String
   private let stalls = ExampleStalls()
 
   /// Returns the output that the help of `command` shows for example `number`, from 0 on.
@@ -25,77 +26,55 @@ import Testing
   }
 
   @Test func topMatchesHelpExample() throws {
-    try withTemporaryDirectory { directory in
-      try stalls.saveWeek(in: directory)
-      compare(try culprit(["top", directory]), try example("top"))
-    }
+    try stalls.saveWeek(in: directory)
+    compare(try culprit(["top", directory]), try example("top"))
   }
 
   @Test func diffMatchesHelpExample() throws {
-    try withTemporaryDirectory { directory in
-      let (before, after) = ("\(directory)/before", "\(directory)/after")
-      for side in [before, after] {
-        try FileManager.default.createDirectory(atPath: side, withIntermediateDirectories: true)
-      }
-      try stalls.saveBuilds(before: before, after: after)
-      compare(try culprit(["diff", before, after]), try example("diff"))
+    let (before, after) = ("\(directory)/before", "\(directory)/after")
+    for side in [before, after] {
+      try FileManager.default.createDirectory(atPath: side, withIntermediateDirectories: true)
     }
+    try stalls.saveBuilds(before: before, after: after)
+    compare(try culprit(["diff", before, after]), try example("diff"))
   }
 
   @Test func infoMatchesHelpExamples() throws {
-    try withTemporaryDirectory { directory in
-      func recording(hasEnded: Bool) throws -> Recording {
-        let frame = ResolvedFrame(
-          function: "load()",
-          rawName: "raw",
-          swiftModule: "Shop",
-          module: "/usr/bin/shop",
-          address: .file(FileAddress(0x100))
-        )
-        let addresses = (0..<24).map { RuntimeAddress(0x1100 + $0) }
-        return Recording(
-          process: try stalls.process(),
-          modules: (0..<21).map(stalls.module),
-          stacks: addresses.map { Stack(frames: [.programCounter($0)], end: .outermost) },
-          stalls: [
-            Stall(
-              "http",
-              thread: (4242, "shop"),
-              threshold: .milliseconds(4500),
-              began: try stalls.time("2026-11-20T10:23:51.204Z"),
-              samples: (0..<25).map {
-                Sample(age: .milliseconds(4500 + $0 * 20), stack: $0 % 24, outcome: .captured, cpuTime: nil)
-              },
-              duration: .milliseconds(5010),
-              hasEnded: hasEnded,
-              others: AllThreads(
-                threads: (1...3).map {
-                  ThreadSample(
-                    thread: ObservedThread(id: 4242 + $0, name: "worker"),
-                    stack: 0,
-                    outcome: .captured,
-                    cpuTime: nil,
-                    activity: .running
-                  )
-                },
-                isComplete: true
-              )
+    func recording(hasEnded: Bool) throws -> Recording {
+      let frame = ResolvedFrame("load()", raw: "raw", swiftModule: "Shop", in: "/usr/bin/shop", at: 0x100)
+      let addresses = (0..<24).map { RuntimeAddress(0x1100 + $0) }
+      return Recording(
+        process: try stalls.process(),
+        modules: (0..<21).map(stalls.module),
+        stacks: addresses.map { Stack(frames: [.programCounter($0)], end: .outermost) },
+        stalls: [
+          Stall(
+            "http",
+            thread: (4242, "shop"),
+            threshold: .milliseconds(4500),
+            began: try stalls.time("2026-11-20T10:23:51.204Z"),
+            samples: (0..<25).map { Sample(.milliseconds(4500 + $0 * 20), $0 % 24) },
+            duration: .milliseconds(5010),
+            hasEnded: hasEnded,
+            others: AllThreads(
+              threads: (1...3).map { ThreadSample(4242 + $0, "worker", 0, .running) },
+              isComplete: true
             )
-          ],
-          names: Dictionary(uniqueKeysWithValues: addresses.map { ($0, [frame]) })
-        )
-      }
-      let path = "\(directory)/stall.stall"
-      try stalls.write(recording(hasEnded: true), path)
-      var file = try culprit(["info", path])
-      file.out = file.out.replacingOccurrences(of: path, with: "stall.stall")
-      compare(file, try example("info"))
-
-      let runs = "\(directory)/runs"
-      try FileManager.default.createDirectory(atPath: runs, withIntermediateDirectories: true)
-      try stalls.write(recording(hasEnded: false), "\(runs)/culprit-20261120T102351.204Z-4242-1.stall")
-      try stalls.run(in: runs, "culprit-20261120T102340.000Z-4242.told") { $0.told(.fatalHang) }
-      compare(try culprit(["info", runs]), try example("info", 1))
+          )
+        ],
+        names: Dictionary(uniqueKeysWithValues: addresses.map { ($0, [frame]) })
+      )
     }
+    let path = "\(directory)/stall.stall"
+    try stalls.write(recording(hasEnded: true), path)
+    var file = try culprit(["info", path])
+    file.out = file.out.replacingOccurrences(of: path, with: "stall.stall")
+    compare(file, try example("info"))
+
+    let runs = "\(directory)/runs"
+    try FileManager.default.createDirectory(atPath: runs, withIntermediateDirectories: true)
+    try stalls.write(recording(hasEnded: false), "\(runs)/culprit-20261120T102351.204Z-4242-1.stall")
+    try stalls.run(in: runs, "culprit-20261120T102340.000Z-4242.told") { $0.told(.fatalHang) }
+    compare(try culprit(["info", runs]), try example("info", 1))
   }
 }

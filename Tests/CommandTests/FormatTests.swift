@@ -6,6 +6,8 @@ import Testing
 
 /// Golden files of the formats that no other suite covers.
 @Suite(.ownThread) struct FormatTests {
+  @TemporaryDirectory private var directory: String
+
   private static let recordings = [
     "everyday": SampleRecordings.everyday(), "workers": SampleRecordings.workers(),
     "hostile": SampleRecordings.hostile(), "waits": SampleRecordings.waits(isDeadlock: false),
@@ -19,22 +21,20 @@ import Testing
   }
 
   private func runOnDirectories(_ words: (_ before: String, _ after: String) -> [String]) throws -> String {
-    try withTemporaryDirectory { directory in
-      let (before, after) = ("\(directory)/before", "\(directory)/after")
-      for (path, recordings) in [
-        (before, [SampleRecordings.everyday(), SampleRecordings.everyday(stall: 2, began: 67)]),
-        (after, [SampleRecordings.everyday(stall: 3, began: 90), SampleRecordings.workers()]),
-      ] {
-        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
-        for (number, recording) in recordings.enumerated() {
-          let file = URL(fileURLWithPath: "\(path)/culprit-20251120T11243\(number).000Z-4242-\(number).stall")
-          try Data(StallFileWriter.file(of: recording)).write(to: file)
-        }
+    let (before, after) = ("\(directory)/before", "\(directory)/after")
+    for (path, recordings) in [
+      (before, [SampleRecordings.everyday(), SampleRecordings.everyday(stall: 2, began: 67)]),
+      (after, [SampleRecordings.everyday(stall: 3, began: 90), SampleRecordings.workers()]),
+    ] {
+      try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+      for (number, recording) in recordings.enumerated() {
+        let file = URL(fileURLWithPath: "\(path)/culprit-20251120T11243\(number).000Z-4242-\(number).stall")
+        try Data(StallFileWriter.file(of: recording)).write(to: file)
       }
-      let outcome = try culprit(words(before, after))
-      #expect(outcome.status == 0 && outcome.error == "", "\(outcome.error)")
-      return outcome.out.replacingOccurrences(of: directory, with: "DIR")
     }
+    let outcome = try culprit(words(before, after))
+    #expect(outcome.status == 0 && outcome.error == "", "\(outcome.error)")
+    return outcome.out.replacingOccurrences(of: directory, with: "DIR")
   }
 
   @Test(arguments: recordings.keys.sorted()) func jsonReports(name: String) throws {
@@ -86,18 +86,16 @@ import Testing
       records.replaceSubrange(place..<place + name.count, with: other)
     }
     StallFileWriter.tag(&records, 0)
-    try withTemporaryDirectory { directory in
-      let out = "\(directory)/out"
-      let outcome = try run(
-        URL(fileURLWithPath: "/bin/sh"),
-        ["-c", #"exec "$@" >"$0""#, out, builtProgram("culprit").path] + words,
-        input: Data(file[..<header] + records)
-      )
-      #expect(outcome.status == 0 && outcome.error == "", "\(outcome.error)")
-      guard words.last?.hasSuffix("pprof") == false, words.last?.hasSuffix("otlp") == false else { return }
-      let bytes = try Data(contentsOf: URL(fileURLWithPath: out))
-      let text = try #require(String(validating: bytes, as: UTF8.self))
-      #expect(words.first == "info" || text.contains("\u{fffd}"), "\(text)")
-    }
+    let out = "\(directory)/out"
+    let outcome = try run(
+      URL(fileURLWithPath: "/bin/sh"),
+      ["-c", #"exec "$@" >"$0""#, out, builtProgram("culprit").path] + words,
+      input: Data(file[..<header] + records)
+    )
+    #expect(outcome.status == 0 && outcome.error == "", "\(outcome.error)")
+    guard words.last?.hasSuffix("pprof") == false, words.last?.hasSuffix("otlp") == false else { return }
+    let bytes = try Data(contentsOf: URL(fileURLWithPath: out))
+    let text = try #require(String(validating: bytes, as: UTF8.self))
+    #expect(words.first == "info" || text.contains("\u{fffd}"), "\(text)")
   }
 }

@@ -4,14 +4,14 @@ import Testing
 
 /// Services that fork, close descriptors of the watchdog and restart it. Each runs in its own process.
 @Suite(.ownThread) struct HarmTests {
+  @TemporaryDirectory private var directory: String
+
   private func runScenario(
     _ arguments: String...,
     inDirectory: Bool = false,
     systemd: SystemdListener? = nil
-  ) throws -> (process: ChildProcess, directory: String) {
-    let directory = NSTemporaryDirectory() + "culprit-harm-\(UUID().uuidString)"
-    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-    let process = try ChildProcess(
+  ) throws -> ChildProcess {
+    try ChildProcess(
       ChildProcess.built("policy-process"),
       arguments + (inDirectory ? [directory] : []),
       // Backtraces of crashing children take longer than the rest of the test.
@@ -26,33 +26,28 @@ import Testing
         usleep(5000)
       }
     }
-    return (process, directory)
   }
 
   /// The child is forked inside a section while other threads mark.
   @Test(arguments: ["forks", "forks-exit", "forks-release"])
   func childrenLeaveInheritedSections(_ name: String) throws {
-    let (process, directory) = try runScenario(name, "40")
-    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let process = try runScenario(name, "40")
     #expect(process.fact("exited") == "40", "\(process)")
   }
 
   @Test func childrenForkedDuringReportsSurvive() throws {
-    let (process, directory) = try runScenario("forks-report", "3")
-    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let process = try runScenario("forks-report", "3")
     #expect(process.fact("exited") == "3", "\(process)")
   }
 
   @Test(arguments: ["forks-watch", "forks-fork"])
   func childrenAndGrandchildrenStartWatchdogs(_ name: String) throws {
-    let (process, directory) = try runScenario(name, "2")
-    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let process = try runScenario(name, "2")
     #expect(process.fact("exited") == "2", "\(process)")
   }
 
   @Test func watchesDaemonizedProcess() throws {
-    let (process, directory) = try runScenario("daemon", inDirectory: true)
-    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let process = try runScenario("daemon", inDirectory: true)
     #expect(process.status == 0, "\(process)")
     var told: String?
     while told == nil {
@@ -63,14 +58,12 @@ import Testing
   }
 
   @Test func executedProgramsInheritNoDescriptors() throws {
-    let (process, directory) = try runScenario("exec", "12", inDirectory: true)
-    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let process = try runScenario("exec", "12", inDirectory: true)
     #expect(process.fact("inherited") == "[]", "\(process)")
   }
 
   @Test func childInheritsAndClosesNoDescriptors() throws {
-    let (process, directory) = try runScenario("fork-descriptors", inDirectory: true)
-    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let process = try runScenario("fork-descriptors", inDirectory: true)
     #expect(process.fact("inherited") == "[]", "\(process)")
     #expect(process.fact("harmed") == "[]", "\(process)")
     #expect(process.fact("exited") == "1", "\(process)")
@@ -79,16 +72,14 @@ import Testing
   /// The child reuses the parent's thread ids.
   @Test(.needsThreadIDs)
   func distinguishesReusedThreadIDsInChild() throws {
-    let (process, directory) = try runScenario("fork-numbers")
-    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let process = try runScenario("fork-numbers")
     if process.fact("seen") == "taken" { try Test.cancel("somebody else has the number") }
     #expect(process.fact("seen") == "true" && process.fact("own") == "false", "\(process)")
     #expect(process.fact("exited") == "1", "\(process)")
   }
 
   @Test func survivesServiceClosingAllDescriptors() throws {
-    let (process, directory) = try runScenario("close-all", inDirectory: true)
-    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let process = try runScenario("close-all", inDirectory: true)
     #expect(process.facts("harmed") == ["[]", "[]"], "\(process)")
     #expect(process.fact("told") == "true", "\(process)")
     // Reported only where threads cannot have their own descriptor table.
@@ -105,48 +96,41 @@ import Testing
 
   /// Sampling opens files of `/proc` for a moment, in which the service can close and reuse their numbers.
   @Test func neverTouchesReusedDescriptorsWhileSampling() throws {
-    let (process, directory) = try runScenario("close-in-stalls", inDirectory: true)
-    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let process = try runScenario("close-in-stalls", inDirectory: true)
     #expect(process.fact("rounds") == "300", "\(process)")
     #expect(process.fact("harmed") == "[]", "\(process)")
   }
 
   @Test func neverTouchesReusedDescriptorsAtStart() throws {
-    let (process, directory) = try runScenario("close-at-start", inDirectory: true)
-    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let process = try runScenario("close-at-start", inDirectory: true)
     #expect(process.fact("harmed") == "[]", "\(process)")
   }
 
   @Test(arguments: [true, false]) func neverOccupiesStandardStreams(isSaved: Bool) throws {
-    let (process, directory) = try runScenario("no-streams", inDirectory: isSaved)
-    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let process = try runScenario("no-streams", inDirectory: isSaved)
     #expect(process.fact("taken") == "[]", "\(process)")
   }
 
   @Test func leavesProfilingSignalsToReader() throws {
-    let (process, directory) = try runScenario("read-signals")
-    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let process = try runScenario("read-signals")
     #expect(process.fact("read") == "20", "\(process)")
   }
 
   @Test func threadsHoldNoDescriptors() throws {
-    let (process, directory) = try runScenario("thread-descriptors")
-    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let process = try runScenario("thread-descriptors")
     #expect(process.fact("marked") == "200", "\(process)")
     #expect(process.fact("more").flatMap { Int($0) }.map { $0 <= 2 } == true, "\(process)")
   }
 
   @Test func ignoresLateCallsOnReusedSlots() throws {
-    let (process, directory) = try runScenario("exempt")
-    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let process = try runScenario("exempt")
     let expected = ["after own", "next 0 -", "next 1 -", "next 2 -", "then own"]
     #expect(process.fact("stalls") == "\(expected)", "\(process)")
   }
 
   @Test func restartedWatchdogStartsClean() throws {
     let systemd = try SystemdListener("@culprit-test-\(UUID().uuidString)")
-    let (process, directory) = try runScenario("restarts", "3", systemd: systemd)
-    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let process = try runScenario("restarts", "3", systemd: systemd)
     #expect(process.fact("asked") == "[]", "\(process)")
     #expect(process.fact("withheld") == "[]", "\(process)")
     #expect(process.fact("told") == "3", "\(process)")

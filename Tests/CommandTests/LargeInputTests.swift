@@ -5,12 +5,7 @@ import TestSupport
 import Testing
 
 @Suite(.ownThread, .needs("python3")) struct LargeInputTests {
-  private func withDirectory(_ body: (String) throws -> Void) throws {
-    let path = NSTemporaryDirectory() + "culprit-large-\(UUID().uuidString)"
-    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(atPath: path) }
-    try body(path)
-  }
+  @TemporaryDirectory private var directory: String
 
   /// Writes a stall with 20 distinct stacks to `path`.
   private func write(samples: Int, depth: Int = 40, to path: String) throws {
@@ -38,60 +33,54 @@ import Testing
   }
 
   @Test func memoryDoesNotGrowWithSamples() throws {
-    try withDirectory { directory in
-      let (few, many) = ("\(directory)/few.stall", "\(directory)/many.stall")
-      try write(samples: 5000, to: few)
-      try write(samples: 40_000, to: many)
-      for words in [
-        ["info"], ["export", "--format=collapsed"], ["export", "--format=pprof"],
-        ["export", "--format=otlp"],
-      ] {
-        let (small, large) = (try peak(words + [few]), try peak(words + [many]))
-        #expect(large - small < 12 << 20, "\(words): \(small) bytes, \(large) bytes")
-      }
+    let (few, many) = ("\(directory)/few.stall", "\(directory)/many.stall")
+    try write(samples: 5000, to: few)
+    try write(samples: 40_000, to: many)
+    for words in [
+      ["info"], ["export", "--format=collapsed"], ["export", "--format=pprof"],
+      ["export", "--format=otlp"],
+    ] {
+      let (small, large) = (try peak(words + [few]), try peak(words + [many]))
+      #expect(large - small < 12 << 20, "\(words): \(small) bytes, \(large) bytes")
     }
   }
 
   /// Reports use a selection of the samples; rows contain all of them.
   @Test func rowsContainEverySample() throws {
-    try withDirectory { directory in
-      let (stall, rows) = ("\(directory)/large.stall", "\(directory)/rows.jsonl")
-      // The CPU time of blame grows with the depth.
-      try write(samples: 120_000, depth: 3, to: stall)
-      try peak(["export", "--format=jsonl", stall], output: rows)
-      let text = try String(contentsOfFile: rows, encoding: .utf8)
-      var (counts, seconds): ([String: Int], [String: Decimal]) = ([:], [:])
-      for line in text.split(separator: "\n") {
-        let row = try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
-        let kind = try #require(row["row"] as? String)
-        counts[kind, default: 0] += try #require(row["count"] as? Int)
-        // The written digits: a floating-point number would lose the last ones.
-        let written = try #require(line.firstMatch(of: /"seconds":([0-9.]+)/)?.1)
-        seconds[kind, default: 0] += try #require(Decimal(string: String(written)))
-      }
-      #expect(counts == ["stall": 120_000, "samples": 120_000])
-      #expect(seconds["stall"] == seconds["samples"], "\(seconds)")
+    let (stall, rows) = ("\(directory)/large.stall", "\(directory)/rows.jsonl")
+    // The CPU time of blame grows with the depth.
+    try write(samples: 120_000, depth: 3, to: stall)
+    try peak(["export", "--format=jsonl", stall], output: rows)
+    let text = try String(contentsOfFile: rows, encoding: .utf8)
+    var (counts, seconds): ([String: Int], [String: Decimal]) = ([:], [:])
+    for line in text.split(separator: "\n") {
+      let row = try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
+      let kind = try #require(row["row"] as? String)
+      counts[kind, default: 0] += try #require(row["count"] as? Int)
+      // The written digits: a floating-point number would lose the last ones.
+      let written = try #require(line.firstMatch(of: /"seconds":([0-9.]+)/)?.1)
+      seconds[kind, default: 0] += try #require(Decimal(string: String(written)))
     }
+    #expect(counts == ["stall": 120_000, "samples": 120_000])
+    #expect(seconds["stall"] == seconds["samples"], "\(seconds)")
   }
 
   @Test func preservesOrderOfManyFiles() throws {
-    try withDirectory { directory in
-      let whole = Data(StallFileWriter.file(of: SampleRecordings.everyday()))
-      try whole.write(to: URL(fileURLWithPath: "\(directory)/a.stall"))
-      try Data(StallFileWriter.file(of: SampleRecordings.workers()))
-        .write(to: URL(fileURLWithPath: "\(directory)/b.stall"))
-      try write(samples: 200, to: "\(directory)/c.stall")
-      try whole.prefix(whole.count - 7).write(to: URL(fileURLWithPath: "\(directory)/d.stall"))
-      try Data("no stall".utf8).write(to: URL(fileURLWithPath: "\(directory)/e.stall"))
-      let paths = (0..<40).map { number in "\(directory)/\("cabdecabbe".dropFirst(number % 10).first ?? "a").stall" }
-      for words in [["--brief"], ["--format=json"]] {
-        var alone: [String: Outcome] = [:]
-        for path in Set(paths) { alone[path] = try culprit(["report"] + words + [path]) }
-        let all = try culprit(["report"] + words + paths)
-        #expect(all.status == 1)
-        #expect(all.out == paths.compactMap { alone[$0]?.out }.joined())
-        #expect(all.error == paths.compactMap { alone[$0]?.error }.joined())
-      }
+    let whole = Data(StallFileWriter.file(of: SampleRecordings.everyday()))
+    try whole.write(to: URL(fileURLWithPath: "\(directory)/a.stall"))
+    try Data(StallFileWriter.file(of: SampleRecordings.workers()))
+      .write(to: URL(fileURLWithPath: "\(directory)/b.stall"))
+    try write(samples: 200, to: "\(directory)/c.stall")
+    try whole.prefix(whole.count - 7).write(to: URL(fileURLWithPath: "\(directory)/d.stall"))
+    try Data("no stall".utf8).write(to: URL(fileURLWithPath: "\(directory)/e.stall"))
+    let paths = (0..<40).map { number in "\(directory)/\("cabdecabbe".dropFirst(number % 10).first ?? "a").stall" }
+    for words in [["--brief"], ["--format=json"]] {
+      var alone: [String: Outcome] = [:]
+      for path in Set(paths) { alone[path] = try culprit(["report"] + words + [path]) }
+      let all = try culprit(["report"] + words + paths)
+      #expect(all.status == 1)
+      #expect(all.out == paths.compactMap { alone[$0]?.out }.joined())
+      #expect(all.error == paths.compactMap { alone[$0]?.error }.joined())
     }
   }
 }

@@ -62,10 +62,7 @@ import Testing
     let lines = try lines(["address-space:48"])
     let line = try #require(lines.count == 1 ? lines.first : nil, "\(lines)")
     #expect(line.hasPrefix("refused: cannot start a thread: Resource temporarily unavailable; "), "\(line)")
-    #expect(
-      line.hasSuffix(" bytes are left of RLIMIT_DATA or RLIMIT_AS, and a thread may take 142606336"),
-      "\(line)"
-    )
+    #expect(line.hasSuffix(" bytes are left of RLIMIT_DATA or RLIMIT_AS, and a thread may take 142606336"), "\(line)")
   }
 
   /// The figure in docs/deploying.md, with an allocator that reserves no arena per thread.

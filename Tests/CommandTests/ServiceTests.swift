@@ -66,11 +66,10 @@ private final class RunningService {
 }
 
 @Suite(.ownThread) struct ServiceTests {
+  @TemporaryDirectory private var directory: String
+
   /// The report, the saved file and the command agree, also after the executable was replaced.
   @Test func reproducesReportFromSavedFile() throws {
-    let directory = NSTemporaryDirectory() + "culprit-service-\(UUID().uuidString)"
-    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(atPath: directory) }
     // A copy that the test can replace.
     let executable = "\(directory)/example-service"
     try ChildProcess.copyProgram(builtProgram("example-service").path, to: executable)

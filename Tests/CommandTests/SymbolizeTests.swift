@@ -5,6 +5,8 @@ import TestSupport
 import Testing
 
 @Suite(.ownThread) struct SymbolizeTests {
+  @TemporaryDirectory private var directory: String
+
   private struct Failure: Error { var text: String }
 
   private func shell(_ command: String, in directory: String) throws -> String {
@@ -38,13 +40,9 @@ import Testing
     }
     """
 
-  private func withProgram(_ compiler: String = "g++ -O2 -gdwarf-4", _ body: (String) throws -> Void) throws {
-    let directory = NSTemporaryDirectory() + "culprit-symbolize-\(UUID().uuidString)"
-    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(atPath: directory) }
+  private func buildProgram(_ compiler: String = "g++ -O2 -gdwarf-4") throws {
     try Self.source.write(toFile: directory + "/shop.cpp", atomically: true, encoding: .utf8)
     _ = try shell("\(compiler) -Wl,--build-id -o shop shop.cpp", in: directory)
-    try body(directory)
   }
 
   /// Returns random addresses inside functions that have linkage names.
@@ -68,55 +66,50 @@ import Testing
   /// Excludes the differences listed in docs/internals/symbols.md: addr2line's names of inlined functions without a
   /// linkage name depend on its earlier queries, and it misreads DWARF 5.
   @Test func outputMatchesAddr2line() throws {
-    try withProgram { directory in
-      let input = try addresses(directory, count: 400).joined(separator: "\n") + "\n"
-      try input.write(toFile: directory + "/addresses", atomically: true, encoding: .utf8)
-      for options in [
-        [], ["-f"], ["-i"], ["-fi"], ["-fia"], ["-fiaC"], ["-fip"], ["-fiapsC"], ["-s"], ["-ap"], ["-fCs"],
-      ] {
-        let expected = try shell("addr2line \(options.joined()) -e shop <addresses", in: directory)
-        let found = try culprit(["symbolize", "-e", directory + "/shop"] + options, input: Data(input.utf8))
-        #expect(found.out == expected, "\(options) \(input)")
-        #expect(found.status == 0 && found.error == "", "\(options)")
-      }
+    try buildProgram()
+    let input = try addresses(directory, count: 400).joined(separator: "\n") + "\n"
+    try input.write(toFile: directory + "/addresses", atomically: true, encoding: .utf8)
+    for options in [
+      [], ["-f"], ["-i"], ["-fi"], ["-fia"], ["-fiaC"], ["-fip"], ["-fiapsC"], ["-s"], ["-ap"], ["-fCs"],
+    ] {
+      let expected = try shell("addr2line \(options.joined()) -e shop <addresses", in: directory)
+      let found = try culprit(["symbolize", "-e", directory + "/shop"] + options, input: Data(input.utf8))
+      #expect(found.out == expected, "\(options) \(input)")
+      #expect(found.status == 0 && found.error == "", "\(options)")
     }
   }
 
   /// Compares function, file and line with llvm-symbolizer. `tools/prove symbols` runs the long version.
   @Test(arguments: ["g++ -O2 -gdwarf-5", "clang++ -O2 -gdwarf-5 -gsplit-dwarf", "clang++ -O1 -gdwarf-4"])
   func inlinedCallsMatchLLVM(compiler: String) throws {
-    try withProgram(compiler) { directory in
-      let input = try addresses(directory, count: 1000).joined(separator: "\n") + "\n"
-      try input.write(toFile: directory + "/addresses", atomically: true, encoding: .utf8)
-      let options = "--output-style=GNU --no-demangle -fi"
-      // llvm-symbolizer is in the directory of swift.
-      let expected = try shell(
-        "\"$(dirname \"$(realpath \"$(command -v swift)\")\")/llvm-symbolizer\" \(options) -e shop <addresses",
-        in: directory
-      )
-      let found = try culprit(["symbolize", "-fi", "-e", directory + "/shop"], input: Data(input.utf8)).out
-      /// Drops discriminators, which addr2line prints for the innermost call only. 0 and ? both mean no line.
-      func comparable(_ text: String) -> [Substring] {
-        text.split(separator: "\n")
-          .map { line in
-            let line = line.prefix(upTo: line.range(of: " (discriminator")?.lowerBound ?? line.endIndex)
-            return line.hasSuffix(":0") || line.hasSuffix(":?") ? line.dropLast(2) : line
-          }
-      }
-      let (ours, theirs) = (comparable(found), comparable(expected))
-      try #require(ours.count == theirs.count && ours.count >= 2000)
-      for (line, other) in zip(ours, theirs) where line != other {
-        // C1 and C2, D1 and D2 are constructors and destructors that share code.
-        let demangled = try shell("c++filt -n '\(line)' '\(other)'", in: directory).split(separator: "\n")
-        #expect(demangled.first == demangled.last, "\(line) \(other)")
-      }
+    try buildProgram(compiler)
+    let input = try addresses(directory, count: 1000).joined(separator: "\n") + "\n"
+    try input.write(toFile: directory + "/addresses", atomically: true, encoding: .utf8)
+    let options = "--output-style=GNU --no-demangle -fi"
+    // llvm-symbolizer is in the directory of swift.
+    let expected = try shell(
+      "\"$(dirname \"$(realpath \"$(command -v swift)\")\")/llvm-symbolizer\" \(options) -e shop <addresses",
+      in: directory
+    )
+    let found = try culprit(["symbolize", "-fi", "-e", directory + "/shop"], input: Data(input.utf8)).out
+    /// Drops discriminators, which addr2line prints for the innermost call only. 0 and ? both mean no line.
+    func comparable(_ text: String) -> [Substring] {
+      text.split(separator: "\n")
+        .map { line in
+          let line = line.prefix(upTo: line.range(of: " (discriminator")?.lowerBound ?? line.endIndex)
+          return line.hasSuffix(":0") || line.hasSuffix(":?") ? line.dropLast(2) : line
+        }
+    }
+    let (ours, theirs) = (comparable(found), comparable(expected))
+    try #require(ours.count == theirs.count && ours.count >= 2000)
+    for (line, other) in zip(ours, theirs) where line != other {
+      // C1 and C2, D1 and D2 are constructors and destructors that share code.
+      let demangled = try shell("c++filt -n '\(line)' '\(other)'", in: directory).split(separator: "\n")
+      #expect(demangled.first == demangled.last, "\(line) \(other)")
     }
   }
 
   @Test(arguments: ["-fa", "-fiap"]) func outputMatchesAddr2lineFor32BitFiles(options: String) throws {
-    let directory = NSTemporaryDirectory() + "culprit-symbolize-\(UUID().uuidString)"
-    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(atPath: directory) }
     try "int pay(int x) { return x * 3; }\nint refund(int x) { return -pay(x); }\n"
       .write(toFile: directory + "/shop.c", atomically: true, encoding: .utf8)
     _ = try shell("gcc -m32 -O1 -g -nostdlib -shared -fPIC -o shop shop.c", in: directory)
@@ -128,24 +121,22 @@ import Testing
   }
 
   @Test func acceptsAddressesAsArguments() throws {
-    try withProgram { directory in
-      let main = try shell("nm shop | grep ' T main$'", in: directory).prefix(16)
-      let expected = try shell("addr2line -f -e shop \(main) 0 zzz", in: directory)
-      #expect(try culprit(["symbolize", "-e", directory + "/shop", "-f", String(main), "0", "zzz"]).out == expected)
-    }
+    try buildProgram()
+    let main = try shell("nm shop | grep ' T main$'", in: directory).prefix(16)
+    let expected = try shell("addr2line -f -e shop \(main) 0 zzz", in: directory)
+    #expect(try culprit(["symbolize", "-e", directory + "/shop", "-f", String(main), "0", "zzz"]).out == expected)
   }
 
   @Test func answersEachLineImmediately() throws {
-    try withProgram { directory in
-      let words = ["symbolize", "-f", "-e", directory + "/shop"]
-      let process = try RunningProcess(builtProgram("culprit").path, words)
-      for _ in 0..<3 {
-        process.write(Data("0\n".utf8))
-        #expect(process.next() == "??\n??:0\n")
-      }
-      process.closeInput()
-      #expect(process.end() == (0, true))
+    try buildProgram()
+    let words = ["symbolize", "-f", "-e", directory + "/shop"]
+    let process = try RunningProcess(builtProgram("culprit").path, words)
+    for _ in 0..<3 {
+      process.write(Data("0\n".utf8))
+      #expect(process.next() == "??\n??:0\n")
     }
+    process.closeInput()
+    #expect(process.end() == (0, true))
   }
 
   @Test func printsJSONObjectPerAddress() throws {
@@ -161,36 +152,34 @@ import Testing
       var calls: [Call]
       var missing: String?
     }
-    try withProgram { directory in
-      let main = "0x" + (try shell("nm shop | grep ' T main$'", in: directory).prefix(16).drop { $0 == "0" })
-      let text = try culprit(["symbolize", "--format=json", "-e", directory + "/shop", main, "0x1"]).out
-      let answers = try text.split(separator: "\n").map { try JSONDecoder().decode(Answer.self, from: Data($0.utf8)) }
-      try #require(answers.count == 2)
-      #expect(answers[0].address == main)
-      #expect(answers[0].calls.map(\.function) == ["main"])
-      #expect(answers[0].calls.first?.line == 16)
-      #expect(answers[1].calls.isEmpty)
-      #expect(answers[1].missing == "the file has no symbol for this address")
-    }
+    try buildProgram()
+    let main = "0x" + (try shell("nm shop | grep ' T main$'", in: directory).prefix(16).drop { $0 == "0" })
+    let text = try culprit(["symbolize", "--format=json", "-e", directory + "/shop", main, "0x1"]).out
+    let answers = try text.split(separator: "\n").map { try JSONDecoder().decode(Answer.self, from: Data($0.utf8)) }
+    try #require(answers.count == 2)
+    #expect(answers[0].address == main)
+    #expect(answers[0].calls.map(\.function) == ["main"])
+    #expect(answers[0].calls.first?.line == 16)
+    #expect(answers[1].calls.isEmpty)
+    #expect(answers[1].missing == "the file has no symbol for this address")
   }
 
   @Test func findsFileByBuildID() throws {
-    try withProgram { directory in
-      let id = try #require(
-        try shell("readelf -n shop", in: directory).split(separator: "\n").first { $0.contains("Build ID") }?
-          .split(separator: " ").last
-      )
-      _ = try shell(
-        "mkdir -p .build-id/\(id.prefix(2)) && ln -s ../../shop .build-id/\(id.prefix(2))/\(id.dropFirst(2))",
-        in: directory
-      )
-      let main = String(try shell("nm shop | grep ' T main$'", in: directory).prefix(16))
-      let found = try culprit(["symbolize", "-f", "--build-id=\(id)", "--debug-dir=\(directory)", main])
-      #expect(found.out.hasPrefix("main\n"))
-      let missing = try culprit(["symbolize", "-f", "--build-id=00\(id)", "--debug-dir=\(directory)", main])
-      #expect(missing.status == 1)
-      #expect(missing.error.contains("no file with the build-id 00\(id) in \(directory), /usr/lib/debug"))
-    }
+    try buildProgram()
+    let id = try #require(
+      try shell("readelf -n shop", in: directory).split(separator: "\n").first { $0.contains("Build ID") }?
+        .split(separator: " ").last
+    )
+    _ = try shell(
+      "mkdir -p .build-id/\(id.prefix(2)) && ln -s ../../shop .build-id/\(id.prefix(2))/\(id.dropFirst(2))",
+      in: directory
+    )
+    let main = String(try shell("nm shop | grep ' T main$'", in: directory).prefix(16))
+    let found = try culprit(["symbolize", "-f", "--build-id=\(id)", "--debug-dir=\(directory)", main])
+    #expect(found.out.hasPrefix("main\n"))
+    let missing = try culprit(["symbolize", "-f", "--build-id=00\(id)", "--debug-dir=\(directory)", main])
+    #expect(missing.status == 1)
+    #expect(missing.error.contains("no file with the build-id 00\(id) in \(directory), /usr/lib/debug"))
   }
 
   @Test(arguments: [
@@ -216,70 +205,68 @@ import Testing
   }
 
   @Test func rejectsObjectFilesAndCoreDumps() throws {
-    try withProgram { directory in
-      _ = try shell("g++ -g -c -o shop.o shop.cpp", in: directory)
-      let object = try culprit(["symbolize", "-f", "-e", directory + "/shop.o", "0"])
-      #expect(object.status == 1 && object.out == "")
-      #expect(object.error.contains("/shop.o: it is an object file (.o, .ko)"))
-      var program = try Data(contentsOf: URL(fileURLWithPath: directory + "/shop"))
-      program[16] = 4
-      try program.write(to: URL(fileURLWithPath: directory + "/core"))
-      let core = try culprit(["symbolize", "--format=json", "-e", directory + "/core", "0"])
-      #expect(core.status == 1 && core.out == "")
-      #expect(core.error.contains("/core: it is a core dump"))
-    }
+    try buildProgram()
+    _ = try shell("g++ -g -c -o shop.o shop.cpp", in: directory)
+    let object = try culprit(["symbolize", "-f", "-e", directory + "/shop.o", "0"])
+    #expect(object.status == 1 && object.out == "")
+    #expect(object.error.contains("/shop.o: it is an object file (.o, .ko)"))
+    var program = try Data(contentsOf: URL(fileURLWithPath: directory + "/shop"))
+    program[16] = 4
+    try program.write(to: URL(fileURLWithPath: directory + "/core"))
+    let core = try culprit(["symbolize", "--format=json", "-e", directory + "/core", "0"])
+    #expect(core.status == 1 && core.out == "")
+    #expect(core.error.contains("/core: it is a core dump"))
   }
 
   @Test func embedsNamesInSavedSamples() throws {
-    try withProgram("g++ -O0 -g -no-pie") { directory in
-      let main = try #require(UInt64(try shell("nm shop | grep ' T main$'", in: directory).prefix(16), radix: 16))
-      let id = try shell("readelf -n shop", in: directory).split(separator: "\n").first { $0.contains("Build ID") }?
-        .split(separator: " ").last
-      let digits = Array(String(try #require(id)))
-      let buildID = stride(from: 0, to: digits.count, by: 2).compactMap {
-        UInt8(String(digits[$0...$0 + 1]), radix: 16)
-      }
-      let segment = try #require(
-        try shell("readelf -lW shop", in: directory).split(separator: "\n").first {
-          $0.contains("LOAD") && $0.contains("R E")
-        }
-      )
-      let numbers = segment.split(separator: " ").filter { $0.hasPrefix("0x") }.compactMap {
-        UInt64($0.dropFirst(2), radix: 16)
-      }
-      let mapping = Module.Mapping(
-        start: RuntimeAddress(numbers[1]),
-        end: RuntimeAddress(numbers[1] + numbers[3]),
-        fileOffset: numbers[0]
-      )
-      let recording = Recording(
-        process: nil,
-        modules: [Module(path: directory + "/shop", buildID: buildID, mappings: [mapping])],
-        stacks: [Stack(frames: [.programCounter(RuntimeAddress(main + 4))], end: .outermost)],
-        stalls: [
-          Stall(
-            "http",
-            thread: (1, "shop"),
-            samples: [Sample(age: .milliseconds(500), stack: 0, outcome: .captured, cpuTime: nil)],
-            duration: .seconds(2),
-            hasEnded: true
-          )
-        ]
-      )
-      let (saved, named) = (directory + "/saved.stall", directory + "/named.stall")
-      try Data(StallFileWriter.file(of: recording)).write(to: URL(fileURLWithPath: saved))
-      let made = try culprit(["symbolize", "-o", named, saved])
-      #expect(made.status == 0)
-      #expect(made.error == "")
-      let before = try culprit(["report", saved]).out
-      #expect(before.contains("main"))
-      try FileManager.default.removeItem(atPath: directory + "/shop")
-      #expect(try culprit(["report", named]).out == before)
-      #expect(try culprit(["report", saved]).out != before)
-      #expect(try culprit(["info", named]).out.contains("  names     for 1 addresses\n"))
-      let piped = try culprit(["symbolize", "-o", "-"], input: Data(contentsOf: URL(fileURLWithPath: named)))
-      #expect(piped.status == 0)
-      #expect(piped.out.hasPrefix("CULPRIT\n"))
+    try buildProgram("g++ -O0 -g -no-pie")
+    let main = try #require(UInt64(try shell("nm shop | grep ' T main$'", in: directory).prefix(16), radix: 16))
+    let id = try shell("readelf -n shop", in: directory).split(separator: "\n").first { $0.contains("Build ID") }?
+      .split(separator: " ").last
+    let digits = Array(String(try #require(id)))
+    let buildID = stride(from: 0, to: digits.count, by: 2).compactMap {
+      UInt8(String(digits[$0...$0 + 1]), radix: 16)
     }
+    let segment = try #require(
+      try shell("readelf -lW shop", in: directory).split(separator: "\n").first {
+        $0.contains("LOAD") && $0.contains("R E")
+      }
+    )
+    let numbers = segment.split(separator: " ").filter { $0.hasPrefix("0x") }.compactMap {
+      UInt64($0.dropFirst(2), radix: 16)
+    }
+    let mapping = Module.Mapping(
+      start: RuntimeAddress(numbers[1]),
+      end: RuntimeAddress(numbers[1] + numbers[3]),
+      fileOffset: numbers[0]
+    )
+    let recording = Recording(
+      process: nil,
+      modules: [Module(path: directory + "/shop", buildID: buildID, mappings: [mapping])],
+      stacks: [Stack(frames: [.programCounter(RuntimeAddress(main + 4))], end: .outermost)],
+      stalls: [
+        Stall(
+          "http",
+          thread: (1, "shop"),
+          samples: [Sample(age: .milliseconds(500), stack: 0, outcome: .captured, cpuTime: nil)],
+          duration: .seconds(2),
+          hasEnded: true
+        )
+      ]
+    )
+    let (saved, named) = (directory + "/saved.stall", directory + "/named.stall")
+    try Data(StallFileWriter.file(of: recording)).write(to: URL(fileURLWithPath: saved))
+    let made = try culprit(["symbolize", "-o", named, saved])
+    #expect(made.status == 0)
+    #expect(made.error == "")
+    let before = try culprit(["report", saved]).out
+    #expect(before.contains("main"))
+    try FileManager.default.removeItem(atPath: directory + "/shop")
+    #expect(try culprit(["report", named]).out == before)
+    #expect(try culprit(["report", saved]).out != before)
+    #expect(try culprit(["info", named]).out.contains("  names     for 1 addresses\n"))
+    let piped = try culprit(["symbolize", "-o", "-"], input: Data(contentsOf: URL(fileURLWithPath: named)))
+    #expect(piped.status == 0)
+    #expect(piped.out.hasPrefix("CULPRIT\n"))
   }
 }

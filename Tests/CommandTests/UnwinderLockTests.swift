@@ -3,6 +3,8 @@ import TestSupport
 import Testing
 
 @Suite(.ownThread) struct UnwinderLockTests {
+  @TemporaryDirectory private var directory: String
+
   /// A preloaded library that brings libunwind into the global scope and blocks in it, holding the lock of the pool
   /// that every step allocates from.
   private static let source = """
@@ -104,21 +106,19 @@ import Testing
     """
 
   @Test func ignoresLocksOfServiceLibunwind() throws {
-    try withTemporaryDirectory { directory in
-      let library = try compiledLibrary(Self.source, name: "holder", in: directory)
-      let child = try ChildProcess(
-        "/usr/bin/timeout",
-        ["--signal=KILL", "60", ChildProcess.built("restricted-process")],
-        environment: ["LD_PRELOAD": library]
-      )
-      let lines = child.output.split(separator: "\n").map(String.init).filter { !$0.hasPrefix("limitation: ") }
-      #expect(
-        lines == [
-          "computing: computeForLong(), captured", "asleep: sleepForLong(), captured", "profiled: 0",
-          "interrupted: false",
-        ],
-        "\(child)"
-      )
-    }
+    let library = try compiledLibrary(Self.source, name: "holder", in: directory)
+    let child = try ChildProcess(
+      "/usr/bin/timeout",
+      ["--signal=KILL", "60", ChildProcess.built("restricted-process")],
+      environment: ["LD_PRELOAD": library]
+    )
+    let lines = child.output.split(separator: "\n").map(String.init).filter { !$0.hasPrefix("limitation: ") }
+    #expect(
+      lines == [
+        "computing: computeForLong(), captured", "asleep: sleepForLong(), captured", "profiled: 0",
+        "interrupted: false",
+      ],
+      "\(child)"
+    )
   }
 }

@@ -43,9 +43,7 @@ import Testing
     }
   }
 
-  @Test(arguments: [
-    (Grouping.culprit, 2), (.cause, 2), (.source, 3), (.service, 1), (.host, 2), (.version, 3),
-  ])
+  @Test(arguments: [(Grouping.culprit, 2), (.cause, 2), (.source, 3), (.service, 1), (.host, 2), (.version, 3)])
   func groupsByRequestedKey(grouping: Grouping, count: Int) {
     let queue = StallReport.Source(kind: .queue, name: "main")
     let other = StallReport.Source(kind: .loop, name: "admin")

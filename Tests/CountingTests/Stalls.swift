@@ -22,22 +22,15 @@ func counted(
     "http",
     threshold: .milliseconds(500),
     began: WallTime(nanosecondsSince1970: began * 1_000_000_000),
-    samples: [Sample(age: .seconds(seconds), stack: 0, outcome: .captured, cpuTime: nil)],
+    samples: [Sample(.seconds(seconds), 0)],
     duration: .seconds(seconds),
     hasEnded: hasEnded
   )
   let process = ObservedProcess(7, "/opt/shop", host: host)
   let stack = Stack(frames: [.programCounter(RuntimeAddress(1))], end: .outermost)
   let builder = ReportBuilder(Recording(process: process, stacks: [stack])) { _ in
-    [
-      ResolvedFrame(
-        function: function,
-        swiftModule: "Shop",
-        module: "/opt/shop",
-        address: .file(FileAddress(1)),
-        location: SourceLocation(file: "/src/Store.swift", line: line)
-      )
-    ]
+    let place = SourceLocation(file: "/src/Store.swift", line: line)
+    return [ResolvedFrame(function, swiftModule: "Shop", in: "/opt/shop", at: 1, place)]
   }
   var counted = CountedStall(builder.report(of: stall))
   counted.id = id

@@ -343,33 +343,36 @@ import Testing
     await watchdog.stop()
   }
 
-  @Test func reportsSectionLeftOpenByEndedTask() async throws {
+  /// The report of the first stall in `body`.
+  private func report(_ body: (Watchdog) async throws -> Void) async throws -> StallReport {
     _ = try await TaskProbe.knownLayout()
     let reports = Reports()
     let watchdog = try Watchdog(quick)
     watchdog.onStall { reports.add($0) }
-    let section = await Task.detached { watchdog.beginSection("left open", threshold: .milliseconds(200)) }.value
-    try await clock.sleep(for: .milliseconds(500))
-    section.end()
+    try await body(watchdog)
     await watchdog.stop()
-    let report = try #require(reports.all.first)
+    return try #require(reports.all.first)
+  }
+
+  @Test func reportsSectionLeftOpenByEndedTask() async throws {
+    let report = try await report { watchdog in
+      let section = await Task.detached { watchdog.beginSection("left open", threshold: .milliseconds(200)) }.value
+      try await clock.sleep(for: .milliseconds(500))
+      section.end()
+    }
     #expect(report.verdict == .noStacks, "\(report)")
     #expect(report.description.contains("its task had ended before the work"), "\(report)")
     #expect(report.evidence.noStack.contains { $0.reason.code == "taskEnded" }, "\(report)")
   }
 
   @Test func reportsSuspendedSections() async throws {
-    _ = try await TaskProbe.knownLayout()
-    let reports = Reports()
-    let watchdog = try Watchdog(quick)
-    watchdog.onStall { reports.add($0) }
-    let result = await watchdog.withSection("remote call", threshold: .milliseconds(200)) {
-      await waitForAnAnswer()
-      return 7
+    let report = try await report { watchdog in
+      let result = await watchdog.withSection("remote call", threshold: .milliseconds(200)) {
+        await waitForAnAnswer()
+        return 7
+      }
+      #expect(result == 7)
     }
-    #expect(result == 7)
-    await watchdog.stop()
-    let report = try #require(reports.all.first)
     #expect(report.source.name == "remote call")
     #expect(report.culprit?.function.name == "waitForAnAnswer()", "\(report)")
     #expect(report.taskTimes?.suspended == .milliseconds(600))
@@ -378,25 +381,21 @@ import Testing
   }
 
   @Test func requestsAreLabeledSections() async throws {
-    _ = try await TaskProbe.knownLayout()
-    let reports = Reports()
     let events = Mutex<[String]>([])
-    let watchdog = try Watchdog(quick)
-    watchdog.onStall { reports.add($0) }
     let label = "GET /" + String(repeating: "a", count: 60) + "/orders/4711"
     struct Refusal: Error {}
-    await #expect(throws: Refusal.self) {
-      try await watchdog.withRequest(
-        label: label,
-        threshold: .milliseconds(200),
-        onStall: { event in events.withLock { $0.append(event.source.name) } }
-      ) {
-        await waitForAnAnswer()
-        throw Refusal()
+    let report = try await report { watchdog in
+      await #expect(throws: Refusal.self) {
+        try await watchdog.withRequest(
+          label: label,
+          threshold: .milliseconds(200),
+          onStall: { event in events.withLock { $0.append(event.source.name) } }
+        ) {
+          await waitForAnAnswer()
+          throw Refusal()
+        }
       }
     }
-    await watchdog.stop()
-    let report = try #require(reports.all.first)
     #expect(report.source == StallReport.Source(kind: .section, name: "request"))
     #expect(report.culprit?.function.name == "waitForAnAnswer()", "\(report)")
     #expect(report.labels.map(\.text) == [String(label.suffix(56))], "\(report)")
@@ -405,16 +404,12 @@ import Testing
 
   /// Counting only the first sample of each place would give each of them half of the time.
   @Test func attributesSuspendedTimeToItsPlace() async throws {
-    _ = try await TaskProbe.knownLayout()
-    let reports = Reports()
-    let watchdog = try Watchdog(quick)
-    watchdog.onStall { reports.add($0) }
-    await watchdog.withSection("remote calls", threshold: .milliseconds(200)) {
-      await waitForAnAnswer()
-      await waitForAnother()
+    let report = try await report { watchdog in
+      await watchdog.withSection("remote calls", threshold: .milliseconds(200)) {
+        await waitForAnAnswer()
+        await waitForAnother()
+      }
     }
-    await watchdog.stop()
-    let report = try #require(reports.all.first)
     #expect(report.culprit?.function.name == "waitForAnAnswer()", "\(report)")
     #expect(abs((report.culprit?.share ?? 0) - 0.8) < 0.1, "\(report)")
     let stall = report.raw.stall
@@ -425,23 +420,19 @@ import Testing
 @inline(never)
 private func waitForAnAnswer() async {
   let task = FollowedTask.current
-  await withCheckedContinuation { answer in
-    Thread.detachNewThread {
-      while task?.whereabouts?.state != .isSuspended { usleep(100) }
-      clock.block(for: .milliseconds(600))
-      answer.resume()
-    }
-  }
+  await withCheckedContinuation { resume($0, of: task, after: .milliseconds(600)) }
 }
 
 @inline(never)
 private func waitForAnother() async {
   let task = FollowedTask.current
-  await withCheckedContinuation { answer in
-    Thread.detachNewThread {
-      while task?.whereabouts?.state != .isSuspended { usleep(100) }
-      clock.block(for: .milliseconds(150))
-      answer.resume()
-    }
+  await withCheckedContinuation { resume($0, of: task, after: .milliseconds(150)) }
+}
+
+private func resume(_ answer: CheckedContinuation<Void, Never>, of task: FollowedTask?, after duration: Duration) {
+  Thread.detachNewThread {
+    while task?.whereabouts?.state != .isSuspended { usleep(100) }
+    clock.block(for: duration)
+    answer.resume()
   }
 }

@@ -2,6 +2,7 @@ import CCulpritLinux
 import CulpritStallRecord
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Culprit
@@ -40,41 +41,37 @@ private func withThreads(
 
 extension WatchdogTests {
   @Test func reportsAllThreadsAtStall() throws {
-    try withDirectory { directory in
-      var configuration = quick
-      configuration.storage.directory = directory
-      var found: [StallReport] = []
-      try withThreads(3, waitForTheEnd) {
-        let isOver = Finished()
-        defer { isOver.set() }
-        Thread.detachNewThread { while !isOver.isSet { computed.wrappingAdd(1, ordering: .relaxed) } }
-        found = try reports(configuration) { watchdog in
-          watchdog.withSection("stuck", threshold: .milliseconds(200)) { stallByWaiting(for: .milliseconds(900)) }
-        }
+    var found: [StallReport] = []
+    try withThreads(3, waitForTheEnd) {
+      let isOver = Finished()
+      defer { isOver.set() }
+      Thread.detachNewThread { while !isOver.isSet { computed.wrappingAdd(1, ordering: .relaxed) } }
+      found = try reports(saving) { watchdog in
+        watchdog.withSection("stuck", threshold: .milliseconds(200)) { stallByWaiting(for: .milliseconds(900)) }
       }
-      let report = try #require(found.first)
-      let others = try #require(report.raw.stall.others)
-      #expect(others.isComplete && others.leftOut == 0)
-      #expect(!others.threads.contains { $0.thread.id == report.thread.id })
-      #expect(!others.threads.contains { $0.thread.name.hasPrefix("culprit-") })
-      let waiting = try #require(
-        report.otherThreads?.groups.first { $0.functions.contains { $0.name == "waitForTheEnd(_:)" } }
-      )
-      #expect(waiting.threads.count == 3, "\(report.description)")
-      #expect(waiting.activity.kind == .inSystemCall)
-      #expect(waiting.missingCallers == nil)
-      #expect(waiting.threads.allSatisfy { $0.name.hasPrefix("bystander") })
-      #expect(others.threads.contains { $0.activity == .running && $0.outcome == .captured })
-      #expect(report.description.contains("OTHERS    "))
-      #expect(report.description.contains("3 threads waiting in futex"))
-      let samples = report.raw.stall.samples.count
-      #expect(report.raw.stall.cost.fromOutside + report.raw.stall.cost.bySignal >= others.threads.count + samples / 2)
-      let file = try read(try #require(stallFiles(in: directory).first))
-      #expect(file.problems.isEmpty)
-      let saved = file.recording.stalls.first?.namingPoolThreads
-      #expect(saved?.others?.threads.map(\.thread) == others.threads.map(\.thread))
-      #expect(file.recording.stalls.first?.cost == report.raw.stall.cost)
     }
+    let report = try #require(found.first)
+    let others = try #require(report.raw.stall.others)
+    #expect(others.isComplete && others.leftOut == 0)
+    #expect(!others.threads.contains { $0.thread.id == report.thread.id })
+    #expect(!others.threads.contains { $0.thread.name.hasPrefix("culprit-") })
+    let waiting = try #require(
+      report.otherThreads?.groups.first { $0.functions.contains { $0.name == "waitForTheEnd(_:)" } }
+    )
+    #expect(waiting.threads.count == 3, "\(report.description)")
+    #expect(waiting.activity.kind == .inSystemCall)
+    #expect(waiting.missingCallers == nil)
+    #expect(waiting.threads.allSatisfy { $0.name.hasPrefix("bystander") })
+    #expect(others.threads.contains { $0.activity == .running && $0.outcome == .captured })
+    #expect(report.description.contains("OTHERS    "))
+    #expect(report.description.contains("3 threads waiting in futex"))
+    let samples = report.raw.stall.samples.count
+    #expect(report.raw.stall.cost.fromOutside + report.raw.stall.cost.bySignal >= others.threads.count + samples / 2)
+    let file = try read(try #require(stallFiles(in: directory).first))
+    #expect(file.problems.isEmpty)
+    let saved = file.recording.stalls.first?.namingPoolThreads
+    #expect(saved?.others?.threads.map(\.thread) == others.threads.map(\.thread))
+    #expect(file.recording.stalls.first?.cost == report.raw.stall.cost)
   }
 
   @Test func simultaneousStallsHaveAllThreads() throws {

@@ -1,11 +1,14 @@
 import CCulpritLinux
 import CulpritStallRecord
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Culprit
 
 @Suite(.serialized, .usesSimulatedClock) struct ConfigurationLimitTests {
+  @TemporaryDirectory private var directory: String
+
   private typealias Configuration = Watchdog.Configuration
 
   private struct Edge: Sendable {
@@ -176,15 +179,6 @@ import Testing
     }
   }
 
-  @Test func limitsIntervalToThreshold() {
-    for (asked, threshold, interval) in [
-      (Duration.seconds(1), "2s", Duration.seconds(1)), (.seconds(1), "500ms", .milliseconds(500)),
-    ] {
-      var configuration = Watchdog.Configuration(interval: asked)
-      #expect(Setting.all[0].set(&configuration, threshold) && configuration.sampling.interval == interval)
-    }
-  }
-
   @Test func parsesLines() {
     func lines(_ text: String) -> [String] {
       guard case .lines(let lines, let malformed) = ConfigurationFile.parse(text) else { return [] }
@@ -197,28 +191,26 @@ import Testing
   }
 
   @Test func readsChangedFiles() throws {
-    try withDirectory { directory in
-      let path = "\(directory)/file"
-      func write(_ text: String) throws { try text.write(toFile: path, atomically: true, encoding: .utf8) }
-      func line(_ value: String) -> ConfigurationFile.Content {
-        .lines([ConfigurationFile.Line(number: 1, name: "a", value: value)], malformed: [])
-      }
-      var file = ConfigurationFile(path: path)
-      try write("a = 1")
-      #expect(file.readIfChanged() == line("1") && file.readIfChanged() == nil)
-      // With unchanged size and modification time.
-      let date = try #require(FileManager.default.attributesOfItem(atPath: path)[.modificationDate] as? Date)
-      try write("a = 2")
-      try FileManager.default.setAttributes([.modificationDate: date], ofItemAtPath: path)
-      #expect(file.readIfChanged() == line("2") && file.readIfChanged() == nil)
-      unlink(path)
-      #expect(file.readIfChanged() == .unreadable("No such file or directory") && file.readIfChanged() == nil)
-      let longest = "a = " + String(repeating: "x", count: (64 << 10) - 4)
-      try write(longest)
-      #expect(file.readIfChanged() == line(String(longest.dropFirst(4))))
-      try write(longest + "x")
-      #expect(file.readIfChanged() == .unreadable("it has 65537 bytes, more than 65536"))
+    let path = "\(directory)/file"
+    func write(_ text: String) throws { try text.write(toFile: path, atomically: true, encoding: .utf8) }
+    func line(_ value: String) -> ConfigurationFile.Content {
+      .lines([ConfigurationFile.Line(number: 1, name: "a", value: value)], malformed: [])
     }
+    var file = ConfigurationFile(path: path)
+    try write("a = 1")
+    #expect(file.readIfChanged() == line("1") && file.readIfChanged() == nil)
+    // With unchanged size and modification time.
+    let date = try #require(FileManager.default.attributesOfItem(atPath: path)[.modificationDate] as? Date)
+    try write("a = 2")
+    try FileManager.default.setAttributes([.modificationDate: date], ofItemAtPath: path)
+    #expect(file.readIfChanged() == line("2") && file.readIfChanged() == nil)
+    unlink(path)
+    #expect(file.readIfChanged() == .unreadable("No such file or directory") && file.readIfChanged() == nil)
+    let longest = "a = " + String(repeating: "x", count: (64 << 10) - 4)
+    try write(longest)
+    #expect(file.readIfChanged() == line(String(longest.dropFirst(4))))
+    try write(longest + "x")
+    #expect(file.readIfChanged() == .unreadable("it has 65537 bytes, more than 65536"))
   }
 
   // MARK: While a watchdog runs
@@ -319,19 +311,6 @@ import Testing
         "storage.directory is none, as the first watchdog of this process has it, and not /a\\u{a}",
       ]
     )
-  }
-
-  @Test func suggestsNamesWithinEditDistance() {
-    func nearest(_ name: String) -> String? {
-      let sentence = Environment(["CULPRIT_" + name: "x"]).unknownNames.first
-      return sentence?.firstMatch(of: /did you mean CULPRIT_(\w+)/).map { String($0.1) }
-    }
-    for (name, setting) in [
-      ("INTERVAAL", "INTERVAL"), ("NTERVAL", "INTERVAL"), ("INTERVLA", "INTERVAL"), ("INTERVXX", "INTERVAL"),
-      ("INTERXXX", nil), ("SYSTEMD2", "SYSTEMD"), ("SYSTXXX", nil), ("REPORTS_PER_HOUR", "REPORTS_PER_MINUTE"),
-      ("FETCH_DEBUG_INFO", "FETCH_DEBUG_INFORMATION"), ("F", "FETCH_DEBUG_INFORMATION"),
-    ] { #expect(nearest(name) == setting, "\(name)") }
-    #expect(Environment(["CULPRIT_X_SERVICE_PORT": "1", "CULPRIT_PORTS": "1"]).unknownNames.count == 1)
   }
 
   @Test func environmentCanDisableWatchdog() {

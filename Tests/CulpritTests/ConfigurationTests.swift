@@ -24,16 +24,10 @@ func storageLimits(
 
 @Suite(.usesObserver) struct ConfigurationTests {
   @Test(arguments: [
+    (Watchdog.Configuration(threshold: .zero), "sampling.threshold is 0s; it must be from 10ms to 2147483648s"),
+    (Watchdog.Configuration(threshold: .seconds(-4)), "sampling.threshold is -4s; it must be from 10ms to 2147483648s"),
     (
-      Watchdog.Configuration(threshold: .zero),
-      "sampling.threshold is 0s; it must be from 10ms to 2147483648s"
-    ),
-    (
-      Watchdog.Configuration(threshold: .seconds(-4)),
-      "sampling.threshold is -4s; it must be from 10ms to 2147483648s"
-    ),
-    (
-      Watchdog.Configuration(threshold: .seconds(4), interval: .seconds(5)),
+      Watchdog.Configuration(interval: .seconds(5)),
       "sampling.interval is 5s; it must be from 10ms to the threshold of 4s"
     ),
     (
@@ -52,8 +46,7 @@ func storageLimits(
     (Watchdog.Configuration(directory: ""), "storage.directory is \"\"; it must be a path"),
     (
       Watchdog.Configuration(directory: "~/stalls"),
-      "storage.directory is \"~/stalls\"; ~ is not expanded: use the whole path, or ./~ for a "
-        + "directory of that name"
+      "storage.directory is \"~/stalls\"; ~ is not expanded: use the whole path, or ./~ for a directory of that name"
     ),
   ])
   func rejectsInvalidValues(configuration: Watchdog.Configuration, description: String) {

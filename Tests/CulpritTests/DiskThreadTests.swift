@@ -3,11 +3,13 @@ import CulpritStallRecord
 import Foundation
 import SampleRecordings
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Culprit
 
 @Suite struct DiskThreadTests {
+  @TemporaryDirectory private var directory: String
   private let process = ObservedProcess(7, "/bin/shop", version: Watchdog.version, since: 1_790_000_000_000_000_000)
 
   /// A disk that responds only after `open`.
@@ -34,45 +36,41 @@ import Testing
   }
 
   @Test func countsSamplesLostToStuckDisk() throws {
-    try withDirectory { directory in
-      let box = try box(directory)
-      let queue = StallFileQueue(box, process: process, stall: stall(1), modules: [], samples: [])
-      let gate = Gate()
-      box.disk.put { gate.pass() }
-      for number in 0..<2000 { queue.add(captured(number).0, captured(number).1, []) }
-      let late = StallFileQueue(box, process: process, stall: stall(2), modules: [], samples: (0..<2000).map(captured))
-      late.add(captured(0).0, captured(0).1, [])
-      late.close(keepsFile: true)
-      gate.open()
-      var ended = stall(1)
-      ended.hasEnded = true
-      queue.end(ended)
-      queue.close(keepsFile: true)
-      box.stop(until: .max)
-      let files = try stallFiles(in: directory)
-      #expect(files.count == 1)
-      let file = try read(try #require(files.first))
-      let saved = try #require(file.recording.stalls.first)
-      // 8 MiB of stacks of 8 KiB.
-      #expect((500..<1100).contains(saved.samples.count), "\(saved.samples.count)")
-      #expect(saved.samples.count + Int(saved.lostSamples) == 2000)
-      #expect(saved.hasEnded && file.problems.isEmpty)
-      #expect(box.problems.all == ["the disk is too slow: a stall of \"main\" is not saved"])
-    }
+    let box = try box(directory)
+    let queue = StallFileQueue(box, process: process, stall: stall(1), modules: [], samples: [])
+    let gate = Gate()
+    box.disk.put { gate.pass() }
+    for number in 0..<2000 { queue.add(captured(number).0, captured(number).1, []) }
+    let late = StallFileQueue(box, process: process, stall: stall(2), modules: [], samples: (0..<2000).map(captured))
+    late.add(captured(0).0, captured(0).1, [])
+    late.close(keepsFile: true)
+    gate.open()
+    var ended = stall(1)
+    ended.hasEnded = true
+    queue.end(ended)
+    queue.close(keepsFile: true)
+    box.stop(until: .max)
+    let files = stallFiles(in: directory)
+    #expect(files.count == 1)
+    let file = try read(try #require(files.first))
+    let saved = try #require(file.recording.stalls.first)
+    // 8 MiB of stacks of 8 KiB.
+    #expect((500..<1100).contains(saved.samples.count), "\(saved.samples.count)")
+    #expect(saved.samples.count + Int(saved.lostSamples) == 2000)
+    #expect(saved.hasEnded && file.problems.isEmpty)
+    #expect(box.problems.all == ["the disk is too slow: a stall of \"main\" is not saved"])
   }
 
   /// Stalls that began before the watchdog, such as launches, must sort behind their run.
   @Test func namesStallFilesAfterRun() throws {
-    try withDirectory { directory in
-      let box = try box(directory)
-      var early = stall(1)
-      early.began = WallTime(nanosecondsSince1970: 1_789_999_999_000_000_000)
-      StallFileQueue(box, process: process, stall: early, modules: [], samples: []).close(keepsFile: true)
-      box.stop(until: .max)
-      let file = try #require(stallFiles(in: directory).first)
-      #expect(file.hasSuffix("/\(box.run.name.dropLast(4))-1.stall"), "\(file)")
-      #expect(try read(file).recording.stalls.first?.began == early.began)
-    }
+    let box = try box(directory)
+    var early = stall(1)
+    early.began = WallTime(nanosecondsSince1970: 1_789_999_999_000_000_000)
+    StallFileQueue(box, process: process, stall: early, modules: [], samples: []).close(keepsFile: true)
+    box.stop(until: .max)
+    let file = try #require(stallFiles(in: directory).first)
+    #expect(file.hasSuffix("/\(box.run.name.dropLast(4))-1.stall"), "\(file)")
+    #expect(try read(file).recording.stalls.first?.began == early.began)
   }
 
   @Test func boundsWaitsForStuckDisk() throws {
@@ -97,86 +95,78 @@ import Testing
   }
 
   @Test func everyEndCallWaitsForDisk() throws {
-    try withDirectory { directory in
-      let own = ObservedProcess(
-        id: getpid(),
-        executable: process.executable,
-        architecture: process.architecture,
-        observerVersion: process.observerVersion,
-        watchedSince: process.watchedSince
-      )
-      var configuration = Watchdog.Configuration()
-      configuration.storage.notesCrashes = false
-      let box = BlackBoxWriter(directory, configuration, own, ProblemList())
-      try box.open()
-      let gate = Gate()
-      box.disk.put { gate.pass() }
-      box.run.end(until: 0)
-      let deadline = clinux_clock_ns() + 100_000_000
-      box.run.end(until: deadline)
-      #expect(clinux_clock_ns() >= deadline)
-      gate.open()
-      box.run.end(until: .max)
-      #expect(try String(contentsOfFile: "\(directory)/\(box.run.name)", encoding: .utf8).contains("\nended "))
-      box.stop(until: .max)
-    }
+    let own = ObservedProcess(
+      id: getpid(),
+      executable: process.executable,
+      architecture: process.architecture,
+      observerVersion: process.observerVersion,
+      watchedSince: process.watchedSince
+    )
+    var configuration = Watchdog.Configuration()
+    configuration.storage.notesCrashes = false
+    let box = BlackBoxWriter(directory, configuration, own, ProblemList())
+    try box.open()
+    let gate = Gate()
+    box.disk.put { gate.pass() }
+    box.run.end(until: 0)
+    let deadline = clinux_clock_ns() + 100_000_000
+    box.run.end(until: deadline)
+    #expect(clinux_clock_ns() >= deadline)
+    gate.open()
+    box.run.end(until: .max)
+    #expect(try String(contentsOfFile: "\(directory)/\(box.run.name)", encoding: .utf8).contains("\nended "))
+    box.stop(until: .max)
   }
 
   @Test func endsThreadOfUnusableDirectory() throws {
-    try withDirectory { directory in
-      let file = "\(directory)/file"
-      try Data().write(to: URL(fileURLWithPath: file))
-      weak var disk: DiskThread?
-      do {
-        let box = BlackBoxWriter(file, Watchdog.Configuration(), process, ProblemList())
-        disk = box.disk
-        #expect(throws: DirectoryError.self) { try box.open() }
-        #expect(box.problems.all == ["stalls cannot be saved in \(file): it is not a directory"])
-      }
-      while disk != nil { usleep(1000) }
+    let file = "\(directory)/file"
+    try Data().write(to: URL(fileURLWithPath: file))
+    weak var disk: DiskThread?
+    do {
+      let box = BlackBoxWriter(file, Watchdog.Configuration(), process, ProblemList())
+      disk = box.disk
+      #expect(throws: DirectoryError.self) { try box.open() }
+      #expect(box.problems.all == ["stalls cannot be saved in \(file): it is not a directory"])
     }
+    while disk != nil { usleep(1000) }
   }
 
   @Test func reopensRunFileClosedByService() throws {
-    try withDirectory { directory in
-      var configuration = Watchdog.Configuration()
-      configuration.storage.notesCrashes = false
-      // As on kernels whose threads cannot have their own descriptors.
-      let disk = DiskThread(hasOwnTable: false)
-      let box = BlackBoxWriter(directory, configuration, process, ProblemList(), disk: disk)
-      try box.open()
-      let path = "\(directory)/\(box.run.name)"
-      let number = try descriptor(of: path)
-      let other = open("\(directory)/other", O_RDWR | O_CREAT, 0o600)
-      dup2(other, number)
-      for _ in 0..<2 { _ = box.disk.result(until: .max) { box.run.ensure() } }
-      #expect(
-        box.problems.all == [
-          "\(directory): the service has closed files that are not its own; they have been opened again"
-        ]
-      )
-      #expect(try descriptor(of: path) != number)
-      box.stop(until: .max)
-      #expect(try String(contentsOfFile: path, encoding: .utf8).contains("\nended "))
-      #expect(try String(contentsOfFile: "\(directory)/other", encoding: .utf8) == "")
-      for number in [number, other] { close(number) }
-    }
+    var configuration = Watchdog.Configuration()
+    configuration.storage.notesCrashes = false
+    // As on kernels whose threads cannot have their own descriptors.
+    let disk = DiskThread(hasOwnTable: false)
+    let box = BlackBoxWriter(directory, configuration, process, ProblemList(), disk: disk)
+    try box.open()
+    let path = "\(directory)/\(box.run.name)"
+    let number = try descriptor(of: path)
+    let other = open("\(directory)/other", O_RDWR | O_CREAT, 0o600)
+    dup2(other, number)
+    for _ in 0..<2 { _ = box.disk.result(until: .max) { box.run.ensure() } }
+    #expect(
+      box.problems.all == [
+        "\(directory): the service has closed files that are not its own; they have been opened again"
+      ]
+    )
+    #expect(try descriptor(of: path) != number)
+    box.stop(until: .max)
+    #expect(try String(contentsOfFile: path, encoding: .utf8).contains("\nended "))
+    #expect(try String(contentsOfFile: "\(directory)/other", encoding: .utf8) == "")
+    for number in [number, other] { close(number) }
   }
 
   @Test func keepsDescriptorsOutOfServiceTable() throws {
-    try withDirectory { directory in
-      let box = try box(directory)
-      let queues = (1...3).map { StallFileQueue(box, process: process, stall: stall($0), modules: [], samples: []) }
-      let numbers = box.disk.result(until: .max) {
-        (try? openFiles())?.filter { $0.path.hasPrefix(directory) }.count ?? 0
-      }
-      #expect(try openFiles().allSatisfy { !$0.path.hasPrefix(directory) })
-      #expect(numbers == 4)
-      for queue in queues { queue.close(keepsFile: true) }
-      box.stop(until: .max)
-      #expect(try stallFiles(in: directory).count == 3)
-      #expect(try String(contentsOfFile: "\(directory)/\(box.run.name)", encoding: .utf8).contains("\nended "))
+    let box = try box(directory)
+    let queues = (1...3).map { StallFileQueue(box, process: process, stall: stall($0), modules: [], samples: []) }
+    let numbers = box.disk.result(until: .max) {
+      (try? openFiles())?.filter { $0.path.hasPrefix(directory) }.count ?? 0
     }
+    #expect(try openFiles().allSatisfy { !$0.path.hasPrefix(directory) })
+    #expect(numbers == 4)
+    for queue in queues { queue.close(keepsFile: true) }
+    box.stop(until: .max)
+    #expect(stallFiles(in: directory).count == 3)
+    #expect(try String(contentsOfFile: "\(directory)/\(box.run.name)", encoding: .utf8).contains("\nended "))
   }
 
   @Test func distributesSyncsEvenly() {

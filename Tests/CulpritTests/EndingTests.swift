@@ -3,6 +3,8 @@ import TestSupport
 import Testing
 
 @Suite(.ownThread) struct EndingTests {
+  @TemporaryDirectory private var directory: String
+
   private func run(_ arguments: String...) throws -> ChildProcess {
     try ChildProcess(ChildProcess.built("policy-process"), ["end"] + arguments, environment: [:])
   }
@@ -64,53 +66,43 @@ import Testing
   }
 
   @Test func namesTheStuckLoopFirst() throws {
-    try withDirectory { directory in
-      let child = try storm("terminate", "200", directory)
-      let lines = lines(child)
-      try #require(!child.hasExited && child.status == SIGTERM && lines.count == 2, "\(child)")
-      #expect(lines[0].contains(" event loop \"accept\" has been stuck for "), "\(child)")
-      #expect(lines[1].contains(" section \"request\" has been stuck for "), "\(child)")
-      #expect(lines[1].hasSuffix(", limit 400 ms; 199 more of this name"), "\(child)")
-    }
+    let child = try storm("terminate", "200", directory)
+    let lines = lines(child)
+    try #require(!child.hasExited && child.status == SIGTERM && lines.count == 2, "\(child)")
+    #expect(lines[0].contains(" event loop \"accept\" has been stuck for "), "\(child)")
+    #expect(lines[1].contains(" section \"request\" has been stuck for "), "\(child)")
+    #expect(lines[1].hasSuffix(", limit 400 ms; 199 more of this name"), "\(child)")
   }
 
   @Test func reportsAKilledStormOnce() throws {
-    try withDirectory { directory in
-      let child = try storm("kill", "200", directory)
-      #expect(!child.hasExited && child.status == SIGKILL, "\(child)")
-      let next = try run("previous", directory)
-      #expect(next.fact("run") == "fatalHang" && next.facts("hang") == ["accept", "request"], "\(next)")
-      #expect(next.facts("count") == ["1", "200"], "\(next)")
-    }
+    let child = try storm("kill", "200", directory)
+    #expect(!child.hasExited && child.status == SIGKILL, "\(child)")
+    let next = try run("previous", directory)
+    #expect(next.fact("run") == "fatalHang" && next.facts("hang") == ["accept", "request"], "\(next)")
+    #expect(next.facts("count") == ["1", "200"], "\(next)")
   }
 
   @Test func reportsStallsOfACleanExitOnce() throws {
-    try withDirectory { directory in
-      let child = try run("stop-stalled", directory)
-      #expect(child.status == 3 && child.errors.contains("STALL "), "\(child)")
-      let next = try run("previous", directory)
-      #expect(next.fact("run") == "cleanExit" && next.fact("reports") == "0", "\(next)")
-    }
+    let child = try run("stop-stalled", directory)
+    #expect(child.status == 3 && child.errors.contains("STALL "), "\(child)")
+    let next = try run("previous", directory)
+    #expect(next.fact("run") == "cleanExit" && next.fact("reports") == "0", "\(next)")
   }
 
   /// The first report was delivered, the second one was not.
   @Test func reportsPendingStallsAtTheNextLaunch() throws {
-    try withDirectory { directory in
-      let child = try run("pending", directory)
-      #expect(!child.hasExited && child.status == SIGKILL, "\(child)")
-      let next = try run("previous", directory)
-      #expect(next.facts("hang").isEmpty && next.fact("reports") == "1", "\(next)")
-    }
+    let child = try run("pending", directory)
+    #expect(!child.hasExited && child.status == SIGKILL, "\(child)")
+    let next = try run("previous", directory)
+    #expect(next.facts("hang").isEmpty && next.fact("reports") == "1", "\(next)")
   }
 
   /// The first process of a container has no default action.
   @Test(.needsNamespaces) func leavesSIGTERMOfProcess1Alone() throws {
-    try withDirectory { directory in
-      let namespace = ["timeout", "--signal=KILL", "100", "unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
-      let service = [ChildProcess.built("policy-process"), "end", "terminate", directory]
-      let child = try ChildProcess("/usr/bin/env", namespace + service)
-      #expect(child.hasExited && child.status == 3 && child.fact("ignored") == "true", "\(child)")
-    }
+    let namespace = ["timeout", "--signal=KILL", "100", "unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    let service = [ChildProcess.built("policy-process"), "end", "terminate", directory]
+    let child = try ChildProcess("/usr/bin/env", namespace + service)
+    #expect(child.hasExited && child.status == 3 && child.fact("ignored") == "true", "\(child)")
   }
 
   @Test func handlersCanStopAndExit() throws {
@@ -134,18 +126,16 @@ import Testing
     ] as [(String, Int32, String?)]
   )
   func reportsPreviousEndAtNextLaunch(way: String, status: Int32, ending: String?) throws {
-    try withDirectory { directory in
-      let child = try run(way, directory)
-      #expect(child.status == abs(status) && child.hasExited == (status >= 0), "\(child)")
-      #expect(way != "child" || child.fact("child") == "-1", "\(child)")
-      let next = try run("previous", directory)
-      let endings = next.facts("run")
-      #expect(endings.count == 1 && (ending == nil || endings.first == ending), "\(next)")
-      #expect(next.fact("signal") == (way.hasPrefix("terminate") ? "\(SIGTERM)" : "0"), "\(next)")
-      // A stall that ended less than a tick ago counts as unfinished.
-      if ending == nil { #expect(["killed", "fatalHang"].contains(endings.first), "\(next)") }
-      #expect(try stallFiles(in: directory).count == 1)
-      if ending == "fatalHang" { #expect(next.fact("hang") == "accept" && names(child), "\(child) \(next)") }
-    }
+    let child = try run(way, directory)
+    #expect(child.status == abs(status) && child.hasExited == (status >= 0), "\(child)")
+    #expect(way != "child" || child.fact("child") == "-1", "\(child)")
+    let next = try run("previous", directory)
+    let endings = next.facts("run")
+    #expect(endings.count == 1 && (ending == nil || endings.first == ending), "\(next)")
+    #expect(next.fact("signal") == (way.hasPrefix("terminate") ? "\(SIGTERM)" : "0"), "\(next)")
+    // A stall that ended less than a tick ago counts as unfinished.
+    if ending == nil { #expect(["killed", "fatalHang"].contains(endings.first), "\(next)") }
+    #expect(stallFiles(in: directory).count == 1)
+    if ending == "fatalHang" { #expect(next.fact("hang") == "accept" && names(child), "\(child) \(next)") }
   }
 }

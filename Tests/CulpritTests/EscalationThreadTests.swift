@@ -51,6 +51,13 @@ private final class Escalated {
     )
   }
 
+  /// The last termination's.
+  var reason: String {
+    var request = cprocess_termination_request()
+    _ = cprocess_escalation_read_termination(own.pointer, 0, &request)
+    return withUnsafeBytes(of: request.reason) { String(decoding: $0.prefix(Int(request.bytes)), as: UTF8.self) }
+  }
+
   deinit {
     cprocess_datagram_close(target)
     // SAFETY: allocated by the initializer and owned by this object; the elements are plain values.
@@ -310,9 +317,7 @@ private struct Veto {
     }
     #expect(escalated.terminateIfDue() == 0)
     worker.join(until: .max)
-    var request = cprocess_termination_request()
-    _ = cprocess_escalation_read_termination(own.pointer, 0, &request)
-    let reason = withUnsafeBytes(of: request.reason) { String(decoding: $0.prefix(Int(request.bytes)), as: UTF8.self) }
+    let reason = escalated.reason
     #expect(
       reason.contains(
         isItsOwn ? "Culprit so far: slow()." : "The culprit is unknown: the report was not finished in time."
@@ -343,9 +348,7 @@ private struct Veto {
     let time = clock.measure { _ = escalated.terminateIfDue() }
     worker.join(until: .max)
     #expect(time == .seconds(3))
-    var request = cprocess_termination_request()
-    _ = cprocess_escalation_read_termination(own.pointer, 0, &request)
-    let reason = withUnsafeBytes(of: request.reason) { String(decoding: $0.prefix(Int(request.bytes)), as: UTF8.self) }
+    let reason = escalated.reason
     #expect(reason.contains("slow()."), "\(reason)")
   }
 

@@ -5,7 +5,26 @@ import Testing
 
 /// Stalls in which the kernel blocks threads that take the address space's lock or fault on a missing page.
 @Suite(.ownThread, .serialized) struct HeldUpTests {
+  @TemporaryDirectory private var directory: String
   static let limit: Int32 = 60_000
+
+  /// Starts the service with a thread that accesses a file on `disk`, freezes the disk, and lets the thread stall.
+  private func stalled(_ disk: FaultyDisk, _ mode: String, _ arguments: String...) throws -> ServiceProcess {
+    let service = try ServiceProcess(besideThis: "held-up-process", [mode, disk.path + "/file"] + arguments)
+    for expected in ["byte=0", "hanging=rehearsal", "ready"] {
+      try #require(service.line(within: Self.limit) == expected)
+    }
+    try disk.freeze()
+    service.tell("stall")
+    return service
+  }
+
+  /// The output of the service, which ends by itself.
+  private func output(_ mode: String) throws -> String {
+    let service = try ServiceProcess(besideThis: "held-up-process", [mode])
+    defer { #expect(service.end() == 0) }
+    return service.rest()
+  }
 
   /// A thread waits in a page fault on a frozen file system, and a writer waits for the address space's lock.
   /// `process_vm_readv` would wait for both.
@@ -13,15 +32,9 @@ import Testing
   func seesStallInPageFault() throws {
     let disk = try FaultyDisk(.ext4, mebibytes: 8, seconds: 120)
     defer { disk.remove() }
-    let place = try TemporaryPlace()
-    let systemd = try SystemdListener(place.path + "/notify")
-    let service = try ServiceProcess(besideThis: "held-up-process", ["frozen", disk.path + "/file", systemd.name])
-    try #require(service.line(within: Self.limit) == "byte=0")
-    try #require(service.line(within: Self.limit) == "hanging=rehearsal")
-    try #require(service.line(within: Self.limit) == "ready")
-    try disk.freeze()
+    let systemd = try SystemdListener(directory + "/notify")
     defer { _ = disk.thaw() }
-    service.tell("stall")
+    let service = try stalled(disk, "frozen", systemd.name)
     // Decided from slots and clocks alone. Handlers and stacks can wait for the lock.
     var told: [String] = []
     while !told.contains("hanging=store"), let line = service.line(within: Self.limit) { told.append(line) }
@@ -55,18 +68,11 @@ import Testing
 
   /// The process ends when the kernel releases the thread.
   @Test(.enabled(if: FaultyDisk.obstacle == nil, "needs root, loop devices and mkfs.ext4"))
-  func terminatesProcessStuckInPageFault()
-    throws
-  {
+  func terminatesProcessStuckInPageFault() throws {
     let disk = try FaultyDisk(.ext4, mebibytes: 8, seconds: 120)
     defer { disk.remove() }
-    let service = try ServiceProcess(besideThis: "held-up-process", ["terminate", disk.path + "/file"])
-    try #require(service.line(within: Self.limit) == "byte=0")
-    try #require(service.line(within: Self.limit) == "hanging=rehearsal")
-    try #require(service.line(within: Self.limit) == "ready")
-    try disk.freeze()
     defer { _ = disk.thaw() }
-    service.tell("stall")
+    let service = try stalled(disk, "terminate")
     var said: String?
     while said == nil, let line = service.line(within: Self.limit) {
       if line.hasPrefix("culprit: ending process") { said = line }
@@ -79,7 +85,6 @@ import Testing
   /// The library's file system stops responding after loading, and its unwind tables are not in memory.
   @Test(.needsFUSE)
   func survivesUnresponsiveLibraryFileSystem() throws {
-    let place = try TemporaryPlace()
     let library = try compiledLibrary(
       """
       #include <unistd.h>
@@ -91,11 +96,11 @@ import Testing
       }
       """,
       name: "plugin",
-      in: place.path,
+      in: directory,
       // Puts the unwind tables on a separate page.
       options: ["-O1", "-fomit-frame-pointer", "-fuse-ld=lld", "-Wl,-z,separate-code"]
     )
-    let files = try SilentFileSystem(library, as: "plugin.so", in: place)
+    let files = try SilentFileSystem(library, as: "plugin.so", in: directory)
     let service = try ServiceProcess(besideThis: "held-up-process", ["plugin", files.file])
     try #require(service.line(within: Self.limit) == "ready")
     files.answer(false)
@@ -114,10 +119,9 @@ import Testing
   /// The owner of a number must be found without a request to the file system's server.
   @Test(.needsFUSE)
   func survivesReusedDescriptorNumbers() throws {
-    let place = try TemporaryPlace()
-    let file = place.path + "/file"
+    let file = directory + "/file"
     try Data("contents".utf8).write(to: URL(fileURLWithPath: file))
-    let files = try SilentFileSystem(file, as: "file", in: place)
+    let files = try SilentFileSystem(file, as: "file", in: directory)
     let service = try ServiceProcess(besideThis: "held-up-process", ["descriptors", files.file])
     try #require(service.line(within: Self.limit) == "ready")
     files.answer(false)
@@ -149,8 +153,7 @@ import Testing
   }
 
   @Test(.needsUserfaultfd) func reportsStallsWithAllSamplersBlocked() throws {
-    let service = try ServiceProcess(besideThis: "held-up-process", ["pages"])
-    let rest = service.rest()
+    let rest = try output("pages")
     let lines = rest.split(separator: "\n").map(String.init)
     let words = "stalls are still detected"
     #expect(
@@ -166,53 +169,44 @@ import Testing
     }
     #expect(lines.contains("first stopped=false in time=true"), "\(lines)")
     #expect(lines.contains("stopped=true"), "\(lines)")
-    #expect(service.end() == 0)
   }
 
   /// The kernel does not find the process by its number after the main thread has exited.
   @Test func samplesAfterMainThreadExit() throws {
-    let service = try ServiceProcess(besideThis: "held-up-process", ["leave"])
-    let rest = service.rest()
+    let rest = try output("leave")
     let culprits = rest.split(separator: "\n").filter { $0.hasPrefix("culprit=") }
     #expect(culprits == ["culprit=$s15held_up_process12sleepForLongSiyF", "culprit=$s15held_up_process7computeyyF"])
     #expect(rest.contains("outcome=captured"))
     #expect(!rest.contains("threads=0"))
     #expect(!rest.contains("limitation="))
-    #expect(service.end() == 0)
   }
 
   /// The kernel ends a process that has no room for a signal frame.
   @Test func sendsNoSignalWithoutStackRoom() throws {
-    let service = try ServiceProcess(besideThis: "held-up-process", ["small"])
-    let rest = service.rest()
+    let rest = try output("small")
     let sentence =
       "refused=stacks cannot be captured here: the calling thread's alternate stack is too small for a signal "
       + "(sigaltstack(2)); start the watchdog on another thread\n"
     #expect(rest.contains(sentence), "\(rest)")
     #expect(rest.contains("outcome=notSignalled"))
     #expect(rest.contains("stopped=true"))
-    #expect(service.end() == 0)
   }
 
   /// The signal's frame does not fit, or its handler finds no thread pointer.
   @Test func survivesSignalsWithLittleStack() throws {
-    let service = try ServiceProcess(besideThis: "held-up-process", ["little"])
-    let rest = service.rest()
+    let rest = try output("little")
     #expect(rest.contains("little error=0") && rest.contains("bare error=0"), "\(rest)")
     #expect(rest.contains("outcome=captured"), "\(rest)")
     #expect(rest.contains("culprit=spend"), "\(rest)")
     #expect(rest.contains("not signalled=2"), "\(rest)")
     #expect(rest.contains("stopped=true"), "\(rest)")
-    #expect(service.end() == 0)
   }
 
   /// The red zone is not mapped.
   @Test func samplesStackOnLowestPage() throws {
-    let service = try ServiceProcess(besideThis: "held-up-process", ["edge"])
-    let rest = service.rest()
+    let rest = try output("edge")
     #expect(rest.contains("culprit=sleep_at_lowest_page"))
     #expect(!rest.contains("outcome=untouchable"))
-    #expect(service.end() == 0)
   }
 }
 
@@ -222,8 +216,8 @@ private final class SilentFileSystem {
   private let mount: String
   private let server: ServiceProcess
 
-  init(_ original: String, as name: String, in place: TemporaryPlace) throws {
-    mount = place.path + "/mounted"
+  init(_ original: String, as name: String, in directory: String) throws {
+    mount = directory + "/mounted"
     file = mount + "/" + name
     try FileManager.default.createDirectory(atPath: mount, withIntermediateDirectories: false)
     server = try ServiceProcess(besideThis: "held-up-process", ["serve", original, name, mount])
@@ -237,15 +231,4 @@ private final class SilentFileSystem {
   }
 
   func answer(_ answers: Bool) { kill(server.process, answers ? SIGCONT : SIGSTOP) }
-}
-
-final class TemporaryPlace {
-  let path: String
-
-  init() throws {
-    path = NSTemporaryDirectory() + "culprit-\(UUID().uuidString)"
-    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
-  }
-
-  deinit { try? FileManager.default.removeItem(atPath: path) }
 }

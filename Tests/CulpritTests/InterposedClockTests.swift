@@ -5,31 +5,31 @@ import Testing
 @testable import Culprit
 
 @Suite(.ownThread) struct InterposedClockTests {
+  @TemporaryDirectory private var directory: String
+
   /// The preloaded library shifts the clock like libfaketime; the kernel's deadlines are not shifted.
   @Test(arguments: ["- 864000", "+ 864000"]) func ignoresInterposedClock(offset: String) throws {
-    try withDirectory { directory in
-      let source = """
-        #define _GNU_SOURCE
-        #include <sys/syscall.h>
-        #include <time.h>
-        #include <unistd.h>
-        int clock_gettime(clockid_t clock, struct timespec *time) {
-          int result = (int)syscall(SYS_clock_gettime, clock, time);
-          time->tv_sec = time->tv_sec \(offset);
-          return result;
-        }
-        """
-      let library = try compiledLibrary(source, name: "clock", in: directory)
-      let child = try ChildProcess(
-        ChildProcess.built("blackbox-process"),
-        ["\(directory)/stalls", "recover"],
-        environment: ["LD_PRELOAD": library, "SWIFT_BACKTRACE": "enable=no"]
-      )
-      #expect(child.hasExited && child.status == 0, "\(child)")
-      let file = try read(try #require(try stallFiles(in: "\(directory)/stalls").first))
-      let stall = try #require(file.recording.stalls.first)
-      #expect(stall.hasEnded && stall.duration >= .milliseconds(500) && stall.gap < .seconds(86_400), "\(stall)")
-    }
+    let source = """
+      #define _GNU_SOURCE
+      #include <sys/syscall.h>
+      #include <time.h>
+      #include <unistd.h>
+      int clock_gettime(clockid_t clock, struct timespec *time) {
+        int result = (int)syscall(SYS_clock_gettime, clock, time);
+        time->tv_sec = time->tv_sec \(offset);
+        return result;
+      }
+      """
+    let library = try compiledLibrary(source, name: "clock", in: directory)
+    let child = try ChildProcess(
+      ChildProcess.built("blackbox-process"),
+      ["\(directory)/stalls", "recover"],
+      environment: ["LD_PRELOAD": library, "SWIFT_BACKTRACE": "enable=no"]
+    )
+    #expect(child.hasExited && child.status == 0, "\(child)")
+    let file = try read(try #require(stallFiles(in: "\(directory)/stalls").first))
+    let stall = try #require(file.recording.stalls.first)
+    #expect(stall.hasEnded && stall.duration >= .milliseconds(500) && stall.gap < .seconds(86_400), "\(stall)")
   }
 
   @Test func clampsExtremeTimes() {

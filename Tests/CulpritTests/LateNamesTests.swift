@@ -8,6 +8,7 @@ import Testing
 @testable import CulpritBlackBox
 
 @Suite(.serialized, .usesSimulatedClock) struct LateNamesTests {
+  @TemporaryDirectory private var directory: String
   private let since = WallTime(nanosecondsSince1970: 1_790_000_000_000_000_000)
 
   private func leave(_ count: Int, in directory: String) throws -> [String] {
@@ -36,16 +37,14 @@ import Testing
   }
 
   @Test func addsNamesAndClosesFiles() throws {
-    try withDirectory { directory in
-      let paths = try leave(6, in: directory)
-      #expect(try paths.map(isNamed) == [false, true, false, true, false, true])
-      let named = try Data(contentsOf: URL(fileURLWithPath: paths[1]))
-      let runs = PreviousRuns(directory: directory, own: "none", ReportSettings(Watchdog.Configuration()))
-      runs.addNames()
-      clock.settle()
-      #expect(try paths.allSatisfy(isNamed))
-      #expect(try openFiles().filter { $0.path.hasPrefix(directory) }.map(\.path) == [])
-      #expect(try Data(contentsOf: URL(fileURLWithPath: paths[1])) == named)
-    }
+    let paths = try leave(6, in: directory)
+    #expect(try paths.map(isNamed) == [false, true, false, true, false, true])
+    let named = try Data(contentsOf: URL(fileURLWithPath: paths[1]))
+    let runs = PreviousRuns(directory: directory, own: "none", ReportSettings(Watchdog.Configuration()))
+    runs.addNames()
+    clock.settle()
+    #expect(try paths.allSatisfy(isNamed))
+    #expect(try openFiles().filter { $0.path.hasPrefix(directory) }.map(\.path) == [])
+    #expect(try Data(contentsOf: URL(fileURLWithPath: paths[1])) == named)
   }
 }

@@ -80,19 +80,14 @@ import Testing
     )
   }
 
-  @Test(arguments: [false, true]) func samplesWithLoaderLockHeld(computes: Bool) throws {
-    let outcome = try runScenario("modules", computes: computes)
-    #expect(outcome.process.fact("contended") == "true")
-    expect(
-      try outcome.samples(of: "main"),
-      toShow: ["workload_hold", "hold_once", "workload_hold_in_module_list", "stalling_process_main"]
-    )
-  }
-
-  @Test(arguments: [false, true]) func samplesWithStandardOutputLocked(computes: Bool) throws {
-    let outcome = try runScenario("stdio", computes: computes)
-    #expect(outcome.process.fact("contended") == "true")
-    expect(try outcome.samples(of: "main"), toShow: ["workload_hold", "workload_hold_stdio", "stalling_process_main"])
+  /// The locks of the loader's list and of standard output.
+  @Test(arguments: [("modules", ["hold_once", "workload_hold_in_module_list"]), ("stdio", ["workload_hold_stdio"])])
+  func samplesWithSharedLockHeld(scenario: String, holders: [String]) throws {
+    for computes in [false, true] {
+      let outcome = try runScenario(scenario, computes: computes)
+      #expect(outcome.process.fact("contended") == "true")
+      expect(try outcome.samples(of: "main"), toShow: ["workload_hold"] + holders + ["stalling_process_main"])
+    }
   }
 
   /// The library is unmapped when the stall is declared, and another library can have its addresses.
@@ -133,12 +128,7 @@ import Testing
     let outcome = try runScenario("once", computes: computes)
     #expect(outcome.process.fact("contended") == "true")
     #expect((outcome.process.fact("first"), outcome.process.fact("second")) == ("8", "9"))
-    expect(
-      try outcome.samples(of: "main"),
-      toShow: [
-        "workload_hold", "makeSlowly()", "useWhatIsSlowlyMade()",
-      ]
-    )
+    expect(try outcome.samples(of: "main"), toShow: ["workload_hold", "makeSlowly()", "useWhatIsSlowlyMade()"])
     // Reads the waiting thread from outside. swift_once continues in once_slow with a jump.
     let second = try #require(outcome.stalls.first { $0.stall.source.name == "second" })
     #expect(second.stall.hasEnded && second.stall.lostSamples == 0)

@@ -275,17 +275,6 @@ private final class Watched {
     #expect(events.filter { $0.kind == OBSERVER_EVENT_STALL_BEGAN.rawValue }.map(\.item).last == second)
   }
 
-  @Test func clearsEndedStallWithFullRing() throws {
-    let watched = try Watched()
-    watched.begin()
-    for _ in 0..<11 { watched.tick(after: 100) }
-    #expect(watched.stall.item != 0)
-    watched.fillRing()
-    observer_slot_end(watched.slots)
-    watched.tick(after: 100)
-    #expect(watched.stall.item == 0)
-  }
-
   @Test func recordsStallBetweenTicks() throws {
     // Threads record their end with the real clock.
     let watched = try Watched(now: clinux_clock_ns() - 1200 * Watched.ms)

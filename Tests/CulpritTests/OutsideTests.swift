@@ -5,6 +5,8 @@ import Testing
 @testable import Culprit
 
 @Suite(.ownThread, .serialized) struct OutsideTests {
+  @TemporaryDirectory private var directory: String
+
   private final class SilentServer {
     private let descriptor: Int32
     let port: UInt16
@@ -48,51 +50,45 @@ import Testing
   }
 
   @Test func fetchesNothingByDefault() throws {
-    try withDirectory { directory in
-      let server = try SilentServer()
-      let child = try runScenario(["stall"], asking(server, directory))
-      #expect(child.output == "report=computeInTheWay(_:)\nstopped=true\n", "\(child)")
-      #expect(!server.wasAsked)
-    }
+    let server = try SilentServer()
+    let child = try runScenario(["stall"], asking(server, directory))
+    #expect(child.output == "report=computeInTheWay(_:)\nstopped=true\n", "\(child)")
+    #expect(!server.wasAsked)
   }
 
   @Test(arguments: ["wait", "stop"]) func unresponsiveServerDelaysNeitherReportNorStop(how: String) throws {
-    try withDirectory { directory in
-      let server = try SilentServer()
-      var environment = asking(server, directory)
-      environment["CULPRIT_FETCH_DEBUG_INFORMATION"] = "yes"
-      let child = try runScenario(["stall", how], environment)
-      #expect(child.output == "report=computeInTheWay(_:)\nstopped=true\n", "\(child)")
-      if how == "wait" { #expect(server.wasAsked, "libdebuginfod1 is not installed: tools/setup does that") }
-    }
+    let server = try SilentServer()
+    var environment = asking(server, directory)
+    environment["CULPRIT_FETCH_DEBUG_INFORMATION"] = "yes"
+    let child = try runScenario(["stall", how], environment)
+    #expect(child.output == "report=computeInTheWay(_:)\nstopped=true\n", "\(child)")
+    if how == "wait" { #expect(server.wasAsked, "libdebuginfod1 is not installed: tools/setup does that") }
   }
 
   @Test func stuckClientDelaysNeitherReportNorStop() throws {
-    try withDirectory { directory in
-      let source = """
-        #include <stddef.h>
-        #include <unistd.h>
-        void *debuginfod_begin(void) { static int client; return &client; }
-        void debuginfod_end(void *client) {}
-        void debuginfod_set_progressfn(void *client, void *function) {}
-        int debuginfod_find_debuginfo(void *client, const unsigned char *id, int length, char **path) {
-          write(STDERR_FILENO, "asked\\n", 6);
-          for (;;) pause();
-        }
-        """
-      let library = try compiledLibrary(source, name: "client", in: directory)
-      try FileManager.default.moveItem(atPath: library, toPath: "\(directory)/libdebuginfod.so.1")
-      let places = [directory, ProcessInfo.processInfo.environment["LD_LIBRARY_PATH"]].compactMap { $0 }
-      let child = try runScenario(
-        ["stall", "wait"],
-        [
-          "LD_LIBRARY_PATH": places.joined(separator: ":"), "DEBUGINFOD_URLS": "http://127.0.0.1:1",
-          "CULPRIT_FETCH_DEBUG_INFORMATION": "yes",
-        ]
-      )
-      #expect(child.output == "report=computeInTheWay(_:)\nstopped=true\n", "\(child)")
-      #expect(child.errors == "asked\n")
-    }
+    let source = """
+      #include <stddef.h>
+      #include <unistd.h>
+      void *debuginfod_begin(void) { static int client; return &client; }
+      void debuginfod_end(void *client) {}
+      void debuginfod_set_progressfn(void *client, void *function) {}
+      int debuginfod_find_debuginfo(void *client, const unsigned char *id, int length, char **path) {
+        write(STDERR_FILENO, "asked\\n", 6);
+        for (;;) pause();
+      }
+      """
+    let library = try compiledLibrary(source, name: "client", in: directory)
+    try FileManager.default.moveItem(atPath: library, toPath: "\(directory)/libdebuginfod.so.1")
+    let places = [directory, ProcessInfo.processInfo.environment["LD_LIBRARY_PATH"]].compactMap { $0 }
+    let child = try runScenario(
+      ["stall", "wait"],
+      [
+        "LD_LIBRARY_PATH": places.joined(separator: ":"), "DEBUGINFOD_URLS": "http://127.0.0.1:1",
+        "CULPRIT_FETCH_DEBUG_INFORMATION": "yes",
+      ]
+    )
+    #expect(child.output == "report=computeInTheWay(_:)\nstopped=true\n", "\(child)")
+    #expect(child.errors == "asked\n")
   }
 
   @Test func releasingActivityDoesNotBlock() throws {
@@ -104,18 +100,14 @@ import Testing
   }
 
   @Test func survivesSettingsAtTheirLimits() throws {
-    try withDirectory { directory in
-      let child = try runScenario(["stall-at-limits", directory], [:])
-      let facts = ["report=computeInTheWay(_:)", "length=true", "threads=true", "capture=true", "stopped=true"]
-      #expect(child.output.split(separator: "\n").map(String.init) == facts, "\(child)")
-    }
+    let child = try runScenario(["stall-at-limits", directory], [:])
+    let facts = ["report=computeInTheWay(_:)", "length=true", "threads=true", "capture=true", "stopped=true"]
+    #expect(child.output.split(separator: "\n").map(String.init) == facts, "\(child)")
   }
 
   @Test func configurationProblemsDoNotBlockCallers() throws {
-    try withDirectory { directory in
-      let child = try runScenario(["misconfigured"], ["CULPRIT_CONFIGURATION": "\(directory)/culprit.conf"])
-      #expect(child.output == "problems=1\nmetrics=true\nstopped=true\n", "\(child)")
-    }
+    let child = try runScenario(["misconfigured"], ["CULPRIT_CONFIGURATION": "\(directory)/culprit.conf"])
+    #expect(child.output == "problems=1\nmetrics=true\nstopped=true\n", "\(child)")
   }
 
   /// Expects no control character for a terminal, and no injected line.
@@ -135,74 +127,70 @@ import Testing
   private static let nasty = "n\u{1B}[2J\u{7F}\u{9B}\u{2028}\u{2029}\u{202E}\u{2066}\u{200F}\r\nINJECTED"
 
   @Test func escapesControlCharacters() throws {
-    try withDirectory { directory in
-      let nasty = Self.nasty
-      let file = "\(directory)/\(nasty).conf"
-      try "threshold = \(nasty.filter { !$0.isNewline })\n\u{1B}[1mname = 1\n\u{9B}\n"
-        .write(toFile: file, atomically: true, encoding: .utf8)
-      let environment = [
-        "CULPRIT_CONFIGURATION": file, "CULPRIT_INTERVAL": nasty, "CULPRIT_NASTY\u{1B}[1m\nINJECTED": "1",
-        "CULPRIT_ENABLED": nasty, "CULPRIT_DIRECTORY_AGE": String(repeating: nasty, count: 3000),
-        "NOTIFY_SOCKET": nasty, "WATCHDOG_USEC": nasty, "SWIFT_BACKTRACE": "enable=no",
-      ]
-      for run in 1...2 {
-        let child = try runScenario(["nasty", directory], environment)
-        #expect(!child.output.isEmpty && child.errors.contains("code 0x8badf00d"), "\(child)")
-        #expect(run == 1 || child.output.contains("fatal hang"), "\(child)")
-        #expect(child.errors.contains("its last reference was released"), "\(child)")
-        expectHarmless(child.output, "standard output")
-        expectHarmless(child.errors, "standard error")
-        #expect(child.errors.utf8.count < 100_000, "a value is told in full, however long it is")
-      }
-      let stalls = "\(directory)/\(nasty)"
-      #expect(mkfifo("\(stalls)/culprit-x\u{1B}[1m.stall", 0o600) == 0)
-      for words in [
-        ["info", stalls], ["report", stalls], ["report", "--threads", stalls], ["report", "\(nasty)/missing"],
-        ["info", "--modules", "\(nasty)/missing"], [nasty], ["report", "--\(nasty)"], ["report", "--width=\(nasty)"],
-        ["symbolize", "-e", nasty, "0"], ["symbolize", "-e", "/bin/true", "--format=\(nasty)"],
-        ["symbolize", "--build-id=\(nasty)"], ["symbolize", "--build-id=00ff", "--debug-dir=\(nasty)", "0"],
-        ["symbolize", "-o", nasty, "\(nasty)/missing"], ["symbolize", "-o", "\(nasty)/missing", stalls],
-      ] {
-        let said = try ChildProcess(ChildProcess.built("culprit"), words, environment: [:])
-        #expect(!(said.output + said.errors).isEmpty)
-        expectHarmless(said.output, "\(words)")
-        expectHarmless(said.errors, "\(words)")
-      }
+    let nasty = Self.nasty
+    let file = "\(directory)/\(nasty).conf"
+    try "threshold = \(nasty.filter { !$0.isNewline })\n\u{1B}[1mname = 1\n\u{9B}\n"
+      .write(toFile: file, atomically: true, encoding: .utf8)
+    let environment = [
+      "CULPRIT_CONFIGURATION": file, "CULPRIT_INTERVAL": nasty, "CULPRIT_NASTY\u{1B}[1m\nINJECTED": "1",
+      "CULPRIT_ENABLED": nasty, "CULPRIT_DIRECTORY_AGE": String(repeating: nasty, count: 3000),
+      "NOTIFY_SOCKET": nasty, "WATCHDOG_USEC": nasty, "SWIFT_BACKTRACE": "enable=no",
+    ]
+    for run in 1...2 {
+      let child = try runScenario(["nasty", directory], environment)
+      #expect(!child.output.isEmpty && child.errors.contains("code 0x8badf00d"), "\(child)")
+      #expect(run == 1 || child.output.contains("fatal hang"), "\(child)")
+      #expect(child.errors.contains("its last reference was released"), "\(child)")
+      expectHarmless(child.output, "standard output")
+      expectHarmless(child.errors, "standard error")
+      #expect(child.errors.utf8.count < 100_000, "a value is told in full, however long it is")
+    }
+    let stalls = "\(directory)/\(nasty)"
+    #expect(mkfifo("\(stalls)/culprit-x\u{1B}[1m.stall", 0o600) == 0)
+    for words in [
+      ["info", stalls], ["report", stalls], ["report", "--threads", stalls], ["report", "\(nasty)/missing"],
+      ["info", "--modules", "\(nasty)/missing"], [nasty], ["report", "--\(nasty)"], ["report", "--width=\(nasty)"],
+      ["symbolize", "-e", nasty, "0"], ["symbolize", "-e", "/bin/true", "--format=\(nasty)"],
+      ["symbolize", "--build-id=\(nasty)"], ["symbolize", "--build-id=00ff", "--debug-dir=\(nasty)", "0"],
+      ["symbolize", "-o", nasty, "\(nasty)/missing"], ["symbolize", "-o", "\(nasty)/missing", stalls],
+    ] {
+      let said = try ChildProcess(ChildProcess.built("culprit"), words, environment: [:])
+      #expect(!(said.output + said.errors).isEmpty)
+      expectHarmless(said.output, "\(words)")
+      expectHarmless(said.errors, "\(words)")
     }
   }
 
   @Test(arguments: ["fifo", "/dev/zero", "/dev/tty", "/dev/full", "socket", "directory", "long", "newline"])
   func rejectsUnusableConfigurationFiles(what: String) throws {
-    try withDirectory { directory in
-      var path = what.hasPrefix("/") ? what : "\(directory)/\(what)"
-      switch what {
-      case "fifo": try #require(mkfifo(path, 0o600) == 0)
-      case "directory": try #require(mkdir(path, 0o700) == 0)
-      case "socket": try #require(mknod(path, S_IFSOCK | 0o600, 0) == 0)
-      case "long": path = "/" + String(repeating: "x/", count: 1 << 15)
-      case "newline": path = "\(directory)/a\nb"
-      default: break
-      }
-      let child = try runScenario(["settings"], ["CULPRIT_CONFIGURATION": path])
-      #expect(child.status == 0 && child.fact("threshold") == "4.0 seconds", "\(child)")
-      #expect(child.errors.split(separator: "\n").count == 1 && child.errors.utf8.count < 2000, "\(child)")
-      #expect(child.errors.hasPrefix("culprit: the configuration file "), "\(child)")
+    var path = what.hasPrefix("/") ? what : "\(directory)/\(what)"
+    switch what {
+    case "fifo": try #require(mkfifo(path, 0o600) == 0)
+    case "directory": try #require(mkdir(path, 0o700) == 0)
+    case "socket": try #require(mknod(path, S_IFSOCK | 0o600, 0) == 0)
+    case "long": path = "/" + String(repeating: "x/", count: 1 << 15)
+    case "newline": path = "\(directory)/a\nb"
+    default: break
     }
+    let child = try runScenario(["settings"], ["CULPRIT_CONFIGURATION": path])
+    #expect(child.status == 0 && child.fact("threshold") == "4.0 seconds", "\(child)")
+    #expect(child.errors.split(separator: "\n").count == 1 && child.errors.utf8.count < 2000, "\(child)")
+    #expect(child.errors.hasPrefix("culprit: the configuration file "), "\(child)")
   }
 }
 
 @Suite(.usesObserver) struct LongPathTests {
+  @TemporaryDirectory private var directory: String
+
   @Test func reportsOverlongPath() throws {
-    try withDirectory { directory in
-      for path in [String(repeating: "x/", count: 1 << 14), "x/" + String(repeating: "x", count: 300)] {
-        let watchdog = try Watchdog(Watchdog.Configuration(directory: "\(directory)/\(path)"))
-        let problems = watchdog.status.problems
-        #expect(problems.count == 1 && watchdog.status.mode == .watching)
-        #expect(problems.allSatisfy { $0.hasSuffix(": File name too long") && $0.count < 400 }, "\(problems)")
-        watchdog.stop()
-        let made = try FileManager.default.contentsOfDirectory(atPath: directory)
-        #expect(made == [], "nothing is made on the way")
-      }
+    for path in [String(repeating: "x/", count: 1 << 14), "x/" + String(repeating: "x", count: 300)] {
+      let watchdog = try Watchdog(Watchdog.Configuration(directory: "\(directory)/\(path)"))
+      let problems = watchdog.status.problems
+      #expect(problems.count == 1 && watchdog.status.mode == .watching)
+      #expect(problems.allSatisfy { $0.hasSuffix(": File name too long") && $0.count < 400 }, "\(problems)")
+      watchdog.stop()
+      let made = try FileManager.default.contentsOfDirectory(atPath: directory)
+      #expect(made == [], "nothing is made on the way")
     }
   }
 }

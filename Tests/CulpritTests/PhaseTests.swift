@@ -5,11 +5,7 @@ import Testing
 
 @Suite(.ownThread) struct PhaseTests {
   private func run(_ arguments: String...) throws -> ChildProcess {
-    try ChildProcess(
-      ChildProcess.built("policy-process"),
-      arguments,
-      environment: ["SWIFT_BACKTRACE": "enable=no"]
-    )
+    try ChildProcess(ChildProcess.built("policy-process"), arguments, environment: ["SWIFT_BACKTRACE": "enable=no"])
   }
 
   @Test func reportsLateLaunches() throws {
@@ -49,10 +45,7 @@ import Testing
   @Test func launchesUnwatchedWithoutFreeSlot() throws {
     let child = try run("launch-without-room")
     #expect(child.fact("done") == "true" && child.facts("report").isEmpty, "\(child)")
-    #expect(
-      child.errors.contains("culprit: 4096 sources are watched already, the maximum\n"),
-      "\(child)"
-    )
+    #expect(child.errors.contains("culprit: 4096 sources are watched already, the maximum\n"), "\(child)")
   }
 
   @Test(arguments: ["before", "after", "call"]) func reportsLateShutdowns(way: String) throws {

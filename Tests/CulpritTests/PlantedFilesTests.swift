@@ -8,6 +8,8 @@ import Testing
 @testable import CulpritBlackBox
 
 @Suite(.serialized, .usesSimulatedClock) struct PlantedFilesTests {
+  @TemporaryDirectory private var directory: String
+
   enum Planted: CaseIterable {
     case link, danglingLink, pipe, directory, hardLink, othersFile
 
@@ -67,7 +69,7 @@ import Testing
   }
 
   private func withDirectories(_ body: (_ ours: String, _ others: String) throws -> Void) throws {
-    try withDirectory { ours in try withDirectory { others in try body(ours, others) } }
+    try withTemporaryDirectory { ours in try withTemporaryDirectory { others in try body(ours, others) } }
   }
 
   @Test func retentionIgnoresPlantedFiles() throws {
@@ -181,92 +183,69 @@ import Testing
 
   /// Closing a descriptor of the file by another name would release the lock of the process.
   @Test func keepsLockOfFileWithSecondName() throws {
-    try withDirectory { directory in
-      let process = Self.process(WallTime(nanosecondsSince1970: 1_790_000_000_000_000_000), id: getpid())
-      let file = try runFile(directory, process)
-      defer { file.end(until: .max) }
-      for suffix in ["run", "told", "stall"] {
-        try #require(link("\(directory)/\(file.name)", "\(directory)/culprit-20260101T000000.000Z-8.\(suffix)") == 0)
-      }
-      let limits = storageLimits(bytes: 0, files: 0, age: .zero)
-      RetentionPolicy(directory: directory, limits: limits, own: file.name).enforce()
-      let runs = PreviousRuns(directory: directory, own: file.name, ReportSettings(Watchdog.Configuration()))
-      runs.tell { _ in }
-      _ = runs.finish(until: .max)
-      let descriptor = open("\(directory)/\(file.name)", O_RDWR)
-      defer { close(descriptor) }
-      var lock = flock()
-      lock.l_type = Int16(F_WRLCK)
-      lock.l_whence = Int16(SEEK_SET)
-      // F_OFD_GETLK, because F_GETLK ignores the locks of the process itself.
-      #expect(fcntl(descriptor, 36, &lock) == 0 && lock.l_type == Int16(F_WRLCK))
+    let process = Self.process(WallTime(nanosecondsSince1970: 1_790_000_000_000_000_000), id: getpid())
+    let file = try runFile(directory, process)
+    defer { file.end(until: .max) }
+    for suffix in ["run", "told", "stall"] {
+      try #require(link("\(directory)/\(file.name)", "\(directory)/culprit-20260101T000000.000Z-8.\(suffix)") == 0)
     }
+    let limits = storageLimits(bytes: 0, files: 0, age: .zero)
+    RetentionPolicy(directory: directory, limits: limits, own: file.name).enforce()
+    let runs = PreviousRuns(directory: directory, own: file.name, ReportSettings(Watchdog.Configuration()))
+    runs.tell { _ in }
+    _ = runs.finish(until: .max)
+    let descriptor = open("\(directory)/\(file.name)", O_RDWR)
+    defer { close(descriptor) }
+    var lock = flock()
+    lock.l_type = Int16(F_WRLCK)
+    lock.l_whence = Int16(SEEK_SET)
+    // F_OFD_GETLK, because F_GETLK ignores the locks of the process itself.
+    #expect(fcntl(descriptor, 36, &lock) == 0 && lock.l_type == Int16(F_WRLCK))
   }
 
   @Test func reportsWorldWritableDirectories() throws {
-    try withDirectory { directory in
-      let place = "\(directory)/place"
-      let link = "\(directory)/link"
-      try #require(mkdir(place, 0o700) == 0 && symlink(place, link) == 0)
-      // The group is no risk if it is root's.
-      for mode: mode_t in [0o700, 0o1777] + (getgid() == 0 ? [0o770] : []) {
-        try #require(chmod(place, mode) == 0)
-        for path in [place, link, link + "/"] { #expect(DirectoryRisks.found(path) == [], "\(mode)") }
-      }
-      try #require(chmod(place, 0o777) == 0)
-      for path in [place, link] {
-        #expect(
-          DirectoryRisks.found(path) == [
-            "all users can remove or replace the files in \(place): its mode is 777"
-          ]
-        )
-      }
+    let place = "\(directory)/place"
+    let link = "\(directory)/link"
+    try #require(mkdir(place, 0o700) == 0 && symlink(place, link) == 0)
+    // The group is no risk if it is root's.
+    for mode: mode_t in [0o700, 0o1777] + (getgid() == 0 ? [0o770] : []) {
+      try #require(chmod(place, mode) == 0)
+      for path in [place, link, link + "/"] { #expect(DirectoryRisks.found(path) == [], "\(mode)") }
+    }
+    try #require(chmod(place, 0o777) == 0)
+    for path in [place, link] {
+      #expect(DirectoryRisks.found(path) == ["all users can remove or replace the files in \(place): its mode is 777"])
     }
   }
 
   @Test(.needsRoot(to: "give files away"))
   func reportsDirectoriesAndLinksOfOtherUsers() throws {
-    try withDirectory { directory in
-      let (place, link) = ("\(directory)/place", "\(directory)/link")
-      try #require(mkdir(place, 0o700) == 0 && symlink(place, link) == 0)
-      try #require(lchown(link, 12_345, 12_345) == 0)
-      for path in [link, link + "/"] {
-        #expect(
-          DirectoryRisks.found(path) == ["\(link) is a symbolic link of user 12345, which can redirect saved stalls"]
-        )
-      }
-      try #require(chown(place, 12_345, 0) == 0)
+    let (place, link) = ("\(directory)/place", "\(directory)/link")
+    try #require(mkdir(place, 0o700) == 0 && symlink(place, link) == 0)
+    try #require(lchown(link, 12_345, 12_345) == 0)
+    for path in [link, link + "/"] {
       #expect(
-        DirectoryRisks.found(place) == [
-          "its owner, user 12345, can remove or replace the files in \(place)"
-        ]
+        DirectoryRisks.found(path) == ["\(link) is a symbolic link of user 12345, which can redirect saved stalls"]
       )
-      try #require(chown(place, 0, 12_345) == 0 && chmod(place, 0o770) == 0)
-      #expect(
-        DirectoryRisks.found(place) == [
-          "group 12345 can remove or replace the files in \(place): its mode is 770"
-        ]
-      )
-      // The owner of a directory on the path can replace entries below it, also where the path has links.
-      let inner = "\(place)/a/b"
-      let way = "\(directory)/way"
-      try #require(mkdir("\(place)/a", 0o700) == 0 && mkdir(inner, 0o700) == 0 && symlink("place/./a", way) == 0)
-      try #require(chmod(place, 0o700) == 0 && chown(place, 12_345, 0) == 0)
-      for path in [inner, "\(way)/b", "\(way)/../a/b/"] {
-        #expect(
-          DirectoryRisks.found(path) == ["its owner, user 12345, can create a directory in \(place)"],
-          "\(path)"
-        )
-      }
-      try #require(chown(place, 0, 0) == 0 && chmod(place, 0o777) == 0)
-      #expect(
-        DirectoryRisks.found(inner) == ["all users can create a directory in \(place): its mode is 777"]
-      )
-      // The sticky bit protects files of others. A link to itself leads nowhere.
-      try #require(chmod(place, 0o1777) == 0 && symlink("round", "\(place)/round") == 0)
-      #expect(DirectoryRisks.found(inner) == [])
-      #expect(DirectoryRisks.found("\(place)/round") == [])
     }
+    try #require(chown(place, 12_345, 0) == 0)
+    #expect(DirectoryRisks.found(place) == ["its owner, user 12345, can remove or replace the files in \(place)"])
+    try #require(chown(place, 0, 12_345) == 0 && chmod(place, 0o770) == 0)
+    #expect(DirectoryRisks.found(place) == ["group 12345 can remove or replace the files in \(place): its mode is 770"])
+    // The owner of a directory on the path can replace entries below it, also where the path has links.
+    let inner = "\(place)/a/b"
+    let way = "\(directory)/way"
+    try #require(mkdir("\(place)/a", 0o700) == 0 && mkdir(inner, 0o700) == 0 && symlink("place/./a", way) == 0)
+    try #require(chmod(place, 0o700) == 0 && chown(place, 12_345, 0) == 0)
+    for path in [inner, "\(way)/b", "\(way)/../a/b/"] {
+      #expect(DirectoryRisks.found(path) == ["its owner, user 12345, can create a directory in \(place)"], "\(path)")
+    }
+    try #require(chown(place, 0, 0) == 0 && chmod(place, 0o777) == 0)
+    #expect(DirectoryRisks.found(inner) == ["all users can create a directory in \(place): its mode is 777"])
+    // The sticky bit protects files of others. A link to itself leads nowhere.
+    try #require(chmod(place, 0o1777) == 0 && symlink("round", "\(place)/round") == 0)
+    #expect(DirectoryRisks.found(inner) == [])
+    #expect(DirectoryRisks.found("\(place)/round") == [])
   }
 
   private final class Told: @unchecked Sendable {
@@ -280,16 +259,14 @@ import Testing
 
 extension WatchdogTests {
   @Test func acceptsLinkAsDirectory() throws {
-    try withDirectory { directory in
-      try #require(mkdir("\(directory)/place", 0o777) == 0 && chmod("\(directory)/place", 0o777) == 0)
-      try #require(symlink("place", "\(directory)/link") == 0)
-      var configuration = quick
-      configuration.storage.directory = "\(directory)/link"
-      let watchdog = try Watchdog(configuration)
-      let problems = watchdog.status.problems
-      watchdog.stop()
-      #expect(problems == DirectoryRisks.found("\(directory)/link") && problems.count == 1)
-      #expect(try FileManager.default.contentsOfDirectory(atPath: "\(directory)/place").count == 1)
-    }
+    try #require(mkdir("\(directory)/place", 0o777) == 0 && chmod("\(directory)/place", 0o777) == 0)
+    try #require(symlink("place", "\(directory)/link") == 0)
+    var configuration = quick
+    configuration.storage.directory = "\(directory)/link"
+    let watchdog = try Watchdog(configuration)
+    let problems = watchdog.status.problems
+    watchdog.stop()
+    #expect(problems == DirectoryRisks.found("\(directory)/link") && problems.count == 1)
+    #expect(try FileManager.default.contentsOfDirectory(atPath: "\(directory)/place").count == 1)
   }
 }

@@ -7,93 +7,83 @@ import Testing
 
 /// The pool of Swift concurrency, in separate processes because tests run on it, too.
 @Suite(.ownThread, .serialized) struct PoolTests {
+  @TemporaryDirectory private var directory: String
+
   private func poolStall(in directory: String) throws -> Stall? {
     try stallFiles(in: directory).compactMap { try read($0).recording.stalls.first }.first { $0.source.kind == .pool }
   }
 
   @Test func reportsOccupantsOfPool() throws {
-    try withDirectory { directory in
-      let process = try ChildProcess(ChildProcess.built("stalling-process"), ["tasks", "computing", directory])
-      #expect(process.hasExited && process.status == 0, "\(process)")
-      let text = process.output
-      #expect(text.contains("STALL     thread pool \"Swift concurrency\" was stuck for "), "\(text)")
-      #expect(text.contains("CULPRIT   occupyThePool() "), "\(text)")
-      #expect(text.contains(" % of the time of "), "\(text)")
-      #expect(text.contains("\nWORKERS   "), "\(text)")
-      #expect(try poolStall(in: directory) != nil, "\(text)")
-    }
+    let process = try ChildProcess(ChildProcess.built("stalling-process"), ["tasks", "computing", directory])
+    #expect(process.hasExited && process.status == 0, "\(process)")
+    let text = process.output
+    #expect(text.contains("STALL     thread pool \"Swift concurrency\" was stuck for "), "\(text)")
+    #expect(text.contains("CULPRIT   occupyThePool() "), "\(text)")
+    #expect(text.contains(" % of the time of "), "\(text)")
+    #expect(text.contains("\nWORKERS   "), "\(text)")
+    #expect(try poolStall(in: directory) != nil, "\(text)")
   }
 
   /// The work that took most of the time has returned when the stall is declared.
   @Test(arguments: ["waiting", "computing"]) func blamesEarlierWorkOfPool(kind: String) throws {
-    try withDirectory { directory in
-      let process = try ChildProcess(ChildProcess.built("stalling-process"), ["in-turn", kind, directory])
-      #expect(process.hasExited && process.status == 0, "\(process)")
-      let text = process.output
-      #expect(text.contains("CULPRIT   fillTheCache() "), "\(text)")
-      let stall = try #require(try poolStall(in: directory))
-      let threads = Set(stall.samples.map(\.threadID))
-      #expect(threads.count == max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))) && !threads.contains(nil), "\(text)")
-      #expect(text.contains("\nWORKERS   \(threads.count == 1 ? "thread" : "\(threads.count) threads")"), "\(text)")
-      #expect(text.contains("10 jobs waited at a time, the oldest for "), "\(text)")
-    }
+    let process = try ChildProcess(ChildProcess.built("stalling-process"), ["in-turn", kind, directory])
+    #expect(process.hasExited && process.status == 0, "\(process)")
+    let text = process.output
+    #expect(text.contains("CULPRIT   fillTheCache() "), "\(text)")
+    let stall = try #require(try poolStall(in: directory))
+    let threads = Set(stall.samples.map(\.threadID))
+    #expect(threads.count == max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))) && !threads.contains(nil), "\(text)")
+    #expect(text.contains("\nWORKERS   \(threads.count == 1 ? "thread" : "\(threads.count) threads")"), "\(text)")
+    #expect(text.contains("10 jobs waited at a time, the oldest for "), "\(text)")
   }
 
   @Test func ignoresThreadsOfOtherPriorities() throws {
-    try withDirectory { directory in
-      let process = try ChildProcess(ChildProcess.built("stalling-process"), ["beside-others", "waiting", directory])
-      #expect(process.hasExited && process.status == 0, "\(process)")
-      #expect(process.output.contains("CULPRIT   fillTheCache() "), "\(process)")
-      let stall = try #require(try namedStalls(in: directory).first { $0.stall.source.kind == .pool })
-      // A thread that changes its priority between two observations is sampled once more.
-      // If all priorities counted, these threads would have half of the samples.
-      let others = stall.samples.filter { $0.names.contains { $0.contains("takeTurns()") } }
-      #expect(others.count * 5 < stall.samples.count, "\(process)")
-    }
+    let process = try ChildProcess(ChildProcess.built("stalling-process"), ["beside-others", "waiting", directory])
+    #expect(process.hasExited && process.status == 0, "\(process)")
+    #expect(process.output.contains("CULPRIT   fillTheCache() "), "\(process)")
+    let stall = try #require(try namedStalls(in: directory).first { $0.stall.source.kind == .pool })
+    // A thread that changes its priority between two observations is sampled once more.
+    // If all priorities counted, these threads would have half of the samples.
+    let others = stall.samples.filter { $0.names.contains { $0.contains("takeTurns()") } }
+    #expect(others.count * 5 < stall.samples.count, "\(process)")
   }
 
   /// One of several threads is stuck. Where system calls are filtered, watchpoints are unavailable.
   @Test(arguments: ["waiting", "computing"], [[], ["filtered"]]) func reportsStuckJob(kind: String, options: [String])
     throws
   {
-    try withDirectory { directory in
-      let words = ["one-job", kind, directory] + options
-      let process = try ChildProcess(ChildProcess.built("stalling-process"), words)
-      #expect(process.hasExited && process.status == 0, "\(process)")
-      let text = process.output
-      if sysconf(Int32(_SC_NPROCESSORS_ONLN)) < 2 { try Test.cancel("needs two cores") }
-      let limitation =
-        "limited=a job on an actor that computes for too long is noticed only if jobs occupy all threads of the pool"
-      #expect(text.contains("\(limitation), because a seccomp filter is active") || options.isEmpty, "\(text)")
-      let certainty =
-        options.isEmpty ? /STALL     job "pool thread \d+" was stuck for at least/ : /was likely stuck for at least/
-      #expect(text.contains(certainty), "\(text)")
-      #expect(text.contains("likely one job: ") == !options.isEmpty, "\(text)")
-      #expect(text.contains("CULPRIT   fillTheCache() "), "\(text)")
-      #expect(!text.contains("thread pool"), "\(text)")
-    }
+    let words = ["one-job", kind, directory] + options
+    let process = try ChildProcess(ChildProcess.built("stalling-process"), words)
+    #expect(process.hasExited && process.status == 0, "\(process)")
+    let text = process.output
+    if sysconf(Int32(_SC_NPROCESSORS_ONLN)) < 2 { try Test.cancel("needs two cores") }
+    let limitation =
+      "limited=a job on an actor that computes for too long is noticed only if jobs occupy all threads of the pool"
+    #expect(text.contains("\(limitation), because a seccomp filter is active") || options.isEmpty, "\(text)")
+    let certainty =
+      options.isEmpty ? /STALL     job "pool thread \d+" was stuck for at least/ : /was likely stuck for at least/
+    #expect(text.contains(certainty), "\(text)")
+    #expect(text.contains("likely one job: ") == !options.isEmpty, "\(text)")
+    #expect(text.contains("CULPRIT   fillTheCache() "), "\(text)")
+    #expect(!text.contains("thread pool"), "\(text)")
   }
 
   @Test func removesWatchpointsWithWatch() throws {
-    try withDirectory { directory in
-      let process = try ChildProcess(ChildProcess.built("stalling-process"), ["let-go", "computing", directory])
-      #expect(process.hasExited && process.status == 0, "\(process)")
-      if sysconf(Int32(_SC_NPROCESSORS_ONLN)) < 2 { try Test.cancel("needs two cores") }
-      if process.output.contains("computingJobs") { try Test.cancel("needs watchpoints") }
-      #expect(process.output.contains("refused=true\nwatched=2\nleft=0\n"), "\(process)")
-    }
+    let process = try ChildProcess(ChildProcess.built("stalling-process"), ["let-go", "computing", directory])
+    #expect(process.hasExited && process.status == 0, "\(process)")
+    if sysconf(Int32(_SC_NPROCESSORS_ONLN)) < 2 { try Test.cancel("needs two cores") }
+    if process.output.contains("computingJobs") { try Test.cancel("needs watchpoints") }
+    #expect(process.output.contains("refused=true\nwatched=2\nleft=0\n"), "\(process)")
   }
 
   @Test(arguments: [[], ["filtered"]]) func ignoresYieldingTasks(options: [String]) throws {
-    try withDirectory { directory in
-      let words = ["pauses", "computing", directory] + options
-      let process = try ChildProcess(ChildProcess.built("stalling-process"), words)
-      #expect(process.hasExited && process.status == 0, "\(process)")
-      // Beside busy processes, the pool can be late.
-      guard process.output.contains("healthy=true") else { return #expect(process.output.contains("healthy=false")) }
-      // Counted enqueues miss pauses at which the task continues at once, so reports are marked as likely.
-      #expect(!process.output.contains(options.isEmpty ? "STALL" : "was stuck"), "\(process)")
-    }
+    let words = ["pauses", "computing", directory] + options
+    let process = try ChildProcess(ChildProcess.built("stalling-process"), words)
+    #expect(process.hasExited && process.status == 0, "\(process)")
+    // Beside busy processes, the pool can be late.
+    guard process.output.contains("healthy=true") else { return #expect(process.output.contains("healthy=false")) }
+    // Counted enqueues miss pauses at which the task continues at once, so reports are marked as likely.
+    #expect(!process.output.contains(options.isEmpty ? "STALL" : "was stuck"), "\(process)")
   }
 
   @Test func blamesOccupantOfThreadForYieldedSection() throws {

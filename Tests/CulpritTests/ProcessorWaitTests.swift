@@ -9,11 +9,11 @@ import Testing
 
 /// Threads that compute and wait for a processor. The CPU time is real.
 @Suite(.serialized, .usesObserver) struct ProcessorWaitTests {
+  @TemporaryDirectory private var directory: String
+
   private func reportInACrowd(_ body: @escaping @Sendable () -> Void) throws -> StallReport {
     let reports = Reports()
-    let watchdog = try Watchdog(
-      Watchdog.Configuration(threshold: .milliseconds(400), interval: .milliseconds(50))
-    )
+    let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(400), interval: .milliseconds(50)))
     watchdog.onStall { reports.add($0) }
     let loop = try watchdog.watchLoop(named: "crowded")
     let isOver = DispatchSemaphore(value: 0)
@@ -54,18 +54,16 @@ import Testing
       try Test.cancel("this process cannot create control groups with a quota")
     }
     defer { quota.remove() }
-    try withDirectory { directory in
-      let process = try ChildProcess(
-        ChildProcess.built("stalling-process"),
-        ["quota", "computing", directory],
-        meanwhile: { #expect(quota.add($0)) }
-      )
-      try #require(process.hasExited && process.status == 0, "\(process)")
-      let text = process.output.split(separator: "\n").map { $0.drop { $0 == " " } }.joined(separator: " ")
-      #expect(text.contains("CULPRIT   workload_spin"), "\(process.output)")
-      #expect(text.contains("computing: on CPU "), "\(process.output)")
-      #expect(!text.contains("waiting: on CPU "), "\(process.output)")
-    }
+    let process = try ChildProcess(
+      ChildProcess.built("stalling-process"),
+      ["quota", "computing", directory],
+      meanwhile: { #expect(quota.add($0)) }
+    )
+    try #require(process.hasExited && process.status == 0, "\(process)")
+    let text = process.output.split(separator: "\n").map { $0.drop { $0 == " " } }.joined(separator: " ")
+    #expect(text.contains("CULPRIT   workload_spin"), "\(process.output)")
+    #expect(text.contains("computing: on CPU "), "\(process.output)")
+    #expect(!text.contains("waiting: on CPU "), "\(process.output)")
   }
 }
 

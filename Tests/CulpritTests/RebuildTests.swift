@@ -4,6 +4,8 @@ import Testing
 
 /// Stalls of one problem in two builds of a service. Lines, closure numbers and addresses differ.
 @Suite(.ownThread) struct RebuildTests {
+  @TemporaryDirectory private var directory: String
+
   private struct Stall: Equatable {
     var signature: String
     var place: String
@@ -145,33 +147,31 @@ import Testing
     ("cpp", ["-O2", "-g"]),
   ])
   func signatureSurvivesRebuild(language: String, options: [String]) throws {
-    try withDirectory { directory in
-      let source = language == "swift" ? Self.swift : Self.cpp
-      let (moved, closure) = try #require(Self.more[language])
-      let builds = try [("", ""), (moved + String(repeating: "\n", count: 40), closure)].enumerated()
-        .map { number, added in
-          let place = "\(directory)/\(number)"
-          try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: true)
-          let text = source.replacingOccurrences(of: "MOVED", with: added.0)
-            .replacingOccurrences(of: "CLOSURE", with: added.1)
-          return try compiledLibrary(text, language: language, name: "libshop", in: place, options: options)
-        }
-      let child = try ChildProcess(
-        "/usr/bin/timeout",
-        ["--signal=KILL", "90", ChildProcess.built("policy-process"), "builds", "4"] + builds
-      )
-      let stalls = child.output.split(separator: "\n").filter { $0.hasPrefix("stall=") }
-        .map { line in
-          let parts = line.dropFirst(6).split(separator: " ", maxSplits: 2).map(String.init)
-          return Stall(signature: parts[0], place: parts[1], function: parts[2])
-        }
-      try #require(stalls.count == 8, "\(child)")
-      let (before, after) = (stalls.prefix(4), stalls.suffix(4))
-      let functions = try #require(Self.functions[language])
-      #expect(before.map(\.function) == functions.0 && after.map(\.function) == functions.1, "\(child)")
-      #expect(after.map(\.signature) == before.map(\.signature), "\(child)")
-      #expect(Set(before.map(\.signature)).count == 4)
-      #expect(zip(before, after).allSatisfy { $0.place != $1.place && $0.place != "nowhere" }, "\(child)")
-    }
+    let source = language == "swift" ? Self.swift : Self.cpp
+    let (moved, closure) = try #require(Self.more[language])
+    let builds = try [("", ""), (moved + String(repeating: "\n", count: 40), closure)].enumerated()
+      .map { number, added in
+        let place = "\(directory)/\(number)"
+        try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: true)
+        let text = source.replacingOccurrences(of: "MOVED", with: added.0)
+          .replacingOccurrences(of: "CLOSURE", with: added.1)
+        return try compiledLibrary(text, language: language, name: "libshop", in: place, options: options)
+      }
+    let child = try ChildProcess(
+      "/usr/bin/timeout",
+      ["--signal=KILL", "90", ChildProcess.built("policy-process"), "builds", "4"] + builds
+    )
+    let stalls = child.output.split(separator: "\n").filter { $0.hasPrefix("stall=") }
+      .map { line in
+        let parts = line.dropFirst(6).split(separator: " ", maxSplits: 2).map(String.init)
+        return Stall(signature: parts[0], place: parts[1], function: parts[2])
+      }
+    try #require(stalls.count == 8, "\(child)")
+    let (before, after) = (stalls.prefix(4), stalls.suffix(4))
+    let functions = try #require(Self.functions[language])
+    #expect(before.map(\.function) == functions.0 && after.map(\.function) == functions.1, "\(child)")
+    #expect(after.map(\.signature) == before.map(\.signature), "\(child)")
+    #expect(Set(before.map(\.signature)).count == 4)
+    #expect(zip(before, after).allSatisfy { $0.place != $1.place && $0.place != "nowhere" }, "\(child)")
   }
 }

@@ -9,9 +9,7 @@ import Testing
 @Suite(.serialized, .usesSimulatedClock) struct SamplingPhaseTests {
   @Test func measuresTrueShareOfPeriodicWork() throws {
     let reports = Reports()
-    let watchdog = try Watchdog(
-      Watchdog.Configuration(threshold: .seconds(1), interval: .milliseconds(50))
-    )
+    let watchdog = try Watchdog(Watchdog.Configuration(threshold: .seconds(1), interval: .milliseconds(50)))
     watchdog.onStall { reports.add($0) }
     let loop = try watchdog.watchLoop(named: "cycle")
     loop.withTurn {

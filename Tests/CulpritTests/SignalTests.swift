@@ -4,43 +4,39 @@ import TestSupport
 import Testing
 
 @Suite(.ownThread) struct SignalTests {
+  @TemporaryDirectory private var directory: String
+
   private func runScenario(_ arguments: [String]) throws -> ChildProcess {
-    try ChildProcess(
-      ChildProcess.built("policy-process"),
-      arguments,
-      environment: ["SWIFT_BACKTRACE": "enable=no"]
-    )
+    try ChildProcess(ChildProcess.built("policy-process"), arguments, environment: ["SWIFT_BACKTRACE": "enable=no"])
   }
 
   private func bit(_ signal: Int32) -> UInt64 { 1 << UInt64(signal - 1) }
 
   @Test func blocksSignalsOutsideHandlers() throws {
-    try withDirectory { directory in
-      let child = try runScenario(["masks", directory])
-      #expect(child.hasExited && child.status == 0 && child.fact("complete") == "true", "\(child)")
-      let expected = String(bit(SIGUSR1) | bit(SIGUSR2), radix: 16)
-      for place in ["began", "hang", "stall", "terminate", "leaked", "context"] {
-        #expect(Set(child.facts("mask.\(place)")) == [expected], "\(place): \(child)")
-      }
-      // These can run before the second signal is blocked.
-      for place in ["ping", "expiration"] {
-        let mask = child.fact("mask.\(place)")
-        #expect(mask == expected || mask == String(bit(SIGUSR1), radix: 16), "\(place): \(child)")
-      }
-      #expect(Set(child.facts("child")) == [expected], "\(child)")
-      let threads = child.output.split(separator: "\n").filter { $0.hasPrefix("thread.") }
-      let names = [
-        "disk", "enqueue", "escalat", "expire", "handler", "monitor", "ping", "record", "report", "veto", "worker",
-      ]
-      for name in names {
-        #expect(threads.contains { $0.hasPrefix("thread.culprit-\(name)=") }, "\(name): \(child)")
-      }
-      let faults = [SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, SIGSYS, SIGPROF].map(bit).reduce(0, |)
-      let unblockable = [SIGKILL, SIGSTOP, 32, 33].map(bit).reduce(0, |)
-      for thread in threads {
-        let mask = UInt64(thread.split(separator: "=").last ?? "", radix: 16)
-        #expect(mask.map { $0 | unblockable } == ~faults, "\(thread)")
-      }
+    let child = try runScenario(["masks", directory])
+    #expect(child.hasExited && child.status == 0 && child.fact("complete") == "true", "\(child)")
+    let expected = String(bit(SIGUSR1) | bit(SIGUSR2), radix: 16)
+    for place in ["began", "hang", "stall", "terminate", "leaked", "context"] {
+      #expect(Set(child.facts("mask.\(place)")) == [expected], "\(place): \(child)")
+    }
+    // These can run before the second signal is blocked.
+    for place in ["ping", "expiration"] {
+      let mask = child.fact("mask.\(place)")
+      #expect(mask == expected || mask == String(bit(SIGUSR1), radix: 16), "\(place): \(child)")
+    }
+    #expect(Set(child.facts("child")) == [expected], "\(child)")
+    let threads = child.output.split(separator: "\n").filter { $0.hasPrefix("thread.") }
+    let names = [
+      "disk", "enqueue", "escalat", "expire", "handler", "monitor", "ping", "record", "report", "veto", "worker",
+    ]
+    for name in names {
+      #expect(threads.contains { $0.hasPrefix("thread.culprit-\(name)=") }, "\(name): \(child)")
+    }
+    let faults = [SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, SIGSYS, SIGPROF].map(bit).reduce(0, |)
+    let unblockable = [SIGKILL, SIGSTOP, 32, 33].map(bit).reduce(0, |)
+    for thread in threads {
+      let mask = UInt64(thread.split(separator: "=").last ?? "", radix: 16)
+      #expect(mask.map { $0 | unblockable } == ~faults, "\(thread)")
     }
   }
 
@@ -56,11 +52,9 @@ import Testing
   }
 
   @Test(arguments: ["pipe", "file"]) func survivesUnusableStandardError(way: String) throws {
-    try withDirectory { directory in
-      let child = try runScenario(["report-to-nobody", way, "\(directory)/errors"])
-      #expect(child.hasExited && child.status == 0 && child.fact("ended") == "true", "\(child)")
-      #expect(child.fact("told") == "true" && child.fact("pending") == "0" && child.fact("blocked") == "0", "\(child)")
-    }
+    let child = try runScenario(["report-to-nobody", way, "\(directory)/errors"])
+    #expect(child.hasExited && child.status == 0 && child.fact("ended") == "true", "\(child)")
+    #expect(child.fact("told") == "true" && child.fact("pending") == "0" && child.fact("blocked") == "0", "\(child)")
   }
 
   private struct Death {
@@ -70,7 +64,7 @@ import Testing
   }
 
   private func die(_ arguments: [String], as scenario: String = "die", asInit: Bool = false) throws -> Death {
-    try withDirectory { directory in
+    try withTemporaryDirectory { directory in
       let service = [ChildProcess.built("policy-process"), scenario, directory] + arguments
       let namespace = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
       let child = try ChildProcess(
@@ -170,19 +164,17 @@ import Testing
   }
 
   @Test func threadsUseSchedulingOfProcess() throws {
-    try withDirectory { directory in
-      let child = try runScenario(["unusual", directory])
-      let main = try #require(child.fact("main"))
-      let creator = try #require(child.fact("creator"))
-      func policy(_ text: String) -> Substring { text.prefix { $0 != "," } }
-      #expect(creator != main && policy(creator) != policy(main), "\(child)")
-      let threads = child.output.split(separator: "\n").filter { $0.hasPrefix("thread.") || $0.hasPrefix("handler=") }
-      #expect(threads.count >= 9, "\(child)")
-      for thread in threads {
-        // Reading another thread's timer slack needs CAP_SYS_NICE.
-        let expected = thread.contains("slack") ? main : main.replacing(/, slack .*/, with: "")
-        #expect(thread.hasSuffix("=" + expected), "\(thread)")
-      }
+    let child = try runScenario(["unusual", directory])
+    let main = try #require(child.fact("main"))
+    let creator = try #require(child.fact("creator"))
+    func policy(_ text: String) -> Substring { text.prefix { $0 != "," } }
+    #expect(creator != main && policy(creator) != policy(main), "\(child)")
+    let threads = child.output.split(separator: "\n").filter { $0.hasPrefix("thread.") || $0.hasPrefix("handler=") }
+    #expect(threads.count >= 9, "\(child)")
+    for thread in threads {
+      // Reading another thread's timer slack needs CAP_SYS_NICE.
+      let expected = thread.contains("slack") ? main : main.replacing(/, slack .*/, with: "")
+      #expect(thread.hasSuffix("=" + expected), "\(thread)")
     }
   }
 }

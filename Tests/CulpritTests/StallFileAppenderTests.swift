@@ -7,6 +7,7 @@ import Testing
 @testable import Culprit
 
 @Suite struct StallFileAppenderTests {
+  @TemporaryDirectory private var directory: String
   private static let began = WallTime(nanosecondsSince1970: 1_790_000_000_000_000_000)
 
   private static let process = ObservedProcess(7, "/a", since: began)
@@ -14,29 +15,21 @@ import Testing
   private static let stall = Stall("main", thread: (1, "main"), began: began, duration: .seconds(1))
 
   private func file(_ stall: Stall = stall, _ body: (inout StallFileAppender) throws -> Void) throws -> StallFile {
-    try withDirectory { directory in
-      let box = BlackBoxWriter(directory, Watchdog.Configuration(), Self.process, ProblemList())
-      var appender = try StallFileAppender(box, process: Self.process, stall: stall)
-      appender.begin([])
-      try body(&appender)
-      #expect(appender.failure == nil)
-      let files = try stallFiles(in: directory)
-      let path = try #require(files.first)
-      return try read(path)
-    }
+    let box = BlackBoxWriter(directory, Watchdog.Configuration(), Self.process, ProblemList())
+    var appender = try StallFileAppender(box, process: Self.process, stall: stall)
+    appender.begin([])
+    try body(&appender)
+    #expect(appender.failure == nil)
+    let files = stallFiles(in: directory)
+    let path = try #require(files.first)
+    return try read(path)
   }
 
   private static func stack(_ number: Int) -> Stack {
     Stack(frames: [.returnAddress(RuntimeAddress(UInt64(0x1000 + number)))], end: .outermost)
   }
 
-  private static let other = ThreadSample(
-    thread: ObservedThread(id: 2, name: "b"),
-    stack: nil,
-    outcome: .captured,
-    cpuTime: nil,
-    activity: .unknown
-  )
+  private static let other = ThreadSample(2, "b", nil, .unknown)
 
   private static func sample(_ number: Int) -> Sample {
     Sample(age: .milliseconds(number), stack: nil, outcome: .captured, cpuTime: nil)
@@ -105,50 +98,46 @@ import Testing
 
   @Test(.needsMounts)
   func updatesDurationOnFullDisk() throws {
-    try withDirectory { directory in
-      try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-      try #require(mount("tmpfs", directory, "tmpfs", 0, "size=64k") == 0)
-      defer { umount2(directory, Int32(MNT_DETACH)) }
-      let box = BlackBoxWriter(directory, Watchdog.Configuration(), Self.process, ProblemList())
-      var appender = try StallFileAppender(box, process: Self.process, stall: Self.stall)
-      appender.begin([])
-      let ballast = open("\(directory)/ballast", O_WRONLY | O_CREAT, 0o600)
-      defer { close(ballast) }
-      let page = [UInt8](repeating: 1, count: 4096)
-      while write(ballast, page, page.count) > 0 {}
-      // The rest of the file's last page is too small for the note.
-      appender.add(StallNote(.context, title: "a", text: String(repeating: "b", count: 5000)))
-      #expect(appender.failure != nil)
-      var stall = Self.stall
-      (stall.duration, stall.lostSamples) = (.seconds(9), 4)
-      appender.goesOn(stall, refused: 3)
-      let path = try #require(stallFiles(in: directory).first)
-      let full = try read(path)
-      let found = try #require(full.recording.stalls.first)
-      #expect(found.duration == .seconds(9) && found.lostSamples == 7 && found.notes.isEmpty && full.problems.isEmpty)
-      ftruncate(ballast, 0)
-      appender.goesOn(stall, refused: 3)
-      #expect(try read(path).recording.stalls.first?.notes.count == 1)
-    }
+    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+    try #require(mount("tmpfs", directory, "tmpfs", 0, "size=64k") == 0)
+    defer { umount2(directory, Int32(MNT_DETACH)) }
+    let box = BlackBoxWriter(directory, Watchdog.Configuration(), Self.process, ProblemList())
+    var appender = try StallFileAppender(box, process: Self.process, stall: Self.stall)
+    appender.begin([])
+    let ballast = open("\(directory)/ballast", O_WRONLY | O_CREAT, 0o600)
+    defer { close(ballast) }
+    let page = [UInt8](repeating: 1, count: 4096)
+    while write(ballast, page, page.count) > 0 {}
+    // The rest of the file's last page is too small for the note.
+    appender.add(StallNote(.context, title: "a", text: String(repeating: "b", count: 5000)))
+    #expect(appender.failure != nil)
+    var stall = Self.stall
+    (stall.duration, stall.lostSamples) = (.seconds(9), 4)
+    appender.goesOn(stall, refused: 3)
+    let path = try #require(stallFiles(in: directory).first)
+    let full = try read(path)
+    let found = try #require(full.recording.stalls.first)
+    #expect(found.duration == .seconds(9) && found.lostSamples == 7 && found.notes.isEmpty && full.problems.isEmpty)
+    ftruncate(ballast, 0)
+    appender.goesOn(stall, refused: 3)
+    #expect(try read(path).recording.stalls.first?.notes.count == 1)
   }
 
   @Test func restoresRemovedFile() throws {
-    try withDirectory { directory in
-      let problems = ProblemList()
-      let box = BlackBoxWriter(directory, Watchdog.Configuration(), Self.process, problems)
-      var appender = try StallFileAppender(box, process: Self.process, stall: Self.stall)
-      appender.begin([])
-      for number in 0..<5 { appender.add(Self.sample(number), Self.stack(number), []) }
-      let path = try #require(stallFiles(in: directory).first)
-      try FileManager.default.removeItem(atPath: path)
-      appender.goesOn(Self.stall, refused: 0)
-      for number in 5..<8 { appender.add(Self.sample(number), Self.stack(number), []) }
-      let found = try read(path)
-      #expect(found.problems.isEmpty)
-      #expect(found.recording.stalls.first?.samples.map(\.stack) == Array(0..<8))
-      appender.remove()
-      #expect(try stallFiles(in: directory).isEmpty)
-    }
+    let problems = ProblemList()
+    let box = BlackBoxWriter(directory, Watchdog.Configuration(), Self.process, problems)
+    var appender = try StallFileAppender(box, process: Self.process, stall: Self.stall)
+    appender.begin([])
+    for number in 0..<5 { appender.add(Self.sample(number), Self.stack(number), []) }
+    let path = try #require(stallFiles(in: directory).first)
+    try FileManager.default.removeItem(atPath: path)
+    appender.goesOn(Self.stall, refused: 0)
+    for number in 5..<8 { appender.add(Self.sample(number), Self.stack(number), []) }
+    let found = try read(path)
+    #expect(found.problems.isEmpty)
+    #expect(found.recording.stalls.first?.samples.map(\.stack) == Array(0..<8))
+    appender.remove()
+    #expect(stallFiles(in: directory).isEmpty)
   }
 
   /// Closures cannot hold noncopyable appenders directly.
@@ -163,45 +152,41 @@ import Testing
   }
 
   @Test func boundsOpenFiles() throws {
-    try withDirectory { directory in
-      let problems = ProblemList()
-      let box = BlackBoxWriter(directory, Watchdog.Configuration(), Self.process, problems)
-      let count = OpenFiles.limit * 3
-      let appenders = try (1...count).map { try Appender(box, UInt64($0)) }
-      for number in 0..<4 {
-        for appender in appenders { appender.file.add(Self.sample(number), Self.stack(number), []) }
-        #expect(box.openFiles.count == OpenFiles.limit)
-        #expect(try openFiles().filter { $0.path.hasPrefix(directory) }.count == OpenFiles.limit)
-      }
-      for appender in appenders { appender.file.goesOn(Self.stall, refused: 0) }
-      let files = try stallFiles(in: directory).map { try read($0) }
-      #expect(files.count == count && files.allSatisfy { $0.problems.isEmpty && $0.recording.stalls.count == 1 })
-      #expect(files.allSatisfy { $0.recording.stalls[0].samples.map(\.stack) == [0, 1, 2, 3] })
-      #expect(problems.all.isEmpty)
+    let problems = ProblemList()
+    let box = BlackBoxWriter(directory, Watchdog.Configuration(), Self.process, problems)
+    let count = OpenFiles.limit * 3
+    let appenders = try (1...count).map { try Appender(box, UInt64($0)) }
+    for number in 0..<4 {
+      for appender in appenders { appender.file.add(Self.sample(number), Self.stack(number), []) }
+      #expect(box.openFiles.count == OpenFiles.limit)
+      #expect(try openFiles().filter { $0.path.hasPrefix(directory) }.count == OpenFiles.limit)
     }
+    for appender in appenders { appender.file.goesOn(Self.stall, refused: 0) }
+    let files = try stallFiles(in: directory).map { try read($0) }
+    #expect(files.count == count && files.allSatisfy { $0.problems.isEmpty && $0.recording.stalls.count == 1 })
+    #expect(files.allSatisfy { $0.recording.stalls[0].samples.map(\.stack) == [0, 1, 2, 3] })
+    #expect(problems.all.isEmpty)
   }
 
   @Test func countsSamplesOfRemovedClosedFile() throws {
-    try withDirectory { directory in
-      let problems = ProblemList()
-      let box = BlackBoxWriter(directory, Watchdog.Configuration(), Self.process, problems)
-      let module = Module(path: "/lib/a.so", buildID: [1], mappings: [])
-      let first = try Appender(box, 1)
-      for number in 0..<5 { first.file.add(Self.sample(number), Self.stack(number), number == 2 ? [module] : []) }
-      let path = try #require(stallFiles(in: directory).first)
-      let others = try (2...UInt64(OpenFiles.limit + 1)).map { try Appender(box, $0) }
-      try FileManager.default.removeItem(atPath: path)
-      var stall = Self.stall
-      stall.notes = [StallNote(.context, title: "t", text: "x")]
-      first.file.goesOn(stall, refused: 2)
-      for number in 5..<8 { first.file.add(Self.sample(number), Self.stack(number), []) }
-      first.file.goesOn(stall, refused: 2)
-      let found = try read(path)
-      let saved = try #require(found.recording.stalls.first)
-      #expect(found.problems.isEmpty && found.recording.modules == [module])
-      #expect(saved.samples.map(\.stack) == [0, 1, 2] && saved.lostSamples == 7 && saved.notes.map(\.text) == ["x"])
-      #expect(problems.all == ["\(path) was removed while it was written, and has been made anew"])
-      withExtendedLifetime(others) {}
-    }
+    let problems = ProblemList()
+    let box = BlackBoxWriter(directory, Watchdog.Configuration(), Self.process, problems)
+    let module = Module(path: "/lib/a.so", buildID: [1], mappings: [])
+    let first = try Appender(box, 1)
+    for number in 0..<5 { first.file.add(Self.sample(number), Self.stack(number), number == 2 ? [module] : []) }
+    let path = try #require(stallFiles(in: directory).first)
+    let others = try (2...UInt64(OpenFiles.limit + 1)).map { try Appender(box, $0) }
+    try FileManager.default.removeItem(atPath: path)
+    var stall = Self.stall
+    stall.notes = [StallNote(.context, title: "t", text: "x")]
+    first.file.goesOn(stall, refused: 2)
+    for number in 5..<8 { first.file.add(Self.sample(number), Self.stack(number), []) }
+    first.file.goesOn(stall, refused: 2)
+    let found = try read(path)
+    let saved = try #require(found.recording.stalls.first)
+    #expect(found.problems.isEmpty && found.recording.modules == [module])
+    #expect(saved.samples.map(\.stack) == [0, 1, 2] && saved.lostSamples == 7 && saved.notes.map(\.text) == ["x"])
+    #expect(problems.all == ["\(path) was removed while it was written, and has been made anew"])
+    withExtendedLifetime(others) {}
   }
 }

@@ -13,7 +13,7 @@ import Testing
 
   /// A shell runs `prepare` first, in a mount namespace of the process; `$0` is the process's directory.
   private func end(_ way: String, asInit: Bool = false, prepare: String? = nil) throws -> End {
-    try withDirectory { directory in
+    try withTemporaryDirectory { directory in
       let service = [ChildProcess.built("policy-process"), "terminate", way, directory]
       let namespace = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
       // SIGALRM does not end the first process of a namespace.
@@ -95,10 +95,7 @@ import Testing
   }
 
   /// The kernel protects process 1 of a container from SIGABRT and from its own SIGKILL, but not from a fault.
-  @Test(
-    .needsNamespaces,
-    arguments: ["computing", "waiting", "dispatch", "caught", "deafest", "blocked", "silent"]
-  )
+  @Test(.needsNamespaces, arguments: ["computing", "waiting", "dispatch", "caught", "deafest", "blocked", "silent"])
   func endsProcess1(way: String) throws {
     let end = try end(way, asInit: true)
     // `timeout` and `unshare` pass the signal on as their own or as a status.

@@ -9,9 +9,8 @@ import Testing
 
 /// README and docs/internals/architecture.md document these numbers.
 @Suite(.serialized, .usesSimulatedClock) struct ThreadCountTests {
-  private static let idle = [
-    "culprit-monitor", "culprit-record", "culprit-report", "culprit-sample", "culprit-sample",
-  ]
+  @TemporaryDirectory private var directory: String
+  private static let idle = ["culprit-monitor", "culprit-record", "culprit-report", "culprit-sample", "culprit-sample"]
 
   private final class Calls: Sendable {
     private let number = Atomic<Int>(0)
@@ -42,51 +41,47 @@ import Testing
   }
 
   @Test func directoryAddsTwoThreads() throws {
-    try withDirectory { directory in
-      let watchdog = try Watchdog(Watchdog.Configuration(threshold: .seconds(100), directory: directory))
-      defer { watchdog.stopPatiently() }
-      let expected = (Self.idle + ["culprit-disk", "culprit-note"]).sorted()
-      clock.wait { threads == expected }
-      #expect(threads == expected)
-    }
+    let watchdog = try Watchdog(Watchdog.Configuration(threshold: .seconds(100), directory: directory))
+    defer { watchdog.stopPatiently() }
+    let expected = (Self.idle + ["culprit-disk", "culprit-note"]).sorted()
+    clock.wait { threads == expected }
+    #expect(threads == expected)
   }
 
   @Test func lateSectionsAddOneThread() throws {
-    try withDirectory { directory in
-      let watchdog = try Watchdog(Watchdog.Configuration(threshold: .seconds(100), directory: directory))
-      let most = Mutex<[String]>([])
-      let (calls, begun, ended) = (Calls(), Calls(), Calls())
-      let count = { @Sendable in
-        let present = threads
-        most.withLock { if present.count > $0.count { $0 = present } }
-      }
-      watchdog.onStallBegan { _ in
-        count()
-        begun.add()
-      }
-      watchdog.onStall { _ in
-        count()
-        ended.add()
-      }
-      let expected = (Self.idle + ["culprit-disk", "culprit-handler", "culprit-note"]).sorted()
-      clock.wait { threads == expected }
-      let sections = (0..<500)
-        .map { number in
-          watchdog.beginSection("late \(number % 5)", threshold: .milliseconds(400)) { _ in
-            if number % 50 == 0 { count() }
-            calls.add()
-          }
-        }
-      clock.block(for: .milliseconds(900))
-      clock.wait { calls.count == 500 && begun.count > 0 }
-      for section in sections { section.end() }
-      clock.wait { ended.count > 0 }
-      watchdog.stopPatiently()
-      let found = most.withLock { $0 }
-      let isHandler = { (name: String) in name == "culprit-handler" }
-      #expect(found.filter { !isHandler($0) } == expected.filter { !isHandler($0) })
-      // One thread, plus one for each handler that gets no CPU for 20 ms.
-      #expect((1...9).contains(found.count(where: isHandler)))
+    let watchdog = try Watchdog(Watchdog.Configuration(threshold: .seconds(100), directory: directory))
+    let most = Mutex<[String]>([])
+    let (calls, begun, ended) = (Calls(), Calls(), Calls())
+    let count = { @Sendable in
+      let present = threads
+      most.withLock { if present.count > $0.count { $0 = present } }
     }
+    watchdog.onStallBegan { _ in
+      count()
+      begun.add()
+    }
+    watchdog.onStall { _ in
+      count()
+      ended.add()
+    }
+    let expected = (Self.idle + ["culprit-disk", "culprit-handler", "culprit-note"]).sorted()
+    clock.wait { threads == expected }
+    let sections = (0..<500)
+      .map { number in
+        watchdog.beginSection("late \(number % 5)", threshold: .milliseconds(400)) { _ in
+          if number % 50 == 0 { count() }
+          calls.add()
+        }
+      }
+    clock.block(for: .milliseconds(900))
+    clock.wait { calls.count == 500 && begun.count > 0 }
+    for section in sections { section.end() }
+    clock.wait { ended.count > 0 }
+    watchdog.stopPatiently()
+    let found = most.withLock { $0 }
+    let isHandler = { (name: String) in name == "culprit-handler" }
+    #expect(found.filter { !isHandler($0) } == expected.filter { !isHandler($0) })
+    // One thread, plus one for each handler that gets no CPU for 20 ms.
+    #expect((1...9).contains(found.count(where: isHandler)))
   }
 }

@@ -8,59 +8,49 @@ import Testing
 
 extension WatchdogTests {
   @Test func reportsOngoingStallsWhenStopped() throws {
-    try withDirectory { directory in
-      var configuration = quick
-      configuration.storage.directory = directory
-      let found = try reports(configuration) { watchdog in
-        let loop = try watchdog.watchLoop(named: "endless")
-        loop.begin()
-        stallByWaiting(for: .milliseconds(700))
-        watchdog.stop()
-        loop.end()
-      }
-      #expect(found.map(\.hasEnded) == [false])
-      let duration = try #require(found.first).duration
-      #expect(duration >= .milliseconds(650) && duration <= .milliseconds(700), "\(duration)")
-      let file = try read(try #require(stallFiles(in: directory).first))
-      #expect(file.recording.stalls.map(\.hasEnded) == [false])
-      #expect(file.problems.isEmpty)
+    let found = try reports(saving) { watchdog in
+      let loop = try watchdog.watchLoop(named: "endless")
+      loop.begin()
+      stallByWaiting(for: .milliseconds(700))
+      watchdog.stop()
+      loop.end()
     }
+    #expect(found.map(\.hasEnded) == [false])
+    let duration = try #require(found.first).duration
+    #expect(duration >= .milliseconds(650) && duration <= .milliseconds(700), "\(duration)")
+    let file = try read(try #require(stallFiles(in: directory).first))
+    #expect(file.recording.stalls.map(\.hasEnded) == [false])
+    #expect(file.problems.isEmpty)
   }
 
   @Test func fileIsReadableThroughoutStall() throws {
-    try withDirectory { directory in
-      var configuration = quick
-      configuration.storage.directory = directory
-      var counts: [Int] = []
-      _ = try reports(configuration) { watchdog in
-        let loop = try watchdog.watchLoop(named: "growing")
-        try loop.withTurn {
-          stallByWaiting(for: .milliseconds(400))
-          for _ in 0..<5 {
-            stallByWaiting(for: .milliseconds(100))
-            let file = try read(try #require(stallFiles(in: directory).first))
-            #expect(file.recording.process != nil && file.problems.isEmpty)
-            counts.append(file.recording.stalls[0].samples.count)
-          }
+    var counts: [Int] = []
+    _ = try reports(saving) { watchdog in
+      let loop = try watchdog.watchLoop(named: "growing")
+      try loop.withTurn {
+        stallByWaiting(for: .milliseconds(400))
+        for _ in 0..<5 {
+          stallByWaiting(for: .milliseconds(100))
+          let file = try read(try #require(stallFiles(in: directory).first))
+          #expect(file.recording.process != nil && file.problems.isEmpty)
+          counts.append(file.recording.stalls[0].samples.count)
         }
       }
-      #expect(zip(counts, counts.dropFirst()).allSatisfy { $0 < $1 }, "\(counts)")
     }
+    #expect(zip(counts, counts.dropFirst()).allSatisfy { $0 < $1 }, "\(counts)")
   }
 
   @Test func watchesWithoutUsableDirectory() throws {
-    try withDirectory { directory in
-      let file = "\(directory)/file"
-      try Data().write(to: URL(fileURLWithPath: file))
-      for path in [file, "\(file)/below", "/proc/nothing/here"] {
-        var configuration = quick
-        configuration.storage.directory = path
-        let found = try reports(configuration) { watchdog in
-          #expect(watchdog.status.problems.contains { $0.hasPrefix("stalls cannot be saved in \(path): ") })
-          watchdog.withSection("unsaved", threshold: .milliseconds(50)) { stallByWaiting(for: .milliseconds(300)) }
-        }
-        #expect(found.map(\.source.name) == ["unsaved"])
+    let file = "\(directory)/file"
+    try Data().write(to: URL(fileURLWithPath: file))
+    for path in [file, "\(file)/below", "/proc/nothing/here"] {
+      var configuration = quick
+      configuration.storage.directory = path
+      let found = try reports(configuration) { watchdog in
+        #expect(watchdog.status.problems.contains { $0.hasPrefix("stalls cannot be saved in \(path): ") })
+        watchdog.withSection("unsaved", threshold: .milliseconds(50)) { stallByWaiting(for: .milliseconds(300)) }
       }
+      #expect(found.map(\.source.name) == ["unsaved"])
     }
   }
 
@@ -252,20 +242,16 @@ extension WatchdogTests {
   }
 
   @Test func recordsWhileHandlerBlocks() throws {
-    try withDirectory { directory in
-      var configuration = quick
-      configuration.storage.directory = directory
-      let watchdog = try Watchdog(configuration)
-      let gate = DispatchSemaphore(value: 0)
-      watchdog.onStall { _ in clock.whileIdle { gate.wait() } }
-      for name in ["first", "second"] {
-        watchdog.withSection(name, threshold: .milliseconds(100)) { stallByWaiting(for: .seconds(1)) }
-      }
-      clock.block(for: .seconds(1))
-      #expect(try stallFiles(in: directory).map { try read($0).recording.stalls.map(\.hasEnded) } == [[true], [true]])
-      for _ in 0..<2 { gate.signal() }
-      watchdog.stop()
+    let watchdog = try Watchdog(saving)
+    let gate = DispatchSemaphore(value: 0)
+    watchdog.onStall { _ in clock.whileIdle { gate.wait() } }
+    for name in ["first", "second"] {
+      watchdog.withSection(name, threshold: .milliseconds(100)) { stallByWaiting(for: .seconds(1)) }
     }
+    clock.block(for: .seconds(1))
+    #expect(try stallFiles(in: directory).map { try read($0).recording.stalls.map(\.hasEnded) } == [[true], [true]])
+    for _ in 0..<2 { gate.signal() }
+    watchdog.stop()
   }
 
   @Test func stopsInHandler() throws {
@@ -295,87 +281,77 @@ extension WatchdogTests {
 
   @Test(.needsMounts)
   func reportsInFullWhenDiskFillsUp() throws {
-    try withDirectory { directory in
-      try #require(mount("culprit-test", directory, "tmpfs", 0, "size=64k") == 0)
-      // A program that another test starts holds a copy of each descriptor for a moment.
-      defer { umount2(directory, Int32(MNT_DETACH)) }
-      try Data(count: 40 << 10).write(to: URL(fileURLWithPath: "\(directory)/ballast"))
-      var configuration = Watchdog.Configuration(threshold: .milliseconds(100), interval: .milliseconds(10))
-      configuration.storage.directory = directory
-      var problems: [String] = []
-      let found = try reports(configuration) { watchdog in
-        watchdog.withSection("full", threshold: .milliseconds(100)) {
-          func wait(_ depth: Int) { recurse(depth) { stallByWaiting(for: .milliseconds(15)) } }
-          for round in 0..<4000 where watchdog.status.problems.isEmpty { wait(round % 80 * 3) }
-          for depth in 0..<10 { wait(depth * 3) }
-        }
-        // Each kind of failure is one problem, which ends when a stall can be saved.
-        for _ in 0..<2 {
-          watchdog.withSection("full again", threshold: .milliseconds(100)) { stallByWaiting(for: .milliseconds(300)) }
-        }
-        clock.settle()
-        problems = watchdog.status.problems
-        try FileManager.default.removeItem(atPath: "\(directory)/ballast")
-        watchdog.withSection("saved", threshold: .milliseconds(100)) { stallByWaiting(for: .milliseconds(300)) }
-        clock.settle()
-        #expect(watchdog.status.problems.isEmpty, "\(watchdog.status.problems)")
+    try #require(mount("culprit-test", directory, "tmpfs", 0, "size=64k") == 0)
+    // A program that another test starts holds a copy of each descriptor for a moment.
+    defer { umount2(directory, Int32(MNT_DETACH)) }
+    try Data(count: 40 << 10).write(to: URL(fileURLWithPath: "\(directory)/ballast"))
+    var configuration = Watchdog.Configuration(threshold: .milliseconds(100), interval: .milliseconds(10))
+    configuration.storage.directory = directory
+    var problems: [String] = []
+    let found = try reports(configuration) { watchdog in
+      watchdog.withSection("full", threshold: .milliseconds(100)) {
+        func wait(_ depth: Int) { recurse(depth) { stallByWaiting(for: .milliseconds(15)) } }
+        for round in 0..<4000 where watchdog.status.problems.isEmpty { wait(round % 80 * 3) }
+        for depth in 0..<10 { wait(depth * 3) }
       }
-      #expect(found.count == 4)
-      #expect(problems.count == 1 && problems[0].hasSuffix("No space left on device"), "\(problems)")
-      let file = try read(try #require(stallFiles(in: directory).first))
-      #expect(file.recording.process != nil)
-      #expect((file.recording.stalls.first?.samples.count ?? 0) < (found.first?.raw.stall.samples.count ?? 0))
+      // Each kind of failure is one problem, which ends when a stall can be saved.
+      for _ in 0..<2 {
+        watchdog.withSection("full again", threshold: .milliseconds(100)) { stallByWaiting(for: .milliseconds(300)) }
+      }
+      clock.settle()
+      problems = watchdog.status.problems
+      try FileManager.default.removeItem(atPath: "\(directory)/ballast")
+      watchdog.withSection("saved", threshold: .milliseconds(100)) { stallByWaiting(for: .milliseconds(300)) }
+      clock.settle()
+      #expect(watchdog.status.problems.isEmpty, "\(watchdog.status.problems)")
     }
+    #expect(found.count == 4)
+    #expect(problems.count == 1 && problems[0].hasSuffix("No space left on device"), "\(problems)")
+    let file = try read(try #require(stallFiles(in: directory).first))
+    #expect(file.recording.process != nil)
+    #expect((file.recording.stalls.first?.samples.count ?? 0) < (found.first?.raw.stall.samples.count ?? 0))
   }
 
   @Test func reportsWhenDirectoryBecomesFile() throws {
-    try withDirectory { directory in
-      var configuration = quick
-      configuration.storage.directory = directory
-      var problems: [String] = []
-      let found = try reports(configuration) { watchdog in
-        try FileManager.default.removeItem(atPath: directory)
-        try Data().write(to: URL(fileURLWithPath: directory))
-        watchdog.withSection("unsaved", threshold: .milliseconds(100)) { stallByWaiting(for: .seconds(1)) }
-        clock.settle()
-        problems = watchdog.status.problems
-      }
-      #expect(found.count == 1)
-      #expect(problems.first?.hasPrefix("cannot create \(directory)/culprit-") == true, "\(problems)")
+    var problems: [String] = []
+    let found = try reports(saving) { watchdog in
+      try FileManager.default.removeItem(atPath: directory)
+      try Data().write(to: URL(fileURLWithPath: directory))
+      watchdog.withSection("unsaved", threshold: .milliseconds(100)) { stallByWaiting(for: .seconds(1)) }
+      clock.settle()
+      problems = watchdog.status.problems
     }
+    #expect(found.count == 1)
+    #expect(problems.first?.hasPrefix("cannot create \(directory)/culprit-") == true, "\(problems)")
   }
 
   @Test func recreatesRemovedDirectory() throws {
-    try withDirectory { directory in
-      var configuration = quick
-      configuration.storage.directory = directory
-      let watchdog = try Watchdog(configuration)
-      watchdog.onStall { _ in }
-      func ages() throws -> [Duration] {
-        try read(try #require(stallFiles(in: directory).first)).recording.stalls.first?.samples.map(\.age) ?? []
-      }
-      func runs() throws -> Int {
-        try FileManager.default.contentsOfDirectory(atPath: directory).count { $0.hasSuffix(".run") }
-      }
-      var before: [Duration] = []
-      try FileManager.default.removeItem(atPath: directory)
-      try watchdog.withSection("removed", threshold: .milliseconds(100)) {
-        stallByWaiting(for: .milliseconds(300))
-        #expect(try runs() == 1)
-        before = try ages()
-        try FileManager.default.removeItem(atPath: directory)
-        stallByWaiting(for: .milliseconds(1200))
-        #expect(try ages().count > before.count)
-        try FileManager.default.removeItem(atPath: directory)
-      }
-      watchdog.stopPatiently()
-      #expect(try runs() == 1)
-      let file = try read(try #require(stallFiles(in: directory).first))
-      let stall = try #require(file.recording.stalls.first)
-      #expect(stall.hasEnded && stall.lostSamples == 0 && file.problems.isEmpty)
-      #expect(before.count >= 3 && stall.samples.map(\.age).starts(with: before), "\(before)")
-      #expect(watchdog.status.problems.first?.hasSuffix("has been made anew") == true, "\(watchdog.status.problems)")
+    let watchdog = try Watchdog(saving)
+    watchdog.onStall { _ in }
+    func ages() throws -> [Duration] {
+      try read(try #require(stallFiles(in: directory).first)).recording.stalls.first?.samples.map(\.age) ?? []
     }
+    func runs() throws -> Int {
+      try FileManager.default.contentsOfDirectory(atPath: directory).count { $0.hasSuffix(".run") }
+    }
+    var before: [Duration] = []
+    try FileManager.default.removeItem(atPath: directory)
+    try watchdog.withSection("removed", threshold: .milliseconds(100)) {
+      stallByWaiting(for: .milliseconds(300))
+      #expect(try runs() == 1)
+      before = try ages()
+      try FileManager.default.removeItem(atPath: directory)
+      stallByWaiting(for: .milliseconds(1200))
+      #expect(try ages().count > before.count)
+      try FileManager.default.removeItem(atPath: directory)
+    }
+    watchdog.stopPatiently()
+    #expect(try runs() == 1)
+    let file = try read(try #require(stallFiles(in: directory).first))
+    let stall = try #require(file.recording.stalls.first)
+    #expect(stall.hasEnded && stall.lostSamples == 0 && file.problems.isEmpty)
+    #expect(before.count >= 3 && stall.samples.map(\.age).starts(with: before), "\(before)")
+    #expect(watchdog.status.problems.first?.hasSuffix("has been made anew") == true, "\(watchdog.status.problems)")
   }
 
   private func fill(_ file: Int32) {
@@ -387,49 +363,41 @@ extension WatchdogTests {
 
   @Test(.needsMounts)
   func createsRunFileOnceDiskHasRoom() throws {
-    try withDirectory { directory in
-      try #require(mount("tmpfs", directory, "tmpfs", 0, "size=1m") == 0)
-      defer { umount2(directory, Int32(MNT_DETACH)) }
-      let ballast = open("\(directory)/ballast", O_WRONLY | O_CREAT, 0o600)
-      fill(ballast)
-      close(ballast)
-      var configuration = quick
-      configuration.storage.directory = directory
-      _ = try reports(configuration) { watchdog in
-        #expect(watchdog.status.problems.first?.hasSuffix("No space left on device") == true)
-        unlink("\(directory)/ballast")
-        watchdog.withSection("later", threshold: .milliseconds(100)) { stallByWaiting(for: .seconds(1)) }
-      }
-      let names = try FileManager.default.contentsOfDirectory(atPath: directory)
-      #expect(names.filter { $0.hasSuffix(".run") }.count == 1 && names.count == 2, "\(names)")
+    try #require(mount("tmpfs", directory, "tmpfs", 0, "size=1m") == 0)
+    defer { umount2(directory, Int32(MNT_DETACH)) }
+    let ballast = open("\(directory)/ballast", O_WRONLY | O_CREAT, 0o600)
+    fill(ballast)
+    close(ballast)
+    _ = try reports(saving) { watchdog in
+      #expect(watchdog.status.problems.first?.hasSuffix("No space left on device") == true)
+      unlink("\(directory)/ballast")
+      watchdog.withSection("later", threshold: .milliseconds(100)) { stallByWaiting(for: .seconds(1)) }
     }
+    let names = try FileManager.default.contentsOfDirectory(atPath: directory)
+    #expect(names.filter { $0.hasSuffix(".run") }.count == 1 && names.count == 2, "\(names)")
   }
 
   @Test(.needsMounts)
   func recordsEndOnFullDisk() throws {
-    try withDirectory { directory in
-      try #require(mount("tmpfs", directory, "tmpfs", 0, "size=1m") == 0)
-      defer { umount2(directory, Int32(MNT_DETACH)) }
-      var configuration = quick
-      configuration.storage.directory = directory
-      let watchdog = try Watchdog(configuration)
-      watchdog.onStall { _ in }
-      watchdog.withSection("ended", threshold: .milliseconds(100)) {
-        func wait(_ depth: Int) { recurse(depth) { stallByWaiting(for: .milliseconds(50)) } }
-        for _ in 0..<6 { wait(3) }
-        let ballast = open("\(directory)/ballast", O_WRONLY | O_CREAT, 0o600)
-        defer { close(ballast) }
-        for depth in 0..<200 where watchdog.status.problems.isEmpty {
-          fill(ballast)
-          wait(depth)
-        }
-        // The end takes more room than a sample whose stack is already written.
-        for _ in 0..<10 { wait(3) }
+    try #require(mount("tmpfs", directory, "tmpfs", 0, "size=1m") == 0)
+    defer { umount2(directory, Int32(MNT_DETACH)) }
+    let watchdog = try Watchdog(saving)
+    watchdog.onStall { _ in }
+    watchdog.withSection("ended", threshold: .milliseconds(100)) {
+      func wait(_ depth: Int) { recurse(depth) { stallByWaiting(for: .milliseconds(50)) } }
+      for _ in 0..<6 { wait(3) }
+      let ballast = open("\(directory)/ballast", O_WRONLY | O_CREAT, 0o600)
+      defer { close(ballast) }
+      for depth in 0..<200 where watchdog.status.problems.isEmpty {
+        fill(ballast)
+        wait(depth)
       }
-      watchdog.stopPatiently()
-      let file = try read(try #require(stallFiles(in: directory).first))
-      let stall = try #require(file.recording.stalls.first)
-      #expect(stall.hasEnded && stall.lostSamples > 0 && file.problems.isEmpty, "\(stall.lostSamples) \(file.problems)")
+      // The end takes more room than a sample whose stack is already written.
+      for _ in 0..<10 { wait(3) }
     }
+    watchdog.stopPatiently()
+    let file = try read(try #require(stallFiles(in: directory).first))
+    let stall = try #require(file.recording.stalls.first)
+    #expect(stall.hasEnded && stall.lostSamples > 0 && file.problems.isEmpty, "\(stall.lostSamples) \(file.problems)")
   }
 }

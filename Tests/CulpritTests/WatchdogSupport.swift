@@ -3,6 +3,7 @@ import CulpritSymbols
 import Foundation
 import SimulatedClock
 import Synchronization
+import TestSupport
 import TestWorkloads
 import Testing
 
@@ -63,17 +64,7 @@ final class Reports: Sendable {
   func add(_ report: StallReport) { list.withLock { $0.append(report) } }
 }
 
-func withDirectory<Result>(_ body: (String) throws -> Result) throws -> Result {
-  let path = NSTemporaryDirectory() + "culprit-test-\(UUID().uuidString)"
-  try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-  defer { try? FileManager.default.removeItem(atPath: path) }
-  return try body(path)
-}
-
-func stallFiles(in directory: String) throws -> [String] {
-  try FileManager.default.contentsOfDirectory(atPath: directory).filter { $0.hasSuffix(".stall") }.sorted()
-    .map { "\(directory)/\($0)" }
-}
+func stallFiles(in directory: String) -> [String] { fileNames(in: directory, ".stall").map { "\(directory)/\($0)" } }
 
 func read(_ path: String) throws -> StallFile {
   try StallFile(bytes: [UInt8](Data(contentsOf: URL(fileURLWithPath: path))))

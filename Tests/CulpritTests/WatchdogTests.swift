@@ -1,4 +1,3 @@
-import CCulpritObserver
 import CulpritStallRecord
 import Foundation
 import Synchronization
@@ -9,7 +8,12 @@ import Testing
 @testable import Culprit
 
 @Suite(.serialized, .usesSimulatedClock) struct WatchdogTests {
+  @TemporaryDirectory var directory: String
+
   let quick = Watchdog.Configuration(threshold: .milliseconds(400), interval: .milliseconds(50))
+  var saving: Watchdog.Configuration {
+    Watchdog.Configuration(threshold: .milliseconds(400), interval: .milliseconds(50), directory: directory)
+  }
 
   func reports(_ configuration: Watchdog.Configuration? = nil, _ body: (Watchdog) throws -> Void) throws
     -> [StallReport]
@@ -26,81 +30,73 @@ import Testing
   }
 
   @Test func blamesFunctionWithMostTime() throws {
-    try withDirectory { directory in
-      var configuration = quick
-      configuration.storage.directory = directory
-      var took = Duration.zero
-      let found = try reports(configuration) { watchdog in
-        let loop = try watchdog.watchLoop(named: "accept")
-        took = clock.measure {
-          loop.begin()
-          stallByComputing(for: .milliseconds(3500))
-          computeAfterwards(for: .milliseconds(1500))
-          loop.end()
-        }
+    var took = Duration.zero
+    let found = try reports(saving) { watchdog in
+      let loop = try watchdog.watchLoop(named: "accept")
+      took = clock.measure {
+        loop.begin()
+        stallByComputing(for: .milliseconds(3500))
+        computeAfterwards(for: .milliseconds(1500))
+        loop.end()
       }
-      #expect(found.count == 1)
-      let report = try #require(found.first)
-      #expect(report.culprit?.function.name == "stallByComputing(for:)")
-      #expect(report.lastStackBlames?.name == "computeAfterwards(for:)")
-      #expect(report.source == StallReport.Source(kind: .loop, name: "accept"))
-      #expect(report.hasEnded)
-      #expect(report.duration >= report.threshold)
-      // A busy virtual machine can update the coarse clock late.
-      #expect(report.duration <= took + .milliseconds(20))
-      #expect(report.cpuUse != nil)
-      #expect(report.culprit?.function.location?.file.hasSuffix("WatchdogSupport.swift") == true)
-      let file = try read(try #require(stallFiles(in: directory).first))
-      #expect(file.problems.isEmpty)
-      #expect(file.recording.stalls.first?.notes.contains { $0.kind == .reported } == true)
-      // Stack numbers can differ between the file and memory, and the delivery is noted in the file only.
-      func unnumbered(_ stall: Stall?) -> Stall? {
-        var stall = stall?.namingPoolThreads
-        stall?.notes.removeAll { $0.kind == .reported }
-        stall?.samples = []
-        for index in stall?.others?.threads.indices ?? 0..<0 { stall?.others?.threads[index].stack = nil }
-        return stall
-      }
-      #expect(file.recording.stalls.map(unnumbered) == [unnumbered(report.raw.stall)])
-      func others(_ recording: Recording) -> [Stack?] {
-        recording.stalls[0].others?.threads.map { $0.stack.map { recording.stacks[$0] } } ?? []
-      }
-      #expect(others(file.recording) == others(report.raw.recording))
-      #expect(file.recording.stalls.first?.samples.map(\.age) == report.raw.stall.samples.map(\.age))
-      #expect(file.recording.modules == report.raw.recording.modules)
-      let savedStacks = file.recording.stalls[0].samples.map { $0.stack.map { file.recording.stacks[$0] } }
-      #expect(savedStacks == report.raw.stall.samples.map { $0.stack.map { report.raw.recording.stacks[$0] } })
     }
+    #expect(found.count == 1)
+    let report = try #require(found.first)
+    #expect(report.culprit?.function.name == "stallByComputing(for:)")
+    #expect(report.lastStackBlames?.name == "computeAfterwards(for:)")
+    #expect(report.source == StallReport.Source(kind: .loop, name: "accept"))
+    #expect(report.hasEnded)
+    #expect(report.duration >= report.threshold)
+    // A busy virtual machine can update the coarse clock late.
+    #expect(report.duration <= took + .milliseconds(20))
+    #expect(report.cpuUse != nil)
+    #expect(report.culprit?.function.location?.file.hasSuffix("WatchdogSupport.swift") == true)
+    let file = try read(try #require(stallFiles(in: directory).first))
+    #expect(file.problems.isEmpty)
+    #expect(file.recording.stalls.first?.notes.contains { $0.kind == .reported } == true)
+    // Stack numbers can differ between the file and memory, and the delivery is noted in the file only.
+    func unnumbered(_ stall: Stall?) -> Stall? {
+      var stall = stall?.namingPoolThreads
+      stall?.notes.removeAll { $0.kind == .reported }
+      stall?.samples = []
+      for index in stall?.others?.threads.indices ?? 0..<0 { stall?.others?.threads[index].stack = nil }
+      return stall
+    }
+    #expect(file.recording.stalls.map(unnumbered) == [unnumbered(report.raw.stall)])
+    func others(_ recording: Recording) -> [Stack?] {
+      recording.stalls[0].others?.threads.map { $0.stack.map { recording.stacks[$0] } } ?? []
+    }
+    #expect(others(file.recording) == others(report.raw.recording))
+    #expect(file.recording.stalls.first?.samples.map(\.age) == report.raw.stall.samples.map(\.age))
+    #expect(file.recording.modules == report.raw.recording.modules)
+    let savedStacks = file.recording.stalls[0].samples.map { $0.stack.map { file.recording.stacks[$0] } }
+    #expect(savedStacks == report.raw.stall.samples.map { $0.stack.map { report.raw.recording.stacks[$0] } })
   }
 
   @Test(arguments: [(1500, false), (8000, false), (8000, true)])
   func keepsBothEndsOfDeepStacks(depth: Int, isBlocked: Bool) throws {
-    var configuration = quick
-    try withDirectory { directory in
-      configuration.storage.directory = directory
-      let found = try reports(configuration) { watchdog in
-        let loop = try watchdog.watchLoop(named: "deep")
-        loop.withTurn {
-          recurse(depth) {
-            isBlocked ? stallByWaiting(for: .milliseconds(700)) : stallByComputing(for: .milliseconds(600))
-          }
+    let found = try reports(saving) { watchdog in
+      let loop = try watchdog.watchLoop(named: "deep")
+      loop.withTurn {
+        recurse(depth) {
+          isBlocked ? stallByWaiting(for: .milliseconds(700)) : stallByComputing(for: .milliseconds(600))
         }
       }
-      let file = try read(try #require(stallFiles(in: directory).first))
-      for recording in [try #require(found.first).raw.recording, file.recording] {
-        let stacks = recording.stalls[0].samples.compactMap { $0.stack.map { recording.stacks[$0] } }
-        #expect(stacks.count > 3, "\(recording.stalls[0].samples.map(\.outcome))")
-        // Only one stack is copied whole at a time; a late copy can take the room of the next.
-        let whole = stacks.filter { $0.end != .copyLimit }
-        #expect(whole.count > stacks.count / 2)
-        for stack in whole {
-          let omission = try #require(stack.omission)
-          #expect(omission.index == 256 && omission.count > depth - 600 && stack.frames.count == 512)
-          #expect(stack.end == .outermost)
-          for frame in stack.frames {
-            let start = try #require(frame.functionStart)
-            #expect(start <= frame.address && frame.address.value - start.value < 1 << 20)
-          }
+    }
+    let file = try read(try #require(stallFiles(in: directory).first))
+    for recording in [try #require(found.first).raw.recording, file.recording] {
+      let stacks = recording.stalls[0].samples.compactMap { $0.stack.map { recording.stacks[$0] } }
+      #expect(stacks.count > 3, "\(recording.stalls[0].samples.map(\.outcome))")
+      // Only one stack is copied whole at a time; a late copy can take the room of the next.
+      let whole = stacks.filter { $0.end != .copyLimit }
+      #expect(whole.count > stacks.count / 2)
+      for stack in whole {
+        let omission = try #require(stack.omission)
+        #expect(omission.index == 256 && omission.count > depth - 600 && stack.frames.count == 512)
+        #expect(stack.end == .outermost)
+        for frame in stack.frames {
+          let start = try #require(frame.functionStart)
+          #expect(start <= frame.address && frame.address.value - start.value < 1 << 20)
         }
       }
     }
@@ -288,19 +284,6 @@ import Testing
       clock.block(for: .seconds(0.8))
     }
     #expect(found.isEmpty)
-  }
-
-  @Test func ignoresUnmatchedResume() throws {
-    var control = observer_control()
-    observer_control_resume(&control)
-    #expect(observer_control_paused_ns(&control) >= 0)
-    observer_control_pause(&control)
-    observer_control_pause(&control)
-    observer_control_resume(&control)
-    #expect(observer_control_paused_ns(&control) < 0)
-    observer_control_resume(&control)
-    observer_control_resume(&control)
-    #expect(observer_control_paused_ns(&control) >= 0)
   }
 
   @Test func rejectsSecondWatchOfLoop() throws {

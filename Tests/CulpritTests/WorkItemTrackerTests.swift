@@ -56,6 +56,23 @@ private struct Simulation {
 }
 
 @Suite struct WorkItemTrackerTests {
+  private func snapshot(
+    item: UInt64,
+    clockError: UInt64 = 0,
+    suspicion: UInt64 = 1,
+    threshold: UInt64 = 10
+  ) -> WorkItemTracker.SlotSnapshot {
+    WorkItemTracker.SlotSnapshot(
+      item: item,
+      clockError: clockError,
+      generation: 1,
+      suspicion: suspicion,
+      threshold: threshold,
+      earlyInterval: 5,
+      interval: 10
+    )
+  }
+
   @Test func neverSamplesShortWorkItems() {
     var simulation = Simulation()
     for number in 0..<100 {
@@ -178,65 +195,41 @@ private struct Simulation {
 
   @Test func repeatsDeclarationsAndEndsUntilRecorded() {
     var tracker = WorkItemTracker(seed: 1)
-    let snapshot = WorkItemTracker.SlotSnapshot(
-      item: 1,
-      clockError: 0,
-      generation: 1,
-      suspicion: 1,
-      threshold: 10,
-      earlyInterval: 5,
-      interval: 10
-    )
+    let work = snapshot(item: 1)
     func tick(_ now: UInt64) -> WorkItemTracker.Tick { WorkItemTracker.Tick(now: now, elapsed: 20, allowed: 100) }
-    let first = tracker.advance(snapshot, tick(20))
-    let second = tracker.advance(snapshot, tick(40))
+    let first = tracker.advance(work, tick(20))
+    let second = tracker.advance(work, tick(40))
     #expect(first.declare && second.declare)
     tracker.stallRecorded()
-    let third = tracker.advance(snapshot, tick(60))
+    let third = tracker.advance(work, tick(60))
     #expect(!third.declare)
-    var idle = snapshot
+    var idle = work
     idle.item = 0
     let fourth = tracker.advance(idle, tick(80))
-    let fifth = tracker.advance(snapshot, tick(100))
+    let fifth = tracker.advance(work, tick(100))
     #expect(fourth.ended && fifth.ended)
     _ = tracker.owe()
-    let sixth = tracker.advance(snapshot, tick(120))
+    let sixth = tracker.advance(work, tick(120))
     #expect(!sixth.ended)
   }
 
   /// A stamp from the coarse clock is early, which must not turn punctual work into a stall.
   @Test func doesNotChargeClockResolution() {
     var tracker = WorkItemTracker(seed: 1)
-    let snapshot = WorkItemTracker.SlotSnapshot(
-      item: 1000,
-      clockError: 4,
-      generation: 1,
-      suspicion: 1,
-      threshold: 10,
-      earlyInterval: 5,
-      interval: 10
-    )
-    let at = tracker.advance(snapshot, WorkItemTracker.Tick(now: 1013, elapsed: 20, allowed: 100))
+    let work = snapshot(item: 1000, clockError: 4)
+    let at = tracker.advance(work, WorkItemTracker.Tick(now: 1013, elapsed: 20, allowed: 100))
     #expect(!at.declare)
-    let past = tracker.advance(snapshot, WorkItemTracker.Tick(now: 1014, elapsed: 1, allowed: 100))
+    let past = tracker.advance(work, WorkItemTracker.Tick(now: 1014, elapsed: 1, allowed: 100))
     #expect(past.declare)
   }
 
   @Test func estimatesDurationFromUncertainBegin() {
     var tracker = WorkItemTracker(seed: 1)
-    var snapshot = WorkItemTracker.SlotSnapshot(
-      item: 1000,
-      clockError: 8,
-      generation: 1,
-      suspicion: 1,
-      threshold: 10,
-      earlyInterval: 5,
-      interval: 10
-    )
-    #expect(tracker.advance(snapshot, WorkItemTracker.Tick(now: 1030, elapsed: 100, allowed: 100)).declare)
+    var work = snapshot(item: 1000, clockError: 8)
+    #expect(tracker.advance(work, WorkItemTracker.Tick(now: 1030, elapsed: 100, allowed: 100)).declare)
     tracker.stallRecorded()
-    snapshot.item = 0
-    #expect(tracker.advance(snapshot, WorkItemTracker.Tick(now: 1060, elapsed: 30, allowed: 100)).ended)
+    work.item = 0
+    #expect(tracker.advance(work, WorkItemTracker.Tick(now: 1060, elapsed: 30, allowed: 100)).ended)
     tracker.close(endedAt: 1050, lastTick: 1030, allowed: 100)
     _ = tracker.owe()
     // It began 0 to 8 later than 1000.
@@ -269,18 +262,10 @@ private struct Simulation {
 
   @Test func endsWorkItemWhenOwnerChanges() {
     var tracker = WorkItemTracker(seed: 1)
-    var snapshot = WorkItemTracker.SlotSnapshot(
-      item: 1,
-      clockError: 0,
-      generation: 1,
-      suspicion: 10,
-      threshold: 1000,
-      earlyInterval: 5,
-      interval: 10
-    )
-    _ = tracker.advance(snapshot, WorkItemTracker.Tick(now: 60, elapsed: 60, allowed: 100))
-    snapshot.generation = 2
-    let step = tracker.advance(snapshot, WorkItemTracker.Tick(now: 120, elapsed: 60, allowed: 100))
+    var work = snapshot(item: 1, suspicion: 10, threshold: 1000)
+    _ = tracker.advance(work, WorkItemTracker.Tick(now: 60, elapsed: 60, allowed: 100))
+    work.generation = 2
+    let step = tracker.advance(work, WorkItemTracker.Tick(now: 120, elapsed: 60, allowed: 100))
     #expect(step.ended)
   }
 

@@ -112,9 +112,7 @@ private final class StoreInMemory: OverflowStore {
     for (segment, place) in zip(segments, observations.places) {
       guard let place else { continue }
       let frames = stacks.stacks[segment.stack].filter { stacks.frames[$0].captured != nil }
-      #expect(
-        frames.map { stacks.frames[$0].resolved } == observations.stacks[place].stack.frames.map(\.resolved)
-      )
+      #expect(frames.map { stacks.frames[$0].resolved } == observations.stacks[place].stack.frames.map(\.resolved))
     }
   }
 }

@@ -36,16 +36,8 @@ struct RandomRecording {
       for _ in 0..<number(60) {
         age += .nanoseconds(number(number(20) == 0 ? 900_000_000 : 40_000_000))
         let stack = number(10) == 0 ? nil : number(stacks.count)
-        samples.append(
-          Sample(
-            age: age,
-            stack: stack,
-            outcome: stack == nil ? .noAnswer : .captured,
-            cpuTime: nil,
-            activity: number(2) == 0 ? .running : .inSystemCall(Int32(number(300))),
-            threadID: threads == 1 ? nil : Int32(100 + thread)
-          )
-        )
+        let activity: ThreadActivity = number(2) == 0 ? .running : .inSystemCall(Int32(number(300)))
+        samples.append(Sample(age, stack, activity, threadID: threads == 1 ? nil : Int32(100 + thread)))
       }
     }
     var stall = Stall(
@@ -62,13 +54,7 @@ struct RandomRecording {
     if unwatched > .zero { stall.notes.append(StallNote(.unwatched, time: unwatched)) }
     recording = Recording(
       process: ObservedProcess(100, "/opt/a"),
-      modules: [
-        Module(
-          path: "/opt/a",
-          buildID: [1, 2],
-          mappings: [.init(start: RuntimeAddress(0x1000), end: RuntimeAddress(0x2000), fileOffset: 0)]
-        )
-      ],
+      modules: [Module("/opt/a", [1, 2], at: 0x1000..<0x2000)],
       stacks: stacks,
       stalls: [stall],
       names: names

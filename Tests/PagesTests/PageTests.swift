@@ -261,9 +261,7 @@ private struct Profile {
 
 @Suite struct EncodingTests {
   /// Browsers run only the script whose digest is in the policy. A change of a file in Web/ needs new digests.
-  @Test(arguments: [
-    (PageShell.script, PageShell.scriptDigest), (PageShell.style, PageShell.styleDigest),
-  ])
+  @Test(arguments: [(PageShell.script, PageShell.scriptDigest), (PageShell.style, PageShell.styleDigest)])
   func policyHasTheDigests(text: String, digest: String) throws {
     let (command, input, output) = (Process(), Pipe(), Pipe())
     command.executableURL = URL(fileURLWithPath: "/usr/bin/sha256sum")

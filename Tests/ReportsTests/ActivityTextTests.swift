@@ -11,16 +11,11 @@ import Testing
 
   @Test func distinguishesComputingWaitingAndRunnable() {
     #expect(text(0.97, 0.02) == "computing: on CPU 97 %")
-    #expect(
-      text(0.19, 0.80) == "computing: on CPU 19 %, runnable but waiting for a CPU 80 %"
-    )
+    #expect(text(0.19, 0.80) == "computing: on CPU 19 %, runnable but waiting for a CPU 80 %")
     #expect(text(0.01, 0.97) == "computing: on CPU 1 %, runnable but waiting for a CPU 97 %")
     #expect(text(0.01, 0.02) == "waiting: on CPU 1 %")
     #expect(text(0.5, 0.01) == "computing and waiting in turn: on CPU 50 %")
-    #expect(
-      text(0.3, 0.3)
-        == "computing and waiting in turn: on CPU 30 %, runnable but waiting for a CPU 30 %"
-    )
+    #expect(text(0.3, 0.3) == "computing and waiting in turn: on CPU 30 %, runnable but waiting for a CPU 30 %")
   }
 
   @Test func reportsSuspendedTasks() throws {
@@ -63,13 +58,8 @@ import Testing
       text(0.1, nil, StallReport.Waiting(samples: 0, of: 20))
         == "computing: on CPU 10 %; time without a CPU unknown"
     )
-    #expect(
-      text(0.1, nil, StallReport.Waiting(samples: 19, of: 20)) == "waiting: on CPU 10 %"
-    )
-    #expect(
-      text(0.1, nil, StallReport.Waiting(samples: 10, of: 20))
-        == "computing and waiting in turn: on CPU 10 %"
-    )
+    #expect(text(0.1, nil, StallReport.Waiting(samples: 19, of: 20)) == "waiting: on CPU 10 %")
+    #expect(text(0.1, nil, StallReport.Waiting(samples: 10, of: 20)) == "computing and waiting in turn: on CPU 10 %")
   }
 
   /// From 4/5 on it is nearly all, below 1/5 hardly any; each bound is inclusive.
@@ -78,10 +68,7 @@ import Testing
     #expect(text(0.75, 0.1) == "computing and waiting in turn: on CPU 75 %")
     #expect(text(0.1, 0.1) == "waiting: on CPU 10 %")
     #expect(text(0.02, 0.5) == "waiting: on CPU 2 %, runnable but waiting for a CPU 50 %")
-    #expect(
-      text(0.021, 0.5)
-        == "computing and waiting in turn: on CPU 2 %, runnable but waiting for a CPU 50 %"
-    )
+    #expect(text(0.021, 0.5) == "computing and waiting in turn: on CPU 2 %, runnable but waiting for a CPU 50 %")
     #expect(text(0.2, nil, StallReport.Waiting(samples: 1, of: 5)).hasPrefix("computing: "))
     #expect(text(0.2, nil, StallReport.Waiting(samples: 4, of: 5)).hasPrefix("waiting: "))
     #expect(text(0.2, nil, StallReport.Waiting(samples: 3, of: 5)).hasPrefix("computing and waiting in turn: "))

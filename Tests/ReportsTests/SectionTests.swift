@@ -358,25 +358,8 @@ private func threadsReport() -> ThreadsReport {
     report.otherThreads?.groups[0].functions = [nameless(10)]
     report.otherThreads?.groups[1].functions = [nameless(11)]
     report.otherThreads?.groups[1].functions[0].isOwn = false
-    let link = StallReport.WaitLink(
-      kind: .mutex,
-      address: 1,
-      holder: StallReport.Thread(id: 7, name: ""),
-      hasHolderEnded: false,
-      isLikely: false,
-      culprit: finding(nameless(12), 1, 1),
-      stack: StallReport.Stack(functions: [nameless(12)], missingCallers: nil)
-    )
-    report.waitChains = [
-      StallReport.WaitChain(
-        links: [link],
-        share: 1,
-        seconds: seconds(10),
-        sampleCount: 40,
-        isCycle: false,
-        isDeadlock: false
-      )
-    ]
+    let link = waitLink(.mutex, of: 7, culprit: finding(nameless(12), 1, 1))
+    report.waitChains = [waitChain([link], isCycle: false, isDeadlock: false)]
     let threads = try #require(report.otherThreads).text(width: 200)
     let last = LastStacksText([StallReport.TimedStack(ageSeconds: seconds(1), functions: [nameless(13)])])
     let text = report.text(StallReport.TextStyle(width: 200, isFull: true)) + threads + last.text(width: 200)

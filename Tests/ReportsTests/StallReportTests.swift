@@ -1,5 +1,6 @@
 import CulpritStallRecord
 import Foundation
+import SampleRecordings
 import Testing
 
 @testable import CulpritBlame
@@ -16,19 +17,8 @@ import Testing
       StallNote(.hang, time: .seconds(9)), StallNote(.context, title: "orders", text: "17 waiting"),
       StallNote(.activity, title: "upload", time: .milliseconds(120)),
     ]
-    stall.others = AllThreads(
-      threads: [
-        ThreadSample(
-          thread: ObservedThread(id: 7, name: "worker"),
-          stack: 0,
-          outcome: .captured,
-          cpuTime: nil,
-          activity: .inSystemCall(202)
-        )
-      ],
-      leftOut: 2,
-      isComplete: true
-    )
+    let worker = ThreadSample(7, "worker", 0, .inSystemCall(202))
+    stall.others = AllThreads(threads: [worker], leftOut: 2, isComplete: true)
     let report = builder.complete(builder.analysis(of: stall), repeats: 3)
     let again = try decoded(report)
     #expect(again == report)
@@ -67,14 +57,7 @@ import Testing
     let recording = Recording(process: exampleProcess, stacks: stacks)
     let builder = ReportBuilder(recording) { frame in
       let module = "/opt/shop/plugin\(frame.address.value).so"
-      return [
-        ResolvedFrame(
-          function: "load()",
-          rawName: "load",
-          module: module,
-          address: .file(FileAddress(frame.address.value))
-        )
-      ]
+      return [ResolvedFrame("load()", raw: "load", in: module, at: frame.address.value)]
     }
     var (stall, _) = exampleStall()
     stall.samples = [0, 1, 0].enumerated()

@@ -50,14 +50,8 @@ func exampleStall() -> (Stall, ReportBuilder) {
       return .programCounter(RuntimeAddress(address))
     }
     if !frames.isEmpty { stacks.append(Stack(frames: frames, end: number == 4 ? .copyLimit : .outermost)) }
-    samples.append(
-      Sample(
-        age: .milliseconds(500 + 225 * number),
-        stack: frames.isEmpty ? nil : stacks.count - 1,
-        outcome: frames.isEmpty ? .noAnswer : .captured,
-        cpuTime: .milliseconds(500 + 220 * min(number, 16))
-      )
-    )
+    let used = Duration.milliseconds(500 + 220 * min(number, 16))
+    samples.append(Sample(.milliseconds(500 + 225 * number), frames.isEmpty ? nil : stacks.count - 1, used: used))
   }
   let stall = Stall(
     "http",
@@ -107,15 +101,7 @@ let exampleProcess = ObservedProcess(4242, "/opt/shop/bin/shop", since: 1_795_17
     var stacks: [Stack] = []
     for (number, leaf) in [3, 4, 3, 5, 4, 5].enumerated() {
       stacks.append(Stack(frames: [UInt64(leaf), 2, 1].map { .programCounter(RuntimeAddress($0)) }, end: .outermost))
-      stall.samples.append(
-        Sample(
-          age: .milliseconds(500 + 800 * number),
-          stack: number,
-          outcome: .captured,
-          cpuTime: nil,
-          activity: .inSystemCall(number < 4 ? 202 : 35)
-        )
-      )
+      stall.samples.append(Sample(.milliseconds(500 + 800 * number), number, .inSystemCall(number < 4 ? 202 : 35)))
     }
     let names = [
       1: "Server.run()", 2: "forEach(_:)", 3: "closure #1 in load()", 4: "closure #2 in load()", 5: "store()",
@@ -183,21 +169,5 @@ let exampleProcess = ObservedProcess(4242, "/opt/shop/bin/shop", since: 1_795_17
     }
     let text = builder.report(of: stall).text(width: 80)
     #expect(text.contains("CULPRIT   f 100 %"))
-  }
-
-  @Test func formatsReadableFigures() {
-    #expect(Formatting.duration(.milliseconds(5010)) == "5.01 s")
-    #expect(Formatting.duration(.milliseconds(999)) == "999 ms")
-    #expect(Formatting.duration(.microseconds(250)) == "250 µs")
-    #expect(Formatting.duration(.seconds(125)) == "125 s")
-    #expect(Formatting.duration(.seconds(7384)) == "2 h 3 min")
-    #expect(Formatting.duration(.zero) == "0 ms")
-    #expect(Formatting.percent(0.8049) == "80 %")
-    #expect(Formatting.percent(0.001) == "<1 %")
-    #expect(Formatting.percent(0.999) == ">99 %")
-    #expect(Formatting.percent(1) == "100 %")
-    #expect(Formatting.bar(0.5, width: 4) == "██  ")
-    #expect(Formatting.bar(0.8, width: 8) == "██████▍ ")
-    #expect(Formatting.fitted("Collection.split(maxSplits:)", 12) == "Colle…lits:)")
   }
 }

@@ -29,15 +29,8 @@ import Testing
         return .programCounter(RuntimeAddress(address))
       }
       stacks.append(Stack(frames: frames, end: .outermost))
-      samples.append(
-        Sample(
-          age: .milliseconds(500 + 225 * number),
-          stack: number,
-          outcome: .captured,
-          cpuTime: .milliseconds(500 + 224 * number),
-          activity: .running
-        )
-      )
+      let used = Duration.milliseconds(500 + 224 * number)
+      samples.append(Sample(.milliseconds(500 + 225 * number), number, .running, used: used))
     }
     let stall = Stall(
       "loop-é",
@@ -169,29 +162,13 @@ import Testing
 
   @Test(arguments: ["CULPRIT", "DEADLOCK"]) func emphasizesCompleteVerdict(label: String) throws {
     var report = fullReport()
-    let link = StallReport.WaitLink(
-      kind: .mutex,
-      address: 1,
-      holder: StallReport.Thread(id: 7, name: ""),
-      hasHolderEnded: false,
-      isLikely: false
-    )
-    report.waitChains = [
-      StallReport.WaitChain(
-        links: [link],
-        share: 1,
-        seconds: Seconds(.seconds(10)),
-        sampleCount: 40,
-        isCycle: true,
-        isDeadlock: true
-      )
-    ]
+    report.waitChains = [waitChain([waitLink(.mutex, of: 7)], isCycle: true, isDeadlock: true)]
     let text = report.text(StallReport.TextStyle(width: 40, hasColor: true))
     let answer = lines(text).drop { !$0.hasPrefix("\u{1b}[1m\(label)") }
     let strong = answer.prefix { $0.contains("\u{1b}[1m") }
     let words = strong.joined(separator: " ").replacingOccurrences(of: "\u{1b}[1m", with: "")
       .replacingOccurrences(of: "\u{1b}[0m", with: "").split(separator: " ").joined(separator: " ")
-    let end = label == "CULPRIT" ? "80 % of the stall, 8.00 s" : "of the stall (40 samples)"
+    let end = label == "CULPRIT" ? "80 % of the stall, 8.00 s" : "of the stall (10 samples)"
     #expect(strong.count > 1 && words.hasPrefix(label + " ") && words.hasSuffix(end), "\(text)")
     #expect(strong.dropFirst().allSatisfy { $0.hasPrefix("          \u{1b}[1m") })
     #expect(text.contains("\u{1b}[1mWHY       \u{1b}[0m"))

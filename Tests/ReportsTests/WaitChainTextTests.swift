@@ -6,6 +6,35 @@ import Testing
 @testable import CulpritBlame
 @testable import CulpritReports
 
+func waitLink(
+  _ kind: StallReport.WaitLink.Kind,
+  of id: Int32,
+  hasEnded: Bool = false,
+  culprit: StallReport.Finding? = nil
+) -> StallReport.WaitLink {
+  StallReport.WaitLink(
+    kind: kind,
+    address: 1,
+    holder: StallReport.Thread(id: id, name: ""),
+    hasHolderEnded: hasEnded,
+    isLikely: false,
+    culprit: culprit,
+    stack: StallReport.Stack(functions: culprit.map { [$0.function] } ?? [], missingCallers: nil)
+  )
+}
+
+/// A chain of `links` in all ten samples of 5 s.
+func waitChain(_ links: [StallReport.WaitLink], isCycle: Bool, isDeadlock: Bool) -> StallReport.WaitChain {
+  StallReport.WaitChain(
+    links: links,
+    share: 1,
+    seconds: Seconds(.seconds(5)),
+    sampleCount: 10,
+    isCycle: isCycle,
+    isDeadlock: isDeadlock
+  )
+}
+
 @Suite struct WaitChainTextTests {
   /// Contains a terminal escape and a forged line.
   private static let hostile = "evil\u{1b}[2J\nCULPRIT   innocent()"
@@ -34,14 +63,9 @@ import Testing
         return .programCounter(RuntimeAddress(address))
       }
       stacks.append(Stack(frames: frames, end: .outermost))
-      return Sample(
-        age: .milliseconds(250 + 500 * number),
-        stack: stacks.count - 1,
-        outcome: .captured,
-        cpuTime: .milliseconds(lock == nil ? 490 * number : 5),
-        activity: lock == nil ? .running : .inSystemCall(202),
-        lock: lock
-      )
+      let age = Duration.milliseconds(250 + 500 * number)
+      guard let lock else { return Sample(age, stacks.count - 1, .running, used: .milliseconds(490 * number)) }
+      return Sample(age, stacks.count - 1, .inSystemCall(202), used: .milliseconds(5), lock: lock)
     }
     let samples = (0..<10).map { sample($0, ["pthread_mutex_lock", "Shop.order()", "main"], lock) }
     var looks: [HolderSample] = []
@@ -65,15 +89,9 @@ import Testing
     let builder = ReportBuilder(Recording(process: exampleProcess, stacks: stacks, stalls: [stall])) { frame in
       let name = names[frame.address.value] ?? "?"
       let isOwn = name.contains(".") || name == "main"
-      return [
-        ResolvedFrame(
-          function: name,
-          rawName: name,
-          module: isOwn ? "/opt/shop/bin/shop" : "/usr/lib/libc.so.6",
-          address: .file(FileAddress(frame.address.value)),
-          location: isOwn ? SourceLocation(file: "/src/\(name.prefix { $0 != "." }).swift", line: 7) : nil
-        )
-      ]
+      guard isOwn else { return [ResolvedFrame(name, raw: name, in: "/usr/lib/libc.so.6", at: frame.address.value)] }
+      let place = SourceLocation(file: "/src/\(name.prefix { $0 != "." }).swift", line: 7)
+      return [ResolvedFrame(name, raw: name, in: "/opt/shop/bin/shop", at: frame.address.value, place)]
     }
     return builder.report(of: stall)
   }
@@ -148,27 +166,8 @@ import Testing
     #expect(!text.contains("qos"))
   }
 
-  private func link(_ kind: StallReport.WaitLink.Kind, of id: Int32, hasEnded: Bool = false) -> StallReport.WaitLink {
-    StallReport.WaitLink(
-      kind: kind,
-      address: 1,
-      holder: StallReport.Thread(id: id, name: ""),
-      hasHolderEnded: hasEnded,
-      isLikely: false,
-      culprit: nil,
-      stack: StallReport.Stack(functions: [], missingCallers: nil)
-    )
-  }
-
   private func lines(_ links: [StallReport.WaitLink], isCycle: Bool = false, isDeadlock: Bool = false) -> [String] {
-    let chain = StallReport.WaitChain(
-      links: links,
-      share: 1,
-      seconds: Seconds(.seconds(5)),
-      sampleCount: 10,
-      isCycle: isCycle,
-      isDeadlock: isDeadlock
-    )
+    let chain = waitChain(links, isCycle: isCycle, isDeadlock: isDeadlock)
     return [WaitChainText.heading(chain)]
       + WaitChainText.lines(chain, of: StallReport.Thread(id: 1, name: "main")).map {
         $0.replacingOccurrences(of: ", and was not sampled", with: "")
@@ -196,18 +195,18 @@ import Testing
       return String(text.split(separator: "\n").first { $0.hasPrefix("NEXT") } ?? "")
     }
     let order = "take these locks in one order"
-    #expect(try next([link(.mutex, of: 2), link(.mutex, of: 1)]).contains(order))
-    #expect(try next([link(.mutex, of: 1)]).contains("do not take a lock that the thread holds already"))
-    #expect(try next([link(.queue, of: 1)]).contains("do not call sync on the queue that the thread runs on"))
+    #expect(try next([waitLink(.mutex, of: 2), waitLink(.mutex, of: 1)]).contains(order))
+    #expect(try next([waitLink(.mutex, of: 1)]).contains("do not take a lock that the thread holds already"))
+    #expect(try next([waitLink(.queue, of: 1)]).contains("do not call sync on the queue that the thread runs on"))
     let own = "keep the initializer from using the value that it initializes"
-    #expect(try next([link(.initialization, of: 1)]).contains(own))
+    #expect(try next([waitLink(.initialization, of: 1)]).contains(own))
     let others = "keep each initializer from using a value whose initializer needs it in turn"
-    #expect(try next([link(.lock, of: 2), link(.initialization, of: 1)]).contains(others))
+    #expect(try next([waitLink(.lock, of: 2), waitLink(.initialization, of: 1)]).contains(others))
   }
 
   /// The kernel refuses the wait that would close the ring, and the thread tries again.
   @Test func treatsRefusedWaitsAsWaiting() throws {
-    let text = try deadlocked([link(.lock, of: 2), link(.initialization, of: 1)])
+    let text = try deadlocked([waitLink(.lock, of: 2), waitLink(.initialization, of: 1)])
     #expect(!text.contains("computing"), "\(text)")
     #expect(text.contains("waiting: it repeated a wait that the kernel refuses, on CPU 98 %"), "\(text)")
   }
@@ -222,30 +221,30 @@ import Testing
     (.initialization, "an initialization", "was at the initialization"),
     (.init(rawValue: "new"), "a thing of the kind new", "held the thing of the kind new"),
   ]) func namesHeldObject(kind: StallReport.WaitLink.Kind, object: String, held: String) {
-    #expect(lines([link(kind, of: 2)]) == ["waiting for \(object), \(time)", "thread 2 \(held)"])
+    #expect(lines([waitLink(kind, of: 2)]) == ["waiting for \(object), \(time)", "thread 2 \(held)"])
   }
 
   @Test func reportsSelfDeadlockAndExitedOwner() {
     #expect(
-      lines([link(.mutex, of: 1)], isCycle: true, isDeadlock: true)
+      lines([waitLink(.mutex, of: 1)], isCycle: true, isDeadlock: true)
         == ["waiting for a mutex, \(time)", "thread 1 had the mutex already"]
     )
     #expect(
-      lines([link(.mutex, of: 2, hasEnded: true)]).last
+      lines([waitLink(.mutex, of: 2, hasEnded: true)]).last
         == "thread 2 held the mutex and has ended: no thread can unlock it"
     )
   }
 
   @Test func describesCycles() {
     #expect(
-      lines([link(.mutex, of: 2), link(.queue, of: 1)], isCycle: true, isDeadlock: true)
+      lines([waitLink(.mutex, of: 2), waitLink(.queue, of: 1)], isCycle: true, isDeadlock: true)
         == [
           "2 threads wait for each other, \(time)", "thread 2 held a mutex, itself waiting for a dispatch queue",
           "thread 1 had that dispatch queue, itself waiting for the mutex above",
         ]
     )
     #expect(
-      lines([link(.mutex, of: 2), link(.mutex, of: 3), link(.threadEnd, of: 1)], isCycle: true)
+      lines([waitLink(.mutex, of: 2), waitLink(.mutex, of: 3), waitLink(.threadEnd, of: 1)], isCycle: true)
         == [
           "waiting for a mutex, \(time)", "thread 2 held the mutex, itself waiting for another mutex",
           "thread 3 held that mutex, itself waiting for the end of a thread",
@@ -254,7 +253,11 @@ import Testing
         ]
     )
     #expect(
-      lines([link(.queue, of: 2), link(.mutex, of: 3), link(.mutex, of: 2)], isCycle: true, isDeadlock: true)
+      lines(
+        [waitLink(.queue, of: 2), waitLink(.mutex, of: 3), waitLink(.mutex, of: 2)],
+        isCycle: true,
+        isDeadlock: true
+      )
         == [
           "2 threads wait for each other, \(time)", "thread 2 had a dispatch queue, itself waiting for a mutex",
           "thread 3 held that mutex, itself waiting for another mutex",

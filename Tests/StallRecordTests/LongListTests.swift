@@ -56,15 +56,7 @@ final class StoreInMemory: OverflowStore {
 
 @Suite struct SampleLogTests {
   private func sample(_ age: Int, thread: Int32?, label: String = "", stack: Int? = nil) -> Sample {
-    Sample(
-      age: .milliseconds(age),
-      stack: stack,
-      outcome: stack == nil ? .noAnswer : .captured,
-      cpuTime: nil,
-      activity: .inSystemCall(202),
-      label: label,
-      threadID: thread
-    )
+    Sample(.milliseconds(age), stack, .inSystemCall(202), label: label, threadID: thread)
   }
 
   @Test func groupsSamplesByThreadAndTime() {

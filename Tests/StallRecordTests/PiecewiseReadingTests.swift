@@ -7,21 +7,12 @@ import Testing
   private static let recording = {
     var stall = Stall("http", thread: (7, "shop"), began: 1_700_000_000_000_000_000)
     stall.samples = (0..<60).map { number in
-      Sample(
-        age: .milliseconds(number),
-        stack: number % 5,
-        outcome: .captured,
-        cpuTime: nil,
-        label: "request \(number % 3)"
-      )
+      Sample(.milliseconds(number), number % 5, label: "request \(number % 3)")
     }
     stall.duration = .milliseconds(61)
     stall.hasEnded = true
     let stacks = (0..<5).map { stack in
-      Stack(
-        frames: (0...stack * 12).map { .returnAddress(RuntimeAddress(UInt64(0x1000 + $0))) },
-        end: .outermost
-      )
+      Stack(frames: (0...stack * 12).map { .returnAddress(RuntimeAddress(UInt64(0x1000 + $0))) }, end: .outermost)
     }
     return Recording(process: nil, stacks: stacks, stalls: [stall])
   }()

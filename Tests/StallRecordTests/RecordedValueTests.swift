@@ -363,9 +363,7 @@ import Testing
     var damaged = record
     damaged[8] ^= 1
     let text = try problems(record + damaged + record)
-    #expect(
-      text.count == 1 && text[0].hasPrefix("at byte 36: a record's checksum is 0x")
-    )
+    #expect(text.count == 1 && text[0].hasPrefix("at byte 36: a record's checksum is 0x"))
     #expect(text[0].hasSuffix("; 20 bytes are lost"))
     #expect(try problems(damaged)[0].hasSuffix("; the last 20 bytes are lost"))
   }

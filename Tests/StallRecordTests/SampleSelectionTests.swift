@@ -9,13 +9,7 @@ import Testing
     stall.duration = .milliseconds(count)
     stall.hasEnded = true
     stall.samples = (0..<count).map { number in
-      var sample = Sample(
-        age: .milliseconds(number),
-        stack: nil,
-        outcome: .noAnswer,
-        cpuTime: nil,
-        threadID: number.isMultiple(of: 2) ? 7 : 8
-      )
+      var sample = Sample(.milliseconds(number), nil, threadID: number.isMultiple(of: 2) ? 7 : 8)
       if number.isMultiple(of: 100) { sample.evidence.counters = ThreadCounters() }
       return sample
     }
@@ -36,9 +30,7 @@ import Testing
     #expect(chosen.samples.first == stall.samples.first)
     #expect(chosen.samples.last == stall.samples.last)
     #expect(chosen.samples == chosen.samples.sorted { $0.age < $1.age })
-    #expect(
-      chosen.samples.last { $0.evidence.counters != nil } == stall.samples.last { $0.evidence.counters != nil }
-    )
+    #expect(chosen.samples.last { $0.evidence.counters != nil } == stall.samples.last { $0.evidence.counters != nil })
     #expect(Set(chosen.samples).count == chosen.samples.count)
     // Each tenth of the time and each thread keep their share, within the bounds of chance.
     for tenth in 0..<10 {

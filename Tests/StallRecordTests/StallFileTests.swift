@@ -375,11 +375,7 @@ private func cost(hasEnded: Bool) -> ObservationCost {
 
   @Test func findsModulesByAddress() {
     func module(_ path: String, _ start: UInt64, _ end: UInt64) -> Module {
-      Module(
-        path: path,
-        buildID: [],
-        mappings: [Module.Mapping(start: RuntimeAddress(start), end: RuntimeAddress(end), fileOffset: 0x100)]
-      )
+      Module(path, at: start..<end, fileOffset: 0x100)
     }
     let map = ModuleMap([module("/b", 0x3000, 0x4000), module("/a", 0x1000, 0x2000)])
     #expect(map.index(at: RuntimeAddress(0xfff)) == nil)
@@ -392,11 +388,7 @@ private func cost(hasEnded: Bool) -> ObservationCost {
 
   @Test func prefersLastOverlappingModule() {
     func module(_ path: String, _ start: UInt64, _ end: UInt64) -> Module {
-      Module(
-        path: path,
-        buildID: [],
-        mappings: [Module.Mapping(start: RuntimeAddress(start), end: RuntimeAddress(end), fileOffset: .max - 8)]
-      )
+      Module(path, at: start..<end, fileOffset: .max - 8)
     }
     let map = ModuleMap([module("/a", 0x1000, 0x9000), module("/b", 0x2000, 0x3000)])
     #expect(map.index(at: RuntimeAddress(0x1800)) == 0)

@@ -6,6 +6,8 @@ import Testing
 @testable import CulpritSymbols
 
 @Suite(.ownThread) struct DwarfTests {
+  private let fixture = Fixture()
+
   @Test(arguments: [
     "g++ -gdwarf-2", "g++ -gdwarf-3", "g++ -gdwarf-4", "g++ -gdwarf-5", "g++ -g -gz=zlib", "g++ -g -gz=zlib-gnu",
     "g++ -gdwarf-5 -gdwarf64", "g++ -gdwarf-4 -fdebug-types-section", "g++ -g -no-pie", "g++ -g -static-pie",
@@ -17,7 +19,6 @@ import Testing
     "clang++ -g -fuse-ld=lld -ffunction-sections -Wl,--gc-sections", "clang++ -g -flto -fuse-ld=lld",
   ])
   func listsInlinedCallsInnermostFirst(compiler: String) throws {
-    let fixture = try Fixture()
     try fixture.write(nestedCalls, "nested.cpp")
     try fixture.run("\(compiler) -O2 -o nested nested.cpp")
     try expectNestedCalls(fixture, "nested")
@@ -26,7 +27,6 @@ import Testing
   /// The compilers cannot compress with Zstandard, but objcopy can.
   @Test(arguments: ["g++", "g++ -m32 -nostdlib -shared -fPIC"])
   func readsZstandardSections(compiler: String) throws {
-    let fixture = try Fixture()
     try fixture.write(nestedCalls, "nested.cpp")
     try fixture.run("\(compiler) -O2 -g -o nested nested.cpp && objcopy --compress-debug-sections=zstd nested")
     try #require(try fixture.run("readelf -tW nested").contains("ZSTD"))
@@ -42,7 +42,6 @@ import Testing
   }
 
   @Test(arguments: [4, 5]) func findsSplitPackage(version: Int) throws {
-    let fixture = try Fixture()
     try fixture.write(nestedCalls, "nested.cpp")
     try fixture.write("int other(int x) { return x + 1; }", "other.cpp")
     // dwp of the binutils reads only version 4, and the toolchain has no dwp of LLVM.
@@ -56,7 +55,6 @@ import Testing
   }
 
   @Test func reportsMissingSplitFile() throws {
-    let fixture = try Fixture()
     try fixture.write(nestedCalls, "nested.cpp")
     try fixture.run("g++ -O2 -gdwarf-5 -gsplit-dwarf -o nested nested.cpp && rm *.dwo")
     let symbolizer = try fixture.symbolizer("nested")
@@ -67,7 +65,6 @@ import Testing
   }
 
   @Test func attributesColdPartsToFunction() throws {
-    let fixture = try Fixture()
     try fixture.write(
       """
       __attribute__((noinline)) void attempt(int value) { if (value > 1000) throw value; }
@@ -96,7 +93,6 @@ import Testing
   }
 
   @Test func resolvesOriginsAndSpecifications() throws {
-    let fixture = try Fixture()
     try fixture.write(
       """
       #include <cstdio>
@@ -131,7 +127,6 @@ import Testing
 
   /// clang writes no `.debug_aranges`, gcc does.
   @Test func findsUnitsWithoutAddressRanges() throws {
-    let fixture = try Fixture()
     try fixture.write(
       "int first(int x) { asm volatile(\".globl in_first\\nin_first: nop\"); return x + 1; }",
       "first.c"
@@ -148,7 +143,6 @@ import Testing
   }
 
   @Test func resolvesInlinedCallers() throws {
-    let fixture = try Fixture()
     try fixture.write(nestedCalls, "nested.cpp")
     try fixture.run("g++ -O2 -g -shared -fPIC -Wl,--build-id -o nested.so nested.cpp")
     let image = try ElfImage(path: fixture.path("nested.so"))
@@ -165,6 +159,8 @@ import Testing
 }
 
 @Suite(.ownThread) struct DebugFileTests {
+  private let fixture = Fixture()
+
   private func stripped(_ fixture: Fixture, _ options: String = "") throws {
     try fixture.write(nestedCalls, "nested.cpp")
     try fixture.run("g++ -O2 -g -Wl,--build-id \(options) -o nested nested.cpp")
@@ -178,7 +174,6 @@ import Testing
   }
 
   @Test func findsDebugFileByBuildID() throws {
-    let fixture = try Fixture()
     try stripped(fixture)
     let id = hexadecimal(try ElfImage(path: fixture.path("nested")).buildID)
     try fixture.run(
@@ -188,7 +183,6 @@ import Testing
   }
 
   @Test(arguments: ["", ".debug/"]) func findsDebugFileByDebugLink(place: String) throws {
-    let fixture = try Fixture()
     try stripped(fixture)
     try fixture.run("objcopy --add-gnu-debuglink=nested.debug nested")
     if !place.isEmpty { try fixture.run("mkdir \(place) && mv nested.debug \(place)") }
@@ -196,7 +190,6 @@ import Testing
   }
 
   @Test func findsDebugLinkBelowDebugDirectory() throws {
-    let fixture = try Fixture()
     try stripped(fixture)
     try fixture.run(
       "objcopy --add-gnu-debuglink=nested.debug nested && mkdir -p ./$(pwd -P) && mv nested.debug ./$(pwd -P)/"
@@ -205,7 +198,6 @@ import Testing
   }
 
   @Test func rejectsFileOfOtherBuild() throws {
-    let fixture = try Fixture()
     try stripped(fixture)
     try fixture.run("objcopy --add-gnu-debuglink=nested.debug nested")
     try fixture.run("g++ -O1 -g -Wl,--build-id -o other nested.cpp && objcopy --only-keep-debug other nested.debug")
@@ -217,7 +209,6 @@ import Testing
   }
 
   @Test func rejectsFileWithOtherChecksum() throws {
-    let fixture = try Fixture()
     try stripped(fixture, "-Wl,--build-id=none")
     try fixture.run("objcopy --add-gnu-debuglink=nested.debug nested")
     try expectNestedCalls(fixture)
@@ -229,7 +220,6 @@ import Testing
 
   /// As Fedora packs them (GDB manual, "MiniDebugInfo").
   @Test func readsMiniDebugInfo() throws {
-    let fixture = try Fixture()
     try fixture.write(
       """
       __attribute__((noinline)) static int hidden(int x) { asm volatile(".globl in_hidden\\nin_hidden: nop"); return x * 3; }
@@ -244,7 +234,6 @@ import Testing
   }
 
   @Test(.needsTmp(because: "dwz works there")) func findsSharedDebugInformation() throws {
-    let fixture = try Fixture()
     // dwz shares only enough common content.
     let common = (0..<40).map { "struct Type\($0) { int first\($0); long second\($0); Type\($0) *next; };" }
     try fixture.write(common.joined(separator: "\n") + "\n#line 1\n" + nestedCalls, "nested.cpp")
@@ -266,7 +255,7 @@ import Testing
 
 @Suite(.ownThread) struct SymbolMemoryTests {
   @Test func memoryLimitPreservesNames() throws {
-    let fixture = try Fixture()
+    let fixture = Fixture()
     for number in 0..<60 {
       try fixture.write(
         "int deep\(number)(int x) { return x * \(number); }\nint outer\(number)(int x) { return deep\(number)(x) + 1; }\n",

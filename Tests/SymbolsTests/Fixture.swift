@@ -6,15 +6,9 @@ import Testing
 @testable import CulpritSymbols
 
 /// A temporary directory for compiled files.
-final class Fixture {
-  let directory: String
-
-  init() throws {
-    directory = NSTemporaryDirectory() + "culprit-symbols-\(UUID().uuidString)"
-    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-  }
-
-  deinit { try? FileManager.default.removeItem(atPath: directory) }
+final class Fixture: Sendable {
+  private let place = TemporaryDirectory()
+  var directory: String { place.wrappedValue }
 
   func path(_ name: String) -> String { directory + "/" + name }
 

@@ -155,7 +155,7 @@ import Testing
   @Test(arguments: [2, 5] as [UInt64]) func findsPackageUnitsByID(version: UInt64) throws {
     let seed: UInt64 = 20_261
     var random = SplitMix(seed)
-    let fixture = try Fixture()
+    let fixture = Fixture()
     let unit: [UInt8] =
       version == 5
       ? [17, 0, 0, 0, 5, 0, 5, 8, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 0] : [8, 0, 0, 0, 4, 0, 0, 0, 0, 0, 8, 0]

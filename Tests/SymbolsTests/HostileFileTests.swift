@@ -1,11 +1,14 @@
 import CulpritStallRecord
 import Foundation
+import SplitMix
 import Testing
 
 @testable import CulpritSymbols
 
 /// Damaged and malicious files cause no crash and no hang, and each address gets a reason.
 @Suite(.ownThread) struct HostileFileTests {
+  private let fixture = Fixture()
+
   /// Memory of exactly the file's size.
   private final class Memory {
     let bytes: Bytes
@@ -42,8 +45,7 @@ import Testing
   ])
   func survivesDamagedFiles(compiler: String) throws {
     let seed: UInt64 = 20_261
-    var random = Seeded(state: seed)
-    let fixture = try Fixture()
+    var random = SplitMix(seed)
     try fixture.write(nestedCalls, "nested.cpp")
     try fixture.run("\(compiler) -O2 -nostartfiles -nostdlib -shared -fPIC -o nested.so nested.cpp")
     let whole = [UInt8](try Data(contentsOf: URL(fileURLWithPath: fixture.path("nested.so"))))
@@ -100,7 +102,6 @@ import Testing
   }
 
   @Test func breaksOriginLoops() throws {
-    let fixture = try Fixture()
     try fixture.write(
       """
       .text
@@ -132,7 +133,6 @@ import Testing
   }
 
   @Test func rejectsGigabyteSizeClaims() throws {
-    let fixture = try Fixture()
     try fixture.write(nestedCalls, "nested.cpp")
     try fixture.run("g++ -O2 -g -gz=zlib -nostartfiles -nostdlib -shared -fPIC -o nested.so nested.cpp")
     var content = [UInt8](try Data(contentsOf: URL(fileURLWithPath: fixture.path("nested.so"))))
@@ -148,7 +148,6 @@ import Testing
   }
 
   @Test func reportsUnknownCompression() throws {
-    let fixture = try Fixture()
     try fixture.write(nestedCalls, "nested.cpp")
     try fixture.run("g++ -O2 -g -gz=zlib -nostartfiles -nostdlib -shared -fPIC -o nested.so nested.cpp")
     var content = [UInt8](try Data(contentsOf: URL(fileURLWithPath: fixture.path("nested.so"))))
@@ -161,7 +160,6 @@ import Testing
   }
 
   @Test func rejectsFileTruncatedWhileMapped() throws {
-    let fixture = try Fixture()
     try fixture.write(nestedCalls, "nested.cpp")
     try fixture.run("g++ -O2 -g -shared -fPIC -Wl,--build-id -o nested.so nested.cpp")
     let image = try ElfImage(path: fixture.path("nested.so"))

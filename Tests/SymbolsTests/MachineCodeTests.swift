@@ -35,7 +35,7 @@ import Testing
   /// Libraries from C, C++ and Swift compilers. `InstructionTests` compares the effects of instructions.
   @Test(arguments: ["libz.so.1", "libunwind.so.8", "libstdc++.so.6", "libswiftDispatch.so"])
   func findsInstructionsOfLibraries(library: String) throws {
-    let fixture = try Fixture()
+    let fixture = Fixture()
     let folder =
       library.hasPrefix("libswift")
       ? "$(dirname \"$(realpath \"$(command -v swift)\")\")/../lib/swift/linux" : "/usr/lib/x86_64-linux-gnu"
@@ -65,7 +65,7 @@ import Testing
     ("x86_64-linux-gnu", "-z force-ibt"), ("i386-linux-gnu", "-z now"),
   ])
   func namesStubsAfterTargets(target: String, options: String) throws {
-    let fixture = try Fixture()
+    let fixture = Fixture()
     let names = (0..<40).map { "elsewhere\($0)" }
     // Pages between the code and the table, so that both parts of an address count.
     let source = names.map { "extern int \($0)(void);" } + ["char space[123456];", "int start(void) { return 0"]

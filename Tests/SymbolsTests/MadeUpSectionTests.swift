@@ -115,7 +115,7 @@ import Testing
   }
 
   @Test func readsFilesWholeOrNotAtAll() throws {
-    let fixture = try Fixture()
+    let fixture = Fixture()
     try fixture.write("12345", "five")
     #expect(ProcessFiles.readWhole(fixture.path("five"), limit: 6) == Array("12345".utf8))
     #expect(ProcessFiles.readWhole(fixture.path("five"), limit: 5) == nil)
@@ -127,14 +127,13 @@ import Testing
 }
 
 @Suite(.ownThread) struct WhichFileRanTests {
+  private let fixture = Fixture()
   private let code = "int answer(void) { return 42; }\n"
 
-  private func fixture() throws -> Fixture {
-    let fixture = try Fixture()
+  private func buildLibraries() throws {
     try fixture.write(code, "a.c")
     try fixture.run("gcc -g -shared -fPIC -Wl,--build-id=none -o plain.so a.c")
     try fixture.run("gcc -g -shared -fPIC -Wl,--build-id -o marked.so a.c")
-    return fixture
   }
 
   private func name(_ module: Module, _ address: FileAddress, process: Int32? = nil, unread: [String: String] = [:])
@@ -150,7 +149,7 @@ import Testing
   }
 
   @Test func verifiesFileByBuildID() throws {
-    let fixture = try fixture()
+    try buildLibraries()
     let (plain, marked) = (fixture.path("plain.so"), fixture.path("marked.so"))
     let address = try fixture.address(of: "answer", in: "marked.so")
     let buildID = try ElfImage(path: marked).buildID
@@ -168,7 +167,6 @@ import Testing
   }
 
   @Test func rejectsForeignFileWithoutBuildID() throws {
-    let fixture = try Fixture()
     try fixture.write("#include <unistd.h>\nint main(void) { alarm(3600); for (;;) pause(); }\n", "sleeper.c")
     try fixture.run("gcc -g -O0 -Wl,--build-id=none -o sleeper sleeper.c")
     try #require(try ElfImage(path: fixture.path("sleeper")).buildID.isEmpty)
@@ -203,7 +201,6 @@ import Testing
   }
 
   @Test func placesCodeWithoutLinesAtDeclaration() throws {
-    let fixture = try Fixture()
     try fixture.write("\n\nint answer(int a) {\n  return a * 42;\n}\n", "a.c")
     try fixture.run("gcc -g -O0 -fPIC -S a.c && sed -i '/\\.loc/d' a.s && gcc -shared -o lineless.so a.s")
     let address = try fixture.address(of: "answer", in: "lineless.so")
@@ -213,7 +210,6 @@ import Testing
   }
 
   @Test func placesCodeWithoutLineAtNextCode() throws {
-    let fixture = try Fixture()
     try fixture.write("int pay(int n) {\n#line 0\n  n = n * 7;\n#line 9\n  return n + 3;\n}\n", "pay.c")
     try fixture.run("clang -g -O0 -fPIC -shared -o pay.so pay.c")
     let file = SymbolFile(try ElfImage(path: fixture.path("pay.so")), search: DebugSearch())
@@ -224,7 +220,7 @@ import Testing
   }
 
   @Test func rejectsReplacedFileWithoutBuildID() throws {
-    let fixture = try fixture()
+    try buildLibraries()
     let plain = fixture.path("plain.so")
     let address = try fixture.address(of: "answer", in: "plain.so")
     let file = try ElfImage(path: plain)
@@ -244,7 +240,7 @@ import Testing
   }
 
   @Test func prefersRecordedNames() throws {
-    let fixture = try fixture()
+    try buildLibraries()
     let address = try fixture.address(of: "answer", in: "plain.so")
     let place = RuntimeAddress(0x10_0000 + address.value)
     func resolve(_ noted: ResolvedFrame?, _ path: String = "plain.so") -> [ResolvedFrame] {

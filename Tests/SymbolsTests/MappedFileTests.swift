@@ -1,9 +1,17 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import CulpritSymbols
 
 @Suite struct MappedFileTests {
+  @TemporaryDirectory private var directory: String
+
+  private func saved(_ content: [UInt8]) throws -> String {
+    try Data(content).write(to: URL(fileURLWithPath: directory + "/file"))
+    return directory + "/file"
+  }
+
   /// The resident KiB of the mapping at `address` (proc(5), smaps).
   private func resident(_ address: UnsafeRawPointer) throws -> Int {
     let head = String(UInt(bitPattern: address), radix: 16) + "-"
@@ -21,23 +29,22 @@ import Testing
   }
 
   @Test func releasesResidentPages() throws {
-    try withTemporaryFile([UInt8](repeating: 1, count: 16 * 4096)) { path in
-      let file = try MappedFile(path: path)
-      let base = file.bytes.base
-      func left(_ part: Range<Int>) throws -> Int {
-        #expect(touch(file) == 16)
-        try #require(try resident(base) == 64)
-        file.release(Bytes(base: base + part.lowerBound, count: part.count))
-        defer { #expect(touch(file) == 16) }
-        return try resident(base)
-      }
-      #expect(try left(0..<16 * 4096) == 0)
-      #expect(try left(4096..<8 * 4096) == 64 - 7 * 4)
-      #expect(try left(4097..<8 * 4096) == 64 - 6 * 4)
-      #expect(try left(4095..<8 * 4096 - 1) == 64 - 6 * 4)
-      #expect(try left(4097..<8191) == 64)
-      #expect(try left(4096..<4096) == 64)
+    let path = try saved([UInt8](repeating: 1, count: 16 * 4096))
+    let file = try MappedFile(path: path)
+    let base = file.bytes.base
+    func left(_ part: Range<Int>) throws -> Int {
+      #expect(touch(file) == 16)
+      try #require(try resident(base) == 64)
+      file.release(Bytes(base: base + part.lowerBound, count: part.count))
+      defer { #expect(touch(file) == 16) }
+      return try resident(base)
     }
+    #expect(try left(0..<16 * 4096) == 0)
+    #expect(try left(4096..<8 * 4096) == 64 - 7 * 4)
+    #expect(try left(4097..<8 * 4096) == 64 - 6 * 4)
+    #expect(try left(4095..<8 * 4096 - 1) == 64 - 6 * 4)
+    #expect(try left(4097..<8191) == 64)
+    #expect(try left(4096..<4096) == 64)
   }
 
   @Test func unmapsOnDeinit() throws {
@@ -47,19 +54,11 @@ import Testing
         $0.hasSuffix(path)
       }
     }
-    try withTemporaryFile([1, 2, 3]) { path in
-      var file: MappedFile? = try MappedFile(path: path)
-      #expect(file?.bytes.count == 3)
-      #expect(try mappings(of: path) == 1)
-      file = nil
-      #expect(try mappings(of: path) == 0)
-    }
-  }
-
-  private func withTemporaryFile(_ content: [UInt8], _ body: (String) throws -> Void) throws {
-    let path = NSTemporaryDirectory() + "culprit-mapped-\(UUID().uuidString)"
-    try Data(content).write(to: URL(fileURLWithPath: path))
-    defer { try? FileManager.default.removeItem(atPath: path) }
-    try body(path)
+    let path = try saved([1, 2, 3])
+    var file: MappedFile? = try MappedFile(path: path)
+    #expect(file?.bytes.count == 3)
+    #expect(try mappings(of: path) == 1)
+    file = nil
+    #expect(try mappings(of: path) == 0)
   }
 }

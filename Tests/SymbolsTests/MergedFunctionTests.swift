@@ -73,7 +73,7 @@ import Testing
   }
 
   @Test func identifiesMergedFunctionByCall() throws {
-    let fixture = try Fixture()
+    let fixture = Fixture()
     try fixture.write(Self.program, "prices.swift")
     try fixture.write(Self.main, "main.swift")
     try fixture.run("swiftc -swift-version 6 -O -g -module-name shop prices.swift main.swift -o shop")

@@ -1,6 +1,7 @@
 import CCulpritElf
 import CulpritStallRecord
 import Foundation
+import SplitMix
 import TestSupport
 import Testing
 
@@ -41,7 +42,7 @@ import Testing
   private static func sample(_ count: Int) throws -> [String] {
     let files = try files.get()
     guard !isWhole else { return files }
-    var random = Seeded(state: seed)
+    var random = SplitMix(seed)
     return Array(files.shuffled(using: &random).prefix(count))
   }
 
@@ -62,7 +63,7 @@ import Testing
   /// Other machines, for which the host has no files.
   @Test(arguments: ["powerpc-linux-gnu", "i386-linux-gnu", "mips64-linux-gnuabi64", "armv7-linux-gnueabihf"])
   func otherMachinesMatchLibelfAndLibdw(target: String) throws {
-    let fixture = try Fixture()
+    let fixture = Fixture()
     try fixture.write(nestedCalls, "nested.cpp")
     try fixture.run(
       "clang++ -target \(target) -O1 -gdwarf-4 -fdebug-types-section -ffreestanding -fPIC -c nested.cpp"
@@ -194,7 +195,7 @@ import Testing
     "clang++ -O2 -gdwarf-5 -fuse-ld=lld -ffunction-sections -Wl,--gc-sections",
   ])
   func compiledLineTablesMatchLibdw(compiler: String) throws {
-    let fixture = try Fixture()
+    let fixture = Fixture()
     try fixture.write("#include <map>\n#include <string>\n" + nestedCalls, "nested.cpp")
     try fixture.write(
       """
@@ -240,19 +241,14 @@ import Testing
     #expect(file.types?.allHeaders.map(\.type?.signature) ?? [] == types.map(\.signature), "\(path)")
     #expect(file.types?.allHeaders.map(\.type?.entry) ?? [] == types.map { $0.type.map { Int($0) } }, "\(path)")
     let code = oracle.sections.map(\.header).filter { $0.sh_flags & 6 == 6 }
-    var random = Seeded(state: Self.seed)
+    var random = SplitMix(Self.seed)
     var count = 0
     for unit in units.count > unitsMax ? Array(units.shuffled(using: &random).prefix(unitsMax)) : units {
       let rows = dwarf.rows(of: unit)
       guard !rows.isEmpty, let header = file.header(at: Int(unit.offset)) else { continue }
       let own = file.unit(header)
       guard let place = own.statementList,
-        let table = LineTable(
-          file,
-          at: place,
-          directory: own.directory,
-          addressBytes: header.encoding.addressBytes
-        )
+        let table = LineTable(file, at: place, directory: own.directory, addressBytes: header.encoding.addressBytes)
       else {
         record("\(path): the unit at \(unit.offset) has no line table, libdw has \(rows.count) rows")
         continue

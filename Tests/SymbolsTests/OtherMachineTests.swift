@@ -5,6 +5,8 @@ import Testing
 @testable import CulpritSymbols
 
 @Suite(.ownThread) struct OtherMachineTests {
+  private let fixture = Fixture()
+
   private static func library(_ target: String, _ options: String) -> String {
     "clang++ -target \(target) -O2 \(options) -ffreestanding -fPIC -c -o nested.o nested.cpp"
       + " && ld.lld -shared --gc-sections --build-id -o nested.so nested.o"
@@ -22,7 +24,6 @@ import Testing
     ("riscv32-linux-gnu", "-gdwarf-5"), ("mips64-linux-gnuabi64", "-gdwarf-5 -ffunction-sections"),
   ])
   func callsMatchLLVM(target: String, options: String) throws {
-    let fixture = try Fixture()
     try fixture.write(nestedCalls, "nested.cpp")
     try fixture.run(Self.library(target, options))
     try expectCallsOfLLVM(fixture)
@@ -33,7 +34,6 @@ import Testing
     "-gdwarf-4 -fdebug-types-section",
   ])
   func callsOf32BitGCCFilesMatchLLVM(options: String) throws {
-    let fixture = try Fixture()
     try fixture.write(nestedCalls, "nested.cpp")
     try fixture.run("g++ -m32 -O2 \(options) -nostdlib -shared -fPIC -o nested.so nested.cpp")
     try expectCallsOfLLVM(fixture)
@@ -68,7 +68,6 @@ import Testing
   /// No compiler here writes the 64-bit DWARF format with 4-byte addresses, big-endian.
   @Test(arguments: ["powerpc-linux-gnu", "mips-linux-gnu", "i386-linux-gnu"])
   func readsWideOffsetsWithNarrowAddresses(target: String) throws {
-    let fixture = try Fixture()
     try fixture.write(
       """
       .text
@@ -116,7 +115,6 @@ import Testing
 
   @Test(arguments: ["", "-Wl,-z,now", "-fcf-protection=full", "-no-pie -static-libgcc"])
   func names32BitX86StubsAfterTargets(options: String) throws {
-    let fixture = try Fixture()
     try fixture.write("int pay(int x) { return x; } int refund(int x) { return -x; }\n", "shop.c")
     try fixture.write("int pay(int), refund(int);\nint _start(void) { return pay(3) + refund(4) + 1; }\n", "main.c")
     let own = options.hasPrefix("-no-pie") ? "" : "-fPIC -pie"
@@ -137,7 +135,6 @@ import Testing
 
   /// The lowest bit of a symbol marks Thumb code; the function begins at the even address.
   @Test func startsThumbFunctionsAtEvenAddress() throws {
-    let fixture = try Fixture()
     try fixture.write("int first(int x) { return x + 1; }\nint second(int x) { return x + 2; }\n", "thumb.c")
     try fixture.run(
       "clang -target thumbv7-linux-gnueabihf -O1 -ffreestanding -fPIC -c thumb.c && ld.lld -shared -o thumb.so thumb.o"
@@ -153,7 +150,6 @@ import Testing
 
   /// In the ELFv1 ABI for PowerPC64 a function's symbol refers to its descriptor.
   @Test func findsPowerPCFunctionsByDescriptor() throws {
-    let fixture = try Fixture()
     try fixture.write(
       """
       .section .opd,"aw",@progbits
@@ -179,7 +175,6 @@ import Testing
   }
 
   @Test func rejectsUnknownClassesAndByteOrders() throws {
-    let fixture = try Fixture()
     for (place, text) in [
       (4, "is an ELF file of a class that is not known (7)"),
       (5, "is an ELF file in a byte order that is not known (7)"),

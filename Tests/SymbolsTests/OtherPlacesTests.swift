@@ -6,12 +6,13 @@ import Testing
 @testable import CulpritSymbols
 
 @Suite(.ownThread) struct OtherPlacesTests {
+  private let fixture = Fixture()
+
   @Test(arguments: [
     "gcc -O1", "gcc -O1 -Wl,-z,now", "gcc -O1 -fcf-protection=full -Wl,-z,ibtplt", "gcc -O1 -no-pie",
     "clang -O1 -fuse-ld=lld", "clang -O1 -fuse-ld=lld -Wl,-z,now",
   ])
   func namesStubsAfterTargets(compiler: String) throws {
-    let fixture = try Fixture()
     try fixture.write(
       """
       #include <stdio.h>
@@ -37,7 +38,6 @@ import Testing
 
   /// The stub's relocation of an IFUNC has no name.
   @Test func namesIFUNCStubs() throws {
-    let fixture = try Fixture()
     try fixture.write(
       """
       static int plain(int x) { return x * 3; }
@@ -60,7 +60,6 @@ import Testing
 
   /// Static programs have shorter stubs, for IFUNCs only.
   @Test func namesStubsOfStaticPrograms() throws {
-    let fixture = try Fixture()
     try fixture.write(
       """
       static int plain(int x) { return x * 3; }
@@ -84,7 +83,6 @@ import Testing
   }
 
   @Test func demanglesStubNames() throws {
-    let fixture = try Fixture()
     try fixture.write("namespace shop { int pay(int amount) { return amount; } }\n", "shop.cpp")
     try fixture.write(
       "namespace shop { int pay(int); }\nint main(int n, char **) { return shop::pay(n); }\n",
@@ -164,7 +162,6 @@ import Testing
   }
 
   @Test func readsReplacedExecutableThroughProcess() throws {
-    let fixture = try Fixture()
     try fixture.write("#include <unistd.h>\nint main(void) { alarm(3600); for (;;) pause(); }\n", "sleeper.c")
     try fixture.run("gcc -g -O0 -Wl,--build-id -o sleeper sleeper.c && cp sleeper copy")
     let image = try ElfImage(path: fixture.path("copy"))

@@ -9,7 +9,7 @@ import Testing
   /// A program of Swift and C with a package dependency and a static Swift runtime. The module's name differs from its
   /// source directory's.
   private func program(_ options: String) throws -> Fixture {
-    let fixture = try Fixture()
+    let fixture = Fixture()
     try fixture.run("mkdir -p Sources/Server Sources/CShop .build/checkouts/swift-dep/Sources/Dep objects")
     try fixture.write(
       """
@@ -25,10 +25,7 @@ import Testing
       """,
       ".build/checkouts/swift-dep/Sources/Dep/Dep.swift"
     )
-    try fixture.write(
-      "unsigned swift_parse_config(unsigned number) { return number * 3u; }\n",
-      "Sources/CShop/parse.c"
-    )
+    try fixture.write("unsigned swift_parse_config(unsigned number) { return number * 3u; }\n", "Sources/CShop/parse.c")
     try fixture.write(
       """
       import Dep

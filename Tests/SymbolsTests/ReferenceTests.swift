@@ -26,9 +26,7 @@ import Testing
       content.u8(4)
       content.text("written")
       content.u8(0)
-      let file = try #require(
-        try madeUpDebugInformation([".debug_info": unit(content.bytes), ".debug_abbrev": list])
-      )
+      let file = try #require(try madeUpDebugInformation([".debug_info": unit(content.bytes), ".debug_abbrev": list]))
       let found = DebugInformation(file) { _ in nil }.calls(at: 0x1008)
       #expect(found.map { $0.name?.string } == [length < 16 ? "written" : nil], "\(length)")
     }

@@ -6,7 +6,7 @@ import Testing
 
 @Suite(.ownThread) struct SharedFilesTests {
   @Test func opensCopiesOnce() throws {
-    let fixture = try Fixture()
+    let fixture = Fixture()
     try fixture.write("int work(int n) { return n + 1; }\n", "work.c")
     try fixture.run("gcc -shared -fPIC -Wl,--build-id -o work.so work.c")
     try fixture.run("gcc -shared -fPIC -Wl,--build-id=none -o plain.so work.c")
@@ -36,7 +36,7 @@ import Testing
   }
 
   @Test func evictsUnusedFiles() throws {
-    let fixture = try Fixture()
+    let fixture = Fixture()
     let names = (0..<4).map { "program\($0)" }
     let base: UInt64 = 0x10_0000
     func resolve(_ name: String, _ shared: SharedFiles) throws -> String? {

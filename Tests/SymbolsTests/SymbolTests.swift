@@ -1,6 +1,7 @@
 import CulpritStallRecord
 import Foundation
-import Glibc
+import Programs
+import TestSupport
 import Testing
 
 @testable import CulpritSymbols
@@ -11,36 +12,6 @@ import Testing
   { SymbolIndex.Symbol(start: start, end: end, rank: rank, name: name) }
 
   private func name(_ index: SymbolIndex, _ address: UInt64) -> UInt32? { index.symbol(at: FileAddress(address))?.name }
-
-  @Test func findsNoSymbolOutsideRanges() {
-    let index = SymbolIndex([symbol(0x10, 0x20, 1), symbol(0x30, 0x40, 2)], limit: { _ in 0x100 })
-    #expect(name(index, 0x0f) == nil)
-    #expect(name(index, 0x10) == 1)
-    #expect(name(index, 0x1f) == 1)
-    #expect(name(index, 0x20) == nil)
-    #expect(name(index, 0x3f) == 2)
-    #expect(name(index, 0x40) == nil)
-  }
-
-  @Test func fallsBackToEnclosingSymbol() {
-    let index = SymbolIndex(
-      [symbol(0x10, 0x100, 1), symbol(0x20, 0x30, 2), symbol(0x28, 0x2c, 3)],
-      limit: { _ in 0x200 }
-    )
-    #expect(name(index, 0x1f) == 1)
-    #expect(name(index, 0x21) == 2)
-    #expect(name(index, 0x29) == 3)
-    #expect(name(index, 0x2d) == 2)
-    #expect(name(index, 0x80) == 1)
-    #expect(name(index, 0x100) == nil)
-  }
-
-  @Test func endsUnsizedSymbolsAtNext() {
-    let index = SymbolIndex([symbol(0x10, 0x10, 1), symbol(0x20, 0x20, 2)], limit: { _ in 0x28 })
-    #expect(name(index, 0x1f) == 1)
-    #expect(name(index, 0x27) == 2)
-    #expect(name(index, 0x28) == nil)
-  }
 
   /// Starts are sorted by parts of their bits, so the test covers close, distant and equal starts.
   @Test func sortsSymbolsByStartAndRank() {
@@ -56,11 +27,6 @@ import Testing
       let best = group.min { $0.isBetter(than: $1) }
       #expect(found.first { $0.start == start }?.name == best?.name)
     }
-  }
-
-  @Test func ignoresLabelsInsideFunctions() {
-    let index = SymbolIndex([symbol(0x10, 0x40, 1), symbol(0x20, 0x20, 2, .label)], limit: { _ in 0x100 })
-    #expect(name(index, 0x28) == 1)
   }
 
   @Test func keepsPublicNameBesideReserved() {
@@ -103,132 +69,62 @@ import Testing
     #expect(index.count == 0)
     #expect(name(index, 0) == nil)
   }
-
-  @Test func matchesLinearSearch() {
-    let seed: UInt64 = 20_261
-    var random = Seeded(state: seed)
-    for _ in 0..<200 {
-      let symbols = (0..<UInt32.random(in: 1...40, using: &random))
-        .map { number in
-          let start = UInt64.random(in: 1...200, using: &random) * 8
-          return symbol(start, start + UInt64.random(in: 1...60, using: &random), number)
-        }
-      let index = SymbolIndex(symbols, limit: { _ in 4096 })
-      for address in stride(from: UInt64(0), to: 1800, by: 5) {
-        let covering = symbols.filter { $0.start <= address && address < $0.end }
-        let latest = covering.map(\.start).max()
-        let found = index.symbol(at: FileAddress(address))
-        // The best of several symbols at one place stands for all, and can be the shorter one.
-        #expect(found?.start == latest, "seed \(seed), address \(address)")
-      }
-    }
-  }
-}
-
-struct Seeded: RandomNumberGenerator {
-  var state: UInt64
-  mutating func next() -> UInt64 {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var mixed = state
-    mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
-    mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
-    return mixed ^ (mixed >> 31)
-  }
 }
 
 @Suite struct ReadableNameTests {
-  @Test(arguments: [
-    (
-      "Shop.Catalog.rebuild(for: Swift.String, limit: Swift.Int) throws -> [Swift.String]",
-      "Catalog.rebuild(for:limit:)", "Shop"
-    ),
-    ("Shop.run() -> ()", "run()", "Shop"),
-    ("Shop.run() async throws -> ()", "run()", "Shop"),
-    ("static Shop.Catalog.make(_: Swift.Int) -> Shop.Catalog", "Catalog.make(_:)", "Shop"),
-    ("Shop.Catalog.count.getter : Swift.Int", "Catalog.count.getter", "Shop"),
-    ("Shop.Catalog.init(documents: Swift.Int) -> Shop.Catalog", "Catalog.init(documents:)", "Shop"),
-    ("Shop.Catalog.__deallocating_deinit", "Catalog.deinit", "Shop"),
-    (
-      "closure #1 (Swift.Int) -> Swift.Bool in Shop.Catalog.search(word: Swift.String) -> Swift.Int",
-      "closure #1 in Catalog.search(word:)", "Shop"
-    ),
-    (
-      "closure #2 () -> () in closure #1 () -> () in Shop.main() -> ()", "closure #2 in closure #1 in main()", "Shop"
-    ),
-    ("closure #1 () -> () in Shop", "closure #1 in top-level code", "Shop"),
-    ("partial apply forwarder for closure #1 () -> () in Shop.run() -> ()", "closure #1 in run()", "Shop"),
-    ("(extension in Shop):Swift.Array.total() -> Swift.Int", "Array.total()", "Shop"),
-    ("generic specialization <Swift.Int> of Swift.Array.append(__owned A) -> ()", "Array.append(_:)", "Swift"),
-    (
-      "function signature specialization <Arg[1] = [Closure Propagated : $s4Shop3runyyF, Argument Types : []> of generic "
-        + "specialization <Swift.String.UTF8View, Swift.UInt64> of (extension in Swift):Swift.Sequence.reduce<A>(A1, "
-        + "(A1, A.Element) throws -> A1) throws -> A1", "Sequence.reduce(_:_:)", "Swift"
-    ),
-    ("merged Shop.Catalog.(hidden in _1234ABCD)(of: Swift.Int) -> ()", "Catalog.hidden(of:)", "Shop"),
-    ("Shop.Box<Swift.Int>.value.setter : Swift.Int", "Box.value.setter", "Shop"),
-    ("(1) suspend resume partial function for Shop.Server.serve() async -> ()", "Server.serve()", "Shop"),
-    (
-      "protocol witness for Shop.Codec.encode(Swift.Int) -> () in conformance Shop.JSON : Shop.Codec in Shop",
-      "JSON.encode(_:)", "Shop"
-    ),
-    (
-      "protocol witness for Swift.CustomStringConvertible.description.getter : Swift.String in conformance Shop.Item : "
-        + "Swift.CustomStringConvertible in Shop", "Item.description.getter", "Shop"
-    ),
-    (
-      "variable initialization expression of Shop.Timer.(isOver in _1234ABCD) : Swift.Bool",
-      "initial value of Timer.isOver", "Shop"
-    ),
-    ("default argument 0 of Shop.run(times: Swift.Int) -> ()", "default of times in run(times:)", "Shop"),
-    ("Shop.apply(_: (Swift.Int) -> Swift.Int, to: [Swift.String : Swift.Int]) -> ()", "apply(_:to:)", "Shop"),
-    ("static Swift.Int.< infix(Swift.Int, Swift.Int) -> Swift.Bool", "Int.<(_:_:)", "Swift"),
-    ("$defer #1 () -> () in Shop.planRoute(Swift.Int) throws -> Swift.Int", "defer in planRoute(_:)", "Shop"),
-    (
-      "relaxEdges #1 <A where A: Swift.Sequence>(A, depth: Swift.Int) -> Swift.Int in Shop.planRoute(Swift.Int) -> ()",
-      "relaxEdges(_:depth:) in planRoute(_:)", "Shop"
-    ),
-    ("relaxEdges #1 (Swift.Int) -> Swift.Int in Shop", "relaxEdges(_:) in top-level code", "Shop"),
-    (
-      "closure #1 (Swift.Int) -> Order #1 in Shop.decodeOrders(until: Swift.UInt64) -> () in "
-        + "Shop.decodeOrders(until: Swift.UInt64) -> ()", "closure #1 in decodeOrders(until:)", "Shop"
-    ),
-    (
-      "init(from: Swift.Decoder) throws -> Order #1 in Shop.decodeOrders(until: Swift.UInt64) -> () in Order #1 in "
-        + "Shop.decodeOrders(until: Swift.UInt64) -> ()", "Order.init(from:) in decodeOrders(until:)", "Shop"
-    ),
-    (
-      "Key.init(from: Swift.Decoder) throws -> Key in Order #1 in Shop.decodeOrders(until: Swift.UInt64) -> () in "
-        + "Order #1 in Shop.decodeOrders(until: Swift.UInt64) -> ()", "Order.Key.init(from:) in decodeOrders(until:)",
-      "Shop"
-    ),
-    (
-      "protocol witness for Swift.Decodable.init(from: Swift.Decoder) throws -> A in conformance Order #1 in "
-        + "Shop.decodeOrders(until: Swift.UInt64) -> () : Swift.Decodable in Shop",
-      "Order.init(from:) in decodeOrders(until:)", "Shop"
-    ),
-    ("Shop.cache.unsafeMutableAddressor : [Swift.String : Swift.Int]", "access to global cache", "Shop"),
-    ("static Shop.Catalog.shared.unsafeMutableAddressor : Shop.Catalog", "access to Catalog.shared", "Shop"),
-    (
-      "closure #1 () -> [Swift.Int] in variable initialization expression of Shop.cache : [Swift.Int]",
-      "closure #1 in initial value of global cache", "Shop"
-    ),
-    ("implicit closure #1 () throws -> Swift.Bool in Shop.run() -> ()", "run()", "Shop"),
-    (
-      "implicit closure #1 () -> Swift.String in default argument 1 of Shop.check(_: Swift.Bool, _: () -> Swift.String) -> ()",
-      "default of argument 2 in check(_:_:)", "Shop"
-    ),
-    ("Swift.== infix<A, B>((A, B), (A, B)) -> Swift.Bool", "operator ==(_:_:)", "Swift"),
-    ("static Shop.Vector.<+> infix(Shop.Vector, Shop.Vector) -> Shop.Vector", "Vector.<+>(_:_:)", "Shop"),
-    ("Shop.Cart.(_total in _1234ABCD).didset : Swift.Int", "Cart._total.didSet", "Shop"),
-    ("Shop.Cart.total.willset : Swift.Int", "Cart.total.willSet", "Shop"),
-    ("Shop.Cart.didset() -> ()", "Cart.didset()", "Shop"),
-    ("static Swift.SignedNumeric.- prefix(A) -> A", "SignedNumeric.prefix -(_:)", "Swift"),
-    ("static Swift.Comparable....< infix(A, A) -> Swift.Range<A>", "Comparable....<(_:_:)", "Swift"),
-  ])
-  func swiftNames(full: String, short: String, module: String) {
-    let name = SwiftName(demangled: full)
-    #expect(name.short == short)
-    #expect(name.module == module)
+  /// Lines of a demangled name, its short form and its module.
+  private static let demangled = """
+    Shop.Catalog.rebuild(for: Swift.String, limit: Swift.Int) throws -> [Swift.String] | Catalog.rebuild(for:limit:) | Shop
+    Shop.run() -> () | run() | Shop
+    Shop.run() async throws -> () | run() | Shop
+    static Shop.Catalog.make(_: Swift.Int) -> Shop.Catalog | Catalog.make(_:) | Shop
+    Shop.Catalog.count.getter : Swift.Int | Catalog.count.getter | Shop
+    Shop.Catalog.init(documents: Swift.Int) -> Shop.Catalog | Catalog.init(documents:) | Shop
+    Shop.Catalog.__deallocating_deinit | Catalog.deinit | Shop
+    closure #1 (Swift.Int) -> Swift.Bool in Shop.Catalog.search(word: Swift.String) -> Swift.Int | closure #1 in Catalog.search(word:) | Shop
+    closure #2 () -> () in closure #1 () -> () in Shop.main() -> () | closure #2 in closure #1 in main() | Shop
+    closure #1 () -> () in Shop | closure #1 in top-level code | Shop
+    partial apply forwarder for closure #1 () -> () in Shop.run() -> () | closure #1 in run() | Shop
+    (extension in Shop):Swift.Array.total() -> Swift.Int | Array.total() | Shop
+    generic specialization <Swift.Int> of Swift.Array.append(__owned A) -> () | Array.append(_:) | Swift
+    function signature specialization <Arg[1] = [Closure Propagated : $s4Shop3runyyF, Argument Types : []> of generic specialization <Swift.String.UTF8View, Swift.UInt64> of (extension in Swift):Swift.Sequence.reduce<A>(A1, (A1, A.Element) throws -> A1) throws -> A1 | Sequence.reduce(_:_:) | Swift
+    merged Shop.Catalog.(hidden in _1234ABCD)(of: Swift.Int) -> () | Catalog.hidden(of:) | Shop
+    Shop.Box<Swift.Int>.value.setter : Swift.Int | Box.value.setter | Shop
+    (1) suspend resume partial function for Shop.Server.serve() async -> () | Server.serve() | Shop
+    protocol witness for Shop.Codec.encode(Swift.Int) -> () in conformance Shop.JSON : Shop.Codec in Shop | JSON.encode(_:) | Shop
+    protocol witness for Swift.CustomStringConvertible.description.getter : Swift.String in conformance Shop.Item : Swift.CustomStringConvertible in Shop | Item.description.getter | Shop
+    variable initialization expression of Shop.Timer.(isOver in _1234ABCD) : Swift.Bool | initial value of Timer.isOver | Shop
+    default argument 0 of Shop.run(times: Swift.Int) -> () | default of times in run(times:) | Shop
+    Shop.apply(_: (Swift.Int) -> Swift.Int, to: [Swift.String : Swift.Int]) -> () | apply(_:to:) | Shop
+    static Swift.Int.< infix(Swift.Int, Swift.Int) -> Swift.Bool | Int.<(_:_:) | Swift
+    $defer #1 () -> () in Shop.planRoute(Swift.Int) throws -> Swift.Int | defer in planRoute(_:) | Shop
+    relaxEdges #1 <A where A: Swift.Sequence>(A, depth: Swift.Int) -> Swift.Int in Shop.planRoute(Swift.Int) -> () | relaxEdges(_:depth:) in planRoute(_:) | Shop
+    relaxEdges #1 (Swift.Int) -> Swift.Int in Shop | relaxEdges(_:) in top-level code | Shop
+    closure #1 (Swift.Int) -> Order #1 in Shop.decodeOrders(until: Swift.UInt64) -> () in Shop.decodeOrders(until: Swift.UInt64) -> () | closure #1 in decodeOrders(until:) | Shop
+    init(from: Swift.Decoder) throws -> Order #1 in Shop.decodeOrders(until: Swift.UInt64) -> () in Order #1 in Shop.decodeOrders(until: Swift.UInt64) -> () | Order.init(from:) in decodeOrders(until:) | Shop
+    Key.init(from: Swift.Decoder) throws -> Key in Order #1 in Shop.decodeOrders(until: Swift.UInt64) -> () in Order #1 in Shop.decodeOrders(until: Swift.UInt64) -> () | Order.Key.init(from:) in decodeOrders(until:) | Shop
+    protocol witness for Swift.Decodable.init(from: Swift.Decoder) throws -> A in conformance Order #1 in Shop.decodeOrders(until: Swift.UInt64) -> () : Swift.Decodable in Shop | Order.init(from:) in decodeOrders(until:) | Shop
+    Shop.cache.unsafeMutableAddressor : [Swift.String : Swift.Int] | access to global cache | Shop
+    static Shop.Catalog.shared.unsafeMutableAddressor : Shop.Catalog | access to Catalog.shared | Shop
+    closure #1 () -> [Swift.Int] in variable initialization expression of Shop.cache : [Swift.Int] | closure #1 in initial value of global cache | Shop
+    implicit closure #1 () throws -> Swift.Bool in Shop.run() -> () | run() | Shop
+    implicit closure #1 () -> Swift.String in default argument 1 of Shop.check(_: Swift.Bool, _: () -> Swift.String) -> () | default of argument 2 in check(_:_:) | Shop
+    Swift.== infix<A, B>((A, B), (A, B)) -> Swift.Bool | operator ==(_:_:) | Swift
+    static Shop.Vector.<+> infix(Shop.Vector, Shop.Vector) -> Shop.Vector | Vector.<+>(_:_:) | Shop
+    Shop.Cart.(_total in _1234ABCD).didset : Swift.Int | Cart._total.didSet | Shop
+    Shop.Cart.total.willset : Swift.Int | Cart.total.willSet | Shop
+    Shop.Cart.didset() -> () | Cart.didset() | Shop
+    static Swift.SignedNumeric.- prefix(A) -> A | SignedNumeric.prefix -(_:) | Swift
+    static Swift.Comparable....< infix(A, A) -> Swift.Range<A> | Comparable....<(_:_:) | Swift
+    """
+
+  @Test(arguments: Self.demangled.split(separator: "\n"))
+  func swiftNames(line: Substring) throws {
+    let fields = line.components(separatedBy: " | ")
+    try #require(fields.count == 3)
+    let name = SwiftName(demangled: fields[0])
+    #expect(name.short == fields[1])
+    #expect(name.module == fields[2])
   }
 
   @Test(arguments: [
@@ -385,7 +281,7 @@ struct Seeded: RandomNumberGenerator {
   @Test func findsEverySwiftRuntimeSymbol() throws {
     let path = try #require(loadedPath(containing: "libswiftCore.so"))
     let symbols = SymbolTable(try ElfImage(path: path))
-    let listed = nm(path)
+    let listed = try nm(path)
     try #require(listed.count > 1000)
     var names: [UInt64: Set<String>] = [:]
     for entry in listed { names[entry.start, default: []].insert(entry.name) }
@@ -409,7 +305,7 @@ struct Seeded: RandomNumberGenerator {
 
   @Test func buildIDsMatchReadelf() throws {
     let path = try #require(loadedPath(containing: "libc.so.6"))
-    let text = run("/usr/bin/readelf -nW \(path)")
+    let text = try ChildProcess("/usr/bin/readelf", ["-nW", path]).output
     let expected = text.split(separator: "\n").first { $0.contains("Build ID:") }?.split(separator: " ").last
     #expect(hexadecimal(try ElfImage(path: path).buildID) == expected.map(String.init))
   }
@@ -426,7 +322,7 @@ struct Seeded: RandomNumberGenerator {
   }
 
   @Test func takesFunctionStartFromStack() throws {
-    let fixture = try Fixture()
+    let fixture = Fixture()
     try fixture.write(
       """
       static __attribute__((noinline, used)) int hidden(int value) { return value * 3; }
@@ -494,10 +390,7 @@ struct Seeded: RandomNumberGenerator {
 
   @Test func namesOwnFunctionWithLine() throws {
     let executable = try #require(maps().map { String($0[5].drop { $0 == " " }) }.first { $0.hasSuffix(".xctest") })
-    let listed = run("nm \(executable)").split(separator: "\n").first {
-      $0.hasSuffix(" $s12SymbolsTests14markedFunctionyyF")
-    }
-    let stated = try #require(listed.flatMap { UInt64($0.prefix { $0 != " " }, radix: 16) })
+    let stated = try Fixture().address(of: "$s12SymbolsTests14markedFunctionyyF", in: executable).value
     let base = try #require(maps().first { $0[5].contains(executable) && UInt64($0[2], radix: 16) == 0 })
     let start = try #require(UInt64(base[0].prefix { $0 != "-" }, radix: 16))
     let address = RuntimeAddress(start + stated)
@@ -516,20 +409,8 @@ let markedLine = #line + 2
 func markedFunction() { markedCalls += 1 }
 nonisolated(unsafe) private var markedCalls = 0
 
-private func run(_ command: String) -> String {
-  guard let pipe = popen(command, "r") else { return "" }
-  defer { pclose(pipe) }
-  var text: [UInt8] = []
-  var chunk = [UInt8](repeating: 0, count: 65536)
-  while true {
-    let count = fread(&chunk, 1, chunk.count, pipe)
-    if count == 0 { return String(decoding: text, as: UTF8.self) }
-    text += chunk[..<count]
-  }
-}
-
-private func nm(_ path: String) -> [(start: UInt64, size: UInt64, name: String)] {
-  run("nm --defined-only --print-size \(path)").split(separator: "\n")
+private func nm(_ path: String) throws -> [(start: UInt64, size: UInt64, name: String)] {
+  try ChildProcess("/usr/bin/nm", ["--defined-only", "--print-size", path]).output.split(separator: "\n")
     .compactMap { line in
       let fields = line.split(separator: " ")
       guard fields.count == 4, "tTwWi".contains(fields[2]), let start = UInt64(fields[0], radix: 16),
@@ -540,9 +421,8 @@ private func nm(_ path: String) -> [(start: UInt64, size: UInt64, name: String)]
 }
 
 private func maps() -> [[Substring]] {
-  run("cat /proc/\(getpid())/maps").split(separator: "\n").map { $0.split(separator: " ", maxSplits: 5) }.filter {
-    $0.count == 6
-  }
+  readFile("/proc/self/maps").split(separator: "\n")
+    .map { $0.split(separator: " ", maxSplits: 5) }.filter { $0.count == 6 }
 }
 
 func loadedPath(containing name: String) -> String? {
@@ -564,7 +444,7 @@ private func modulesOfThisProcess() -> [Module] {
 
 @Suite(.ownThread) struct FoldedFunctionTests {
   @Test func namesAllFoldedFunctions() throws {
-    let fixture = try Fixture()
+    let fixture = Fixture()
     try fixture.write(
       """
       __attribute__((noinline)) int shop_tax(int n) { return n * 7 + 3; }

@@ -5,11 +5,12 @@ import Testing
 @testable import CulpritSymbols
 
 @Suite(.ownThread) struct TypeUnitTests {
+  private let fixture = Fixture()
+
   /// The function's declaration is in a type unit, referred to by signature. Compilers copy declarations of methods to
   /// the unit with the code.
   @Test(arguments: [("", 4), ("-m32", 4), ("", 5), ("-m32", 5)])
   func findsNamesBySignature(option: String, version: Int) throws {
-    let fixture = try Fixture()
     let address = option.isEmpty ? ".quad" : ".long"
     let bytes = option.isEmpty ? 8 : 4
     // From DWARF 5 on the unit's kind comes first.
@@ -64,7 +65,6 @@ import Testing
   }
 
   @Test func survivesDanglingSignatures() throws {
-    let fixture = try Fixture()
     try fixture.write(
       """
       .text
@@ -104,7 +104,6 @@ import Testing
   }
 
   @Test func findsTypeUnitsInPackages() throws {
-    let fixture = try Fixture()
     try fixture.write(nestedCalls, "nested.cpp")
     try fixture.write(
       "struct Basket { int total; Basket *next; };\nint other(Basket *basket) { return basket->total; }\n",

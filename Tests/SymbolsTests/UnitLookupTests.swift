@@ -175,9 +175,7 @@ import Testing
       units.append(content)
     }
     let file = try #require(
-      try madeUpDebugInformation([
-        ".debug_info": units.bytes, ".debug_abbrev": list, ".debug_rnglists": lists.bytes,
-      ])
+      try madeUpDebugInformation([".debug_info": units.bytes, ".debug_abbrev": list, ".debug_rnglists": lists.bytes])
     )
     #expect(
       file.allHeaders.map { file.unit($0).codeRanges }

@@ -1,6 +1,7 @@
 import Culprit
 import CulpritStallRecord
 import Glibc
+import Programs
 import SourceLoads
 import Synchronization
 

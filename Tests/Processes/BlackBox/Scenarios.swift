@@ -4,6 +4,7 @@ import CulpritBlame
 import CulpritStallRecord
 import Dispatch
 import Glibc
+import Programs
 import Synchronization
 import TestWorkloads
 
@@ -156,22 +157,13 @@ private func changeProgram(_ change: String) {
 
 /// The peak memory of this process in KiB.
 private func peakOfMemory() -> Int {
-  guard let file = fopen("/proc/self/status", "r") else { return -1 }
-  defer { fclose(file) }
-  var line = [CChar](repeating: 0, count: 256)
-  while fgets(&line, Int32(line.count), file) != nil {
-    let words = String(decoding: line.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self).split(
-      whereSeparator: \.isWhitespace
-    )
-    if words.first == "VmHWM:", words.count > 1 { return Int(words[1]) ?? -1 }
-  }
-  return -1
+  let line = readFile("/proc/self/status").split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
+  return line.flatMap { Int($0.filter(\.isNumber)) } ?? -1
 }
 
 /// Ends the main thread, which is a zombie until the process ends.
 @Sendable private func leaveMain(_ watchdog: Watchdog) {
-  var thread = pthread_t()
-  pthread_create(&thread, nil, { _ in while true { usleep(100_000) } }, nil)
+  startThread { while true { usleep(100_000) } }
   withExtendedLifetime(watchdog) { pthread_exit(nil) }
 }
 
@@ -204,23 +196,16 @@ private func hasStall() -> Bool {
 /// Stalls, and then starts a program in a child: `start WAY PROGRAM ARGUMENT…`. The file `child` in the directory gets
 /// the child's process id.
 @Sendable private func startInMidStall(_ watchdog: Watchdog) throws {
-  var thread = pthread_t()
-  pthread_create(
-    &thread,
-    nil,
-    { _ in
-      while !hasStall() { usleep(10_000) }
-      let child = workload_start(rest[0], rest[1], cArguments(Array(rest.dropFirst())))
-      let path = "\(CommandLine.arguments[1])/child"
-      let descriptor = open(path + ".new", O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
-      let text = Array("\(child)".utf8)
-      _ = write(descriptor, text, text.count)
-      close(descriptor)
-      rename(path + ".new", path)
-      return nil
-    },
-    nil
-  )
+  startThread {
+    while !hasStall() { usleep(10_000) }
+    let child = workload_start(rest[0], rest[1], cArguments(Array(rest.dropFirst())))
+    let path = "\(CommandLine.arguments[1])/child"
+    let descriptor = open(path + ".new", O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
+    let text = Array("\(child)".utf8)
+    _ = write(descriptor, text, text.count)
+    close(descriptor)
+    rename(path + ".new", path)
+  }
   try stall(watchdog) { holdUp { false } }
 }
 

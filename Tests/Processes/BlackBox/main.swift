@@ -10,15 +10,11 @@
 
 import Culprit
 import Glibc
+import Programs
 import TestWorkloads
 
 // SIGALRM ends a hanging process. Generous, because the machine can be busy.
 alarm(100)
-
-func say(_ text: String) {
-  let bytes = Array((text + "\n").utf8)
-  _ = write(STDOUT_FILENO, bytes, bytes.count)
-}
 
 guard CommandLine.arguments.count >= 3, scenarios[CommandLine.arguments[2]] != nil else {
   say("usage: blackbox-process DIRECTORY \(scenarios.keys.sorted().joined(separator: "|"))")

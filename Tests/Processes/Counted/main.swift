@@ -8,16 +8,13 @@
 import CountedCalls
 import Culprit
 import Glibc
+import Programs
 import Synchronization
 import TestWorkloads
 
-// A Dispatch thread that starts this process blocks most signals.
-var none = sigset_t()
-sigemptyset(&none)
-pthread_sigmask(SIG_SETMASK, &none, nil)
-alarm(100)
+beginProgram()
 
-func say(_ name: String, _ calls: counted_calls) {
+func printCalls(_ name: String, _ calls: counted_calls) {
   let first = withUnsafeBytes(of: calls.first) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
   print("\(name).allocations=\(calls.allocations)\n\(name).locks=\(calls.locks)")
   print("\(name).loader=\(calls.loader_calls)\n\(name).first=\(first)")
@@ -32,26 +29,13 @@ final class Computing: @unchecked Sendable {
 
   init(_ loop: WatchedLoop) {
     flag.pointee = 0
-    let body = Unmanaged.passRetained(
-      Box { [self] in
-        loop.begin()
-        tid.store(counted_calls_own_thread(), ordering: .releasing)
-        while !counts.load(ordering: .acquiring) {}
-        counted_calls_compute(flag)
-        loop.end()
-      }
-    )
-    var thread = pthread_t()
-    pthread_create(
-      &thread,
-      nil,
-      { context in
-        // SAFETY: retained for this call above.
-        if let context { Unmanaged<Box>.fromOpaque(context).takeRetainedValue().body() }
-        return nil
-      },
-      body.toOpaque()
-    )
+    startThread { [self] in
+      loop.begin()
+      tid.store(counted_calls_own_thread(), ordering: .releasing)
+      while !counts.load(ordering: .acquiring) {}
+      counted_calls_compute(flag)
+      loop.end()
+    }
   }
 
   /// Starts counting. Returns the counter's index.
@@ -66,11 +50,6 @@ final class Computing: @unchecked Sendable {
 
   /// Ends the turn. Later calls are not the handler's.
   func stop() { flag.pointee = 1 }
-
-  private final class Box {
-    let body: () -> Void
-    init(_ body: @escaping () -> Void) { self.body = body }
-  }
 }
 
 let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(300), interval: .milliseconds(20)))
@@ -103,8 +82,8 @@ while reported.load(ordering: .relaxed) < 3 { usleep(10_000) }
 let ofMonitor = counted_calls_of(monitorPlace)
 let ofSampler = counted_calls_of(samplerPlace)
 let ofRecorder = counted_calls_of(recorderPlace)
-say("handler", inHandler)
-say("monitor", ofMonitor)
-say("sampler", ofSampler)
-say("recorder", ofRecorder)
+printCalls("handler", inHandler)
+printCalls("monitor", ofMonitor)
+printCalls("sampler", ofSampler)
+printCalls("recorder", ofRecorder)
 watchdog.stop(patience: .seconds(10))

@@ -4,6 +4,7 @@ import CulpritStallRecord
 import Dispatch
 import Glibc
 import KernelWaits
+import Programs
 import Synchronization
 
 // A service with threads blocked in the kernel by a file system that does not answer, and its watchdog's reports.
@@ -28,11 +29,6 @@ import Synchronization
 
 let arguments = CommandLine.arguments
 
-func say(_ line: String) {
-  let bytes = Array((line + "\n").utf8)
-  _ = write(STDOUT_FILENO, bytes, bytes.count)
-}
-
 func fail(_ text: String) -> Never {
   say("failed: \(text)")
   exit(1)
@@ -53,25 +49,6 @@ func tell(_ watchdog: Watchdog) {
     say("told of stallInPlugin=\(report.text(width: 200).contains("stallInPlugin"))")
     say("duration=\(report.duration.components.seconds)")
   }
-}
-
-func startThread(_ body: @escaping @Sendable () -> Void) {
-  final class Box {
-    let body: @Sendable () -> Void
-    init(_ body: @escaping @Sendable () -> Void) { self.body = body }
-  }
-  var thread = pthread_t()
-  let error = pthread_create(
-    &thread,
-    nil,
-    { argument in
-      // SAFETY: retained below, for this thread.
-      Unmanaged<Box>.fromOpaque(argument.unsafelyUnwrapped).takeRetainedValue().body()
-      return nil
-    },
-    Unmanaged.passRetained(Box(body)).toOpaque()
-  )
-  guard error == 0 else { fail("pthread_create: \(error)") }
 }
 
 func waitForLine() { if readLine() == nil { exit(0) } }
@@ -269,7 +246,7 @@ func stallWithoutMainThread() throws {
   let loop = try watchdog.watchLoop(named: "left")
   startThread {
     while true {
-      let text = readWhole("/proc/self/stat")
+      let text = readFile("/proc/self/stat")
       if text.split(separator: ")").last?.hasPrefix(" Z") ?? false { break }
       usleep(10_000)
     }
@@ -292,14 +269,6 @@ func stallWithoutMainThread() throws {
 }
 
 let sink = Atomic<UInt64>(0)
-
-func readWhole(_ path: String) -> String {
-  let file = open(path, O_RDONLY)
-  defer { close(file) }
-  var bytes = [UInt8](repeating: 0, count: 1024)
-  let count = read(file, &bytes, bytes.count)
-  return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
-}
 
 func stallAtEdge() throws {
   let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(300)))

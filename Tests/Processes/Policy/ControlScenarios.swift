@@ -1,6 +1,7 @@
 import Culprit
 import Dispatch
 import Glibc
+import Programs
 import Synchronization
 
 private let kept = Atomic(0)
@@ -48,23 +49,10 @@ private let kept = Atomic(0)
   pthread_mutex_lock(lock)
   nonisolated(unsafe) let held = lock
   for _ in 0..<max(1, bystanders) {
-    var thread = pthread_t()
-    let body = Unmanaged.passRetained(
-      Waiter {
-        begun.signal()
-        pthread_mutex_lock(held)
-      }
-    )
-    pthread_create(
-      &thread,
-      nil,
-      { argument in
-        // SAFETY: the argument is a reference that was retained for this thread.
-        if let argument { Unmanaged<Waiter>.fromOpaque(argument).takeRetainedValue().body() }
-        return nil
-      },
-      body.toOpaque()
-    )
+    startThread {
+      begun.signal()
+      pthread_mutex_lock(held)
+    }
     begun.wait()
   }
   say("ready")
@@ -76,9 +64,4 @@ private let kept = Atomic(0)
   watchdog.stop(patience: .seconds(60))
   // The threads still wait.
   _exit(0)
-}
-
-private final class Waiter: Sendable {
-  let body: @Sendable () -> Void
-  init(_ body: @escaping @Sendable () -> Void) { self.body = body }
 }

@@ -1,15 +1,12 @@
 import Culprit
 import CulpritStallRecord
 import Glibc
+import Programs
 import Synchronization
 import TestWorkloads
 
 @inline(never)
 private func serveSlowly() { usleep(600_000) }
-
-private let exitFromThread: @convention(c) @Sendable (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? = { _ in
-  exit(3)
-}
 
 /// Sets up a watchdog without keeping it, as functions that configure an application do.
 @Sendable private func configure(_ directory: String?) throws {
@@ -22,20 +19,15 @@ private let isStuck = Atomic(false)
 
 nonisolated(unsafe) private var kept: Watchdog?
 
+/// Returns the content of each stall file in `directory`.
+func savedStalls(in directory: String?) -> [[UInt8]] {
+  let directory = directory ?? ""
+  return entries(of: directory).filter { $0.hasSuffix(".stall") }.map { readBytes("\(directory)/\($0)") }
+}
+
 /// Returns the number of stalls in `directory` whose ends are saved.
 private func endsSaved(_ directory: String?) -> Int {
-  guard let directory, let listing = opendir(directory) else { return 0 }
-  defer { closedir(listing) }
-  var ends = 0
-  while let entry = readdir(listing) {
-    let name = withUnsafeBytes(of: entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
-    guard name.hasSuffix(".stall"), let file = fopen("\(directory)/\(name)", "re") else { continue }
-    defer { fclose(file) }
-    var bytes = [UInt8](repeating: 0, count: 1 << 20)
-    let count = fread(&bytes, 1, bytes.count, file)
-    if StallFile.hasEnd(Array(bytes.prefix(count))) { ends += 1 }
-  }
-  return ends
+  savedStalls(in: directory).count { StallFile.hasEnd($0) }
 }
 
 private func importOnce(_ directory: String?) throws {
@@ -112,8 +104,7 @@ private func importOnce(_ directory: String?) throws {
   if way == "stop-stalled" { while !watchdog.stop(patience: .seconds(60)) {} }
   if way.hasSuffix("stalled") && way != "terminate-stalled" { exit(3) }
   if way == "thread" {
-    var thread = pthread_t()
-    pthread_create(&thread, nil, exitFromThread, nil)
+    startThread { exit(3) }
     while true { pause() }
   }
   if way == "terminate-stalled" { kill(getpid(), SIGTERM) }

@@ -1,5 +1,6 @@
 import Culprit
 import Glibc
+import Programs
 import Synchronization
 import TestWorkloads
 
@@ -43,26 +44,6 @@ final class BusyThreads: Sendable {
   }
 }
 
-@discardableResult
-func startThread(_ body: @escaping @Sendable () -> Void) -> pthread_t {
-  final class Box {
-    let body: @Sendable () -> Void
-    init(_ body: @escaping @Sendable () -> Void) { self.body = body }
-  }
-  var thread = pthread_t()
-  pthread_create(
-    &thread,
-    nil,
-    { box in
-      // SAFETY: retained below, consumed exactly once.
-      if let box { Unmanaged<Box>.fromOpaque(box).takeRetainedValue().body() }
-      return nil
-    },
-    Unmanaged.passRetained(Box(body)).toOpaque()
-  )
-  return thread
-}
-
 @inline(never)
 func stall(_ time: Duration) {
   let end = ContinuousClock.now + time
@@ -94,45 +75,25 @@ struct Ends {
   }
 }
 
+/// The open descriptors of this process, with their targets.
 func descriptors() -> [Int32: String] {
-  guard let listing = opendir("/proc/self/fd") else { return [:] }
-  defer { closedir(listing) }
-  let own = dirfd(listing)
-  var found: [Int32: String] = [:]
-  while let entry = readdir(listing) {
-    let name = withUnsafeBytes(of: entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
-    guard let number = Int32(name), number != own else { continue }
-    var target = [UInt8](repeating: 0, count: 4096)
-    let length = readlink("/proc/self/fd/\(number)", &target, target.count)
-    found[number] = String(decoding: target.prefix(max(0, length)), as: UTF8.self)
+  let targets = entries(of: "/proc/self/fd").compactMap { name in
+    Int32(name).map { ($0, linkTarget(of: "/proc/self/fd/\(name)")) }
   }
-  return found
+  // The descriptor of the listing is closed.
+  return Dictionary(uniqueKeysWithValues: targets.filter { !$0.1.isEmpty })
 }
 
 func threads(named name: String) -> [Int32] { allThreads().filter { $0.name == name }.map(\.id) }
 
 func allThreads() -> [(id: Int32, name: String)] {
-  guard let listing = opendir("/proc/self/task") else { return [] }
-  defer { closedir(listing) }
-  var found: [(Int32, String)] = []
-  while let entry = readdir(listing) {
-    let number = withUnsafeBytes(of: entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
-    guard let id = Int32(number), let name = line("/proc/self/task/\(number)/comm") else { continue }
-    found.append((id, name))
+  entries(of: "/proc/self/task").compactMap { number in
+    guard let id = Int32(number), let name = line("/proc/self/task/\(number)/comm") else { return nil }
+    return (id, name)
   }
-  return found
 }
 
-func content(_ path: String) -> String {
-  let file = open(path, O_RDONLY | O_CLOEXEC)
-  guard file >= 0 else { return "" }
-  defer { close(file) }
-  var text = [UInt8](repeating: 0, count: 4096)
-  let count = read(file, &text, text.count)
-  return String(decoding: text.prefix(max(0, count)), as: UTF8.self)
-}
-
-private func line(_ path: String) -> String? { content(path).split(separator: "\n").first.map(String.init) }
+private func line(_ path: String) -> String? { readFile(path).split(separator: "\n").first.map(String.init) }
 
 /// Stops `watchdog`. If that hangs, prints the state of all threads and ends the process.
 func stopOrTell(_ watchdog: Watchdog) {
@@ -168,9 +129,7 @@ struct OwnFiles {
   /// Lists closed, replaced and changed files.
   func harmed() -> [String] {
     numbers.enumerated().compactMap { index, number in
-      var target = [UInt8](repeating: 0, count: 4096)
-      let length = readlink("/proc/self/fd/\(number)", &target, target.count)
-      let path = String(decoding: target.prefix(max(0, length)), as: UTF8.self)
+      let path = linkTarget(of: "/proc/self/fd/\(number)")
       guard path.hasSuffix("/own-\(getpid())-\(index)") else { return "\(number) is \"\(path)\"" }
       var found = [UInt8](repeating: 0, count: 200)
       let count = pread(number, &found, found.count, 0)

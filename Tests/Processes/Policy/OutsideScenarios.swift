@@ -1,6 +1,7 @@
 import Culprit
 import Dispatch
 import Glibc
+import Programs
 import Synchronization
 
 /// Escape sequences, control characters, line ends and changes of direction.

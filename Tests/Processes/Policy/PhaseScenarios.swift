@@ -1,5 +1,6 @@
 import Culprit
 import Glibc
+import Programs
 import SimulatedClock
 import Synchronization
 import TestWorkloads

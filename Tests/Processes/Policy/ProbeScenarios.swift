@@ -1,5 +1,6 @@
 import Culprit
 import Glibc
+import Programs
 import Synchronization
 
 private let isStuck = Atomic<Bool>(false)
@@ -8,9 +9,7 @@ private let isStuck = Atomic<Bool>(false)
 /// hang or resume.
 @Sendable func liveForAProbe(_ arguments: [String]) throws {
   let file = arguments.first ?? ""
-  let watchdog = try Watchdog(
-    Watchdog.Configuration(threshold: .milliseconds(200), hangThreshold: .milliseconds(400))
-  )
+  let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(200), hangThreshold: .milliseconds(400)))
   watchdog.onStall { report in say("report=\(report.source.name)") }
   let loop = try watchdog.watchLoop(named: "http")
   startThread {

@@ -1,5 +1,6 @@
 import Culprit
 import Glibc
+import Programs
 import Synchronization
 
 /// Stalls in each function that `shop_work` of the given libraries selects by number. Prints each stall's signature,

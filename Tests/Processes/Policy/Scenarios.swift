@@ -1,6 +1,7 @@
 import Culprit
 import Dispatch
 import Glibc
+import Programs
 import SimulatedClock
 
 /// The clock of the watchdog: simulated in scenarios that begin a simulation, the kernel's in others.

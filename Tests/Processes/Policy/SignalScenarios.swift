@@ -1,6 +1,7 @@
 import Culprit
 import Dispatch
 import Glibc
+import Programs
 import SimulatedClock
 import StuckDisk
 import Synchronization
@@ -29,7 +30,7 @@ private func ownThreads() -> [(id: Int32, name: String)] {
 
 /// The signals that a thread blocks; `nil` after its end.
 private func mask(of id: Int32) -> UInt64? {
-  let line = content("/proc/self/task/\(id)/status").split(separator: "\n").first { $0.hasPrefix("SigBlk:") }
+  let line = readFile("/proc/self/task/\(id)/status").split(separator: "\n").first { $0.hasPrefix("SigBlk:") }
   return line.flatMap { UInt64($0.dropFirst(8), radix: 16) }
 }
 
@@ -41,9 +42,7 @@ private func blockedInChild() -> String {
   posix_spawn_file_actions_init(&actions)
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO)
   defer { posix_spawn_file_actions_destroy(&actions) }
-  let arguments: [UnsafeMutablePointer<CChar>?] = [
-    strdup("grep"), strdup("SigBlk"), strdup("/proc/self/status"), nil,
-  ]
+  let arguments: [UnsafeMutablePointer<CChar>?] = [strdup("grep"), strdup("SigBlk"), strdup("/proc/self/status"), nil]
   defer { arguments.forEach { free($0) } }
   var child: pid_t = 0
   let error = posix_spawn(&child, "/bin/grep", &actions, nil, arguments, environ)
@@ -70,10 +69,7 @@ private func waitFor(_ expected: Set<String>) -> Bool { clock.wait { places.with
 /// Prints the signals that are blocked in each kind of handler, in a program started by one, and in each thread of the
 /// watchdog between handlers: `masks DIRECTORY`.
 @Sendable func sayMasks(_ arguments: [String]) throws {
-  guard arguments.count == 1 else {
-    say("usage: policy-process masks DIRECTORY")
-    exit(2)
-  }
+  guard arguments.count == 1 else { exit(2) }
   workload_block_signal(SIGUSR1)
   clock.begin()
   var configuration = Watchdog.Configuration(
@@ -196,10 +192,7 @@ private func waitFor(_ expected: Set<String>) -> Bool { clock.wait { places.with
 
 /// Reports to a standard error that is a pipe without a reader, or a full file: `report-to-nobody pipe|file PATH`.
 @Sendable func reportToNobody(_ arguments: [String]) throws {
-  guard arguments.count == 2 else {
-    say("usage: policy-process report-to-nobody pipe|file PATH")
-    exit(2)
-  }
+  guard arguments.count == 2 else { exit(2) }
   if arguments[0] == "pipe" { workload_break_standard_error() } else { workload_fill_standard_error(arguments[1]) }
   // A message of the thread that starts the watchdog.
   setenv("CULPRIT_INTERVAL", "nonsense", 1)
@@ -250,10 +243,7 @@ private func waitFor(_ expected: Set<String>) -> Bool { clock.wait { places.with
 /// Dies in a way, under a watchdog that notes crashes, with or without an earlier handler:
 /// `die DIRECTORY WAY [SIGNAL RECOVERY [WAY]]`.
 @Sendable func dieNoted(_ arguments: [String]) throws {
-  guard arguments.count == 2 || arguments.count >= 4, arguments.count < 4 || Int32(arguments[2]) != nil else {
-    say("usage: policy-process die DIRECTORY WAY [SIGNAL returning|jumping|dying [WAY]]")
-    exit(2)
-  }
+  guard arguments.count == 2 || arguments.count >= 4, arguments.count < 4 || Int32(arguments[2]) != nil else { exit(2) }
   if arguments.count >= 4, let signal = Int32(arguments[2]) { workload_recover_from(signal, arguments[3]) }
   let watchdog = try Watchdog(Watchdog.Configuration(directory: arguments[0]))
   waitForNotes()
@@ -265,7 +255,7 @@ private func waitFor(_ expected: Set<String>) -> Bool { clock.wait { places.with
   watchdog.stop(patience: .seconds(10))
 }
 
-private func isAsleep(_ thread: Int32) -> Bool { content("/proc/self/task/\(thread)/stat").contains(") S ") }
+private func isAsleep(_ thread: Int32) -> Bool { readFile("/proc/self/task/\(thread)/stat").contains(") S ") }
 
 private func waitForNotes() {
   while !allThreads().contains(where: { $0.name == "culprit-note" }) { usleep(10_000) }
@@ -274,10 +264,7 @@ private func waitForNotes() {
 /// Dies by a signal to the thread that writes notes: `die-noting DIRECTORY SIGNAL`. A signal to a process whose other
 /// threads block it goes to that thread.
 @Sendable func dieNoting(_ arguments: [String]) throws {
-  guard arguments.count == 2, let signal = Int32(arguments[1]) else {
-    say("usage: policy-process die-noting DIRECTORY SIGNAL")
-    exit(2)
-  }
+  guard arguments.count == 2, let signal = Int32(arguments[1]) else { exit(2) }
   let watchdog = try Watchdog(Watchdog.Configuration(directory: arguments[0]))
   waitForNotes()
   // Asleep twice: it waits for crashes.
@@ -296,10 +283,7 @@ private func waitForNotes() {
 /// Dies of an invalid instruction under the last of several watchdogs: `die-after-restart DIRECTORY calling|restoring`.
 /// A crash reporter was installed under the first one.
 @Sendable func dieAfterRestart(_ arguments: [String]) throws {
-  guard arguments.count == 2 else {
-    say("usage: policy-process die-after-restart DIRECTORY calling|restoring")
-    exit(2)
-  }
+  guard arguments.count == 2 else { exit(2) }
   let configuration = Watchdog.Configuration(directory: arguments[0])
   for number in 0..<2 {
     let watchdog = try Watchdog(configuration)

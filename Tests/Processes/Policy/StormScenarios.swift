@@ -37,19 +37,8 @@ private func stalls(_ watchdog: Watchdog, _ name: String) -> (begun: Int, ended:
 
 /// Returns the number of stalls of the source `name` for which the files in `directory` stand.
 private func saved(in directory: String?, _ name: String) -> Int {
-  guard let directory, let listing = opendir(directory) else { return 0 }
-  defer { closedir(listing) }
-  var count = 0
-  while let entry = readdir(listing) {
-    let file = withUnsafeBytes(of: &entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
-    guard file.hasSuffix(".stall"), let stream = fopen("\(directory)/\(file)", "re") else { continue }
-    defer { fclose(stream) }
-    var bytes = [UInt8](repeating: 0, count: 1 << 20)
-    let length = fread(&bytes, 1, bytes.count, stream)
-    let stalls = (try? StallFile(bytes: Array(bytes.prefix(length))))?.recording.stalls ?? []
-    for stall in stalls where stall.source.name == name { count += 1 + (stall.count?.unrecorded ?? 0) }
-  }
-  return count
+  savedStalls(in: directory).flatMap { (try? StallFile(bytes: $0))?.recording.stalls ?? [] }
+    .reduce(0) { $0 + ($1.source.name == name ? 1 + ($1.count?.unrecorded ?? 0) : 0) }
 }
 
 /// Ends while many requests are late and a loop is stuck: `storm WAY COUNT [DIRECTORY]`.

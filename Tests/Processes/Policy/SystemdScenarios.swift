@@ -1,5 +1,6 @@
 import Culprit
 import Glibc
+import Programs
 
 /// A service that becomes ready and hangs until systemd ends it.
 @Sendable func hangUnderSystemd(_ arguments: [String]) throws {

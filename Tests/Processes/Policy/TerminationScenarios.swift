@@ -2,6 +2,7 @@ import Culprit
 import Dispatch
 import Foundation
 import Glibc
+import Programs
 import SimulatedClock
 import StuckDisk
 import Synchronization
@@ -21,12 +22,9 @@ func waitForGood() {
   while steps.load(ordering: .relaxed) >= 0 { usleep(1_000_000) }
 }
 
-/// Gets stuck in a given way, and leaves a core file in a directory.
+/// Gets stuck in a given way, and leaves a core file in a directory: `terminate WAY DIRECTORY`.
 @Sendable func beTerminated(_ arguments: [String]) throws {
-  guard arguments.count == 2 else {
-    say("usage: policy-process terminate WAY DIRECTORY")
-    exit(2)
-  }
+  guard arguments.count == 2 else { exit(2) }
   let way = arguments[0]
   chdir(arguments[1])
   if way == "malloc" { workload_use_arenas(1) }

@@ -8,19 +8,9 @@
 
 import Culprit
 import Glibc
+import Programs
 
-// A Dispatch thread that starts this process blocks most signals.
-var none = sigset_t()
-sigemptyset(&none)
-pthread_sigmask(SIG_SETMASK, &none, nil)
-// SIGALRM ends a hanging process. Generous, because the machine can be busy.
-alarm(100)
-
-func say(_ text: String) {
-  let bytes = Array((text + "\n").utf8)
-  _ = write(STDOUT_FILENO, bytes, bytes.count)
-}
-
+beginProgram()
 guard CommandLine.arguments.count >= 2, let scenario = scenarios[CommandLine.arguments[1]] else {
   say("usage: policy-process \(scenarios.keys.sorted().joined(separator: "|")) [ARGUMENT…]")
   exit(2)

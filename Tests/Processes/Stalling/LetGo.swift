@@ -1,10 +1,11 @@
 import Glibc
+import Programs
 import Synchronization
 
 extension Scenario {
   func runLetGo(on stage: Stage) throws {
     let watch = try stage.watchdog.watchConcurrency()
-    say("refused=\((try? stage.watchdog.watchConcurrency()) == nil)\n")
+    say("refused=\((try? stage.watchdog.watchConcurrency()) == nil)")
     usleep(300_000)
     Task.detached { while !isLetGo.load(ordering: .relaxed) {} }
     var watched = 0
@@ -14,12 +15,12 @@ extension Scenario {
         usleep(10_000)
         watched = max(watched, watchpoints())
       }
-      for limitation in stage.watchdog.status.limitations { say("limited=\(limitation.code)\n") }
+      for limitation in stage.watchdog.status.limitations { say("limited=\(limitation.code)") }
       if stage.watchdog.status.limitations.contains(where: { $0.code == .computingJobs }) { break }
     }
     watch.stop()
     while watchpoints() != 0 { usleep(10_000) }
-    say("watched=\(watched)\nleft=\(watchpoints())\n")
+    say("watched=\(watched)\nleft=\(watchpoints())")
     isLetGo.store(true, ordering: .relaxed)
   }
 }

@@ -1,6 +1,7 @@
 import Culprit
 import Dispatch
 import Glibc
+import Programs
 import Synchronization
 import TestWorkloads
 
@@ -56,19 +57,19 @@ enum Scenario: String {
 
   func run(on stage: Stage, library: String) throws {
     switch self {
-    case .malloc: try stage.turn(against: workload_need_malloc) { say("inside=\(workload_hold_in_malloc())\n") }
+    case .malloc: try stage.turn(against: workload_need_malloc) { say("inside=\(workload_hold_in_malloc())") }
     case .arena: try runInArena(on: stage)
     case .metadata: try runInMetadata(on: stage)
     case .initializer:
-      try stage.turn(against: workload_need_loader) { say("inside=\(workload_hold_in_initializer(library))\n") }
+      try stage.turn(against: workload_need_loader) { say("inside=\(workload_hold_in_initializer(library))") }
     case .modules: try stage.turn(against: workload_need_module_list) { workload_hold_in_module_list() }
     case .stdio: try stage.turn(against: workload_need_stdio) { workload_hold_stdio() }
     case .once: try runOnce(on: stage)
     case .exceptions:
       try stage.turn("main") {
-        say("caught=\(workload_throw_and_catch(3_000_000_000))\n")
+        say("caught=\(workload_throw_and_catch(3_000_000_000))")
       }
-    case .plugin: try stage.turn("main") { say("inside=\(workload_hold_in_plugin(library))\n") }
+    case .plugin: try stage.turn("main") { say("inside=\(workload_hold_in_plugin(library))") }
     case .stopped: try runStopped(on: stage, WORKLOAD_STOP_BY_SIGNAL)
     case .frozen: try runStopped(on: stage, WORKLOAD_STOP_BY_FREEZER)
     case .frozen2: try runStopped(on: stage, WORKLOAD_STOP_BY_FREEZER2)
@@ -81,7 +82,7 @@ enum Scenario: String {
         while ownCPUTime() < .milliseconds(400) { workload_spin(workload_now_ns() + 20_000_000, nil) }
       }
     case .traced:
-      say("tracer=\(workload_be_traced())\n")
+      say("tracer=\(workload_be_traced())")
       try stage.turn("main") {
         workload_rest(); workload_rest(); workload_rest()
       }
@@ -110,7 +111,7 @@ enum Scenario: String {
         guard let stage else { return }
         // SAFETY: the stage is kept alive until this thread has been joined.
         let found = Unmanaged<Stage>.fromOpaque(stage).takeUnretainedValue()
-        try? found.turn("main") { say("inside=\(workload_hold_in_malloc())\n") }
+        try? found.turn("main") { say("inside=\(workload_hold_in_malloc())") }
       },
       Unmanaged.passUnretained(stage).toOpaque()
     )
@@ -127,29 +128,29 @@ enum Scenario: String {
             guard let stage else { return }
             // SAFETY: the stage is kept alive until this thread has been joined.
             let found = Unmanaged<Stage>.fromOpaque(stage).takeUnretainedValue()
-            try? found.turn("second") { say("second=\(awaitWhatIsSlowlyMade())\n") }
+            try? found.turn("second") { say("second=\(awaitWhatIsSlowlyMade())") }
           },
           stage
         )
       },
       Unmanaged.passUnretained(stage).toOpaque()
     )
-    try stage.turn("main") { say("first=\(useWhatIsSlowlyMade())\n") }
+    try stage.turn("main") { say("first=\(useWhatIsSlowlyMade())") }
     workload_thread_stop(second)
-    say("contended=\(workload_was_contended())\n")
+    say("contended=\(workload_was_contended())")
   }
 
   private func runStopped(on stage: Stage, _ way: workload_stop) throws {
     workload_prepare_hold(5_000_000_000, CommandLine.arguments[2] == "computing")
     let contender = workload_thread_start({ _, _ in workload_contend({ _ in }, nil) }, nil)
     let stopped = workload_stop_process(way, 700_000_000, 3_000_000_000)
-    say("possible=\(stopped != nil)\n")
+    say("possible=\(stopped != nil)")
     let began = workload_now_ns()
     try stage.turn("main") { workload_hold() }
-    say("elapsed=\(workload_now_ns() - began)\n")
+    say("elapsed=\(workload_now_ns() - began)")
     workload_thread_stop(contender)
     while let stopped, stopped.pointee == 0 { usleep(10_000) }
-    say("stopped=\(stopped?.pointee ?? 0)\n")
+    say("stopped=\(stopped?.pointee ?? 0)")
   }
 
   private func runRestarted(on stage: Stage, _ wait: () -> Void) throws {
@@ -160,7 +161,7 @@ enum Scenario: String {
       return stopped
     }
     while let stopped, stopped.pointee == 0 { usleep(10_000) }
-    say("stopped=\(stopped?.pointee ?? 0)\n")
+    say("stopped=\(stopped?.pointee ?? 0)")
   }
 
   private func runPools(on stage: Stage) throws {
@@ -169,7 +170,7 @@ enum Scenario: String {
     let contender = workload_thread_start({ _, _ in workload_contend({ _ in }, nil) }, nil)
     try stage.turn("main") { workload_hold() }
     while !stage.hasReport(of: .loop) { usleep(10_000) }
-    say("idle-workers=\(pools.idleWorkers)\n")
+    say("idle-workers=\(pools.idleWorkers)")
     pools.release()
     workload_thread_stop(contender)
   }
@@ -190,7 +191,7 @@ extension Scenario {
   /// One function returns within 400 ms and is to blame; its successors are not.
   fileprivate func runInTurn(on stage: Stage) throws {
     let watch = try stage.watchdog.watchConcurrency()
-    for limitation in stage.watchdog.status.limitations { say("limited=\(limitation)\n") }
+    for limitation in stage.watchdog.status.limitations { say("limited=\(limitation)") }
     usleep(300_000)
     while !stage.hasReport(of: self == .oneJob ? .job : .pool) {
       let tasks = DispatchGroup()
@@ -244,7 +245,7 @@ extension Scenario {
     }
     // Other processes can delay the pool itself.
     let isHealthy = Duration.nanoseconds(longestTurn.load(ordering: .relaxed)) < threshold / 4
-    say("healthy=\(isHealthy)\n")
+    say("healthy=\(isHealthy)")
     watch.stop()
   }
 }

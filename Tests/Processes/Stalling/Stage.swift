@@ -1,12 +1,8 @@
 import Culprit
 import Glibc
+import Programs
 import Synchronization
 import TestWorkloads
-
-func say(_ text: String) {
-  let bytes = Array(text.utf8)
-  _ = write(STDOUT_FILENO, bytes, bytes.count)
-}
 
 final class Stage: Sendable {
   let watchdog: Watchdog
@@ -24,14 +20,14 @@ final class Stage: Sendable {
   func close() {
     watchdog.stop(patience: .seconds(60))
     let status = watchdog.status
-    say("problems=\(status.problems)\ndropped=\(status.reportsDropped)\n")
-    say("limitations=\(status.limitations.map(\.code))\n")
+    say("problems=\(status.problems)\ndropped=\(status.reportsDropped)")
+    say("limitations=\(status.limitations.map(\.code))")
     for report in reports.withLock({ $0 }) { say(report.description) }
   }
 
   func turn<Result>(_ name: String, _ body: () throws -> Result) throws -> Result {
     let loop = try watchdog.watchLoop(named: name)
-    say("turn=\(name) \(workload_now_ns())\n")
+    say("turn=\(name) \(workload_now_ns())")
     loop.begin()
     defer { loop.end() }
     return try body()
@@ -48,6 +44,6 @@ final class Stage: Sendable {
     )
     try turn("main", body)
     workload_thread_stop(contender)
-    say("contended=\(workload_was_contended())\n")
+    say("contended=\(workload_was_contended())")
   }
 }

@@ -13,31 +13,23 @@
 
 import Culprit
 import Glibc
+import Programs
 import TestWorkloads
 
-// A Dispatch thread that starts this process blocks most signals.
-var none = sigset_t()
-sigemptyset(&none)
-pthread_sigmask(SIG_SETMASK, &none, nil)
-// SIGALRM ends a hanging process. Generous, because the machine can be busy.
-alarm(100)
+beginProgram()
 guard CommandLine.arguments.count >= 4, let scenario = Scenario(rawValue: CommandLine.arguments[1]) else {
-  say("usage: stalling-process SCENARIO waiting|computing DIRECTORY [LIBRARY|filtered|for-ever]\n")
+  say("usage: stalling-process SCENARIO waiting|computing DIRECTORY [LIBRARY|filtered|for-ever]")
   exit(2)
 }
 workload_use_arenas(scenario == .arena ? 2 : 1)
 if CommandLine.arguments.last == "filtered", !workload_refuse_call("perf_event_open") { exit(77) }
 do {
-  let stage = try Stage(
-    directory: CommandLine.arguments[3],
-    threshold: scenario.threshold,
-    interval: scenario.interval
-  )
+  let stage = try Stage(directory: CommandLine.arguments[3], threshold: scenario.threshold, interval: scenario.interval)
   let holdTime: UInt64 = CommandLine.arguments.last == "for-ever" ? 60_000_000_000 : 1_500_000_000
   workload_prepare_hold(holdTime, CommandLine.arguments[2] == "computing")
   try scenario.run(on: stage, library: CommandLine.arguments.count > 4 ? CommandLine.arguments[4] : "")
   stage.close()
 } catch {
-  say("error=\(error)\n")
+  say("error=\(error)")
   exit(1)
 }

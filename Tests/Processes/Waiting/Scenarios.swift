@@ -2,6 +2,7 @@ import CCulpritLinux
 import Dispatch
 import Foundation
 import Glibc
+import Programs
 import SimulatedClock
 import Synchronization
 
@@ -156,28 +157,16 @@ private func waitForReadWriteLock(
 }
 
 private func waitForThread() {
-  var thread = pthread_t()
-  pthread_create(
-    &thread,
-    nil,
-    { _ in
-      nameThread("keeper")
-      rebuildIndex()
-      return nil
-    },
-    nil
-  )
+  let thread = startThread {
+    nameThread("keeper")
+    rebuildIndex()
+  }
   answerRequest { pthread_join(thread, nil) }
 }
 
 private func waitForQueue() {
   let queue = DispatchQueue(label: "orders")
-  let hasBegun = DispatchSemaphore(value: 0)
-  queue.async {
-    hasBegun.signal()
-    rebuildIndex()
-  }
-  hasBegun.wait()
+  occupy(queue) { rebuildIndex() }
   answerRequest { queue.sync { _ = kept.add(1, ordering: .relaxed) } }
 }
 
@@ -201,12 +190,7 @@ private func waitForGlobal() {
 private func waitForChain() {
   let lock = NSLock()
   let queue = DispatchQueue(label: "orders")
-  let isBusy = DispatchSemaphore(value: 0)
-  queue.async {
-    isBusy.signal()
-    rebuildIndex()
-  }
-  isBusy.wait()
+  occupy(queue) { rebuildIndex() }
   onThread("keeper") { begun in
     lock.lock()
     begun()
@@ -258,12 +242,7 @@ private func deadlockOfMutexAndQueue() {
   let lock = NSLock()
   let queue = DispatchQueue(label: "orders")
   lock.lock()
-  let hasBegun = DispatchSemaphore(value: 0)
-  queue.async {
-    hasBegun.signal()
-    lock.lock()
-  }
-  hasBegun.wait()
+  occupy(queue) { lock.lock() }
   answerRequest { storeOrder(queue) }
 }
 

@@ -10,10 +10,7 @@ let revision = Context.environment["BLAME_RETRIES_REVISION"] ?? String(repeating
 
 let package = Package(
   name: "blame-trials",
-  dependencies: [
-    .package(name: "culprit", path: "../../.."),
-    .package(url: "file://\(retries)", revision: revision),
-  ],
+  dependencies: [.package(name: "culprit", path: "../../.."), .package(url: "file://\(retries)", revision: revision)],
   targets: [
     .executableTarget(
       name: "blame-trials",

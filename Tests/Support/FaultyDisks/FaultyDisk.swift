@@ -43,12 +43,12 @@ package final class FaultyDisk {
   ///   - kind: The type of the file system.
   ///   - mebibytes: The size in MiB. ext4 has a journal from 2 MiB on.
   ///   - seconds: The lifetime in seconds, after which the guard thaws and unmounts it even if it is in use.
-  /// - Throws: ``FaultyDiskError``.
-  package init(_ kind: Kind, mebibytes: Int, seconds: Int) throws(FaultyDiskError) {
+  /// - Throws: ``SpawnError``.
+  package init(_ kind: Kind, mebibytes: Int, seconds: Int) throws(SpawnError) {
     self.kind = kind
     let place = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
     var template = Array("\(place)/culprit-disk-XXXXXX".utf8CString)
-    guard mkdtemp(&template) != nil else { throw FaultyDiskError("mkdtemp", errno) }
+    guard mkdtemp(&template) != nil else { throw SpawnError("mkdtemp", errno) }
     home = template.withUnsafeBufferPointer { String(cString: $0.baseAddress.unsafelyUnwrapped) }
     // The guard must run before anything is mounted.
     (guardProcess, guardInput) = try Shell.start(
@@ -68,11 +68,11 @@ package final class FaultyDisk {
 
   deinit { remove() }
 
-  private func mountImage() throws(FaultyDiskError) {
+  private func mountImage() throws(SpawnError) {
     try run("mount -t ext4 -o loop,errors=remount-ro '\(home)/image' '\(pathInside)'")
   }
 
-  private func run(_ command: String) throws(FaultyDiskError) { try Shell.run(command, in: guardProcess) }
+  private func run(_ command: String) throws(SpawnError) { try Shell.run(command, in: guardProcess) }
 
   /// The command line that runs `program` in the mount namespace of the file system. nsenter(1) executes `program` in
   /// place, so the process id stays valid.
@@ -87,14 +87,14 @@ package final class FaultyDisk {
     _ = Spawn.end(guardProcess)
   }
 
-  package func removeDirectory(_ name: String, andMakesNew: Bool) throws(FaultyDiskError) {
+  package func removeDirectory(_ name: String, andMakesNew: Bool) throws(SpawnError) {
     try run("cd '\(pathInside)' && rm -r '\(name)'\(andMakesNew ? " && mkdir -m 700 '\(name)'" : "")")
   }
 
   /// Fills it until no byte is free.
-  package func fill() throws(FaultyDiskError) {
+  package func fill() throws(SpawnError) {
     let file = open("\(path)/ballast", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
-    guard file >= 0 else { throw FaultyDiskError("ballast", errno) }
+    guard file >= 0 else { throw SpawnError("ballast", errno) }
     defer { close(file) }
     for size in [4096, 1] {
       let ballast = [UInt8](repeating: 1, count: size)
@@ -106,23 +106,23 @@ package final class FaultyDisk {
   package func drain() { unlink("\(path)/ballast") }
 
   /// Remounts it read-only, even for files open for writing, as the kernel does after an error: writes fail with EROFS.
-  package func makeReadOnly() throws(FaultyDiskError) { try run("mount -o remount,abort '\(pathInside)'") }
+  package func makeReadOnly() throws(SpawnError) { try run("mount -o remount,abort '\(pathInside)'") }
 
   /// Makes all further operations fail with EIO, as when a disk is pulled out. Unwritten data is lost.
-  package func pullOut() throws(FaultyDiskError) {
+  package func pullOut() throws(SpawnError) {
     let directory = try opened()
     defer { close(directory) }
     // FS_SHUTDOWN_FLAGS_NOLOGFLUSH: neither the log nor the data are flushed.
     var flags: UInt32 = 2
     // SAFETY: FS_IOC_SHUTDOWN reads a number of 32 bits.
-    guard ioctl(directory, 0x8004_587d, &flags) == 0 else { throw FaultyDiskError("shutdown", errno) }
+    guard ioctl(directory, 0x8004_587d, &flags) == 0 else { throw SpawnError("shutdown", errno) }
   }
 
   /// Blocks all writers in the kernel, where not even SIGKILL ends them, until ``thaw()``.
-  package func freeze() throws(FaultyDiskError) {
+  package func freeze() throws(SpawnError) {
     let directory = try opened()
     defer { close(directory) }
-    guard ioctl(directory, 0xc004_5877, 0) == 0 else { throw FaultyDiskError("freeze", errno) }
+    guard ioctl(directory, 0xc004_5877, 0) == 0 else { throw SpawnError("freeze", errno) }
   }
 
   /// Resumes blocked writers. Returns whether the file system was frozen.
@@ -133,7 +133,7 @@ package final class FaultyDisk {
   }
 
   /// Unmounts and mounts it again, after an irreversible failure.
-  package func mountAgain() throws(FaultyDiskError) {
+  package func mountAgain() throws(SpawnError) {
     // A child that this process is starting can briefly hold a copy of a descriptor, which makes umount(8) fail.
     try run("for i in $(seq 300); do umount '\(pathInside)' && exit; sleep 0.1; done; exit 1")
     try mountImage()
@@ -151,19 +151,9 @@ package final class FaultyDisk {
     return (numbers[6] * 512, numbers[15])
   }
 
-  private func opened() throws(FaultyDiskError) -> Int32 {
+  private func opened() throws(SpawnError) -> Int32 {
     let directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    guard directory >= 0 else { throw FaultyDiskError(path, errno) }
+    guard directory >= 0 else { throw SpawnError(path, errno) }
     return directory
   }
-}
-
-/// A failed operation on a disk or a service.
-package struct FaultyDiskError: Error, CustomStringConvertible {
-  /// The reason.
-  package let description: String
-
-  init(_ description: String) { self.description = description }
-
-  init(_ what: String, _ error: Int32) { self.init("\(what): \(String(cString: strerror(error)))") }
 }

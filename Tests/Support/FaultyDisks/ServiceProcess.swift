@@ -1,5 +1,6 @@
 import ChildProcesses
 import Glibc
+import Programs
 
 /// A running service that a test controls by lines on its standard input and output.
 package final class ServiceProcess {
@@ -15,14 +16,12 @@ package final class ServiceProcess {
   /// - Parameters:
   ///   - program: The path of the executable.
   ///   - words: The arguments, beginning with the program's name.
-  /// - Throws: ``FaultyDiskError``.
-  package init(_ program: String, _ words: [String]) throws(FaultyDiskError) {
-    let (toIt, fromIt) = (try spawning(Spawn.pipe), try spawning(Spawn.pipe))
+  /// - Throws: ``SpawnError``.
+  package init(_ program: String, _ words: [String]) throws(SpawnError) {
+    let (toIt, fromIt) = (try Spawn.pipe(), try Spawn.pipe())
     (input, output) = (toIt.writing, fromIt.reading)
     defer { for descriptor in [toIt.reading, fromIt.writing] { close(descriptor) } }
-    process = try spawning { () throws(SpawnError) in
-      try Spawn.process(program, words, input: toIt.reading, output: fromIt.writing)
-    }
+    process = try Spawn.process(program, words, input: toIt.reading, output: fromIt.writing)
   }
 
   /// Starts `program` from the directory of the running executable.
@@ -31,16 +30,13 @@ package final class ServiceProcess {
   ///   - program: The name of the executable.
   ///   - arguments: The arguments after the program's name.
   ///   - disk: The file system in whose mount namespace it runs, if any.
-  /// - Throws: ``FaultyDiskError``.
+  /// - Throws: ``SpawnError``.
   package convenience init(
     besideThis program: String,
     _ arguments: [String],
     on disk: FaultyDisk? = nil
-  ) throws(FaultyDiskError) {
-    var path = [CChar](repeating: 0, count: Int(PATH_MAX))
-    let length = readlink("/proc/self/exe", &path, path.count - 1)
-    let own = String(decoding: path.prefix(max(0, length)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    let file = own.split(separator: "/").dropLast().map { "/" + $0 }.joined() + "/" + program
+  ) throws(SpawnError) {
+    let file = programDirectory + "/" + program
     let words = disk?.inside([file] + arguments) ?? [file] + arguments
     try self.init(words[0], words)
   }

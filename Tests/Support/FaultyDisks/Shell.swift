@@ -14,27 +14,28 @@ package enum Shell {
   }
 
   @discardableResult
-  package static func run(_ command: String, in namespace: pid_t? = nil) throws(FaultyDiskError) -> String {
+  package static func run(_ command: String, in namespace: pid_t? = nil) throws(SpawnError) -> String {
     let words = words(command + " 2>&1", in: namespace)
     let process = try ServiceProcess(words[0], words)
     let said = process.rest()
     let status = process.end()
-    guard status == 0 else { throw FaultyDiskError("\(command): status \(status): \(said)") }
+    guard status == 0 else { throw SpawnError("\(command): status \(status): \(said)") }
     return said
   }
 
   /// Starts `command` in a new process group and mount namespace, and waits for its first line of output. Returns its
   /// process id and the writing end of its standard input.
-  static func start(_ command: String) throws(FaultyDiskError) -> (process: pid_t, input: Int32) {
-    let (input, output) = (try spawning(Spawn.pipe), try spawning(Spawn.pipe))
+  static func start(_ command: String) throws(SpawnError) -> (process: pid_t, input: Int32) {
+    let (input, output) = (try Spawn.pipe(), try Spawn.pipe())
     let nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC)
     defer { for descriptor in [input.reading, output.reading, nowhere] { close(descriptor) } }
     // A private namespace: a copy in another process that unshares this one's would keep the mount alive.
     let words = ["/usr/bin/unshare", "--mount", "--propagation=private"] + words(command)
     // Standard error goes to /dev/null: a reader of this process's stderr would otherwise wait for the guard, too.
-    let process = try spawning { () throws(SpawnError) in
+    let process: pid_t
+    do {
       defer { close(output.writing) }
-      return try Spawn.process(
+      process = try Spawn.process(
         words[0],
         words,
         input: input.reading,
@@ -46,13 +47,8 @@ package enum Shell {
     var byte: UInt8 = 0
     guard read(output.reading, &byte, 1) == 1 else {
       close(input.writing)
-      throw FaultyDiskError("unshare --mount: status \(Spawn.end(process) ?? -1)")
+      throw SpawnError("unshare --mount: status \(Spawn.end(process) ?? -1)")
     }
     return (process, input.writing)
   }
-}
-
-/// Returns the result of `body`, and converts its error to a ``FaultyDiskError``.
-func spawning<Result>(_ body: () throws(SpawnError) -> Result) throws(FaultyDiskError) -> Result {
-  do { return try body() } catch { throw FaultyDiskError(error.description) }
 }

@@ -18,14 +18,7 @@ package struct BlameTruth: Sendable {
 
     package var length: UInt64 { end - begin }
 
-    package init(
-      name: String,
-      identifiers: [String],
-      begin: UInt64,
-      end: UInt64,
-      running: UInt64,
-      delayed: UInt64
-    ) {
+    package init(name: String, identifiers: [String], begin: UInt64, end: UInt64, running: UInt64, delayed: UInt64) {
       (self.name, self.identifiers, self.begin, self.end) = (name, identifiers, begin, end)
       (self.running, self.delayed) = (running, delayed)
     }

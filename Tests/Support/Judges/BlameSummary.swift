@@ -123,9 +123,7 @@ package struct BlameSummary {
     for verdict in counted where !verdict.isRight {
       figures.note("\(verdict.description): \(verdict.faults.joined(separator: "; "))")
     }
-    figures.note(
-      row("kind", "named", "error", "worst", "cut %", "samples", "words wrong", "invented", "not named in")
-    )
+    figures.note(row("kind", "named", "error", "worst", "cut %", "samples", "words wrong", "invented", "not named in"))
     for (name, kind) in kinds.sorted(by: { $0.key < $1.key }) {
       figures.note(
         row(

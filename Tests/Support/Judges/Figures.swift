@@ -1,5 +1,6 @@
 import CulpritOptions
 import Glibc
+import Programs
 
 /// Prints figures and compares them with their bounds.
 package final class Figures {
@@ -46,6 +47,35 @@ package final class Figures {
   }
 }
 
+/// Prints the figures of a command-line tool with the proofs `names`, and ends the process.
+package func printFigures(
+  _ command: String,
+  _ table: OptionTable,
+  _ names: [String],
+  by body: (OptionTable.Arguments, Figures) throws -> Void
+) -> Never {
+  let output = CommandOutput(command: command)
+  do {
+    let parsed = try table.parse(CommandLine.arguments.dropFirst())
+    if parsed.has("help") || parsed.operands.isEmpty {
+      output.print(table.help())
+      exit(parsed.has("help") ? 0 : 2)
+    }
+    for name in parsed.operands where !names.contains(name) {
+      throw UsageError("there is no proof \"\(name)\"; there are \(names.joined(separator: ", "))")
+    }
+    let figures = Figures(output: output)
+    output.print("# \(machineDescription())\n")
+    try body(parsed, figures)
+    exit(figures.allHold ? 0 : 1)
+  } catch let error as UsageError {
+    output.usage(error)
+  } catch {
+    output.error("\(error)")
+    exit(1)
+  }
+}
+
 /// Returns the processor architecture, the number and model of CPUs, and the kernel release.
 package func machineDescription() -> String {
   var system = utsname()
@@ -59,18 +89,10 @@ package func machineDescription() -> String {
     "\(text(system.machine)), \(sysconf(Int32(_SC_NPROCESSORS_ONLN))) processors (\(model)), Linux \(text(system.release))"
 }
 
-/// Returns the text of a small file; empty if the file cannot be read.
-package func readFile(_ path: String) -> String {
-  let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-  guard descriptor >= 0 else { return "" }
-  defer { close(descriptor) }
-  var bytes: [UInt8] = []
-  var chunk = [UInt8](repeating: 0, count: 64 << 10)
-  while true {
-    let count = read(descriptor, &chunk, chunk.count)
-    guard count > 0 else { return String(decoding: bytes, as: UTF8.self) }
-    bytes += chunk[..<count]
-  }
+/// The reason why a proof cannot run.
+package struct ProofError: Error, CustomStringConvertible {
+  package let description: String
+  package init(_ description: String) { self.description = description }
 }
 
 package func median(_ values: [Double]) -> Double {

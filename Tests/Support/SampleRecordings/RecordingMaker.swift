@@ -49,18 +49,7 @@ struct RecordingMaker {
     waitingFor lock: HeldLock? = nil
   ) {
     let place = functions.map { stack($0, end: end) }
-    samples.append(
-      Sample(
-        age: age,
-        stack: place,
-        outcome: place == nil ? .noAnswer : .captured,
-        cpuTime: used,
-        activity: activity,
-        label: label,
-        threadID: thread,
-        lock: lock
-      )
-    )
+    samples.append(Sample(age, place, activity, used: used, label: label, threadID: thread, lock: lock))
   }
 
   mutating func addHolder(
@@ -71,14 +60,8 @@ struct RecordingMaker {
     _ activity: ThreadActivity,
     waitingFor lock: HeldLock? = nil
   ) {
-    let sample = Sample(
-      age: age,
-      stack: stack(functions),
-      outcome: .captured,
-      cpuTime: activity == .running ? age : .milliseconds(20),
-      activity: activity,
-      lock: lock
-    )
+    let used = activity == .running ? age : .milliseconds(20)
+    let sample = Sample(age, stack(functions), activity, used: used, lock: lock)
     holders.append(HolderSample(address: address, thread: thread, isHeld: true, sample: sample))
   }
 
@@ -100,17 +83,8 @@ struct RecordingMaker {
     stall.samples = samples
     stall.holders = holders
     if !others.isEmpty {
-      var threads: [ThreadSample] = []
-      for other in others {
-        threads.append(
-          ThreadSample(
-            thread: other.thread,
-            stack: stack(other.functions),
-            outcome: .captured,
-            cpuTime: nil,
-            activity: other.activity
-          )
-        )
+      let threads = others.map { other in
+        ThreadSample(other.thread.id, other.thread.name, stack(other.functions), other.activity)
       }
       stall.others = AllThreads(threads: threads, isComplete: true)
     }
@@ -133,15 +107,8 @@ struct RecordingMaker {
 
   private func frames(_ function: Function, _ module: Module, _ offset: UInt64) -> [ResolvedFrame] {
     func frame(_ name: String, _ location: SourceLocation?, isInlined: Bool) -> ResolvedFrame {
-      ResolvedFrame(
-        function: name,
-        rawName: "raw_" + name,
-        module: module.path,
-        start: FileAddress(offset),
-        address: .file(FileAddress(offset)),
-        location: location,
-        isInlined: isInlined
-      )
+      let (path, raw) = (module.path, "raw_" + name)
+      return ResolvedFrame(name, raw: raw, in: path, start: offset, at: offset, location, isInlined: isInlined)
     }
     switch function {
     case .system(let name): return [frame(name, nil, isInlined: false)]

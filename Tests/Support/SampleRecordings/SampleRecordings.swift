@@ -213,13 +213,8 @@ package enum SampleRecordings {
       guard state.number < count else { return nil }
       state.random = state.random &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
       defer { state.number += 1 }
-      return Sample(
-        age: .microseconds(1000 * (state.number + 1)),
-        stack: Int(state.random >> 33) % stacks,
-        outcome: .captured,
-        cpuTime: .microseconds(990 * state.number),
-        activity: .running
-      )
+      let stack = Int(state.random >> 33) % stacks
+      return Sample(.microseconds(1000 * (state.number + 1)), stack, .running, used: .microseconds(990 * state.number))
     }
   }
 

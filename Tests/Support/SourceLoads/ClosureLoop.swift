@@ -1,6 +1,7 @@
 import CCulpritObserver
 import Dispatch
 import Glibc
+import Programs
 import Synchronization
 
 /// A minimal event loop that runs closures on a dedicated thread. It is also a serial executor.
@@ -16,19 +17,7 @@ package final class ClosureLoop: SerialExecutor {
 
   /// Starts the loop.
   package init() {
-    let body = Unmanaged.passRetained(self)
-    var thread = pthread_t()
-    pthread_create(
-      &thread,
-      nil,
-      { context in
-        // SAFETY: retained for this call above.
-        if let context { Unmanaged<ClosureLoop>.fromOpaque(context).takeRetainedValue().run() }
-        return nil
-      },
-      body.toOpaque()
-    )
-    pthread_detach(thread)
+    pthread_detach(startThread { [self] in run() })
   }
 
   /// Runs `body` on the loop's thread, after everything enqueued before.

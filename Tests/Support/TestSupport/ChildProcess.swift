@@ -1,4 +1,5 @@
 import Foundation
+import Programs
 import Testing
 
 /// The output and exit status of a program.
@@ -59,7 +60,7 @@ package struct ChildProcess: Sendable {
 
   /// Returns the path of a program of this package. Records an issue if it is not built.
   package static func built(_ name: String) -> String {
-    let path = buildDirectory + "/" + name
+    let path = programDirectory + "/" + name
     if !FileManager.default.fileExists(atPath: path) {
       Issue.record("\(name) is not built: run tools/test, or build with BUILD_CULPRIT_WITH=tests")
     }
@@ -72,12 +73,6 @@ package struct ChildProcess: Sendable {
     let copy = try ChildProcess("/bin/cp", [from, to], keepsErrors: true)
     try #require(copy.hasExited && copy.status == 0, "\(copy)")
   }
-
-  /// The directory of this test's executable. Does not use its mappings, which sanitizers change.
-  private static let buildDirectory: String = {
-    let path = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
-    return String(path.prefix(upTo: path.lastIndex(of: "/") ?? path.endIndex))
-  }()
 }
 
 /// Whether `process` has no thread and no open descriptor left. An unreaped child still receives signals.

@@ -36,17 +36,9 @@ package struct NamedStall: Sendable {
   }
 }
 
-package func withTemporaryDirectory<Result>(_ body: (String) throws -> Result) throws -> Result {
-  let path = NSTemporaryDirectory() + "culprit-test-\(UUID().uuidString)"
-  try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-  defer { try? FileManager.default.removeItem(atPath: path) }
-  return try body(path)
-}
-
 package func namedStalls(in directory: String) throws -> [NamedStall] {
-  try FileManager.default.contentsOfDirectory(atPath: directory).filter { $0.hasSuffix(".stall") }.sorted()
-    .flatMap { name in
-      let bytes = try Data(contentsOf: URL(fileURLWithPath: "\(directory)/\(name)"))
-      return NamedStall.all(of: try StallFile(bytes: [UInt8](bytes)).recording)
-    }
+  try fileNames(in: directory, ".stall").flatMap { name in
+    let bytes = try Data(contentsOf: URL(fileURLWithPath: "\(directory)/\(name)"))
+    return NamedStall.all(of: try StallFile(bytes: [UInt8](bytes)).recording)
+  }
 }

@@ -2,6 +2,7 @@ import Judges
 import ChildProcesses
 import CulpritOptions
 import Glibc
+import Programs
 
 /// Judges Culprit's reports of random stalls with known culprits (`Tests/Proofs/Blame`).
 struct BlameTrials {
@@ -30,14 +31,11 @@ struct BlameTrials {
   private let arguments: OptionTable.Arguments
   private let seed: Int
   private let builds: [Build]
-  /// The directory of this program and of `culprit`.
-  private let tools: String
 
   init(_ figures: Figures, _ arguments: OptionTable.Arguments) throws {
     self.figures = figures
     self.arguments = arguments
     seed = try arguments.number("seed", in: 0...Int.max) ?? Int.random(in: 0...999_999)
-    tools = ownDirectory()
     let names = arguments.value("builds")?.split(separator: ",").map(String.init)
     builds = Build.all.filter { names?.contains($0.name) ?? true }
     if let unknown = names?.first(where: { name in !builds.contains { $0.name == name } }) {
@@ -77,12 +75,12 @@ struct BlameTrials {
   /// Runs a dozen trials of kinds that every build names, with the program in this program's directory.
   private func runBriefly() throws {
     let words = ["trials=12", "seed=\(seed)", "kinds=solid", "threads=4"]
-    let verdicts = try runTrials("\(tools)/blame-trials", words, "briefly")
+    let verdicts = try runTrials("\(programDirectory)/blame-trials", words, "briefly")
     BlameSummary(verdicts, missing: 12 - verdicts.count).print(figures)
   }
 
   private func runTrials(_ program: String, _ words: [String], _ place: String) throws -> [BlameVerdict] {
-    let output = try said(program, words)
+    let output = try Spawn.output(of: program, words)
     if output.status != 0 { figures.note("\(place): the program ended with \(output.status)") }
     return output.text.split(separator: "\n").compactMap { BlameVerdict(String($0), place: place) }
   }
@@ -108,9 +106,7 @@ struct BlameTrials {
   }
 
   private func travelled(_ build: Build, _ change: Change, _ trials: Int, seed: Int) throws -> (same: Int, all: Int) {
-    var template = Array("/tmp/culprit-travel-XXXXXX".utf8CString)
-    guard mkdtemp(&template) != nil else { throw UsageError("a directory cannot be made: \(errno)") }
-    let directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    let directory = temporaryDirectory("culprit-travel")
     defer { try? succeed("/bin/rm", ["-rf", directory]) }
     let program = "\(directory)/service"
     try succeed("/bin/cp", [build.program, program])
@@ -129,7 +125,10 @@ struct BlameTrials {
     case .stripped: try succeed("/usr/bin/strip", [program])
     case .deleted: unlink(program)
     }
-    let saved = try said("/bin/sh", ["-c", "exec '\(tools)/culprit' report --width=1000 \(directory)/stalls/*.stall"])
+    let saved = try Spawn.output(
+      of: "/bin/sh",
+      ["-c", "exec '\(programDirectory)/culprit' report --width=1000 \(directory)/stalls/*.stall"]
+    )
     let reports = Dictionary(
       Self.reports(in: saved.text).map { ($0.trial, $0.text) },
       uniquingKeysWith: { first, _ in first }
@@ -194,20 +193,8 @@ struct BlameTrials {
     }
   }
 
-  private func said(_ program: String, _ words: [String]) throws -> (text: String, status: Int32) {
-    let pipe = try Spawn.pipe()
-    defer { close(pipe.reading) }
-    let id: pid_t
-    do {
-      defer { close(pipe.writing) }
-      id = try Spawn.process(program, [program] + words, output: pipe.writing)
-    }
-    let bytes = Spawn.readAll(pipe.reading)
-    return (String(decoding: bytes, as: UTF8.self), Spawn.end(id) ?? -1)
-  }
-
   private func succeed(_ program: String, _ words: [String]) throws {
-    let (_, status) = try said(program, words)
+    let (_, status) = try Spawn.output(of: program, words)
     guard status == 0 else { throw UsageError("\(program) \(words.joined(separator: " ")) ended with \(status)") }
   }
 
@@ -217,12 +204,4 @@ struct BlameTrials {
     Spawn.write(text.utf8, to: file)
     close(file)
   }
-}
-
-/// The directory of this program's file.
-private func ownDirectory() -> String {
-  var path = [CChar](repeating: 0, count: Int(PATH_MAX))
-  let length = readlink("/proc/self/exe", &path, path.count)
-  let text = String(decoding: path.prefix(max(0, length)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
-  return String(text.prefix(upTo: text.lastIndex(of: "/") ?? text.endIndex))
 }

@@ -1,31 +1,26 @@
-import Judges
 import CCulpritLinux
 import CCulpritObserver
 import Glibc
+import Judges
+import Programs
+import Synchronization
 
 /// Measures the time a sampler needs to read the evidence of a blocked thread, without its stack, at the usual rate.
 func benchEvidence(_ figures: Figures) throws {
   // A thread that waits for a pipe: its system call, the descriptor, and the kernel function are read.
   var ends: [Int32] = [0, 0]
-  guard pipe(&ends) == 0, clinux_memory_start() != CLINUX_MEMORY_UNREADABLE else { throw EvidenceError() }
-  let tid = UnsafeMutablePointer<Int32>.allocate(capacity: 2)
-  tid[0] = 0
-  tid[1] = ends[0]
-  var thread = pthread_t()
-  pthread_create(
-    &thread,
-    nil,
-    { argument in
-      // SAFETY: the argument is `tid` below: two numbers that are never freed.
-      guard let numbers = argument?.assumingMemoryBound(to: Int32.self) else { return nil }
-      numbers[0] = clinux_task_self()
-      var byte: UInt8 = 0
-      _ = read(numbers[1], &byte, 1)
-      return nil
-    },
-    tid
-  )
+  guard pipe(&ends) == 0, clinux_memory_start() != CLINUX_MEMORY_UNREADABLE else {
+    throw ProofError("there is no pipe, or memory cannot be read")
+  }
+  let waiting = ends[0]
+  let started = Atomic<Int32>(0)
+  let thread = startThread {
+    started.store(clinux_task_self(), ordering: .relaxed)
+    var byte: UInt8 = 0
+    _ = read(waiting, &byte, 1)
+  }
   usleep(200_000)
+  let tid = started.load(ordering: .relaxed)
   var status = observer_thread_status()
   status.activity = OBSERVER_IN_CALL
   status.call = 0
@@ -41,8 +36,8 @@ func benchEvidence(_ figures: Figures) throws {
         var evidence = observer_evidence()
         var descriptor = observer_descriptor()
         observer_descriptor_read(clinux_task_self(), ends[0], &descriptor)
-        _ = clinux_task_run_delay_ns(tid[0], &turns)
-        observer_evidence_read(tid[0], 0, &status, &times, &evidence)
+        _ = clinux_task_run_delay_ns(tid, &turns)
+        observer_evidence_read(tid, 0, &status, &times, &evidence)
         return Double(clinux_clock_ns() - begin) / 1000
       }
   }
@@ -53,8 +48,4 @@ func benchEvidence(_ figures: Figures) throws {
   figures.print("evidence.time_with_counts", apart.sorted()[apart.count * 9 / 10], "µs")
   _ = write(ends[1], [1], 1)
   pthread_join(thread, nil)
-}
-
-private struct EvidenceError: Error, CustomStringConvertible {
-  var description: String { "there is no pipe, or memory cannot be read" }
 }

@@ -38,9 +38,9 @@ private struct ObserverBench {
   private func prepare() throws {
     guard clinux_memory_start() != CLINUX_MEMORY_UNREADABLE, observer_unwind_start() == nil,
       observer_capture_start(128 << 10) == 0
-    else { throw BenchError(description: "stacks cannot be captured here") }
+    else { throw ProofError("stacks cannot be captured here") }
     if let missing = peer_unwinder_start() {
-      throw BenchError(description: "the unwinder to compare with is missing: \(String(cString: missing))")
+      throw ProofError("the unwinder to compare with is missing: \(String(cString: missing))")
     }
   }
 
@@ -64,7 +64,7 @@ private struct ObserverBench {
       }
     }
     guard cold.allSatisfy({ $0 > 0 }), frames >= Self.frames else {
-      throw BenchError(description: "the unwinder to compare with found \(frames) frames of \(Self.frames)")
+      throw ProofError("the unwinder to compare with found \(frames) frames of \(Self.frames)")
     }
     figures.note("a handler on \(liveBytes) bytes of stack in \(frames) frames; unwinding is unw_step(3) in it")
     figures.print("handler.p50", percentile(50, copying) / 1000, "us")
@@ -94,7 +94,7 @@ private struct ObserverBench {
   /// captured back to back, and without captures.
   private func watchBystander(beside count: Int, _ watchdog: Watchdog, _ figures: Figures) throws {
     guard let crowd = peer_crowd_start(UInt32(count)), peer_bystander_start() else {
-      throw BenchError(description: "cannot start \(count) threads")
+      throw ProofError("cannot start \(count) threads")
     }
     defer {
       peer_bystander_stop()
@@ -139,7 +139,7 @@ private struct Spinner {
 
   init(frames: UInt32, liveBytes: Int, coroutine: Bool = false) throws {
     guard let pointer = peer_spinner_start(frames, liveBytes, coroutine, { _ = observer_thread_current() }) else {
-      throw BenchError(description: "cannot start a thread")
+      throw ProofError("cannot start a thread")
     }
     self.pointer = pointer
   }
@@ -151,7 +151,7 @@ private struct Spinner {
     let thread = observer_thread_find(peer_spinner_thread(pointer))
     var copy: UnsafePointer<stack_copy>?
     guard observer_capture(thread, nil, 0, 5_000_000_000, &copy) == OBSERVER_CAPTURED, let copy else {
-      throw BenchError(description: "a thread that computes did not answer within 5 s")
+      throw ProofError("a thread that computes did not answer within 5 s")
     }
     defer { observer_capture_release(copy) }
     return (Int(copy.pointee.stack_bytes), Double(copy.pointee.handler_ns))

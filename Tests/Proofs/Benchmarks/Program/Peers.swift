@@ -1,5 +1,6 @@
-import Judges
 import Glibc
+import Judges
+import Programs
 
 /// A finished run of a program, Culprit's or a comparable one.
 struct PeerRun {
@@ -11,22 +12,12 @@ struct PeerRun {
   var peakBytes: Double
   var output: String
 
-  /// A failed run.
-  struct Failure: Error, CustomStringConvertible {
-    var description: String
-  }
-
   /// Runs `command` (a path and its arguments) with the file `input` as its standard input.
   ///
   /// Keeps the output only if `keepsOutput`, which takes memory.
   ///
-  /// - Throws: ``Failure`` if it cannot be started, or exits with a status other than 0 and `mayFail` is not set.
-  init(
-    _ command: [String],
-    input: String = "/dev/null",
-    mayFail: Bool = false,
-    keepsOutput: Bool = true
-  ) throws {
+  /// - Throws: ``ProofError`` if it cannot be started, or exits with a status other than 0 and `mayFail` is not set.
+  init(_ command: [String], input: String = "/dev/null", mayFail: Bool = false, keepsOutput: Bool = true) throws {
     let path = keepsOutput ? "/tmp/culprit-bench-output-\(getpid())" : "/dev/null"
     let use = "/tmp/culprit-bench-use-\(getpid())"
     defer {
@@ -41,13 +32,13 @@ struct PeerRun {
     posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0)
     posix_spawn_file_actions_addopen(&actions, 3, use, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
     // By a small process: a program's peak of memory is at least that of the process that starts it.
-    let launcher = Self.directory + "bench-launcher"
+    let launcher = programDirectory + "/bench-launcher"
     var arguments = ([launcher] + command).map { strdup($0) } + [nil]
     defer { arguments.forEach { free($0) } }
     var child: pid_t = 0
     let status = posix_spawn(&child, launcher, &actions, nil, &arguments, environ)
     guard status == 0 else {
-      throw Failure(description: "cannot run \(launcher): \(String(cString: strerror(status)))")
+      throw ProofError("cannot run \(launcher): \(String(cString: strerror(status)))")
     }
     var ending: Int32 = 0
     while waitpid(child, &ending, 0) < 0, errno == EINTR {}
@@ -55,14 +46,14 @@ struct PeerRun {
     let numbers = readFile(use).split(whereSeparator: \.isWhitespace).compactMap { Double($0) }
     let isMissing = numbers.last == Double(127 << 8)
     guard ending == 0, numbers.count == 4, !isMissing else {
-      throw Failure(description: "\(launcher) could not run \(command[0])")
+      throw ProofError("\(launcher) could not run \(command[0])")
     }
     seconds = numbers[0] / 1e9
     processorSeconds = numbers[1] / 1e6
     peakBytes = numbers[2] * 1024
     output = keepsOutput ? readFile(path) : ""
     guard numbers[3] == 0 || mayFail else {
-      throw Failure(description: "\(command.joined(separator: " ")) did not end well")
+      throw ProofError("\(command.joined(separator: " ")) did not end well")
     }
   }
 
@@ -78,14 +69,4 @@ struct PeerRun {
       (median(rounds.map { $0[place].processorSeconds }), median(rounds.map { $0[place].peakBytes }))
     }
   }
-
-  /// The directory of this program and of those built with it, with a final slash.
-  static let directory: String = {
-    var target = [UInt8](repeating: 0, count: Int(PATH_MAX))
-    let count = target.withUnsafeMutableBytes { room in
-      room.baseAddress.map { readlink("/proc/self/exe", $0, room.count) } ?? -1
-    }
-    let path = String(decoding: target.prefix(max(0, count)), as: UTF8.self)
-    return path.lastIndex(of: "/").map { String(path[...$0]) } ?? ""
-  }()
 }

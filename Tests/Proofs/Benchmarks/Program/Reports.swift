@@ -3,6 +3,7 @@ import CCulpritLinux
 import ChildProcesses
 import Culprit
 import Glibc
+import Programs
 
 /// Measures reports and exports of large stalls, and other programs that read equal stacks.
 struct ReportsBench {
@@ -12,15 +13,12 @@ struct ReportsBench {
   private static let formats = ["collapsed", "pprof", "firefox", "chrome", "otlp", "jsonl", "html"]
 
   private let figures: Figures
-  private let programs: String
+  private let programs = programDirectory
   private let directory: String
 
-  init(_ figures: Figures) throws {
+  init(_ figures: Figures) {
     self.figures = figures
-    programs = CommandLine.arguments.first.map { String($0[..<($0.lastIndex(of: "/") ?? $0.startIndex)]) } ?? "."
-    var template = Array("/tmp/culprit-reports-XXXXXX".utf8CString)
-    guard mkdtemp(&template) != nil else { throw BenchError(description: "no directory can be made in /tmp") }
-    directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    directory = temporaryDirectory("culprit-reports")
   }
 
   /// The resources used by a program.
@@ -179,18 +177,15 @@ struct ReportsBench {
   /// Runs `program`, which must succeed, and writes its output to `path`.
   private func use(_ program: String, _ words: [String], into path: String = "/dev/null") throws -> Use {
     let output = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
-    guard output >= 0 else { throw BenchError(description: "\(path): \(String(cString: strerror(errno)))") }
+    guard output >= 0 else { throw SpawnError(path, errno) }
     defer { close(output) }
     let began = clinux_clock_ns()
     let process = try Spawn.process(program, [program] + words, output: output)
     var (status, used): (Int32, rusage) = (0, rusage())
     while wait4(process, &status, 0, &used) < 0, errno == EINTR {}
     guard status == 0 else {
-      throw BenchError(description: "\(program) \(words.joined(separator: " ")) has failed (status \(status))")
+      throw ProofError("\(program) \(words.joined(separator: " ")) has failed (status \(status))")
     }
-    return Use(
-      seconds: Double(clinux_clock_ns() - began) / 1e9,
-      mebibytes: Double(used.ru_maxrss) / 1024
-    )
+    return Use(seconds: Double(clinux_clock_ns() - began) / 1e9, mebibytes: Double(used.ru_maxrss) / 1024)
   }
 }

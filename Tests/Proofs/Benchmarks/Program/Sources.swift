@@ -4,6 +4,7 @@ import Culprit
 import Dispatch
 import Foundation
 import Glibc
+import Programs
 import SourceLoads
 import Synchronization
 
@@ -135,13 +136,7 @@ private struct SourcesBench {
   }
 
   /// The processor time of the monitor so far, in nanoseconds.
-  private func monitorTime() -> UInt64 {
-    let tasks = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")) ?? []
-    for task in tasks where readFile("/proc/self/task/\(task)/comm").hasPrefix("culprit-monitor") {
-      return readFile("/proc/self/task/\(task)/schedstat").split(separator: " ").first.flatMap { UInt64($0) } ?? 0
-    }
-    return 0
-  }
+  private func monitorTime() -> UInt64 { cpuTime(of: threadDirectories(named: "culprit-monitor")) }
 
   /// Measures the delay of reports after the threshold, and the error of reported durations.
   private func delays(_ figures: Figures) throws {

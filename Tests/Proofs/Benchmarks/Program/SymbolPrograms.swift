@@ -56,7 +56,7 @@ struct SymbolPrograms {
 
   private func compiled(_ compiler: String, _ name: String, _ source: String, _ ending: String) throws -> String {
     let (file, program) = ("\(directory)/\(name).\(ending)", "\(directory)/\(name)")
-    guard let stream = fopen(file, "w") else { throw PeerRun.Failure(description: "cannot write \(file)") }
+    guard let stream = fopen(file, "w") else { throw ProofError("cannot write \(file)") }
     fputs(source, stream)
     fclose(stream)
     _ = try PeerRun(["sh", "-c", "cd \(directory) && \(compiler) -o \(program) \(file)"])

@@ -2,6 +2,7 @@ import Judges
 import CulpritStallRecord
 import CulpritSymbols
 import Glibc
+import Programs
 import SplitMix
 
 /// Compares names, files, lines and inlined calls with llvm-symbolizer's, and measures their cost.
@@ -23,7 +24,7 @@ private struct SymbolsBench {
   init(addresses: Int, runs: Int) throws {
     self.addresses = addresses
     self.runs = runs
-    culprit = PeerRun.directory + "culprit"
+    culprit = programDirectory + "/culprit"
     // The toolchain's llvm-symbolizer is the newest available.
     let swift = try PeerRun(["sh", "-c", "dirname \"$(realpath \"$(command -v swift)\")\""]).output
     let toolchain = swift.split(separator: "\n").joined()
@@ -77,7 +78,7 @@ private struct SymbolsBench {
       }
     }
     guard expected.count == input.count else {
-      throw PeerRun.Failure(description: "llvm-symbolizer answered \(expected.count) of \(input.count) addresses")
+      throw ProofError("llvm-symbolizer answered \(expected.count) of \(input.count) addresses")
     }
     let symbolizer = try AddressSymbolizer(path: file)
     var kinds: [String: Int] = [:]
@@ -270,7 +271,7 @@ private struct SymbolsBench {
     // This program does not link it: search next to libswiftCore.so, which it does link.
     let core = readFile("/proc/self/maps").split(separator: "\n").first { $0.hasSuffix("/libswiftCore.so") }
     guard let core, let slash = core.firstIndex(of: "/") else {
-      throw PeerRun.Failure(description: "this process has no \(name)")
+      throw ProofError("this process has no \(name)")
     }
     return core[slash...].dropLast("libswiftCore.so".count) + name
   }
@@ -293,7 +294,7 @@ private struct SymbolsBench {
     let fields = sections.map { $0.drop { $0 != "." }.split(separator: " ") }.first { $0.first == ".text" }
     guard let fields, fields.count > 4, let start = UInt64(fields[2], radix: 16),
       let size = UInt64(fields[4], radix: 16)
-    else { throw PeerRun.Failure(description: "\(file) has no section .text") }
+    else { throw ProofError("\(file) has no section .text") }
     var random = SplitMix(seed)
     return (0..<count).map { _ in UInt64.random(in: start..<start + size, using: &random) }
   }
@@ -303,7 +304,7 @@ private struct SymbolsBench {
     defer { close(descriptor) }
     let bytes = Array(text.utf8)
     guard descriptor >= 0, Glibc.write(descriptor, bytes, bytes.count) == bytes.count else {
-      throw PeerRun.Failure(description: "cannot write \(path)")
+      throw ProofError("cannot write \(path)")
     }
   }
 }

@@ -16,7 +16,7 @@ func benchThreads(_ figures: Figures) throws {
 /// for unrelated work on the CPUs.
 private func captureCrowd(of count: Int, _ watchdog: Watchdog, _ figures: Figures) throws {
   guard let crowd = peer_crowd_start(UInt32(count)) else {
-    throw BenchError(description: "cannot start \(count) threads")
+    throw ProofError("cannot start \(count) threads")
   }
   defer { peer_crowd_stop(crowd) }
   var times: [(whole: Double, each: Double, processor: Double)] = []

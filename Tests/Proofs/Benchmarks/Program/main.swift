@@ -1,5 +1,4 @@
 import CulpritOptions
-import Glibc
 import Judges
 
 // culprit-bench: measures the figures that Culprit claims.
@@ -34,7 +33,7 @@ let table = OptionTable(
     Benchmarks:
       blame     600 random stalls of more than forty kinds of work: does each report name the function that took most
                 of the time, and are its other claims right?
-      causes    140 stalls in C, C++ and Swift with known causes: do the reports name them, alone and beside four busy
+      causes    stalls in C, C++ and Swift with known causes: do the reports name them, alone and beside four busy
                 processes?
       evidence  the cost of reading why a blocked thread waits
       healthy   the cost of marking a work item
@@ -51,24 +50,6 @@ let table = OptionTable(
     """
 )
 
-let output = CommandOutput(command: "culprit-bench")
-
-do {
-  let parsed = try table.parse(CommandLine.arguments.dropFirst())
-  if parsed.has("help") || parsed.operands.isEmpty {
-    output.print(table.help())
-    exit(parsed.has("help") ? 0 : 2)
-  }
-  for name in parsed.operands where benchmarks[name] == nil {
-    throw UsageError("there is no benchmark \"\(name)\"; there are \(benchmarks.keys.sorted().joined(separator: ", "))")
-  }
-  let figures = Figures(output: output)
-  output.print("# \(machineDescription())\n")
+printFigures("culprit-bench", table, benchmarks.keys.sorted()) { parsed, figures in
   for name in parsed.operands { try benchmarks[name]?(figures, parsed) }
-  exit(figures.allHold ? 0 : 1)
-} catch let error as UsageError {
-  output.usage(error)
-} catch {
-  output.error("\(error)")
-  exit(1)
 }

@@ -126,9 +126,7 @@ struct Fleet {
         Module(
           path: "/srv/shop/bin/shop",
           buildID: Self.builds[build],
-          mappings: [
-            Module.Mapping(start: RuntimeAddress(base), end: RuntimeAddress(base + 0x100000), fileOffset: 0)
-          ]
+          mappings: [Module.Mapping(start: RuntimeAddress(base), end: RuntimeAddress(base + 0x100000), fileOffset: 0)]
         )
       ],
       stacks: stacks,

@@ -8,14 +8,10 @@
 import Culprit
 import Dispatch
 import Glibc
+import Programs
 import SourceLoads
 import Synchronization
 import TestWorkloads
-
-func say(_ text: String) {
-  let bytes = Array((text + "\n").utf8)
-  _ = write(STDOUT_FILENO, bytes, bytes.count)
-}
 
 // SIGALRM ends a hanging process. Generous, because the machine can be busy.
 alarm(100)

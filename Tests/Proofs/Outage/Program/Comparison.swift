@@ -4,17 +4,10 @@ import Judges
 
 /// Runs this program with `count` requests, with or without a watchdog. Returns its facts by name, and its remarks.
 func facts(requests count: Int, isWatched: Bool) throws -> (facts: [String: Double], remarks: [String]) {
-  let program = CommandLine.arguments[0]
-  let pipe = try Spawn.pipe()
-  let process = try Spawn.process(
-    program,
-    [program, "--requests=\(count)"] + (isWatched ? [] : ["--unwatched"]),
-    output: pipe.writing
-  )
-  close(pipe.writing)
-  let lines = String(decoding: Spawn.readAll(pipe.reading), as: UTF8.self).split(separator: "\n").map(String.init)
-  close(pipe.reading)
-  guard Spawn.end(process) == 0 else {
+  let words = ["--requests=\(count)"] + (isWatched ? [] : ["--unwatched"])
+  let (text, status) = try Spawn.output(of: CommandLine.arguments[0], words)
+  let lines = text.split(separator: "\n").map(String.init)
+  guard status == 0 else {
     throw ProofError("the service with \(count) requests failed: \(lines.suffix(3))")
   }
   var facts: [String: Double] = [:]
@@ -25,11 +18,6 @@ func facts(requests count: Int, isWatched: Bool) throws -> (facts: [String: Doub
     if line.hasPrefix("remark=") { remarks.append(String(line.dropFirst(7))) }
   }
   return (facts, remarks)
-}
-
-struct ProofError: Error, CustomStringConvertible {
-  let description: String
-  init(_ description: String) { self.description = description }
 }
 
 let bounds: [(name: String, unit: String, bound: ClosedRange<Double>?)] = [

@@ -1,4 +1,5 @@
 import Glibc
+import Programs
 import Synchronization
 
 /// The work of a service while some of its requests hang: answers others, opens sockets and files, starts threads.

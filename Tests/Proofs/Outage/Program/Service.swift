@@ -1,6 +1,7 @@
 import Culprit
 import Glibc
 import Judges
+import Programs
 import Synchronization
 
 /// A service in which many requests wait at once while three of its loops stall.
@@ -168,9 +169,4 @@ final class Service: Sendable {
     let fields = readFile("/proc/self/statm").split(separator: " ")
     return fields.count > 1 ? (Int(fields[1]) ?? 0) * sysconf(Int32(_SC_PAGESIZE)) : 0
   }
-}
-
-func say(_ text: String) {
-  print(text)
-  fflush(nil)
 }

@@ -1,5 +1,6 @@
 import CCulpritLinux
 import Glibc
+import Programs
 import Synchronization
 
 /// The lock that one loop waits for.
@@ -42,25 +43,13 @@ private let result = Atomic<UInt64>(0)
 
 final class NamedThread: @unchecked Sendable {
   // SAFETY: written by the initializer only.
-  private var thread = pthread_t()
-  private let name: String
-  private let body: @Sendable () -> Void
+  private let thread: pthread_t
 
   init(_ name: String, _ body: @escaping @Sendable () -> Void) {
-    (self.name, self.body) = (name, body)
-    let context = Unmanaged.passRetained(self).toOpaque()
-    pthread_create(
-      &thread,
-      nil,
-      { context in
-        guard let context else { return nil }
-        let thread = Unmanaged<NamedThread>.fromOpaque(context).takeRetainedValue()
-        clinux_task_set_name(thread.name)
-        thread.body()
-        return nil
-      },
-      context
-    )
+    thread = startThread {
+      clinux_task_set_name(name)
+      body()
+    }
   }
 
   func join() { pthread_join(thread, nil) }

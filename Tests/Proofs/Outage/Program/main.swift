@@ -9,6 +9,7 @@
 import Culprit
 import Foundation
 import Glibc
+import Programs
 
 let words = Array(CommandLine.arguments.dropFirst())
 switch words.first {

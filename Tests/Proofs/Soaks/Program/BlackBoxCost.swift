@@ -24,7 +24,7 @@ struct BlackBoxCost {
   /// Runs both kinds of stall and prints their cost.
   ///
   /// - Parameter figures: Where the figures go.
-  /// - Throws: ``FaultyDiskError``, ``BlackBoxSoakError``.
+  /// - Throws: ``SpawnError``, ``ProofError``.
   func run(_ figures: Figures) throws {
     var disk: FaultyDisk?
     if let obstacle = FaultyDisk.obstacle {
@@ -48,7 +48,7 @@ struct BlackBoxCost {
     let service = try ServiceProcess(besideThis: "blackbox-process", [inside, "latency"], on: disk)
     defer { service.end() }
     service.tell(isVaried ? "stall differently" : "stall")
-    guard service.fact("stalled") != nil else { throw BlackBoxSoakError(description: "the service did not begin") }
+    guard service.fact("stalled") != nil else { throw ProofError("the service did not begin") }
     let box = BlackBoxDirectory(path: directory)
     func file() -> String? { (try? box.names([".stall"]))?.first { $0.contains("-\(service.process)-") } }
     func stall() -> Stall? { file().flatMap { box.stall($0) }?.recording.stalls.first }

@@ -1,7 +1,8 @@
-import Judges
+import CCulpritLinux
 import CulpritBlackBox
 import FaultyDisks
 import Glibc
+import Judges
 
 /// Kills a service at random times, half of them during a stall, and judges the report of its next launch.
 struct BlackBoxSoak {
@@ -15,7 +16,7 @@ struct BlackBoxSoak {
   /// Runs the soak test and prints its results.
   ///
   /// - Parameter figures: Where the figures go.
-  /// - Throws: ``BlackBoxSoakError`` or ``FaultyDiskError`` when the service cannot be started.
+  /// - Throws: ``ProofError`` or ``SpawnError`` when the service cannot be started.
   func run(_ figures: Figures) throws {
     figures.note("seed \(seed)")
     let directory = "/tmp/culprit-soak-\(getpid())"
@@ -29,11 +30,11 @@ struct BlackBoxSoak {
       let share = UInt32(truncatingIfNeeded: random >> 33)
       let service = try ServiceProcess(besideThis: "blackbox-process", [directory, isStalled ? "stall" : "turn"])
       guard let began = service.line()?.split(separator: "=").last.flatMap({ Int64($0) }) else {
-        throw BlackBoxSoakError(description: "the service did not begin")
+        throw ProofError("the service did not begin")
       }
       // Past the threshold of 200 ms, with time for the record to reach the disk on a busy machine.
       usleep(isStalled ? 500_000 + share % 1_000_000 : share % 500_000)
-      let lasted = now() - began
+      let lasted = Int64(clinux_clock_ns()) - began
       kill(service.process, SIGKILL)
       service.end()
       let told = try ServiceProcess(besideThis: "blackbox-process", [directory, "tell"])
@@ -60,19 +61,8 @@ struct BlackBoxSoak {
     figures.print("blackbox.duration_error_max", Double(worst) / 1e6, "ms", in: 0...250)
   }
 
-  private func now() -> Int64 {
-    var time = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &time)
-    return Int64(time.tv_sec * 1_000_000_000 + time.tv_nsec)
-  }
-
   private func empty(_ directory: String) {
     let names = (try? BlackBoxDirectory(path: directory).names([".run", ".told", ".stall"])) ?? []
     for name in names { unlink("\(directory)/\(name)") }
   }
-}
-
-/// The reason why the soak test cannot run.
-struct BlackBoxSoakError: Error, CustomStringConvertible {
-  var description: String
 }

@@ -19,7 +19,7 @@ struct LockSoak {
   /// Runs the soak test and prints the number of named hangs for each lock.
   ///
   /// - Parameter figures: Where the figures go.
-  /// - Throws: ``BlackBoxSoakError`` or ``FaultyDiskError`` when a service cannot be started.
+  /// - Throws: ``ProofError`` or ``SpawnError`` when a service cannot be started.
   func run(_ figures: Figures) throws {
     // Each allocation takes an arena's lock.
     setenv("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0", 1)
@@ -47,7 +47,7 @@ struct LockSoak {
           let words = fact.split(separator: " ")
           if words.first == "main" { began = words.last.flatMap { UInt64($0) } }
         }
-        guard let began else { throw BlackBoxSoakError(description: "the service did not begin") }
+        guard let began else { throw ProofError("the service did not begin") }
         usleep(1_500_000 + .random(in: 0..<500_000))
         let lasted = Int64(clinux_clock_ns()) - Int64(began)
         kill(service.process, SIGKILL)

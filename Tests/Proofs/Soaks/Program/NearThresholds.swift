@@ -1,7 +1,8 @@
-import Judges
+import CCulpritLinux
 import Culprit
 import CulpritStallRecord
 import Glibc
+import Judges
 import SourceLoads
 import Synchronization
 
@@ -34,7 +35,7 @@ final class NearThresholds: Sendable {
     }
 
     func add(from begin: UInt64) {
-      let end = wallNanoseconds()
+      let end = clinux_clock_wall_ns()
       spans.withLock { $0.append(Span(begin: begin, end: end)) }
     }
 
@@ -78,7 +79,7 @@ final class NearThresholds: Sendable {
       let loop = try watchdog.watchLoop(named: source.name, threshold: .nanoseconds(Int64(source.threshold)))
       start { [self] in
         again(source) { work in
-          let begin = wallNanoseconds()
+          let begin = clinux_clock_wall_ns()
           loop.withTurn(work)
           source.add(from: begin)
         }
@@ -88,7 +89,7 @@ final class NearThresholds: Sendable {
       let budget = Duration.nanoseconds(Int64(source.threshold))
       start { [self] in
         again(source) { work in
-          let begin = wallNanoseconds()
+          let begin = clinux_clock_wall_ns()
           watchdog.withSection(source.name, threshold: budget, work)
           source.add(from: begin)
         }
@@ -97,7 +98,7 @@ final class NearThresholds: Sendable {
     for (source, loop) in zip(pinged, closureLoops) {
       let watch = try watchdog.watchLoop(named: source.name, threshold: .nanoseconds(Int64(source.threshold))) {
         ping in
-        let begin = wallNanoseconds()
+        let begin = clinux_clock_wall_ns()
         loop.execute {
           ping()
           source.add(from: begin)
@@ -137,10 +138,10 @@ final class NearThresholds: Sendable {
     while !isOver.load(ordering: .relaxed) {
       let length = source.threshold / 1000 * UInt64.random(in: 900...990)
       let computes = UInt64.random(in: 0..<8) == 0
-      let deadline = monotonicNanoseconds() + length
+      let deadline = clinux_clock_ns() + length
       body {
         if computes {
-          while monotonicNanoseconds() < deadline {}
+          while clinux_clock_ns() < deadline {}
         } else {
           // Timer slack and the wakeup take some of the margin.
           var until = timespec(tv_sec: Int(deadline / 1_000_000_000), tv_nsec: Int(deadline % 1_000_000_000))
@@ -155,21 +156,11 @@ final class NearThresholds: Sendable {
   private func beBusy() {
     while !isOver.load(ordering: .relaxed) {
       if isBusy.load(ordering: .relaxed) {
-        let deadline = monotonicNanoseconds() + 10_000_000
-        while monotonicNanoseconds() < deadline {}
+        let deadline = clinux_clock_ns() + 10_000_000
+        while clinux_clock_ns() < deadline {}
       } else {
         usleep(10_000)
       }
     }
   }
-}
-
-private func monotonicNanoseconds() -> UInt64 { nanoseconds(of: CLOCK_MONOTONIC) }
-
-private func wallNanoseconds() -> UInt64 { nanoseconds(of: CLOCK_REALTIME) }
-
-private func nanoseconds(of clock: clockid_t) -> UInt64 {
-  var now = timespec()
-  clock_gettime(clock, &now)
-  return UInt64(now.tv_sec) * 1_000_000_000 + UInt64(now.tv_nsec)
 }

@@ -58,7 +58,7 @@ struct ObserverSoak {
   /// - Parameters:
   ///   - atOnce: Whether every thread is signalled at once, in any state, which Culprit never does.
   ///   - figures: Where the figures go.
-  /// - Throws: ``WatchdogError`` when stacks cannot be captured here, ``SoakError`` when the threads cannot be started.
+  /// - Throws: ``WatchdogError`` when stacks cannot be captured here, ``ProofError`` when the threads cannot be started.
   func run(atOnce: Bool, _ figures: Figures) throws {
     figures.note("seed \(seed), \(Int(soak_kinds()) * threadsPerKind) threads")
     let taken = atOnce ? try signalAtOnce(figures) : try observe(figures)
@@ -107,7 +107,7 @@ struct ObserverSoak {
   private func withCallers<Result>(_ body: (Set<Int32>) throws -> Result) throws -> Result {
     let error = soak_start(Int32(threadsPerKind), seed)
     guard error == 0 else {
-      throw SoakError(description: "cannot start the threads: \(String(cString: strerror(error)))")
+      throw ProofError("cannot start the threads: \(String(cString: strerror(error)))")
     }
     defer { soak_stop() }
     return try body(Set((0..<soak_kinds() * Int32(threadsPerKind)).map { soak_thread($0) }))
@@ -140,7 +140,7 @@ struct ObserverSoak {
     guard clinux_memory_start() != CLINUX_MEMORY_UNREADABLE,
       clinux_module_start(true) != CLINUX_MODULES_UNKNOWN, observer_unwind_start() == nil,
       observer_capture_start(128 << 10) == 0
-    else { throw SoakError(description: "stacks cannot be captured here") }
+    else { throw ProofError("stacks cannot be captured here") }
     let frames = UnsafeMutablePointer<unwind_frame>.allocate(capacity: Int(UNWIND_FRAMES_MAX))
     defer { frames.deallocate() }
     var stack = unwind_stack()
@@ -167,9 +167,4 @@ struct ObserverSoak {
       return taken
     }
   }
-}
-
-/// The reason why a soak test cannot run.
-private struct SoakError: Error, CustomStringConvertible {
-  var description: String
 }

@@ -1,5 +1,4 @@
 import CulpritOptions
-import Glibc
 import Judges
 
 // culprit-soak: checks properties in many repetitions.
@@ -41,17 +40,7 @@ let table = OptionTable(
 )
 
 let soaks = ["observer", "sources", "blackbox", "blackbox-kills", "blackbox-locks", "blackbox-cost"]
-let output = CommandOutput(command: "culprit-soak")
-
-do {
-  let parsed = try table.parse(CommandLine.arguments.dropFirst())
-  if parsed.has("help") || parsed.operands.isEmpty {
-    output.print(table.help())
-    exit(parsed.has("help") ? 0 : 2)
-  }
-  for name in parsed.operands where !soaks.contains(name) {
-    throw UsageError("there is no soak test \"\(name)\"; there are \(soaks.joined(separator: ", "))")
-  }
+printFigures("culprit-soak", table, soaks) { parsed, figures in
   let when = parsed.value("signal") ?? "as-shipped"
   guard when == "as-shipped" || when == "at-once" else {
     throw UsageError("--signal takes as-shipped or at-once, not \"\(when)\"")
@@ -61,12 +50,9 @@ do {
     threadsPerKind: try parsed.number("threads", in: 1...100) ?? 3,
     seed: UInt64(try parsed.number("seed", in: 0...Int.max) ?? Int.random(in: 0...Int.max))
   )
-  let figures = Figures(output: output)
-  output.print("# \(machineDescription())\n")
   let sources = SourcesSoak(seconds: try parsed.number("seconds", in: 1...1_000_000) ?? 600)
   let kills = try parsed.number("kills", in: 2...1_000_000)
-  let parts = ["blackbox-kills", "blackbox-cost"]
-  for name in parsed.operands.flatMap({ $0 == "blackbox" ? parts : [$0] }) {
+  for name in parsed.operands.flatMap({ $0 == "blackbox" ? ["blackbox-kills", "blackbox-cost"] : [$0] }) {
     switch name {
     case "sources": try sources.run(figures)
     case "blackbox-kills": try BlackBoxSoak(kills: kills ?? 500, seed: soak.seed).run(figures)
@@ -75,10 +61,4 @@ do {
     default: try soak.run(atOnce: when == "at-once", figures)
     }
   }
-  exit(figures.allHold ? 0 : 1)
-} catch let error as UsageError {
-  output.usage(error)
-} catch {
-  output.error("\(error)")
-  exit(1)
 }

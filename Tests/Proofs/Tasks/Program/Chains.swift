@@ -1,6 +1,7 @@
 import Culprit
 import Foundation
 import Judges
+import Programs
 import SplitMix
 import Synchronization
 

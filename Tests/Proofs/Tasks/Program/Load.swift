@@ -1,6 +1,7 @@
 import Culprit
 import Foundation
 import Processors
+import Programs
 import SplitMix
 import Synchronization
 
@@ -98,27 +99,15 @@ func measureCost(seconds: Int) throws {
     }
   }
   sleep(2)
-  let before = ownCPUTime()
+  let before = cpuTime(of: threadDirectories(named: "culprit-"))
   sleep(UInt32(seconds))
-  let used = ownCPUTime() - before
+  let used = cpuTime(of: threadDirectories(named: "culprit-")) - before
   stop.set()
   all.wait()
   watch.stop()
   watchdog.stop(patience: .seconds(60))
   say("used=\(Double(used) / Double(seconds) / 1e9)")
 }
-
-/// The CPU time of the watchdog's threads, in nanoseconds.
-private func ownCPUTime() -> UInt64 {
-  var sum: UInt64 = 0
-  for name in (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")) ?? []
-  where text("/proc/self/task/\(name)/comm").hasPrefix("culprit-") {
-    sum += text("/proc/self/task/\(name)/schedstat").split(separator: " ").first.flatMap { UInt64($0) } ?? 0
-  }
-  return sum
-}
-
-private func text(_ path: String) -> String { (try? String(contentsOfFile: path, encoding: .utf8)) ?? "" }
 
 /// Measures requests served in windows that are alternately watched and unwatched.
 func measureRate(rounds: Int) throws {

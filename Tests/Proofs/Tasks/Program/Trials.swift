@@ -2,6 +2,7 @@ import Culprit
 import Foundation
 import Judges
 import Processors
+import Programs
 import SplitMix
 import Synchronization
 

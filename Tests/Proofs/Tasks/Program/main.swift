@@ -13,11 +13,7 @@
 import Culprit
 import Glibc
 import Processors
-
-func say(_ text: String) {
-  print(text)
-  fflush(nil)
-}
+import Programs
 
 let words = Array(CommandLine.arguments.dropFirst())
 let numbers = words.compactMap { Int($0) }

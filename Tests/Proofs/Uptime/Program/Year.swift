@@ -60,7 +60,7 @@ struct Year {
     let parts = 10
     var uses: [Use] = []
     for part in 0..<parts { uses.append(try live(stalls / parts, from: part * stalls / parts, figures)) }
-    guard watchdog.stop(patience: .seconds(60)) else { throw YearError("the watchdog did not stop") }
+    guard watchdog.stop(patience: .seconds(60)) else { throw ProofError("the watchdog did not stop") }
     let (early, late) = (uses[1], uses[parts - 1])
     func growth(_ value: (Use) -> Int) -> Double { Double(value(late) - value(early)) }
     let all = Double(stalls)
@@ -129,7 +129,7 @@ struct Year {
   private func useLibrary(_ number: Int) throws {
     let names = ["libdw.so.1", "libelf.so.1", "libz.so.1", "libbz2.so.1.0", "liblzma.so.5"]
     guard let library = dlopen(names[number % names.count], RTLD_NOW | RTLD_LOCAL) else {
-      throw YearError(dlerror().map { String(cString: $0) } ?? "dlopen failed")
+      throw ProofError(dlerror().map { String(cString: $0) } ?? "dlopen failed")
     }
     dlclose(library)
   }
@@ -146,7 +146,7 @@ struct Year {
   private func fill() throws {
     guard let directory else { return }
     let file = open("\(directory)/filler", O_WRONLY | O_CREAT, 0o600)
-    guard file >= 0 else { throw YearError("cannot write into \(directory): \(String(cString: strerror(errno)))") }
+    guard file >= 0 else { throw ProofError("cannot write into \(directory): \(String(cString: strerror(errno)))") }
     defer { close(file) }
     let bytes = [UInt8](repeating: 1, count: 4096)
     // A directory on a small file system is full before that.
@@ -165,11 +165,6 @@ struct Year {
     let line = text.split(separator: "\n").first { $0.hasPrefix(name) }
     return line?.split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap { Int($0) } ?? 0
   }
-}
-
-struct YearError: Error, CustomStringConvertible {
-  var description: String
-  init(_ description: String) { self.description = description }
 }
 
 /// The culprit of every stall.

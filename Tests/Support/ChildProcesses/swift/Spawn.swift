@@ -65,6 +65,25 @@ package enum Spawn {
     return process
   }
 
+  /// Runs `program` to its end. Returns its standard output, and its status as ``end(_:)`` does.
+  ///
+  /// - Throws: ``SpawnError``.
+  package static func output(
+    of program: String,
+    _ arguments: [String],
+    environment: [String]? = nil
+  ) throws(SpawnError) -> (text: String, status: Int32) {
+    let pipe = try pipe()
+    defer { close(pipe.reading) }
+    let id: pid_t
+    do {
+      defer { close(pipe.writing) }
+      id = try process(program, [program] + arguments, environment: environment, output: pipe.writing)
+    }
+    let text = String(decoding: readAll(pipe.reading), as: UTF8.self)
+    return (text, end(id) ?? -1)
+  }
+
   /// Creates a file without a name that no child inherits.
   ///
   /// - Throws: ``SpawnError``.
@@ -122,7 +141,7 @@ package enum Spawn {
   }
 }
 
-/// A failure to start a program.
+/// A failed operation on a program or a disk.
 package struct SpawnError: Error, CustomStringConvertible {
   /// The reason.
   package let description: String

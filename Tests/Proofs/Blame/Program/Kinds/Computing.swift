@@ -7,12 +7,7 @@ extension Kind {
     Kind("spinOnIntegers", spinOnIntegers), Kind("sumBytes", sumBytes), Kind("addDecimals", addDecimals),
     Kind("formatDates", formatDates), Kind("packBytes", packBytes),
     Kind("walkTree", with: ["TreeBranch"], walkTree),
-    Kind(
-      "loadPriceTables",
-      with: ["fillPriceTable"] + (0..<8).map { "priceTable\($0)" },
-      runsMax: 8,
-      loadPriceTables
-    ),
+    Kind("loadPriceTables", with: ["fillPriceTable"] + (0..<8).map { "priceTable\($0)" }, runsMax: 8, loadPriceTables),
     Kind("planRoute", with: ["relaxEdges", "forgetRoute"], planRoute),
   ]
 }

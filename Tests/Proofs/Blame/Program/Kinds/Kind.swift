@@ -13,12 +13,7 @@ struct Kind: Sendable {
   /// Runs until a time of `native_now`, or a little longer.
   var run: @Sendable (UInt64) -> Void
 
-  init(
-    _ name: String,
-    with parts: [String] = [],
-    runsMax: Int = .max,
-    _ run: @escaping @Sendable (UInt64) -> Void
-  ) {
+  init(_ name: String, with parts: [String] = [], runsMax: Int = .max, _ run: @escaping @Sendable (UInt64) -> Void) {
     self.name = name
     self.identifiers = [name] + parts
     self.runsMax = runsMax
