@@ -15,14 +15,16 @@ import Testing
   private static let stall = Stall("main", thread: (1, "main"), began: began, duration: .seconds(1))
 
   private func file(_ stall: Stall = stall, _ body: (inout StallFileAppender) throws -> Void) throws -> StallFile {
-    let box = BlackBoxWriter(directory, Watchdog.Configuration(), Self.process, ProblemList())
-    var appender = try StallFileAppender(box, process: Self.process, stall: stall)
-    appender.begin([])
-    try body(&appender)
-    #expect(appender.failure == nil)
-    let files = stallFiles(in: directory)
-    let path = try #require(files.first)
-    return try read(path)
+    try withTemporaryDirectory { directory in
+      let box = BlackBoxWriter(directory, Watchdog.Configuration(), Self.process, ProblemList())
+      var appender = try StallFileAppender(box, process: Self.process, stall: stall)
+      appender.begin([])
+      try body(&appender)
+      #expect(appender.failure == nil)
+      let files = stallFiles(in: directory)
+      let path = try #require(files.first)
+      return try read(path)
+    }
   }
 
   private static func stack(_ number: Int) -> Stack {
