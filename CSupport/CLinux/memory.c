@@ -6,6 +6,7 @@
 #include "clinux_descriptor.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
@@ -31,6 +32,46 @@ struct window {
 };
 enum { WINDOWS = CLINUX_WATCHERS_CONTEXT + 1 };
 static struct window windows[WINDOWS];
+
+/* The other descriptors for reading, opened on demand. */
+struct sources {
+  struct clinux_descriptor file, pipe_reader, pipe_writer;
+};
+#define NO_SOURCES ((struct sources){CLINUX_NO_DESCRIPTOR, CLINUX_NO_DESCRIPTOR, CLINUX_NO_DESCRIPTOR})
+
+/* Element 0 belongs to the service's descriptor table, the others to contexts whose thread has its own table. */
+static struct sources all_sources[WINDOWS] = {[0 ... WINDOWS - 1] = {{.number = -1}, {.number = -1}, {.number = -1}}};
+
+static struct sources *own_sources(void) { return &all_sources[clinux_descriptor_table() != 0 ? clinux_context : 0]; }
+
+/* Opens the file if it is not open or the service has closed it. One thread at a time for each table. */
+static void open_file(struct sources *sources) {
+  if (!clinux_descriptor_is_ours(&sources->file))
+    sources->file = clinux_descriptor_keep(open("/proc/thread-self/mem", O_RDONLY | O_CLOEXEC));
+}
+
+static void open_pipe(struct sources *sources) {
+  int ends[2];
+  if ((clinux_descriptor_is_ours(&sources->pipe_reader) && clinux_descriptor_is_ours(&sources->pipe_writer)) ||
+      pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
+    return;
+  clinux_descriptor_close(&sources->pipe_reader);
+  clinux_descriptor_close(&sources->pipe_writer);
+  sources->pipe_reader = clinux_descriptor_keep(ends[0]);
+  sources->pipe_writer = clinux_descriptor_keep(ends[1]);
+}
+
+/* Whether the file is open, after an attempt to open it. */
+static bool has_file(struct sources *sources) {
+  static atomic_flag is_taken = ATOMIC_FLAG_INIT;
+  if (clinux_descriptor_is_ours(&sources->file))
+    return true;
+  if (atomic_flag_test_and_set_explicit(&is_taken, memory_order_acquire))
+    return false;
+  open_file(sources);
+  atomic_flag_clear_explicit(&is_taken, memory_order_release);
+  return clinux_descriptor_is_ours(&sources->file);
+}
 
 /* Whether WINDOW's number still refers to its file: other code might have closed it and opened another one. Needs less
  * of a handler's stack than clinux_descriptor_is_ours. */
@@ -83,10 +124,107 @@ static long copy_through_window(uint64_t address, void *destination, size_t leng
   return result;
 }
 
+static bool read_by_file(uint64_t address, void *destination, size_t length) {
+  struct sources *sources = own_sources();
+  /* The kernel's file position is signed. */
+  if (address > INT64_MAX - length || !has_file(sources))
+    return false;
+  long got = syscall(SYS_pread64, sources->file.number, destination, length, (long)address);
+  return got >= 0 && (size_t)got == length;
+}
+
+/* Whether ERROR means that a seccomp filter has refused the call. */
+static bool is_refused(int error) { return error == EPERM || error == ENOSYS; }
+
+/* Passes the calling thread's ID: process_vm_readv(2) does not find a process by its number after its main thread has
+ * exited. */
+static bool read_by_call(uint64_t address, void *destination, size_t length) {
+  struct iovec local = {destination, length};
+  struct iovec remote = {(void *)(uintptr_t)address, length};
+  long got = syscall(SYS_process_vm_readv, (pid_t)syscall(SYS_gettid), &local, 1UL, &remote, 1UL, 0UL);
+  return got >= 0 && (size_t)got == length;
+}
+
+/* Uses the file if a filter refuses the call, which replaces windows that the service has closed. */
+static bool read_by_call_or_file(uint64_t address, void *destination, size_t length) {
+  return read_by_call(address, destination, length) ||
+         (is_refused(errno) && read_by_file(address, destination, length));
+}
+
+/* Writing unmapped memory to a pipe fails with EFAULT. Never writes more than the pipe holds; it is empty before and
+ * after. */
+static bool copy_through_pipe(uint64_t address, void *destination, size_t length) {
+  /* The service might have closed them, and the data must not reach a file of the service. */
+  struct sources *sources = own_sources();
+  open_pipe(sources);
+  if (!clinux_descriptor_is_ours(&sources->pipe_reader) || !clinux_descriptor_is_ours(&sources->pipe_writer))
+    return false;
+  for (size_t copied = 0; copied < length;) {
+    size_t piece = PAGE - (size_t)((address + copied) % PAGE);
+    if (piece > length - copied)
+      piece = length - copied;
+    long written = syscall(SYS_write, sources->pipe_writer.number, (const void *)(uintptr_t)(address + copied), piece);
+    if (written <= 0)
+      return false;
+    if (syscall(SYS_read, sources->pipe_reader.number, (uint8_t *)destination + copied, (size_t)written) != written)
+      return false;
+    copied += (size_t)written;
+  }
+  return true;
+}
+
+/* One thread at a time. The owner is inside a few nonblocking system calls; the wait is bounded nevertheless. */
+static bool read_by_pipe(uint64_t address, void *destination, size_t length) {
+  static atomic_flag is_taken = ATOMIC_FLAG_INIT;
+  for (int attempt = 0; attempt < 1000; attempt++) {
+    if (!atomic_flag_test_and_set_explicit(&is_taken, memory_order_acquire)) {
+      bool is_read = copy_through_pipe(address, destination, length);
+      atomic_flag_clear_explicit(&is_taken, memory_order_release);
+      return is_read;
+    }
+    sched_yield();
+  }
+  return false;
+}
+
+bool clinux_memory_read(uint64_t address, void *destination, size_t length) {
+  int saved_errno = errno;
+  bool is_read = false;
+  int chosen = atomic_load_explicit(&way, memory_order_relaxed);
+  if (chosen == CLINUX_MEMORY_BY_WINDOW) {
+    long copied = copy_through_window(address, destination, length);
+    is_read = copied == (long)length;
+    if (copied < 0)
+      chosen = CLINUX_MEMORY_BY_CALL;
+  }
+  switch (chosen) {
+  case CLINUX_MEMORY_BY_CALL:
+    is_read = read_by_call_or_file(address, destination, length);
+    break;
+  case CLINUX_MEMORY_BY_FILE:
+    is_read = read_by_file(address, destination, length);
+    break;
+  case CLINUX_MEMORY_BY_PIPE:
+    is_read = read_by_pipe(address, destination, length);
+    break;
+  default:
+    break;
+  }
+  errno = saved_errno;
+  return is_read;
+}
+
+static size_t read_some_by_file(uint64_t address, void *destination, size_t length) {
+  struct sources *sources = own_sources();
+  if (address > INT64_MAX - length || !has_file(sources))
+    return 0;
+  long got = syscall(SYS_pread64, sources->file.number, destination, length, (long)address);
+  return got > 0 ? (size_t)got : 0;
+}
+
 /* One page per piece, because the call transfers whole pieces only. Few at a time, because this runs on a signal
- * handler's stack. Passes the calling thread's ID: process_vm_readv(2) does not find a process by its number after its
- * main thread has exited. */
-static size_t copy_by_call(uint64_t address, void *destination, size_t length) {
+ * handler's stack. */
+static size_t read_some_by_call(uint64_t address, void *destination, size_t length) {
   enum { BATCH = 8 };
   pid_t self = (pid_t)syscall(SYS_gettid);
   size_t copied = 0;
@@ -104,6 +242,8 @@ static size_t copy_by_call(uint64_t address, void *destination, size_t length) {
       asked += piece;
     }
     long got = syscall(SYS_process_vm_readv, self, local, (unsigned long)count, remote, (unsigned long)count, 0UL);
+    if (got < 0 && is_refused(errno))
+      return copied + read_some_by_file(address + copied, (uint8_t *)destination + copied, length - copied);
     if (got > 0)
       copied += (size_t)got;
     if (got < 0 || (size_t)got < asked)
@@ -114,23 +254,34 @@ static size_t copy_by_call(uint64_t address, void *destination, size_t length) {
 
 size_t clinux_memory_read_some(uint64_t address, void *destination, size_t length) {
   int saved_errno = errno;
-  long copied = -1;
+  size_t copied = 0;
   int chosen = atomic_load_explicit(&way, memory_order_relaxed);
-  if (chosen == CLINUX_MEMORY_BY_WINDOW)
-    copied = copy_through_window(address, destination, length);
-  if (copied < 0)
-    copied = chosen == CLINUX_MEMORY_UNREADABLE ? 0 : (long)copy_by_call(address, destination, length);
+  if (chosen == CLINUX_MEMORY_BY_WINDOW) {
+    long through = copy_through_window(address, destination, length);
+    if (through < 0)
+      chosen = CLINUX_MEMORY_BY_CALL;
+    else
+      copied = (size_t)through;
+  }
+  switch (chosen) {
+  case CLINUX_MEMORY_BY_CALL:
+    copied = read_some_by_call(address, destination, length);
+    break;
+  case CLINUX_MEMORY_BY_FILE:
+    copied = read_some_by_file(address, destination, length);
+    break;
+  default:
+    break;
+  }
   errno = saved_errno;
-  return (size_t)copied;
+  return copied;
 }
 
-bool clinux_memory_read(uint64_t address, void *destination, size_t length) {
-  return clinux_memory_read_some(address, destination, length) == length;
-}
-
-/* Runs in the child after fork(2), where the windows are not mapped. clinux_descriptor.h closes their descriptors. */
+/* Runs in the child after fork(2): the files show the parent's memory, the pipe is shared with the parent, and the
+ * windows are not mapped. clinux_descriptor.h closes their descriptors. */
 static void forget_parent(void) {
   for (int index = 0; index < WINDOWS; index++) {
+    all_sources[index] = NO_SOURCES;
     struct window *window = &windows[index];
     window->file = CLINUX_NO_DESCRIPTOR;
     window->bytes = NULL;
@@ -184,6 +335,8 @@ void clinux_memory_start_context(void) {
   /* The numbers belong to the table of a former thread of this context, which no longer exists. */
   if (window->file.table != 0)
     window->file = CLINUX_NO_DESCRIPTOR;
+  if (clinux_descriptor_table() != 0)
+    *own_sources() = NO_SOURCES;
   if (atomic_load_explicit(&way, memory_order_relaxed) == CLINUX_MEMORY_BY_WINDOW && !is_limited())
     open_window(window);
 }
@@ -194,12 +347,22 @@ enum clinux_memory_way clinux_memory_start(void) {
     is_guarded = pthread_atfork(NULL, NULL, forget_parent) == 0;
   uint64_t known = UINT64_C(0x0123456789abcdef);
   uint64_t address = (uint64_t)(uintptr_t)&known;
-  uint64_t found = 0;
-  open_windows();
-  bool has_window = copy_through_window(address, &found, sizeof found) == sizeof found && found == known;
-  bool has_call = !has_window && copy_by_call(address, &found, sizeof found) == sizeof found && found == known;
-  int chosen = has_window ? CLINUX_MEMORY_BY_WINDOW : has_call ? CLINUX_MEMORY_BY_CALL : CLINUX_MEMORY_UNREADABLE;
-  atomic_store_explicit(&way, chosen, memory_order_relaxed);
+  for (int tried = CLINUX_MEMORY_BY_WINDOW; tried < CLINUX_MEMORY_UNREADABLE; tried++) {
+    if (tried == CLINUX_MEMORY_BY_WINDOW)
+      open_windows();
+    if (tried == CLINUX_MEMORY_BY_FILE)
+      open_file(own_sources());
+    if (tried == CLINUX_MEMORY_BY_PIPE)
+      open_pipe(own_sources());
+    atomic_store_explicit(&way, tried, memory_order_relaxed);
+    uint64_t found = 0;
+    bool has_windows = atomic_load_explicit(&windows[clinux_context].is_open, memory_order_relaxed);
+    bool is_read = tried == CLINUX_MEMORY_BY_CALL ? read_by_call(address, &found, sizeof found)
+                                                  : clinux_memory_read(address, &found, sizeof found);
+    if ((tried != CLINUX_MEMORY_BY_WINDOW || has_windows) && is_read && found == known)
+      break;
+    atomic_store_explicit(&way, tried + 1, memory_order_relaxed);
+  }
   return clinux_memory_way();
 }
 

@@ -93,8 +93,8 @@ import Testing
 
   private static var limitations: [String] {
     let all: [Watchdog.Limitation] = [
-      .blockedThreads(13), .signalsAtOnce, .computingThreads, .otherThreads(13), .handlerReplaced,
-      .samplersHeldUp(1, of: 2), .samplersHeldUp(2, of: 2), .samplersHeldUp(0, of: 0), .readingWaits,
+      .blockedThreads(13), .signalsAtOnce, .computingThreads, .unknownStacks, .otherThreads(13),
+      .handlerReplaced, .samplersHeldUp(1, of: 2), .samplersHeldUp(2, of: 2), .samplersHeldUp(0, of: 0), .readingWaits,
       .poolThreads, .tasks,
     ]
     let jobs = Watchdog.Limitation.computingJobs(1, exceptOnActors: false)

@@ -1,9 +1,9 @@
 /* Reads memory that might be unmapped, without locks that the service might hold or wait for.
  *
- * process_vm_readv(2) takes the lock of the address space and waits for it uninterruptibly. If one thread is in a page
- * fault that a file system does not answer, and another one in mprotect(2), a reader waits for both. A write(2) from
- * that memory into a file in memory takes no such lock if the pages are present, and returns EFAULT if they are not
- * mapped. */
+ * process_vm_readv(2) and /proc/self/mem take the lock of the address space and wait for it uninterruptibly. If one
+ * thread is in a page fault that a file system does not answer, and another one in mprotect(2), a reader waits for
+ * both. A write(2) from that memory into a file in memory takes no such lock if the pages are present, and returns
+ * EFAULT if they are not mapped. */
 #ifndef CLINUX_MEMORY_H
 #define CLINUX_MEMORY_H
 
@@ -14,7 +14,9 @@
 enum clinux_memory_way {
   CLINUX_MEMORY_BY_WINDOW = 0,  /* written into a file in memory (memfd_create(2)) that is mapped here */
   CLINUX_MEMORY_BY_CALL = 1,    /* process_vm_readv(2), if files in memory are not available */
-  CLINUX_MEMORY_UNREADABLE = 2, /* no method works: no stack can be unwound */
+  CLINUX_MEMORY_BY_FILE = 2,    /* /proc/thread-self/mem, if a sandbox refuses the call */
+  CLINUX_MEMORY_BY_PIPE = 3,    /* through a pipe, if a sandbox refuses the call and the file cannot be opened */
+  CLINUX_MEMORY_UNREADABLE = 4, /* no method works: no stack can be unwound */
 };
 
 /* Determines the method and returns it. Must be called before any read, and again if restrictions might have changed;
@@ -37,7 +39,8 @@ enum clinux_memory_way clinux_memory_way(void);
 CLINUX_NO_LOCKS bool clinux_memory_read(uint64_t address, void *destination, size_t length);
 
 /* Copies the readable part of the LENGTH bytes at ADDRESS, up to the first unreadable page. Returns the number of bytes
- * copied. Async-signal-safe: yes. Threads: as clinux_memory_read. */
+ * copied; 0 with CLINUX_MEMORY_BY_PIPE, because handlers of several threads can be here at once. Async-signal-safe:
+ * yes. Threads: as clinux_memory_read. */
 CLINUX_NO_LOCKS size_t clinux_memory_read_some(uint64_t address, void *destination, size_t length);
 
 #endif

@@ -61,6 +61,10 @@ extension Watchdog.Limitation {
     .computingThreads,
     "stacks of computing threads cannot be captured at present, because timer_create is refused: RLIMIT_SIGPENDING might be used up"
   )
+  static let unknownStacks = Self(
+    .unknownStacks,
+    "coroutine and alternate stacks cannot be read: memfd_create, process_vm_readv and /proc/self/mem are refused"
+  )
   static func otherThreads(_ error: Int32) -> Self {
     let why = "because /proc/self/task cannot be read: \(String(cString: strerror(error)))"
     return Self(.otherThreads, "the other threads are missing in reports, \(why)")
@@ -117,7 +121,11 @@ extension Watchdog.Limitation {
     } else if !observer_signal_timers_work() {
       found.append(.computingThreads)
     }
-    if clinux_memory_way() == CLINUX_MEMORY_BY_CALL { found.append(.readingWaits) }
+    switch clinux_memory_way() {
+    case CLINUX_MEMORY_BY_PIPE: found.append(.unknownStacks)
+    case CLINUX_MEMORY_BY_CALL, CLINUX_MEMORY_BY_FILE: found.append(.readingWaits)
+    default: break
+    }
     let tasks = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     if tasks < 0 { found.append(.otherThreads(errno)) }
     var kept = clinux_descriptor_keep(tasks)

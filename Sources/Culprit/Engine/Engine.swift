@@ -97,7 +97,7 @@ final class Engine: Sendable {
     // Must be initialized before the threads that keep time or take stacks read it.
     _ = clinux_process_cpus()
     guard clinux_memory_start() != CLINUX_MEMORY_UNREADABLE else {
-      throw .unsupported("memory cannot be read: memfd_create and process_vm_readv are both refused")
+      throw .unsupported("process_vm_readv, /proc/self/mem and a pipe all fail to read this process's memory")
     }
     guard clinux_module_start(true) != CLINUX_MODULES_UNKNOWN else {
       throw .unsupported("the C library has no _dl_find_object (glibc 2.35 has), and /proc/self/maps cannot be read")

@@ -90,6 +90,9 @@ extension Watchdog {
       /// the user's processes has been reached (RLIMIT_SIGPENDING). Stacks of computing threads are missing until a
       /// timer is free.
       public static let computingThreads = Code(rawValue: "computingThreads")
+      /// Memory is read through a pipe. Coroutine stacks and alternate signal stacks of computing threads are missing,
+      /// because their bounds are unknown.
+      public static let unknownStacks = Code(rawValue: "unknownStacks")
       /// The list of the process's threads cannot be read, so the record of a stall lacks the other threads.
       public static let otherThreads = Code(rawValue: "otherThreads")
       /// Another handler has been installed for SIGPROF, so computing threads cannot be captured.
@@ -97,8 +100,8 @@ extension Watchdog {
       /// The kernel blocks samplers. While all of them are blocked, no stacks are captured. Stalls are still detected,
       /// timed and acted on.
       public static let samplersHeldUp = Code(rawValue: "samplersHeldUp")
-      /// Memory is read by process_vm_readv, which can wait for a lock in the kernel. Stacks might be missing in a stall
-      /// caused by an unanswered page fault.
+      /// Memory is read by process_vm_readv or /proc/self/mem, which can wait for a lock in the kernel. Stacks might be
+      /// missing in a stall caused by an unanswered page fault.
       public static let readingWaits = Code(rawValue: "readingWaits")
       /// The runtime does not show which threads of Swift's pool run tasks. A stall of the pool is attributed to the
       /// work of its threads at its declaration.
