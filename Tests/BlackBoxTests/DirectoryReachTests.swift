@@ -26,8 +26,8 @@ import Testing
     #expect(stalls.count == (isFiltered ? 0 : 1))
     let names = stalls.compactMap { BlackBoxDirectory(path: directory).stall($0)?.recording.names.values.joined() }
     #expect(isFiltered || names.joined().contains { $0.function == "holdUp(_:)" })
-    let told = try run(directory, "tell")
-    #expect(told.facts("run").count == 1 && told.fact("run")?.hasSuffix(" clean exit") == true, "\(told)")
+    let launch = try run(directory, "tell")
+    #expect(launch.facts("run").count == 1 && launch.fact("run")?.hasSuffix(" clean exit") == true, "\(launch)")
   }
 
   /// Another user can create such files by the thousand.
@@ -41,9 +41,9 @@ import Testing
     let script = "\"$0\" \"$1\" tell && echo threads=$(cat /proc/sys/kernel/ns_last_pid)"
     let words = ["--pid", "--fork", "--mount-proc", "sh", "-c", script]
     let service = [ChildProcess.built("blackbox-process"), directory]
-    let told = try ChildProcess("/usr/bin/unshare", words + service, environment: [:])
-    #expect(told.facts("run").count == 1, "\(told)")
-    let threads = try #require(told.fact("threads").flatMap { Int($0) }, "\(told)")
+    let launch = try ChildProcess("/usr/bin/unshare", words + service, environment: [:])
+    #expect(launch.facts("run").count == 1, "\(launch)")
+    let threads = try #require(launch.fact("threads").flatMap { Int($0) }, "\(launch)")
     #expect(threads < 100)
   }
 }

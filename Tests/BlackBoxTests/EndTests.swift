@@ -34,7 +34,7 @@ func withRunDirectory<Result>(_ body: (String) throws -> Result) throws -> Resul
   }
 
   /// Starts the next launch, which waits for `runs` reports. `stop()` alone gives up on a slow disk after 5 s.
-  private func tell(_ directory: String, runs: Int = 1) throws -> ChildProcess {
+  private func nextLaunch(_ directory: String, runs: Int = 1) throws -> ChildProcess {
     try run("tell", directory, arguments: ["--runs", "\(runs)"])
   }
 
@@ -49,14 +49,14 @@ func withRunDirectory<Result>(_ body: (String) throws -> Result) throws -> Resul
   @Test func reportsCulpritOfKilledHang() throws {
     let died = try run("stall", directory, signal: SIGKILL) { hasStall(directory, samples: 14) }
     #expect(!died.hasExited && died.status == SIGKILL)
-    let told = try tell(directory)
-    #expect(told.facts("run").count == 1)
-    #expect(told.fact("run")?.hasSuffix("fatal hang: ended while work was stuck") == true, "\(told)")
-    let hang = try #require(told.fact("hang")).split(separator: " ")
+    let launch = try nextLaunch(directory)
+    #expect(launch.facts("run").count == 1)
+    #expect(launch.fact("run")?.hasSuffix("fatal hang: ended while work was stuck") == true, "\(launch)")
+    let hang = try #require(launch.fact("hang")).split(separator: " ")
     #expect(hang.first == "main" && hang.contains("holdUp(_:)"), "\(hang)")
     #expect(hang[hang.count - 2] == "10")
     // Each run is reported once; the files stay.
-    let second = try tell(directory, runs: 0)
+    let second = try nextLaunch(directory, runs: 0)
     #expect(second.facts("hang") == [])
     #expect(fileNames(in: directory, ".stall").count == 1)
   }
@@ -91,7 +91,7 @@ func withRunDirectory<Result>(_ body: (String) throws -> Result) throws -> Resul
     let bytes = try [UInt8](Data(contentsOf: URL(fileURLWithPath: path)))
     #expect(areNamesLookedUp(directory))
     #expect(StallFile.hasEnd(bytes) && StallFile.hasEnd(Array(bytes.prefix(4096))))
-    #expect(try tell(directory).facts("hang") == [])
+    #expect(try nextLaunch(directory).facts("hang") == [])
   }
 
   @Test func nextLaunchAddsNamesToKilledRun() throws {
@@ -107,8 +107,8 @@ func withRunDirectory<Result>(_ body: (String) throws -> Result) throws -> Resul
     try run("recover", directory)
     try run("turn", directory, signal: SIGKILL) { fileNames(in: directory, ".run").count >= 2 }
     #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == after)
-    let told = try tell(directory)
-    #expect(told.facts("hang").count == 1 && told.facts("problem") == [], "\(told)")
+    let launch = try nextLaunch(directory)
+    #expect(launch.facts("hang").count == 1 && launch.facts("problem") == [], "\(launch)")
   }
 
   @Test func reportsDamagedFile() throws {
@@ -117,9 +117,9 @@ func withRunDirectory<Result>(_ body: (String) throws -> Result) throws -> Resul
     let descriptor = open(path, O_WRONLY)
     #expect(pwrite(descriptor, "nothing", 7, 0) == 7)
     close(descriptor)
-    let told = try ChildProcess(ChildProcess.built("blackbox-process"), [directory, "tell", "--text", "--runs", "1"])
-    #expect(told.fact("run")?.hasSuffix(RunVerdict.fatalHang.description) == true, "\(told)")
-    #expect(told.facts("hang") == [] && told.output.contains("\n\(path) is not a .stall file"), "\(told)")
+    let launch = try ChildProcess(ChildProcess.built("blackbox-process"), [directory, "tell", "--text", "--runs", "1"])
+    #expect(launch.fact("run")?.hasSuffix(RunVerdict.fatalHang.description) == true, "\(launch)")
+    #expect(launch.facts("hang") == [] && launch.output.contains("\n\(path) is not a .stall file"), "\(launch)")
   }
 
   @Test func stopDuringHangIsNoCleanExit() throws {
@@ -128,7 +128,7 @@ func withRunDirectory<Result>(_ body: (String) throws -> Result) throws -> Resul
         (try? String(contentsOfFile: "\(directory)/\(name)", encoding: .isoLatin1))?.contains("\nended ") == true
       }
     }
-    let run = try tell(directory).fact("run")
+    let run = try nextLaunch(directory).fact("run")
     #expect(run?.hasSuffix(RunVerdict.fatalHang.description) == true, "\(run ?? "")")
   }
 
@@ -148,12 +148,12 @@ func withRunDirectory<Result>(_ body: (String) throws -> Result) throws -> Resul
           !fileNames(in: directory, ".run").isEmpty
         }
         if case .crash(let signal) = verdict { #expect(!died.hasExited && died.status == signal, "\(scenario)") }
-        let told = try tell(directory)
+        let launch = try nextLaunch(directory)
         #expect(
-          told.facts("run").map { $0.drop { $0 != " " }.dropFirst() } == [verdict.description[...]],
+          launch.facts("run").map { $0.drop { $0 != " " }.dropFirst() } == [verdict.description[...]],
           "\(scenario)"
         )
-        #expect(told.facts("hang") == [], "\(scenario)")
+        #expect(launch.facts("hang") == [], "\(scenario)")
       }
     }
   }
@@ -162,7 +162,7 @@ func withRunDirectory<Result>(_ body: (String) throws -> Result) throws -> Resul
   @Test func exitInSignalHandlerCompletes() throws {
     let died = try run("exit-in-malloc", directory)
     #expect(died.hasExited && died.status == 3, "\(died)")
-    #expect(try tell(directory).fact("run")?.hasSuffix(RunVerdict.cleanExit.description) == true)
+    #expect(try nextLaunch(directory).fact("run")?.hasSuffix(RunVerdict.cleanExit.description) == true)
   }
 
   private func file(of run: RunRecord, samples count: UInt64, hasEnded: Bool) -> [UInt8] {
@@ -210,12 +210,12 @@ func withRunDirectory<Result>(_ body: (String) throws -> Result) throws -> Resul
       for stall in 1...12 { try write(ended, run, "-\(stall).stall") }
       if number == 1 { try write(file(of: run, samples: 20, hasEnded: false), run, "-13.stall") }
     }
-    let told = try run("tell", directory, arguments: ["--runs", "2", "--peak"])
-    let endings = told.facts("run").map { $0.drop { $0 != " " }.dropFirst() }
+    let launch = try run("tell", directory, arguments: ["--runs", "2", "--peak"])
+    let endings = launch.facts("run").map { $0.drop { $0 != " " }.dropFirst() }
     // Both runs have one start: the process of the first became the second by exec.
-    #expect(endings == [RunVerdict.cleanExit, .fatalHang].map { $0.description[...] }, "\(told)")
-    #expect(told.facts("hang").count == 1 && told.fact("samples") == "20", "\(told)")
-    let peak = try #require(told.fact("peak").flatMap { Int($0) })
+    #expect(endings == [RunVerdict.cleanExit, .fatalHang].map { $0.description[...] }, "\(launch)")
+    #expect(launch.facts("hang").count == 1 && launch.fact("samples") == "20", "\(launch)")
+    let peak = try #require(launch.fact("peak").flatMap { Int($0) })
     #expect(peak > 0 && peak < 120 << 10, "\(peak) KiB")
   }
 
@@ -229,7 +229,7 @@ func withRunDirectory<Result>(_ body: (String) throws -> Result) throws -> Resul
       atomically: true,
       encoding: .utf8
     )
-    #expect(try tell(directory).fact("run")?.hasSuffix(RunVerdict.machineGone.description) == true)
+    #expect(try nextLaunch(directory).fact("run")?.hasSuffix(RunVerdict.machineGone.description) == true)
   }
 
   /// The control group can be gone by the next launch.
@@ -246,7 +246,7 @@ func withRunDirectory<Result>(_ body: (String) throws -> Result) throws -> Resul
     #expect(!died.hasExited && died.status == SIGKILL, "\(died)")
     if isGone { try #require(group.remove()) }
     let verdict = isGone ? RunVerdict.possiblyOutOfMemory : .outOfMemory
-    #expect(try tell(directory).fact("run")?.hasSuffix(verdict.description) == true)
+    #expect(try nextLaunch(directory).fact("run")?.hasSuffix(verdict.description) == true)
   }
 
   @Test func concurrentProcessesReportEachRunOnce() throws {
@@ -257,18 +257,18 @@ func withRunDirectory<Result>(_ body: (String) throws -> Result) throws -> Resul
     let service = ChildProcess.built("blackbox-process")
     let live = try RunningProcess(service, [directory, "turn"])
     while fileNames(in: directory, ".run").count < 5 { usleep(10_000) }
-    let tellers = try (0..<4).map { _ in try RunningProcess(service, [directory, "tell"]) }
-    var told: [String] = []
-    for process in tellers {
-      told += process.rest().split(separator: "\n").filter { $0.hasSuffix(RunVerdict.killed.description) }
+    let launches = try (0..<4).map { _ in try RunningProcess(service, [directory, "tell"]) }
+    var reported: [String] = []
+    for process in launches {
+      reported += process.rest().split(separator: "\n").filter { $0.hasSuffix(RunVerdict.killed.description) }
         .map(String.init)
       process.end()
     }
-    #expect(told.count == 4 && Set(told).count == 4, "\(told)")
-    #expect(!told.contains { $0.hasPrefix("run=\(live.id) ") })
+    #expect(reported.count == 4 && Set(reported).count == 4, "\(reported)")
+    #expect(!reported.contains { $0.hasPrefix("run=\(live.id) ") })
     kill(live.id, SIGKILL)
     live.end()
-    #expect(try tell(directory).facts("run").contains { $0.hasPrefix("\(live.id) ") })
+    #expect(try nextLaunch(directory).facts("run").contains { $0.hasPrefix("\(live.id) ") })
   }
 
   /// Half of 32 workers in one directory are killed.
@@ -286,8 +286,8 @@ func withRunDirectory<Result>(_ body: (String) throws -> Result) throws -> Resul
     }
     let all = workers()
     try #require(Set(all).count == 32, "\(text)")
-    func told(_ tellers: Int) throws -> [pid_t] {
-      let processes = try (0..<tellers).map { _ in try RunningProcess(service, [directory, "tell"]) }
+    func reported(launches count: Int) throws -> [pid_t] {
+      let processes = try (0..<count).map { _ in try RunningProcess(service, [directory, "tell"]) }
       return processes.flatMap { process in
         defer { process.end() }
         return process.rest().split(separator: "\n").filter { $0.hasSuffix(RunVerdict.killed.description) }
@@ -297,41 +297,41 @@ func withRunDirectory<Result>(_ body: (String) throws -> Result) throws -> Resul
     let (killed, left) = (all.prefix(16), all.suffix(16))
     for id in killed { kill(id, SIGKILL) }
     while killed.contains(where: { kill($0, 0) == 0 }) { usleep(10_000) }
-    #expect(try told(4).sorted() == killed.sorted())
-    #expect(try told(1) == [])
+    #expect(try reported(launches: 4).sorted() == killed.sorted())
+    #expect(try reported(launches: 1) == [])
     for id in left { kill(id, SIGKILL) }
     parent.end()
-    #expect(try told(4).sorted() == left.sorted())
+    #expect(try reported(launches: 4).sorted() == left.sorted())
   }
 
   @Test func forkedChildrenDoNotChangeRunRecord() throws {
-    var told: ChildProcess?
+    var launch: ChildProcess?
     let died = try ChildProcess(ChildProcess.built("blackbox-process"), [directory, "fork"]) { process in
       // The parent turns after its three children have ended.
       while !FileManager.default.fileExists(atPath: "\(directory)/turning") { usleep(10_000) }
       kill(process, SIGKILL)
       // One child with all descriptors is still running.
-      told = try tell(directory)
+      launch = try nextLaunch(directory)
     }
     #expect(died.facts("child") == ["7", "-1", "0"], "\(died)")
-    let verdicts = told?.facts("run").map { $0.drop { $0 != " " }.dropFirst() }
-    #expect(verdicts == [RunVerdict.killed.description[...]], "\(String(describing: told))")
+    let verdicts = launch?.facts("run").map { $0.drop { $0 != " " }.dropFirst() }
+    #expect(verdicts == [RunVerdict.killed.description[...]], "\(String(describing: launch))")
   }
 
   /// A process whose main thread has ended looks like a zombie.
   @Test func runContinuesAfterMainThreadExits() throws {
     var found: [Bool] = []
-    var told: ChildProcess?
+    var launch: ChildProcess?
     let died = try ChildProcess(ChildProcess.built("blackbox-process"), [directory, "leave-main"]) { process in
       defer { kill(process, SIGKILL) }
       let status = { (try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8)) ?? "" }
       while !status().contains(") Z ") { usleep(10_000) }
       found = try Inventory(path: directory).runs.map(\.isRunning)
-      told = try tell(directory, runs: 0)
+      launch = try nextLaunch(directory, runs: 0)
     }
     #expect(died.status == SIGKILL && found == [true])
-    #expect(told?.facts("run") == [])
-    #expect(try tell(directory).facts("run").contains { $0.hasSuffix(RunVerdict.killed.description) })
+    #expect(launch?.facts("run") == [])
+    #expect(try nextLaunch(directory).facts("run").contains { $0.hasSuffix(RunVerdict.killed.description) })
   }
 
   /// The process that holds the lock on `path`; 0 if there is none.
@@ -363,7 +363,7 @@ func withRunDirectory<Result>(_ body: (String) throws -> Result) throws -> Resul
   func startedProgramsDoNotChangeRunRecord(way: String, usesCulprit: Bool) throws {
     let service = ChildProcess.built("blackbox-process")
     let program = usesCulprit ? [service, directory, "turn"] : ["/bin/sleep", "100"]
-    var told: ChildProcess?
+    var launch: ChildProcess?
     var started: pid_t = 0
     let died = try ChildProcess(service, [directory, "start", way] + program) { process in
       while !FileManager.default.fileExists(atPath: "\(directory)/child") && !isOver(process) { usleep(10_000) }
@@ -396,14 +396,14 @@ func withRunDirectory<Result>(_ body: (String) throws -> Result) throws -> Resul
       #expect(locker(run) == 0)
       #expect(try Data(contentsOf: URL(fileURLWithPath: run)) == record)
       let saved = try Data(contentsOf: URL(fileURLWithPath: stall))
-      told = try tell(directory)
+      launch = try nextLaunch(directory)
       #expect(arguments(of: child) == program)
       // The next launch appends names that were not saved.
       #expect(try Data(contentsOf: URL(fileURLWithPath: stall)).starts(with: saved))
     }
-    let verdicts = told?.facts("run").map { $0.drop { $0 != " " }.dropFirst() }
-    #expect(verdicts == [RunVerdict.fatalHang.description[...]], "\(String(describing: told))")
-    #expect(told?.fact("hang")?.contains("holdUp(_:)") == true && started > 0, "\(died)")
+    let verdicts = launch?.facts("run").map { $0.drop { $0 != " " }.dropFirst() }
+    #expect(verdicts == [RunVerdict.fatalHang.description[...]], "\(String(describing: launch))")
+    #expect(launch?.fact("hang")?.contains("holdUp(_:)") == true && started > 0, "\(died)")
   }
 
   @Test func execEndsRun() throws {
@@ -414,22 +414,22 @@ func withRunDirectory<Result>(_ body: (String) throws -> Result) throws -> Resul
         #expect(found.facts("run") == ["\(process) \(verdict)"], "\(found)")
         #expect(found.facts("hang").count == (verdict == .fatalHang ? 1 : 0))
         // The program itself has ended by now, once.
-        #expect(try tell(directory).facts("run") == ["\(process) \(RunVerdict.cleanExit)"])
+        #expect(try nextLaunch(directory).facts("run") == ["\(process) \(RunVerdict.cleanExit)"])
       }
     }
   }
 
   @Test(arguments: [true, false]) func otherProcessReportsRunReplacedByExec(meanwhile: Bool) throws {
-    var told: [String] = []
+    var reported: [String] = []
     let died = try run("exec-stalled", directory, arguments: ["turn"], signal: SIGKILL) {
       guard fileNames(in: directory, ".run").count == 2 else { return false }
-      if meanwhile { told += (try? tell(directory).facts("run")) ?? [] }
+      if meanwhile { reported += (try? nextLaunch(directory).facts("run")) ?? [] }
       return true
     }
     let process = try #require(died.fact("before"))
-    if meanwhile { #expect(told == ["\(process) \(RunVerdict.fatalHang)"]) }
-    told += try tell(directory).facts("run").filter { $0.hasPrefix(process) }
-    #expect(told == ["\(process) \(RunVerdict.fatalHang)", "\(process) \(RunVerdict.killed)"])
+    if meanwhile { #expect(reported == ["\(process) \(RunVerdict.fatalHang)"]) }
+    reported += try nextLaunch(directory).facts("run").filter { $0.hasPrefix(process) }
+    #expect(reported == ["\(process) \(RunVerdict.fatalHang)", "\(process) \(RunVerdict.killed)"])
   }
 
   /// The file system of 1 MiB is full when the stall begins.
@@ -466,9 +466,9 @@ func withRunDirectory<Result>(_ body: (String) throws -> Result) throws -> Resul
     // The duration includes the lost samples.
     #expect(stall.duration - (stall.samples.last?.age ?? .zero) >= .milliseconds(200))
     try FileManager.default.removeItem(atPath: "\(directory)/ballast")
-    let told = try tell(directory)
-    #expect(told.fact("hang")?.contains("holdUp(_:)") == true, "\(told)")
-    #expect(Int(told.fact("lost") ?? "") ?? 0 >= 3)
+    let launch = try nextLaunch(directory)
+    #expect(launch.fact("hang")?.contains("holdUp(_:)") == true, "\(launch)")
+    #expect(Int(launch.fact("lost") ?? "") ?? 0 >= 3)
   }
 
   @Test func ignoresUmask() throws {

@@ -42,10 +42,10 @@ import Testing
     let wasNoted = record(directory)?.hangs.isEmpty == false
     // Without per-thread caches the recorder waits for the locked arena.
     if scenario == "malloc" { #expect(wasNoted && fileNames(in: directory, ".stall").isEmpty) }
-    let told = try ChildProcess(ChildProcess.built("blackbox-process"), [directory, "tell", "--text", "--runs", "1"])
-    #expect(told.fact("run")?.hasSuffix("fatal hang: ended while work was stuck") == true, "\(told)")
-    #expect(told.facts("hang").count == 1 && told.fact("hang")?.hasPrefix("main ") == true, "\(told)")
-    #expect(told.output.contains(function), "\(told)")
+    let launch = try ChildProcess(ChildProcess.built("blackbox-process"), [directory, "tell", "--text", "--runs", "1"])
+    #expect(launch.fact("run")?.hasSuffix("fatal hang: ended while work was stuck") == true, "\(launch)")
+    #expect(launch.facts("hang").count == 1 && launch.fact("hang")?.hasPrefix("main ") == true, "\(launch)")
+    #expect(launch.output.contains(function), "\(launch)")
     #expect(fileNames(in: directory, ".stall").count == 1)
   }
 }
