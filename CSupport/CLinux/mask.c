@@ -57,10 +57,14 @@ bool clinux_mask_of_thread(int32_t tid, uint64_t *mask) {
   return find_mask(text, clinux_task_read_status(tid, text, sizeof text), mask);
 }
 
-enum clinux_mask_answer clinux_mask_ask(int32_t tid, int signal) {
+enum clinux_mask_answer clinux_mask_ask(int32_t tid, int signal, uint64_t *sleeps) {
   char text[4096];
   uint64_t mask;
   size_t bytes = clinux_task_read_status(tid, text, sizeof text);
+  *sleeps = 0;
+  const char *count = find_line(text, bytes, "\nvoluntary_ctxt_switches:\t", 1);
+  for (; count && count < text + bytes && *count >= '0' && *count <= '9'; count++)
+    *sleeps = *sleeps * 10 + (uint64_t)(*count - '0');
   if (!find_mask(text, bytes, &mask))
     return CLINUX_MASK_LETS_IN;
   if ((mask & bit(signal)) != 0 && (mask & bit(SIGNAL_CANCEL)) == 0)

@@ -150,23 +150,30 @@ static const uint64_t block_confirmed_ns = 1000000000;
  *
  * A thread that enters, leaves or is in such a wait does not appear to block the awaited signal. An observed block is
  * therefore remembered, longest if the thread was seen waiting for the signal. A thread without observations is checked
- * again after it has run, because it has then left any earlier wait. If it is asleep by then, returns OBSERVER_ASLEEP:
- * it can be read from outside. If it is runnable but does not run within a millisecond, the last check decides.
+ * again after it has run without going to sleep, because it has then left any earlier wait and entered no other. If it
+ * is asleep by then, returns OBSERVER_ASLEEP: it can be read from outside. If it is runnable but does not run within a
+ * millisecond, returns OBSERVER_ASLEEP if it ever blocked the signal; otherwise the last check decides.
  * Async-signal-safe: yes. Threads: a sampler, in its own context. */
 static enum observer_capture_status look_at_mask(struct observer_thread *thread, int32_t tid) {
   uint64_t now = clinux_clock_ns();
   uint64_t until = atomic_load_explicit(&thread->kept_out_until_ns, memory_order_relaxed);
   uint64_t in = atomic_load_explicit(&thread->let_in_ns, memory_order_relaxed);
+  uint64_t first_sleeps;
+  enum clinux_mask_answer answer = clinux_mask_ask(tid, OBSERVER_SIGNAL, &first_sleeps);
   uint64_t used = clinux_clock_thread_cpu_ns(tid);
-  enum clinux_mask_answer answer = clinux_mask_ask(tid, OBSERVER_SIGNAL);
-  bool is_known = in != 0 && now - in < OBSERVER_MASK_KNOWN_NS;
-  bool has_run = false;
+  bool is_remembered = in != 0 && now - in < OBSERVER_MASK_KNOWN_NS;
+  bool is_known = is_remembered;
   for (int attempt = 0; answer != CLINUX_MASK_KEEPS_OUT && !is_known && attempt < 10; attempt++) {
     struct timespec moment = {.tv_nsec = 100000};
     syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &moment, NULL);
-    has_run = clinux_clock_thread_cpu_ns(tid) > used;
-    answer = clinux_mask_ask(tid, OBSERVER_SIGNAL);
-    is_known = has_run && answer == CLINUX_MASK_LETS_IN;
+    bool has_run = clinux_clock_thread_cpu_ns(tid) > used;
+    uint64_t sleeps;
+    answer = clinux_mask_ask(tid, OBSERVER_SIGNAL, &sleeps);
+    is_known = has_run && sleeps == first_sleeps && answer == CLINUX_MASK_LETS_IN;
+    if (sleeps != first_sleeps) {
+      first_sleeps = sleeps;
+      used = clinux_clock_thread_cpu_ns(tid);
+    }
   }
   if (answer == CLINUX_MASK_KEEPS_OUT) {
     atomic_store_explicit(&thread->let_in_ns, 0, memory_order_relaxed);
@@ -175,11 +182,12 @@ static enum observer_capture_status look_at_mask(struct observer_thread *thread,
       atomic_store_explicit(&thread->kept_out_until_ns, now + known_ns, memory_order_relaxed);
     return OBSERVER_NO_ANSWER;
   }
-  if (has_run && is_known)
+  if (is_known && !is_remembered)
     atomic_store_explicit(&thread->let_in_ns, now, memory_order_relaxed);
   if (now < until)
     return OBSERVER_NO_ANSWER;
-  return answer == CLINUX_MASK_MAY_WAIT && !is_known ? OBSERVER_ASLEEP : OBSERVER_CAPTURED;
+  bool might_wait = answer == CLINUX_MASK_MAY_WAIT || until != 0;
+  return might_wait && !is_known ? OBSERVER_ASLEEP : OBSERVER_CAPTURED;
 }
 
 static enum observer_capture_status ask(struct observer_thread *thread, const struct observer_slot *slot, uint64_t item,

@@ -2,6 +2,7 @@
 #include "observer_thread.h"
 
 #include "clinux_clock.h"
+#include "clinux_mask.h"
 #include "clinux_memory.h"
 #include "clinux_task.h"
 #include "clinux_thread_pointer.h"
@@ -175,7 +176,8 @@ struct observer_thread *observer_thread_register(void) {
     find_stack(entry);
     int32_t tid = (int32_t)syscall(SYS_gettid);
     atomic_store_explicit(&entry->tid, tid, memory_order_relaxed);
-    atomic_store_explicit(&entry->kept_out_until_ns, 0, memory_order_relaxed);
+    bool is_blocked = (clinux_mask_get() & UINT64_C(1) << (OBSERVER_SIGNAL - 1)) != 0;
+    atomic_store_explicit(&entry->kept_out_until_ns, is_blocked ? clinux_clock_ns() : 0, memory_order_relaxed);
     atomic_store_explicit(&entry->let_in_ns, 0, memory_order_relaxed);
     atomic_store_explicit(&entry->room, make_room(entry), memory_order_relaxed);
     atomic_store_explicit(&entry->registered_ns, clinux_clock_boot_ns(), memory_order_relaxed);

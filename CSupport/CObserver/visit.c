@@ -17,12 +17,13 @@ struct observer_thread *observer_visit_begin(int32_t tid) {
     uint64_t low = registered ? atomic_load_explicit(&registered->stack_low, memory_order_relaxed) : 0;
     uint64_t high = registered ? atomic_load_explicit(&registered->stack_high, memory_order_relaxed) : 0;
     uint32_t room = registered ? atomic_load_explicit(&registered->room, memory_order_relaxed) : OBSERVER_ROOM_UNKNOWN;
+    uint64_t kept_out = registered ? atomic_load_explicit(&registered->kept_out_until_ns, memory_order_relaxed) : 0;
     if (registered && observer_thread_id(registered) != tid) {
-      low = high = 0;
+      low = high = kept_out = 0;
       room = OBSERVER_ROOM_UNKNOWN;
     }
     atomic_store_explicit(&visitor->tid, tid, memory_order_relaxed);
-    atomic_store_explicit(&visitor->kept_out_until_ns, 0, memory_order_relaxed);
+    atomic_store_explicit(&visitor->kept_out_until_ns, kept_out, memory_order_relaxed);
     atomic_store_explicit(&visitor->let_in_ns, 0, memory_order_relaxed);
     atomic_store_explicit(&visitor->room, room, memory_order_relaxed);
     atomic_store_explicit(&visitor->stack_low, low, memory_order_relaxed);

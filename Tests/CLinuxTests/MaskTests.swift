@@ -10,6 +10,21 @@ import Testing
   /// Runs `body` on a new thread, so that its mask affects no other code.
   private func onThread(_ body: @escaping () -> Void) { RunningThread(body).join() }
 
+  private func ask(_ signal: Int32, of thread: Int32 = clinux_task_self()) -> clinux_mask_answer {
+    var sleeps: UInt64 = 0
+    return clinux_mask_ask(thread, signal, &sleeps)
+  }
+
+  @Test func countsSleeps() {
+    onThread {
+      var (before, after): (UInt64, UInt64) = (0, 0)
+      _ = clinux_mask_ask(clinux_task_self(), SIGTERM, &before)
+      for _ in 0..<3 { usleep(1) }
+      _ = clinux_mask_ask(clinux_task_self(), SIGTERM, &after)
+      #expect(after >= before + 3)
+    }
+  }
+
   @Test func readsMaskThatWasSet() {
     onThread {
       let before = clinux_mask_get()
@@ -19,7 +34,7 @@ import Testing
       #expect(clinux_mask_of_thread(clinux_task_self(), &seen) && seen == mask)
       for signal: Int32 in 1...64 {
         #expect(
-          (clinux_mask_ask(clinux_task_self(), signal) == CLINUX_MASK_KEEPS_OUT) == (mask & bit(signal) != 0),
+          (ask(signal) == CLINUX_MASK_KEEPS_OUT) == (mask & bit(signal) != 0),
           "\(signal)"
         )
       }
@@ -38,9 +53,9 @@ import Testing
       let before = clinux_mask_set(bit(SIGUSR2))
       var seen: UInt64 = 0
       #expect(clinux_mask_of_thread(clinux_task_self(), &seen) && seen == bit(SIGUSR2))
-      #expect(clinux_mask_ask(clinux_task_self(), SIGUSR2) == CLINUX_MASK_KEEPS_OUT)
+      #expect(ask(SIGUSR2) == CLINUX_MASK_KEEPS_OUT)
       // A thread that asks runs.
-      #expect(clinux_mask_ask(clinux_task_self(), SIGUSR1) == CLINUX_MASK_LETS_IN)
+      #expect(ask(SIGUSR1) == CLINUX_MASK_LETS_IN)
       var text = [CChar](repeating: 0, count: 4096)
       let length = clinux_task_read_status(clinux_task_self(), &text, text.count)
       let told = String(decoding: text.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self)
@@ -52,7 +67,7 @@ import Testing
 
   @Test func missingThreadHasNoMask() {
     var mask: UInt64 = 7
-    #expect(!clinux_mask_of_thread(1 << 29, &mask) && clinux_mask_ask(1 << 29, SIGTERM) != CLINUX_MASK_KEEPS_OUT)
+    #expect(!clinux_mask_of_thread(1 << 29, &mask) && ask(SIGTERM, of: 1 << 29) != CLINUX_MASK_KEEPS_OUT)
     errno = 4711
     _ = clinux_mask_of_thread(1 << 29, &mask)
     #expect(errno == 4711)

@@ -30,8 +30,9 @@ enum clinux_mask_answer {
 };
 
 /* Returns whether thread TID of this process blocks SIGNAL. Ignores moments in which the C library blocks all signals.
- * Async-signal-safe: yes. Threads: any. */
-CLINUX_NO_LOCKS enum clinux_mask_answer clinux_mask_ask(int32_t tid, int signal);
+ * Sets *SLEEPS to the number of times that the thread has gone to sleep (voluntary_ctxt_switches in proc(5)), or to 0
+ * if it is not available. Async-signal-safe: yes. Threads: any. */
+CLINUX_NO_LOCKS enum clinux_mask_answer clinux_mask_ask(int32_t tid, int signal, uint64_t *sleeps);
 
 /* Returns the main thread's signal mask. While the C library blocks all signals there for a moment (fork, posix_spawn,
  * start of a thread), returns the last mask seen before, or 0 if there is none or /proc is not available.

@@ -16,10 +16,6 @@
 #include "observer_slot.h"
 #include "observer_thread.h"
 
-#include <signal.h>
-
-#define OBSERVER_SIGNAL SIGPROF
-
 /* Result of a capture. */
 enum observer_capture_status {
   OBSERVER_CAPTURED = 0,       /* there is a copy */

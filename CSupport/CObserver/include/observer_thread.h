@@ -8,6 +8,8 @@
 
 #include "observer_base.h"
 
+#include <signal.h>
+
 /* The state of an entry: bit 0: its thread is registered; above: number of holders. The entry is free if both are 0. */
 enum observer_thread_state {
   OBSERVER_THREAD_FREE = 0, /* no thread, or an exited one, and no holders */
@@ -36,7 +38,8 @@ struct observer_thread {
   _Atomic uint32_t room;          /* an observer_thread_room */
   uint8_t *alternate;     /* alternate stack given to the thread, including its guard page, or NULL; thread-owned */
   size_t alternate_bytes; /* its size; thread-owned */
-  _Atomic uint64_t kept_out_until_ns; /* until then the thread is assumed to block our signal; sampler-owned */
+  _Atomic uint64_t kept_out_until_ns; /* until then the thread is assumed to block our signal; 0: was never seen
+                                       * blocking it; sampler-owned */
   _Atomic uint64_t let_in_ns;         /* when it was last seen not blocking it, after running; sampler-owned */
 };
 
@@ -45,6 +48,9 @@ extern _Thread_local struct observer_thread *observer_thread_self;
 /* Sets the function ENDS, which is called on each registered thread that exits, before it is deregistered. Must be the
  * same at every call. Async-signal-safe: yes. Threads: any; ENDS: the exiting one. */
 void observer_thread_at_exit(void (*ends)(struct observer_thread *thread));
+
+/* The signal for stack captures: see observer_capture.h. */
+#define OBSERVER_SIGNAL SIGPROF
 
 /* For this time a thread that was seen waiting for our signal, or not blocking it, is assumed to do so still. */
 #define OBSERVER_MASK_KNOWN_NS UINT64_C(10000000000)
