@@ -22,7 +22,7 @@ static bool from_maps;
 #if defined(DLFO_EH_SEGMENT_TYPE)
 #pragma weak _dl_find_object
 
-static bool loader_tells(void) { return _dl_find_object != NULL; }
+static bool loader_knows(void) { return _dl_find_object != NULL; }
 
 static bool find_by_loader(uint64_t address, struct clinux_module *module) {
   struct dl_find_object found;
@@ -59,7 +59,7 @@ bool clinux_module_file(uint64_t address, uint64_t *start, char *path, size_t le
   return false;
 }
 
-static bool loader_tells(void) { return false; }
+static bool loader_knows(void) { return false; }
 
 static bool find_by_loader(uint64_t address, struct clinux_module *module) {
   (void)address;
@@ -181,7 +181,7 @@ static bool find_in_maps(uint64_t address, struct clinux_module *module) {
 const char *clinux_module_executable(void) { return (const char *)(uintptr_t)getauxval(AT_EXECFN); }
 
 enum clinux_module_way clinux_module_start(bool use_loader) {
-  from_maps = !use_loader || !loader_tells();
+  from_maps = !use_loader || !loader_knows();
   if (!from_maps)
     return CLINUX_MODULES_BY_LOADER;
   read_maps();
@@ -191,5 +191,5 @@ enum clinux_module_way clinux_module_start(bool use_loader) {
 void clinux_module_forget(void) { table()->is_current = false; }
 
 bool clinux_module_find(uint64_t address, struct clinux_module *module) {
-  return from_maps ? find_in_maps(address, module) : loader_tells() && find_by_loader(address, module);
+  return from_maps ? find_in_maps(address, module) : loader_knows() && find_by_loader(address, module);
 }

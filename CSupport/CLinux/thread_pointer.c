@@ -43,11 +43,11 @@ static struct layout {
 } layout;
 
 /* Reads glibc's description of a field of BITS bits. Returns false if there is none. */
-static bool tells(const char *name, uint32_t bits, uint32_t *offset) {
-  const struct field *told = dlsym(RTLD_DEFAULT, name);
-  if (!told || told->bits != bits)
+static bool find_field(const char *name, uint32_t bits, uint32_t *offset) {
+  const struct field *found = dlsym(RTLD_DEFAULT, name);
+  if (!found || found->bits != bits)
     return false;
-  *offset = told->offset;
+  *offset = found->offset;
   return true;
 }
 
@@ -144,11 +144,11 @@ int clinux_thread_pointer_start(void) {
   struct layout found = {0};
   if (layout.is_known)
     return 0;
-  if (!bytes || !global || !tells("_thread_db_rtld_global__dl_stack_used", NODE_BITS, &lists[0]) ||
-      !tells("_thread_db_rtld_global__dl_stack_user", NODE_BITS, &lists[1]) ||
-      !tells("_thread_db_pthread_list", NODE_BITS, &found.node) ||
-      !tells("_thread_db_list_t_next", POINTER_BITS, &next) || next != 0 ||
-      !tells("_thread_db_pthread_tid", ID_BITS, &found.tid))
+  if (!bytes || !global || !find_field("_thread_db_rtld_global__dl_stack_used", NODE_BITS, &lists[0]) ||
+      !find_field("_thread_db_rtld_global__dl_stack_user", NODE_BITS, &lists[1]) ||
+      !find_field("_thread_db_pthread_list", NODE_BITS, &found.node) ||
+      !find_field("_thread_db_list_t_next", POINTER_BITS, &next) || next != 0 ||
+      !find_field("_thread_db_pthread_tid", ID_BITS, &found.tid))
     return ENOTSUP;
   for (int list = 0; list < LISTS; list++)
     found.heads[list] = global + lists[list];

@@ -121,13 +121,13 @@ static bool read_counters(int32_t tid, struct observer_thread_counters *counters
   size_t length = clinux_task_read_status(tid, text, sizeof text);
   counters->voluntary_switches = observer_evidence_number(text, length, "voluntary_ctxt_switches:");
   counters->involuntary_switches = observer_evidence_number(text, length, "nonvoluntary_ctxt_switches:");
-  bool is_told = read_stat(tid, counters);
+  bool is_reported = read_stat(tid, counters);
   length = read_task(tid, "/io", text, sizeof text);
   counters->read_bytes = observer_evidence_number(text, length, "rchar:");
   counters->written_bytes = observer_evidence_number(text, length, "wchar:");
   counters->disk_read_bytes = observer_evidence_number(text, length, "read_bytes:");
   counters->disk_written_bytes = observer_evidence_number(text, length, "write_bytes:");
-  return is_told && counters->voluntary_switches != UINT64_MAX && counters->involuntary_switches != UINT64_MAX &&
+  return is_reported && counters->voluntary_switches != UINT64_MAX && counters->involuntary_switches != UINT64_MAX &&
          counters->disk_written_bytes != UINT64_MAX;
 }
 

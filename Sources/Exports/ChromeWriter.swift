@@ -6,7 +6,7 @@ import CulpritStallRecord
 ///
 /// Times are wall-clock times in whole microseconds, which a `Double` represents exactly.
 struct ChromeWriter: ExportWriter {
-  static let tellsBlame = true
+  static let includesBlame = true
 
   private struct ThreadKey: Hashable {
     var process: ProcessKey

@@ -6,7 +6,7 @@ import CulpritStallRecord
 /// The first function is the source, so that several stalls form one graph. The milliseconds of a stall's stacks add up
 /// to the stall's milliseconds.
 struct CollapsedWriter: ExportWriter {
-  static let tellsBlame = false
+  static let includesBlame = false
 
   private let sink: ByteSink
   /// The distinct stacks, as numbers of names, in the order of their first occurrence.

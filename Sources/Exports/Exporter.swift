@@ -4,7 +4,7 @@ import CulpritStallRecord
 /// Writes one export of any number of stalls.
 protocol ExportWriter {
   /// Whether the format needs the blame of each stall, which takes time to compute.
-  static var tellsBlame: Bool { get }
+  static var includesBlame: Bool { get }
   /// Starts the stalls of another recording.
   mutating func begin(_ recording: ExportedRecording) throws
   /// Writes a stall of the current recording.
@@ -20,7 +20,7 @@ package struct Exporter {
   private var writer: any ExportWriter
   private let isRaw: Bool
   /// Whether the export computes blame, for which it needs samples.
-  package var tellsBlame: Bool { type(of: writer).tellsBlame }
+  package var includesBlame: Bool { type(of: writer).includesBlame }
   /// The number of stalls written.
   package private(set) var stallCount = 0
 
@@ -67,7 +67,7 @@ package struct Exporter {
     try writer.begin(exported)
     for (place, stall) in recording.stalls.enumerated() {
       let blame =
-        tellsBlame
+        includesBlame
         ? StallReport(
           of: stall.withSamples(Stall.samplesForReport),
           in: recording,

@@ -7,7 +7,7 @@ import CulpritStallRecord
 /// Times are in milliseconds from the start of the first exported stall. The shared tables are complete only after the
 /// last stall and come last.
 struct FirefoxWriter: ExportWriter {
-  static let tellsBlame = true
+  static let includesBlame = true
 
   /// Versions of the processed format and of the Gecko format from which the profiler usually converts. See the
   /// profiler's docs-developer/CHANGELOG-formats.md.

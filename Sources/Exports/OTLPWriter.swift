@@ -11,7 +11,7 @@ import CulpritStallRecord
 /// A message follows its length, so each profile has to be in memory as a whole. A thread with very many samples is
 /// therefore split into several consecutive profiles.
 struct OTLPWriter: ExportWriter {
-  static let tellsBlame = false
+  static let includesBlame = false
 
   /// Field numbers of `ProfilesData`; those of its `ProfilesDictionary` are in `Table`.
   private enum Field {

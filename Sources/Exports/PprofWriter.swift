@@ -6,7 +6,7 @@ import CulpritStallRecord
 /// Samples with equal stacks and labels are combined. Locations and functions are written before the first sample that
 /// refers to them, mappings and strings at the end. Protobuf readers accept any order.
 struct PprofWriter: ExportWriter {
-  static let tellsBlame = false
+  static let includesBlame = false
 
   /// Field numbers of `Profile`.
   private enum Field {

@@ -9,7 +9,7 @@ extension CommandFamily {
 
     _\(name)_files() {
       compopt -o filenames 2>/dev/null
-      # What is quoted is readline's own matter.
+      # Readline completes quoted words.
       if [[ $word == *[\\'\\"\\\\~\\$]* ]]; then compopt -o default 2>/dev/null; return; fi
       [[ -z $1 ]] || mapfile -t COMPREPLY < <(compgen -f -X "!*$1" -- "$word"; compgen -d -- "$word")
       ((${#COMPREPLY[@]})) || mapfile -t COMPREPLY < <(compgen -f -- "$word")
@@ -30,7 +30,7 @@ extension CommandFamily {
       local word=${COMP_WORDS[COMP_CWORD]} option=${COMP_WORDS[COMP_CWORD - 1]} prefix= command= place
       COMPREPLY=()
       ((COMP_CWORD == 1)) || command=${COMP_WORDS[1]}
-      # Readline divides --option=word at the sign unless it is told not to.
+      # By default, readline splits --option=word at the equals sign.
       if [[ $word == = ]]; then
         word=
       elif [[ $option == = ]]; then
@@ -51,7 +51,7 @@ extension CommandFamily {
           return
           ;;
       esac
-      # What is offered after the sign begins with the option where readline takes both for one word.
+      # If readline keeps --option=word as one word, each completion must begin with the option.
       for place in "${!COMPREPLY[@]}"; do COMPREPLY[place]=$prefix${COMPREPLY[place]}; done
     }
 

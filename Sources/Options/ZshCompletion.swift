@@ -24,7 +24,7 @@ extension CommandFamily {
       \(zshOptions(table))        '*: : '
           return
         fi
-        # What follows are the words of the command.
+        # The remaining words belong to the command.
         shift words
         ((CURRENT--))
         case $command in

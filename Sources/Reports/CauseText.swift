@@ -4,13 +4,13 @@ import CulpritStallRecord
 /// Describes causes: what they are, the evidence, and the remedies.
 enum CauseText {
   /// Minimum share of the stall for a line after the first one.
-  private static let worthTelling = 0.03
+  private static let notable = 0.03
   /// Maximum number of causes.
   private static let most = 4
 
   /// Returns one line for each relevant cause of `report`, heaviest first.
   static func lines(_ report: StallReport) -> [String] {
-    let worth = report.causes.enumerated().filter { $0.offset == 0 || $0.element.share >= worthTelling }.map(\.element)
+    let worth = report.causes.enumerated().filter { $0.offset == 0 || $0.element.share >= notable }.map(\.element)
     return worth.prefix(most).map { line($0, report) }
   }
 
@@ -79,11 +79,11 @@ enum CauseText {
   /// Maximum number of subjects of a cause.
   private static let mostParts = 3
   /// Minimum share of a cause for a subject. A subject whose rest is smaller counts as the only one.
-  private static let partWorthTelling = 0.05
+  private static let notablePart = 0.05
 
   /// Returns the subjects of `cause`, and the share of omitted ones; `nil` if nothing is known.
   private static func parts(_ cause: StallReport.Cause) -> Parts? {
-    let least = cause.time * partWorthTelling
+    let least = cause.time * notablePart
     let shown = cause.subjects.prefix(mostParts).filter { $0.time >= least }
     guard let first = shown.first else { return nil }
     let rest = shown.reduce(cause.time) { $0 - $1.time }

@@ -28,7 +28,7 @@ extension ReportSections {
     var notes: [String] = []
     for note in self.notes(of: .hang) { notes.append("a hang from \(Formatting.duration(note.time)) on") }
     for note in self.notes(of: .debugger) {
-      notes.append("a debugger was attached\(note.text.isEmpty ? "" : ": \(told(note))")")
+      notes.append("a debugger was attached\(note.text.isEmpty ? "" : ": \(sentence(note))")")
     }
     if let note = self.notes(of: .unwatched).last {
       notes.append(

@@ -15,7 +15,7 @@ package struct ReportSections: Sendable {
   /// Maximum number of contenders.
   private static let contenders = 4
   /// Minimum share of the stall for contenders and wait chains.
-  private static let worthTelling = 0.01
+  private static let notable = 0.01
   /// Maximum numbers of the culprit's callers and parts named in the verdict. The tree contains all.
   private static let callers = 3
   private static let parts = 3
@@ -114,7 +114,7 @@ package struct ReportSections: Sendable {
 
   /// The owners of awaited locks, with a section for each wait chain.
   package var waitChains: [ReportSection] {
-    let worth = report.waitChains.filter { $0.share >= Self.worthTelling }
+    let worth = report.waitChains.filter { $0.share >= Self.notable }
     var sections = worth.prefix(Self.chains)
       .compactMap { chain -> ReportSection? in
         var section = ReportSection(chain.isDeadlock ? "DEADLOCK" : "HOLDER", [WaitChainText.heading(chain)])
@@ -219,7 +219,7 @@ package struct ReportSections: Sendable {
 
   /// The other application functions with a relevant share.
   package var contenders: ReportSection? {
-    let worth = report.contenders.filter { $0.share >= Self.worthTelling }
+    let worth = report.contenders.filter { $0.share >= Self.notable }
     let shown = worth.prefix(Self.contenders)
     var texts = shown.map { contender in
       "\(contender.function.displayName)  \(Formatting.percent(contender.share)), "
@@ -298,13 +298,13 @@ package struct ReportSections: Sendable {
       notes(of: .activity)
         .map { note in
           "\"\(abridged(note.title))\" for \(Formatting.duration(note.time))"
-            + (note.text.isEmpty ? "" : ", \(told(note))")
+            + (note.text.isEmpty ? "" : ", \(sentence(note))")
         }
     )
   }
 
   /// Returns the text of `note`, shortened unless the report is full.
-  func told(_ note: StallReport.Note) -> String {
+  func sentence(_ note: StallReport.Note) -> String {
     abridged(note.text, limit: isFull ? .max : Self.noteCharacters)
   }
 
@@ -312,7 +312,7 @@ package struct ReportSections: Sendable {
     ReportSection(
       "CONTEXT",
       notes(of: .context)
-        .map { note in (note.title.isEmpty ? "" : "\(abridged(note.title)): ") + told(note) }
+        .map { note in (note.title.isEmpty ? "" : "\(abridged(note.title)): ") + sentence(note) }
     )
   }
 

@@ -130,7 +130,7 @@ package final class DebugInfoServers: @unchecked Sendable {
 
   /// Waits for the answer within the patience.
   private func wait(for buildID: [UInt8]) -> String? {
-    var hasTold = false
+    var hasReported = false
     while true {
       if let answer = answers[buildID] { return answer }
       let now = Self.now()
@@ -143,12 +143,12 @@ package final class DebugInfoServers: @unchecked Sendable {
         unlocked { say(.gaveUp(buildID: hexadecimal(buildID))) }
         return nil
       }
-      if !hasTold, now &- request.began >= 1_000_000_000 {
-        hasTold = true
+      if !hasReported, now &- request.began >= 1_000_000_000 {
+        hasReported = true
         unlocked { say(.isFetching(buildID: hexadecimal(buildID))) }
         continue
       }
-      _ = waitForChange(until: min(end, hasTold ? .max : request.began &+ 1_000_000_000))
+      _ = waitForChange(until: min(end, hasReported ? .max : request.began &+ 1_000_000_000))
     }
   }
 

@@ -221,13 +221,13 @@ import Testing
     let rebooted = run(80, since: 13, boot: "another")
     let replaced = run(81, since: 14)
     let live = try parentRun(since: 16)
-    let told = run(82, since: 17)
+    let reported = run(82, since: 17)
     let text = [
       (killed, killed.text, ".run"), (hung, hung.text, ".run"), (ended, ended.text + ended.end(at: time(20)), ".run"),
       (rebooted, rebooted.text, ".run"), (replaced, replaced.text, ".run"),
       (run(81, since: 15), run(81, since: 15).text, ".run"), (live, live.text, ".run"),
       // The recorded verdict has precedence.
-      (told, told.text + told.told(.crash(signal: 11)), ".told"),
+      (reported, reported.text + reported.told(.crash(signal: 11)), ".told"),
     ]
     for (record, text, suffix) in text { try directory.write(text.utf8, name(record, suffix)) }
     try directory.write(stall(of: hung, ended: true), name(hung, "-1.stall"))

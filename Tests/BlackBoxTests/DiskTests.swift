@@ -95,7 +95,7 @@ struct DiskTests {
   }
 
   /// Starts the next launch, which waits for `runs` reports. `stop()` alone gives up on a slow disk after 5 s.
-  private func tell(_ disk: FaultyDisk, runs: Int = 1) throws -> ChildProcess {
+  private func nextLaunch(_ disk: FaultyDisk, runs: Int = 1) throws -> ChildProcess {
     let arguments = [disk.pathInside + "/stalls", "tell", "--runs", "\(runs)"]
     return try ChildProcess(disk.inside([ChildProcess.built("blackbox-process")] + arguments))
   }
@@ -120,8 +120,8 @@ struct DiskTests {
     let killed = try StalledService(on: disk)
     try disk.freeze()
     try stopped.turn(milliseconds: 2000)
-    let told = try stopped.end()
-    #expect(told.samples > stopped.samplesBefore && told.lost == 0)
+    let ended = try stopped.end()
+    #expect(ended.samples > stopped.samplesBefore && ended.lost == 0)
     try stopped.waitForProblem()
     stopped.process.tell("stop")
     #expect(stopped.process.fact("stopped") == "true")
@@ -132,7 +132,7 @@ struct DiskTests {
     kill(killed.process.process, SIGKILL)
     #expect(disk.thaw(), "the disk answered before all that was over")
     for service in [stopped, left, killed] { service.process.end() }
-    let launch = try tell(disk, runs: 3)
+    let launch = try nextLaunch(disk, runs: 3)
     let run = try #require(launch.facts("run").first { $0.hasPrefix("\(killed.process.process) ") }, "\(launch)")
     #expect(run.hasSuffix(RunVerdict.fatalHang.description))
     #expect(launch.facts("hang").contains { $0.hasPrefix("stuck goLeft(_:depth:)") }, "\(launch)")
@@ -170,19 +170,19 @@ struct DiskTests {
     // Until the watchdog has detected that the disk does not respond.
     try service.waitForProblem()
     try #require(disk.thaw(), "the disk answered before that")
-    let told = try service.end()
+    let ended = try service.end()
     #expect(service.leave() == 0)
     let saved = try #require(service.saved())
-    #expect(saved.hasEnded && saved.lostSamples == 0 && told.lost == 0)
-    #expect(saved.samples.count == told.samples && told.samples > service.samplesBefore)
-    #expect(try tell(disk).fact("run") == "\(service.process.process) clean exit")
+    #expect(saved.hasEnded && saved.lostSamples == 0 && ended.lost == 0)
+    #expect(saved.samples.count == ended.samples && ended.samples > service.samplesBefore)
+    #expect(try nextLaunch(disk).fact("run") == "\(service.process.process) clean exit")
   }
 
   @Test func stopWaitsForDiskUntilTimeout() throws {
     let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 300)
     let service = try StalledService(on: disk)
     try disk.freeze()
-    let told = try service.end()
+    let ended = try service.end()
     service.process.tell("stop 80")
     // Longer than any bound for the disk.
     usleep(6_000_000)
@@ -190,9 +190,9 @@ struct DiskTests {
     #expect(service.process.fact("stopped") == "true")
     #expect(try !service.problems().contains("in time"))
     let saved = try #require(service.saved())
-    #expect(saved.hasEnded && saved.lostSamples == 0 && saved.samples.count == told.samples)
+    #expect(saved.hasEnded && saved.lostSamples == 0 && saved.samples.count == ended.samples)
     #expect(service.leave() == 0)
-    #expect(try tell(disk).fact("run") == "\(service.process.process) clean exit")
+    #expect(try nextLaunch(disk).fact("run") == "\(service.process.process) clean exit")
   }
 
   @Test func stopWithoutTimeoutGivesDiskOneSecond() throws {
@@ -208,7 +208,7 @@ struct DiskTests {
     kill(process.process, SIGKILL)
     process.end()
     #expect(stopped != nil)
-    #expect(try tell(disk).fact("run") == "\(process.process) clean exit")
+    #expect(try nextLaunch(disk).fact("run") == "\(process.process) clean exit")
   }
 
   @Test func stopWithoutTimeoutAbandonsFrozenDisk() throws {
@@ -233,14 +233,14 @@ struct DiskTests {
     try #require(service.process.fact("ready") != nil)
     service.process.tell("stall")
     try service.turn(milliseconds: 1000)
-    let told = try service.end()
-    #expect(told.samples > 0 && told.lost == 0)
+    let ended = try service.end()
+    #expect(ended.samples > 0 && ended.lost == 0)
     try #require(disk.thaw(), "the disk answered before that")
     try service.wait { $0.hasEnded }
     #expect(service.leave() == 0)
     let saved = try #require(service.saved())
-    #expect(saved.samples.count == told.samples && saved.lostSamples == 0)
-    #expect(try tell(disk).fact("run") == "\(service.process.process) clean exit")
+    #expect(saved.samples.count == ended.samples && saved.lostSamples == 0)
+    #expect(try nextLaunch(disk).fact("run") == "\(service.process.process) clean exit")
   }
 
   @Test(arguments: [FaultyDisk.Kind.ext4, .tmpfs]) func fullDiskLosesOnlySavedSamples(kind: FaultyDisk.Kind) throws {
@@ -249,18 +249,18 @@ struct DiskTests {
     let killed = try StalledService(on: disk)
     try disk.fill()
     for stalled in [service, killed] { try stalled.wait { $0.lostSamples >= 3 } }
-    let told = try service.end()
-    #expect(told.lost == 0)
+    let ended = try service.end()
+    #expect(ended.lost == 0)
     try service.waitForProblem("No space left on device")
     #expect(service.leave() == 0)
     let saved = try #require(service.saved())
     // A sample that lost its stack is of no use.
     let whole = saved.samples.filter { $0.stack != nil || $0.outcome != .captured }.count
-    #expect(saved.lostSamples >= 3 && whole + Int(saved.lostSamples) == told.samples)
+    #expect(saved.lostSamples >= 3 && whole + Int(saved.lostSamples) == ended.samples)
     #expect(saved.hasEnded)
     kill(killed.process.process, SIGKILL)
     killed.process.end()
-    let launch = try tell(disk, runs: 2)
+    let launch = try nextLaunch(disk, runs: 2)
     #expect(launch.facts("run").contains { $0.hasPrefix("\(killed.process.process) fatal hang") }, "\(launch)")
     #expect(launch.facts("lost").contains { Int($0) ?? 0 >= 3 }, "\(launch)")
   }
@@ -271,14 +271,14 @@ struct DiskTests {
     if error.hasPrefix("Read") { try disk.makeReadOnly() } else { try disk.pullOut() }
     try service.turn(milliseconds: 1000)
     try service.waitForProblem(error)
-    let told = try service.end()
-    #expect(told.samples > service.samplesBefore && told.lost == 0)
+    let ended = try service.end()
+    #expect(ended.samples > service.samplesBefore && ended.lost == 0)
     #expect(service.leave() == 0)
     // Synced data is still in the file.
     try disk.mountAgain()
     let saved = try #require(service.saved())
-    #expect(!saved.samples.isEmpty && saved.samples.count < told.samples && !saved.hasEnded)
-    let launch = try tell(disk)
+    #expect(!saved.samples.isEmpty && saved.samples.count < ended.samples && !saved.hasEnded)
+    let launch = try nextLaunch(disk)
     #expect(launch.facts("run") == ["\(service.process.process) \(RunVerdict.fatalHang)"], "\(launch)")
   }
 
@@ -289,19 +289,19 @@ struct DiskTests {
     try service.waitForProblem("was removed while it was written")
     // Any write can detect the removal, not only that of a sample.
     try service.turn(milliseconds: 1000)
-    let told = try service.end()
-    #expect(told.samples > service.samplesBefore && told.lost == 0)
+    let ended = try service.end()
+    #expect(ended.samples > service.samplesBefore && ended.lost == 0)
     service.process.tell("stall")
     _ = try #require(service.process.fact("stalled"))
     try service.turn(milliseconds: 1000)
     let second = try service.end()
     #expect(second.samples > 0 && second.lost == 0)
     #expect(service.leave() == 0)
-    for (number, samples) in [(1, told.samples), (2, second.samples)] {
+    for (number, samples) in [(1, ended.samples), (2, second.samples)] {
       let saved = try #require(service.saved(number))
       #expect(saved.hasEnded && saved.samples.count == samples && saved.lostSamples == 0)
     }
-    #expect(try tell(disk).fact("run") == "\(service.process.process) clean exit")
+    #expect(try nextLaunch(disk).fact("run") == "\(service.process.process) clean exit")
   }
 
   @Test func reportsHangAfterDirectoryRemoval() throws {
@@ -311,7 +311,7 @@ struct DiskTests {
     try service.wait { $0.samples.count > service.samplesBefore }
     kill(service.process.process, SIGKILL)
     _ = service.process.end()
-    let launch = try tell(disk)
+    let launch = try nextLaunch(disk)
     #expect(launch.facts("run") == ["\(service.process.process) \(RunVerdict.fatalHang)"], "\(launch)")
     #expect(launch.fact("hang")?.hasPrefix("stuck goLeft(_:depth:)") == true, "\(launch)")
   }

@@ -40,8 +40,8 @@ struct PowerCutTests {
     let anew = try #require(RunRecord(text: text)).checked("boot another")
     try text.replacing(boot.output, with: anew).write(toFile: "\(directory)/\(name)", atomically: true, encoding: .utf8)
     let arguments = [inside, "tell", "--text", "--runs", "1"]
-    let told = try ChildProcess(disk.inside([ChildProcess.built("blackbox-process")] + arguments))
-    #expect(told.fact("run")?.hasSuffix(RunVerdict.machineGone.description) == true, "\(told)")
-    #expect(told.fact("hang")?.hasPrefix("stuck holdUp(_:)") == true, "\(told)")
+    let launch = try ChildProcess(disk.inside([ChildProcess.built("blackbox-process")] + arguments))
+    #expect(launch.fact("run")?.hasSuffix(RunVerdict.machineGone.description) == true, "\(launch)")
+    #expect(launch.fact("hang")?.hasPrefix("stuck holdUp(_:)") == true, "\(launch)")
   }
 }

@@ -102,12 +102,12 @@ import Testing
 
   @Test func recordRoundTrips() throws {
     #expect(RunRecord(text: run.text) == run)
-    let told = try #require(
+    let record = try #require(
       RunRecord(text: run.text + checked("signal 11 3\nended 77\nnews of a later version\ntold crash-11\n"))
     )
-    #expect(told.crash == RunRecord.Crash(signal: 11, sender: 3))
-    #expect(told.ended == WallTime(nanosecondsSince1970: 77))
-    #expect(told.told.flatMap { RunVerdict(name: $0) } == .crash(signal: 11))
+    #expect(record.crash == RunRecord.Crash(signal: 11, sender: 3))
+    #expect(record.ended == WallTime(nanosecondsSince1970: 77))
+    #expect(record.told.flatMap { RunVerdict(name: $0) } == .crash(signal: 11))
   }
 
   @Test func toleratesTruncationAnywhere() {

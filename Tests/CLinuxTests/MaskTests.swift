@@ -58,9 +58,9 @@ import Testing
       #expect(ask(SIGUSR1) == CLINUX_MASK_LETS_IN)
       var text = [CChar](repeating: 0, count: 4096)
       let length = clinux_task_read_status(clinux_task_self(), &text, text.count)
-      let told = String(decoding: text.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self)
-      #expect(told.hasPrefix("Name:\t") && told.contains("\nState:\tR"))
-      #expect(told.hasSuffix("\n") && told.contains("\nnonvoluntary_ctxt_switches:\t"))
+      let status = String(decoding: text.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+      #expect(status.hasPrefix("Name:\t") && status.contains("\nState:\tR"))
+      #expect(status.hasSuffix("\n") && status.contains("\nnonvoluntary_ctxt_switches:\t"))
       _ = clinux_mask_set(before)
     }
   }

@@ -80,8 +80,8 @@ import Testing
       ([0x53] + push, nil), ([0x55, 0x90] + push, nil), ([0x55, 0x48, 0x89, 0xe6], nil), (nops, nil),
     ] as [([UInt8], UInt64?)] {
       var bytes: UInt64 = 99
-      let isTold = x86.frame_bytes(beginning(code), &bytes)
-      #expect((isTold ? bytes : nil) == expected, "\(code)")
+      let isReported = x86.frame_bytes(beginning(code), &bytes)
+      #expect((isReported ? bytes : nil) == expected, "\(code)")
     }
     for (code, begins) in [
       (push, true), (landing + push, true), ([0x55, 0x48, 0x8b, 0xec], true), ([0x55, 0x90, 0x90, 0x90], false),
@@ -175,8 +175,8 @@ import Testing
       (words(0xa9be_53f3, move), nil, false),
     ] as [([UInt8], UInt64?, Bool)] {
       var bytes: UInt64 = 99
-      let isTold = arm.frame_bytes(beginning(code), &bytes)
-      #expect((isTold ? bytes : nil) == expected, "\(code)")
+      let isReported = arm.frame_bytes(beginning(code), &bytes)
+      #expect((isReported ? bytes : nil) == expected, "\(code)")
       #expect(arm.begins_frame(beginning(code)) == begins, "\(code)")
     }
   }

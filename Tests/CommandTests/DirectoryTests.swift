@@ -94,8 +94,8 @@ import Testing
     }
     try service("tell", directory)
     let info = try culprit(["info", directory])
-    let told = ["ended     killed, or ended by _exit, while nothing was stuck"] + ends
-    #expect(found(info) == ["ended     clean exit"] + told.map { $0 + "; reported" }, "\(info)")
+    let expected = ["ended     killed, or ended by _exit, while nothing was stuck"] + ends
+    #expect(found(info) == ["ended     clean exit"] + expected.map { $0 + "; reported" }, "\(info)")
   }
 
   @Test func reportsEmptyDirectory() throws {

@@ -49,12 +49,12 @@ import Testing
   @Test func watchesDaemonizedProcess() throws {
     let process = try runScenario("daemon", inDirectory: true)
     #expect(process.status == 0, "\(process)")
-    var told: String?
-    while told == nil {
+    var written: String?
+    while written == nil {
       usleep(50_000)
-      told = try? String(contentsOfFile: directory + "/daemon", encoding: .utf8)
+      written = try? String(contentsOfFile: directory + "/daemon", encoding: .utf8)
     }
-    #expect(told == "[\"daemon stall(_:)\"]\n[]\n")
+    #expect(written == "[\"daemon stall(_:)\"]\n[]\n")
   }
 
   @Test func executedProgramsInheritNoDescriptors() throws {

@@ -128,10 +128,10 @@ import Testing
     try everyday.write(to: URL(fileURLWithPath: "\(directory)/a.stall"))
     let culprit = "'\(builtProgram("culprit").path)'"
     let slow = "(until grep -qa 'reading standard' typescript; do sleep .05; done; cat a.stall)"
-    let told = try onTerminal("\(slow) | \(culprit) top --no-pager", in: directory)
-    #expect(told.status == 0)
-    let parts = told.output.components(separatedBy: "\r\u{1b}[K")
-    try #require(parts.count == 2, "\(told.output)")
+    let terminal = try onTerminal("\(slow) | \(culprit) top --no-pager", in: directory)
+    #expect(terminal.status == 0)
+    let parts = terminal.output.components(separatedBy: "\r\u{1b}[K")
+    try #require(parts.count == 2, "\(terminal.output)")
     #expect(parts[0].hasPrefix("\rreading standard input, 0 B, ") && parts[1].hasPrefix("1 stall of 1 kind"))
     // Without a terminal the command runs for more than half a second and prints no progress.
     for settings in ["TERM=dumb \(culprit) top --no-pager", "\(culprit) top --no-pager --no-progress"] {

@@ -48,8 +48,8 @@ import Testing
     let outcome = try run("restricted-process", ["little-memory"])
     #expect(outcome.status == 0, "\(outcome)")
     let problem = "problem: a stall has no report, out of memory: "
-    let told = outcome.out.split(separator: "\n").first { $0.hasPrefix(problem) }
-    #expect(told?.contains(" bytes are left of RLIMIT_DATA or RLIMIT_AS, and a report may take ") == true, "\(outcome)")
+    let line = outcome.out.split(separator: "\n").first { $0.hasPrefix(problem) }
+    #expect(line?.contains(" bytes are left of RLIMIT_DATA or RLIMIT_AS, and a report may take ") == true, "\(outcome)")
     #expect(outcome.error.contains(/culprit: section "computing" was stuck for \d+\./), "\(outcome)")
   }
 

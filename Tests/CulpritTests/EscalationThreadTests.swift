@@ -78,7 +78,7 @@ private final class Escalated {
     return ((next &- now) / Self.ms, heard().filter { $0 != "filler" })
   }
 
-  func tell() -> UInt64 { thread.tell(systemd, now) }
+  func notify() -> UInt64 { thread.notify(systemd, now) }
   func followShutdown() -> UInt64 { thread.followShutdown(now) }
   func terminateIfDue() -> UInt64 { thread.terminateIfDue(now) }
   func veto(_ item: UInt64, _ index: Int) { thread.vetoed[index] = item }
@@ -201,14 +201,14 @@ private struct Veto {
   @Test func sendsNoticesOnce() throws {
     let escalated = try Escalated()
     let own = escalated.own.pointer
-    #expect(escalated.tell() == .max && escalated.heard() == [])
+    #expect(escalated.notify() == .max && escalated.heard() == [])
     cprocess_escalation_add_notices(own, CPROCESS_NOTICE_READY.rawValue | CPROCESS_NOTICE_STOPPING.rawValue)
     cprocess_text_put(cprocess_escalation_status(own), 0, "STATUS=fine", 11)
     escalated.fill()
-    #expect(escalated.tell() == escalated.now + 100 * Escalated.ms)
+    #expect(escalated.notify() == escalated.now + 100 * Escalated.ms)
     #expect(escalated.heard().allSatisfy { $0 == "filler" })
-    #expect(escalated.tell() == .max && escalated.heard() == ["READY=1", "STOPPING=1", "STATUS=fine"])
-    #expect(escalated.tell() == .max && escalated.heard() == [])
+    #expect(escalated.notify() == .max && escalated.heard() == ["READY=1", "STOPPING=1", "STATUS=fine"])
+    #expect(escalated.notify() == .max && escalated.heard() == [])
   }
 
   @Test func shutdownBeginsOnceAndEndsLaunch() throws {

@@ -36,30 +36,30 @@ import Testing
     defer { _ = disk.thaw() }
     let service = try stalled(disk, "frozen", systemd.name)
     // Decided from slots and clocks alone. Handlers and stacks can wait for the lock.
-    var told: [String] = []
-    while !told.contains("hanging=store"), let line = service.line(within: Self.limit) { told.append(line) }
-    #expect(told.contains("hanging=store"), "\(told)")
+    var lines: [String] = []
+    while !lines.contains("hanging=store"), let line = service.line(within: Self.limit) { lines.append(line) }
+    #expect(lines.contains("hanging=store"), "\(lines)")
     #expect(systemd.heard().contains("WATCHDOG=1"))
     // A healthy service sends seven pings in this time. One can be under way.
     usleep(1_500_000)
     #expect(systemd.heard().count { $0 == "WATCHDOG=1" } <= 1)
     service.tell("limitations")
     // The response comes after the thaw if it needs the lock.
-    if let line = service.line(within: 1000) { told.append(line) }
+    if let line = service.line(within: 1000) { lines.append(line) }
     #expect(disk.thaw())
     var durations: [Int] = []
     while durations.count < 2, let line = service.line(within: Self.limit) {
-      told.append(line)
+      lines.append(line)
       if line.hasPrefix("duration=") { durations.append(Int(line.dropFirst(9)) ?? 0) }
     }
-    #expect(durations.count == 2 && durations.allSatisfy { $0 >= 2 }, "\(told)")
+    #expect(durations.count == 2 && durations.allSatisfy { $0 >= 2 }, "\(lines)")
     // Threads with resident pages are sampled, unless samplers have touched other pages.
-    let midway = told.first { $0.hasPrefix("bystander midway=") }
-    let areHeldUp = told.contains { $0.hasPrefix("limitations=") && $0.contains("the kernel blocks ") }
-    #expect(midway != nil && (midway != "bystander midway=0" || areHeldUp), "\(told)")
-    #expect(told.contains("began=store"))
-    #expect(told.contains("hang=store"))
-    #expect(told.contains("culprit=store_into_frozen_file") || told.contains("culprit=nobody"))
+    let midway = lines.first { $0.hasPrefix("bystander midway=") }
+    let areHeldUp = lines.contains { $0.hasPrefix("limitations=") && $0.contains("the kernel blocks ") }
+    #expect(midway != nil && (midway != "bystander midway=0" || areHeldUp), "\(lines)")
+    #expect(lines.contains("began=store"))
+    #expect(lines.contains("hang=store"))
+    #expect(lines.contains("culprit=store_into_frozen_file") || lines.contains("culprit=nobody"))
     service.tell("end")
     let rest = service.rest()
     #expect(rest.contains("stopped=true"))

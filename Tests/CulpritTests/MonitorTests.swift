@@ -453,11 +453,11 @@ private final class Watched {
     _ = watched.events()
     watched.tick(after: 100)
     watched.tick(after: 100)
-    let told = watched.events().filter { $0.kind != OBSERVER_EVENT_SAMPLE.rawValue }
+    let reported = watched.events().filter { $0.kind != OBSERVER_EVENT_SAMPLE.rawValue }
     let (began, ended) = (OBSERVER_EVENT_STALL_BEGAN.rawValue, OBSERVER_EVENT_WORK_ITEM_ENDED.rawValue)
-    #expect(told.prefix(3).map(\.kind) == [began, ended, began])
-    #expect(told.prefix(3).map(\.item) == [second, second, last] && !told.contains { $0.item == first })
-    #expect(told.first?.age_ns == 1300 * Watched.ms && told.first?.threshold_ns == 1000 * Watched.ms)
+    #expect(reported.prefix(3).map(\.kind) == [began, ended, began])
+    #expect(reported.prefix(3).map(\.item) == [second, second, last] && !reported.contains { $0.item == first })
+    #expect(reported.first?.age_ns == 1300 * Watched.ms && reported.first?.threshold_ns == 1000 * Watched.ms)
   }
 
   @Test func checksEverySlotInUse() throws {

@@ -176,9 +176,9 @@ import Testing
     }
     let used = times[1].since(times[0])
     #expect(used.user_ns == 1 && used.system_ns == 0 && used.machine_user_ns == 100 && used.machine_system_ns == 10)
-    var untold = times[1]
-    (untold.machine_user_ns, untold.machine_system_ns) = (0, 0)
-    for used in [untold.since(times[0]), times[1].since(untold)] {
+    var unreported = times[1]
+    (unreported.machine_user_ns, unreported.machine_system_ns) = (0, 0)
+    for used in [unreported.since(times[0]), times[1].since(unreported)] {
       #expect(used.machine_user_ns == 0 && used.machine_system_ns == 0)
     }
     #expect(times[0].since(times[1]).user_ns == 0)

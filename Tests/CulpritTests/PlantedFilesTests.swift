@@ -107,25 +107,25 @@ import Testing
       try planted.plant(at: "\(ours)/culprit-20260101T000000.000Z-7.run", "\(others)/record")
       try planted.plant(at: "\(ours)/culprit-20260101T000002.000Z-7-1.stall", "\(others)/stall")
       let before = try (state(ours), state(others))
-      var told = try tell(ours)
-      #expect(told.map(\.hangs.count) == [0])
+      var found = try previousRuns(ours)
+      #expect(found.map(\.hangs.count) == [0])
       var after = try state(ours)
       after.removeValue(forKey: "culprit-20260101T000001.000Z-7.told")
       #expect(after == before.0.filter { $0.key != "culprit-20260101T000001.000Z-7.run" })
       #expect(try state(others) == before.1)
       try Self.record.write(to: URL(fileURLWithPath: "\(ours)/culprit-20260101T000003.000Z-7.run"))
       try Self.stallFile.write(to: URL(fileURLWithPath: "\(ours)/culprit-20260101T000004.000Z-7-1.stall"))
-      told = try tell(ours)
-      #expect(told.map(\.hangs.count) == [1])
+      found = try previousRuns(ours)
+      #expect(found.map(\.hangs.count) == [1])
     }
   }
 
-  private func tell(_ directory: String) throws -> [Watchdog.PreviousRun] {
-    let told = Told()
+  private func previousRuns(_ directory: String) throws -> [Watchdog.PreviousRun] {
+    let found = Runs()
     let runs = PreviousRuns(directory: directory, own: "none", ReportSettings(Watchdog.Configuration()))
-    runs.tell { told.add($0) }
+    runs.report { found.add($0) }
     _ = runs.finish(until: .max)
-    return told.all
+    return found.all
   }
 
   private func runFile(_ directory: String, _ process: ObservedProcess) throws -> RunFile {
@@ -192,7 +192,7 @@ import Testing
     let limits = storageLimits(bytes: 0, files: 0, age: .zero)
     RetentionPolicy(directory: directory, limits: limits, own: file.name).enforce()
     let runs = PreviousRuns(directory: directory, own: file.name, ReportSettings(Watchdog.Configuration()))
-    runs.tell { _ in }
+    runs.report { _ in }
     _ = runs.finish(until: .max)
     let descriptor = open("\(directory)/\(file.name)", O_RDWR)
     defer { close(descriptor) }
@@ -248,7 +248,7 @@ import Testing
     #expect(DirectoryRisks.found("\(place)/round") == [])
   }
 
-  private final class Told: @unchecked Sendable {
+  private final class Runs: @unchecked Sendable {
     // SAFETY: accessed only while the lock is held.
     private var list: [Watchdog.PreviousRun] = []
     private let lock = NSLock()

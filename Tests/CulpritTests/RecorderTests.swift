@@ -114,22 +114,22 @@ private final class Recorded {
   }
 
   @Test func recordsStallFromEvents() throws {
-    let found = try recorded { told in
-      told.sample([0x10, 0x20], at: 500) { event in
+    let found = try recorded { recording in
+      recording.sample([0x10, 0x20], at: 500) { event in
         event.cpu_ns = 7
         event.handler_ns = 8
         event.unwind_ns = 9
         event.run_delay_ns = 10
         event.queue_head = 11
       }
-      told.sample([0x10, 0x20], at: 700, by: 1)
-      told.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000) { $0.threshold_ns = 1_000_000_000 }
-      told.sample([0x30], at: 1500) { event in
+      recording.sample([0x10, 0x20], at: 700, by: 1)
+      recording.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000) { $0.threshold_ns = 1_000_000_000 }
+      recording.sample([0x30], at: 1500) { event in
         event.gap_ns = 3
         event.lost = 4
       }
-      told.monitor(OBSERVER_EVENT_GOES_ON, at: 1600)
-      told.monitor(OBSERVER_EVENT_WORK_ITEM_ENDED, at: 2000) { event in
+      recording.monitor(OBSERVER_EVENT_GOES_ON, at: 1600)
+      recording.monitor(OBSERVER_EVENT_WORK_ITEM_ENDED, at: 2000) { event in
         event.gap_ns = 5
         event.lost = 6
       }
@@ -153,29 +153,29 @@ private final class Recorded {
   }
 
   @Test func recordsThreadOfEachSample() throws {
-    let found = try recorded { told in
-      told.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000) { $0.threshold_ns = 1_000_000_000 }
+    let found = try recorded { recording in
+      recording.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000) { $0.threshold_ns = 1_000_000_000 }
       for thread: Int32 in [21, 22] {
-        told.sample([0x10], at: 1000 + UInt64(thread)) { event in
+        recording.sample([0x10], at: 1000 + UInt64(thread)) { event in
           event.tid = thread
           event.role = OBSERVER_OF_ONE_OF_SEVERAL.rawValue
         }
       }
-      told.sample([0x10], at: 1100)
-      told.monitor(OBSERVER_EVENT_WORK_ITEM_ENDED, at: 2000)
+      recording.sample([0x10], at: 1100)
+      recording.monitor(OBSERVER_EVENT_WORK_ITEM_ENDED, at: 2000)
     }
     #expect(found.stalls.first?.samples.map(\.threadID) == [21, 22, nil])
   }
 
   @Test func recordsActivityOfTaskSamples() throws {
-    let found = try recorded { told in
-      told.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000) { $0.threshold_ns = 1_000_000_000 }
-      told.sample([0x10], at: 1001) { $0.activity = OBSERVER_SUSPENDED.rawValue }
-      told.sample([0x10], at: 1002) { $0.activity = OBSERVER_ENQUEUED.rawValue }
-      told.sample([0x10], at: 1003) { event in
+    let found = try recorded { recording in
+      recording.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000) { $0.threshold_ns = 1_000_000_000 }
+      recording.sample([0x10], at: 1001) { $0.activity = OBSERVER_SUSPENDED.rawValue }
+      recording.sample([0x10], at: 1002) { $0.activity = OBSERVER_ENQUEUED.rawValue }
+      recording.sample([0x10], at: 1003) { event in
         (event.tid, event.role) = (21, OBSERVER_OF_ONE_IN_THE_WAY.rawValue)
       }
-      told.monitor(OBSERVER_EVENT_WORK_ITEM_ENDED, at: 2000)
+      recording.monitor(OBSERVER_EVENT_WORK_ITEM_ENDED, at: 2000)
     }
     let samples = found.stalls.first?.samples ?? []
     #expect(samples.prefix(2).map(\.activity) == [.suspended, .enqueued])
@@ -183,23 +183,23 @@ private final class Recorded {
   }
 
   @Test func discardsWorkThatEndsInTime() throws {
-    let found = try recorded { told in
-      told.sample([0x10], at: 500)
-      told.monitor(OBSERVER_EVENT_WORK_ITEM_ENDED, at: 900)
+    let found = try recorded { recording in
+      recording.sample([0x10], at: 500)
+      recording.monitor(OBSERVER_EVENT_WORK_ITEM_ENDED, at: 900)
     }
     #expect(found.recordings.isEmpty && found.events.isEmpty)
   }
 
   @Test func repeatsSamplesOfSuspendedTasks() throws {
-    let found = try recorded { told in
-      told.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000)
-      told.sample([], at: 1050, kind: OBSERVER_EVENT_STAYED)
-      told.sample([0x10], at: 1100) { $0.activity = OBSERVER_SUSPENDED.rawValue }
-      told.sample([], at: 1500, kind: OBSERVER_EVENT_STAYED)
-      told.sample([], at: 2000, kind: OBSERVER_EVENT_STAYED) { $0.lost = 1 }
-      told.sample([0x20], at: 2500)
-      told.sample([], at: 2600, kind: OBSERVER_EVENT_STAYED)
-      told.monitor(OBSERVER_EVENT_WORK_ITEM_ENDED, at: 3000) {
+    let found = try recorded { recording in
+      recording.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000)
+      recording.sample([], at: 1050, kind: OBSERVER_EVENT_STAYED)
+      recording.sample([0x10], at: 1100) { $0.activity = OBSERVER_SUSPENDED.rawValue }
+      recording.sample([], at: 1500, kind: OBSERVER_EVENT_STAYED)
+      recording.sample([], at: 2000, kind: OBSERVER_EVENT_STAYED) { $0.lost = 1 }
+      recording.sample([0x20], at: 2500)
+      recording.sample([], at: 2600, kind: OBSERVER_EVENT_STAYED)
+      recording.monitor(OBSERVER_EVENT_WORK_ITEM_ENDED, at: 3000) {
         $0.lost = 1
         $0.spared = 12
       }
@@ -212,11 +212,11 @@ private final class Recorded {
   }
 
   @Test func recordsAndAnnouncesHangs() throws {
-    let found = try recorded { told in
-      told.monitor(OBSERVER_EVENT_HANG, at: 900)
-      told.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000)
-      told.monitor(OBSERVER_EVENT_HANG, at: 2500)
-      told.monitor(OBSERVER_EVENT_WORK_ITEM_ENDED, at: 3000)
+    let found = try recorded { recording in
+      recording.monitor(OBSERVER_EVENT_HANG, at: 900)
+      recording.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000)
+      recording.monitor(OBSERVER_EVENT_HANG, at: 2500)
+      recording.monitor(OBSERVER_EVENT_WORK_ITEM_ENDED, at: 3000)
     }
     #expect(found.events.map(\.isHang) == [false, true])
     #expect(found.events.map(\.duration) == [.seconds(1), .milliseconds(2500)])
@@ -225,9 +225,9 @@ private final class Recorded {
   }
 
   @Test func leavesUnfinishedStallOpen() throws {
-    let found = try recorded { told in
-      told.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000)
-      told.monitor(OBSERVER_EVENT_GOES_ON, at: 1700) { event in
+    let found = try recorded { recording in
+      recording.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000)
+      recording.monitor(OBSERVER_EVENT_GOES_ON, at: 1700) { event in
         event.gap_ns = 5
         event.lost = 6
       }
@@ -239,15 +239,15 @@ private final class Recorded {
 
   /// A delayed sampler's results must not reach the next work item.
   @Test(arguments: [false, true]) func discardsLateSamples(isNextKnown: Bool) throws {
-    let found = try recorded { told in
-      let later = told.item + 5_000_000_000
-      told.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000)
-      told.monitor(OBSERVER_EVENT_WORK_ITEM_ENDED, at: 1200)
-      if !isNextKnown { told.sample([0x66], at: 1100) }
-      told.sample([0x20], at: 500) { $0.item = later }
-      if isNextKnown { told.sample([0x66], at: 1100) }
-      told.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000) { $0.item = later }
-      told.monitor(OBSERVER_EVENT_WORK_ITEM_ENDED, at: 1500) { $0.item = later }
+    let found = try recorded { recording in
+      let later = recording.item + 5_000_000_000
+      recording.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000)
+      recording.monitor(OBSERVER_EVENT_WORK_ITEM_ENDED, at: 1200)
+      if !isNextKnown { recording.sample([0x66], at: 1100) }
+      recording.sample([0x20], at: 500) { $0.item = later }
+      if isNextKnown { recording.sample([0x66], at: 1100) }
+      recording.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000) { $0.item = later }
+      recording.monitor(OBSERVER_EVENT_WORK_ITEM_ENDED, at: 1500) { $0.item = later }
     }
     #expect(found.stalls.map(\.id) == [1, 2] && found.stalls.map(\.samples.count) == [0, 1])
     #expect(found.stalls.map(\.duration) == [.milliseconds(1200), .milliseconds(1500)])
@@ -255,21 +255,21 @@ private final class Recorded {
   }
 
   @Test func separatesWorkOfDifferentOwners() throws {
-    let found = try recorded { told in
-      told.sample([0x10], at: 500) { $0.generation &-= 1 }
-      told.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000)
-      told.monitor(OBSERVER_EVENT_WORK_ITEM_ENDED, at: 1200)
-      told.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000) { $0.generation &+= 7 }
+    let found = try recorded { recording in
+      recording.sample([0x10], at: 500) { $0.generation &-= 1 }
+      recording.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000)
+      recording.monitor(OBSERVER_EVENT_WORK_ITEM_ENDED, at: 1200)
+      recording.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000) { $0.generation &+= 7 }
     }
     #expect(found.stalls.count == 1 && found.stalls.first?.samples.isEmpty == true)
     #expect(found.problems.all == ["a stall of a removed source was not recorded"])
   }
 
   @Test func readsOldestEventFirst() throws {
-    let found = try recorded { told in
-      told.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000)
-      for number: UInt64 in 0..<50 { told.sample([number + 1], at: 1001 + number, by: Int(number) % 2) }
-      told.monitor(OBSERVER_EVENT_WORK_ITEM_ENDED, at: 2000)
+    let found = try recorded { recording in
+      recording.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000)
+      for number: UInt64 in 0..<50 { recording.sample([number + 1], at: 1001 + number, by: Int(number) % 2) }
+      recording.monitor(OBSERVER_EVENT_WORK_ITEM_ENDED, at: 2000)
     }
     #expect(found.stalls.first?.samples.map(\.age) == (0..<50).map { .milliseconds(1001 + $0) })
   }
@@ -281,13 +281,13 @@ private final class Recorded {
         event.activity = activity.rawValue
       }
     }
-    let found = try recorded { told in
-      told.sample([0x20], at: 400, call(-1, OBSERVER_IN_RESTARTED_CALL))
-      told.sample([0x10], at: 500, call(35, OBSERVER_IN_CALL))
-      told.sample([0x10], at: 600, call(-1, OBSERVER_IN_RESTARTED_CALL))
-      told.sample([0x20], at: 700, call(-1, OBSERVER_IN_RESTARTED_CALL))
-      told.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000)
-      told.monitor(OBSERVER_EVENT_WORK_ITEM_ENDED, at: 2000)
+    let found = try recorded { recording in
+      recording.sample([0x20], at: 400, call(-1, OBSERVER_IN_RESTARTED_CALL))
+      recording.sample([0x10], at: 500, call(35, OBSERVER_IN_CALL))
+      recording.sample([0x10], at: 600, call(-1, OBSERVER_IN_RESTARTED_CALL))
+      recording.sample([0x20], at: 700, call(-1, OBSERVER_IN_RESTARTED_CALL))
+      recording.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000)
+      recording.monitor(OBSERVER_EVENT_WORK_ITEM_ENDED, at: 2000)
     }
     let activities = found.stalls.first?.samples.map(\.activity)
     #expect(
@@ -298,35 +298,35 @@ private final class Recorded {
 
   /// All threads belong to each stall declared before their capture began, without the stall's own thread.
   @Test func attachesOtherThreadsToEarlierStalls() throws {
-    func thread(_ told: Recorded, _ id: Int32, _ addresses: [UInt64], of capture: UInt64) {
-      told.sample(addresses, at: 1100, kind: OBSERVER_EVENT_THREAD) { event in
+    func thread(_ recording: Recorded, _ id: Int32, _ addresses: [UInt64], of capture: UInt64) {
+      recording.sample(addresses, at: 1100, kind: OBSERVER_EVENT_THREAD) { event in
         event.tid = id
         event.all_threads = capture
       }
     }
-    let found = try recorded { told in
-      let asked = told.recorder.requestThreads(ControlBlock())
-      told.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000)
-      told.sample([0x10], at: 1050)
-      told.sample([], at: 1100, kind: OBSERVER_EVENT_ALL_THREADS_BEGAN) { event in
+    let found = try recorded { recording in
+      let asked = recording.recorder.requestThreads(ControlBlock())
+      recording.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000)
+      recording.sample([0x10], at: 1050)
+      recording.sample([], at: 1100, kind: OBSERVER_EVENT_ALL_THREADS_BEGAN) { event in
         event.all_threads = 3
         event.served = asked.number
       }
-      thread(told, 51, [0x60], of: 3)
-      thread(told, 4711, [0x61], of: 3)
-      thread(told, 52, [0x60], of: 2)
+      thread(recording, 51, [0x60], of: 3)
+      thread(recording, 4711, [0x61], of: 3)
+      thread(recording, 52, [0x60], of: 2)
       // A delayed sampler restarts the capture; threads captured before stay.
-      told.sample([], at: 1200, kind: OBSERVER_EVENT_ALL_THREADS_BEGAN) { $0.all_threads = 4 }
-      thread(told, 51, [0x62], of: 4)
-      thread(told, 53, [0x63], of: 4)
-      thread(told, 54, [0x64], of: 3)
-      told.sample([], at: 1300, kind: OBSERVER_EVENT_ALL_THREADS_ENDED) { event in
+      recording.sample([], at: 1200, kind: OBSERVER_EVENT_ALL_THREADS_BEGAN) { $0.all_threads = 4 }
+      thread(recording, 51, [0x62], of: 4)
+      thread(recording, 53, [0x63], of: 4)
+      thread(recording, 54, [0x64], of: 3)
+      recording.sample([], at: 1300, kind: OBSERVER_EVENT_ALL_THREADS_ENDED) { event in
         event.all_threads = 4
         event.lost = 2
       }
-      told.sample([0x10], at: 1900)
-      told.monitor(OBSERVER_EVENT_WORK_ITEM_ENDED, at: 2000)
-      told.run()
+      recording.sample([0x10], at: 1900)
+      recording.monitor(OBSERVER_EVENT_WORK_ITEM_ENDED, at: 2000)
+      recording.run()
       let answer = asked.wait(until: clinux_clock_ns())
       let (all, stacks) = try #require(answer.threads)
       #expect(answer.isAnswered && all.isComplete && all.leftOut == 2)
@@ -343,24 +343,24 @@ private final class Recorded {
   }
 
   @Test func stopAnswersRequests() throws {
-    let found = try recorded { told in
-      let asked = told.recorder.requestThreads(ControlBlock())
-      told.run()
+    let found = try recorded { recording in
+      let asked = recording.recorder.requestThreads(ControlBlock())
+      recording.run()
       let first = asked.wait(until: clinux_clock_ns())
-      let second = told.recorder.requestThreads(ControlBlock()).wait(until: clinux_clock_ns())
+      let second = recording.recorder.requestThreads(ControlBlock()).wait(until: clinux_clock_ns())
       #expect(first.isAnswered && first.threads == nil && second.isAnswered && second.threads == nil)
     }
     #expect(found.recordings.isEmpty)
   }
 
   @Test func returnsOngoingStalls() throws {
-    let found = try recorded { told in
-      told.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000)
-      told.sample([0x10], at: 1500)
-      let request = told.recorder.requestSoFar()
-      told.run()
+    let found = try recorded { recording in
+      recording.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000)
+      recording.sample([0x10], at: 1500)
+      let request = recording.recorder.requestSoFar()
+      recording.run()
       let stalls = try #require(request.stalls.wait(until: clinux_clock_ns()))
-      #expect(stalls.map(\.slot) == [told.lease.index] && stalls.map(\.item) == [told.item])
+      #expect(stalls.map(\.slot) == [recording.lease.index] && stalls.map(\.item) == [recording.item])
       let stall = stalls.first?.recording.stalls.first
       #expect(stall?.duration == .milliseconds(1500) && stall?.hasEnded == false && stall?.samples.count == 1)
       #expect(request.saved.wait(until: clinux_clock_ns()) == true)
@@ -369,19 +369,19 @@ private final class Recorded {
   }
 
   @Test func requestWaitsForFirstSample() throws {
-    let found = try recorded { told in
-      observer_slot_begin_since(told.lease.slot, told.item, 0)
+    let found = try recorded { recording in
+      observer_slot_begin_since(recording.lease.slot, recording.item, 0)
       let thread = ObservedThread(id: 4711, name: "")
       let source = WatchedSource(kind: .section, name: "recorded")
-      let began = Recorder.timeOfDay(told.item)
+      let began = Recorder.timeOfDay(recording.item)
       let stall = Stall(id: 0, source: source, thread: thread, threshold: .seconds(1), began: began, duration: .zero)
-      let request = RecordingRequest(stall, slot: told.lease.index, item: told.item, deadline: .max)
-      told.recorder.recordingRequests.withLock { $0?.append(request) }
-      told.recorder.answerRecordings(Recorder.State())
+      let request = RecordingRequest(stall, slot: recording.lease.index, item: recording.item, deadline: .max)
+      recording.recorder.recordingRequests.withLock { $0?.append(request) }
+      recording.recorder.answerRecordings(Recorder.State())
       #expect(request.answer.wait(until: 0) == nil)
-      told.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000)
-      told.sample([0x10], at: 1500)
-      told.run()
+      recording.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000)
+      recording.sample([0x10], at: 1500)
+      recording.run()
       #expect(request.answer.wait(until: 0)??.stalls.first?.samples.count == 1)
     }
     #expect(found.recordings.count == 1)

@@ -23,7 +23,7 @@ import Testing
     clock.settle()
     #expect(listener.heard() == ["WATCHDOG=1"])
     watchdog.launched()
-    watchdog.tellSystemd(status: "serving\nREADY=0")
+    watchdog.notifySystemd(status: "serving\nREADY=0")
     clock.settle()
     #expect(listener.heard() == ["READY=1", "STATUS=serving READY=0"])
     clock.block(for: .seconds(1))
@@ -50,7 +50,7 @@ import Testing
     watchdog.launched()
     clock.wait { watchdog.status.systemd?.problem != nil }
     #expect(watchdog.status.systemd?.problem == "Resource temporarily unavailable")
-    watchdog.tellSystemd(status: "unsent")
+    watchdog.notifySystemd(status: "unsent")
     #expect(watchdog.stop(patience: .seconds(1)))
     let heard = listener.heard()
     #expect(heard.contains("READY=1") && heard.contains("WATCHDOG=1") && !heard.contains("STATUS=unsent"))

@@ -6,7 +6,7 @@ import Testing
 @Suite struct WorkItemLimitTests {
   private typealias Tick = WorkItemTracker.Tick
 
-  private static let tell = WorkItemTracker.tellInterval
+  private static let tell = WorkItemTracker.eventInterval
 
   /// A work item begun at 1,000 with a threshold of 10,000 and a hang 5,000 later; sampled rarely by default.
   private func snapshot(
@@ -336,7 +336,7 @@ import Testing
     var (age, gap, exempt) = (now - (1 << 40), UInt64(0), UInt64(0))
     var elapsed = allowed
     var heardAt: UInt64?
-    var lastTold: UInt64 = 0
+    var lastEvent: UInt64 = 0
     var (isSuspected, isHangHeard) = (false, false)
     for number in 0..<60 {
       let step = tracker.advance(view, Tick(now: now, elapsed: elapsed, allowed: allowed))
@@ -346,11 +346,11 @@ import Testing
       #expect(tracker.isSampled == isSuspected && tracker.isStalled == (isSuspected && age >= threshold))
       #expect(step.declare == (age >= threshold && heardAt == nil))
       #expect(step.hang == (heardAt != nil && !isHangHeard && age >= threshold + view.hangDelay))
-      #expect(step.goesOn == (heardAt != nil && age >= lastTold + Self.tell))
-      if step.goesOn { lastTold = age }
+      #expect(step.goesOn == (heardAt != nil && age >= lastEvent + Self.tell))
+      if step.goesOn { lastEvent = age }
       expectNothingBefore(step.wait, tracker, view, now)
       if step.declare, Bool.random(using: &random) {
-        (heardAt, lastTold) = (age, age)
+        (heardAt, lastEvent) = (age, age)
         tracker.stallRecorded()
       }
       if step.hang, Bool.random(using: &random) {

@@ -78,10 +78,10 @@ import Testing
   }
 
   @Test func requiresNameOfDependency() throws {
-    #expect(try verdict(madeUpReport(right), dependency: "Squeezer").isDependencyTold == false)
+    #expect(try verdict(madeUpReport(right), dependency: "Squeezer").isDependencyNamed == false)
     let report = madeUpReport([("packOrders Squeezer.squeeze", 35), ("sortOrders", 15)])
     let verdict = try verdict(report, dependency: "Squeezer")
-    #expect(verdict.isDependencyTold == true && verdict.verdict == "named", "\(report)")
+    #expect(verdict.isDependencyNamed == true && verdict.verdict == "named", "\(report)")
   }
 
   /// The summary of a right report, of the same with another fault, and of void trials alone.

@@ -75,20 +75,20 @@ import Testing
     ),
     // Operator names can contain "<", and functions without parameters have no types.
     ("< infix(_:_:)", ["static Swift.Int.> infix(Swift.Int) -> Swift.Bool", "b"], ["< infix(_:_:)", "< infix(_:_:)"]),
-  ]) func distinguishesOverloadsByTypes(name: String, full: [String], told: [String]) {
+  ]) func distinguishesOverloadsByTypes(name: String, full: [String], expected: [String]) {
     var frames = full.map { frame(name, "Swift", $0) }
-    #expect(frames.map(FunctionNames(frames).name) == told)
+    #expect(frames.map(FunctionNames(frames).name) == expected)
     // A single function has its plain name; merged functions have no known types.
     #expect(FunctionNames([frames[0]]).name(frames[0]).hasSuffix(name.replacingOccurrences(of: " #1", with: "")))
     frames[1].isMerged = true
-    #expect(!FunctionNames(frames).name(frames[1]).contains(told[1]) || told[1] == name)
+    #expect(!FunctionNames(frames).name(frames[1]).contains(expected[1]) || expected[1] == name)
     let other = full.map { full in
       var frame = frame(name, "Swift", full)
       frame.module = "/other.so"
       return frame
     }
     let all = full.map { frame(name, "Swift", $0) } + other
-    #expect(Set(all.map(FunctionNames(all).name)).count == Set(told).count * 2)
+    #expect(Set(all.map(FunctionNames(all).name)).count == Set(expected).count * 2)
   }
 
   /// The first of module, library, file and line that distinguishes most of them.

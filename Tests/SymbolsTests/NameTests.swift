@@ -48,12 +48,12 @@ import Testing
       }
     )
     try #require(symbols.count > 300)
-    var told = 0
+    var count = 0
     // Each run takes another sample of the names.
     for symbol in symbols.shuffled().prefix(500) {
       let name = demangle(symbol)
-      for fault in faults(name, of: symbol) where told < 20 {
-        told += 1
+      for fault in faults(name, of: symbol) where count < 20 {
+        count += 1
         Issue.record("\(symbol): \(fault): \(name.short), which is \(name.full)")
       }
     }

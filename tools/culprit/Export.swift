@@ -82,7 +82,7 @@ private func exportProfile(
   var reading = Stalls.Reading()
   // Exports are in order of time, oldest first.
   let store = OverflowFile()
-  let extent = stalls.extentForExports(store, tellsBlame: exporter.tellsBlame)
+  let extent = stalls.extentForExports(store, includesBlame: exporter.includesBlame)
   let isRead = stalls.forEachRecording(files.inOrderOfTime, found: files.found, extent) { name, file, rules, resolve in
     guard failure == nil else { return }
     let (recording, logs) = stalls.chosen(of: file, name, rules, resolve, &reading)
@@ -91,7 +91,7 @@ private func exportProfile(
     } catch { failure = error }
   }
   if let failure { throw failure }
-  stalls.tellWhereNoneIsChosen(reading)
+  stalls.noteDefaultDirectory(reading)
   guard exporter.stallCount > 0 else { return false }
   try exporter.finish()
   try file.commit()

@@ -44,13 +44,13 @@ private func page(_ stalls: Stalls, _ files: Expansion) throws -> (page: PageWri
   var page = PageWriter(version: toolVersion, store: store)
   // An empty list of paths would mean standard input.
   guard files.isWhole || !files.paths.isEmpty else { return (page, false) }
-  let extent = stalls.extentForExports(store, tellsBlame: true)
+  let extent = stalls.extentForExports(store, includesBlame: true)
   var reading = Stalls.Reading()
   let isRead = stalls.forEachRecording(files.paths, found: files.found, extent) { name, file, rules, resolve in
     let (recording, logs) = stalls.chosen(of: file, name, rules, resolve, &reading)
     page.add(recording, logs: logs, rules: rules, resolve: resolve)
   }
-  stalls.tellWhereNoneIsChosen(reading)
+  stalls.noteDefaultDirectory(reading)
   return (page, isRead && files.isWhole)
 }
 

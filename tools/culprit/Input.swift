@@ -94,7 +94,7 @@ struct FileResult<Output> {
   var problems: [String] = []
 
   /// Writes the problems to standard error.
-  func tellProblems() {
+  func noteProblems() {
     for problem in problems { CulpritCommand.output.error(problem) }
   }
 }
@@ -131,7 +131,7 @@ func forEachStallFile(
   Progress.shared.begin(reading: paths)
   for path in paths.isEmpty ? ["-"] : paths {
     let result = readStallFile(path, isFound: found.contains(path), extent, body)
-    result.tellProblems()
+    result.noteProblems()
     allGood = allGood && result.problems.isEmpty
   }
   return allGood

@@ -78,7 +78,7 @@ func runReport(_ parsed: OptionTable.Arguments) throws -> Bool {
   let reading = stalls.forEach(
     files,
     withThreads: true,
-    tellEmpty: { text.print("\(printable($0)): no stalls\n") },
+    noteEmpty: { text.print("\(printable($0)): no stalls\n") },
     { _, read in
       FileText(
         reports: read.map {
@@ -97,7 +97,7 @@ func runReport(_ parsed: OptionTable.Arguments) throws -> Bool {
       for threads in made.threads { text.print(threads) }
     }
   )
-  stalls.tellWhereNoneIsChosen(reading)
+  stalls.noteDefaultDirectory(reading)
   return reading.isWhole
 }
 
@@ -122,6 +122,6 @@ private func printJSON(_ stalls: Stalls, _ files: Expansion) throws -> Bool {
     }
   )
   if let failure { throw failure }
-  stalls.tellWhereNoneIsChosen(reading)
+  stalls.noteDefaultDirectory(reading)
   return reading.isWhole
 }

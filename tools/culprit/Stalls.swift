@@ -214,7 +214,7 @@ struct Stalls: Sendable {
   ///   - withThreads: Whether reports include the other threads, whose symbolization takes most of the time.
   ///   - store: Storage for all samples of each stall; `nil` if reports, which use only a selection of the samples,
   ///     are sufficient.
-  ///   - tellEmpty: Called with the name of each file that contains no stall. By default it prints to standard error.
+  ///   - noteEmpty: Called with the name of each file that contains no stall. By default it prints to standard error.
   ///   - make: Called with the name of a file and its selected stalls, on several threads at once.
   ///   - use: Called with the results in the order of the files.
   /// - Returns: The result of reading.
@@ -222,7 +222,7 @@ struct Stalls: Sendable {
     _ files: Expansion,
     withThreads: Bool,
     store: (any OverflowStore)? = nil,
-    tellEmpty: (_ name: String) -> Void = Self.tellEmpty,
+    noteEmpty: (_ name: String) -> Void = Self.noteEmpty,
     _ make: @escaping @Sendable (_ name: String, _ stalls: [Read]) -> Output,
     _ use: (Output) -> Void
   ) -> Reading {
@@ -268,10 +268,10 @@ struct Stalls: Sendable {
           reading.fileCount += 1
           reading.offer.add(output.offer)
           reading.chosenCount += output.chosenCount
-          if output.offer.count == 0 { tellEmpty(output.name) }
+          if output.offer.count == 0 { noteEmpty(output.name) }
           use(output.made)
         }
-        result.tellProblems()
+        result.noteProblems()
         reading.isWhole = reading.isWhole && result.problems.isEmpty
       }
     )
@@ -279,14 +279,14 @@ struct Stalls: Sendable {
   }
 
   /// Prints to standard error that the file `name` contains no stall.
-  static func tellEmpty(_ name: String) { output.error("\(name): no stalls") }
+  static func noteEmpty(_ name: String) { output.error("\(name): no stalls") }
 
   /// Prints the values present in the files to standard error if there were stalls but none was selected.
   ///
   /// - Parameters:
   ///   - reading: The result of reading.
   ///   - side: The operand that was read, if a command has several.
-  func tellWhereNoneIsChosen(_ reading: Reading, in side: String? = nil) {
+  func noteDefaultDirectory(_ reading: Reading, in side: String? = nil) {
     guard reading.offer.count > 0, reading.chosenCount == 0 else { return }
     output.error((side.map { "\($0): " } ?? "") + reading.offer.refusal(of: selection))
   }
@@ -310,8 +310,8 @@ struct Stalls: Sendable {
 
   /// Returns the extent for exports: all samples in `store`, and a selection of them in memory if blame, signatures or
   /// labels are needed.
-  func extentForExports(_ store: any OverflowStore, tellsBlame: Bool) -> StallFile.Extent {
-    let needsSamples = tellsBlame || !selection.signatures.isEmpty || !selection.labels.isEmpty
+  func extentForExports(_ store: any OverflowStore, includesBlame: Bool) -> StallFile.Extent {
+    let needsSamples = includesBlame || !selection.signatures.isEmpty || !selection.labels.isEmpty
     return StallFile.Extent(samples: needsSamples ? Stall.samplesForReport : 1, logsSamples: true, store: store)
   }
 
@@ -325,7 +325,7 @@ struct Stalls: Sendable {
     _ reading: inout Reading
   ) -> (recording: Recording, logs: [SampleLog]) {
     let recording = file.recording
-    if recording.stalls.isEmpty { Self.tellEmpty(name) }
+    if recording.stalls.isEmpty { Self.noteEmpty(name) }
     // Reports are computed only if signatures are needed.
     let builder =
       selection.signatures.isEmpty ? nil : ReportBuilder(recording, rules: rules, resolve: resolve)

@@ -63,7 +63,7 @@ func runTop(_ parsed: OptionTable.Arguments) throws -> Bool {
   } else {
     text.print(groups.text(limit: limit, details: parsed.has("details"), style: text.style))
   }
-  reader.tellWhereNoneIsChosen(reading)
+  reader.noteDefaultDirectory(reading)
   return reading.isWhole
 }
 
@@ -135,6 +135,6 @@ private func side(_ operand: String, _ reader: Stalls) throws -> (StallCompariso
     }
   }
   let (stalls, reading) = try reader.counted([operand])
-  reader.tellWhereNoneIsChosen(reading, in: operand)
+  reader.noteDefaultDirectory(reading, in: operand)
   return (reading.fileCount > 0 ? StallComparison.Side(stalls, watched: watched) : nil, reading.isWhole)
 }

@@ -23,7 +23,7 @@ struct observer_control {
 
 /* Wakes the threads that call handlers of sections: work items have passed their thresholds and are in the stall table
  * (observer_stall.h). Async-signal-safe: yes. Threads: any. */
-static inline CLINUX_NO_LOCKS void observer_control_tell_late(struct observer_control *control) {
+static inline CLINUX_NO_LOCKS void observer_control_report_late(struct observer_control *control) {
   clinux_notify(&control->late);
 }
 

@@ -202,12 +202,12 @@ public final class Watchdog: Sendable {
   ///
   ///     log.notice("\(try watchdog.dump())")
   ///
-  /// Captures and symbolizes like ``captureThreads(timeout:)``. Works while all threads of Swift's pool are stuck, but
+  /// Captures and symbolizes like `captureThreads(timeout:)`. Works while all threads of Swift's pool are stuck, but
   /// needs the allocator.
   ///
   /// - Parameter timeout: The longest time to wait for the captures; default: 10 s.
   /// - Returns: The threads and the work, as a value with text and JSON.
-  /// - Throws: The errors of ``captureThreads(timeout:)``.
+  /// - Throws: The errors of `captureThreads(timeout:)`.
   public func dump(timeout: Duration = .seconds(10)) throws(WatchdogError) -> ProcessDump {
     try running().dump(timeout: timeout)
   }
@@ -215,16 +215,16 @@ public final class Watchdog: Sendable {
   /// The state of the watchdog, and its limitations in this process.
   public var status: Status {
     let isOurs = clinux_process_is(process)
-    let told = startProblems + (isOurs ? live.problems : [])
-    guard let engine else { return Status(.disabled, problems: told) }
-    guard !isStopped else { return Status(.stopped, problems: told + engine.problems.all) }
-    return Status(engine, problems: told)
+    let problems = startProblems + (isOurs ? live.problems : [])
+    guard let engine else { return Status(.disabled, problems: problems) }
+    guard !isStopped else { return Status(.stopped, problems: problems + engine.problems.all) }
+    return Status(engine, problems: problems)
   }
 
   /// The counts so far: stalls, hangs and latencies of each source, and the watchdog's own cost.
   ///
   /// Reading the metrics takes some hundred microseconds and reads files of procfs, so avoid it in watched work. After
-  /// ``stop()``, the counts up to the stop are returned.
+  /// `stop()`, the counts up to the stop are returned.
   public var metrics: Metrics {
     guard let engine else { return Metrics(.disabled) }
     return Metrics(engine, mode: isStopped ? .stopped : nil)

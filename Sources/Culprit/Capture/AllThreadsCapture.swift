@@ -27,8 +27,8 @@ struct AllThreadsCapture: ~Copyable {
   private var asked = 0
   /// Threads written to the ring since the recorder was woken, and their number at which it is. Waking it costs a tenth
   /// of a sample.
-  private var untold = 0
-  private let toldAtOnce = 32
+  private var unpublished = 0
+  private let publishedAtOnce = 32
   private var began: UInt64 = 0
   private(set) var isUnderWay = false
 
@@ -50,7 +50,7 @@ struct AllThreadsCapture: ~Copyable {
     if !isUnderWay {
       guard begin(reader, ring, requests) else { return 1_000_000 }
     }
-    defer { tell(ring) }
+    defer { publish(ring) }
     let sliceEnd = clinux_clock_ns() &+ slice
     while next < count {
       let now = clinux_clock_ns()
@@ -130,14 +130,14 @@ struct AllThreadsCapture: ~Copyable {
       leftOut &+= 1
       return
     }
-    untold &+= 1
-    if untold >= toldAtOnce { tell(ring) }
+    unpublished &+= 1
+    if unpublished >= publishedAtOnce { publish(ring) }
   }
 
   /// Wakes the recorder if threads were written since the last wake-up.
-  @_noLocks mutating func tell(_ ring: OpaquePointer) {
-    if untold > 0 { observer_ring_wake_reader(ring) }
-    untold = 0
+  @_noLocks mutating func publish(_ ring: OpaquePointer) {
+    if unpublished > 0 { observer_ring_wake_reader(ring) }
+    unpublished = 0
   }
 
   @_noLocks private func event(_ kind: observer_event_kind) -> observer_event {

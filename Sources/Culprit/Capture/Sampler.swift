@@ -360,7 +360,7 @@ struct Sampler: ~Copyable {
   ) -> (target: ThreadReader.Target, reading: ThreadReader.Reading)? {
     guard target.slot != nil else {
       allThreads.write(target, reading, reader, ring)
-      allThreads.tell(ring)
+      allThreads.publish(ring)
       return nil
     }
     // The visit ends only temporary entries; registered threads stay.
@@ -398,7 +398,7 @@ struct Sampler: ~Copyable {
     event.kind = OBSERVER_EVENT_SAMPLE.rawValue
     reader.describe(target, reading, &event)
     event.role = (target.owners == nil ? target.role : OBSERVER_OF_ONE_OF_SEVERAL).rawValue
-    tell(of: target, reading, work, &event)
+    emit(of: target, reading, work, &event)
     // A sample of a lock owner does not count as a sample of the work.
     let isHolder = target.role == OBSERVER_OF_HOLDER
     if reading.status == OBSERVER_CAPTURED, !isHolder { reader.keepStack(target) }
@@ -413,7 +413,7 @@ struct Sampler: ~Copyable {
   }
 
   /// Fills in the work item's part of `event`. `work` is the monitor's view of the work item of `target`.
-  @_noLocks private mutating func tell(
+  @_noLocks private mutating func emit(
     of target: ThreadReader.Target,
     _ reading: ThreadReader.Reading,
     _ work: observer_work_snapshot,
@@ -499,7 +499,7 @@ struct Sampler: ~Copyable {
       var event = event
       event.role = target.role.rawValue
       event.is_shared = true
-      tell(of: other, reading, work, &event)
+      emit(of: other, reading, work, &event)
       guard !isHolder else {
         _ = reader.write(&event, to: ring)
         continue

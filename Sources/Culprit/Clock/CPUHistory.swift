@@ -6,9 +6,9 @@ extension Watchdog.CPUTime {
     elapsed = Duration(wholeNanoseconds: termination.elapsed_ns)
     machineElapsed = elapsed
     let used = termination.used
-    let isTold = used.machine_user_ns > 0 || used.machine_system_ns > 0
-    machineUser = isTold ? Duration(wholeNanoseconds: used.machine_user_ns) : nil
-    machineSystem = !isTold ? nil : Duration(wholeNanoseconds: used.machine_system_ns)
+    let isReported = used.machine_user_ns > 0 || used.machine_system_ns > 0
+    machineUser = isReported ? Duration(wholeNanoseconds: used.machine_user_ns) : nil
+    machineSystem = !isReported ? nil : Duration(wholeNanoseconds: used.machine_system_ns)
     user = Duration(wholeNanoseconds: used.user_ns)
     system = Duration(wholeNanoseconds: used.system_ns)
     thread = termination.thread_elapsed_ns > 0 ? Duration(wholeNanoseconds: termination.thread_ns) : nil
@@ -28,9 +28,9 @@ extension Watchdog.CPUTime {
   ) {
     self.elapsed = Duration(wholeNanoseconds: elapsed)
     self.machineElapsed = Duration(wholeNanoseconds: machineElapsed)
-    let isTold = machineUser > 0 || machineSystem > 0
-    self.machineUser = isTold ? Duration(wholeNanoseconds: machineUser) : nil
-    self.machineSystem = isTold ? Duration(wholeNanoseconds: machineSystem) : nil
+    let isReported = machineUser > 0 || machineSystem > 0
+    self.machineUser = isReported ? Duration(wholeNanoseconds: machineUser) : nil
+    self.machineSystem = isReported ? Duration(wholeNanoseconds: machineSystem) : nil
     self.user = Duration(wholeNanoseconds: user)
     self.system = Duration(wholeNanoseconds: system)
     self.thread = Duration(wholeNanoseconds: thread)

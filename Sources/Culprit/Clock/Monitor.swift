@@ -33,8 +33,8 @@ struct Monitor: ~Copyable {
   private let coarseError = clinux_clock_coarse_error_ns()
   private var lastTick: UInt64 = 0
   // The check of @_noLocks does not treat constants of other files as constants.
-  private let tellInterval = WorkItemTracker.tellInterval
-  private let tellIntervalPerStall = WorkItemTracker.tellIntervalPerStall
+  private let eventInterval = WorkItemTracker.eventInterval
+  private let eventIntervalPerStall = WorkItemTracker.eventIntervalPerStall
   private var pauses = ExemptTime()
   /// The limit of task stalls declared in a tick, and the number left in this one.
   private let taskDeclarationsMax = 48
@@ -119,7 +119,7 @@ struct Monitor: ~Copyable {
     let paused = observer_control_paused_ns(control)
     tick.paused = pauses.take(paused, tick, lag: lag(tick))
     tick.isPaused = paused < 0
-    tick.tellInterval = max(tellInterval, stalledCount &* tellIntervalPerStall)
+    tick.eventInterval = max(eventInterval, stalledCount &* eventIntervalPerStall)
     observer_control_add_stopped_ns(control, tick.elapsed &- tick.charged)
     let wait = advance(tick)
     lastTick = tick.now
@@ -147,7 +147,7 @@ struct Monitor: ~Copyable {
     }
     if hasNewStalls {
       hasNewStalls = false
-      observer_control_tell_late(control)
+      observer_control_report_late(control)
       // The thread that writes notes checks that the recorder records the stalls.
       cprocess_crash_wake()
     }
@@ -158,7 +158,7 @@ struct Monitor: ~Copyable {
     }
     let supervision = samplers.supervise(tick, isNeeded: isSamplerNeeded)
     // The sample in progress will not arrive.
-    if supervision.lostSlot >= 0 { tellUnsampled(Int(supervision.lostSlot), tick) }
+    if supervision.lostSlot >= 0 { emitUnsampled(Int(supervision.lostSlot), tick) }
     return min(wait, supervision.wait)
   }
 
@@ -247,7 +247,7 @@ struct Monitor: ~Copyable {
     let item = trackers[index].item
     guard slots[index].wantEndTime(of: item), trackers[index].owed == nil else { return false }
     if samplers.isStopped || works[index].isAvoided(item) {
-      tellUnsampled(index, tick)
+      emitUnsampled(index, tick)
       return false
     }
     let isSparing = observer_sampling_is_sparing(sampling)
@@ -262,7 +262,7 @@ struct Monitor: ~Copyable {
   }
 
   /// Reports to the recorder that a sample of slot `index` could not be taken because the kernel blocks the samplers.
-  @_noLocks private func tellUnsampled(_ index: Int, _ tick: WorkItemTracker.Tick) {
+  @_noLocks private func emitUnsampled(_ index: Int, _ tick: WorkItemTracker.Tick) {
     guard trackers[index].item != 0, trackers[index].owed == nil, observer_ring_is_half_free(ring) else { return }
     var event = event(OBSERVER_EVENT_SAMPLE, index, tick.now)
     event.status = OBSERVER_SAMPLER_STOPPED.rawValue

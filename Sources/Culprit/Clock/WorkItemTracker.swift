@@ -6,10 +6,10 @@ struct WorkItemTracker {
   /// The time between reports of a continuing stall to the recorder. After a kill, the recorded duration of the stall
   /// must be accurate to one tick of the monitor. The interval is less than half a tick, so that a late wake-up does
   /// not break this.
-  static let tellInterval: UInt64 = 100_000_000
+  static let eventInterval: UInt64 = 100_000_000
   /// With many stalls at once, each is reported less often: the interval grows by this time per stall if that exceeds
-  /// ``tellInterval``.
-  static let tellIntervalPerStall: UInt64 = 2_000_000
+  /// ``eventInterval``.
+  static let eventIntervalPerStall: UInt64 = 2_000_000
   /// After the threshold, the gap between samples is the age divided by this number. At the threshold, the result
   /// equals the early interval (``WatchLimits``).
   static let samplesInAnAge: UInt64 = 20
@@ -72,7 +72,7 @@ struct WorkItemTracker {
     /// Whether the watchdog is still paused.
     var isPaused = false
     /// The time between reports of a continuing stall to the recorder.
-    var tellInterval = WorkItemTracker.tellInterval
+    var eventInterval = WorkItemTracker.eventInterval
 
     @_noLocks init(now: UInt64, elapsed: UInt64, allowed: UInt64) {
       self.now = now
@@ -160,8 +160,8 @@ struct WorkItemTracker {
   /// The time of the last sample of another work item that also served this one.
   private var sharedAt: UInt64 = 0
   /// The age at which the recorder is next informed that the stall continues.
-  private var nextTold: UInt64 = 0
-  private var tellInterval = WorkItemTracker.tellInterval
+  private var nextEvent: UInt64 = 0
+  private var eventInterval = WorkItemTracker.eventInterval
   /// The number of samples skipped to save CPU time.
   private(set) var spared: UInt64 = 0
   private var isTask = false
@@ -174,7 +174,7 @@ struct WorkItemTracker {
   /// Whether the stall has been reported to the recorder.
   private var isDeclared = false
   /// Whether the hang has been reported to the recorder.
-  private var isHangTold = false
+  private var isHangReported = false
   /// The ended work item still to be reported to the recorder; pending because the ring was full.
   private(set) var owed: Ended?
 
@@ -199,7 +199,7 @@ struct WorkItemTracker {
 
   @_noLocks private mutating func follow(_ snapshot: SlotSnapshot, _ tick: Tick) -> Step {
     var step = Step()
-    tellInterval = tick.tellInterval
+    eventInterval = tick.eventInterval
     if phase == .over {
       step.ended = true
       step.wait = 0
@@ -240,10 +240,10 @@ struct WorkItemTracker {
       }
     }
     if age >= snapshot.threshold, phase != .stalled { step.declare = true }
-    if phase == .stalled, !isHangTold, age >= hangAge(snapshot) { step.hang = true }
-    if phase == .stalled, age >= nextTold {
+    if phase == .stalled, !isHangReported, age >= hangAge(snapshot) { step.hang = true }
+    if phase == .stalled, age >= nextEvent {
       step.goesOn = true
-      nextTold = age &+ tellInterval
+      nextEvent = age &+ eventInterval
     }
     step.wait = snapshot.exempt < 0 || tick.isPaused ? .max : wait(snapshot)
     return step
@@ -291,7 +291,7 @@ struct WorkItemTracker {
   /// Records that the stall has been reported to the recorder.
   @_noLocks mutating func stallRecorded() {
     isDeclared = true
-    nextTold = age &+ tellInterval
+    nextEvent = age &+ eventInterval
     if phase != .over { phase = .stalled }
   }
 
@@ -299,7 +299,7 @@ struct WorkItemTracker {
   @_noLocks mutating func sampleSpared() { spared &+= 1 }
 
   /// Records that the hang has been reported to the recorder.
-  @_noLocks mutating func hangRecorded() { isHangTold = true }
+  @_noLocks mutating func hangRecorded() { isHangReported = true }
 
   /// Stores the end of the work item until it is reported to the recorder, so that the next work item can be followed.
   /// Only one end can be pending: a stall takes precedence, then the earliest.
@@ -356,7 +356,7 @@ struct WorkItemTracker {
     nextSample = 0
     isClosed = false
     isDeclared = false
-    isHangTold = false
+    isHangReported = false
     sharedAt = 0
     spared = 0
     isTask = snapshot.isTask
@@ -403,7 +403,7 @@ struct WorkItemTracker {
     let due: UInt64
     switch phase {
     case .young: due = snapshot.suspicion
-    case .stalled: due = min(nextTold, isHangTold ? nextSample : min(nextSample, hangAge(snapshot)))
+    case .stalled: due = min(nextEvent, isHangReported ? nextSample : min(nextSample, hangAge(snapshot)))
     default: due = min(nextSample, snapshot.threshold)
     }
     return due > age ? due &- age : 0

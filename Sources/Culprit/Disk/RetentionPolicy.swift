@@ -67,7 +67,7 @@ struct RetentionPolicy: Sendable {
     guard let names = try? box.names([".run", ".told", ".stall", ".new"]) else { return }
     // Live runs, and ended runs that have not been reported.
     var live: [String] = []
-    var untold: [Entry] = []
+    var unreported: [Entry] = []
     var stalls: [Entry] = []
     var others: [Entry] = []
     // This runs after every stall, so no file is opened while the directory is within its limits.
@@ -89,15 +89,15 @@ struct RetentionPolicy: Sendable {
         } else if state == .live {
           live.append(name)
         } else {
-          untold.append(entry)
+          unreported.append(entry)
         }
       }
     }
-    let runs = RunNames(live + (untold + others).map(\.name))
-    let known = Set(untold.map(\.name))
+    let runs = RunNames(live + (unreported + others).map(\.name))
+    let known = Set(unreported.map(\.name))
     var units: [Unit] = []
     var hangs: [String: Unit] = [:]
-    for entry in stalls + untold + others {
+    for entry in stalls + unreported + others {
       let isStall = entry.name.hasSuffix(".stall")
       let run = isStall && entry.isFatal ? runs.run(of: entry.name) : nil
       if let run, live.contains(run) { continue }

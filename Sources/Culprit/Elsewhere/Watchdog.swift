@@ -70,7 +70,7 @@ public final class Watchdog: Sendable {
   public func shuttingDown() {}
 
   /// Does nothing.
-  public func tellSystemd(status: String) {}
+  public func notifySystemd(status: String) {}
 }
 
 extension Watchdog.Configuration {

@@ -91,12 +91,12 @@ struct EscalationThread: ~Copyable {
       let nextChain = followShutdown(now)
       if cprocess_escalation_stopping(own) {
         // Messages posted just before the stop are still sent.
-        if let systemd { _ = tell(systemd, now) }
+        if let systemd { _ = notify(systemd, now) }
         return
       }
       var next = nextChain
       if let systemd {
-        next = min(next, tell(systemd, now))
+        next = min(next, notify(systemd, now))
         if systemd.watchdog > 0 { next = min(next, ping(systemd, now)) }
       }
       next = min(next, terminateIfDue(now))
@@ -127,7 +127,7 @@ struct EscalationThread: ~Copyable {
   }
 
   /// Sends the pending messages to systemd. Returns the time of the next attempt.
-  @_noLocks mutating func tell(_ systemd: Systemd, _ now: UInt64) -> UInt64 {
+  @_noLocks mutating func notify(_ systemd: Systemd, _ now: UInt64) -> UInt64 {
     var next = UInt64.max
     let notices = cprocess_escalation_notices(own)
     if notices & CPROCESS_NOTICE_READY.rawValue != 0 {
@@ -194,10 +194,10 @@ struct EscalationThread: ~Copyable {
 
   /// Begins the shutdown and sends messages and pings to systemd during a wait for the blocking worker or handlers: a
   /// termination that takes long, and might be vetoed, is no hang. Changes ``view`` and ``text``.
-  @_noLocks mutating func goOnTelling(_ now: UInt64) {
+  @_noLocks mutating func continueNotifying(_ now: UInt64) {
     _ = followShutdown(now)
     guard let systemd else { return }
-    _ = tell(systemd, now)
+    _ = notify(systemd, now)
     if systemd.watchdog > 0, !isHung, monitorTicks(now), !findHang() { _ = pingIfDue(systemd, now) }
   }
 

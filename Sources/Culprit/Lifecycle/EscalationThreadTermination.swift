@@ -103,7 +103,7 @@ extension EscalationThread {
       _ = cprocess_abort_arm(Self.lastResort)
       let now = clinux_clock_ns()
       if patience.ends(now, used: cprocess_escalation_worker_cpu_ns(own)) { return }
-      goOnTelling(now)
+      continueNotifying(now)
       cprocess_escalation_wait(own, seen, now &+ WorkerPatience.interval)
     }
   }
@@ -118,7 +118,7 @@ extension EscalationThread {
       if cprocess_escalation_is_answered(own) || cprocess_escalation_stopping(own) { break }
       let now = clinux_clock_ns()
       if now >= deadline { break }
-      goOnTelling(now)
+      continueNotifying(now)
       cprocess_escalation_wait(own, seen, min(deadline, now &+ WorkerPatience.interval))
     }
     return cprocess_escalation_end_question(own)

@@ -170,7 +170,7 @@ final class ProcessLifecycle: Sendable {
   /// Returns notes about a phase that exceeds its budget.
   func notes(_ source: WatchedSource) -> [StallNote] { phases.withLock { $0 }?.notes(source) ?? [] }
 
-  func tellSystemd(status: String) {
+  func notifySystemd(status: String) {
     // A line break would begin another variable.
     let line = "STATUS=" + printable(status.map { $0.isNewline ? " " : String($0) }.joined())
     statusLock.withLock { _ in

@@ -55,5 +55,5 @@ extension Watchdog {
   /// over with an empty line. Call this method again then. Never waits for systemd.
   ///
   /// - Parameter status: The line.
-  public func tellSystemd(status: String) { engine?.lifecycle.tellSystemd(status: status) }
+  public func notifySystemd(status: String) { engine?.lifecycle.notifySystemd(status: status) }
 }

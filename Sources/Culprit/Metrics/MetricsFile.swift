@@ -15,7 +15,7 @@ final class MetricsFile: Sendable {
     /// The identity of the file that was last written.
     var written: Identity?
     /// Whether a conflict with another writer of the file has been reported.
-    var isSharingTold = false
+    var isSharingReported = false
   }
 
   private struct Identity: Equatable {
@@ -85,10 +85,10 @@ final class MetricsFile: Sendable {
     if let written, let present = Self.identity(path), present != written {
       if isLast { return }
       let isFirst = state.withLock { state in
-        defer { state.isSharingTold = true }
-        return !state.isSharingTold
+        defer { state.isSharingReported = true }
+        return !state.isSharingReported
       }
-      if isFirst { tell("\(path): another process writes metrics there, too; each needs a file and labels of its own") }
+      if isFirst { note("\(path): another process writes metrics there, too; each needs a file and labels of its own") }
     }
     let error = replace(Array(content.utf8))
     let sentence = error.map { "cannot write metrics to \(printable(path, limit: sentencePartMax)): \($0)" }
@@ -100,7 +100,7 @@ final class MetricsFile: Sendable {
     if let sentence, isNew { LiveConfiguration.say([sentence]) }
   }
 
-  private func tell(_ sentence: String) {
+  private func note(_ sentence: String) {
     problems.note(sentence)
     LiveConfiguration.say([sentence])
   }

@@ -18,7 +18,7 @@ final class PosixThread: Sendable {
     /// The total use of threads that have ended.
     var ended = ThreadUse()
     /// The last result of ``used()``.
-    var told = ThreadUse()
+    var reported = ThreadUse()
   }
 
   private static let running = Mutex(Running())
@@ -40,9 +40,9 @@ final class PosixThread: Sendable {
     for id in ids { used += ThreadUse(of: id) }
     return running.withLock { [used] running in
       // A thread that ended meanwhile is counted in neither, so the maximum is used.
-      running.told.cpuNanoseconds = max(running.told.cpuNanoseconds, used.cpuNanoseconds)
-      running.told.wakeups = max(running.told.wakeups, used.wakeups)
-      return running.told
+      running.reported.cpuNanoseconds = max(running.reported.cpuNanoseconds, used.cpuNanoseconds)
+      running.reported.wakeups = max(running.reported.wakeups, used.wakeups)
+      return running.reported
     }
   }
 

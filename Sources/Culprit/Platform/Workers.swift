@@ -100,7 +100,7 @@ final class Workers: Sendable {
   /// Adds `call` to the calls for the threads.
   func put(_ call: @escaping Call) {
     state.withLock { $0.queues.append([call]) }
-    observer_control_tell_late(control.pointer)
+    observer_control_report_late(control.pointer)
   }
 
   /// Sets the function that returns calls for late sections. Each thread calls it before it takes a call.
@@ -109,7 +109,7 @@ final class Workers: Sendable {
   /// Makes the threads end when all calls have been made.
   func stop() {
     state.withLock { $0.isStopping = true }
-    observer_control_tell_late(control.pointer)
+    observer_control_report_late(control.pointer)
   }
 
   /// Starts a thread if every thread has been in its call for ``patience``.
@@ -173,7 +173,7 @@ final class Workers: Sendable {
     let calls = search.calls()
     guard !calls.isEmpty else { return }
     state.withLock { $0.sections.append(calls) }
-    if calls.count > 1 { observer_control_tell_late(control.pointer) }
+    if calls.count > 1 { observer_control_report_late(control.pointer) }
   }
 
   private func nextStep() -> Step {

@@ -7,9 +7,9 @@ import Glibc
 enum CounterFiles {
   /// Passes the counters' paths to the observer, once. Initialized at the first sample, so that an idle watchdog spends
   /// no memory on it.
-  static let areKnown: Void = tellObserver()
+  static let areKnown: Void = informObserver()
 
-  private static func tellObserver() {
+  private static func informObserver() {
     let groups = ControlGroups.directories(of: "cpu").prefix(Int(OBSERVER_GROUPS_MAX)).map { $0 + "/cpu.stat" }
     let own = ControlGroups.directories(of: "memory").first
     let (memoryStat, memoryLimit) = (own.map { "\($0)/memory.stat" }, own.map(limitHits))

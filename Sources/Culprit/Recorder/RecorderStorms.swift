@@ -53,7 +53,7 @@ extension Recorder {
   /// Minimum time between two updates, in nanoseconds.
   private static let updateInterval: UInt64 = 250_000_000
   /// Number of work items up to which the monitor reports ages at least as often.
-  private static let fewItems = Int(updateInterval / WorkItemTracker.tellIntervalPerStall)
+  private static let fewItems = Int(updateInterval / WorkItemTracker.eventIntervalPerStall)
 
   /// Updates the storm of `box`, whose stall continues. A counted stall is recorded from now on if no other stall at
   /// its place is.

@@ -16,7 +16,7 @@ final class PreviousRuns: Sendable {
   private let queue: HandlerQueue
   /// Whether a claimed run is being reported, from its renaming on. Handlers and symbolizing can take any time, and no
   /// other process will report this run; the disk has limited time.
-  private let isTelling = Atomic<Bool>(false)
+  private let isReporting = Atomic<Bool>(false)
   /// Whether ``finish(until:)`` has given up. Runs not renamed by then are left for the next launch.
   private let isGivenUp = Atomic<Bool>(false)
   /// Locked while a run is claimed or a stall file is extended: closing a file releases all locks that the process
@@ -36,13 +36,13 @@ final class PreviousRuns: Sendable {
   }
 
   /// Makes the workers call `handler` with each run that is over and has not been reported.
-  func tell(_ handler: @escaping @Sendable (Watchdog.PreviousRun) -> Void) {
+  func report(_ handler: @escaping @Sendable (Watchdog.PreviousRun) -> Void) {
     queue.put { [self] in
       guard let names = blockingFork({ OwnDescriptors.run { try? self.directory.names([".run"]) } }) else { return }
       var left = names[...]
       while let run = blockingFork({ nextRun(of: &left) }) {
         handler(run)
-        isTelling.store(false, ordering: .relaxed)
+        isReporting.store(false, ordering: .relaxed)
       }
     }
   }
@@ -93,7 +93,7 @@ final class PreviousRuns: Sendable {
   func finish(until deadline: UInt64) -> Bool {
     isStopping.store(true, ordering: .relaxed)
     while !queue.join(until: min(deadline, clinux_clock_ns() &+ Self.patience)) {
-      guard isTelling.load(ordering: .relaxed), clinux_clock_ns() < deadline else {
+      guard isReporting.load(ordering: .relaxed), clinux_clock_ns() < deadline else {
         isGivenUp.store(true, ordering: .relaxed)
         return false
       }
@@ -133,11 +133,11 @@ final class PreviousRuns: Sendable {
       wasReplaced: wasReplaced
     )
     guard !isGivenUp.load(ordering: .relaxed) else { return nil }
-    let told = Array(record.told(verdict).utf8)
+    let line = Array(record.told(verdict).utf8)
     // The signal mask of a handler applies here; clinux_write raises neither SIGPIPE nor SIGXFSZ.
-    _ = clinux_write(descriptor, told, told.count)
+    _ = clinux_write(descriptor, line, line.count)
     guard rename("\(directory.path)/\(name)", "\(directory.path)/\(name.dropLast(4)).told") == 0 else { return nil }
-    isTelling.store(true, ordering: .relaxed)
+    isReporting.store(true, ordering: .relaxed)
     return (record, verdict, stalls)
   }
 }
@@ -152,6 +152,6 @@ extension Watchdog {
   ///
   /// - Parameter handler: Called with the run.
   public func onPreviousRun(_ handler: @escaping @Sendable (Watchdog.PreviousRun) -> Void) {
-    engine?.previousRuns?.tell(handler)
+    engine?.previousRuns?.report(handler)
   }
 }

@@ -183,9 +183,9 @@ final class Reporter: Sendable {
     if ended.isEmpty {
       printToStandardError(report.description, until: deadline)
     } else {
-      let isTold = Promise<Bool>()
-      ended.call(report, then: { isTold.fulfill(true) })
-      _ = isTold.wait(until: deadline)
+      let isReported = Promise<Bool>()
+      ended.call(report, then: { isReported.fulfill(true) })
+      _ = isReported.wait(until: deadline)
     }
     return deadline
   }

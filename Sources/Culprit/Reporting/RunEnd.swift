@@ -23,7 +23,7 @@ extension Watchdog.PreviousRun {
     files = stalls.saved.map { "\(directory)/\($0.name)" }
     var hangs: [FatalHang] = []
     var texts: [String] = []
-    for group in Self.untold(stalls, directory: directory, settings, &problems, read) {
+    for group in Self.unreported(stalls, directory: directory, settings, &problems, read) {
       guard let recording = read(group.file)?.recording, let stall = group.stall(in: recording) else { continue }
       // The process id might belong to another process now.
       let symbolizer = settings.symbolizer(of: recording, process: nil)
@@ -46,7 +46,7 @@ extension Watchdog.PreviousRun {
   private static let pendingMax = 16
 
   /// Stalls with one report: a stall, or all sections of one name at one place.
-  private struct Untold {
+  private struct Unreported {
     /// The file of the first stall.
     var file: String
     /// The stalls without their samples.
@@ -74,14 +74,14 @@ extension Watchdog.PreviousRun {
 
   /// Returns the stalls that the run has not reported: those without an end, then those whose reports were pending.
   /// Reads one file at a time.
-  private static func untold(
+  private static func unreported(
     _ stalls: BlackBoxDirectory.RunStalls,
     directory: String,
     _ settings: ReportSettings,
     _ problems: inout [String],
     _ read: (String) -> StallFile?
-  ) -> [Untold] {
-    var untold: [Untold] = []
+  ) -> [Unreported] {
+    var unreported: [Unreported] = []
     var places: [Kinship: Int] = [:]
     let open = stalls.saved.filter { $0.isOpen && !$0.isReported }
     for saved in open + stalls.saved.filter(\.isPending).suffix(pendingMax) {
@@ -101,14 +101,14 @@ extension Watchdog.PreviousRun {
         let kinship = Kinship(source: stall.source, place: place, hasEnded: stall.hasEnded)
         (stall.samples, stall.holders, stall.others) = ([], [], nil)
         if stall.source.kind == .section, let index = places[kinship] {
-          untold[index].stalls.append(stall)
+          unreported[index].stalls.append(stall)
         } else {
-          places[kinship] = untold.count
-          untold.append(Untold(file: saved.name, stalls: [stall]))
+          places[kinship] = unreported.count
+          unreported.append(Unreported(file: saved.name, stalls: [stall]))
         }
       }
     }
-    return (0..<4).flatMap { rank in untold.filter { $0.rank == rank } }
+    return (0..<4).flatMap { rank in unreported.filter { $0.rank == rank } }
   }
 }
 

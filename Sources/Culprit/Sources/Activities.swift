@@ -39,10 +39,10 @@ final class Activities: Sendable {
   private let thread = Mutex<PosixThread?>(nil)
   /// Prints leaked activities to standard error, on a separate thread, if there is no handler: symbolizing takes time,
   /// and standard error might block.
-  private let teller: HandlerQueue
+  private let handlerThread: HandlerQueue
 
   /// Longest wait of ``stop(until:)`` for standard error, in nanoseconds.
-  private static let tellingPatience: UInt64 = 2_000_000_000
+  private static let handlerPatience: UInt64 = 2_000_000_000
   /// Longest wait for a tick of the monitor before activities expire, in nanoseconds.
   private static let tickPatience: UInt64 = 1_000_000_000
   /// Runs handlers in a watched section; set once, before the first activity.
@@ -75,7 +75,7 @@ final class Activities: Sendable {
   ) {
     self.control = control
     leaked = Handlers(workers)
-    teller = HandlerQueue(workers)
+    handlerThread = HandlerQueue(workers)
     self.limit = limit
     limiter = Mutex(reports)
     self.expirationThreshold = expirationThreshold
@@ -131,7 +131,7 @@ final class Activities: Sendable {
   func drop(_ number: UInt64) {
     guard clinux_process_is(process) else { return }
     if let entry = state.withLock({ $0.entries.removeValue(forKey: number) }), !entry.hasExpired {
-      tell(entry, .dropped)
+      callHandlers(entry, .dropped)
     }
   }
 
@@ -172,7 +172,7 @@ final class Activities: Sendable {
   }
 
   /// Number of leaked activities that were not reported because handlers or standard error could not keep up.
-  var dropped: UInt64 { leaked.dropped + teller.dropped }
+  var dropped: UInt64 { leaked.dropped + handlerThread.dropped }
 
   /// Number of leaked activities that were only counted because of the report limit.
   var counted: UInt64 { limiter.withLock { $0.counted } }
@@ -189,12 +189,12 @@ final class Activities: Sendable {
     withExtendedLifetime(ended) {}
     wake.notify()
     let hasEnded = thread.withLock { $0 }?.join(until: deadline) ?? true
-    let isTold = leaked.finish(until: deadline)
-    _ = teller.join(until: min(deadline, clinux_clock_ns() &+ Self.tellingPatience))
-    return hasEnded && isTold
+    let isReported = leaked.finish(until: deadline)
+    _ = handlerThread.join(until: min(deadline, clinux_clock_ns() &+ Self.handlerPatience))
+    return hasEnded && isReported
   }
 
-  private func tell(_ entry: Entry, _ reason: Watchdog.LeakedActivity.Reason) {
+  private func callHandlers(_ entry: Entry, _ reason: Watchdog.LeakedActivity.Reason) {
     let now = clinux_clock_ns()
     let age = Duration(wholeNanoseconds: clinux_clock_between_ns(entry.began, now))
     let place = "\(reason) \(entry.beginning.hashValue)"
@@ -211,7 +211,7 @@ final class Activities: Sendable {
     // The caller can be any thread of the application, or the thread on which other activities expire, so it must not
     // block.
     if leaked.isEmpty {
-      teller.put { blockingFork { printToStandardError("culprit: \(activity)") } }
+      handlerThread.put { blockingFork { printToStandardError("culprit: \(activity)") } }
     } else {
       leaked.call(activity)
     }
@@ -256,7 +256,9 @@ final class Activities: Sendable {
       let names = expired.map { "\"\($0.value.name)\"" }.joined(separator: ", ")
       let watch = section.withLock { $0 }
       watch.call?("expiration handlers of \(names)", expirationThreshold) { for handler in handlers { handler() } }
-      for (number, entry) in expired where state.withLock({ $0.entries[number] != nil }) { tell(entry, .expired) }
+      for (number, entry) in expired where state.withLock({ $0.entries[number] != nil }) {
+        callHandlers(entry, .expired)
+      }
     }
   }
 }

@@ -130,9 +130,9 @@ private func changeProgram(_ change: String) {
 }
 
 @Sendable private func tell(_ watchdog: Watchdog) {
-  let told = DispatchSemaphore(value: 0)
+  let reported = DispatchSemaphore(value: 0)
   watchdog.onPreviousRun { run in
-    defer { told.signal() }
+    defer { reported.signal() }
     say("run=\(run.processID) \(run.endingText)")
     if let signal = run.signal { say("signal=\(signal)") }
     for hang in run.hangs {
@@ -149,7 +149,7 @@ private func changeProgram(_ change: String) {
   }
   // A stop() that gives up on a slow disk leaves the rest to the next launch.
   let runs = CommandLine.arguments.firstIndex(of: "--runs").flatMap { Int(CommandLine.arguments[$0 + 1]) } ?? 0
-  for _ in 0..<runs { told.wait() }
+  for _ in 0..<runs { reported.wait() }
   stopCompletely(watchdog)
   for problem in watchdog.status.problems { say("problem=\(problem)") }
   if CommandLine.arguments.contains("--peak") { say("peak=\(peakOfMemory())") }

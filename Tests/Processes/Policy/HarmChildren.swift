@@ -57,7 +57,7 @@ func releaseEverything(_ inheritance: Inheritance) throws {
   inheritance.watchdog?.withActivity("child") {}
   inheritance.watchdog?.onStall { _ in }
   inheritance.watchdog?.addContext("child") { "child" }
-  inheritance.watchdog?.tellSystemd(status: "child")
+  inheritance.watchdog?.notifySystemd(status: "child")
   inheritance.watchdog?.launched()
   inheritance.watchdog?.shuttingDown()
   inheritance.watchdog?.pause()
@@ -90,7 +90,7 @@ func watchForThemselves(_ inheritance: Inheritance) throws {
     stall(.milliseconds(600))
     inheritance.loop?.stop()
     loop.end()
-    stopOrTell(watchdog)
+    stopOrReport(watchdog)
     seen.store(witness.seen.load(ordering: .relaxed), ordering: .relaxed)
   }
   if seen.load(ordering: .relaxed) != 1 { _exit(5) }
@@ -142,7 +142,7 @@ func forkWhileReporting(_ inheritance: Inheritance) throws {
   for child in children {
     if child.isWaitedFor { ends.wait(for: child.id) } else { otherEnds.wait(for: child.id) }
   }
-  stopOrTell(watchdog)
+  stopOrReport(watchdog)
   // Most forks wait, on any machine.
   if ends.others.isEmpty, ends.exited > otherEnds.exited { return }
   ends.tell()

@@ -96,7 +96,7 @@ func allThreads() -> [(id: Int32, name: String)] {
 private func line(_ path: String) -> String? { readFile(path).split(separator: "\n").first.map(String.init) }
 
 /// Stops `watchdog`. If that hangs, prints the state of all threads and ends the process.
-func stopOrTell(_ watchdog: Watchdog) {
+func stopOrReport(_ watchdog: Watchdog) {
   guard !watchdog.stop(patience: .seconds(20)) else { return }
   for thread in allThreads() {
     let task = "/proc/self/task/\(thread.id)"

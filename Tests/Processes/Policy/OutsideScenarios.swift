@@ -177,7 +177,7 @@ private func beginAndLetGo(_ watchdog: Watchdog) throws -> Int {
   do { try watchdog.reconfigure { $0.storage.directory = nasty } } catch { say("\(error)") }
   _ = try watchdog.beginActivity(nasty)
   say("\(try watchdog.captureThreads())")
-  watchdog.tellSystemd(status: nasty)
+  watchdog.notifySystemd(status: nasty)
   loop.withTurn(label: nasty) { computeInTheWay(500) }
   usleep(500_000)
   for problem in watchdog.status.problems { say(problem) }
@@ -189,14 +189,14 @@ private func beginAndLetGo(_ watchdog: Watchdog) throws -> Int {
 /// of task data.
 @Sendable func yieldToOthers(_ arguments: [String]) throws {
   let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(400), interval: .milliseconds(50)))
-  let isTold = Atomic<Bool>(false)
+  let isReported = Atomic<Bool>(false)
   watchdog.onStall { report in
-    guard let times = report.taskTimes, !isTold.exchange(true, ordering: .relaxed) else { return }
+    guard let times = report.taskTimes, !isReported.exchange(true, ordering: .relaxed) else { return }
     say("culprit=\(report.culprit?.function.name ?? "nobody")")
     say("ready=\(times.ready >= .milliseconds(300))")
     say("suspended=\(times.suspended >= .milliseconds(100))")
   }
-  for _ in 0..<20 where !isTold.load(ordering: .relaxed) {
+  for _ in 0..<20 where !isReported.load(ordering: .relaxed) {
     let isOver = DispatchSemaphore(value: 0)
     Task.detached {
       await withTaskGroup { group in

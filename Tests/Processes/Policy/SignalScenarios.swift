@@ -8,7 +8,7 @@ import Synchronization
 import TestWorkloads
 
 private let steps = Atomic<Int>(0)
-private let told = Atomic<Int>(0)
+private let reports = Atomic<Int>(0)
 private let places = Mutex<Set<String>>([])
 
 /// Waits until `condition` holds, for 40 s at most.
@@ -125,10 +125,10 @@ private func waitFor(_ expected: Set<String>) -> Bool { clock.wait { places.with
     watchdog.onStallBegan { _ in
       isHandling.add(1, ordering: .sequentiallyConsistent)
       wait { steps.load(ordering: .sequentiallyConsistent) > 0 }
-      told.add(1, ordering: .sequentiallyConsistent)
+      reports.add(1, ordering: .sequentiallyConsistent)
     }
   }
-  watchdog.onStall { _ in told.add(1, ordering: .sequentiallyConsistent) }
+  watchdog.onStall { _ in reports.add(1, ordering: .sequentiallyConsistent) }
   let queue = DispatchQueue(label: "pinged")
   let pings = Atomic<Int>(0)
   let pinged = try watchdog.watchLoop(named: "pinged") { ping in
@@ -162,7 +162,7 @@ private func waitFor(_ expected: Set<String>) -> Bool { clock.wait { places.with
     term("handling")
     steps.store(1, ordering: .sequentiallyConsistent)
   }
-  wait { told.load(ordering: .sequentiallyConsistent) == 3 }
+  wait { reports.load(ordering: .sequentiallyConsistent) == 3 }
   term("after")
   activity.end()
   _ = withExtendedLifetime(pinged) { watchdog.stop(patience: .seconds(10)) }
@@ -202,14 +202,14 @@ private func waitFor(_ expected: Set<String>) -> Bool { clock.wait { places.with
   let watchdog = try Watchdog(configuration)
   watchdog.onTerminate { _ in .veto }
   // Handlers do not block signals that an earlier write may have left pending.
-  watchdog.onStallBegan { _ in told.add(1, ordering: .sequentiallyConsistent) }
+  watchdog.onStallBegan { _ in reports.add(1, ordering: .sequentiallyConsistent) }
   _ = try watchdog.beginActivity("dropped")
   let expired = try watchdog.beginActivity("expired", threshold: .milliseconds(50)) {}
   let loop = try watchdog.watchLoop(named: "http")
   for _ in 0..<2 { loop.withTurn { clock.block(for: .milliseconds(1500)) } }
   expired.end()
   watchdog.stop(patience: .seconds(10))
-  say("told=\(told.load(ordering: .sequentiallyConsistent) >= 2)")
+  say("told=\(reports.load(ordering: .sequentiallyConsistent) >= 2)")
   var pending = sigset_t()
   sigpending(&pending)
   say("pending=\(sigismember(&pending, SIGPIPE) + sigismember(&pending, SIGXFSZ))")
@@ -225,14 +225,14 @@ private func waitFor(_ expected: Set<String>) -> Bool { clock.wait { places.with
   let watchdog = try Watchdog(configuration)
   if arguments.first == "beside-stuck" { watchdog.onTerminate { _ in while true { usleep(1_000_000) } } }
   watchdog.onTerminate { _ in
-    told.add(1, ordering: .sequentiallyConsistent)
+    reports.add(1, ordering: .sequentiallyConsistent)
     return .veto
   }
   let loop = try watchdog.watchLoop(named: "http")
   // Its other end stays open.
   _ = fillPipe(STDERR_FILENO)
   for round in 1...2 {
-    loop.withTurn { say("asked=\(wait { told.load(ordering: .sequentiallyConsistent) == round })") }
+    loop.withTurn { say("asked=\(wait { reports.load(ordering: .sequentiallyConsistent) == round })") }
   }
   // Does not wait for the thread that writes to the pipe.
   watchdog.stop(patience: .milliseconds(100))
@@ -318,13 +318,13 @@ private func waitForNotes() {
       let watchdog = try Watchdog(configuration)
       watchdog.onStallBegan { _ in
         say("handler=\(described(stuck_disk_own_thread()))")
-        told.add(1, ordering: .sequentiallyConsistent)
+        reports.add(1, ordering: .sequentiallyConsistent)
       }
       let queue = DispatchQueue(label: "pinged")
       let pinged = try watchdog.watchLoop(named: "pinged") { ping in queue.async { ping() } }
       let activity = try watchdog.beginActivity("upload", threshold: .seconds(50)) {}
       let loop = try watchdog.watchLoop(named: "http")
-      loop.withTurn { _ = wait { told.load(ordering: .sequentiallyConsistent) > 0 } }
+      loop.withTurn { _ = wait { reports.load(ordering: .sequentiallyConsistent) > 0 } }
       for (id, name) in ownThreads() { say("thread.\(name)=\(described(id))") }
       activity.end()
       _ = withExtendedLifetime(pinged) { watchdog.stop(patience: .seconds(10)) }

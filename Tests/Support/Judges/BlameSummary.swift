@@ -37,7 +37,7 @@ package struct BlameVerdict {
   /// Whether the culprit's name is one from source code.
   package var isNameRight: Bool { text("name_right") != "0" }
   /// Whether the report names the dependency's function that took the time; `nil` if there was none.
-  package var isDependencyTold: Bool? { text("dependency").isEmpty ? nil : text("dependency") == "1" }
+  package var isDependencyNamed: Bool? { text("dependency").isEmpty ? nil : text("dependency") == "1" }
 
   var samples: [(kind: String, all: Int, cut: Double)] {
     let recorded = text("samples").split(separator: ",")
@@ -61,7 +61,7 @@ package struct BlameVerdict {
     if let error, abs(error) > 6 { faults.append("the share is \(text("error")) points off") }
     if isStateRight == false { faults.append("says \"\(text("words"))\", but it \(text("state"))") }
     if !isNameRight { faults.append("has a strange name: \"\(text("headline"))\"") }
-    if isDependencyTold == false { faults.append("does not name the dependency's function") }
+    if isDependencyNamed == false { faults.append("does not name the dependency's function") }
     let cut = samples.reduce(0) { $0 + $1.cut }
     if cut > 0 { faults.append("\(Int(cut.rounded())) cut stacks, beginning in \(text("roots"))") }
     if isLastStackRight { faults.append("the last stack is right") }
@@ -147,8 +147,8 @@ package struct BlameSummary {
     figures.print("blame.culprit_named", percent(named, single.count), "percent", in: 99.5...100)
     figures.print("blame.invented", count { !$0.invented.isEmpty }, "reports", in: 0...0)
     figures.print("blame.no_verdict", Double(single.filter { $0.verdict == "none" }.count), "reports", in: 0...0)
-    figures.print("blame.divided_untold", count { $0.isDivided && $0.verdict != "named" }, "reports", in: 0...0)
-    figures.print("blame.dependency_untold", count { $0.isDependencyTold == false }, "reports", in: 0...0)
+    figures.print("blame.divided_unnamed", count { $0.isDivided && $0.verdict != "named" }, "reports", in: 0...0)
+    figures.print("blame.dependency_unnamed", count { $0.isDependencyNamed == false }, "reports", in: 0...0)
     figures.print("blame.names_wrong", count { !$0.isNameRight }, "reports", in: 0...0)
     figures.print("blame.share_error", kinds.values.map(\.meanError).max() ?? 0, "points", in: 0...3)
     figures.print("blame.stacks_cut", kinds.values.map(\.cutPercent).max() ?? 0, "percent", in: 0...0.2)

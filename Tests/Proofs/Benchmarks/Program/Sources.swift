@@ -144,9 +144,9 @@ private struct SourcesBench {
     // No rate limits: every stall must be reported, and all have the same culprit.
     (configuration.reporting.perMinute, configuration.reporting.perCulprit) = (.max, .max)
     let watchdog = try Watchdog(configuration)
-    let told = Mutex<[UInt64]>([])
+    let times = Mutex<[UInt64]>([])
     let stated = Mutex<[Double]>([])
-    watchdog.onStallBegan { _ in told.withLock { $0.append(clinux_clock_ns()) } }
+    watchdog.onStallBegan { _ in times.withLock { $0.append(clinux_clock_ns()) } }
     watchdog.onStall { report in stated.withLock { $0.append(milliseconds(report.duration)) } }
     var due: [UInt64] = []
     var truth: [Double] = []
@@ -160,11 +160,11 @@ private struct SourcesBench {
       while stated.withLock({ $0.count }) <= number { usleep(1000) }
     }
     watchdog.stop(patience: .seconds(60))
-    let late = zip(told.withLock { $0 }, due).map { Double($0) / 1e6 - Double($1) / 1e6 }
+    let late = zip(times.withLock { $0 }, due).map { Double($0) / 1e6 - Double($1) / 1e6 }
     let wrong = zip(stated.withLock { $0 }, truth).map { abs($0 - $1) }
     // A tick is 222 ms at most.
-    figures.print("sources.told_after_median", median(late), "ms")
-    figures.print("sources.told_after_max", late.max() ?? .nan, "ms", in: 0...227)
+    figures.print("sources.reported_after_median", median(late), "ms")
+    figures.print("sources.reported_after_max", late.max() ?? .nan, "ms", in: 0...227)
     figures.print("sources.duration_error_max", wrong.max() ?? .nan, "ms", in: 0...5)
   }
 }

@@ -71,10 +71,10 @@ let late = try watchdog.watchLoop(named: "late")
 stall(watchdog, "import", milliseconds: 450)
 stall(watchdog, "import", milliseconds: 900)
 // A running stall is counted at its beginning, and included in the durations at its end.
-let isTold = Atomic<Bool>(false)
-watchdog.onHang { event in if event.source.name == "export" { isTold.store(true, ordering: .relaxed) } }
+let isReported = Atomic<Bool>(false)
+watchdog.onHang { event in if event.source.name == "export" { isReported.store(true, ordering: .relaxed) } }
 watchdog.withSection("export", threshold: .milliseconds(100)) {
-  while !isTold.load(ordering: .relaxed) { usleep(1000) }
+  while !isReported.load(ordering: .relaxed) { usleep(1000) }
   let found = watchdog.metrics.source("export")
   say("export.during=\(found?.stalls ?? 0) \(found?.hangs ?? 0) \(found?.stallDurations.count ?? 9)")
   say("export.age=\((found?.stallAge ?? .zero) >= .milliseconds(100))")

@@ -118,13 +118,13 @@ struct TestRunner {
     let path = package + ".output"
     let arguments = ["env", "-C", package, try program(), "--testing-library", "swift-testing", "--filter", pattern]
     let process = try spawn(arguments, output: path)
-    var isToldSlow = false
+    var isMarkedSlow = false
     var isLate = false
     var waited: Int32 = 0
     while waitpid(process, &waited, WNOHANG) == 0 {
       let passed = (ContinuousClock.now - start) / .seconds(1)
-      if passed > 30, !isToldSlow {
-        isToldSlow = true
+      if passed > 30, !isMarkedSlow {
+        isMarkedSlow = true
         isSlow()
       }
       if passed > seconds, !isLate {

@@ -327,13 +327,13 @@ static const uint32_t made_unframed[] = {
 
 typedef void made(void (*function)(void));
 
-KEPT static void run_made(const void *code, size_t length, bool is_told) {
+KEPT static void run_made(const void *code, size_t length, bool is_reported) {
   void *memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   made *function;
   memcpy(memory, code, length);
   mprotect(memory, 4096, PROT_READ | PROT_EXEC);
   __builtin___clear_cache(memory, (char *)memory + length);
-  if (is_told)
+  if (is_reported)
     hook(HOOK_MEMORY, (unsigned long)memory, 4096, 0, 0);
   memcpy(&function, &memory, sizeof function);
   function(kinds_inner);

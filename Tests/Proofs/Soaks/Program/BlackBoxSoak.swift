@@ -22,7 +22,7 @@ struct BlackBoxSoak {
     let directory = "/tmp/culprit-soak-\(getpid())"
     defer { rmdir(directory) }
     var random = seed
-    var (hangs, reported, falseHangs, untold) = (0, 0, 0, 0)
+    var (hangs, reported, falseHangs, unreported) = (0, 0, 0, 0)
     var worst: Int64 = 0
     for number in 0..<kills {
       let isStalled = number % 2 == 1
@@ -37,11 +37,11 @@ struct BlackBoxSoak {
       let lasted = Int64(clinux_clock_ns()) - began
       kill(service.process, SIGKILL)
       service.end()
-      let told = try ServiceProcess(besideThis: "blackbox-process", [directory, "tell"])
-      let text = told.rest()
-      told.end()
+      let launch = try ServiceProcess(besideThis: "blackbox-process", [directory, "tell"])
+      let text = launch.rest()
+      launch.end()
       let judged = KillJudgement(text, process: service.process, culprit: Self.culprit)
-      if !judged.isRunReported { untold += 1 }
+      if !judged.isRunReported { unreported += 1 }
       if isStalled {
         hangs += 1
         if let duration = judged.duration {
@@ -57,7 +57,7 @@ struct BlackBoxSoak {
     figures.print("blackbox.hangs", Double(hangs), "processes")
     figures.print("blackbox.reported", Double(reported), "hangs", in: Double(hangs)...Double(hangs))
     figures.print("blackbox.false_hangs", Double(falseHangs), "processes", in: 0...0)
-    figures.print("blackbox.untold", Double(untold), "processes", in: 0...0)
+    figures.print("blackbox.unreported", Double(unreported), "processes", in: 0...0)
     figures.print("blackbox.duration_error_max", Double(worst) / 1e6, "ms", in: 0...250)
   }
 

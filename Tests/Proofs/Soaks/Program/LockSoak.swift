@@ -52,9 +52,9 @@ struct LockSoak {
         let lasted = Int64(clinux_clock_ns()) - Int64(began)
         kill(service.process, SIGKILL)
         service.end()
-        let told = try ServiceProcess(besideThis: "blackbox-process", ["\(directory)/runs", "tell"])
-        let text = told.rest()
-        told.end()
+        let launch = try ServiceProcess(besideThis: "blackbox-process", ["\(directory)/runs", "tell"])
+        let text = launch.rest()
+        launch.end()
         let judged = KillJudgement(text, process: service.process, culprit: function, source: "main")
         if let duration = judged.duration {
           named += 1

@@ -27,7 +27,7 @@ final class NearThresholds: Sendable {
     let threshold: UInt64
     let spans = Mutex<[Span]>([])
     /// The middles of the reported stalls.
-    let told = Mutex<[UInt64]>([])
+    let reportTimes = Mutex<[UInt64]>([])
 
     init(_ kind: String, _ milliseconds: UInt64) {
       name = "near \(kind) \(milliseconds)"
@@ -42,7 +42,7 @@ final class NearThresholds: Sendable {
     /// The number of reports without a work item, or on one that ended in time.
     var falseReports: Int {
       let spans = spans.withLock { $0 }
-      return told.withLock { $0 }
+      return reportTimes.withLock { $0 }
         .filter { middle in
           guard let span = spans.first(where: { $0.begin <= middle && middle <= $0.end }) else { return true }
           return span.length <= threshold
@@ -73,7 +73,7 @@ final class NearThresholds: Sendable {
   func begin(_ watchdog: Watchdog, start: (@escaping @Sendable () -> Void) -> Void) throws {
     watchdog.onStallBegan { [self] event in
       guard let source = all.first(where: { $0.name == event.source.name }) else { return }
-      source.told.withLock { $0.append(event.began.nanosecondsSince1970 + source.threshold / 2) }
+      source.reportTimes.withLock { $0.append(event.began.nanosecondsSince1970 + source.threshold / 2) }
     }
     for source in loops {
       let loop = try watchdog.watchLoop(named: source.name, threshold: .nanoseconds(Int64(source.threshold)))
@@ -123,7 +123,7 @@ final class NearThresholds: Sendable {
     for source in all {
       figures.note(
         "\(source.name) ms: \(source.count) work items of 90 to 99 % of it, \(source.overruns) took longer than it, "
-          + "\(source.told.withLock { $0.count }) reported, \(source.falseReports) of them wrongly"
+          + "\(source.reportTimes.withLock { $0.count }) reported, \(source.falseReports) of them wrongly"
       )
     }
     figures.print("sources.near_items", Double(all.reduce(0) { $0 + $1.count }), "work items", in: 15...Double.infinity)

@@ -31,4 +31,4 @@ long sysconf(int name) {
   return count > 0 && (name == _SC_NPROCESSORS_ONLN || name == _SC_NPROCESSORS_CONF) ? count : real(name);
 }
 
-long processors_told(void) { return sysconf(_SC_NPROCESSORS_ONLN); }
+long processors_reported(void) { return sysconf(_SC_NPROCESSORS_ONLN); }

@@ -30,7 +30,7 @@ struct HealthyLoad {
     let stop = Flag()
     let all = DispatchGroup()
     // Yielding tasks, one more than there are threads.
-    for number in 0...processors_told() {
+    for number in 0...processors_reported() {
       var random = SplitMix(seed).derived(UInt64(number))
       all.enter()
       Task.detached {
@@ -86,7 +86,7 @@ func measureCost(seconds: Int) throws {
   let watch = try watchdog.watchConcurrency()
   let stop = Flag()
   let all = DispatchGroup()
-  for _ in 0..<processors_told() {
+  for _ in 0..<processors_reported() {
     all.enter()
     Task.detached {
       // Turns are long enough to be seen twice. They mostly sleep, because there are fewer CPUs than threads.
@@ -115,7 +115,7 @@ func measureRate(rounds: Int) throws {
     let served = Counts()
     let end = DispatchTime.now() + .milliseconds(500)
     let all = DispatchGroup()
-    for _ in 0..<4 * processors_told() {
+    for _ in 0..<4 * processors_reported() {
       all.enter()
       Task.detached {
         var own = 0

@@ -10,9 +10,9 @@ struct TaskReports {
     var configuration = Watchdog.Configuration(threshold: .seconds(3600))
     (configuration.reporting.perMinute, configuration.reporting.perCulprit) = (.max, .max)
     watchdog = try Watchdog(configuration)
-    let (told, add) = AsyncStream.makeStream(of: StallReport.self)
+    let (stream, add) = AsyncStream.makeStream(of: StallReport.self)
     watchdog.onStall { add.yield($0) }
-    reports = told.makeAsyncIterator()
+    reports = stream.makeAsyncIterator()
     // The first section in a task finds it.
     watchdog.beginSection("first", threshold: .seconds(10)).end()
     try await Task.sleep(for: .milliseconds(500))

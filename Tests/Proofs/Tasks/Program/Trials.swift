@@ -67,7 +67,7 @@ struct Trials {
     usleep(UInt32.random(in: 100_000...200_000, using: &random))
     let group = DispatchGroup()
     withBackground(beside) {
-      for _ in 0..<(isOne ? 1 : processors_told()) {
+      for _ in 0..<(isOne ? 1 : processors_reported()) {
         group.enter()
         Task.detached {
           holding.hold(first)
@@ -111,7 +111,7 @@ struct Trials {
         ends.leave()
       }
     case .longTasks:
-      for _ in 0..<3 * Int(processors_told()) {
+      for _ in 0..<3 * Int(processors_reported()) {
         ends.enter()
         takeTurns(until: isStopping, ends)
       }

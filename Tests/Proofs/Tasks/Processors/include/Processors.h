@@ -7,6 +7,6 @@
 #define PROCESSORS_H
 
 /* Returns the number of CPUs that the program sees. */
-long processors_told(void);
+long processors_reported(void);
 
 #endif
