@@ -312,9 +312,9 @@ import Testing
     var earlier = own
     earlier.start -= 1
     #expect(earlier.isRunning(seenBy: own) == false)
-    var nobody = own
-    nobody.process = .max
-    #expect(nobody.isRunning(seenBy: own) == false)
+    var unknown = own
+    unknown.process = .max
+    #expect(unknown.isRunning(seenBy: own) == false)
     #expect(ProcessIdentity.state(of: .max) == nil)
   }
 

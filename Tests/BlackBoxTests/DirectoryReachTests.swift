@@ -26,7 +26,7 @@ import Testing
     #expect(stalls.count == (isFiltered ? 0 : 1))
     let names = stalls.compactMap { BlackBoxDirectory(path: directory).stall($0)?.recording.names.values.joined() }
     #expect(isFiltered || names.joined().contains { $0.function == "holdUp(_:)" })
-    let launch = try run(directory, "tell")
+    let launch = try run(directory, "report")
     #expect(launch.facts("run").count == 1 && launch.fact("run")?.hasSuffix(" clean exit") == true, "\(launch)")
   }
 
@@ -38,7 +38,7 @@ import Testing
       try Data("theirs".utf8).write(to: URL(fileURLWithPath: path))
     }
     // In a new PID namespace the newest thread id is the number of threads so far.
-    let script = "\"$0\" \"$1\" tell && echo threads=$(cat /proc/sys/kernel/ns_last_pid)"
+    let script = "\"$0\" \"$1\" report && echo threads=$(cat /proc/sys/kernel/ns_last_pid)"
     let words = ["--pid", "--fork", "--mount-proc", "sh", "-c", script]
     let service = [ChildProcess.built("blackbox-process"), directory]
     let launch = try ChildProcess("/usr/bin/unshare", words + service, environment: [:])

@@ -22,7 +22,7 @@ struct DiskTests {
     init(on disk: FaultyDisk) throws {
       self.disk = disk
       process = try Self.start(on: disk)
-      process.tell("stall differently")
+      process.send("stall differently")
       _ = try #require(process.fact("stalled"))
       let atFirst = try Self.wait(for: process, disk.path + "/stalls") {
         $0.others?.isComplete == true && $0.samples.count >= 20
@@ -61,13 +61,13 @@ struct DiskTests {
 
     /// Turns another loop for some milliseconds during the stall.
     func turn(milliseconds: Int) throws {
-      process.tell("turn \(milliseconds)")
+      process.send("turn \(milliseconds)")
       #expect(Int(try #require(process.fact("turns"))) ?? 0 > 0)
     }
 
     /// Ends the stall. Returns the handler's counts of samples and of lost samples.
     func end() throws -> (samples: Int, lost: Int) {
-      process.tell("end")
+      process.send("end")
       let fields = try #require(process.fact("reported")).split(separator: " ", maxSplits: 5)
       try #require(fields.count == 6)
       #expect(fields[5] == "goLeft(_:depth:)" || fields[5] == "holdUp(_:)")
@@ -76,7 +76,7 @@ struct DiskTests {
 
     /// ``Watchdog/Status/problems``.
     func problems() throws -> String {
-      process.tell("status")
+      process.send("status")
       return String(try #require(process.fact("problems")).drop { $0 != " " }.dropFirst())
     }
 
@@ -89,14 +89,14 @@ struct DiskTests {
     }
 
     func leave() -> Int32 {
-      process.tell("exit")
+      process.send("exit")
       return process.end()
     }
   }
 
   /// Starts the next launch, which waits for `runs` reports. `stop()` alone gives up on a slow disk after 5 s.
   private func nextLaunch(_ disk: FaultyDisk, runs: Int = 1) throws -> ChildProcess {
-    let arguments = [disk.pathInside + "/stalls", "tell", "--runs", "\(runs)"]
+    let arguments = [disk.pathInside + "/stalls", "report", "--runs", "\(runs)"]
     return try ChildProcess(disk.inside([ChildProcess.built("blackbox-process")] + arguments))
   }
 
@@ -109,7 +109,7 @@ struct DiskTests {
     #expect(mkdir(disk.path + "/while-broken", 0o700) != 0)
     try disk.mountAgain()
     #expect(mkdir(disk.path + "/after", 0o700) == 0)
-    stranger.tell("")
+    stranger.send("")
     stranger.end()
   }
 
@@ -123,10 +123,10 @@ struct DiskTests {
     let ended = try stopped.end()
     #expect(ended.samples > stopped.samplesBefore && ended.lost == 0)
     try stopped.waitForProblem()
-    stopped.process.tell("stop")
+    stopped.process.send("stop")
     #expect(stopped.process.fact("stopped") == "true")
     for service in [stopped, left] {
-      service.process.tell("exit")
+      service.process.send("exit")
       while !service.process.hasLeft { usleep(10_000) }
     }
     kill(killed.process.process, SIGKILL)
@@ -157,7 +157,7 @@ struct DiskTests {
     if !isStalled { _ = try #require(process.fact("ready")) }
     try disk.freeze()
     #expect(runs("culprit-monitor", process))
-    process.tell("die")
+    process.send("die")
     while runs("culprit-monitor", process) { usleep(10_000) }
     #expect(disk.thaw(), "the disk answered before that")
     #expect(process.end() == -SIGSYS)
@@ -183,7 +183,7 @@ struct DiskTests {
     let service = try StalledService(on: disk)
     try disk.freeze()
     let ended = try service.end()
-    service.process.tell("stop 80")
+    service.process.send("stop 80")
     // Longer than any bound for the disk.
     usleep(6_000_000)
     try #require(disk.thaw(), "the disk answered before that")
@@ -200,7 +200,7 @@ struct DiskTests {
     let process = try StalledService.start(on: disk)
     _ = try #require(process.fact("ready"))
     try disk.freeze()
-    process.tell("stop 0")
+    process.send("stop 0")
     try #require(process.fact("stopped", within: 300) == nil)
     try #require(disk.thaw(), "the disk answered before that")
     let stopped = process.fact("stopped")
@@ -216,9 +216,9 @@ struct DiskTests {
     let process = try StalledService.start(on: disk)
     _ = try #require(process.fact("ready"))
     try disk.freeze()
-    process.tell("stop 0")
+    process.send("stop 0")
     #expect(process.fact("stopped") == "false")
-    process.tell("status")
+    process.send("status")
     #expect(process.fact("problems")?.contains("the disk did not take everything in time") == true)
     kill(process.process, SIGKILL)
     try #require(disk.thaw(), "the disk answered before that")
@@ -231,7 +231,7 @@ struct DiskTests {
     try disk.freeze()
     let service = StalledService(process: try StalledService.start(on: disk), disk: disk, samplesBefore: 0)
     try #require(service.process.fact("ready") != nil)
-    service.process.tell("stall")
+    service.process.send("stall")
     try service.turn(milliseconds: 1000)
     let ended = try service.end()
     #expect(ended.samples > 0 && ended.lost == 0)
@@ -291,7 +291,7 @@ struct DiskTests {
     try service.turn(milliseconds: 1000)
     let ended = try service.end()
     #expect(ended.samples > service.samplesBefore && ended.lost == 0)
-    service.process.tell("stall")
+    service.process.send("stall")
     _ = try #require(service.process.fact("stalled"))
     try service.turn(milliseconds: 1000)
     let second = try service.end()

@@ -35,7 +35,7 @@ func withRunDirectory<Result>(_ body: (String) throws -> Result) throws -> Resul
 
   /// Starts the next launch, which waits for `runs` reports. `stop()` alone gives up on a slow disk after 5 s.
   private func nextLaunch(_ directory: String, runs: Int = 1) throws -> ChildProcess {
-    try run("tell", directory, arguments: ["--runs", "\(runs)"])
+    try run("report", directory, arguments: ["--runs", "\(runs)"])
   }
 
   private func hasStall(_ directory: String, samples: Int) -> Bool {
@@ -117,7 +117,10 @@ func withRunDirectory<Result>(_ body: (String) throws -> Result) throws -> Resul
     let descriptor = open(path, O_WRONLY)
     #expect(pwrite(descriptor, "nothing", 7, 0) == 7)
     close(descriptor)
-    let launch = try ChildProcess(ChildProcess.built("blackbox-process"), [directory, "tell", "--text", "--runs", "1"])
+    let launch = try ChildProcess(
+      ChildProcess.built("blackbox-process"),
+      [directory, "report", "--text", "--runs", "1"]
+    )
     #expect(launch.fact("run")?.hasSuffix(RunVerdict.fatalHang.description) == true, "\(launch)")
     #expect(launch.facts("hang") == [] && launch.output.contains("\n\(path) is not a .stall file"), "\(launch)")
   }
@@ -210,7 +213,7 @@ func withRunDirectory<Result>(_ body: (String) throws -> Result) throws -> Resul
       for stall in 1...12 { try write(ended, run, "-\(stall).stall") }
       if number == 1 { try write(file(of: run, samples: 20, hasEnded: false), run, "-13.stall") }
     }
-    let launch = try run("tell", directory, arguments: ["--runs", "2", "--peak"])
+    let launch = try run("report", directory, arguments: ["--runs", "2", "--peak"])
     let endings = launch.facts("run").map { $0.drop { $0 != " " }.dropFirst() }
     // Both runs have one start: the process of the first became the second by exec.
     #expect(endings == [RunVerdict.cleanExit, .fatalHang].map { $0.description[...] }, "\(launch)")
@@ -257,7 +260,7 @@ func withRunDirectory<Result>(_ body: (String) throws -> Result) throws -> Resul
     let service = ChildProcess.built("blackbox-process")
     let live = try RunningProcess(service, [directory, "turn"])
     while fileNames(in: directory, ".run").count < 5 { usleep(10_000) }
-    let launches = try (0..<4).map { _ in try RunningProcess(service, [directory, "tell"]) }
+    let launches = try (0..<4).map { _ in try RunningProcess(service, [directory, "report"]) }
     var reported: [String] = []
     for process in launches {
       reported += process.rest().split(separator: "\n").filter { $0.hasSuffix(RunVerdict.killed.description) }
@@ -287,7 +290,7 @@ func withRunDirectory<Result>(_ body: (String) throws -> Result) throws -> Resul
     let all = workers()
     try #require(Set(all).count == 32, "\(text)")
     func reported(launches count: Int) throws -> [pid_t] {
-      let processes = try (0..<count).map { _ in try RunningProcess(service, [directory, "tell"]) }
+      let processes = try (0..<count).map { _ in try RunningProcess(service, [directory, "report"]) }
       return processes.flatMap { process in
         defer { process.end() }
         return process.rest().split(separator: "\n").filter { $0.hasSuffix(RunVerdict.killed.description) }
@@ -409,7 +412,7 @@ func withRunDirectory<Result>(_ body: (String) throws -> Result) throws -> Resul
   @Test func execEndsRun() throws {
     for (scenario, verdict) in [("exec", RunVerdict.cleanExit), ("exec-stalled", .fatalHang)] {
       try withRunDirectory { directory in
-        let found = try run(scenario, directory, arguments: ["tell"])
+        let found = try run(scenario, directory, arguments: ["report"])
         let process = try #require(found.fact("before"))
         #expect(found.facts("run") == ["\(process) \(verdict)"], "\(found)")
         #expect(found.facts("hang").count == (verdict == .fatalHang ? 1 : 0))

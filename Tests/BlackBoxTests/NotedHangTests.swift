@@ -42,7 +42,10 @@ import Testing
     let wasNoted = record(directory)?.hangs.isEmpty == false
     // Without per-thread caches the recorder waits for the locked arena.
     if scenario == "malloc" { #expect(wasNoted && fileNames(in: directory, ".stall").isEmpty) }
-    let launch = try ChildProcess(ChildProcess.built("blackbox-process"), [directory, "tell", "--text", "--runs", "1"])
+    let launch = try ChildProcess(
+      ChildProcess.built("blackbox-process"),
+      [directory, "report", "--text", "--runs", "1"]
+    )
     #expect(launch.fact("run")?.hasSuffix("fatal hang: ended while work was stuck") == true, "\(launch)")
     #expect(launch.facts("hang").count == 1 && launch.fact("hang")?.hasPrefix("main ") == true, "\(launch)")
     #expect(launch.output.contains(function), "\(launch)")

@@ -14,7 +14,7 @@ struct PowerCutTests {
     let box = BlackBoxDirectory(path: directory)
     let inside = disk.pathInside + "/stalls"
     let process = try ServiceProcess(besideThis: "blackbox-process", [inside, "latency"], on: disk)
-    process.tell("stall")
+    process.send("stall")
     _ = try #require(process.fact("stalled"))
     var samples: Int {
       let name = (try? box.names([".stall"]))?.first
@@ -39,7 +39,7 @@ struct PowerCutTests {
     let boot = try #require(text.firstMatch(of: /boot .*\n/))
     let anew = try #require(RunRecord(text: text)).checked("boot another")
     try text.replacing(boot.output, with: anew).write(toFile: "\(directory)/\(name)", atomically: true, encoding: .utf8)
-    let arguments = [inside, "tell", "--text", "--runs", "1"]
+    let arguments = [inside, "report", "--text", "--runs", "1"]
     let launch = try ChildProcess(disk.inside([ChildProcess.built("blackbox-process")] + arguments))
     #expect(launch.fact("run")?.hasSuffix(RunVerdict.machineGone.description) == true, "\(launch)")
     #expect(launch.fact("hang")?.hasPrefix("stuck holdUp(_:)") == true, "\(launch)")

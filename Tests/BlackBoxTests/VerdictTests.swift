@@ -197,11 +197,11 @@ import Testing
   @Test func formatsTimeAndRejectsProcessZero() {
     #expect(run.since.fileNamePart == "20261120T102351.204Z")
     #expect(Set((0..<20).map { _ in RunRecord(text: self.run.text)?.number }).count == 1)
-    var nobody = run
-    nobody.identity.process = 0
-    #expect(RunRecord(text: nobody.text) == nil)
-    nobody.identity.process = 1
-    #expect(RunRecord(text: nobody.text) == nobody)
+    var unknown = run
+    unknown.identity.process = 0
+    #expect(RunRecord(text: unknown.text) == nil)
+    unknown.identity.process = 1
+    #expect(RunRecord(text: unknown.text) == unknown)
   }
 
   @Test func replacesControlCharacters() throws {

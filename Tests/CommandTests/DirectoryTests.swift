@@ -92,7 +92,7 @@ import Testing
       let report = try culprit(["report", directory])
       #expect(report.status == 0 && report.out.components(separatedBy: "CULPRIT   holdUp(_:)").count == 3, "\(report)")
     }
-    try service("tell", directory)
+    try service("report", directory)
     let info = try culprit(["info", directory])
     let expected = ["ended     killed, or ended by _exit, while nothing was stuck"] + ends
     #expect(found(info) == ["ended     clean exit"] + expected.map { $0 + "; reported" }, "\(info)")

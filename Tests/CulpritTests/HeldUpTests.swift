@@ -15,7 +15,7 @@ import Testing
       try #require(service.line(within: Self.limit) == expected)
     }
     try disk.freeze()
-    service.tell("stall")
+    service.send("stall")
     return service
   }
 
@@ -43,7 +43,7 @@ import Testing
     // A healthy service sends seven pings in this time. One can be under way.
     usleep(1_500_000)
     #expect(systemd.heard().count { $0 == "WATCHDOG=1" } <= 1)
-    service.tell("limitations")
+    service.send("limitations")
     // The response comes after the thaw if it needs the lock.
     if let line = service.line(within: 1000) { lines.append(line) }
     #expect(disk.thaw())
@@ -60,7 +60,7 @@ import Testing
     #expect(lines.contains("began=store"))
     #expect(lines.contains("hang=store"))
     #expect(lines.contains("culprit=store_into_frozen_file") || lines.contains("culprit=nobody"))
-    service.tell("end")
+    service.send("end")
     let rest = service.rest()
     #expect(rest.contains("stopped=true"))
     #expect(service.end() == 0)
@@ -104,12 +104,12 @@ import Testing
     let service = try ServiceProcess(besideThis: "held-up-process", ["plugin", files.file])
     try #require(service.line(within: Self.limit) == "ready")
     files.answer(false)
-    service.tell("stall")
+    service.send("stall")
     #expect(service.fact("began", within: Self.limit) == "plugin")
     // The file system does not respond yet.
     #expect(service.fact("duration", within: Self.limit) != nil)
     files.answer(true)
-    service.tell("end")
+    service.send("end")
     #expect(service.fact("stopped", within: Self.limit) == "true")
     #expect(service.end() == 0)
     withExtendedLifetime(files) {}
@@ -125,10 +125,10 @@ import Testing
     let service = try ServiceProcess(besideThis: "held-up-process", ["descriptors", files.file])
     try #require(service.line(within: Self.limit) == "ready")
     files.answer(false)
-    service.tell("stall")
+    service.send("stall")
     #expect(service.fact("began", within: Self.limit) == "numbers")
     #expect(service.fact("culprit", within: Self.limit) == "$s15held_up_process12sleepForLongSiyF")
-    service.tell("end")
+    service.send("end")
     #expect(service.fact("stopped", within: Self.limit) == "true")
     // The kernel sends a request when the service's files are closed.
     files.answer(true)
@@ -143,7 +143,7 @@ import Testing
     #expect(began == "above")
     let limitation = service.fact("limitation", within: Self.limit)
     #expect(limitation == "the kernel blocks 1 of 2 samplers")
-    service.tell("end")
+    service.send("end")
     let rest = service.rest()
     #expect(rest.contains("began=other"))
     #expect(rest.contains("culprit=$s15held_up_process12sleepForLongSiyF"))

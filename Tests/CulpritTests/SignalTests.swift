@@ -60,7 +60,7 @@ import Testing
   private struct Death {
     var child: ChildProcess
     var verdict: String?
-    var told: ChildProcess
+    var launch: ChildProcess
   }
 
   private func die(_ arguments: [String], as scenario: String = "die", asInit: Bool = false) throws -> Death {
@@ -72,9 +72,9 @@ import Testing
         asInit ? ["timeout", "--signal=KILL", "60"] + namespace + service : service,
         environment: ["SWIFT_BACKTRACE": "enable=no"]
       )
-      let told = try ChildProcess(ChildProcess.built("blackbox-process"), [directory, "tell", "--runs", "1"])
-      let verdict = told.facts("run").last.map { String($0.drop { $0 != " " }.dropFirst()) }
-      return Death(child: child, verdict: verdict, told: told)
+      let launch = try ChildProcess(ChildProcess.built("blackbox-process"), [directory, "report", "--runs", "1"])
+      let verdict = launch.facts("run").last.map { String($0.drop { $0 != " " }.dropFirst()) }
+      return Death(child: child, verdict: verdict, launch: launch)
     }
   }
 

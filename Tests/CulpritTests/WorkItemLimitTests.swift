@@ -6,7 +6,7 @@ import Testing
 @Suite struct WorkItemLimitTests {
   private typealias Tick = WorkItemTracker.Tick
 
-  private static let tell = WorkItemTracker.eventInterval
+  private static let eventInterval = WorkItemTracker.eventInterval
 
   /// A work item begun at 1,000 with a threshold of 10,000 and a hang 5,000 later; sampled rarely by default.
   private func snapshot(
@@ -346,7 +346,7 @@ import Testing
       #expect(tracker.isSampled == isSuspected && tracker.isStalled == (isSuspected && age >= threshold))
       #expect(step.declare == (age >= threshold && heardAt == nil))
       #expect(step.hang == (heardAt != nil && !isHangHeard && age >= threshold + view.hangDelay))
-      #expect(step.goesOn == (heardAt != nil && age >= lastEvent + Self.tell))
+      #expect(step.goesOn == (heardAt != nil && age >= lastEvent + Self.eventInterval))
       if step.goesOn { lastEvent = age }
       expectNothingBefore(step.wait, tracker, view, now)
       if step.declare, Bool.random(using: &random) {

@@ -37,7 +37,7 @@ let scenarios: [String: @Sendable (Watchdog) throws -> Void] = [
       holdUp { false }
     }
   },
-  "tell": tell,
+  "report": reportPreviousRuns,
   "stop": { $0.stop() },
   "chroot": { watchdog in
     let root = CommandLine.arguments[3]
@@ -129,7 +129,7 @@ private func changeProgram(_ change: String) {
   }
 }
 
-@Sendable private func tell(_ watchdog: Watchdog) {
+@Sendable private func reportPreviousRuns(_ watchdog: Watchdog) {
   let reported = DispatchSemaphore(value: 0)
   watchdog.onPreviousRun { run in
     defer { reported.signal() }

@@ -2,7 +2,7 @@
 //
 //   $ blackbox-process /tmp/runs stall
 //   stalled=123456789            (CLOCK_MONOTONIC in nanoseconds, just before the work began)
-//   $ kill -KILL …; blackbox-process /tmp/runs tell
+//   $ kill -KILL …; blackbox-process /tmp/runs report
 //   run=4242 fatal hang: ended while work was stuck
 //   hang=main holdUp(_:) 1234567890 10 3
 //

@@ -34,7 +34,7 @@ func fail(_ text: String) -> Never {
   exit(1)
 }
 
-func tell(_ watchdog: Watchdog) {
+func printEvents(_ watchdog: Watchdog) {
   watchdog.onStallBegan { say("began=\($0.source.name)") }
   watchdog.onHang { say("hang=\($0.source.name)") }
   watchdog.onStall { report in
@@ -96,7 +96,7 @@ func stallOnFrozenFile(_ path: String, terminateAfter: Duration? = nil, systemd:
   free(malloc(100 << 10))
   try findHang()
   let watchdog = try Watchdog(configuration)
-  tell(watchdog)
+  printEvents(watchdog)
   let loop = try watchdog.watchLoop(named: "store")
   // Termination must concern the other source.
   let bystander = terminateAfter == nil ? try watchdog.watchLoop(named: "bystander") : nil
@@ -145,7 +145,7 @@ func stallInPlugin(_ path: String) throws {
   typealias Wait = @convention(c) (Int32) -> Void
   let wait = unsafeBitCast(symbol, to: Wait.self)
   let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(300)))
-  tell(watchdog)
+  printEvents(watchdog)
   // The library's code is resident now.
   wait(1)
   say("ready")
@@ -159,7 +159,7 @@ func stallInPlugin(_ path: String) throws {
 
 func stallWithForeignDescriptors(_ path: String) throws {
   let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(300)))
-  tell(watchdog)
+  printEvents(watchdog)
   let loop = try watchdog.watchLoop(named: "numbers")
   // As services do that become daemons or start programs.
   for number in STDERR_FILENO + 1..<64 { close(number) }
@@ -195,7 +195,7 @@ let endedTurns = Atomic<Int>(0)
 
 func stallAbovePage() throws {
   let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(300)))
-  tell(watchdog)
+  printEvents(watchdog)
   let other = try watchdog.watchLoop(named: "other")
   markedLoops = [try watchdog.watchLoop(named: "above")]
   let end = startAbovePages(1)
@@ -217,7 +217,7 @@ func stallAbovePages() throws {
   var configuration = Watchdog.Configuration(threshold: .milliseconds(300))
   configuration.sampling.hangThreshold = .milliseconds(900)
   let first = try Watchdog(configuration)
-  tell(first)
+  printEvents(first)
   let other = try first.watchLoop(named: "other")
   markedLoops = try (0..<2).map { try first.watchLoop(named: "above \($0)") }
   let end = startAbovePages(2)
@@ -229,7 +229,7 @@ func stallAbovePages() throws {
   let time = clock.measure { isStopped = first.stop(patience: .seconds(300)) }
   say("first stopped=\(isStopped) in time=\(time < .seconds(60))")
   let second = try Watchdog(configuration)
-  tell(second)
+  printEvents(second)
   for limitation in second.status.limitations { say("limitation=\(limitation)") }
   let later = try second.watchLoop(named: "later")
   later.withTurn { _ = sleepForLong() }
@@ -242,7 +242,7 @@ func stallAbovePages() throws {
 
 func stallWithoutMainThread() throws {
   let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(300)))
-  tell(watchdog)
+  printEvents(watchdog)
   let loop = try watchdog.watchLoop(named: "left")
   startThread {
     while true {
@@ -272,7 +272,7 @@ let sink = Atomic<UInt64>(0)
 
 func stallAtEdge() throws {
   let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(300)))
-  tell(watchdog)
+  printEvents(watchdog)
   let loop = try watchdog.watchLoop(named: "edge")
   loop.withTurn { sleep_at_lowest_page(1500) }
   say("stopped=\(watchdog.stop(patience: .seconds(60)))")
@@ -287,7 +287,7 @@ func stallWithSmallSignalStack() throws {
   }
   isTried.wait()
   let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(300)))
-  tell(watchdog)
+  printEvents(watchdog)
   let loop = try watchdog.watchLoop(named: "small")
   startThread {
     use_small_signal_stack()
@@ -303,7 +303,7 @@ nonisolated(unsafe) var littleLoop: WatchedLoop?
 /// These stacks have no room for a signal frame, and the last thread has no thread pointer for a handler.
 func computeWithLittleStack() throws {
   let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(300)))
-  tell(watchdog)
+  printEvents(watchdog)
   littleLoop = try watchdog.watchLoop(named: "little")
   let error = compute_with_little_stack(1500) { begins in
     if begins { littleLoop?.begin() } else { littleLoop?.end() }

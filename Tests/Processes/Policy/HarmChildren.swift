@@ -44,7 +44,7 @@ func haveChildren(_ count: Int, _ body: (Inheritance) throws -> Void) throws {
   }
   busy.end()
   watchdog.stop(patience: .seconds(10))
-  ends.tell()
+  ends.print()
 }
 
 /// Uses the inherited objects once more and releases them.
@@ -145,8 +145,8 @@ func forkWhileReporting(_ inheritance: Inheritance) throws {
   stopOrReport(watchdog)
   // Most forks wait, on any machine.
   if ends.others.isEmpty, ends.exited > otherEnds.exited { return }
-  ends.tell()
-  otherEnds.tell()
+  ends.print()
+  otherEnds.print()
   _exit(8)
 }
 

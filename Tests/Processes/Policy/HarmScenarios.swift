@@ -129,7 +129,7 @@ func lookAtDescriptorsInChild(_ arguments: [String]) throws {
   ends.wait(for: child)
   loop.end()
   watchdog.stop(patience: .seconds(10))
-  ends.tell()
+  ends.print()
 }
 
 /// Forks. A thread of the child gets the id of a thread of the parent's watchdog, and the child captures its threads.
@@ -163,7 +163,7 @@ func takeNumberOfThreadInChild() throws {
   close(ends[1])
   var result = Ends()
   result.wait(for: child)
-  result.tell()
+  result.print()
 }
 
 /// Closes every descriptor under a watchdog, opens its own files there, and stalls.

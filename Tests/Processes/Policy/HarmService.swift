@@ -69,7 +69,7 @@ struct Ends {
     }
   }
 
-  func tell() {
+  func print() {
     say("exited=\(exited)")
     say("otherwise=\(others)")
   }

@@ -47,7 +47,7 @@ package final class ServiceProcess {
   }
 
   /// Sends `line` to its standard input, if it is still open.
-  package func tell(_ line: String) {
+  package func send(_ line: String) {
     Spawn.write((line + "\n").utf8, to: input)
   }
 

@@ -9,7 +9,7 @@ package struct KillJudgement {
   package var duration: Int64?
 
   /// - Parameters:
-  ///   - text: The output of `blackbox-process DIRECTORY tell`.
+  ///   - text: The output of `blackbox-process DIRECTORY report`.
   ///   - process: The number of the killed process.
   ///   - culprit: The function that was stalled.
   ///   - source: The source to look at; `nil`: the only one.

@@ -4,11 +4,11 @@ import Judges
 func benchCauses(_ figures: Figures, isBrief: Bool) throws {
   for (name, busy) in isBrief ? [("causes", 0)] : [("causes", 0), ("causes.busy", 4)] {
     let words = ["judge", "\(busy)"] + (isBrief ? ["brief"] : [])
-    try tell(name, programFacts("causes-process", words, figures), figures)
+    try printFigures(name, programFacts("causes-process", words, figures), figures)
   }
 }
 
-private func tell(_ name: String, _ facts: [String], _ figures: Figures) throws {
+private func printFigures(_ name: String, _ facts: [String], _ figures: Figures) throws {
   let programs = try factNumber("programs", facts)
   figures.print("\(name).programs", programs, "count", in: 1...10_000)
   figures.print("\(name).right", 100 * (try factNumber("right", facts)) / programs, "%", in: 95...100)

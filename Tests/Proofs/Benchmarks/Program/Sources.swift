@@ -92,7 +92,7 @@ private struct SourcesBench {
       without.append(nanoseconds(of: count, plain))
       with.append(nanoseconds(of: count, watched))
     }
-    tell(name, with, without, figures)
+    printFigures(name, with, without, figures)
   }
 
   /// Times `body` alternately with and without the watch that `watch` returns.
@@ -110,10 +110,10 @@ private struct SourcesBench {
       with.append(nanoseconds(of: count, body))
       withExtendedLifetime(watch) {}
     }
-    tell(name, with, without, figures)
+    printFigures(name, with, without, figures)
   }
 
-  private func tell(_ name: String, _ with: [Double], _ without: [Double], _ figures: Figures) {
+  private func printFigures(_ name: String, _ with: [Double], _ without: [Double], _ figures: Figures) {
     figures.print("sources.\(name)_ns", median(with), "ns")
     figures.print("sources.\(name)_unwatched_ns", median(without), "ns")
     figures.print("sources.\(name)_cost_ns", median(with) - median(without), "ns")

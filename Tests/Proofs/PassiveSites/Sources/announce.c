@@ -7,7 +7,7 @@
 
 extern void *__libc_stack_end;
 
-static int tell(struct dl_phdr_info *module, size_t size, void *context) {
+static int print_module(struct dl_phdr_info *module, size_t size, void *context) {
   (void)size;
   (void)context;
   uint64_t start = UINT64_MAX, end = 0, header = 0;
@@ -29,5 +29,5 @@ static int tell(struct dl_phdr_info *module, size_t size, void *context) {
 
 void announce(void) {
   hook(HOOK_STACK, (unsigned long)__libc_stack_end, 0, 0, 0);
-  dl_iterate_phdr(tell, NULL);
+  dl_iterate_phdr(print_module, NULL);
 }

@@ -47,7 +47,7 @@ struct BlackBoxCost {
     let inside = disk.map { $0.pathInside + "/stalls" } ?? directory
     let service = try ServiceProcess(besideThis: "blackbox-process", [inside, "latency"], on: disk)
     defer { service.end() }
-    service.tell(isVaried ? "stall differently" : "stall")
+    service.send(isVaried ? "stall differently" : "stall")
     guard service.fact("stalled") != nil else { throw ProofError("the service did not begin") }
     let box = BlackBoxDirectory(path: directory)
     func file() -> String? { (try? box.names([".stall"]))?.first { $0.contains("-\(service.process)-") } }
@@ -76,7 +76,7 @@ struct BlackBoxCost {
     usleep(UInt32(Self.seconds * 1e6))
     let after = counts()
     let seconds = (clock.now - began) / .seconds(1)
-    service.tell("exit")
+    service.send("exit")
     let suffix = isVaried ? "_varied" : ""
     let samples = after.samples - before.samples
     figures.print("blackbox.samples\(suffix)", samples, "samples", in: 10...1000)

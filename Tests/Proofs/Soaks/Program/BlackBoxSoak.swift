@@ -37,7 +37,7 @@ struct BlackBoxSoak {
       let lasted = Int64(clinux_clock_ns()) - began
       kill(service.process, SIGKILL)
       service.end()
-      let launch = try ServiceProcess(besideThis: "blackbox-process", [directory, "tell"])
+      let launch = try ServiceProcess(besideThis: "blackbox-process", [directory, "report"])
       let text = launch.rest()
       launch.end()
       let judged = KillJudgement(text, process: service.process, culprit: Self.culprit)

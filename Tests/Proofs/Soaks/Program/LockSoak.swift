@@ -52,7 +52,7 @@ struct LockSoak {
         let lasted = Int64(clinux_clock_ns()) - Int64(began)
         kill(service.process, SIGKILL)
         service.end()
-        let launch = try ServiceProcess(besideThis: "blackbox-process", ["\(directory)/runs", "tell"])
+        let launch = try ServiceProcess(besideThis: "blackbox-process", ["\(directory)/runs", "report"])
         let text = launch.rest()
         launch.end()
         let judged = KillJudgement(text, process: service.process, culprit: function, source: "main")

@@ -117,7 +117,7 @@ final class NearThresholds: Sendable {
   func end() { isOver.store(true, ordering: .relaxed) }
 
   /// Prints the results after all threads have ended. Returns the number of false reports.
-  func tell(_ figures: Figures) -> Int {
+  func printFigures(_ figures: Figures) -> Int {
     for watch in watches.withLock({ $0 }) { watch.stop() }
     for loop in closureLoops { loop.stop() }
     for source in all {

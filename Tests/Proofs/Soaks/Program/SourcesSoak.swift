@@ -102,7 +102,7 @@ struct SourcesSoak {
     for watch in watches { watch.stop() }
     loop.stop()
     executor.stop()
-    let nearFalse = near.tell(figures)
+    let nearFalse = near.printFigures(figures)
     watchdog.stop(patience: .seconds(60))
     let items = load.items.withLock { $0 }
     for (source, count) in items.sorted(by: { $0.key < $1.key }) { figures.note("\(source): \(count) work items") }
