@@ -14,7 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { BACKLOG = 8 };
+enum { BACKLOG = 64 };
 
 /* Closes DESCRIPTOR and returns ERROR as a negative number. */
 static int fail(int descriptor, int error) {

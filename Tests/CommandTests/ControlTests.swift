@@ -1,3 +1,4 @@
+import CulpritBlackBox
 import CulpritReports
 import Foundation
 import TestSupport
@@ -9,11 +10,12 @@ import Testing
   private func withProcess(
     _ words: [String],
     _ environment: [String: String],
+    of program: String = "policy-process",
     until mark: String = "ready",
     isKilled: Bool = true,
     _ body: (RunningProcess) throws -> Void
   ) throws {
-    let process = try RunningProcess(builtProgram("policy-process").path, words, environment: environment)
+    let process = try RunningProcess(builtProgram(program).path, words, environment: environment)
     var output = ""
     while !mark.isEmpty, !output.contains(mark) {
       let text = process.next()
@@ -92,6 +94,25 @@ import Testing
     #expect(misused.status == 2)
   }
 
+  @Test(.enabled(if: getuid() == 0, "only root can run programs as another user")) func refusesOtherUsers() throws {
+    let environment = ["CULPRIT_CONTROL": "yes", "CULPRIT_DIRECTORY": directory + "/runs"]
+    try withProcess(["control", "0"], environment) { process in
+      let copy = directory + "/culprit"
+      try FileManager.default.copyItem(at: builtProgram("culprit"), to: URL(fileURLWithPath: copy))
+      chmod(directory, 0o711)
+      let words = ["--reuid=65534", "--regid=65534", "--clear-groups", copy]
+      let setpriv = URL(fileURLWithPath: "/usr/bin/setpriv")
+      guard try run(setpriv, words + ["--version"]).status == 0 else {
+        try Test.cancel("another user cannot run programs in \(directory)")
+      }
+      for command in ["dump", "report"] {
+        let refused = try run(setpriv, words + [command, "\(process.id)"])
+        #expect(refused.status == 1 && refused.out == "")
+        #expect(refused.error == "culprit: process \(process.id): it belongs to another user (0)\n")
+      }
+    }
+  }
+
   @Test func statesMissingPlaceForSocket() throws {
     let environment = ["CULPRIT_CONTROL": "yes", "XDG_RUNTIME_DIR": "", "CULPRIT_DIRECTORY": ""]
     let process = try RunningProcess(builtProgram("policy-process").path, ["control", "0"], environment: environment)
@@ -111,6 +132,25 @@ import Testing
       let report = try culprit(["report", "\(process.id)"])
       #expect(report.status == 0 && report.out.contains("event loop \"http\""), "\(report.out)\(report.error)")
       #expect(report.out.contains("hangUnderSystemd"), "\(report.out)")
+    }
+  }
+
+  /// The recorder and the control thread wait for the allocator's lock.
+  @Test func reportsNotedStallWhileAllocatorIsLocked() throws {
+    let environment = ["CULPRIT_CONTROL": "yes", "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"]
+    let runs = directory + "/runs"
+    try withProcess(["malloc", "waiting", runs, "for-ever"], environment, of: "stalling-process", until: "") {
+      process in
+      let box = BlackBoxDirectory(path: runs)
+      var isNoted = false
+      while !isNoted {
+        sched_yield()
+        isNoted = ((try? box.names([".run"])) ?? [])
+          .contains { (try? String(contentsOfFile: "\(runs)/\($0)", encoding: .utf8))?.contains("\nstack ") ?? false }
+      }
+      let report = try culprit(["report", "\(process.id)"])
+      #expect(report.status == 0 && report.error.contains("; its watchdog noted:"), "\(report.error)")
+      #expect(report.out.contains("workload_hold_in_malloc"), "\(report.out)")
     }
   }
 }

@@ -1,4 +1,5 @@
 import CCulpritLinux
+import CulpritBlackBox
 import CulpritOptions
 import CulpritReports
 import CulpritStallRecord
@@ -20,7 +21,7 @@ let dumpTable = OptionTable(
   epilogue: """
     The process must have been started with CULPRIT_CONTROL=yes by the same user; root can ask every process. In a
     container, PID is the number that the command sees. The process itself finds the names, so that its allocator must
-    not be locked.
+    not be locked. If it is, culprit report PID prints what the watchdog noted in the stall directory.
     """,
   examples: """
     $ culprit dump 4242
@@ -37,7 +38,12 @@ func runDump(_ parsed: OptionTable.Arguments) throws -> Bool {
     throw UsageError("dump takes one PID")
   }
   let text = try TextOutput(parsed, width: 100)
-  let answer = try ask(id, isJSON ? "dump json" : "dump text \(text.style.width)")
+  let socket = try ControlSocket(of: id)
+  // The captures take at most ten seconds.
+  let patience: UInt64 = 20
+  guard let answer = try socket.ask(isJSON ? "dump json" : "dump text \(text.style.width)", within: patience) else {
+    throw InputError(description: "\(socket.silence(patience)); try: culprit report \(id)")
+  }
   if isJSON { output.print(bytes: answer) } else { text.print(String(decoding: answer, as: UTF8.self)) }
   return true
 }
@@ -48,93 +54,131 @@ func process(namedBy operands: [String]) -> Int32? {
   return id
 }
 
-/// Returns paths of unnamed files with the stalls under way in process `id`.
+/// Returns paths of unnamed files with the stalls under way in process `id`. If it does not answer, these are the stalls
+/// that its watchdog noted in the stall directory without allocating memory.
 func stallsUnderWay(in id: Int32) throws(InputError) -> [String] {
-  var paths: [String] = []
-  var rest = try ask(id, "stalls")[...]
-  while !rest.isEmpty {
-    let digits = rest.prefix { $0 != UInt8(ascii: "\n") }
-    rest = rest.dropFirst(digits.count + 1)
-    guard let count = Int(String(decoding: digits, as: UTF8.self)), count > 0, count <= rest.count else {
-      throw InputError("process \(id)", "the answer is incomplete")
+  let socket = try ControlSocket(of: id)
+  let patience: UInt64 = 10
+  var stalls: [[UInt8]] = []
+  if var rest = try socket.ask("stalls", within: patience)?[...] {
+    while !rest.isEmpty {
+      let digits = rest.prefix { $0 != UInt8(ascii: "\n") }
+      rest = rest.dropFirst(digits.count + 1)
+      guard let count = Int(String(decoding: digits, as: UTF8.self)), count > 0, count <= rest.count else {
+        throw InputError(socket.name, "the answer is incomplete")
+      }
+      stalls.append(Array(rest.prefix(count)))
+      rest = rest.dropFirst(count)
     }
+  } else {
+    stalls = socket.notedStalls
+    if stalls.isEmpty { throw InputError(description: socket.silence(patience)) }
+    output.error("\(socket.silence(patience)); its watchdog noted:")
+  }
+  var paths: [String] = []
+  for bytes in stalls {
     let descriptor = OverflowFile.open()
     guard descriptor >= 0 else { throw InputError("a temporary file", errno) }
-    let bytes = Array(rest.prefix(count))
     // A regular file takes everything, unless the disk is full.
     guard pwrite(descriptor, bytes, bytes.count, 0) == bytes.count else { throw InputError("a temporary file", errno) }
     paths.append("/proc/self/fd/\(descriptor)")
-    rest = rest.dropFirst(count)
   }
   return paths
 }
 
-/// Longest time for an answer, in nanoseconds: the captures take at most ten seconds.
-private let patience: UInt64 = 20_000_000_000
-/// Length limit of an answer in bytes.
-private let answerBytesMax = 256 << 20
+/// A connection to the control socket of a process.
+private struct ControlSocket: ~Copyable {
+  /// The process, as messages name it.
+  let name: String
+  private let descriptor: Int32
+  private let path: String
 
-/// Sends `request` to the watchdog of process `id`. Returns its answer.
-///
-/// - Throws: ``InputError`` with the reason if there is no answer.
-private func ask(_ id: Int32, _ request: String) throws(InputError) -> [UInt8] {
-  let socket = try connect(to: id)
-  defer { close(socket) }
-  let deadline = clinux_clock_ns() &+ patience
-  let line = Array("\(request)\n".utf8)
-  var error = Int64(clinux_socket_send(socket, line, line.count, deadline))
-  var answer: [UInt8] = []
-  var piece = [UInt8](repeating: 0, count: 256 << 10)
-  while error == 0 {
-    let count = clinux_socket_receive(socket, &piece, piece.count, deadline)
-    if count <= 0 {
-      error = count
-      break
+  /// Length limit of an answer in bytes.
+  private static let answerBytesMax = 256 << 20
+
+  deinit { close(descriptor) }
+
+  /// The message about a missing answer.
+  func silence(_ seconds: UInt64) -> String {
+    "\(name): no answer within \(seconds) s; a thread might hold the lock of its allocator"
+  }
+
+  /// Sends `request`. Returns the answer; `nil` if there is none within `seconds`.
+  ///
+  /// - Throws: ``InputError`` with the reason if the process refuses or ends.
+  func ask(_ request: String, within seconds: UInt64) throws(InputError) -> [UInt8]? {
+    let deadline = clinux_clock_ns() &+ seconds &* 1_000_000_000
+    let line = Array("\(request)\n".utf8)
+    var error = Int64(clinux_socket_send(descriptor, line, line.count, deadline))
+    var answer: [UInt8] = []
+    var piece = [UInt8](repeating: 0, count: 256 << 10)
+    while error == 0 {
+      let count = clinux_socket_receive(descriptor, &piece, piece.count, deadline)
+      if count <= 0 {
+        error = count
+        break
+      }
+      answer += piece[..<Int(count)]
+      if answer.count > Self.answerBytesMax { throw InputError(name, "the answer is too long") }
     }
-    answer += piece[..<Int(count)]
-    if answer.count > answerBytesMax { throw InputError("process \(id)", "the answer is too long") }
+    if error == -Int64(ETIMEDOUT) { return nil }
+    guard error == 0 else { throw InputError(name, Int32(truncatingIfNeeded: -error)) }
+    guard let status = answer.first else { throw InputError(name, "the connection ended without an answer") }
+    guard status == UInt8(ascii: "+") else {
+      throw InputError(name, printable(String(decoding: answer.dropFirst(), as: UTF8.self)))
+    }
+    return Array(answer.dropFirst())
   }
-  if error == -Int64(ETIMEDOUT) {
-    throw InputError(
-      "process \(id)",
-      "no answer within \(patience / 1_000_000_000) s; a thread might hold the lock of its allocator"
-    )
-  }
-  guard error == 0 else { throw InputError("process \(id)", Int32(truncatingIfNeeded: -error)) }
-  guard let status = answer.first else {
-    throw InputError("process \(id)", "the connection ended without an answer")
-  }
-  guard status == UInt8(ascii: "+") else {
-    throw InputError("process \(id)", printable(String(decoding: answer.dropFirst(), as: UTF8.self)))
-  }
-  return Array(answer.dropFirst())
-}
 
-/// Connects to the control socket of process `id`: the one that it listens on, of those in its network namespace.
-private func connect(to id: Int32) throws(InputError) -> Int32 {
-  let name = "process \(id)"
-  guard let status = content("/proc/\(id)/status") else { throw InputError(name, "it does not exist") }
-  // The effective user is the second number.
-  let users = status.split(separator: "\n").first { $0.hasPrefix("Uid:") }?.split(whereSeparator: \.isWhitespace)
-  let user = users.flatMap { $0.count > 2 ? UInt32($0[2]) : nil }
-  guard geteuid() == 0 || user == geteuid() else {
-    throw InputError(name, "it belongs to another user\(user.map { " (\($0))" } ?? "")")
+  /// The stall files for the stalls that the watchdog noted because its recorder could not record them.
+  var notedStalls: [[UInt8]] {
+    let parts = path.split(separator: "/", omittingEmptySubsequences: false)
+    // The number of the process in its own PID namespace.
+    guard let own = parts.last?.split(separator: "-").dropFirst().first else { return [] }
+    let box = BlackBoxDirectory(path: parts.dropLast().joined(separator: "/"))
+    let records = ((try? box.names(["-\(own).run"])) ?? [])
+      .compactMap { name -> RunRecord? in
+        guard let file = box.open(name, O_RDONLY) else { return nil }
+        defer { close(file) }
+        return box.look(file).flatMap { $0.isRunning ? $0.record : nil }
+      }
+    return records.flatMap(\.filesOfNotedHangs).map(\.bytes)
   }
-  var refusal: Int32?
-  for line in (content("/proc/\(id)/net/unix") ?? "").split(separator: "\n") {
-    guard let start = line.firstIndex(of: "/"), line.hasSuffix(".control") else { continue }
-    let path = line[start...]
-    guard path.split(separator: "/").last?.hasPrefix("culprit-") ?? false else { continue }
-    // The process can be in another mount namespace.
-    var socket = clinux_socket_connect("/proc/\(id)/root\(path)")
-    if socket < 0 { socket = clinux_socket_connect(String(path)) }
-    var (peer, peersUser): (Int32, UInt32) = (0, 0)
-    if socket >= 0, clinux_socket_peer(socket, &peer, &peersUser), peer == id { return socket }
-    if socket >= 0 { close(socket) } else { refusal = -socket }
+
+  /// Connects to the socket that process `id` listens on, of those in its network namespace.
+  init(of id: Int32) throws(InputError) {
+    name = "process \(id)"
+    guard let status = content("/proc/\(id)/status") else { throw InputError(name, "it does not exist") }
+    // The effective user is the second number.
+    let users = status.split(separator: "\n").first { $0.hasPrefix("Uid:") }?.split(whereSeparator: \.isWhitespace)
+    let user = users.flatMap { $0.count > 2 ? UInt32($0[2]) : nil }
+    guard geteuid() == 0 || user == geteuid() else {
+      throw InputError(name, "it belongs to another user\(user.map { " (\($0))" } ?? "")")
+    }
+    // The number in the process's own PID namespace is the last one. A socket of another process is left alone: if that
+    // process is stuck, each connection would take a place in its queue.
+    let numbers = status.split(separator: "\n").first { $0.hasPrefix("NSpid:") }?.split(whereSeparator: \.isWhitespace)
+    let prefix = "culprit-\(numbers?.last.map(String.init) ?? "\(id)")-"
+    var refusal: Int32?
+    for line in (content("/proc/\(id)/net/unix") ?? "").split(separator: "\n") {
+      guard let start = line.firstIndex(of: "/"), line.hasSuffix(".control") else { continue }
+      let listed = String(line[start...])
+      guard listed.split(separator: "/").last?.hasPrefix(prefix) ?? false else { continue }
+      // The process can be in another mount namespace.
+      for path in ["/proc/\(id)/root\(listed)", listed] {
+        let socket = clinux_socket_connect(path)
+        var (peer, peersUser): (Int32, UInt32) = (0, 0)
+        if socket >= 0, clinux_socket_peer(socket, &peer, &peersUser), peer == id {
+          (descriptor, self.path) = (socket, path)
+          return
+        }
+        if socket >= 0 { close(socket) } else { refusal = -socket }
+      }
+    }
+    guard hasWatchdog(id) else { throw InputError(name, "it does not use Culprit") }
+    let reason = refusal.map { "; \(String(cString: strerror($0)))" } ?? ""
+    throw InputError(name, "its control socket is off, or was not found: start it with CULPRIT_CONTROL=yes\(reason)")
   }
-  guard hasWatchdog(id) else { throw InputError(name, "it does not use Culprit") }
-  let reason = refusal.map { "; \(String(cString: strerror($0)))" } ?? ""
-  throw InputError(name, "its control socket is off, or was not found: start it with CULPRIT_CONTROL=yes\(reason)")
 }
 
 /// Whether process `id` has a thread of a watchdog.
