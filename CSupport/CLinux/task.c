@@ -39,7 +39,7 @@ static struct room *here(void) { return &rooms[clinux_context]; }
 int clinux_task_start(void) {
   if (here()->task_ids)
     return 0;
-  size_t id_bytes = sizeof(int32_t) * CLINUX_TASKS_MAX;
+  size_t id_bytes = sizeof(int32_t) * CLINUX_TASK_LIST_MAX;
   uint8_t *memory =
       mmap(NULL, id_bytes + LIST_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == (uint8_t *)MAP_FAILED)
@@ -76,7 +76,7 @@ int64_t clinux_task_list(const int32_t **tids) {
     for (long at = 0; at < bytes;) {
       const struct entry *entry = (const struct entry *)(const void *)(here()->list + at);
       int32_t tid = number_of(entry->name);
-      if (tid > 0 && count < CLINUX_TASKS_MAX)
+      if (tid > 0 && count < CLINUX_TASK_LIST_MAX)
         here()->task_ids[count++] = tid;
       at += entry->length;
     }

@@ -62,7 +62,16 @@ package final class Symbolizer {
     let address = frame.lookupAddress
     if let resolved = known[address] { return resolved }
     let noted = recorded[address]
-    if let noted, noted.allSatisfy({ $0.function != nil }) { return noted }
+    if let noted, noted.allSatisfy({ $0.function != nil }) {
+      // Processes save no full names.
+      let resolved = noted.map { frame in
+        var frame = frame
+        frame.fullName = frame.fullName ?? frame.rawName.map { demangle($0).full }
+        return frame
+      }
+      keep(resolved, at: address)
+      return resolved
+    }
     var resolved = lookUp(address, functionStart: frame.functionStart, frame.kind)
     // The recording has no name; the files available now might have one.
     if let noted, !resolved.contains(where: { $0.function != nil }) { resolved = noted }
@@ -74,9 +83,13 @@ package final class Symbolizer {
       resolved = resolved.dropLast().filter { !$0.isInlined || $0.location != nil } + resolved.suffix(1)
       resolved[0].called = called
     }
+    keep(resolved, at: address)
+    return resolved
+  }
+
+  private func keep(_ resolved: [ResolvedFrame], at address: RuntimeAddress) {
     if known.count >= knownMax { known = [:] }
     known[address] = resolved
-    return resolved
   }
 
   /// The reasons why existing debug information was not used, as sentences without a final period.

@@ -252,5 +252,10 @@ import Testing
     #expect(resolve(named) == [named] && resolve(named, "none.so") == [named])
     #expect(resolve(nameless).first?.function == "answer" && resolve(nameless, "none.so") == [nameless])
     #expect(resolve(nil).first?.function == "answer")
+    // Processes save the symbol, from which the full name follows. It distinguishes overloads.
+    var overload = ResolvedFrame(function: "find", rawName: "_ZN4shop4findEi", module: "/x", address: .file(address))
+    let restored = resolve(overload)
+    overload.fullName = "shop::find(int)"
+    #expect(restored == [overload])
   }
 }

@@ -10,8 +10,11 @@
 /* Maximum number of threads that the kernel supports (PID_MAX_LIMIT of include/linux/threads.h). */
 #define CLINUX_TASKS_MAX 4194304
 
-/* Reserves memory for the IDs of CLINUX_TASKS_MAX threads; only the used part becomes resident. Returns 0 or an errno
- * value. Async-signal-safe: no. Threads: any, one at a time, while no thread lists. */
+/* Maximum number of threads in a list. */
+#define CLINUX_TASK_LIST_MAX 262144
+
+/* Reserves memory for the IDs of CLINUX_TASK_LIST_MAX threads; only the used part becomes resident. Returns 0 or an
+ * errno value. Async-signal-safe: no. Threads: any, one at a time, while no thread lists. */
 int clinux_task_start(void);
 
 /* Lists the threads of this process from /proc/self/task. Returns their number and sets *TIDS to their IDs, valid until

@@ -183,7 +183,7 @@ final class Engine: Sendable {
         _ = clinux_keep_root()
         reporter.run()
       }
-      let recorderThread = try PosixThread(name: "culprit-record") {
+      let recorderThread = try PosixThread(name: "culprit-record", stack: .small) {
         _ = clinux_keep_root()
         recorder.run()
       }
@@ -191,7 +191,7 @@ final class Engine: Sendable {
       observer_last_stacks_start()
       try samplers.start(control, slots: table.pointer, stalls: table.stalls)
       PageLocking.keep(table.pointer, table.stalls)
-      let monitorThread = try PosixThread(name: "culprit-monitor") {
+      let monitorThread = try PosixThread(name: "culprit-monitor", stack: .small) {
         let stack = clinux_keep_stack_resident(true)
         defer { clinux_let_go_resident(stack) }
         var monitor = Monitor(

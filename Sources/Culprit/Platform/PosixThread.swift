@@ -12,9 +12,17 @@ final class PosixThread: Sendable {
   /// The owning process: a child of fork(2) inherits `thread`, whose memory might have been reused.
   private let process = clinux_process_stamp()
 
+  /// The size of a thread's stack.
+  enum Stack {
+    /// That of the process's threads, usually 8 MiB: for code of the application, and for reading symbols.
+    case usual
+    /// 1 MiB.
+    case small
+  }
+
   private struct Running {
     /// The kernel's ids of the running threads.
-    var ids: Set<Int32> = []
+    var ids = Set<Int32>(minimumCapacity: 64)
     /// The total use of threads that have ended.
     var ended = ThreadUse()
     /// The last result of ``used()``.
@@ -54,17 +62,18 @@ final class PosixThread: Sendable {
   ///
   /// - Parameters:
   ///   - name: The name of the thread.
+  ///   - stack: The size of its stack.
   ///   - body: The function that the thread runs.
   /// - Throws: ``PosixThreadError`` if the thread cannot be started.
-  init(name: String, _ body: @escaping @Sendable () -> Void) throws(PosixThreadError) {
+  init(name: String, stack: Stack = .usual, _ body: @escaping @Sendable () -> Void) throws(PosixThreadError) {
     end = Promise<Bool>()
     clinux_fork_start()
     let start = Unmanaged.passRetained(Start(name, body, end))
     clinux_test_clock_thread_reached(CLINUX_THREAD_CREATED)
     var created = pthread_t()
-    var error = Self.create(&created, isScheduled: true, start)
+    var error = Self.create(&created, stack, isScheduled: true, start)
     // A sandbox might forbid scheduling, and the CPUs of the process's start might all be offline.
-    if error != 0, error != EAGAIN { error = Self.create(&created, isScheduled: false, start) }
+    if error != 0, error != EAGAIN { error = Self.create(&created, stack, isScheduled: false, start) }
     guard error == 0 else {
       start.release()
       clinux_test_clock_thread_reached(CLINUX_THREAD_REFUSED)
@@ -75,10 +84,16 @@ final class PosixThread: Sendable {
 
   /// Creates a thread with the signal mask of the watchdog's threads. Returns the error number of pthread_create(3), 0
   /// on success.
-  private static func create(_ thread: inout pthread_t, isScheduled: Bool, _ start: Unmanaged<Start>) -> Int32 {
+  private static func create(
+    _ thread: inout pthread_t,
+    _ stack: Stack,
+    isScheduled: Bool,
+    _ start: Unmanaged<Start>
+  ) -> Int32 {
     var attributes = pthread_attr_t()
     pthread_attr_init(&attributes)
     defer { pthread_attr_destroy(&attributes) }
+    if stack == .small { pthread_attr_setstacksize(&attributes, 1 << 20) }
     if isScheduled { clinux_scheduling_prepare(&attributes) }
     clinux_mask_prepare(&attributes)
     return pthread_create(&thread, &attributes, Self.run, start.toOpaque())
@@ -105,7 +120,7 @@ final class PosixThread: Sendable {
     clinux_fork_enter()
     defer { clinux_fork_leave() }
     clinux_scheduling_settle()
-    clinux_task_set_name(start.name)
+    setName(start.name)
     let id = clinux_task_self()
     PosixThread.running.withLock { _ = $0.ids.insert(id) }
     // CPU time of the application's handlers does not count as the watchdog's.
@@ -120,6 +135,19 @@ final class PosixThread: Sendable {
     start.end.fulfill(true)
     return nil
   }
+
+  /// Sets the name of the calling thread without allocating memory: the first allocation of a thread reserves 64 MiB for
+  /// an arena, which idle threads do not need.
+  private static func setName(_ name: String) {
+    withUnsafeTemporaryAllocation(of: CChar.self, capacity: nameBytes + 1) { text in
+      text.initialize(repeating: 0)
+      for (index, byte) in name.utf8.prefix(nameBytes).enumerated() { text[index] = CChar(bitPattern: byte) }
+      // SAFETY: the text ends with a zero byte, and is copied.
+      text.baseAddress.map { clinux_task_set_name($0) }
+    }
+  }
+
+  private static let nameBytes = 15
 
   /// Longest time of a thread's ordinary exit, in nanoseconds.
   private static let endingTime: UInt64 = 100_000_000
