@@ -4,7 +4,7 @@ import CulpritReports
 import CulpritStallRecord
 
 extension Watchdog.Metrics {
-  /// The process-wide counts, and the present stalls of watched sources. `mode` overrides the mode of `engine`.
+  /// `mode` overrides the mode of `engine`.
   init(_ engine: Engine, mode: Watchdog.Mode? = nil) {
     self.init(mode ?? (engine.live.current.isEnabled ? .watching : .switchedOff))
     startTime = StallReport.Timestamp(nanosecondsSince1970: engine.startTime.nanosecondsSince1970)
@@ -23,10 +23,10 @@ extension Watchdog.Metrics {
     if engine.previousRuns != nil { previousRuns = EndingCounts.shared.all }
   }
 
-  /// The watched sources at this moment: number and oldest stall by source.
+  /// Number and oldest stall of the watched sources.
   private struct Present {
     var counts: [StallReport.Source: Int] = [:]
-    /// The age of the oldest stall, in nanoseconds.
+    /// In nanoseconds.
     var ages: [StallReport.Source: UInt64] = [:]
 
     init(_ watched: [(index: Int, source: StallReport.Source)]) {
@@ -56,7 +56,6 @@ extension Watchdog.SourceMetrics {
 }
 
 extension StallReport.Source.Kind {
-  /// Whether probes measure its latency.
   fileprivate var isProbed: Bool { [.queue, .pool, .executor, .probedLoop].contains(self) }
 }
 

@@ -5,7 +5,7 @@ import CulpritStallRecord
 import Glibc
 
 extension Watchdog.Status {
-  /// The status of `engine`. `problems` are the problems collected by the caller.
+  /// `problems` are those collected by the caller.
   init(_ engine: Engine, problems: [String]) {
     mode = engine.live.current.isEnabled ? .watching : .switchedOff
     wakeups = observer_control_wakeups(engine.control.pointer)
@@ -29,7 +29,6 @@ extension Watchdog.Status {
 }
 
 extension Watchdog.Hang {
-  /// The hanging work items in the slots of `control`.
   static func found(_ control: ControlBlock) -> [Self] {
     guard let stalls = observer_stall_table().map(StallTable.init) else { return [] }
     let delay = observer_control_hang_delay_ns(control.pointer)
@@ -108,7 +107,7 @@ extension Watchdog.Limitation {
     "stalls in a blocked page fault might have no stacks, because memfd_create is refused"
   )
 
-  /// The limitations that exist at this moment in this process.
+  /// The limitations at this moment.
   static func found(_ samplers: SamplerPool) -> [Self] {
     var found: [Self] = []
     let (held, all) = samplers.heldUp

@@ -11,35 +11,30 @@ import Synchronization
 ///     watchdog.onStall { report in log.error("\(report)") }
 ///     let loop = try watchdog.watchLoop(named: "accept")
 ///
-/// A watchdog runs from its creation until `stop()`. A watchdog and its watches retain each other, so the application
-/// does not have to keep a reference to either. A watchdog without watches stops when its last reference is released,
-/// and reports that on standard error. A second watchdog in the same process joins the first: it uses the configuration
-/// of the first, and the watch ends when all have stopped. All methods are thread-safe.
+/// A watchdog runs until `stop()`. It and its watches retain each other, so the application does not have to keep a
+/// reference to either. A watchdog without watches stops when its last reference is released. A second watchdog joins
+/// the first: it uses the first one's configuration, and the watch ends when all have stopped. All methods are
+/// thread-safe.
 ///
-/// At process exit, at return from `main`, and when the watchdog is stopped or released, Culprit takes up to two
-/// seconds to deliver and save pending reports. A stall whose report takes longer gets one line on standard error.
+/// At process exit, and when the watchdog is stopped or released, Culprit takes up to two seconds to deliver and save
+/// pending reports. A stall whose report takes longer gets one line on standard error.
 ///
-/// With `CULPRIT_ENABLED=no` in the environment, a watchdog starts nothing and watches nothing. Every method can still
-/// be called.
+/// With `CULPRIT_ENABLED=no` in the environment, a watchdog watches nothing. Every method can still be called.
 public final class Watchdog: Sendable {
-  /// The effective configuration: the one given in code, with the changes by the environment and the configuration
-  /// file.
-  ///
-  /// In a child of the watched process (fork(2)), the configuration at the start.
+  /// The configuration given in code, with the changes by the environment and the configuration file. In a child of the
+  /// watched process (fork(2)), the configuration at the start.
   public var configuration: Configuration { clinux_process_is(process) ? live.current : live.initial }
 
   let live: LiveConfiguration
   /// `nil` when the watchdog is disabled.
   private let startedEngine: Engine?
-  /// The running engine; `nil` when the watchdog is disabled, and in a child of fork(2). A child must not use the engine,
-  /// because the threads that held its locks do not exist there.
+  /// `nil` when the watchdog is disabled, and in a child of fork(2), where the threads that held its locks do not
+  /// exist.
   var engine: Engine? { clinux_process_is(process) ? startedEngine : nil }
-  /// The process that created the watchdog.
   private let process = clinux_process_stamp()
   private let processID = getpid()
-  /// The serial number of this watchdog among the starts in this process.
+  /// The serial number among the starts in this process.
   let number: UInt64
-  /// Problems found at the start, as sentences.
   private let startProblems: [String]
   /// Handler registrations, removed when this watchdog stops while others continue.
   private let registrations = Mutex<[Registration]>([])
@@ -50,8 +45,8 @@ public final class Watchdog: Sendable {
   /// Starts a watchdog, or joins the one that is running.
   ///
   /// The environment overrides `configuration`, and the file named by CULPRIT_CONFIGURATION overrides the environment.
-  /// Invalid values in either are ignored, and reported on standard error and in ``status``. An unusable directory, and
-  /// settings that differ from those of a watchdog already running, are handled the same way.
+  /// Invalid values in either, an unusable directory, and settings that differ from a running watchdog's are ignored,
+  /// and reported on standard error and in ``status``.
   ///
   /// - Throws: ``WatchdogError/Code/invalidConfiguration`` for an invalid `configuration`;
   ///   ``WatchdogError/Code/unsupported`` when threads, memory or libraries are missing;
@@ -61,7 +56,6 @@ public final class Watchdog: Sendable {
     try self.init(configuration, environment: .ofProcess)
   }
 
-  /// Starts a watchdog with a given environment.
   init(_ configuration: Configuration, environment: Environment) throws(WatchdogError) {
     try configuration.validate()
     let (isOff, problem) = environment.switchesOff
@@ -108,28 +102,26 @@ public final class Watchdog: Sendable {
 
   /// Ends the watch. A stall in progress is reported with the samples taken so far.
   ///
-  /// Returns when every report has been delivered, after at most 2 s, or 3 s if the disk does not answer. Each stall
-  /// whose report takes longer gets one line on standard error. A call from a handler does not wait for that handler. A
-  /// second call returns immediately. If other watchdogs of this process continue, only the handlers of this one are
-  /// removed, and it releases its watches.
+  /// Returns when every report has been delivered, after at most 2 s, or 3 s if the disk does not answer. A call from a
+  /// handler does not wait for that handler. If other watchdogs of this process continue, only this one's handlers and
+  /// watches are removed.
   ///
-  /// Loops and sections can continue to mark their work, without effect. In a child of fork(2), the call does nothing.
+  /// Later marks of loops and sections have no effect. A second call, and a call in a child of fork(2), does nothing.
   public func stop() { stop(patience: Self.patience) }
 
-  /// The default time for pending reports at a stop.
+  /// Time for pending reports at a stop.
   static let patience = Duration.seconds(2)
 
   /// Ends the watch like `stop()`, but waits at most `patience`.
   ///
-  /// - Parameter patience: The longest time to wait. A handler that has not returned by then ends later by itself, and
-  ///   so does a thread blocked in the kernel or the allocator. If a directory is set, its disk has one second in any
-  ///   case, because a run without a recorded ending counts as killed.
+  /// - Parameter patience: The longest time to wait. A blocked handler or thread ends later by itself. The disk of the
+  ///   directory has one second in any case, because a run without a recorded ending counts as killed.
   /// - Returns: Whether everything has ended.
   @discardableResult
   public func stop(patience: Duration) -> Bool {
     guard let engine, !engine.hasStopped else { return true }
     guard !hasStopped.exchange(true, ordering: .acquiringAndReleasing) else { return true }
-    // Released on return, which ends the watches that only the watchdog retains.
+    // Released on return, which ends watches without other references.
     let watches = watches.withLock { watches in
       defer { watches = [:] }
       return watches
@@ -140,7 +132,7 @@ public final class Watchdog: Sendable {
       defer { registrations = [] }
       return registrations
     }
-    // If other watchdogs continue, pending reports reach the handlers of this one before their removal.
+    // If other watchdogs continue, pending reports reach this one's handlers before their removal.
     let (isLast, hasEnded) = EngineLifetime.leave(
       engine,
       flush: { engine.flush(until: deadline) },
@@ -150,19 +142,16 @@ public final class Watchdog: Sendable {
     return registrations.map { $0.end(until: deadline) }.allSatisfy { $0 } && hasEnded
   }
 
-  /// Whether ``stop()`` has been called.
   var isStopped: Bool { hasStopped.load(ordering: .acquiring) }
 
-  /// The engine, if it is running and ``stop()`` has not been called; otherwise `nil`.
+  /// `nil` without a running engine, and after ``stop()``.
   var activeEngine: Engine? {
     guard let engine, !isStopped else { return nil }
     return engine
   }
 
-  /// Returns the running engine, for a new watch.
-  ///
-  /// - Throws: ``WatchdogError/Code/notInThisProcess`` in a child of fork(2); ``WatchdogError/Code/disabled``;
-  ///   ``WatchdogError/Code/stopped`` after ``stop()``.
+  /// Returns the running engine. Throws ``WatchdogError/Code/notInThisProcess``, ``WatchdogError/Code/disabled`` or
+  /// ``WatchdogError/Code/stopped``.
   func running() throws(WatchdogError) -> Engine {
     guard startedEngine != nil else { throw .disabled }
     guard let engine else { throw .notInThisProcess(watched: processID) }
@@ -170,11 +159,10 @@ public final class Watchdog: Sendable {
     return engine
   }
 
-  /// Freezes the age of every work item until ``resume()``, for periods of expected stalls such as a restore. Pauses
-  /// nest.
+  /// Freezes the age of every work item until ``resume()``, for periods of expected stalls. Pauses nest.
   public func pause() { if let engine { observer_control_pause(engine.control.pointer) } }
 
-  /// Ends the latest pause. Without a pause, the call does nothing.
+  /// Ends the latest pause, if any.
   public func resume() { if let engine { observer_control_resume(engine.control.pointer) } }
 
   /// Captures the stack of every thread of the process, one after the other. A thread is interrupted only during its
@@ -183,16 +171,16 @@ public final class Watchdog: Sendable {
   /// Waits for the captures, a few milliseconds per hundred threads, then symbolizes on the calling thread, which takes
   /// the time of reading symbols. Can be called from handlers. Never uses the network.
   ///
-  /// - Parameter timeout: The longest time to wait; default: 10 s.
+  /// - Parameter timeout: The longest time to wait.
   /// - Returns: The threads with their stacks, without the watchdog's own.
-  /// - Throws: ``WatchdogError/Code/stopped`` after `stop()`; ``WatchdogError/Code/timedOut`` when the capture takes
-  ///   longer than `timeout`; ``WatchdogError/Code/disabled``; ``WatchdogError/Code/notInThisProcess``.
+  /// - Throws: ``WatchdogError/Code/timedOut`` after `timeout`; ``WatchdogError/Code/stopped``;
+  ///   ``WatchdogError/Code/disabled``; ``WatchdogError/Code/notInThisProcess``.
   public func captureThreads(timeout: Duration = .seconds(10)) throws(WatchdogError) -> ThreadsReport {
     let (all, stacks) = try captureStacks(timeout: timeout)
     return ReportSettings(configuration).report(of: all, stacks)
   }
 
-  /// Captures the stacks without symbol names, for repeated captures. Symbolizing takes far longer than the capture.
+  /// Without symbol names, which take far longer than the capture.
   package func captureStacks(timeout: Duration) throws(WatchdogError) -> (all: AllThreads, stacks: [Stack]) {
     try running().captureStacks(timeout: timeout)
   }
@@ -205,8 +193,8 @@ public final class Watchdog: Sendable {
   /// Captures and symbolizes like `captureThreads(timeout:)`. Works while all threads of Swift's pool are stuck, but
   /// needs the allocator.
   ///
-  /// - Parameter timeout: The longest time to wait for the captures; default: 10 s.
-  /// - Returns: The threads and the work, as a value with text and JSON.
+  /// - Parameter timeout: The longest time to wait for the captures.
+  /// - Returns: A value with text and JSON.
   /// - Throws: The errors of `captureThreads(timeout:)`.
   public func dump(timeout: Duration = .seconds(10)) throws(WatchdogError) -> ProcessDump {
     try running().dump(timeout: timeout)
@@ -221,30 +209,29 @@ public final class Watchdog: Sendable {
     return Status(engine, problems: problems)
   }
 
-  /// The counts so far: stalls, hangs and latencies of each source, and the watchdog's own cost.
+  /// The counts so far: stalls, hangs and latencies of each source, and the watchdog's own cost; after `stop()`, those
+  /// at the stop.
   ///
-  /// Reading the metrics takes some hundred microseconds and reads files of procfs, so avoid it in watched work. After
-  /// `stop()`, the counts up to the stop are returned.
+  /// Takes some hundred microseconds and reads files of procfs, so avoid it in watched work.
   public var metrics: Metrics {
     guard let engine else { return Metrics(.disabled) }
     return Metrics(engine, mode: isStopped ? .stopped : nil)
   }
 
-  /// Retains `watch` until it is stopped, unless it is `scoped`. Returns `watch`.
+  /// Retains `watch` until it is stopped, unless it is `scoped`.
   func hold<Watch: AnyObject & Sendable>(_ watch: Watch, scoped: Bool) -> Watch {
     if !scoped, activeEngine != nil { watches.withLock { $0[ObjectIdentifier(watch)] = watch } }
     return watch
   }
 
-  /// Releases `watch`, which has been stopped. Does nothing in a child of fork(2).
+  /// Releases a stopped watch. Does nothing in a child of fork(2).
   func letGo(of watch: AnyObject) {
     guard engine != nil else { return }
-    // Released outside the lock, because the watch takes the lock when it ends.
+    // Released outside the lock, which the watch takes when it ends.
     let held = watches.withLock { $0.removeValue(forKey: ObjectIdentifier(watch)) }
     withExtendedLifetime(held) {}
   }
 
-  /// Stores a registration, for removal when this watchdog stops while others continue.
   func keep(_ registration: Registration) -> Registration {
     registrations.withLock { registrations in
       registrations.removeAll { $0.isRemoved }

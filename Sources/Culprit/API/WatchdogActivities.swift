@@ -4,18 +4,15 @@ import Glibc
 import Synchronization
 
 extension Watchdog {
-  /// Begins an activity: work that is expected to end, such as an upload, a migration or a request to another service.
+  /// Begins an activity: work that is expected to end, such as an upload or a migration.
   ///
-  /// The report of every stall lists the activities in progress. When an activity exceeds its threshold, `onExpiration`
-  /// is called on a thread of the watchdog to make the work end. An activity is leaked if it has not ended after that,
-  /// or if it is released before it has ended. Leaked activities are passed to the handlers of
-  /// ``onLeakedActivity(_:)``.
-  ///
-  /// The call walks the caller's stack, which takes some microseconds.
+  /// Stall reports list the activities in progress. When an activity exceeds its threshold, `onExpiration` is called on
+  /// a thread of the watchdog to make the work end. An activity that has not ended after that, or is released before
+  /// its end, is leaked (``onLeakedActivity(_:)``). The call walks the caller's stack, which takes some microseconds.
   ///
   /// - Parameters:
   ///   - name: The activity's name in reports.
-  ///   - threshold: The longest time the activity can take; default (`nil`): no limit.
+  ///   - threshold: The longest time the activity can take; default: no limit.
   ///   - onExpiration: Called when the activity has exceeded its threshold.
   /// - Returns: The activity. Keep a strong reference and end the activity.
   /// - Throws: ``WatchdogError/Code/tooManyActivities``, ``WatchdogError/Code/stopped``,
@@ -33,10 +30,7 @@ extension Watchdog {
   }
 
   /// Calls `handler` with every leaked activity, on a thread of the watchdog. Without a handler, leaked activities are
-  /// printed to standard error, also by a thread of the watchdog, so releasing an activity never blocks.
-  ///
-  /// - Parameter handler: Called with the leaked activity.
-  /// - Returns: The registration, whose ``Registration/remove()`` removes the handler.
+  /// printed to standard error. ``Registration/remove()`` of the result removes the handler.
   @discardableResult
   public func onLeakedActivity(_ handler: @escaping @Sendable (LeakedActivity) -> Void) -> Registration {
     register(engine?.activities.leaked, handler)

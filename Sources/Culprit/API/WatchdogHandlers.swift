@@ -8,7 +8,7 @@ extension Watchdog {
   /// ``Status/reportsDropped``. Without a handler, reports are printed to standard error.
   ///
   /// - Parameter handler: Called with the report.
-  /// - Returns: The registration, whose ``Registration/remove()`` removes the handler.
+  /// - Returns: A registration. ``Registration/remove()`` removes the handler.
   @discardableResult
   public func onStall(_ handler: @escaping @Sendable (StallReport) -> Void) -> Registration {
     register(activeEngine?.reporter.ended, handler)
@@ -16,9 +16,6 @@ extension Watchdog {
 
   /// Calls `handler` when a stall begins: a work item has passed its threshold and is still in progress. Threads and
   /// limits as for ``onStall(_:)``.
-  ///
-  /// - Parameter handler: Called with the event.
-  /// - Returns: The registration.
   @discardableResult
   public func onStallBegan(_ handler: @escaping @Sendable (StallEvent) -> Void) -> Registration {
     register(activeEngine?.reporter.begun, handler)
@@ -26,9 +23,6 @@ extension Watchdog {
 
   /// Calls `handler` when a stall becomes a hang (``Configuration/Sampling/hangThreshold``). Threads and limits as for
   /// ``onStall(_:)``.
-  ///
-  /// - Parameter handler: Called with the event.
-  /// - Returns: The registration.
   @discardableResult
   public func onHang(_ handler: @escaping @Sendable (StallEvent) -> Void) -> Registration {
     register(activeEngine?.reporter.hung, handler)

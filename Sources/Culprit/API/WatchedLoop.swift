@@ -5,9 +5,9 @@ extension Watchdog {
   /// Watches an event loop whose turns are marked by ``WatchedLoop/begin()`` and ``WatchedLoop/end()``.
   ///
   /// - Parameters:
-  ///   - name: The loop's name in reports. Two loops of the same name cannot be watched at the same time.
-  ///   - threshold: The longest time a turn can take, at least 10 ms; default (`nil`): the configuration's.
-  ///   - scoped: Whether the watch ends when it is released; default: it lasts until it is stopped.
+  ///   - name: The loop's name in reports; unique among watched loops.
+  ///   - threshold: The longest time a turn can take, at least 10 ms; default: the configuration's.
+  ///   - scoped: Whether releasing the watch ends it; otherwise it lasts until it is stopped.
   /// - Returns: The watch.
   /// - Throws: ``WatchdogError``.
   public func watchLoop(
@@ -19,7 +19,7 @@ extension Watchdog {
     return hold(WatchedLoop(watchdog: self, lease: isDisabled ? nil : try lease(source, threshold)), scoped: scoped)
   }
 
-  /// Leases a slot for a source. The monitor polls the slot if `polled`; otherwise beginnings are announced to it.
+  /// Leases a slot. The monitor polls the slot if `polled`; otherwise beginnings are announced to it.
   func lease(
     _ source: WatchedSource,
     _ threshold: Duration?,
@@ -39,10 +39,9 @@ extension Watchdog {
 ///       loop.end()
 ///     }
 ///
-/// Marking a turn takes no lock and makes no system call. It reads a clock (the coarse one unless the threshold is
-/// short) and performs three stores. The first mark on a thread registers the thread, which takes a lock and can
-/// allocate. The watch ends with ``stop()``, or with its release if it is scoped. Turns can move between threads, one
-/// turn at a time.
+/// A mark takes no lock and makes no system call: it reads a clock (the coarse one unless the threshold is short) and
+/// performs three stores. The first mark on a thread registers the thread, which takes a lock and can allocate. Turns
+/// can move between threads, one turn at a time.
 public final class WatchedLoop: Sendable {
   /// `nil` when the watchdog was not started.
   private let lease: SlotRegistry.Lease?
@@ -58,21 +57,15 @@ public final class WatchedLoop: Sendable {
   /// Marks the beginning of a turn on the calling thread. A turn in progress ends first.
   public func begin() { if let lease { lease.slot.begin() } }
 
-  /// Marks the end of the turn. Without a turn, the call does nothing. A turn also ends when its thread exits.
+  /// Marks the end of the turn, if any. A turn also ends when its thread exits.
   public func end() { if let lease { lease.slot.end() } }
 
-  /// Labels the work, for example with a request or a job. Every sample carries the label, and reports show the share
-  /// of each label in a stall. Text longer than 56 bytes keeps its last 56. A label stays until it is changed; an empty
-  /// string removes it. Must be called on the thread that marks the turns. Takes no lock and makes no system call.
-  ///
-  /// - Parameter text: The label.
+  /// Labels the work, for example with a request, until the next call; an empty string removes the label. Reports show
+  /// the share of each label in a stall. Text longer than 56 bytes keeps its last 56. Must be called on the thread that
+  /// marks the turns. Takes no lock and makes no system call.
   public func label(_ text: String) { if let lease { SlotRegistry.shared.label(lease, text) } }
 
   /// Runs `body` inside a turn and excludes its time from the turn's. Can be nested.
-  ///
-  /// - Parameter body: The work with no time limit.
-  /// - Returns: The result of `body`.
-  /// - Throws: The error thrown by `body`.
   public func withExemption<Result: ~Copyable, Failure: Error>(
     _ body: () throws(Failure) -> Result
   ) throws(Failure) -> Result {
@@ -81,7 +74,7 @@ public final class WatchedLoop: Sendable {
     return try body()
   }
 
-  /// Ends the watch; later marks have no effect. A second call does nothing.
+  /// Ends the watch. A second call, and later marks, have no effect.
   public func stop() {
     if let lease { SlotRegistry.shared.stop(lease) }
     watchdog.letGo(of: self)

@@ -1,14 +1,13 @@
 import CulpritStallRecord
 import Dispatch
 
-/// A source watched by probes, until ``stop()``, or until the release of the watch if it is scoped.
-///
-/// A probe is a small job that is enqueued repeatedly. Its waiting time is the age of the work item.
+/// A source watched by probes: small jobs that are enqueued repeatedly, one at a time. The waiting time of a probe is
+/// the age of the work item.
 public final class WatchedProbe: Sendable {
   private let sources: [ProbedSource]
   private let watchdog: Watchdog
 
-  /// Watches `sources`. Elements are `nil` if the watchdog was not started.
+  /// Elements are `nil` if the watchdog was not started.
   init(watchdog: Watchdog, sources: [ProbedSource?]) {
     self.watchdog = watchdog
     self.sources = sources.compactMap { $0 }
@@ -24,18 +23,17 @@ public final class WatchedProbe: Sendable {
 }
 
 extension Watchdog {
-  /// Watches a dispatch queue, for example the main queue.
+  /// Watches a dispatch queue.
   ///
-  /// A small block is enqueued repeatedly, one at a time, each an eighth of the threshold after the previous one ran. A
-  /// block that waits longer than the threshold is a stall of the queue. For a serial queue, the stall belongs to the
-  /// thread that is running the queue's work. The report shows whether the queue is blocked or overloaded.
+  /// A block is enqueued an eighth of the threshold after the previous one ran. A block that waits longer than the
+  /// threshold is a stall of the queue. For a serial queue, the stall belongs to the thread that is running the queue's
+  /// work. The report shows whether the queue is blocked or overloaded.
   ///
   /// - Parameters:
   ///   - queue: The queue.
-  ///   - name: The queue's name in reports; default (`nil`): its label. Two queues of the same name cannot be watched
-  ///     at the same time.
-  ///   - threshold: The longest time a block can wait, at least 10 ms; default (`nil`): the configuration's.
-  ///   - scoped: Whether the watch ends when it is released; default: it lasts until it is stopped.
+  ///   - name: The queue's name in reports, unique among watched queues; default: its label.
+  ///   - threshold: The longest time a block can wait, at least 10 ms; default: the configuration's.
+  ///   - scoped: Whether releasing the watch ends it; otherwise it lasts until it is stopped.
   /// - Returns: The watch.
   /// - Throws: ``WatchdogError``.
   @discardableResult
@@ -50,18 +48,15 @@ extension Watchdog {
     return hold(WatchedProbe(watchdog: self, sources: [pinged]), scoped: scoped)
   }
 
-  /// Watches the threads on which Swift concurrency runs tasks that belong to no actor, and default actors.
+  /// Watches the threads on which Swift concurrency runs default actors and tasks that belong to no actor.
   ///
-  /// A small task is started repeatedly. Once it has waited an eighth of the threshold for a thread, the threads that
-  /// run tasks are sampled. After the full threshold, the report shows how those threads spent their time.
-  ///
-  /// A job that runs on one thread for longer than the threshold without suspending is also a stall, even if other
-  /// threads are free.
+  /// After a probe has waited an eighth of the threshold for a thread, these threads are sampled. After the full
+  /// threshold, the report shows how they spent their time. A job that runs for longer than the threshold without
+  /// suspending is also a stall, even if other threads are free.
   ///
   /// - Parameters:
-  ///   - threshold: The longest time a task can wait for a thread, at least 10 ms; default (`nil`): the
-  ///     configuration's.
-  ///   - scoped: Whether the watch ends when it is released; default: it lasts until it is stopped.
+  ///   - threshold: The longest time a task can wait for a thread, at least 10 ms; default: the configuration's.
+  ///   - scoped: Whether releasing the watch ends it; otherwise it lasts until it is stopped.
   /// - Returns: The watch.
   /// - Throws: ``WatchdogError``.
   @discardableResult
@@ -86,13 +81,8 @@ extension Watchdog {
     }
   }
 
-  /// Watches the main actor: work that must run on the main thread.
-  ///
-  /// - Parameters:
-  ///   - threshold: The longest time main-actor work can wait, at least 10 ms; default (`nil`): the configuration's.
-  ///   - scoped: Whether the watch ends when it is released; default: it lasts until it is stopped.
-  /// - Returns: The watch.
-  /// - Throws: ``WatchdogError``.
+  /// Watches the main actor: work that must run on the main thread. Parameters and errors as for
+  /// ``watchConcurrency(threshold:scoped:)``.
   @discardableResult
   public func watchMainActor(
     threshold: Duration? = nil,
@@ -109,13 +99,13 @@ extension Watchdog {
   /// Watches a serial executor of Swift concurrency, such as an actor's custom executor.
   ///
   /// The thread that ran the previous probe counts as the executor's thread. If an executor moves between threads,
-  /// watch its underlying mechanism instead, for example the dispatch queue.
+  /// watch its underlying mechanism, such as a dispatch queue, instead.
   ///
   /// - Parameters:
   ///   - executor: The executor.
-  ///   - name: The executor's name in reports. Two executors of the same name cannot be watched at the same time.
-  ///   - threshold: The longest time a job can wait, at least 10 ms; default (`nil`): the configuration's.
-  ///   - scoped: Whether the watch ends when it is released; default: it lasts until it is stopped.
+  ///   - name: The executor's name in reports; unique among watched executors.
+  ///   - threshold: The longest time a job can wait, at least 10 ms; default: the configuration's.
+  ///   - scoped: Whether releasing the watch ends it; otherwise it lasts until it is stopped.
   /// - Returns: The watch.
   /// - Throws: ``WatchdogError``.
   @discardableResult
@@ -142,9 +132,9 @@ extension Watchdog {
   /// The loop must stay on its thread: reports show the stack of the thread that ran the previous probe.
   ///
   /// - Parameters:
-  ///   - name: The loop's name in reports. Two loops of the same name cannot be watched at the same time.
-  ///   - threshold: The longest time a closure can wait, at least 10 ms; default (`nil`): the configuration's.
-  ///   - scoped: Whether the watch ends when it is released; default: it lasts until it is stopped.
+  ///   - name: The loop's name in reports; unique among watched loops.
+  ///   - threshold: The longest time a closure can wait, at least 10 ms; default: the configuration's.
+  ///   - scoped: Whether releasing the watch ends it; otherwise it lasts until it is stopped.
   ///   - execute: Submits the closure to the loop, and returns. Called on a thread of the watchdog.
   /// - Returns: The watch.
   /// - Throws: ``WatchdogError``.
@@ -158,16 +148,9 @@ extension Watchdog {
     hold(try watchLoops(named: name, threshold: threshold, execute: [execute], isGroup: false), scoped: scoped)
   }
 
-  /// Watches a group of event loops, each with its own thread. In reports, a loop has the group's name and its number,
-  /// starting at 1.
-  ///
-  /// - Parameters:
-  ///   - name: The group's name in reports.
-  ///   - threshold: The longest time a closure can wait, at least 10 ms; default (`nil`): the configuration's.
-  ///   - scoped: Whether the watch ends when it is released; default: it lasts until it is stopped.
-  ///   - execute: For each loop, a closure that submits its argument to the loop.
-  /// - Returns: The watch of all loops.
-  /// - Throws: ``WatchdogError``. After an error, no loop is watched.
+  /// Watches a group of event loops, each with its own thread, by one closure for each loop as in
+  /// ``watchLoop(named:threshold:scoped:execute:)``. In reports, a loop has the group's name and its number, starting
+  /// at 1. After an error, no loop is watched.
   @discardableResult
   public func watchLoops(
     named name: String,
@@ -197,7 +180,7 @@ extension Watchdog {
     return WatchedProbe(watchdog: self, sources: sources)
   }
 
-  /// The worker of `queue`: memory addresses that show its owner thread and its queue head.
+  /// Memory addresses that show the queue's owner thread and its head.
   private func worker(of queue: DispatchQueue) -> ProbedSource.Worker {
     guard !isDisabled, let layout = QueueLayout.current else { return .unknown }
     return .addresses(owner: layout.ownerTIDAddress(of: queue), queueHead: layout.queueHeadAddress(of: queue)) {
@@ -205,8 +188,7 @@ extension Watchdog {
     }
   }
 
-  /// Creates a pinged source; `nil` when the watchdog was not started. With `isHandedOver`, `send` calls application
-  /// code.
+  /// Returns `nil` when the watchdog was not started. With `isHandedOver`, `send` calls application code.
   private func pinged(
     _ source: WatchedSource,
     _ threshold: Duration?,
@@ -230,13 +212,11 @@ extension Watchdog {
   }
 }
 
-/// Runs the part of a task that enqueues work on an actor immediately, on the thread that creates the task. A pool
-/// thread would not do, because the pool itself might be stuck.
+/// Enqueues work on an actor from the thread that creates the task: the pool itself might be stuck.
 private final class HandingOver: TaskExecutor {
   func enqueue(_ job: consuming ExecutorJob) { UnownedJob(job).runSynchronously(on: asUnownedTaskExecutor()) }
 }
 
-/// An actor on a given executor, which runs the actor's methods.
 private actor ExecutorVisitor {
   private let executor: any SerialExecutor
 

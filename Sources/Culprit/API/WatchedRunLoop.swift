@@ -4,13 +4,8 @@ import CulpritStallRecord
 import Synchronization
 
 extension Watchdog {
-  /// Watches the iterations of the main thread's run loop.
-  ///
-  /// - Parameters:
-  ///   - threshold: The longest time an iteration can take, at least 10 ms; default (`nil`): the configuration's.
-  ///   - scoped: Whether the watch ends when it is released; default: it lasts until it is stopped.
-  /// - Returns: The watch.
-  /// - Throws: ``WatchdogError/Code/noRunLoops`` in a service that does not link Foundation; other ``WatchdogError``s.
+  /// Watches the iterations of the main thread's run loop. Parameters and errors as for
+  /// ``watchCurrentRunLoop(named:threshold:scoped:)``.
   @discardableResult
   public func watchMainRunLoop(
     threshold: Duration? = nil,
@@ -22,11 +17,11 @@ extension Watchdog {
   /// Watches the iterations of the calling thread's run loop.
   ///
   /// - Parameters:
-  ///   - name: The run loop's name in reports. Two run loops of the same name cannot be watched at the same time.
-  ///   - threshold: The longest time an iteration can take, at least 10 ms; default (`nil`): the configuration's.
-  ///   - scoped: Whether the watch ends when it is released; default: it lasts until it is stopped.
+  ///   - name: The run loop's name in reports; unique among watched run loops.
+  ///   - threshold: The longest time an iteration can take, at least 10 ms; default: the configuration's.
+  ///   - scoped: Whether releasing the watch ends it; otherwise it lasts until it is stopped.
   /// - Returns: The watch.
-  /// - Throws: ``WatchdogError/Code/noRunLoops`` in a service that does not link Foundation; other ``WatchdogError``s.
+  /// - Throws: ``WatchdogError/Code/noRunLoops`` in a service without Foundation; other ``WatchdogError``s.
   @discardableResult
   public func watchCurrentRunLoop(
     named name: String,
@@ -38,28 +33,25 @@ extension Watchdog {
   }
 }
 
-/// A run loop that is watched by run loop observers in the common modes.
+/// A run loop that is watched by observers in the common modes.
 ///
 /// An iteration begins when the loop is entered, before it processes timers, and when it wakes up. It ends before the
-/// loop waits and when the loop exits. The observer of beginnings runs before all other observers and the observer of
-/// ends after them, so the iteration includes the time of other observers. Waiting in a nested run ends the outer
-/// iteration; a new one begins when the nested run exits.
+/// loop waits and when the loop exits. It includes the time of other observers. Waiting in a nested run ends the outer
+/// iteration.
 public final class WatchedRunLoop: Sendable {
-  /// The state shared with the observer callbacks.
   private final class Context: Sendable {
     private let slot: Mutex<UnsafeMutablePointer<observer_slot>?>
-    /// The nesting depth of runs of the loop. Changed only on the loop's thread.
+    /// The nesting depth of runs, changed only on the loop's thread.
     let depth = Atomic<Int>(0)
 
     init(_ slot: sending UnsafeMutablePointer<observer_slot>?) { self.slot = Mutex(slot) }
 
-    /// Calls `body` with the slot while it is leased. The loop's thread might run a callback after the removal of its
-    /// observers.
+    /// Calls `body` while the slot is leased: a callback might run after the removal of its observers.
     func mark(_ body: (UnsafeMutablePointer<observer_slot>) -> Void) {
       slot.withLock { if let slot = $0 { body(slot) } }
     }
 
-    /// Drops the slot. After the return, no callback marks it.
+    /// After the return, no callback marks the slot.
     func leave() { slot.withLock { $0 = nil } }
   }
 
@@ -91,7 +83,7 @@ public final class WatchedRunLoop: Sendable {
     let lease = try watchdog.lease(WatchedSource(kind: .runLoop, name: name), threshold)
     self.lease = lease
     context = Context(lease.slot)
-    // Never released: a callback might be running while the observers are removed.
+    // Never released: a callback might run during the removal of the observers.
     let pointer = Unmanaged.passRetained(context).toOpaque()
     let begins = CRUNLOOP_ENTRY.rawValue | CRUNLOOP_BEFORE_TIMERS.rawValue | CRUNLOOP_AFTER_WAITING.rawValue
     let ends = CRUNLOOP_BEFORE_WAITING.rawValue | CRUNLOOP_EXIT.rawValue
@@ -110,7 +102,7 @@ public final class WatchedRunLoop: Sendable {
 
   /// Ends the watch. A second call does nothing.
   public func stop() {
-    // In a child of fork(2), the observers and the slot belong to the parent.
+    // The observers and the slot belong to the parent.
     if lease?.isOurs == false { return }
     let removed = observers.withLock { observers in
       defer { observers.pointers = [] }

@@ -24,20 +24,11 @@ extension Watchdog {
     return try body()
   }
 
-  /// Runs `body`, which can suspend, as a critical section.
+  /// Runs `body`, which can suspend, as a critical section. Limits and parameters as for the synchronous overload.
   ///
-  /// Limits as for the synchronous overload. Culprit follows the task from thread to thread, together with its children
-  /// and the tasks that inherit its task-local values (`Task { … }`). While the task is suspended, the report shows
-  /// which of these tasks is running, or the suspension point if none is. While the task waits for a thread, the report
-  /// shows the work that occupies the thread.
-  ///
-  /// - Parameters:
-  ///   - name: The section's name in reports.
-  ///   - threshold: The longest time the section can take; less than 10 ms counts as 10 ms.
-  ///   - isolation: The actor that `body` runs on; default: the caller's.
-  ///   - body: The work.
-  /// - Returns: The result of `body`.
-  /// - Throws: The error thrown by `body`.
+  /// Culprit follows the task from thread to thread, together with its children and the tasks that inherit its
+  /// task-local values (`Task { … }`). While the task is suspended, the report shows which of these tasks is running,
+  /// or the suspension point. While the task waits for a thread, the report shows the work that occupies the thread.
   public func withSection<Result, Failure: Error>(
     _ name: String,
     threshold: Duration,
@@ -47,7 +38,7 @@ extension Watchdog {
     let section = WatchedSection.begin(name, threshold, activeEngine, number, for: self, ofTask: TaskProbe.current)
     defer { section.end() }
     guard let mark = section.lease.map(SectionMark.init) else { return try await body() }
-    // `withValue` rethrows errors without their type.
+    // `withValue` loses the type of errors.
     let outcome: Swift.Result<Result, Failure> = await SectionMark.$current.withValue(
       mark,
       operation: {
@@ -63,15 +54,14 @@ extension Watchdog {
   ///     try await watchdog.withRequest(label: "GET /orders/4711", threshold: .seconds(2)) { try await handle(request) }
   ///
   /// Combines ``withSection(_:threshold:isolation:_:)`` and ``withLabel(_:isolation:_:)``. The report lists stalls of
-  /// other sources with the same label, such as an event loop that works for the request.
+  /// other sources with the same label.
   ///
   /// - Parameters:
-  ///   - name: The name of the kind of request in reports; default: `request`.
+  ///   - name: The name of the kind of request in reports.
   ///   - label: The request. Text longer than 56 bytes keeps its last 56.
   ///   - threshold: The longest time the request can take; less than 10 ms counts as 10 ms.
-  ///   - isolation: The actor that `body` runs on; default: the caller's.
-  ///   - onStall: Called once if the request exceeds its threshold, like the handler of
-  ///     ``beginSection(_:threshold:onStall:)``.
+  ///   - isolation: The actor that `body` runs on.
+  ///   - onStall: As in ``beginSection(_:threshold:onStall:)``.
   ///   - body: The work.
   /// - Returns: The result of `body`.
   /// - Throws: The error thrown by `body`.
@@ -116,15 +106,14 @@ extension Watchdog {
   ///   - name: The section's name in reports.
   ///   - threshold: The longest time the section can take; less than 10 ms counts as 10 ms.
   ///   - onStall: Called once if the section exceeds its threshold, possibly while it is still in progress. A few
-  ///     threads call the handlers of all sections; while handlers block, up to 64 threads are used. The stall is also
-  ///     reported.
+  ///     threads call the handlers of all sections, up to 64 while handlers block. The stall is also reported.
   /// - Returns: The section. The caller must end it.
   public func beginSection(
     _ name: String,
     threshold: Duration,
     onStall: (@Sendable (StallEvent) -> Void)? = nil
   ) -> WatchedSection {
-    // A section of a task can continue on another thread after a suspension.
+    // A task can continue on another thread after a suspension.
     let task = TaskProbe.shared.hasFailed ? 0 : TaskProbe.current
     return WatchedSection.begin(
       name,
@@ -138,10 +127,8 @@ extension Watchdog {
   }
 }
 
-/// A critical section of the task or thread that began it.
-///
-/// The section lasts until ``end()``, or until its last reference is released. If it exceeds its threshold, a stall is
-/// reported and the section's handler is called once.
+/// A critical section of the task or thread that began it, until ``end()`` or the release of its last reference. If it
+/// exceeds its threshold, a stall is reported and its handler is called once.
 public final class WatchedSection: Sendable {
   private enum Phase: UInt8, AtomicRepresentable {
     case running
@@ -153,7 +140,7 @@ public final class WatchedSection: Sendable {
   private let isOver = Atomic<Bool>(false)
   private let phase = Atomic<Phase>(.running)
   private let handler: SectionHandler?
-  /// Retains the watchdog, because its release would end the watch.
+  /// The release of the watchdog would end the watch.
   private let watchdog: Watchdog?
 
   private init(_ watchdog: Watchdog?, _ lease: SlotRegistry.Lease?, _ handler: SectionHandler?) {
@@ -162,7 +149,7 @@ public final class WatchedSection: Sendable {
     self.handler = handler
   }
 
-  /// Begins a section watched by `engine`, for the watchdog with this `number`. Culprit's own sections have no watchdog.
+  /// `number` is the watchdog's. Culprit's own sections have no watchdog.
   static func begin(
     _ name: String,
     _ threshold: Duration,
@@ -200,7 +187,6 @@ public final class WatchedSection: Sendable {
     return section
   }
 
-  /// Runs `body` as one of Culprit's own sections.
   static func run(_ name: String, _ threshold: Duration, _ engine: Engine, _ body: () -> Void) {
     let section = begin(name, threshold, engine, 0)
     defer { section.end() }
@@ -216,12 +202,11 @@ public final class WatchedSection: Sendable {
   /// Ends the section. Can be called from any thread.
   ///
   /// - Returns: Whether the section ended before its handler was called. After `true`, the handler is never called.
-  ///   `false` means that the handler has been or will be called, or that the section had already ended. The stall of a
-  ///   section that exceeded its threshold is reported in either case.
+  ///   `false` means that the handler has been or will be called, or that the section had already ended. The stall is
+  ///   reported in either case.
   @discardableResult
   public func end() -> Bool {
-    // Checked first: in a child of fork(2), even calls into the Swift runtime could block on a lock that was held at
-    // the fork.
+    // First: in a child of fork(2), even the Swift runtime could block on a lock held at the fork.
     if lease?.isOurs == false { return false }
     let isUnclaimed = phase.compareExchange(expected: .running, desired: .ended, ordering: .acquiringAndReleasing)
       .exchanged
@@ -233,15 +218,9 @@ public final class WatchedSection: Sendable {
   }
 
   /// Labels the work like ``WatchedLoop/label(_:)``.
-  ///
-  /// - Parameter text: The label.
   public func label(_ text: String) { if let lease { SlotRegistry.shared.label(lease, text) } }
 
   /// Runs `body` and excludes its time from the section's. Can be nested.
-  ///
-  /// - Parameter body: The work with no time limit.
-  /// - Returns: The result of `body`.
-  /// - Throws: The error thrown by `body`.
   public func withExemption<Result: ~Copyable, Failure: Error>(
     _ body: () throws(Failure) -> Result
   ) throws(Failure) -> Result {
@@ -251,11 +230,10 @@ public final class WatchedSection: Sendable {
   }
 
   /// Makes the Swift runtime perform all lookups needed to end a section. Lookups take runtime locks, which another
-  /// thread could hold when the process forks in a section.
+  /// thread could hold at a fork.
   static func prepare() { WatchedSection(nil, nil, nil).end() }
 
-  /// Returns the handler, if the section is running and its handler is unclaimed. After that, ``end()`` returns
-  /// `false`.
+  /// Returns the handler if the section is running and unclaimed; ``end()`` then returns `false`.
   private func claim() -> SectionHandler? {
     let isFirst = phase.compareExchange(expected: .running, desired: .stalled, ordering: .acquiringAndReleasing)
       .exchanged

@@ -1,5 +1,4 @@
-// `Culprit` on platforms without observation. `tools/prove consumer` compares this interface with the one on Linux, whose
-// documentation describes it.
+// `tools/prove consumer` compares this interface with the one on Linux.
 
 import CulpritReports
 
@@ -7,10 +6,8 @@ import CulpritReports
   #error("Culprit would watch nothing here: build with BUILD_CULPRIT_FOR=linux in the environment")
 #endif
 
-/// A watchdog that watches nothing, because Culprit supports only Linux with glibc.
-///
-/// Every method can be called: work runs, and no handler is called. ``status`` has a limitation
-/// (``Limitation/Code/platform``), and is otherwise the status of a disabled watchdog.
+/// A watchdog that watches nothing, because Culprit supports only Linux with glibc. Work runs, and no handler is
+/// called. ``status`` is that of a disabled watchdog, with ``Limitation/Code/platform``.
 public final class Watchdog: Sendable {
   /// The configuration in the code.
   public var configuration: Configuration { valid }
@@ -53,7 +50,7 @@ public final class Watchdog: Sendable {
     throw .unsupported("Culprit watches on Linux with glibc only")
   }
 
-  /// The status of a disabled watchdog, with ``Limitation/Code/platform``.
+  /// The status, with ``Limitation/Code/platform``.
   public var status: Status {
     var status = Status(.disabled, problems: [])
     status.limitations = [Limitation(.platform, "nothing is watched: Culprit supports only Linux with glibc")]
@@ -78,7 +75,7 @@ extension Watchdog.Configuration {
   public static var standardDirectory: String? { nil }
 }
 
-/// Runs calls on the calling thread: none of them blocks on this platform.
+/// Nothing blocks on this platform.
 enum BlockingCall {
   static func run<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value { body() }
 }

@@ -24,7 +24,7 @@ extension Watchdog {
     return WatchedLoop()
   }
 
-  /// Watches nothing: `execute` is not called.
+  /// Watches nothing.
   @discardableResult
   public func watchLoop(
     named name: String,
@@ -33,7 +33,7 @@ extension Watchdog {
     execute: @escaping @Sendable (_ probe: @escaping @Sendable () -> Void) -> Void
   ) throws(WatchdogError) -> WatchedProbe { try WatchedProbe(name, threshold) }
 
-  /// Watches nothing: `execute` is not called.
+  /// Watches nothing.
   @discardableResult
   public func watchLoops(
     named name: String,
@@ -94,7 +94,7 @@ extension Watchdog {
     _ body: () async throws(Failure) -> Result
   ) async throws(Failure) -> Result { try await body() }
 
-  /// Runs `body`: `onStall` is not called.
+  /// Runs `body`.
   public func withRequest<Result, Failure: Error>(
     name: String = "request",
     label: String,
@@ -104,7 +104,7 @@ extension Watchdog {
     _ body: () async throws(Failure) -> Result
   ) async throws(Failure) -> Result { try await body() }
 
-  /// Watches nothing: `onStall` is not called.
+  /// Watches nothing.
   public func beginSection(
     _ name: String,
     threshold: Duration,
@@ -121,14 +121,14 @@ extension Watchdog {
     return WatchedActivity(name)
   }
 
-  /// Runs `body` without a label.
+  /// Runs `body`.
   public static func withLabel<Result>(
     _ text: String,
     isolation: isolated (any Actor)? = #isolation,
     _ body: () async throws -> Result
   ) async rethrows -> Result { try await body() }
 
-  /// Runs `body` without a label.
+  /// Runs `body`.
   public static func withLabel<Result>(_ text: String, _ body: () throws -> Result) rethrows -> Result { try body() }
 }
 
@@ -154,7 +154,6 @@ public final class WatchedLoop: Sendable {
 
 /// A source that is not probed.
 public final class WatchedProbe: Sendable {
-  /// Checks the threshold as on Linux.
   init(_ name: String, _ threshold: Duration?) throws(WatchdogError) {
     try Watchdog.Configuration.check(threshold, ofSource: name)
   }

@@ -4,30 +4,26 @@ import CCulpritProcess
 import Glibc
 import Synchronization
 
-/// Stops the watchdog at process exit, and warns if the watchdog watches nothing.
-///
-/// The exit handler (`ending.c`) neither allocates nor locks: it wakes the reporter's thread and waits for a bounded
-/// time. The reporter's thread starts another one, which stops the watchdog.
+/// Stops the watchdog at process exit, and warns if it watches nothing. The exit handler (`ending.c`) neither allocates
+/// nor locks: the reporter's thread starts another one, which stops the watchdog.
 final class Ending: Sendable {
-  /// Time after the start within which the application should register a source.
+  /// Time after which a watchdog without sources is reported.
   static let idleTime = Duration.seconds(10)
 
   private struct State {
-    /// The time of the check for sources.
     var idle: UInt64
     var hasBegun = false
   }
 
   private let state = Mutex(State(idle: .max))
 
-  /// Makes the reporter's thread handle the end of the process.
   func start(_ engine: Engine) {
     state.withLock { $0.idle = clinux_clock_ns() &+ Self.idleTime.wholeNanoseconds }
     engine.reporter.attend { [weak engine] in engine?.attendToEnding() ?? .max }
     cprocess_ending_arm(observer_stall_age_ns)
   }
 
-  /// Handles an exit and the check for sources. Returns the time of the next call.
+  /// Returns the time of the next call.
   fileprivate func attend(_ engine: Engine) -> UInt64 {
     let exit = cprocess_ending_began_ns()
     let now = clinux_clock_ns()
@@ -61,10 +57,8 @@ final class Ending: Sendable {
 extension Engine {
   fileprivate func attendToEnding() -> UInt64 { ending.attend(self) }
 
-  /// Whether a source or an activity was ever registered.
   private var hasBeenUsed: Bool { control.hasSources.load(ordering: .relaxed) || activities.haveBegun }
 
-  /// Warns on standard error if the watchdog is enabled but watches nothing.
   fileprivate func reportIdleness() {
     guard live.current.isEnabled, !hasBeenUsed else { return }
     let seconds = Ending.idleTime.components.seconds

@@ -7,7 +7,7 @@ import CulpritSymbols
 import Glibc
 import Synchronization
 
-/// The engine of the process, shared by all of its watchdogs: the threads and their common state.
+/// The threads and the common state of all watchdogs of the process.
 final class Engine: Sendable {
   let live: LiveConfiguration
   let control: ControlBlock
@@ -21,31 +21,21 @@ final class Engine: Sendable {
   let activities: Activities
   let contexts: ContextQueries
   let problems: ProblemList
-  /// The storage for stalls; `nil` without a directory.
+  /// `nil` without a directory.
   let box: BlackBoxWriter?
   let previousRuns: PreviousRuns?
   let samplers: SamplerPool
   private let monitorThread: PosixThread
   private let recorderThread: PosixThread
   private let reporterThread: PosixThread
-  /// `nil` without a configuration file.
   private let fileWatcher: ConfigurationFileWatcher?
-  /// `nil` if no metrics file is configured.
   let metricsFile: MetricsFile?
-  /// `nil` if no requests from outside are answered.
   let controlSocket = Mutex<ControlSocket?>(nil)
   let ending = Ending()
   private let isOver = Atomic<Bool>(false)
   let startTime: WallTime
 
-  /// Starts the engine.
-  ///
-  /// - Parameters:
-  ///   - live: The configuration.
-  ///   - file: The configuration file, if there is one.
-  ///   - environment: The environment variables of the process.
-  /// - Returns: The running engine.
-  /// - Throws: ``WatchdogError/Code/unsupported`` if it cannot be started; nothing is running then.
+  /// Throws ``WatchdogError/Code/unsupported`` if the engine cannot be started; nothing is running then.
   static func start(
     _ live: LiveConfiguration,
     _ file: ConfigurationFile?,
@@ -63,7 +53,7 @@ final class Engine: Sendable {
       wrappers: configuration.reporting.wrappers,
       host: HostName.ofThisProcess()
     )
-    // An unusable directory must not stop the service. Stalls are still reported, and the error is printed.
+    // An unusable directory must not stop the service.
     let box = configuration.storage.directory.flatMap { directory -> BlackBoxWriter? in
       let box = BlackBoxWriter(directory, configuration, process, problems)
       do throws(DirectoryError) { try box.open() } catch {
@@ -94,7 +84,7 @@ final class Engine: Sendable {
   ) throws(WatchdogError) {
     let configuration = live.current
     clinux_descriptor_start()
-    // Must be initialized before the threads that keep time or take stacks read it.
+    // Before the threads that keep time or take stacks read it.
     _ = clinux_process_cpus()
     guard clinux_memory_start() != CLINUX_MEMORY_UNREADABLE else {
       throw .unsupported("process_vm_readv, /proc/self/mem and a pipe all fail to read this process's memory")
@@ -202,15 +192,13 @@ final class Engine: Sendable {
           trackers: trackers.pointer,
           ring: rings.monitor
         )
-        // From here on the thread takes no locks and does not use the runtime.
+        // From here on, no locks and no Swift runtime.
         clinux_fork_leave()
         monitor.run()
         clinux_fork_enter()
-        // Keeps the monitor's memory alive until here.
         withExtendedLifetime((control, samplers, trackers, rings)) {}
       }
-      // A stall that begins at once might hold the allocator's lock, so the monitor must have allocated its memory
-      // first.
+      // The monitor must have allocated its memory: a stall that begins at once might hold the allocator's lock.
       while observer_control_wakeups(control.pointer) == 0 { allowingFork { _ = usleep(100) } }
       SlotRegistry.shared.activate(control, configuration)
       do throws(WatchdogError) { try lifecycle.watchPhases(configuration) } catch {
@@ -240,7 +228,6 @@ final class Engine: Sendable {
       }
       fileWatcher = try file.map { file throws(PosixThreadError) in try Self.watch(file, live) }
     } catch {
-      // Threads that were started end on their own.
       lifecycle.stop(until: 0)
       samplers.stop(until: 0)
       observer_control_stop(control.pointer)
@@ -251,11 +238,10 @@ final class Engine: Sendable {
     }
   }
 
-  /// Returns the servers for debug information, with a separate thread for each file; `nil` if there are none.
   private static func servers(_ patience: Duration, _ problems: ProblemList) -> DebugInfoServers? {
     DebugInfoServers(patience: .total(patience)) { fetch in
       do throws(PosixThreadError) {
-        // The thread is detached because the client library might block it.
+        // Detached: the client library might block it.
         try PosixThread(name: "culprit-fetch", fetch).detach()
         return true
       } catch {
@@ -267,7 +253,6 @@ final class Engine: Sendable {
     }
   }
 
-  /// Starts writing metrics, if configured.
   private func startMetricsFile(executable: String) {
     let given = live.initial.metrics.labels
     let name = executable.split(separator: "/").last.map(String.init) ?? executable
@@ -281,39 +266,33 @@ final class Engine: Sendable {
     }
   }
 
-  /// Starts the thread that watches the configuration file.
   private static func watch(
     _ file: ConfigurationFile,
     _ live: LiveConfiguration
   ) throws(PosixThreadError) -> ConfigurationFileWatcher {
     let watcher = ConfigurationFileWatcher()
     let thread = try PosixThread(name: "culprit-config") { watcher.run(file) { live.fileChanged($0) } }
-    // The thread is detached because the file system might block it.
+    // Detached: the file system might block it.
     thread.detach()
     return watcher
   }
 
-  /// Waits until all stalls seen by now have been reported, until `deadline`. Returns whether they have.
+  /// Waits until `deadline` for the reports of all stalls seen by now. Returns whether they were delivered.
   func flush(until deadline: UInt64) -> Bool {
     control.waitForTick(until: deadline) && recorder.requestSoFar().stalls.wait(until: deadline) != nil
       && reporter.flush(until: deadline)
   }
 
-  /// Whether the watch has ended. Threads that were blocked might still run.
+  /// Whether the watch has ended. Blocked threads might still run.
   var hasStopped: Bool { isOver.load(ordering: .acquiring) }
 
-  /// Ends the watch and waits for its threads until `deadline`. Stalls under way are reported as seen so far. Each
-  /// stall whose report is not delivered in time gets one line on standard error.
-  ///
-  /// - Parameters:
-  ///   - deadline: The deadline for reports by the observer's clock, in nanoseconds.
-  ///   - savingDeadline: The deadline for the directory; default (`nil`): `deadline`.
-  /// - Returns: Whether everything has ended.
+  /// Ends the watch. Returns whether everything has ended until `deadline` for reports and `savingDeadline` for the
+  /// directory, both by the observer's clock, in nanoseconds. A stall whose report is late gets one line on standard
+  /// error.
   @discardableResult
   func stop(until deadline: UInt64, saving savingDeadline: UInt64? = nil) -> Bool {
     let began = clinux_clock_ns()
-    // The application, the kernel or a disk can block these threads. They get a quarter of the time, so that most
-    // remains for reports.
+    // A blocked handler or disk must leave most of the time to the reports.
     let early = began &+ (max(began, deadline) &- began) / 4
     live.unfollow(until: early)
     fileWatcher?.stop()
@@ -335,22 +314,20 @@ final class Engine: Sendable {
     hasEnded = previousRuns?.finish(until: deadline) ?? true && hasEnded
     workers.stop()
     hasEnded = box?.stop(until: savingDeadline ?? deadline) ?? true && hasEnded
-    // The metrics file comes last, so that it contains all counts.
+    // Last, so that the file contains all counts.
     hasEnded = metricsFile?.stop(until: deadline) ?? true && hasEnded
     let now = clinux_clock_ns()
-    // An exit prints the lines itself. In other cases, reports that this stop has not waited for might still arrive.
+    // At an exit, the exit handler prints the lines. Reports that this stop has not waited for might still arrive.
     if cprocess_ending_began_ns() == 0, hasEnded || now &- began >= cprocess_ending_reports_ns {
       cprocess_pending_print(now &+ 100_000_000)
     }
     isOver.store(true, ordering: .releasing)
-    // An exit does not wait for the rest.
     cprocess_ending_done()
     hasEnded = prober.stop(until: deadline) && hasEnded
     hasEnded = poolWatcher.stop(until: deadline) && hasEnded
     return samplers.stop(until: deadline) && hasEnded
   }
 
-  /// Carries the tables into the monitor's thread.
   private struct SlotTable: @unchecked Sendable {
     // SAFETY: the tables are never freed, and their fields are atomic.
     let pointer: UnsafeMutablePointer<observer_slot>

@@ -4,12 +4,9 @@ import CulpritReports
 import CulpritStallRecord
 
 extension Engine {
-  /// Longest time of the captures for a request of the control socket.
   private static let patience = Duration.seconds(10)
 
-  /// Captures the stacks of all threads.
-  ///
-  /// - Throws: ``WatchdogError/Code/timedOut``, ``WatchdogError/Code/stopped``.
+  /// Captures all threads. Throws ``WatchdogError/Code/timedOut`` or ``WatchdogError/Code/stopped``.
   func captureStacks(timeout: Duration) throws(WatchdogError) -> (all: AllThreads, stacks: [Stack]) {
     let request = recorder.requestThreads(control)
     let deadline = clinux_clock_ns() &+ min(timeout, WatchLimits.longestTime).wholeNanoseconds
@@ -19,9 +16,7 @@ extension Engine {
     return threads
   }
 
-  /// Returns all threads and the work under way. Symbolizes on the calling thread.
-  ///
-  /// - Throws: The errors of ``captureStacks(timeout:)``.
+  /// Symbolizes on the calling thread.
   func dump(timeout: Duration) throws(WatchdogError) -> ProcessDump {
     let time = WallTime(nanosecondsSince1970: clinux_clock_wall_ns())
     let (all, stacks) = try captureStacks(timeout: timeout)
@@ -34,8 +29,7 @@ extension Engine {
     return dump
   }
 
-  /// Returns the work under way: of all sources, of activities and of labelled tasks on the threads of `all`. Adds the
-  /// stacks of suspended tasks to `stacks`.
+  /// Adds the stacks of suspended tasks to `stacks`.
   private func workUnderWay(_ all: AllThreads, _ stacks: inout [Stack]) -> [WorkUnderWay] {
     var table = StackTable()
     let first = stacks.count
@@ -93,8 +87,7 @@ extension Engine {
     return found
   }
 
-  /// Starts to answer `culprit dump` and `culprit report`, if configured. `runtime` is the directory of the socket if
-  /// stalls are not saved.
+  /// `runtime` is the directory of the socket if stalls are not saved.
   func startControlSocket(_ runtime: String?) {
     guard live.initial.control.isEnabled else { return }
     guard let directory = box?.directory ?? runtime else {
@@ -111,7 +104,6 @@ extension Engine {
     controlSocket.withLock { $0 = socket }
   }
 
-  /// Returns the answer to a request of the control socket.
   func answer(_ request: String) -> [UInt8] {
     let words = request.split(separator: " ")
     let settings = ReportSettings(live.current)
@@ -130,7 +122,7 @@ extension Engine {
     }
   }
 
-  /// Returns the stalls under way as `.stall` files, each after its length as a line.
+  /// Returns the stalls under way as `.stall` files, each after a line with its length.
   private func stallsSoFar(_ settings: ReportSettings) throws(WatchdogError) -> [UInt8] {
     let deadline = clinux_clock_ns() &+ Self.patience.wholeNanoseconds
     guard let stalls = recorder.requestSoFar().stalls.wait(until: deadline) else {
@@ -138,7 +130,7 @@ extension Engine {
     }
     var bytes = [UInt8(ascii: "+")]
     for var recording in stalls.map(\.recording) {
-      // The command might not see the files of the process, which can be in a container.
+      // The command might not see the files of a process in a container.
       let symbolizer = settings.symbolizer(of: recording)
       for frame in recording.stacks.lazy.flatMap(\.frames) where recording.names[frame.lookupAddress] == nil {
         clinux_fork_yield()

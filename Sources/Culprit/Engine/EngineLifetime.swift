@@ -2,36 +2,29 @@ import CCulpritLinux
 import CCulpritObserver
 import Glibc
 
-/// Reference count of the process-wide ``Engine``. The first start creates it, further starts join it, and the last stop
-/// shuts it down.
+/// Reference count of the process-wide ``Engine``. The first start creates the engine; the last stop shuts it down.
 enum EngineLifetime {
   private enum Phase {
     case none
-    /// A thread is starting the engine.
     case starting
     case running(Engine, starts: Int)
-    /// A thread is stopping the engine.
     case stopping
   }
 
   private struct State {
     var phase = Phase.none
-    /// The process of this state: a child of fork(2) begins without a engine.
+    /// The process of this state, to detect a child of fork(2).
     var process: pid_t?
-    /// The number of the last start.
     var last: UInt64 = 0
   }
 
   private static let state = Mutex(State())
 
-  /// Longest wait of a start for another thread's start or stop, in nanoseconds.
+  /// Longest wait for another thread's start or stop, in nanoseconds.
   private static let patience: UInt64 = 10_000_000_000
 
-  /// Joins the running engine, or creates one.
-  ///
-  /// - Parameter make: Creates the engine.
-  /// - Returns: The engine, whether it was already running, and the number of this start.
-  /// - Throws: The error of `make`; ``WatchdogError/Code/timedOut`` if another thread's start or stop does not finish.
+  /// Joins the running engine, or creates one with `make`. Throws the error of `make`, or
+  /// ``WatchdogError/Code/timedOut`` after ``patience``.
   static func join(
     _ make: () throws(WatchdogError) -> Engine
   ) throws(WatchdogError) -> (engine: Engine, isJoined: Bool, number: UInt64) {
@@ -41,8 +34,7 @@ enum EngineLifetime {
         let isChild = state.process != nil && state.process != getpid()
         // A child of fork(2) has none of the engine's threads.
         if isChild || state.process == nil {
-          // The parent's engine is not released: its deinitialization could take locks that a thread of the parent held
-          // at the fork.
+          // The parent's engine is not released: its `deinit` could take locks held at the fork.
           if case .running(let engine, _) = state.phase { _ = Unmanaged.passRetained(engine) }
           state.phase = .none
         }
@@ -83,14 +75,8 @@ enum EngineLifetime {
     }
   }
 
-  /// Gives up one start of `engine`.
-  ///
-  /// - Parameters:
-  ///   - engine: The engine that a start has joined.
-  ///   - flush: Waits for the reports of `engine`; called if other starts remain. No thread stops `engine` before it
-  ///     returns.
-  ///   - stop: Stops the engine; called if this was the last start.
-  /// - Returns: Whether `stop` was called, and whether the called functions have succeeded.
+  /// Gives up one start of `engine`: calls `stop` if this was the last, otherwise `flush`. No thread stops `engine`
+  /// before `flush` returns. Returns whether `stop` was called, and whether the called functions have succeeded.
   static func leave(_ engine: Engine, flush: () -> Bool, stop: () -> Bool) -> (isLast: Bool, hasEnded: Bool) {
     var hasEnded = true
     if !isLast(engine, leaving: false) {
@@ -101,8 +87,8 @@ enum EngineLifetime {
     return (true, stop() && hasEnded)
   }
 
-  /// Stops `engine` at process exit, however many starts remain. If another thread is stopping it, waits for that until
-  /// `deadline`. No watchdog can be started afterwards.
+  /// Stops `engine` at process exit, or waits until `deadline` for the thread that is stopping it. No watchdog can
+  /// start afterwards.
   static func end(_ engine: Engine, until deadline: UInt64, stop: () -> Void) {
     let isMine = state.withLock { state in
       guard case .running(let running, _) = state.phase, running === engine else { return false }
@@ -113,8 +99,7 @@ enum EngineLifetime {
     while !engine.hasStopped, clinux_clock_ns() < deadline { allowingFork { clinux_pause_ns(1_000_000) } }
   }
 
-  /// Returns whether this is the only start of `engine`, and then marks it as stopping. Otherwise removes one start if
-  /// `leaving`.
+  /// Marks `engine` as stopping if this is its only start; otherwise removes one start if `leaving`.
   private static func isLast(_ engine: Engine, leaving: Bool) -> Bool {
     state.withLock { state in
       guard case .running(let running, let starts) = state.phase, running === engine else { return false }

@@ -2,23 +2,21 @@ import CCulpritLinux
 import CCulpritObserver
 import Synchronization
 
-/// Locks into memory all code and tables that must work while no disk can be read: those of the monitor, the escalation
-/// thread and the signal handler.
+/// Locks into memory the code and the tables that must work while no disk can be read.
 enum PageLocking {
-  /// Bytes of code locked on either side of an anchor. The functions of a source file are within 6 KiB of its anchor in
-  /// optimized builds, and several times as far in debug builds.
+  /// Bytes locked on either side of an anchor. A source file's functions are within 6 KiB of it, in debug builds
+  /// several times as far.
   #if DEBUG
     private static let reach: UInt64 = 24 << 10
   #else
     private static let reach: UInt64 = 8 << 10
   #endif
 
-  /// Locks the code and the tables, within a quarter of RLIMIT_MEMLOCK. Code beyond the limit is only loaded once.
+  /// Locks code and tables within a quarter of RLIMIT_MEMLOCK. Code beyond the limit is only loaded once.
   static func keep(_ slots: UnsafeMutablePointer<observer_slot>, _ stalls: UnsafeMutablePointer<observer_stall>) {
-    // The tables outlive every watchdog.
     isKept.withLock { isKept in
       if !isKept {
-        // Never unlocked.
+        // Never unlocked: the tables outlive every watchdog.
         _ = clinux_keep_resident(slots, residentTableBytes)
         _ = clinux_keep_resident(stalls, residentTableBytes)
         keepCode()
@@ -29,7 +27,7 @@ enum PageLocking {
 
   private static let isKept = Mutex(false)
 
-  /// Resets the state in a child of fork(2), before its first watchdog: memory locks are not inherited.
+  /// For a child of fork(2): memory locks are not inherited.
   static func startOver() {
     isKept.startOver(false)
     clinux_residency_start_over()

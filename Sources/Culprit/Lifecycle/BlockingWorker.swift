@@ -3,9 +3,8 @@ import CCulpritProcess
 import CulpritReports
 import CulpritStallRecord
 
-/// The thread that does blocking work for the escalation thread, which must neither allocate nor wait for the disk.
+/// Does blocking work for the escalation thread, which must neither allocate nor wait for the disk.
 final class BlockingWorker: Sendable {
-  /// Longest wait for the recorder and the disk, in nanoseconds.
   static let patience = WorkerPatience.least
 
   private let escalation: EscalationBlock
@@ -20,7 +19,6 @@ final class BlockingWorker: Sendable {
     self.lastReport = lastReport
   }
 
-  /// Serves requests until there are no more.
   func run() {
     cprocess_escalation_set_worker(escalation.pointer)
     cprocess_escalation_start(escalation.pointer)
@@ -38,7 +36,6 @@ final class BlockingWorker: Sendable {
     }
   }
 
-  /// Reports the stalls under way and flushes their files.
   private func report() {
     let deadline = clinux_clock_ns() &+ Self.patience
     let request = recorder.requestSoFar()
@@ -48,8 +45,7 @@ final class BlockingWorker: Sendable {
     _ = request.saved.wait(until: deadline)
   }
 
-  /// Answers request `number` before the process is terminated: saves the record, names the culprit of the fatal stall,
-  /// and delivers its report so far.
+  /// Saves the record before a termination, names the culprit of the fatal stall, and delivers its report so far.
   private func sayLastWords(_ number: UInt32) {
     guard let ending = cprocess_escalation_termination(escalation.pointer)?.pointee else { return }
     var deadline = clinux_clock_ns() &+ Self.patience
@@ -79,10 +75,8 @@ final class BlockingWorker: Sendable {
   }
 }
 
-/// The state shared by the escalation thread and the rest of the watchdog. Reference counted.
 final class EscalationBlock: @unchecked Sendable {
-  // SAFETY: every field behind the pointer is atomic or guarded by an atomic field. The memory is freed with the last
-  // reference.
+  // SAFETY: every field is atomic or guarded by an atomic field. The memory is freed with the last reference.
   let pointer: UnsafeMutablePointer<cprocess_escalation>
 
   init() {

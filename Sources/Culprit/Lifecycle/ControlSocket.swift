@@ -3,41 +3,28 @@ import CulpritStallRecord
 import Glibc
 import Synchronization
 
-/// The Unix socket on which the service answers `culprit dump` and `culprit report`, and its thread.
-///
-/// Each connection has one request, a line, and one answer: `+` and the result, or `-` and a sentence. The answer is
-/// finished text or JSON for a dump, and `.stall` files for stalls, so that the command needs no further code to show
-/// it. Connections are served one after the other, each within a bounded time.
+/// The Unix socket for `culprit dump` and `culprit report`. A connection has one request, a line, and one answer: `+`
+/// and the result, or `-` and a sentence. Connections are served one after the other, each within a bounded time.
 final class ControlSocket: Sendable {
-  /// The path of the socket. It contains the time, because a process in another container might have an equal process
-  /// ID.
+  /// Contains the time, because a process in another container might have an equal process ID.
   let path: String
   private let answer: @Sendable (_ request: String) -> [UInt8]
   private let problems: ProblemList
   private let wake = WakeUp()
   private let listener = Mutex(clinux_descriptor(number: -1, device: 0, inode: 0, born_ns: 0, table: 0))
   private let thread = Mutex<PosixThread?>(nil)
-  /// Whether the first attempt to listen has succeeded.
   private let hasListened = Promise<Bool>()
 
   private static let (prefix, suffix) = ("culprit-", ".control")
-  /// Length limit of a request in bytes.
   private static let requestBytesMax = 64
-  /// Longest time for the peer to send its request, in nanoseconds.
   private static let requestPatience: UInt64 = 1_000_000_000
-  /// Longest time for the peer to receive an answer, in nanoseconds.
   private static let answerPatience: UInt64 = 5_000_000_000
-  /// Time between attempts to listen again after the service has closed the socket, in nanoseconds.
+  /// Time before listening again after the service has closed the socket, in nanoseconds.
   private static let pause: UInt64 = 1_000_000_000
-  /// Time after which a socket without a listener is stale, in nanoseconds: its process might be about to listen.
+  /// Time after which a socket without a listener is stale.
   private static let startTime: UInt64 = 10_000_000
 
-  /// Prepares to listen in `directory`.
-  ///
-  /// - Parameters:
-  ///   - directory: The directory of the socket.
-  ///   - problems: Receives the reason if the socket cannot be created.
-  ///   - answer: Returns the answer to a request. Can allocate and block.
+  /// Prepares to listen in `directory`. `answer` can allocate and block.
   init(directory: String, _ problems: ProblemList, _ answer: @escaping @Sendable (_ request: String) -> [UInt8]) {
     var directory = directory
     if let resolved = realpath(directory, nil) {
@@ -51,10 +38,7 @@ final class ControlSocket: Sendable {
     self.problems = problems
   }
 
-  /// Starts the thread, and waits up to one second until it listens: a stall that begins at once might hold the
-  /// allocator's lock.
-  ///
-  /// - Throws: ``PosixThreadError`` if the thread cannot be started.
+  /// Waits up to one second until the thread listens: a stall that begins at once might hold the allocator's lock.
   func start() throws(PosixThreadError) {
     let started = try PosixThread(name: "culprit-control") { [self] in
       _ = clinux_keep_root()
@@ -64,12 +48,11 @@ final class ControlSocket: Sendable {
     _ = hasListened.wait(until: clinux_clock_ns() &+ Self.pause)
   }
 
-  /// Stops listening, removes the socket and waits for a request in progress until `deadline`. Returns whether the
-  /// thread has ended.
+  /// Waits until `deadline` for a request in progress. Returns whether the thread has ended.
   func stop(until deadline: UInt64) -> Bool {
     wake.stop()
     listener.withLock { if clinux_descriptor_is_ours(&$0) { clinux_socket_end($0.number) } }
-    // Wakes the thread also if the service has closed the socket.
+    // Wakes the thread even if the service has closed the socket.
     let connected = clinux_socket_connect(path)
     if connected >= 0 { close(connected) }
     unlink(path)
@@ -101,11 +84,11 @@ final class ControlSocket: Sendable {
     unlink(path)
   }
 
-  /// Waits for a client. Returns `nil` at the stop, and if the service has closed the socket.
+  /// Returns `nil` at the stop, and if the service has closed the socket.
   private func accept() -> clinux_descriptor? {
     let number = listener.withLock { clinux_descriptor_is_ours(&$0) ? $0.number : -1 }
     guard number >= 0, !wake.isStopping else { return nil }
-    // Registered at once: leaving `allowingFork` might wait for a thread that is forking.
+    // Registered at once: leaving `allowingFork` might wait for a forking thread.
     var client = allowingFork { clinux_descriptor_keep(clinux_socket_accept(number)) }
     if client.number >= 0, !wake.isStopping { return client }
     clinux_descriptor_close(&client)
@@ -135,16 +118,16 @@ final class ControlSocket: Sendable {
   private func send(_ bytes: [UInt8], to client: inout clinux_descriptor) {
     guard clinux_descriptor_is_ours(&client) else { return }
     let (number, deadline) = (client.number, clinux_clock_ns() &+ Self.answerPatience)
-    // A failure needs no handling: the peer has gone, or notices the missing end.
+    // On failure the peer has gone, or notices the missing end.
     _ = allowingFork { clinux_socket_send(number, bytes, bytes.count, deadline) }
   }
 
-  /// Removes the sockets of processes that have ended without a stop.
+  /// Removes the sockets of processes that ended without a stop.
   private func removeStale() {
     guard let slash = path.lastIndex(of: "/"), let directory = opendir(String(path[..<slash])) else { return }
     defer { closedir(directory) }
     while let entry = readdir(directory) {
-      // SAFETY: readdir returns a NUL-terminated name, which is copied immediately.
+      // SAFETY: the NUL-terminated name is copied immediately.
       let name = withUnsafeBytes(of: &entry.pointee.d_name) {
         String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
       }

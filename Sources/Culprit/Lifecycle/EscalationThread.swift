@@ -3,12 +3,9 @@ import CCulpritObserver
 import CCulpritProcess
 import Glibc
 
-/// The thread that acts on stalls that do not end. It pings systemd only while no source hangs and the monitor runs.
-///
-/// Like the monitor, it must continue to work when every pool, the allocator and the disk are blocked. Other threads do
-/// work that might block, at its request, and its waits for them are bounded.
+/// Acts on stalls that do not end. Pings systemd only while no source hangs and the monitor runs. Must work when every
+/// pool, the allocator and the disk are blocked.
 struct EscalationThread: ~Copyable {
-  /// The connection to systemd.
   struct Systemd {
     var target: UnsafeMutablePointer<cprocess_datagram>
     /// The time without a ping after which systemd considers the service dead, in nanoseconds; 0: no watchdog.
@@ -21,13 +18,12 @@ struct EscalationThread: ~Copyable {
     var noticesTermination: Bool
   }
 
-  /// Interval for checking whether the application has a handler for SIGTERM, in nanoseconds.
+  /// Interval of checks for a SIGTERM handler, in nanoseconds.
   private static let chainInterval: UInt64 = 500_000_000
-  /// Interval for checking whether a hang has ended, in nanoseconds.
+  /// Interval of checks for the end of a hang.
   private static let hangInterval: UInt64 = 250_000_000
-  /// Delay before a failed message is sent again, in nanoseconds.
   private static let resendInterval: UInt64 = 100_000_000
-  /// Time without a tick after which the monitor counts as stopped, in nanoseconds. It ticks four times a second.
+  /// Time without a tick after which the monitor counts as stopped.
   private static let monitorPatience: UInt64 = 2_000_000_000
 
   let own: UnsafeMutablePointer<cprocess_escalation>
@@ -44,16 +40,15 @@ struct EscalationThread: ~Copyable {
   private(set) var lastRequest: UInt32 = 0
   private var lastPing: UInt64 = 0
   private var nextPing: UInt64 = 0
-  /// Past CPU times, and the time of the next entry.
   var history = CPUHistory()
   var nextNote: UInt64 = 0
   /// For each slot, the work item whose termination was vetoed.
   let vetoed: UnsafeMutablePointer<UInt64>
   let processID = Int(getpid())
-  /// Whether pings are withheld, and whether the last report was requested during this time.
+  /// Whether pings are withheld, and whether the last report was requested meanwhile.
   private var isHung = false
   private var isReported = false
-  /// The monitor's tick count at its last change, and the time of that change.
+  /// The monitor's tick count, and the time of its last change.
   private var ticks: UInt64 = 0
   private var ticked: UInt64 = 0
 
@@ -76,11 +71,10 @@ struct EscalationThread: ~Copyable {
   }
 
   deinit {
-    // SAFETY: the memory was allocated by the initializer and has no other owner.
+    // SAFETY: allocated by the initializer, without another owner.
     vetoed.deallocate()
   }
 
-  /// Runs until stopped.
   @_noLocks mutating func run() {
     ticked = clinux_clock_ns()
     lastPing = ticked
@@ -90,7 +84,7 @@ struct EscalationThread: ~Copyable {
       let now = clinux_clock_ns()
       let nextChain = followShutdown(now)
       if cprocess_escalation_stopping(own) {
-        // Messages posted just before the stop are still sent.
+        // Sends messages posted just before the stop.
         if let systemd { _ = notify(systemd, now) }
         return
       }
@@ -104,7 +98,7 @@ struct EscalationThread: ~Copyable {
     }
   }
 
-  /// Begins the shutdown if it was announced or noticed. Returns the time of the next check.
+  /// Returns the time of the next check.
   @_noLocks mutating func followShutdown(_ now: UInt64) -> UInt64 {
     let since = cprocess_escalation_shutdown_ns(own)
     if since != 0, !isShuttingDown {
@@ -126,7 +120,7 @@ struct EscalationThread: ~Copyable {
     return isChained ? .max : now &+ Self.chainInterval
   }
 
-  /// Sends the pending messages to systemd. Returns the time of the next attempt.
+  /// Returns the time of the next check.
   @_noLocks mutating func notify(_ systemd: Systemd, _ now: UInt64) -> UInt64 {
     var next = UInt64.max
     let notices = cprocess_escalation_notices(own)
@@ -152,7 +146,7 @@ struct EscalationThread: ~Copyable {
     return next == 0 ? now &+ Self.resendInterval : next
   }
 
-  /// Pings systemd if a ping is due and no source hangs. Returns the time of the next check.
+  /// Returns the time of the next check.
   @_noLocks mutating func ping(_ systemd: Systemd, _ now: UInt64) -> UInt64 {
     let isWatching = monitorTicks(now)
     let hasHang = findHang()
@@ -192,8 +186,8 @@ struct EscalationThread: ~Copyable {
     return nextPing
   }
 
-  /// Begins the shutdown and sends messages and pings to systemd during a wait for the blocking worker or handlers: a
-  /// termination that takes long, and might be vetoed, is no hang. Changes ``view`` and ``text``.
+  /// Follows the shutdown and notifies systemd during a wait for the worker or handlers, which is no hang. Changes
+  /// ``view`` and ``text``.
   @_noLocks mutating func continueNotifying(_ now: UInt64) {
     _ = followShutdown(now)
     guard let systemd else { return }
@@ -221,7 +215,6 @@ struct EscalationThread: ~Copyable {
     return error == 0
   }
 
-  /// Whether the monitor is running.
   @_noLocks private mutating func monitorTicks(_ now: UInt64) -> Bool {
     let count = observer_control_wakeups(control)
     if count != ticks {
@@ -231,7 +224,7 @@ struct EscalationThread: ~Copyable {
     return clinux_clock_between_ns(ticked, now) < Self.monitorPatience
   }
 
-  /// Finds the source that has been hanging for longest and stores it in ``view``.
+  /// Stores the longest hang in ``view``.
   @_noLocks private mutating func findHang() -> Bool {
     let used = Int(observer_control_slots_used(control))
     let delay = observer_control_hang_delay_ns(control)
@@ -254,7 +247,6 @@ struct EscalationThread: ~Copyable {
     return view.item != 0
   }
 
-  /// Appends the name in ``view``.
   @_noLocks mutating func appendName() {
     let start = text.count
     var index = 0
@@ -265,20 +257,18 @@ struct EscalationThread: ~Copyable {
     text.makePrintable(from: start)
   }
 
-  /// Sends a request to the blocking worker.
   @_noLocks mutating func send(_ request: EscalationRequest) {
     lastRequest = (lastRequest | 3) &+ 1 | request.rawValue
     cprocess_escalation_send_request(own, lastRequest)
   }
 }
 
-/// Requests to the blocking worker: the lower two bits of a request's number.
+/// The lower two bits of a request's number.
 enum EscalationRequest: UInt32 {
-  /// Report the stalls under way.
   case lastReport = 1
-  /// Report the stalls under way before the process is terminated, and name the culprit.
+  /// For a process that is about to be terminated.
   case lastWords = 2
 }
 
-/// An address inside this file's code, used to lock it into memory (``PageLocking``).
+/// An address inside this file's code (``PageLocking``).
 func escalationCodeAnchor() -> CodeAnchor { { 4 } }

@@ -3,13 +3,12 @@ import CCulpritObserver
 import CCulpritProcess
 
 extension EscalationThread {
-  /// Longest wait for the application's handlers in nanoseconds.
+  /// Longest wait for the application's handlers.
   private static let patience: UInt64 = 2_000_000_000
-  /// Time after which the kernel ends the process if the escalation thread itself is blocked, for example by a full
-  /// disk behind standard error. In nanoseconds.
+  /// Time after which the kernel ends the process if the escalation thread itself is blocked.
   private static let lastResort: UInt64 = 3 * patience
 
-  /// Terminates the process if a stall has reached the limit. Returns the time of the next check.
+  /// Returns the time of the next check.
   @_noLocks mutating func terminateIfDue(_ now: UInt64) -> UInt64 {
     let limit = cprocess_escalation_terminate_after_ns(own)
     guard limit != 0 else { return .max }
@@ -28,7 +27,6 @@ extension EscalationThread {
         if view.item != 0, view.item != vetoed[index], isMarked(view.item, index) {
           if view.age_ns >= limit {
             terminate(index, limit)
-            // Waiting has taken time, so the next check comes at once.
             return 0
           }
           next = min(next, now &+ max(limit &- view.age_ns, 10_000_000))
@@ -39,7 +37,7 @@ extension EscalationThread {
     return next
   }
 
-  /// Terminates the process because of the stall in ``view``, of slot `index`, unless a handler vetoes this.
+  /// Terminates the process because of the stall in ``view``, unless a handler vetoes this.
   @_noLocks private mutating func terminate(_ index: Int, _ limit: UInt64) {
     let item = view.item
     guard let termination = cprocess_escalation_termination(own) else { return }
@@ -48,7 +46,6 @@ extension EscalationThread {
     termination.pointee.tid = view.tid
     termination.pointee.limit_ns = limit
     _ = cprocess_abort_arm(Self.lastResort)
-    // The blocking worker saves the record and names the culprit.
     sayLastWords(item, index)
     guard isStill(item, index) else {
       cprocess_abort_disarm()
@@ -79,7 +76,7 @@ extension EscalationThread {
     cprocess_abort_thread(termination.pointee.tid)
   }
 
-  /// Whether the stall continues and still exceeds the limit. The configuration might have changed.
+  /// Whether the stall continues and still exceeds the limit, which might have changed.
   @_noLocks private mutating func isStill(_ item: UInt64, _ index: Int) -> Bool {
     view = stalls[index].read()
     let limit = cprocess_escalation_terminate_after_ns(own)
@@ -92,8 +89,7 @@ extension EscalationThread {
     slots[index].item == item
   }
 
-  /// Requests the last words about `item` in slot `index`. Waits until they are complete, the blocking worker is
-  /// blocked, or the termination is no longer wanted.
+  /// Waits until the last words are complete, the worker is blocked, or the termination is no longer wanted.
   @_noLocks private mutating func sayLastWords(_ item: UInt64, _ index: Int) {
     send(.lastWords)
     var patience = WorkerPatience(since: clinux_clock_ns())
@@ -108,8 +104,7 @@ extension EscalationThread {
     }
   }
 
-  /// Asks the application's handlers and waits for their answers, up to ``patience``. Returns whether a handler vetoes
-  /// the termination.
+  /// Returns whether a handler vetoes the termination within ``patience``.
   @_noLocks private mutating func askHandlers() -> Bool {
     cprocess_escalation_ask(own)
     let deadline = clinux_clock_ns() &+ Self.patience
@@ -124,7 +119,6 @@ extension EscalationThread {
     return cprocess_escalation_end_question(own)
   }
 
-  /// Fills in the CPU time used since the work item began.
   @_noLocks private mutating func measure(_ termination: UnsafeMutablePointer<cprocess_termination_request>) {
     let now = clinux_clock_ns()
     termination.pointee.age_ns = view.age_ns
@@ -141,7 +135,7 @@ extension EscalationThread {
     }
   }
 
-  /// Puts the reason into ``text``, as a paragraph.
+  /// Puts the reason into ``text``.
   @_noLocks private mutating func describe(_ termination: UnsafeMutablePointer<cprocess_termination_request>) {
     let used = termination.pointee.used
     text.clear()
@@ -183,7 +177,7 @@ extension EscalationThread {
     text.append(termination.pointee.cpus == 1 ? " CPU. " : " CPUs. ")
     let culprit = cprocess_escalation_culprit(own)
     let bytes = cprocess_text_take(culprit)
-    // The worker's answer might belong to an earlier request, about a stall that has ended.
+    // The answer might belong to an earlier request.
     let isOurs = bytes > 0 && cprocess_text_number(culprit) == lastRequest
     if isOurs { text.append(cprocess_text_bytes(culprit), bytes) }
     if bytes > 0 { cprocess_text_taken(culprit, false) }
@@ -191,7 +185,7 @@ extension EscalationThread {
     text.append("\n")
   }
 
-  /// Appends times such as "12.345 (user 12.000, system 0.345), 51 % CPU. "
+  /// Appends "12.345 (user 12.000, system 0.345), 51 % CPU. "
   @_noLocks private mutating func appendTimes(_ user: UInt64, _ system: UInt64, of all: UInt64) {
     text.append(seconds: user &+ system, digits: 3)
     text.append(" (user ")
@@ -224,34 +218,27 @@ extension EscalationThread {
   }
 }
 
-/// Bounds the wait for the blocking worker: at least ``least``, and longer while it uses CPU time. A busy machine or a
-/// large recording should not prevent the culprit from being named, but a lock that is never released must not block
-/// the wait.
+/// Bounds the wait for the blocking worker, longer while it uses CPU time: a busy machine should not prevent the
+/// culprit from being named. Times are in nanoseconds.
 struct WorkerPatience {
-  /// Minimum wait in nanoseconds.
   static let least: UInt64 = 2_000_000_000
-  /// Maximum wait in nanoseconds.
   static let most: UInt64 = 10_000_000_000
-  /// Polling interval in nanoseconds.
   static let interval: UInt64 = 100_000_000
-  /// Time without a ``step`` of CPU time after which the worker counts as blocked, in nanoseconds. Longer than a thread
-  /// waits for a fork of the process.
+  /// Time without progress after which the worker counts as blocked. Longer than a thread waits for a fork.
   static let standstill: UInt64 = 700_000_000
-  /// CPU time that counts as progress, in nanoseconds. Polling a lock uses less within ``standstill``.
+  /// CPU time that counts as progress. Polling a lock uses less within ``standstill``.
   static let step: UInt64 = 5_000_000
 
   private let begin: UInt64
   private var used: UInt64 = 0
-  /// The time of the last progress.
   private var moved: UInt64
 
-  /// Begins the wait at `begin`, by the observer's clock, in nanoseconds.
   @_noLocks init(since begin: UInt64) {
     self.begin = begin
     moved = begin
   }
 
-  /// Returns whether the wait ends at `now`. `used` is the CPU time of the worker in nanoseconds.
+  /// Returns whether the wait ends at `now`. `used` is the worker's CPU time.
   @_noLocks mutating func ends(_ now: UInt64, used: UInt64) -> Bool {
     if used >= self.used &+ Self.step {
       self.used = used
@@ -262,5 +249,5 @@ struct WorkerPatience {
   }
 }
 
-/// An address inside this file's code, used to lock it into memory (``PageLocking``).
+/// An address inside this file's code (``PageLocking``).
 func terminationCodeAnchor() -> CodeAnchor { { 5 } }

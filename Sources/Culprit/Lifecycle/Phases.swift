@@ -5,29 +5,26 @@ import CulpritStallRecord
 import Glibc
 import Synchronization
 
-/// The phases of the process with a time budget: launch and shutdown. Each is a work item of the main thread.
+/// Launch and shutdown with a time budget, each a work item of the main thread.
 final class Phases: @unchecked Sendable {
-  // SAFETY: the slots and the thread-id words are never freed. The only mutable state is behind the mutex.
+  // SAFETY: slots and thread-id words are never freed. The only mutable state is behind the mutex.
   static let launchName = "launch"
   static let shutdownName = "shutdown"
 
-  /// Whether the launch is over. A process is launched once, even if it is watched several times.
+  /// Static, because a process is launched only once.
   private static let isLaunched = Mutex(false)
 
-  /// The slot of the shutdown, unmarked before the shutdown begins; `nil` if it has no budget.
+  /// Unmarked before the shutdown begins; `nil` without a budget.
   let shutdown: SlotRegistry.Lease?
-  /// The slot of the launch; `nil` if it has no budget.
+  /// `nil` without a budget.
   let launch: SlotRegistry.Lease?
-  /// Duration of the launch before the watch began, in nanoseconds.
+  /// Duration of the launch before the watch, in nanoseconds.
   private let head: UInt64
-  /// The beginning of the launch, with the CPU times used by then.
   private let atLaunch: cprocess_program_start
-  /// CPU times at the beginning of the watch.
   private let base: cprocess_cpu
   private let cpus: UInt32
   private let escalation: EscalationBlock
 
-  /// Starts watching the phases that have a budget in `configuration`. The launch began with the program.
   init(_ configuration: Configuration, _ control: ControlBlock, _ escalation: EscalationBlock) throws(WatchdogError) {
     self.escalation = escalation
     let now = clinux_clock_ns()
@@ -37,7 +34,7 @@ final class Phases: @unchecked Sendable {
     cprocess_cpu_read(&source, &base)
     self.base = base
     cpus = source.cpus
-    // Thread-id words for the slots. Never freed, because samplers might read them late.
+    // Never freed, because samplers might read the words late.
     let mainThread = UnsafeMutablePointer<UInt32>.allocate(capacity: 2)
     mainThread.initialize(repeating: UInt32(truncatingIfNeeded: getpid()), count: 2)
     func lease(_ name: String, _ budget: Duration) throws(WatchdogError) -> SlotRegistry.Lease {
@@ -61,16 +58,14 @@ final class Phases: @unchecked Sendable {
     observer_control_tick_by(control.pointer, now)
   }
 
-  /// Ends the launch.
   func launched() {
     Self.isLaunched.withLock { $0 = true }
     if let launch { SlotRegistry.shared.endItem(launch) }
   }
 
-  /// Ends the watch. The escalation thread must have ended.
+  /// Called after the escalation thread has ended.
   func end() { for lease in [launch, shutdown] { if let lease { SlotRegistry.shared.end(lease) } } }
 
-  /// Returns notes about a phase that exceeds its budget.
   func notes(_ source: WatchedSource) -> [StallNote] {
     guard source.kind == .phase else { return [] }
     let isLaunch = source.name == Self.launchName
@@ -90,7 +85,7 @@ final class Phases: @unchecked Sendable {
     let elapsed = clinux_clock_between_ns(from.taken_ns, now.taken_ns)
     let used = now.since(from)
     let statistics = Watchdog.CPUTime(
-      // The machine's use before the watch is unknown, but this process's use is known.
+      // The machine's use before the watch is unknown; this process's is known.
       elapsed: isLaunch ? elapsed &+ head : elapsed,
       user: used.user_ns,
       system: used.system_ns,
@@ -105,11 +100,9 @@ final class Phases: @unchecked Sendable {
     return notes
   }
 
-  /// Returns the beginning of a launch with budget `budget`, with the CPU times used by then.
-  ///
-  /// This is the start of the process if at most an eighth of the budget passed before the program ran, which is the
-  /// loader's time. An older process ran another program before execve(2), a shell script or an earlier run of the
-  /// service, possibly for days. The launch then begins with the program.
+  /// Returns the beginning of a launch: the start of the process if at most an eighth of `budget`, the loader's time,
+  /// passed before the program ran. An older process ran another program before execve(2), so the launch begins with
+  /// the program.
   private static func launchStart(_ now: UInt64, budget: Duration?) -> cprocess_program_start {
     let program = cprocess_cpu_at_program_start()
     let process = processStart(now)
@@ -119,10 +112,10 @@ final class Phases: @unchecked Sendable {
   }
 
   /// Returns the start time of the process by the observer's clock: field 22 of /proc/self/stat, in ticks since boot
-  /// (proc(5)). Returns `now` if the kernel does not report it.
+  /// (proc(5)); `now` if unknown.
   static func processStart(_ now: UInt64) -> UInt64 {
     guard let text = ProcessMap.readAll("/proc/self/stat"), let name = text.lastIndex(of: ")") else { return now }
-    // The fields after the name begin with number 3.
+    // The first field after the name is number 3.
     let fields = text[text.index(after: name)...].split(separator: " ")
     let ticks = sysconf(Int32(_SC_CLK_TCK))
     guard fields.count > 19, let start = UInt64(fields[19]), ticks > 0 else { return now }
@@ -132,7 +125,7 @@ final class Phases: @unchecked Sendable {
   }
 }
 
-/// Provides the notes of phases to a recorder that is created before the phases.
+/// Gives a recorder access to the phases, which are created later.
 final class PhaseNotes: Sendable {
   private struct Source {
     weak var lifecycle: ProcessLifecycle?
@@ -146,11 +139,11 @@ final class PhaseNotes: Sendable {
 }
 
 extension Watchdog {
-  /// Ends the launch: the service is ready (``Configuration/Lifecycle/launchThreshold``). Sends READY=1 to systemd if
+  /// Ends the launch (``Configuration/Lifecycle/launchThreshold``). Sends READY=1 to systemd if
   /// ``Configuration/Lifecycle/notifiesSystemd`` is set.
   public func launched() { engine?.lifecycle.launched() }
 
-  /// Begins the shutdown: the service is about to end (``Configuration/Lifecycle/shutdownThreshold``). Sends STOPPING=1
-  /// to systemd if ``Configuration/Lifecycle/notifiesSystemd`` is set.
+  /// Begins the shutdown (``Configuration/Lifecycle/shutdownThreshold``). Sends STOPPING=1 to systemd if
+  /// ``Configuration/Lifecycle/notifiesSystemd`` is set.
   public func shuttingDown() { engine?.lifecycle.shuttingDown() }
 }

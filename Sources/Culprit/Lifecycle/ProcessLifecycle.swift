@@ -6,9 +6,7 @@ import CulpritSymbols
 import Glibc
 import Synchronization
 
-/// The lifecycle for stalls that do not end: owns the escalation thread and the blocking worker.
-///
-/// The threads are started only if the configuration needs them.
+/// Owns the escalation thread and the blocking worker, which are started only if the configuration needs them.
 final class ProcessLifecycle: Sendable {
   private struct Threads {
     var escalation: PosixThread?
@@ -26,9 +24,7 @@ final class ProcessLifecycle: Sendable {
   private let noticesTermination = Mutex(false)
   private let handlers = Mutex<[TerminationHandlerThread]>([])
   private let lastReport = LastReport()
-  /// The reasons why handlers are not asked.
   private let handlerProblems = ProblemList()
-  /// Serializes writers of the status text.
   private let statusLock = Mutex(())
 
   init(control: ControlBlock, recorder: Recorder, reporter: Reporter, systemd: SystemdNotifier?) {
@@ -38,7 +34,6 @@ final class ProcessLifecycle: Sendable {
     self.systemd = systemd
   }
 
-  /// Sentences about problems of the environment.
   var problems: [String] {
     var problems = (systemd?.problems ?? []) + handlerProblems.all
     if noticesTermination.withLock({ $0 }), cprocess_sigterm_chain(block.pointer) == CPROCESS_SIGTERM_REPLACED {
@@ -47,7 +42,7 @@ final class ProcessLifecycle: Sendable {
     return problems
   }
 
-  /// Adds a handler that can veto the termination of the process. Returns a function that removes it.
+  /// Returns a function that removes the handler.
   func add(_ handler: @escaping TerminationHandler) -> @Sendable () -> Void {
     do throws(PosixThreadError) {
       let thread = try TerminationHandlerThread(block, lastReport, handler)
@@ -63,9 +58,7 @@ final class ProcessLifecycle: Sendable {
     }
   }
 
-  /// Applies `configuration`. Starts the threads when they are first needed.
-  ///
-  /// - Throws: ``PosixThreadError`` if a thread cannot be started.
+  /// Starts the threads when they are first needed.
   func follow(_ configuration: Configuration) throws(PosixThreadError) {
     let limit = configuration.isEnabled ? configuration.lifecycle.terminateAfter?.wholeNanoseconds : nil
     cprocess_escalation_set_terminate_after_ns(block.pointer, limit ?? 0)
@@ -110,14 +103,13 @@ final class ProcessLifecycle: Sendable {
             phases: table.phases
           )
           let stack = clinux_keep_stack_resident(true)
-          // From here on the thread takes no locks and does not use the runtime.
+          // From here on, no locks and no Swift runtime.
           clinux_fork_leave()
           thread.run()
           clinux_fork_enter()
           clinux_let_go_resident(stack)
         }
-        // A stall that begins at once might hold the allocator's lock, so both threads must have allocated their memory
-        // first.
+        // Both threads must have allocated their memory: a stall that begins at once might hold the allocator's lock.
         while cprocess_escalation_started(block.pointer) < 2 { allowingFork { _ = usleep(100) } }
         return nil
       } catch {
@@ -127,7 +119,7 @@ final class ProcessLifecycle: Sendable {
     if let error { throw error }
   }
 
-  /// Stops the threads and waits for them until `deadline`. Returns whether they have ended.
+  /// Waits for the threads until `deadline`. Returns whether they have ended.
   @discardableResult
   func stop(until deadline: UInt64) -> Bool {
     let (escalation, worker) = threads.withLock { threads in
@@ -136,9 +128,9 @@ final class ProcessLifecycle: Sendable {
     }
     cprocess_escalation_stop(block.pointer)
     let hasEnded = [escalation, worker].compactMap { $0?.join(until: deadline) }.allSatisfy { $0 }
-    // Comes before the wait for handlers, which does not count as shutdown.
+    // Waiting for handlers does not count as shutdown.
     phases.withLock { $0 }?.end()
-    // A handler can hold a reference to the watchdog. Releasing the handler's thread breaks this cycle.
+    // Breaks the cycle of a handler that retains the watchdog.
     let asking = handlers.withLock { handlers in
       defer { handlers = [] }
       return handlers
@@ -153,9 +145,7 @@ final class ProcessLifecycle: Sendable {
 
   func shuttingDown() { cprocess_escalation_begin_shutdown(block.pointer, clinux_clock_ns()) }
 
-  /// Starts watching the phases that have a budget in `configuration`.
-  ///
-  /// - Throws: ``WatchdogError/tooManySources(limit:)``.
+  /// Throws ``WatchdogError/tooManySources(limit:)``.
   func watchPhases(_ configuration: Configuration) throws(WatchdogError) {
     noticesTermination.withLock { $0 = configuration.lifecycle.noticesTermination }
     // The signal handler might run after the watchdog is gone.
@@ -167,7 +157,6 @@ final class ProcessLifecycle: Sendable {
     self.phases.withLock { $0 = phases }
   }
 
-  /// Returns notes about a phase that exceeds its budget.
   func notes(_ source: WatchedSource) -> [StallNote] { phases.withLock { $0 }?.notes(source) ?? [] }
 
   func notifySystemd(status: String) {
@@ -179,7 +168,7 @@ final class ProcessLifecycle: Sendable {
     cprocess_escalation_wake(block.pointer)
   }
 
-  /// The pings and problems of the connection to systemd; `nil` without a connection.
+  /// `nil` without a connection.
   var systemdState: Watchdog.SystemdState? {
     guard systemd?.isOpen == true else { return nil }
     let error = cprocess_escalation_send_error(block.pointer)

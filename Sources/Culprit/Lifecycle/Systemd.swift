@@ -2,16 +2,15 @@ import CCulpritProcess
 import Glibc
 import Synchronization
 
-/// The connection to systemd, or to another service manager with its protocol: sd_notify(3).
+/// The connection to a service manager with systemd's protocol, sd_notify(3).
 final class SystemdNotifier: @unchecked Sendable {
   // SAFETY: written by the initializer, then by the escalation thread only.
   let target: UnsafeMutablePointer<cprocess_datagram>
   /// The time without a ping after which systemd considers the service dead, in nanoseconds; 0: no watchdog.
   let watchdog: UInt64
-  /// Sentences about invalid environment variables.
   let problems: [String]
 
-  /// Opens the connection described by `environment`; `nil` without NOTIFY_SOCKET.
+  /// Returns `nil` without NOTIFY_SOCKET.
   init?(_ environment: Environment) {
     guard let socket = environment.notifySocket else { return nil }
     var problems: [String] = []
@@ -25,7 +24,7 @@ final class SystemdNotifier: @unchecked Sendable {
       )
     }
     var watchdog: UInt64 = 0
-    // Child processes inherit the variables, although they are meant for another process.
+    // Child processes inherit the variables, which are meant for another process.
     if let text = environment.watchdogMicroseconds, environment.watchdogProcess.map({ $0 == "\(getpid())" }) ?? true {
       if let microseconds = UInt64(text), microseconds > 0, microseconds < UInt64.max / 2000 {
         watchdog = error == 0 ? microseconds * 1000 : 0
@@ -43,16 +42,15 @@ final class SystemdNotifier: @unchecked Sendable {
     target.deallocate()
   }
 
-  /// Whether the connection is open.
   let isOpen: Bool
 }
 
 extension Watchdog {
-  /// Sends the service's status to systemd, as one line for people (shown by `systemctl status`), if
-  /// ``Configuration/Lifecycle/notifiesSystemd`` is set.
+  /// Sends one line of status for `systemctl status` to systemd, if ``Configuration/Lifecycle/notifiesSystemd`` is set.
+  /// Never waits for systemd.
   ///
-  /// When a source begins to hang, the watchdog replaces the status with the name of the source, and when the hang is
-  /// over with an empty line. Call this method again then. Never waits for systemd.
+  /// When a source begins to hang, the watchdog replaces the status with the name of the source, and after the hang
+  /// with an empty line. Call this method again then.
   ///
   /// - Parameter status: The line.
   public func notifySystemd(status: String) { engine?.lifecycle.notifySystemd(status: status) }

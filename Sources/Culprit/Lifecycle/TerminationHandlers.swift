@@ -5,10 +5,7 @@ import Synchronization
 
 typealias TerminationHandler = @Sendable (Watchdog.TerminationRequest) -> Watchdog.TerminationRequest.Decision
 
-/// The thread that asks one of the application's termination handlers.
-///
-/// Every handler has a separate thread, started when the handler is added, which only waits for questions. So a handler
-/// is asked even if the blocking worker or another handler is blocked.
+/// Asks one termination handler. Each handler has its own thread, so that a blocked worker or handler delays no other.
 final class TerminationHandlerThread: Sendable {
   private let escalation: EscalationBlock
   private let lastReport: LastReport
@@ -16,7 +13,6 @@ final class TerminationHandlerThread: Sendable {
   private let membership: Mutex<Membership>
   private let thread = Mutex<PosixThread?>(nil)
 
-  /// The questions that the handler must answer.
   private struct Membership {
     /// The last question that was answered, or asked before the handler was added.
     var last: UInt32
@@ -24,9 +20,7 @@ final class TerminationHandlerThread: Sendable {
     var asked: UInt32?
   }
 
-  /// Starts a thread for `handler`, with the calling thread's signal mask for its calls.
-  ///
-  /// - Throws: ``PosixThreadError`` if the thread cannot be started.
+  /// The handler is called with the calling thread's signal mask.
   init(
     _ escalation: EscalationBlock,
     _ lastReport: LastReport,
@@ -40,13 +34,12 @@ final class TerminationHandlerThread: Sendable {
       self.thread.withLock { $0 = thread }
     } catch {
       remove()
-      // No thread will answer a question that was asked meanwhile.
+      // No thread will answer a question asked meanwhile.
       if let number = nextQuestion().number { cprocess_escalation_answer(escalation.pointer, number, false) }
       throw error
     }
   }
 
-  /// Removes the handler from further questions.
   func remove() {
     membership.withLock { membership in
       guard membership.asked == nil else { return }
@@ -54,11 +47,11 @@ final class TerminationHandlerThread: Sendable {
     }
   }
 
-  /// Waits until the handler has returned, until `deadline` by the observer's clock. Returns whether it has.
+  /// Waits until `deadline`. Returns whether the handler has returned.
   func join(until deadline: UInt64) -> Bool { thread.withLock { $0 }?.join(until: deadline) ?? true }
 
-  /// Returns the question to answer, `nil` for none, and whether it is the last. Other questions must not be answered:
-  /// the answer would count as that of another handler.
+  /// Returns the question to answer, `nil` for none, and whether it is the last. An answer to another question would
+  /// count as another handler's.
   private func nextQuestion() -> (number: UInt32?, isLast: Bool) {
     membership.withLock { membership in
       let number = membership.asked ?? cprocess_escalation_question(escalation.pointer)
@@ -73,9 +66,8 @@ final class TerminationHandlerThread: Sendable {
       if cprocess_escalation_stopping(escalation.pointer) { return }
       let (number, isLast) = nextQuestion()
       if let number {
-        // A removed handler is not called.
         if !isLast, let request = request(number) {
-          // The answer comes before the thread works again, because that might wait for a fork of the process.
+          // The answer comes first: leaving `mask.run` might wait for a fork.
           mask.run { cprocess_escalation_answer(escalation.pointer, number, handler(request) == .veto) }
         } else {
           cprocess_escalation_answer(escalation.pointer, number, false)
@@ -86,7 +78,7 @@ final class TerminationHandlerThread: Sendable {
     }
   }
 
-  /// Returns the request for question `number`; `nil` if the question is over.
+  /// Returns `nil` if the question is over.
   private func request(_ number: UInt32) -> Watchdog.TerminationRequest? {
     var ending = cprocess_termination_request()
     guard cprocess_escalation_read_termination(escalation.pointer, number, &ending),
@@ -105,7 +97,6 @@ final class TerminationHandlerThread: Sendable {
   }
 }
 
-/// The latest report of the stall that might terminate the process.
 final class LastReport: Sendable {
   private struct Found {
     var slot: UInt32
@@ -119,7 +110,6 @@ final class LastReport: Sendable {
     found.withLock { $0 = Found(slot: slot, item: item, report: report) }
   }
 
-  /// Returns the report of work item `item` in slot `slot`; `nil` if there is none.
   func get(slot: UInt32, item: UInt64) -> StallReport? {
     found.withLock { found in
       guard let found, found.slot == slot, found.item == item else { return nil }

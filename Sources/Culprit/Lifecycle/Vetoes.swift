@@ -1,11 +1,12 @@
 extension Watchdog {
-  /// Calls `handler` before the process is terminated for a stall (``Configuration/Lifecycle/terminateAfter``), on a
-  /// thread of the watchdog. By then the record has been saved, and the reason has been written to standard error.
+  /// Calls `handler` on a thread of the watchdog before a stall terminates the process
+  /// (``Configuration/Lifecycle/terminateAfter``), after the record has been saved and the reason has been printed to
+  /// standard error.
   ///
   /// The process ends unless a handler returns ``TerminationRequest/Decision/veto`` within two seconds. A handler that
   /// allocates cannot veto if the stalled thread holds the allocator's lock.
   ///
-  /// - Parameter handler: Called with the request; decides whether the process ends.
+  /// - Parameter handler: Decides whether the process ends.
   /// - Returns: A registration. ``Registration/remove()`` removes the handler.
   @discardableResult
   public func onTerminate(

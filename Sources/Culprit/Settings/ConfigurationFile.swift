@@ -1,37 +1,34 @@
 import CCulpritLinux
 import Glibc
 
-/// A file with settings as `name = value` lines, which can change while the watchdog runs.
-///
-/// Empty lines and lines that begin with `#` are ignored.
+/// A file with `name = value` lines, which can change while the watchdog runs. Empty lines and lines that begin with
+/// `#` are ignored.
 struct ConfigurationFile {
-  /// One setting in the file.
   struct Line: Equatable {
     var number: Int
     var name: String
     var value: String
   }
 
-  /// The result of reading the file.
   enum Content: Equatable {
-    /// The file cannot be read; the value is the reason.
+    /// The value is the reason.
     case unreadable(String)
     /// The settings, and the numbers of malformed lines.
     case lines([Line], malformed: [Int])
   }
 
-  /// The limit of the file size in bytes.
+  /// In bytes.
   private static let longest = 64 << 10
 
   let path: String
-  /// The file attributes that show whether the file has changed or has been replaced.
+  /// File attributes that reveal a change or a replacement.
   private var identity: [Int]?
 
   init(path: String) { self.path = path }
 
-  /// Returns the contents of the file at the first call and after each change; otherwise `nil`.
+  /// Returns the contents at the first call and after each change; otherwise `nil`.
   mutating func readIfChanged() -> Content? {
-    // Read before the contents: a later change is found by the next call.
+    // Read first: the next call finds a later change.
     let now = readIdentity()
     guard now != identity else { return nil }
     identity = now
@@ -47,7 +44,7 @@ struct ConfigurationFile {
   }
 
   private func read() -> Content {
-    // Registered at once: leaving `allowingFork` might wait for a thread that is forking.
+    // Registered at once: leaving `allowingFork` might wait for a forking thread.
     let (opened, kept) = allowingFork {
       let opened = clinux_open_regular(path)
       return (opened, clinux_descriptor_keep(opened))
@@ -80,7 +77,6 @@ struct ConfigurationFile {
     return Self.parse(String(decoding: bytes[..<count], as: UTF8.self))
   }
 
-  /// Parses the lines of `text`.
   static func parse(_ text: String) -> Content {
     var lines: [Line] = []
     var malformed: [Int] = []
@@ -105,14 +101,13 @@ struct ConfigurationFile {
   }
 }
 
-/// Checks a configuration file once a second on a dedicated thread, because the file system might hang.
+/// Checks a configuration file once a second. Needs a dedicated thread, because the file system might hang.
 final class ConfigurationFileWatcher: Sendable {
-  /// The time between checks of the file.
   private static let interval: UInt64 = 1_000_000_000
 
   private let wake = WakeUp()
 
-  /// Checks the file until ``stop()`` is called. `changed` is called with the contents after each change.
+  /// Calls `changed` at the beginning and after each change.
   func run(_ file: ConfigurationFile, changed: (ConfigurationFile.Content) -> Void) {
     var file = file
     while true {
@@ -123,6 +118,5 @@ final class ConfigurationFileWatcher: Sendable {
     }
   }
 
-  /// Makes ``run(_:changed:)`` return.
   func stop() { wake.stop() }
 }

@@ -1,13 +1,11 @@
 import CCulpritLinux
 import CulpritStallRecord
 
-/// The settings in the environment and in the configuration file named by it.
-///
-/// The environment overrides the code, and the file overrides the environment. Invalid values are ignored and reported.
+/// The settings in the environment, which override the code, and in the configuration file, which overrides the
+/// environment.
 struct Environment: Sendable {
-  /// The variables that begin with `CULPRIT_`, systemd's variables, and those that define directories.
   private let variables: [String: String]
-  /// The path of the configuration file, if there is one.
+  /// The path of the configuration file, if set.
   let file: String?
 
   static let prefix = "CULPRIT_"
@@ -15,19 +13,18 @@ struct Environment: Sendable {
   private static let fileVariable = "CULPRIT_CONFIGURATION"
   private static let runtimeVariable = "XDG_RUNTIME_DIR"
 
-  /// The variables set by systemd: sd_notify(3), sd_watchdog_enabled(3).
+  /// sd_notify(3), sd_watchdog_enabled(3).
   private static let systemdVariables = ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"]
 
-  /// Creates an environment from `variables`. Unrelated variables are ignored.
+  /// Ignores unrelated variables.
   init(_ variables: [String: String]) {
     let others = Self.systemdVariables + Configuration.standardDirectoryVariables + [Self.runtimeVariable]
     self.variables = variables.filter { $0.key.hasPrefix(Self.prefix) || others.contains($0.key) }
     file = self.variables[Self.fileVariable].flatMap { $0.isEmpty ? nil : $0 }
   }
 
-  /// The environment of this process. Empty in a program that has more privileges than the invoking user (for example
-  /// set-user-ID; secure_getenv(3)). Otherwise, that user could make the program write files in a directory of the
-  /// user's choice.
+  /// The environment of this process. Empty in a program with more privileges than the invoking user
+  /// (secure_getenv(3)). Otherwise, that user could make it write files in any directory.
   static var ofProcess: Environment {
     var variables: [String: String] = [:]
     var index: Int32 = 0
@@ -38,25 +35,24 @@ struct Environment: Sendable {
       index += 1
       guard let equals = text.utf8.firstIndex(of: UInt8(ascii: "=")) else { continue }
       let name = String(text[..<equals])
-      // As in getenv(3), the first of several variables with the same name counts.
+      // As in getenv(3), the first of several counts.
       if variables[name] == nil { variables[name] = String(text[text.utf8.index(after: equals)...]) }
     }
     return Environment(variables)
   }
 
-  /// The variables that Culprit reads, and the variables that are set with its prefix.
+  /// The variables that Culprit reads, and those set with its prefix.
   static let knownVariables = (Setting.all + [Setting.enabled]).map(\.variable) + [fileVariable]
   var names: [String] { variables.keys.filter { $0.hasPrefix(Self.prefix) } }
 
-  /// systemd's notification socket, its watchdog timeout, and the process that the timeout applies to.
   var notifySocket: String? { variables["NOTIFY_SOCKET"] }
   var watchdogMicroseconds: String? { variables["WATCHDOG_USEC"] }
   var watchdogProcess: String? { variables["WATCHDOG_PID"] }
 
-  /// The user's directory for sockets, by the XDG base directory specification; `nil` without an absolute path.
+  /// `nil` without an absolute path, as the XDG base directory specification requires.
   var runtimeDirectory: String? { variables[Self.runtimeVariable].flatMap { $0.hasPrefix("/") ? $0 : nil } }
 
-  /// Whether the environment disables the watchdog, and the problem with the variable's value, if any.
+  /// Whether the environment disables the watchdog, and the problem with the variable's value.
   var switchesOff: (Bool, problem: String?) {
     guard let text = variables[Self.enabledVariable] else { return (false, nil) }
     guard let isEnabled = Setting.truth(text) else {
@@ -66,13 +62,8 @@ struct Environment: Sendable {
     return (!isEnabled, nil)
   }
 
-  /// Applies the settings of the environment and the configuration file to `base`.
-  ///
-  /// - Parameters:
-  ///   - base: The configuration in the code, which is valid.
-  ///   - content: The contents of the file, or the reason why it could not be read; `nil` without a file.
-  ///   - running: The configuration of the running watchdog, whose fixed settings are kept; `nil` at the start.
-  /// - Returns: A valid configuration, and one sentence for each invalid value.
+  /// Applies the environment and the file's `content` to `base`, which is valid. Keeps the fixed settings of `running`.
+  /// Returns a valid configuration, and one sentence for each invalid value.
   func applied(
     to base: Configuration,
     content: ConfigurationFile.Content?,
@@ -97,7 +88,6 @@ struct Environment: Sendable {
         problems.append("\(fileName), line \(line.number): \(sentence)")
       }
       for setting in known {
-        // The last line with a name counts.
         guard let line = lines.last(where: { $0.name == setting.name }) else { continue }
         if let problem = apply(setting, line.value, &configuration) {
           problems.append("\(fileName), line \(line.number): \(setting.name) \(problem)")
@@ -113,8 +103,7 @@ struct Environment: Sendable {
     return (configuration, problems)
   }
 
-  /// Sets `setting` to the value of `text`, if it is valid. Otherwise, returns the problem as a continuation of the
-  /// name.
+  /// Applies `text` if it is valid. Otherwise returns the problem as a continuation of the setting's name.
   private func apply(_ setting: Setting, _ text: String, _ configuration: inout Configuration) -> String? {
     var changed = configuration
     let stays = "it stays \(setting.show(configuration))"

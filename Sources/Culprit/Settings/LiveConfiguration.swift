@@ -3,32 +3,28 @@ import CulpritStallRecord
 import Glibc
 import Synchronization
 
-/// The effective configuration: the one given in code, with the changes by the environment and the configuration file.
+/// The configuration given in code, with the changes by the environment and the configuration file.
 final class LiveConfiguration: Sendable {
   private struct State {
-    /// The configuration given in code.
     var base: Configuration
     var content: ConfigurationFile.Content?
     var current: Configuration
-    /// The present problems with the environment and the file.
     var problems: [String]
-    /// Applies a changed configuration to the running watchdog; `nil` while none is running. Returns the problems.
+    /// Applies a change to the running watchdog, if any, and returns the problems.
     var apply: (@Sendable (Configuration) -> [String])?
   }
 
   private let environment: Environment
-  /// While the lock is held, nothing is printed, because the reader of standard error might hang, and no application
-  /// code is called.
+  /// While the lock is held, nothing is printed, because standard error might block, and no application code is called.
   private let state: Mutex<State>
-  /// The thread that is changing the configuration in code; 0 if there is none. Other threads wait for it.
+  /// The thread that is changing the configuration in code; 0 if none.
   private let changer = Atomic<Int32>(0)
   private let change = Mutex(())
-  /// Whether changes are applied to the running watchdog.
   private let isFollowed = Atomic<Bool>(true)
   /// The configuration at the start.
   let initial: Configuration
 
-  /// Combines `base`, `environment` and `content`, the contents of the file at the start.
+  /// `content` is the contents of the file at the start.
   init(_ base: Configuration, _ environment: Environment, content: ConfigurationFile.Content?) {
     self.environment = environment
     let (configuration, found) = environment.applied(to: base, content: content)
@@ -42,7 +38,7 @@ final class LiveConfiguration: Sendable {
 
   var problems: [String] { state.withLock { $0.problems } }
 
-  /// Calls `apply` with the present configuration, and after each change.
+  /// Calls `apply` now and after each change.
   func follow(_ apply: @escaping @Sendable (Configuration) -> [String]) {
     let problems = state.withLock { state in
       state.apply = apply
@@ -51,7 +47,7 @@ final class LiveConfiguration: Sendable {
     Self.say(problems)
   }
 
-  /// Stops applying changes. Waits until `deadline` for a change that is being applied.
+  /// Waits until `deadline` for a change in progress.
   func unfollow(until deadline: UInt64) {
     isFollowed.store(false, ordering: .releasing)
     while state.withLockIfAvailable({ $0.apply = nil }) == nil, clinux_clock_ns() < deadline {
@@ -59,7 +55,6 @@ final class LiveConfiguration: Sendable {
     }
   }
 
-  /// Changes the configuration given in code.
   func change(_ change: (inout Configuration) -> Void) throws(WatchdogError) {
     let own = clinux_task_self()
     // The thread would wait for itself.
@@ -82,8 +77,8 @@ final class LiveConfiguration: Sendable {
     Self.say(try result.get())
   }
 
-  /// Returns one sentence for each setting in which `other`, requested by a second watchdog, differs from the effective
-  /// configuration. Settings that `other` leaves at their defaults are skipped.
+  /// Returns one sentence for each setting in which a second watchdog's configuration differs. Settings that `other`
+  /// leaves at their defaults are skipped.
   func disagreements(with other: Configuration) -> [String] {
     let (current, defaults) = (current, Configuration())
     return Setting.all.filter { setting in
@@ -95,7 +90,6 @@ final class LiveConfiguration: Sendable {
     }
   }
 
-  /// Takes over changed contents of the file.
   func fileChanged(_ content: ConfigurationFile.Content) {
     let problems = state.withLock { state -> [String] in
       guard content != state.content else { return [] }
@@ -105,7 +99,7 @@ final class LiveConfiguration: Sendable {
     Self.say(problems)
   }
 
-  /// Computes the effective configuration and applies it. Returns the new problems.
+  /// Returns the new problems.
   private func update(_ state: inout State) -> [String] {
     let (configuration, found) = environment.applied(to: state.base, content: state.content, running: state.current)
     let problems = found.map { printable($0) }
@@ -116,7 +110,7 @@ final class LiveConfiguration: Sendable {
     return new + apply(configuration)
   }
 
-  /// Prints `problems` to standard error. Blocks until the reader accepts them.
+  /// Prints to standard error. Can block.
   static func say(_ problems: [String]) {
     for problem in problems { printToStandardError("culprit: \(printable(problem))\n") }
   }
@@ -131,10 +125,9 @@ extension Watchdog {
   /// override the code. A stall in progress remains a stall.
   ///
   /// - Parameter change: Changes the configuration given in code. Changes by other threads wait until it returns.
-  /// - Throws: ``WatchdogError/Code/fixedWhileRunning`` if `change` modifies a setting that is fixed while the watchdog
-  ///   runs; ``WatchdogError/Code/invalidConfiguration`` if the result is invalid, or the call is made inside the
-  ///   `change` of another call; ``WatchdogError/Code/notInThisProcess``; ``WatchdogError/Code/stopped`` after
-  ///   `stop()`. After an error, nothing is changed.
+  /// - Throws: ``WatchdogError/Code/fixedWhileRunning`` for a setting that is fixed while the watchdog runs;
+  ///   ``WatchdogError/Code/invalidConfiguration`` for an invalid result, or a call inside another `change`;
+  ///   ``WatchdogError/Code/notInThisProcess``; ``WatchdogError/Code/stopped``. After an error, nothing is changed.
   public func reconfigure(_ change: (inout Configuration) -> Void) throws(WatchdogError) {
     if !isDisabled { _ = try running() }
     try live.change(change)

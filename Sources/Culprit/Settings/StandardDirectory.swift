@@ -1,30 +1,24 @@
 import CCulpritLinux
 
 extension Watchdog.Configuration {
-  /// The standard directory for ``Storage/directory``, by the conventions of systemd and the XDG base directory
-  /// specification:
+  /// The standard directory for ``Storage/directory``, by the conventions of systemd and XDG: the first of these whose
+  /// variable is set to an absolute path.
   ///
-  ///     configuration.storage.directory = Watchdog.Configuration.standardDirectory
-  ///
-  /// The result is the first of these whose variable is set to an absolute path:
-  ///
-  /// - `$STATE_DIRECTORY/culprit` (systemd.exec(5), StateDirectory=; the first of several);
+  /// - `$STATE_DIRECTORY/culprit` (systemd.exec(5); the first of several directories);
   /// - `$RUNTIME_DIRECTORY/culprit`, which is removed when the service stops unless RuntimeDirectoryPreserve= is set;
-  /// - `$XDG_STATE_HOME/culprit/NAME`;
+  /// - `$XDG_STATE_HOME/culprit/NAME`, with the name of the executable;
   /// - `$HOME/.local/state/culprit/NAME`.
   ///
-  /// NAME is the name of the executable. `nil` if none of the variables is set, and in a program with more privileges
-  /// than the invoking user.
+  /// `nil` if no variable is set, and in a program with more privileges than the invoking user.
   public static var standardDirectory: String? {
     // SAFETY: the string is copied immediately. A concurrent change of the environment breaks every reader (setenv(3)).
     standardDirectory(executable: ProcessMap.executablePath()) { clinux_environment($0).map { String(cString: $0) } }
   }
 
-  /// The variables that define the directory, in order of precedence.
+  /// In order of precedence.
   static let standardDirectoryVariables = ["STATE_DIRECTORY", "RUNTIME_DIRECTORY", "XDG_STATE_HOME", "HOME"]
 
-  /// Returns the standard directory for `executable` and the values returned by `variable`. Relative paths are ignored,
-  /// as the specification requires.
+  /// Ignores relative paths, as the XDG base directory specification requires.
   static func standardDirectory(executable: String, _ variable: (String) -> String?) -> String? {
     func path(_ name: String) -> String? {
       let first = variable(name)?.split(separator: ":").first.map(String.init) ?? ""

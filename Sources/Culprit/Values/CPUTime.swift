@@ -1,15 +1,15 @@
 import CulpritStallRecord
 
 extension Watchdog {
-  /// The CPU time used while a work item was stuck. It distinguishes a process that computes from one that waits.
+  /// The CPU time used while a work item was stuck.
   public struct CPUTime: Sendable, Hashable, CustomStringConvertible {
-    /// The time that the figures cover, approximately from the beginning of the work item.
+    /// The time covered by the figures, approximately since the beginning of the work item.
     public var elapsed: Duration
-    /// User time of all processes of the machine; `nil` if the kernel does not report it.
+    /// User time of all processes of the machine; `nil` if unknown.
     public var machineUser: Duration?
-    /// System time of all processes of the machine; `nil` if the kernel does not report it.
+    /// System time of all processes of the machine; `nil` if unknown.
     public var machineSystem: Duration?
-    /// The time that the machine's figures cover: ``elapsed``, but at most the time since the start of the watchdog.
+    /// The time covered by the machine's figures: ``elapsed``, but at most the time since the start of the watchdog.
     public var machineElapsed: Duration
     /// User time of this process.
     public var user: Duration
@@ -17,12 +17,12 @@ extension Watchdog {
     public var system: Duration
     /// CPU time of the stuck thread; `nil` if unknown.
     public var thread: Duration?
-    /// The time that ``thread`` covers: since the first sample of the thread.
+    /// The time covered by ``thread``: since its first sample.
     public var threadElapsed: Duration
     /// The number of CPUs of the machine.
     public var cpuCount: Int
 
-    /// The statistics as a sentence without its full stop.
+    /// A sentence without its full stop.
     public var description: String {
       func times(_ user: Duration, _ system: Duration, _ share: Double) -> String {
         "\(seconds(user + system)) (user \(seconds(user)), system \(seconds(system))), \(percent(share)) CPU"
@@ -45,15 +45,15 @@ extension Watchdog {
       return parts.joined(separator: "; ") + "; in \(seconds(elapsed)) s, on \(cpus)"
     }
 
-    /// The share of the time of all CPUs used by all processes of the machine; `nil` if the kernel does not report it.
+    /// The machine's share of the time of all CPUs; `nil` if unknown.
     public var machineShare: Double? {
       machineUser.map { share($0 + (machineSystem ?? .zero), machineElapsed) }
     }
 
-    /// The share of the time of all CPUs used by this process.
+    /// The process's share of the time of all CPUs.
     public var processShare: Double { share(user + system, elapsed) }
 
-    /// The share of one CPU's time used by the stuck thread; `nil` if unknown.
+    /// The thread's share of one CPU; `nil` if unknown.
     public var threadShare: Double? {
       thread.map { threadElapsed > .zero ? $0.inSeconds / threadElapsed.inSeconds : 0 }
     }

@@ -1,5 +1,5 @@
 extension Watchdog {
-  /// The settings of a watchdog: thresholds, reports, saved files, and reactions to stalls.
+  /// The settings of a watchdog.
   ///
   ///     var configuration = Watchdog.Configuration(threshold: .seconds(4), directory: "/var/lib/shop/stalls")
   ///     configuration.lifecycle.notifiesSystemd = true
@@ -19,18 +19,11 @@ extension Watchdog {
     public var metrics = Metrics()
     /// Requests from outside the process.
     public var control = Control()
-    /// Whether the watchdog watches; default: `true`. A watchdog that is switched off keeps its idle threads, and
-    /// ``Watchdog/reconfigure(_:)`` or the configuration file can switch it on. With `CULPRIT_ENABLED=no` in the
-    /// environment nothing is started, and the watchdog cannot be switched on.
+    /// Whether the watchdog watches; default: `true`. ``Watchdog/reconfigure(_:)`` or the configuration file can switch
+    /// it on and off. With `CULPRIT_ENABLED=no` in the environment nothing is started, and it cannot be switched on.
     public var isEnabled = true
 
     /// Creates the default configuration, except for the given values.
-    ///
-    /// - Parameters:
-    ///   - threshold: See ``Sampling/threshold``.
-    ///   - hangThreshold: See ``Sampling/hangThreshold``.
-    ///   - interval: See ``Sampling/interval``.
-    ///   - directory: See ``Storage/directory``.
     public init(
       threshold: Duration = .seconds(4),
       hangThreshold: Duration? = nil,
@@ -51,42 +44,37 @@ extension Watchdog.Configuration {
     /// Creates the defaults.
     public init() {}
 
-    /// The age at which a work item is a stall; default: 4 s. At least 10 ms.
-    ///
-    /// Loops and other sources can have their own thresholds. Sections always have one.
+    /// The age at which a work item is a stall; default: 4 s. At least 10 ms. Sources can have their own thresholds.
     public var threshold = Duration.seconds(4)
 
-    /// The age at which a stall is a hang, for work items with ``threshold``. At least the threshold. Default (`nil`):
-    /// 8 s, or twice the threshold if that is longer. The delay between threshold and hang is the same for sources with
-    /// their own thresholds.
+    /// The age at which a stall is a hang, for work items with ``threshold``. At least the threshold; default (`nil`):
+    /// 8 s, or twice the threshold if that is longer. The delay after the threshold is the same for sources with their
+    /// own thresholds.
     public var hangThreshold: Duration?
 
     /// The longest average time between samples after the threshold; from 10 ms to the threshold. Default (`nil`): 1 s,
     /// or the threshold if that is shorter.
     ///
-    /// Before the threshold, samples are a twentieth of the threshold apart, starting at an eighth, so that the record
-    /// includes code that finished before the threshold was exceeded. After the threshold, the distance is a twentieth
-    /// of the age, up to this interval.
+    /// Sampling starts at an eighth of the threshold. Samples are a twentieth of the threshold apart, and after the
+    /// threshold a twentieth of the age, up to this interval.
     public var interval: Duration?
 
-    /// The longest part of a stack that is copied, in bytes; default: 8 MiB. From 4 KiB to 8 MiB. The outer callers of
-    /// longer stacks are missing, which the report mentions. Stacks above 128 KiB are copied one at a time; the memory
-    /// for them is used only while such stacks exist.
+    /// The longest part of a stack that is copied, in bytes; default: 8 MiB. From 4 KiB to 8 MiB. Longer stacks lack
+    /// their outer callers. Stacks above 128 KiB are copied one at a time.
     public var stackBytesMax = 8 << 20
 
     /// The CPU time available to Culprit's threads, in percent of one CPU, averaged over ten seconds; default: 5. From
     /// 1 to 100.
     ///
-    /// The budget takes effect when much work is late at once. Sampling then slows down, first for suspended tasks and
-    /// for stalls that have lasted long. The eight most important work items, except suspended tasks, are sampled at
-    /// the full rate. Declaring and reporting stalls counts towards the budget but is never delayed. Reports show the
-    /// number of skipped samples, and ``Watchdog/Status/samplesSkipped`` counts them.
+    /// When the budget is used up, sampling slows down, first for suspended tasks and long stalls. The eight most
+    /// important work items, except suspended tasks, keep the full rate. Declaring and reporting stalls counts towards
+    /// the budget but is never delayed. ``Watchdog/Status/samplesSkipped`` counts the skipped samples.
     public var cpuBudget = 5
 
-    /// The treatment of stalls under a debugger; default: marked.
+    /// The treatment of stalls under a debugger, which might be stopping the threads; default: marked.
     public var whileDebugged = Debugged.marked
 
-    /// The treatment of stalls while a debugger is attached, because the debugger might be stopping the threads.
+    /// The treatment of stalls under a debugger.
     public struct Debugged: Hashable, Sendable {
       private var isMarked: Bool
       /// Stalls are reported with a note about the debugger.
@@ -101,42 +89,39 @@ extension Watchdog.Configuration {
     /// Creates the defaults.
     public init() {}
 
-    /// The highest number of stalls reported in a minute, and of leaked activities; default: 60. Further ones are
-    /// counted. Stalls above the limit are still saved.
+    /// The highest number of stalls reported in a minute, and of leaked activities; default: 60. Further stalls are
+    /// counted and saved.
     public var perMinute = 60
 
     /// The highest number of stalls reported in a minute with the same source and culprit, and of leaked activities
-    /// that began in the same place; default: 10.
+    /// with the same beginning; default: 10.
     public var perCulprit = 10
 
     /// The length of a line in reports, in characters; default: 100. At least 40.
     public var width = 100
 
-    /// The approximate memory for symbols and debug information while stalls are reported, in bytes; default: 64 MiB.
-    /// At least 1 MiB. Above the limit, tables are dropped and read again when needed. Mapped files do not count,
-    /// because the kernel reclaims their memory under pressure.
+    /// The approximate memory for symbols and debug information while stalls are reported, in bytes, without mapped
+    /// files; default: 64 MiB. At least 1 MiB. Above the limit, tables are dropped and read again when needed.
     public var symbolBytesMax = 64 << 20
 
-    /// Code that counts as application code in addition to the package being built; default: none. Entries are
-    /// names of Swift modules (`NIOCore`), of packages that the service depends on (`swift-nio`) or of shared libraries
-    /// (`libshop.so`), or paths of sources or libraries, including everything below them (`/srv/build/shop`). Only own
-    /// code can be the culprit.
+    /// Code that counts as application code, and so can be the culprit, in addition to the package being built;
+    /// default: none. Names of Swift modules (`NIOCore`), packages (`swift-nio`) or shared libraries (`libshop.so`), or
+    /// paths of sources or libraries with everything below them (`/srv/build/shop`).
     public var ownModules: [String] = []
 
     /// Functions of the application that are skipped, so that their callers are the culprit; default: none. Forms:
     /// `Lock.lock()`, without labels `Lock.lock`, with the module `Shop.Lock.lock()`, with all members `Lock.*`.
     /// Functions named `lock`, `withLock`, `acquire`, `wait` and similar are skipped by default if they only wait in
-    /// one blocking call. An exclamation mark prevents skipping: `!Lock.wait`.
+    /// one blocking call; `!Lock.wait` prevents that.
     public var wrappers: [String] = []
 
-    /// Whether debug information for reports is fetched from the servers in DEBUGINFOD_URLS (debuginfod(8)); default:
-    /// `false`. Requires elfutils' client library. The servers learn which programs run here, and can be slow. A
-    /// dedicated thread fetches. A report waits at most ``fetchPatience``, and `stop()` at most 1.5 s. This is the only
-    /// use of the network by the watchdog.
+    /// Whether reports fetch debug information from the servers in DEBUGINFOD_URLS (debuginfod(8)); default: `false`.
+    /// Requires elfutils' client library. The servers learn which programs run here. A report waits at most
+    /// ``fetchPatience``, and `stop()` at most 1.5 s. The watchdog makes no other use of the network.
     public var fetchesDebugInformation = false
 
     /// The longest time a report waits for debug information from servers, for all its files together; default: 5 s. A
-    /// file that arrives later is used for the next report.
+    /// later file is used for the next report.
     public var fetchPatience = Duration.seconds(5)
   }
 
@@ -145,11 +130,11 @@ extension Watchdog.Configuration {
     /// Creates the defaults.
     public init() {}
 
-    /// The directory for saved stalls, one `.stall` file each; default (`nil`): nothing is saved. The directory is
-    /// created if needed. An unusable directory is reported in ``Watchdog/Status/problems``.
+    /// The directory for saved stalls, one `.stall` file each; default (`nil`): nothing is saved. Created if needed. An
+    /// unusable directory is reported in ``Watchdog/Status/problems``.
     public var directory: String?
 
-    /// The size limit for all saved stalls together, in bytes; default: 256 MiB. The oldest are removed first.
+    /// The size limit for all saved stalls, in bytes; default: 256 MiB. The oldest are removed first.
     public var bytesMax = 256 << 20
 
     /// The highest number of saved stalls; default: 1,000. The oldest are removed first.
@@ -163,9 +148,8 @@ extension Watchdog.Configuration {
     public var keepsRecoveredStalls = true
 
     /// Whether the signal that ends the process is recorded in ``directory``, for ``Watchdog/onPreviousRun(_:)``;
-    /// default: `true`. Culprit installs a handler for the signals that report a fault, which passes the signal on to
-    /// the previous handler. Disable this in a service that leaves fault handlers by siglongjmp(3). Without a
-    /// directory, no handler is installed.
+    /// default: `true`. Culprit then installs a handler for signals that report a fault, which calls the previous
+    /// handler. Disable this in a service that leaves fault handlers by siglongjmp(3).
     public var notesCrashes = true
   }
 
@@ -174,12 +158,12 @@ extension Watchdog.Configuration {
     /// Creates the defaults.
     public init() {}
 
-    /// The longest time for the launch, from the start of the program to ``Watchdog/launched()``; at least 10 ms.
-    /// Default (`nil`): no limit. A longer launch is a stall of the main thread.
+    /// The longest time from the start of the program to ``Watchdog/launched()``; at least 10 ms. Default (`nil`): no
+    /// limit. A longer launch is a stall of the main thread.
     public var launchThreshold: Duration?
 
-    /// The longest time for the shutdown, from ``Watchdog/shuttingDown()`` or SIGTERM to the end of the process; at
-    /// least 10 ms. Default (`nil`): no limit. A longer shutdown is a stall of the main thread.
+    /// The longest time from ``Watchdog/shuttingDown()`` or SIGTERM to the end of the process; at least 10 ms. Default
+    /// (`nil`): no limit. A longer shutdown is a stall of the main thread.
     public var shutdownThreshold: Duration?
 
     /// The age at which a stall ends the process, at least ``Sampling/threshold``; default (`nil`): never. The record
@@ -187,14 +171,14 @@ extension Watchdog.Configuration {
     /// also have passed its own threshold.
     public var terminateAfter: Duration?
 
-    /// Whether SIGTERM begins the shutdown; default: `false`. This requires a SIGTERM handler in the service, which is
-    /// still called. If SIGTERM has its default action, is ignored, is blocked or is read by signalfd(2), Culprit
-    /// changes nothing and cannot detect it; call ``Watchdog/shuttingDown()`` instead.
+    /// Whether SIGTERM begins the shutdown; default: `false`. The service must have a SIGTERM handler, which is still
+    /// called. If SIGTERM has its default action, is ignored, is blocked or is read by signalfd(2), Culprit cannot
+    /// detect it; call ``Watchdog/shuttingDown()`` instead.
     public var noticesTermination = false
 
     /// Whether Culprit notifies systemd; default: `false`. ``Watchdog/launched()`` sends READY=1, and
     /// ``Watchdog/shuttingDown()`` sends STOPPING=1. If the unit has WatchdogSec, WATCHDOG=1 is sent while no source
-    /// hangs. Leave this off in a service that notifies systemd itself.
+    /// hangs. Leave this off if the service notifies systemd itself.
     public var notifiesSystemd = false
   }
 
@@ -216,15 +200,15 @@ extension Watchdog.Configuration {
     /// Creates the defaults.
     public init() {}
 
-    /// The path of a file for node_exporter's textfile collector, which reads files that end in `.prom`; default
-    /// (`nil`): none. The file is replaced atomically. A failed write is reported in ``Watchdog/Status/problems``.
+    /// The path of a file for node_exporter's textfile collector, which reads `.prom` files; default (`nil`): none.
+    /// Replaced atomically. A failed write is reported in ``Watchdog/Status/problems``.
     public var file: String?
 
     /// The time between two writes of the file; default and minimum: 15 s.
     public var interval = Duration.seconds(15)
 
     /// Labels that distinguish this service from others with the same collector; default (none): `service`, with the
-    /// name of the executable. Several processes of one service need different labels and different files.
+    /// name of the executable. Processes of one service need different labels and files.
     public var labels: [String: String] = [:]
   }
 
@@ -234,8 +218,8 @@ extension Watchdog.Configuration {
     public init() {}
 
     /// Whether the process answers `culprit dump` and `culprit report`; default: `false`. A thread listens on a Unix
-    /// socket in ``Storage/directory`` or, without one, in `$XDG_RUNTIME_DIR`. Only the user of the process and root
-    /// have access. A failure to listen is reported in ``Watchdog/Status/problems``.
+    /// socket in ``Storage/directory`` or, without one, in `$XDG_RUNTIME_DIR`, for root and the user of the process. A
+    /// failure is reported in ``Watchdog/Status/problems``.
     public var isEnabled = false
   }
 }

@@ -1,18 +1,14 @@
-/// The name used in internal code.
 typealias Configuration = Watchdog.Configuration
 
 extension Watchdog.Configuration {
-  /// The shortest threshold and interval. Shorter values would be near the resolution of the clock that stamps work
-  /// items (4 ms on most kernels).
+  /// Shorter values would be near the resolution of the clock that stamps work items, 4 ms on most kernels.
   static let shortestTime = Duration.milliseconds(10)
 
-  /// The shortest time between two writes of the metrics file. Each write wakes a thread.
+  /// Each write wakes a thread.
   static let shortestMetricsInterval = Duration.seconds(15)
 
-  /// The effective time between samples after the threshold.
   var sampleInterval: Duration { sampling.interval ?? min(.seconds(1), sampling.threshold) }
 
-  /// The time from the threshold to the hang.
   var hangDelay: Duration {
     (sampling.hangThreshold ?? max(.seconds(8), sampling.threshold * 2)) - sampling.threshold
   }
@@ -115,7 +111,7 @@ extension Watchdog.Configuration {
     }
   }
 
-  /// Returns the configuration after `change`. Throws if a changed setting is fixed while the watchdog runs.
+  /// Throws if a changed setting is fixed while the watchdog runs.
   func changed(_ change: (inout Configuration) -> Void) throws(WatchdogError) -> Configuration {
     var changed = self
     change(&changed)
@@ -126,7 +122,6 @@ extension Watchdog.Configuration {
     return changed
   }
 
-  /// Checks the threshold of the source `name`.
   static func check(_ threshold: Duration?, ofSource name: String) throws(WatchdogError) {
     guard let threshold, threshold < shortestTime || threshold > WatchLimits.longestTime else { return }
     let range = "from \(shortestTime.text) to \(WatchLimits.longestTime.text)"
@@ -136,7 +131,6 @@ extension Watchdog.Configuration {
     )
   }
 
-  /// Checks the threshold of the activity `name`.
   static func check(_ threshold: Duration?, ofActivity name: String) throws(WatchdogError) {
     guard let threshold, threshold <= .zero else { return }
     throw .invalidConfiguration(
@@ -146,14 +140,14 @@ extension Watchdog.Configuration {
   }
 }
 
-/// The ages at which the monitor acts on a work item, derived from a threshold and an interval.
+/// The ages at which the monitor acts on a work item.
 struct WatchLimits: Equatable {
   var suspicion: Duration
   var threshold: Duration
   var earlyInterval: Duration
   var interval: Duration
 
-  /// Longer than the uptime of any service, and small enough that the sum of two such times fits into 64 bits.
+  /// Longer than any uptime; the sum of two such times fits into 64 bits.
   static let longestTime = Duration.seconds(1 << 31)
 
   init(threshold: Duration, interval: Duration) {

@@ -1,3 +1,2 @@
-// Makes `import Culprit` sufficient for every type of a report, also with MemberImportVisibility, which requires the
-// import of a member's module.
+// Makes `import Culprit` sufficient for the types of reports, even with MemberImportVisibility.
 @_exported import CulpritReports

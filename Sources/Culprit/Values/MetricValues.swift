@@ -2,27 +2,27 @@ import CulpritReports
 import CulpritStallRecord
 
 extension Watchdog.Metrics {
-  /// One number of the metrics, for forwarding, for example to swift-metrics.
+  /// One number of the metrics, for forwarding to another library.
   public struct Value: Sendable, Hashable {
-    /// The name as in Prometheus: `culprit_stalls_total`. Times are in seconds (`_seconds`).
+    /// The name as in Prometheus: `culprit_stalls_total`. Times are in seconds.
     public var name: String
-    /// The labels and their values.
+    /// The labels.
     public var labels: [Label]
-    /// Whether the number only grows during the life of the process.
+    /// Whether the number only grows.
     public var isCounter: Bool
     /// The number.
     public var number: Double
 
     /// A label, which distinguishes numbers of the same name.
     public struct Label: Sendable, Hashable {
-      /// The name of the label: `source`.
+      /// The name: `source`.
       public var name: String
-      /// The value of the label: `http`.
+      /// The value: `http`.
       public var value: String
     }
   }
 
-  /// All numbers except the buckets of histograms. Histograms contribute their count and sum.
+  /// All numbers except the buckets of histograms, which contribute their count and sum.
   public var values: [Value] {
     families.flatMap { family in
       family.samples.filter { $0.suffix != "_bucket" }.map { sample in
@@ -36,7 +36,6 @@ extension Watchdog.Metrics {
     }
   }
 
-  /// The numbers that have the same name.
   struct Family {
     enum Kind: String {
       case counter
@@ -70,7 +69,7 @@ extension Watchdog.Metrics {
     }
   }
 
-  /// All families, by name. Families without numbers are omitted.
+  /// Families without numbers are omitted.
   var families: [Family] { (sourceFamilies + ownFamilies).filter { !$0.samples.isEmpty } }
 
   private var sourceFamilies: [Family] {
@@ -104,7 +103,6 @@ extension Watchdog.Metrics {
   }
 
   private var ownFamilies: [Family] {
-    // Times are absent if no watchdog is running.
     let times = [
       ("culprit_start_time_seconds", "Time at which the watchdog was started, since 1970", startTime),
       ("culprit_metrics_time_seconds", "Time at which these metrics were taken, since 1970", time),
@@ -169,7 +167,7 @@ extension Watchdog.Metrics {
     Family(name: name, type: type, help: help, samples: sources.map { Sample(labels: $0.labels, number: number($0)) })
   }
 
-  /// Returns a histogram of each source that has one, with the buckets between the given bounds.
+  /// The bounds select the buckets.
   private func histograms(
     _ name: String,
     _ help: String,

@@ -6,18 +6,18 @@ extension Watchdog {
   ///
   ///     response.body = watchdog.metrics.prometheusText()
   ///
-  /// Counts belong to the process. They only grow, also when sources are removed and watchdogs are stopped and started
-  /// again. A child of fork(2) begins at 0.
+  /// Counts belong to the process. They only grow, also when watchdogs are stopped and started again. A child of
+  /// fork(2) begins at 0.
   public struct Metrics: Sendable, Hashable {
     /// The counts of each source, in the order in which the sources were first watched.
     ///
-    /// Sources of the same kind and name share one entry, which remains when they are removed. A section has an entry
-    /// once it has been late, or has been entered twice. The first 256 have their own entries; all others are counted
-    /// together in a last entry of the kind `others`.
+    /// Sources of the same kind and name share one entry, which remains after their removal. A section has an entry
+    /// once it has been late, or has been entered twice. The sources after the first 256 are counted together in an
+    /// entry of the kind `others`.
     public var sources: [SourceMetrics]
     /// Whether the watchdog watches.
     public var mode: Mode
-    /// The time at which the watchdog was started; `nil` if none is running.
+    /// The start of the watchdog; `nil` if none is running.
     public var startTime: StallReport.Timestamp?
     /// The time of these metrics; `nil` if no watchdog is running.
     public var time: StallReport.Timestamp?
@@ -25,10 +25,9 @@ extension Watchdog {
     public var ownCost: OwnCost
     /// The number of dropped handler calls (``Status/reportsDropped``).
     public var reportsDropped: UInt64
-    /// The number of earlier runs of the service by ending, among those reported to ``Watchdog/onPreviousRun(_:)``.
+    /// The number of runs reported to ``Watchdog/onPreviousRun(_:)``, by ending.
     public var previousRuns: [PreviousRun.Ending: Int]
 
-    /// The metrics of a watchdog without a running engine.
     init(_ mode: Mode) {
       (sources, self.mode, startTime, time) = ([], mode, nil, nil)
       (ownCost, reportsDropped, previousRuns) = (OwnCost(), 0, [:])
@@ -37,24 +36,21 @@ extension Watchdog {
 
   /// The counts of one source.
   public struct SourceMetrics: Sendable, Hashable {
-    /// The source. Its name is truncated to 200 bytes, and terminal control characters are escaped.
+    /// The source. Its name is truncated to 200 bytes, with control characters escaped.
     public var source: StallReport.Source
-    /// The number of sources of this kind and name watched now; 0 if there are none.
+    /// The number of sources of this kind and name watched now.
     public var watchedCount: Int
-    /// The number of stalls that began.
+    /// The number of stalls.
     public var stalls: UInt64
     /// The number of stalls that became hangs.
     public var hangs: UInt64
-    /// The durations of ended stalls. A stall in progress is not included: see ``stallAge``. A stall cut off by the end
-    /// of the watch counts with its duration until then.
+    /// The durations of ended stalls, including those ended by the end of the watch.
     public var stallDurations: Histogram
-    /// The age of the oldest stall in progress; 0 if there is none.
+    /// The age of the oldest stall in progress; 0 if none.
     public var stallAge: Duration
-    /// The waiting times of probes, from the handover to the run; `nil` if the source is not probed.
-    ///
-    /// One probe waits at a time, so a source that is stuck for a minute adds one long latency.
+    /// The waiting times of probes; `nil` if the source is not probed. One probe waits at a time.
     public var latencies: Histogram?
-    /// The number of samples taken of late work, stall or not.
+    /// The number of samples of late work, stall or not.
     public var samples: UInt64
     /// The number of due samples that could not be taken or kept.
     public var samplesLost: UInt64
@@ -64,9 +60,9 @@ extension Watchdog {
   public struct Histogram: Sendable, Hashable {
     /// The times up to a bound.
     public struct Bucket: Sendable, Hashable {
-      /// The longest time that counts in this bucket.
+      /// The longest time in this bucket.
       public var upperBound: Duration
-      /// The number of times up to the bound, including those in smaller buckets.
+      /// The number of times up to the bound, including smaller buckets.
       public var count: UInt64
     }
 
@@ -84,7 +80,7 @@ extension Watchdog {
     public var cpuTime = Duration.zero
     /// The number of wake-ups of Culprit's threads.
     public var wakeups: UInt64 = 0
-    /// The time spent by the service's threads in the signal handler that copies their stacks.
+    /// The time spent by the service's threads in the handler that copies their stacks.
     public var handlerTime = Duration.zero
   }
 }

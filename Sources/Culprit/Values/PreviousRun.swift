@@ -6,22 +6,22 @@ extension Watchdog {
   public struct PreviousRun: Sendable, CustomStringConvertible {
     /// The way the run ended.
     public let ending: Ending
-    /// The way the run ended, in words.
+    /// The ending in words.
     public let endingText: String
-    /// The process id of the run.
+    /// The process id.
     public let processID: Int32
     /// The path of the executable.
     public let executable: String
-    /// The time at which the watchdog was started.
+    /// The start of the watchdog.
     public let since: StallReport.Timestamp
-    /// The signal that ended the run, if it was recorded: a fatal signal, or SIGTERM without a handler of the service.
-    /// `nil` if there was none, or one that cannot be recorded, such as SIGKILL.
+    /// The signal that ended the run: a fatal signal, or SIGTERM without a handler of the service. `nil` if there was
+    /// none, or one that cannot be recorded, such as SIGKILL.
     public let signal: Int32?
     /// The work that was stuck when the run ended.
     public let hangs: [FatalHang]
-    /// The paths of the stall files of the run, including those of stalls that ended.
+    /// The paths of the run's stall files, including those of ended stalls.
     public let files: [String]
-    /// One sentence for each file that cannot be read, or can be read only in part because its stall has no end.
+    /// One sentence for each file that cannot be read, or only in part.
     public let problems: [String]
     let texts: [String]
 
@@ -35,17 +35,17 @@ extension Watchdog {
 
     /// The way a run ended. Newer versions might add values.
     public struct Ending: ReportCode {
-      /// The value as a string, as in JSON.
+      /// The string, as in JSON.
       public var rawValue: String
-      /// The value with this string, known or not.
+      /// Accepts unknown values.
       public init(rawValue: String) { self.rawValue = rawValue }
-      /// An orderly end: the watchdog was stopped, the process returned from `main` or called exit(3), or it replaced
-      /// its program by execve(2) while no work was stuck. No hang was under way.
+      /// The watchdog was stopped or the process exited, without a hang, or the process replaced its program by
+      /// execve(2) while no work was stuck.
       public static let cleanExit = Ending(rawValue: "cleanExit")
       /// SIGTERM, for which the service had no handler, while no work was stuck.
       public static let terminated = Ending(rawValue: "terminated")
-      /// An end during a stall: the process was killed, ended by a signal from outside, or replaced its program, while
-      /// work was stuck, or its watchdog was stopped during a hang.
+      /// The process was killed, ended by a signal from outside, or replaced its program, while work was stuck, or its
+      /// watchdog was stopped during a hang.
       public static let fatalHang = Ending(rawValue: "fatalHang")
       /// A signal that leaves no trace (usually SIGKILL) or _exit(2), while no work was stuck.
       public static let killed = Ending(rawValue: "killed")
@@ -53,15 +53,14 @@ extension Watchdog {
       public static let crash = Ending(rawValue: "crash")
       /// The kernel killed the process because memory was exhausted.
       public static let outOfMemory = Ending(rawValue: "outOfMemory")
-      /// A signal that leaves no trace, or _exit(2), while no work was stuck. During that time, the kernel killed a
-      /// process outside the run's control group because memory was exhausted; the victim might be another process.
+      /// As ``killed``, but the kernel killed a process outside the run's control group during that time because memory
+      /// was exhausted. The victim might be another process.
       public static let possiblyOutOfMemory = Ending(rawValue: "possiblyOutOfMemory")
-      /// The machine went down or was restarted before the run had ended.
+      /// The machine went down or was restarted before the end of the run.
       public static let machineGone = Ending(rawValue: "machineGone")
     }
 
-    /// The run in one line, one line for each unreadable file, and for each hang its report, its last stacks and the
-    /// stacks of the other threads.
+    /// The run in one line, one line for each unreadable file, and each hang with its stacks.
     public var description: String {
       let name = executable.split(separator: "/").last.map(String.init) ?? executable
       let head = "\(name) (process \(processID)), watched since \(since): \(endingText)"

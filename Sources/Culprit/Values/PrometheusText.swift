@@ -1,21 +1,19 @@
 extension Watchdog.Metrics {
   /// Returns the metrics in Prometheus' text format, version 0.0.4 (`text/plain; version=0.0.4`).
   ///
-  /// - Parameter labels: Labels added to every number, for several services with the same collector; default: none.
-  ///   Names that are invalid in Prometheus, and names of Culprit's own labels, are ignored.
+  /// - Parameter labels: Labels added to every number, for several services with the same collector. Names that are
+  ///   invalid in Prometheus, or used by Culprit's own labels, are ignored.
   /// - Returns: The text, which ends with a newline.
   public func prometheusText(labels: [String: String] = [:]) -> String {
     PrometheusText.text(families, labels)
   }
 }
 
-/// The text format of Prometheus: https://prometheus.io/docs/instrumenting/exposition_formats/
+/// https://prometheus.io/docs/instrumenting/exposition_formats/
 enum PrometheusText {
-  /// The labels used by Culprit's metrics.
   static let ownLabels: Set = ["kind", "source", "le", "ending", "version"]
 
-  /// Whether `name` can be a common label: it has only letters, digits and underscores, does not begin with a digit,
-  /// and is not reserved by Prometheus or used by Culprit's metrics.
+  /// Whether `name` is valid in Prometheus, and neither reserved nor used by Culprit's metrics.
   static func isLabel(_ name: String) -> Bool {
     guard let first = name.utf8.first, !name.hasPrefix("__"), !ownLabels.contains(name) else { return false }
     func isLetter(_ byte: UInt8) -> Bool {
@@ -52,12 +50,11 @@ enum PrometheusText {
     return text
   }
 
-  /// Escapes backslashes, newlines and, with `quotes`, quotation marks in `text`.
   static func escaped(_ text: String, quotes: Bool) -> String {
     let special: [UInt8] = [UInt8(ascii: "\\"), UInt8(ascii: "\n"), UInt8(ascii: "\"")]
     guard text.utf8.contains(where: special.contains) else { return text }
     var escaped = ""
-    // Iterates over scalars, because a carriage return and a newline form one character.
+    // A carriage return and a newline form one character, but two scalars.
     for scalar in text.unicodeScalars {
       switch scalar {
       case "\\": escaped += "\\\\"
@@ -76,7 +73,7 @@ enum PrometheusText {
     }
   }
 
-  /// Converts nanoseconds to seconds: `0.25`. The conversion is exact.
+  /// Converts exactly: `0.25`.
   static func seconds(_ nanoseconds: UInt64) -> String {
     let (whole, rest) = nanoseconds.quotientAndRemainder(dividingBy: 1_000_000_000)
     guard rest != 0 else { return "\(whole)" }

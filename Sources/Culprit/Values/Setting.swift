@@ -1,28 +1,25 @@
 import CulpritStallRecord
 
-/// A setting that operators can change without changing code, by an environment variable or a line of a file.
-///
-/// ``all`` is the complete table. A test compares it with the table in `docs/configuration.md`.
+/// A setting that operators can change by an environment variable or a line of a file. A test compares ``all`` with the
+/// table in `docs/configuration.md`.
 struct Setting: Sendable {
-  /// The name in files. The environment variable is `CULPRIT_` followed by the name in capitals.
+  /// The name in files, and in capitals after `CULPRIT_` the environment variable.
   let name: String
   /// The name in ``Watchdog/Configuration``.
   let property: String
   /// Whether the setting can be changed while the watchdog runs.
   let isLive: Bool
-  /// The form of a value, as a continuation of "it must be".
+  /// A continuation of "it must be".
   let form: String
-  /// Parses the text and sets the value. Returns whether the text has the correct form.
+  /// Sets the value. Returns whether the text has the correct form.
   let set: @Sendable (inout Configuration, String) -> Bool
-  /// Returns the value in a configuration as text for people.
+  /// The value as text for people.
   let show: @Sendable (Configuration) -> String
-  /// Copies the value from the second configuration to the first.
   let copy: @Sendable (inout Configuration, Configuration) -> Void
 
-  /// The name of the environment variable.
   var variable: String { "CULPRIT_" + name.uppercased() }
 
-  /// All settings in the order of application: a setting that bounds others precedes them.
+  /// In the order of application: a setting that bounds others precedes them.
   static let all = [
     threshold,
     limit("hang_threshold", "sampling.hangThreshold", \.sampling.hangThreshold),
@@ -116,7 +113,7 @@ struct Setting: Sendable {
     ),
   ]
 
-  /// The threshold. If it is shorter than the interval set in code, the interval is shortened to it.
+  /// Shortens a longer interval set in code to the threshold.
   private static let threshold = Setting(
     name: "threshold",
     property: "sampling.threshold",
@@ -145,8 +142,7 @@ struct Setting: Sendable {
     copy: { $0.sampling.interval = $1.sampling.interval }
   )
 
-  /// Switches a running watchdog on and off. Only in files; in the environment, ``Environment/switchesOff`` is the
-  /// counterpart.
+  /// Only in files; in the environment, ``Environment/switchesOff`` is the counterpart.
   static let enabled = Setting(
     name: "enabled",
     property: "isEnabled",
@@ -161,12 +157,12 @@ struct Setting: Sendable {
     copy: { $0.isEnabled = $1.isEnabled }
   )
 
-  /// The value that selects ``Watchdog/Configuration/standardDirectory``, compared without case.
+  /// Selects ``Watchdog/Configuration/standardDirectory``, compared without case.
   static let standard = "standard"
 
   static let truthForm = "yes or no"
 
-  /// Parses `text` as a Boolean; `nil` if it is neither yes nor no.
+  /// Returns `nil` if `text` is neither yes nor no.
   static func truth(_ text: String) -> Bool? {
     switch text.lowercased() {
     case "1", "yes", "true", "on": true
@@ -175,8 +171,7 @@ struct Setting: Sendable {
     }
   }
 
-  /// Creates a setting for one property of the configuration. `parse` returns the value of a text, or `nil` if the form
-  /// is wrong; `show` returns a value as text for people.
+  /// Creates a setting for one property. `parse` returns `nil` if the form is wrong; `show` returns text for people.
   private static func plain<Value>(
     _ name: String,
     _ property: String,
@@ -210,7 +205,6 @@ struct Setting: Sendable {
     plain(name, property, path, isLive: isLive, Duration.textForm, parse: { Duration(text: $0) }, show: { $0.text })
   }
 
-  /// A setting with a duration or `none`.
   private static func limit(
     _ name: String,
     _ property: String,
@@ -236,7 +230,7 @@ struct Setting: Sendable {
     plain(name, property, path, truthForm, parse: { truth($0) }, show: { $0 ? "yes" : "no" })
   }
 
-  /// Parses labels from `text`, `name=value` separated by commas; `nil` if the form is wrong.
+  /// Parses `name=value` separated by commas; `nil` if the form is wrong.
   private static func labels(_ text: String) -> [String: String]? {
     guard text != "none" else { return [:] }
     var labels: [String: String] = [:]
@@ -249,13 +243,12 @@ struct Setting: Sendable {
     return labels
   }
 
-  /// Splits at commas and trims spaces. Empty parts are dropped.
+  /// Drops empty parts.
   private static func parts(_ text: String) -> [String] {
     text.split(separator: ",").map { String($0.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed()) }
       .filter { !$0.isEmpty }
   }
 
-  /// A setting with a list separated by commas. An empty text is an empty list.
   private static func list(
     _ name: String,
     _ property: String,
@@ -283,7 +276,7 @@ struct Setting: Sendable {
 }
 
 extension Duration {
-  /// The duration as a whole number with a unit, as ``init(text:)`` accepts it; below a microsecond, its description.
+  /// A whole number with a unit, as ``init(text:)`` accepts it; below a microsecond, the description.
   var text: String {
     let (seconds, attoseconds) = components
     guard attoseconds == 0 else {
@@ -297,10 +290,9 @@ extension Duration {
     return "\(seconds / unit.seconds)\(unit.name)"
   }
 
-  /// A description of the form that ``init(text:)`` accepts.
   static let textForm = "a duration such as 2s, 500ms, 1m or 250us"
 
-  /// Parses a duration: a number, optionally with a fraction, and a unit (d, h, m, s, ms, us).
+  /// Parses a number, optionally with a fraction, and a unit: d, h, m, s, ms or us.
   init?(text: String) {
     let trimmed = text.drop { $0 == " " }
     let digits = trimmed.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }

@@ -1,13 +1,13 @@
 import CulpritReports
 import CulpritStallRecord
 
-/// A stall in progress, as known when it begins or when it becomes a hang.
+/// A stall in progress, when it begins or becomes a hang.
 public struct StallEvent: Sendable, CustomStringConvertible {
-  /// The source that is stuck.
+  /// The stuck source.
   public let source: StallReport.Source
   /// The stuck thread; its id is 0 if no thread is running the source's work.
   public let thread: StallReport.Thread
-  /// The time at which the work item began.
+  /// The beginning of the work item.
   public let began: StallReport.Timestamp
   /// The threshold that the work item has passed.
   public let threshold: Duration
@@ -20,7 +20,7 @@ public struct StallEvent: Sendable, CustomStringConvertible {
   let words: EventText
   private let soFar: @Sendable () -> StallReport?
 
-  /// Creates the event of `stall` in `process`. `soFar` makes the report from the samples taken so far.
+  /// `soFar` makes the report from the samples taken so far.
   init(_ stall: Stall, of process: ObservedProcess?, isHang: Bool, soFar: @escaping @Sendable () -> StallReport?) {
     source = StallReport.Source(stall.source)
     thread = StallReport.Thread(stall.namingPoolThreads.thread)
@@ -33,22 +33,17 @@ public struct StallEvent: Sendable, CustomStringConvertible {
     self.soFar = soFar
   }
 
-  /// Analyzes the samples taken so far and returns a report. Symbolizes on the calling thread, which takes the time of
-  /// reading symbols, so call it in handlers, not on the stuck thread. Never uses the network.
-  ///
-  /// - Returns: The report so far; `nil` if no samples were recorded.
+  /// Analyzes the samples taken so far and returns a report; `nil` without samples. Call it in handlers, not on the
+  /// stuck thread: it takes the time of reading symbols. Never uses the network.
   public func report() -> StallReport? { soFar() }
 
   /// The event in one sentence.
   public var description: String { words.sentence }
 
-  /// The event in one log line, with its time and process. The counterpart after the stall is ``StallReport/summary``.
+  /// The event in one log line, with its time and process. The counterpart of ``StallReport/summary``.
   public var summary: String { words.summary }
 
-  /// Returns the event in the style of a report, for a log: the source, the duration and the place. The counterpart
-  /// after the stall is ``StallReport/endText(width:)``.
-  ///
-  /// - Parameter width: The length of a line in characters, at least 40.
-  /// - Returns: The text.
+  /// Returns the source, the duration and the place in the style of a report, with lines of `width` characters, at
+  /// least 40. The counterpart of ``StallReport/endText(width:)``.
   public func text(width: Int = 100) -> String { words.text(width: width) }
 }

@@ -1,10 +1,9 @@
 import CulpritReports
 
 extension Watchdog {
-  /// The termination of the process because of a work item stuck for longer than
-  /// ``Configuration/Lifecycle/terminateAfter``.
+  /// The termination of the process by a work item stuck for longer than ``Configuration/Lifecycle/terminateAfter``.
   public struct TerminationRequest: Sendable, CustomStringConvertible {
-    /// The code of the termination, as on iOS: "ate bad food".
+    /// The code of the termination, as on iOS.
     public static let code: UInt32 = 0x8bad_f00d
 
     /// The decision about the process.
@@ -18,7 +17,7 @@ extension Watchdog {
 
     /// The stuck source.
     public var source: StallReport.Source
-    /// The kernel's id of the stuck thread; 0 if no thread ran the work.
+    /// The kernel's id of the stuck thread; 0 without a thread.
     public var threadID: Int32
     /// The age at which the work item terminates the process.
     public var threshold: Duration
@@ -26,7 +25,7 @@ extension Watchdog {
     public var elapsed: Duration
     /// The CPU time used while the work item was stuck.
     public var cpuTime: CPUTime
-    /// The report so far; `nil` if it could not be made in time.
+    /// The report so far; `nil` if it was not made in time.
     public var report: StallReport?
     /// The reason in one paragraph, as printed to standard error.
     public var description: String

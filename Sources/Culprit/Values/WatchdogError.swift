@@ -1,6 +1,6 @@
 import CulpritStallRecord
 
-/// An error of the watchdog: a code, a sentence for people, and the related data.
+/// An error of the watchdog.
 ///
 ///     do { loop = try watchdog.watchLoop(named: "accept") } catch where error.code == .alreadyWatched { … }
 public struct WatchdogError: Error, Hashable, Sendable, CustomStringConvertible {
@@ -8,7 +8,7 @@ public struct WatchdogError: Error, Hashable, Sendable, CustomStringConvertible 
   public struct Code: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
     /// The code as a string.
     public var rawValue: String
-    /// The code with this string, known or not.
+    /// Accepts unknown codes.
     public init(rawValue: String) { self.rawValue = rawValue }
 
     /// A value in the configuration is invalid. ``WatchdogError/name`` is the setting or the source.
@@ -19,14 +19,13 @@ public struct WatchdogError: Error, Hashable, Sendable, CustomStringConvertible 
     public static let disabled = Code(rawValue: "disabled")
     /// The watchdog has been stopped.
     public static let stopped = Code(rawValue: "stopped")
-    /// The watchdog was started in the parent of this process (fork(2)). ``WatchdogError/limit`` is the parent's
-    /// process id.
+    /// The watchdog was started in the parent of this process (fork(2)), whose process id is ``WatchdogError/limit``.
     public static let notInThisProcess = Code(rawValue: "notInThisProcess")
     /// A source with the name ``WatchdogError/name`` is already watched.
     public static let alreadyWatched = Code(rawValue: "alreadyWatched")
-    /// The limit of sources watched at a time, ``WatchdogError/limit``, has been reached.
+    /// The limit of watched sources, ``WatchdogError/limit``, has been reached.
     public static let tooManySources = Code(rawValue: "tooManySources")
-    /// The limit of activities in progress at a time, ``WatchdogError/limit``, has been reached.
+    /// The limit of activities in progress, ``WatchdogError/limit``, has been reached.
     public static let tooManyActivities = Code(rawValue: "tooManyActivities")
     /// The process has no run loops, because it does not link Foundation.
     public static let noRunLoops = Code(rawValue: "noRunLoops")
@@ -43,9 +42,9 @@ public struct WatchdogError: Error, Hashable, Sendable, CustomStringConvertible 
   public let code: Code
   /// The error as one sentence on one line. Names and paths are escaped as in reports.
   public let message: String
-  /// The related setting or source; `nil` if there is none.
+  /// The related setting or source, if any.
   public let name: String?
-  /// The related number; `nil` if there is none.
+  /// The related number, if any.
   public let limit: Int?
 
   /// The error as a sentence.
@@ -117,8 +116,8 @@ public struct WatchdogError: Error, Hashable, Sendable, CustomStringConvertible 
   }
 }
 
-/// The longest quotation of a text from outside, in characters. Such a text can have any length.
+/// In characters. Texts from outside can have any length.
 let sentencePartMax = 200
 
-/// Quotes `text` from outside for a sentence: escaped and truncated.
+/// Escapes and truncates `text` from outside.
 func quoted(_ text: String) -> String { "\"\(printable(text, limit: sentencePartMax))\"" }

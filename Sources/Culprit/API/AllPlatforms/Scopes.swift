@@ -1,19 +1,11 @@
 extension Watchdog {
-  /// Starts a watchdog with the default configuration, except for the given values.
-  ///
-  /// - Parameters:
-  ///   - threshold: The age at which a work item is a stall; default: 4 s.
-  ///   - directory: The directory for saved stalls; default (`nil`): nothing is saved.
-  /// - Throws: The errors of ``init(_:)``.
+  /// Starts a watchdog with the default configuration, except for the given values. Errors as for ``init(_:)``.
   public convenience init(threshold: Duration = .seconds(4), directory: String? = nil) throws(WatchdogError) {
     try self.init(Configuration(threshold: threshold, directory: directory))
   }
 
-  /// Runs `body` as an activity that ends when `body` returns or throws.
-  ///
-  /// - Parameters: As for ``beginActivity(_:threshold:onExpiration:)``.
-  /// - Returns: The result of `body`.
-  /// - Throws: The error thrown by `body`. If no activity can begin, `body` runs without one.
+  /// Runs `body` as an activity that ends when `body` returns or throws. If no activity can begin, `body` runs without
+  /// one. See ``beginActivity(_:threshold:onExpiration:)``.
   public func withActivity<Result, Failure: Error>(
     _ name: String,
     threshold: Duration? = nil,
@@ -40,13 +32,7 @@ extension Watchdog {
 }
 
 extension WatchedLoop {
-  /// Runs `body` as one turn.
-  ///
-  /// - Parameters:
-  ///   - label: The turn's label in reports, for example a request or a job. See ``label(_:)``.
-  ///   - body: The turn.
-  /// - Returns: The result of `body`.
-  /// - Throws: The error thrown by `body`.
+  /// Runs `body` as one turn, with `label` (``label(_:)``) if there is one.
   public func withTurn<Result: ~Copyable, Failure: Error>(
     label: String? = nil,
     _ body: () throws(Failure) -> Result

@@ -5,7 +5,7 @@ extension Watchdog {
   ///
   ///     for await report in watchdog.stalls { logger.error("\(report.headline)") }
   ///
-  /// Each iteration receives every report. Up to 64 pending reports are buffered, and the oldest are dropped first. The
+  /// Each iteration receives every report. Up to 64 pending reports are buffered; the oldest are dropped first. The
   /// sequence ends when the watchdog stops. While a task iterates, reports are not printed to standard error.
   public var stalls: Stalls { Stalls(watchdog: self) }
 
@@ -23,16 +23,13 @@ extension Watchdog {
       public mutating func next() async -> StallReport? { await reports.next() }
 
       /// Returns the next report, isolated to `actor`; `nil` when the watchdog has stopped or the task is cancelled.
-      ///
-      /// - Parameter actor: The actor that iterates.
-      /// - Returns: The report.
       @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
       public mutating func next(isolation actor: isolated (any Actor)?) async -> StallReport? {
         await reports.next(isolation: actor)
       }
     }
 
-    /// Creates an iterator, and starts to buffer reports for it.
+    /// Starts to buffer reports for a new iterator.
     public func makeAsyncIterator() -> AsyncIterator {
       let (stream, continuation) = AsyncStream.makeStream(of: StallReport.self, bufferingPolicy: .bufferingNewest(64))
       let end = StreamEnd(continuation)
