@@ -3,17 +3,15 @@ import CCulpritObserver
 
 /// Captures every thread of the process once: for each stall when it is declared, and on request.
 ///
-/// The capture runs in slices, between which the sampler takes other samples. Stalls that are declared before a capture
-/// begins share it. If a sampler leaves a capture unfinished, the next sampler repeats it. The capture pauses while the
-/// ring is full. Threads not captured within ``longest`` are counted as left out.
+/// If a sampler leaves a capture unfinished, the next sampler repeats it. Threads not captured within ``longest`` are
+/// counted as left out.
 struct AllThreadsCapture: ~Copyable {
-  /// Time of one slice in nanoseconds.
+  /// Time of one slice in nanoseconds; between slices the sampler takes other samples.
   let slice: UInt64 = 10_000_000
 
-  /// Longest time of a capture in nanoseconds.
   private let longest: UInt64 = 10_000_000_000
 
-  /// Maximum number of simultaneous requests, leaving others for watched work.
+  /// Maximum number of open requests, leaving others for watched work.
   private let askedMax = 32
 
   private let sampling: UnsafeMutablePointer<observer_sampling>
@@ -23,10 +21,8 @@ struct AllThreadsCapture: ~Copyable {
   private var count = 0
   private var next = 0
   private var leftOut: UInt64 = 0
-  /// Threads with an open request.
   private var asked = 0
-  /// Threads written to the ring since the recorder was woken, and their number at which it is. Waking it costs a tenth
-  /// of a sample.
+  /// Threads written since the recorder was woken. A wake-up costs a tenth of a sample.
   private var unpublished = 0
   private let publishedAtOnce = 32
   private var began: UInt64 = 0
@@ -34,14 +30,12 @@ struct AllThreadsCapture: ~Copyable {
 
   init(_ sampling: UnsafeMutablePointer<observer_sampling>) { self.sampling = sampling }
 
-  /// Leaves the capture to another sampler.
   @_noLocks mutating func abandon() {
     isUnderWay = false
     asked = 0
   }
 
-  /// Runs one slice of the capture. Returns the time until the next call in nanoseconds; `UInt64.max`: no capture is
-  /// wanted.
+  /// Runs one slice. Returns the time until the next call in nanoseconds; `UInt64.max`: no capture is wanted.
   @_noLocks mutating func advance(
     _ reader: inout ThreadReader,
     _ ring: OpaquePointer,
@@ -61,7 +55,7 @@ struct AllThreadsCapture: ~Copyable {
       }
       // Due samples come first.
       guard now < sliceEnd else { return 0 }
-      // The ring must have room for the answers of all requests at once.
+      // All open requests might answer at once.
       guard asked < askedMax, observer_ring_has_room(ring, UInt32(OBSERVER_REQUESTS_MAX)) else {
         return 1_000_000
       }
@@ -98,7 +92,6 @@ struct AllThreadsCapture: ~Copyable {
     return !observer_capture_all_is_wanted(sampling, served)
   }
 
-  /// Captures the next thread or sends it a request.
   @_noLocks private mutating func capture(_ reader: inout ThreadReader, _ ring: OpaquePointer) {
     guard let tids else { return }
     // SAFETY: the list has `count` entries and stays valid until the next capture begins.
@@ -113,7 +106,6 @@ struct AllThreadsCapture: ~Copyable {
     if let taken = reader.read(target) { write(taken.target, taken.reading, reader, ring) }
   }
 
-  /// Writes the result for one thread to the ring.
   @_noLocks mutating func write(
     _ target: ThreadReader.Target,
     _ reading: ThreadReader.Reading,
@@ -122,7 +114,6 @@ struct AllThreadsCapture: ~Copyable {
   ) {
     asked &-= 1
     if let thread = target.thread { observer_visit_end(thread) }
-    // The thread has exited since it was listed.
     if reading.status == OBSERVER_THREAD_GONE { return }
     var event = event(OBSERVER_EVENT_THREAD)
     reader.describe(target, reading, &event)
@@ -134,7 +125,6 @@ struct AllThreadsCapture: ~Copyable {
     if unpublished >= publishedAtOnce { publish(ring) }
   }
 
-  /// Wakes the recorder if threads were written since the last wake-up.
   @_noLocks mutating func publish(_ ring: OpaquePointer) {
     if unpublished > 0 { observer_ring_wake_reader(ring) }
     unpublished = 0

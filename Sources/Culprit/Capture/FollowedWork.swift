@@ -1,26 +1,21 @@
 import CCulpritLinux
 import CCulpritObserver
 
-/// The work items under observation, with their threads or tasks. One sample of a thread serves all work items that it
-/// runs.
+/// The work items under observation, with their threads or tasks.
 ///
-/// A section inside a loop's turn, or a request on a loop, is one stall with two views. Separate samples for each of
-/// them would double the sampling rate of the thread.
+/// One sample of a thread serves all work items that it runs, such as a section inside a loop's turn.
 struct FollowedWork: ~Copyable {
-  /// A work item that is run by a single thread or task.
   struct Item: BitwiseCopyable {
     var index = 0
     var item: UInt64 = 0
     var generation: UInt32 = 0
-    /// The thread from the begin of the work item, if it is named there. Otherwise the address of the thread's id, or
-    /// the task, is set.
+    /// The thread from the begin of the work item. Otherwise `ownerTIDAddress` or `task` is set.
     var threadID: Int32 = 0
     var ownerTIDAddress: UInt64 = 0
     var queueHeadAddress: UInt64 = 0
     var task: UInt64 = 0
     var taskID: UInt32 = 0
 
-    // Explicit because @_noLocks is checked file by file and does not see another file's implicit initializer.
     @_noLocks init() {}
   }
 
@@ -28,7 +23,6 @@ struct FollowedWork: ~Copyable {
   private let slots: SlotTable
   private let items: UnsafeMutablePointer<Item>
   private(set) var count = 0
-  /// Maximum error of a begin marked with the coarse clock, in nanoseconds: it can be too early by this time.
   private let coarseError = clinux_clock_coarse_error_ns()
 
   init(_ works: WorkTable, _ slots: SlotTable) {
@@ -39,16 +33,11 @@ struct FollowedWork: ~Copyable {
   }
 
   deinit {
-    // SAFETY: the memory was allocated by this value's initializer and has no other owner.
+    // SAFETY: allocated by this value's initializer, and not shared.
     items.deallocate()
   }
 
-  /// Finds the work items in the first `used` slots and fills `queue`, which is emptied first.
-  ///
-  /// - Parameters:
-  ///   - used: The number of slots.
-  ///   - lastSamples: The last sample of each slot's work item.
-  ///   - queue: The queue that receives the work items with due samples.
+  /// Finds the work items of the first `used` slots, and their due samples.
   @_noLocks mutating func find(
     _ used: Int,
     _ lastSamples: UnsafeMutablePointer<LastSample>,
@@ -63,7 +52,6 @@ struct FollowedWork: ~Copyable {
       if item == 0 {
         works[index].take()
       } else if !works[index].isDue, lastSamples[index].isSuspended(item) {
-        // The work item is suspended: no thread is known to run it.
         queue.addSuspended()
       } else {
         add(index, lastSamples, &queue)
@@ -80,7 +68,6 @@ struct FollowedWork: ~Copyable {
     let view = slots[index].read()
     let work = works[index].read()
     guard view.item != 0, view.item == work.item, view.generation == work.generation else {
-      // The work item has ended, which the monitor will notice.
       works[index].take()
       return
     }
@@ -110,8 +97,7 @@ struct FollowedWork: ~Copyable {
     count &+= 1
   }
 
-  /// Returns whether thread `threadID`, which ran `task`, might run work item `number`. Cheaper than
-  /// ``target(_:besides:thread:task:at:isHolder:)``, which makes system calls.
+  /// Whether thread `threadID`, which ran `task`, might run work item `number`. Makes no system calls.
   @_noLocks func mayBeWork(_ number: Int, _ threadID: Int32, _ task: UInt64) -> Bool {
     if items[number].task != 0, task != 0 { return items[number].task == task }
     guard items[number].task != 0 || items[number].ownerTIDAddress != 0 else {
@@ -120,16 +106,8 @@ struct FollowedWork: ~Copyable {
     return works[items[number].index].thread(of: items[number].item) == threadID
   }
 
-  /// Returns a target for another work item that a sample of a thread serves.
-  ///
-  /// - Parameters:
-  ///   - number: The index of the other work item, below `count`.
-  ///   - index: The slot whose work item was sampled.
-  ///   - threadID: The sampled thread; for a sample of a lock owner, the waiting thread.
-  ///   - task: The task that the thread ran; 0: unknown.
-  ///   - time: The time of the sample by the observer's clock, in nanoseconds.
-  ///   - isHolder: Whether the sample is of a lock owner.
-  /// - Returns: The target of the shared sample; `nil` if the thread does not run the other work item.
+  /// Returns the target of a sample that also serves work item `number`; `nil` if the thread does not run it. Task 0:
+  /// unknown. For a sample of a lock owner, `threadID` is the waiting thread.
   @_noLocks func target(
     _ number: Int,
     besides index: Int,
@@ -140,7 +118,6 @@ struct FollowedWork: ~Copyable {
   ) -> ThreadReader.Target? {
     let one = items[number]
     guard one.index != index, threadID != 0, isWork(of: one, threadID, isHolder ? 0 : task),
-      // The sample must be later than the begin of the work item.
       time >= one.item &+ observer_slot_clock_error_ns(one.item, coarseError),
       slots[one.index].item == one.item
     else { return nil }
@@ -154,15 +131,13 @@ struct FollowedWork: ~Copyable {
     return target
   }
 
-  /// Returns whether thread `threadID`, which runs `task`, runs `one`. Task 0: unknown.
   @_noLocks private func isWork(of one: Item, _ threadID: Int32, _ task: UInt64) -> Bool {
     if one.task != 0 {
       guard task != 0 else { return works[one.index].thread(of: one.item) == threadID }
       return task == one.task && observer_swift_task_is(task, one.taskID)
     }
     guard one.ownerTIDAddress != 0 else { return one.threadID == threadID }
-    // The owner's address costs a system call to read, so it is read only if the thread was last seen running the work
-    // item.
+    // Reading the owner costs a system call.
     return works[one.index].thread(of: one.item) == threadID
       && observer_slot_owner(one.ownerTIDAddress) == threadID
   }

@@ -3,9 +3,8 @@ import CCulpritObserver
 
 /// The thread that takes stack traces: of the work items for which the monitor wants samples, and of all threads.
 ///
-/// The kernel might block a sampler while it reads a stack, so no thread waits for a sampler. A sampler that does not
-/// return is replaced. When it returns later, it finds that another sampler has its work. All memory is allocated
-/// before the thread starts sampling.
+/// The kernel might block a sampler while it reads a stack; the sampler is then replaced. All memory is allocated
+/// before sampling starts.
 struct Sampler: ~Copyable {
   private let sampling: UnsafeMutablePointer<observer_sampling>
   private let number: UInt32
@@ -18,21 +17,17 @@ struct Sampler: ~Copyable {
   private let ring: OpaquePointer
   // A copy, because the check of @_noLocks does not accept a constant of another file.
   private let longestTick = Monitor.longestTick
-  /// Time after the last stack at which copied data is wiped, in nanoseconds.
+  /// Idle time after which copied data is wiped, in nanoseconds.
   private let wipeDelay: UInt64 = 1_000_000_000
   /// Time of the last work; 0 if everything has been wiped since.
   private var lastWork: UInt64 = 0
-  /// Index of the owner at which the next round over several owners begins.
   private var nextOwner: UInt32 = 0
-  /// Number of task samples, used to alternate between several tasks of one work item.
+  /// A counter that alternates between tasks of one work item.
   private var taskTurn: UInt32 = 0
-  /// Maximum number of owners sampled in one round.
   private let ownersAtOnce = 16
-  /// Pause after counting the items of a queue, as a multiple of the time it took, and the maximum time used, in
-  /// nanoseconds.
+  /// Pause after counting a queue, as a multiple of the time it took.
   private let countPause: UInt64 = 63
   private let countTimeMax: UInt64 = 20_000_000
-  /// The threads sampled as lock owners.
   private let holders: UnsafeMutablePointer<observer_holders>
   /// Minimum number of free ring entries before a lock owner is sampled.
   private let eventsKept: UInt32 = 32
@@ -40,9 +35,8 @@ struct Sampler: ~Copyable {
   private var followed: FollowedWork
   private var queue = SampleQueue()
   private var budget = CPUBudget()
-  /// Longest time of one pass in nanoseconds, after which due samples are collected again.
+  /// Longest time of one pass in nanoseconds.
   private let passMax: UInt64 = 5_000_000
-  /// Whether the ring had room for the last sample.
   private var isWritten = false
   private var allThreads: AllThreadsCapture
 
@@ -73,11 +67,11 @@ struct Sampler: ~Copyable {
   }
 
   deinit {
-    // SAFETY: the memory was allocated by this value's initializer and has no other owner.
+    // SAFETY: allocated by this value's initializer, and not shared.
     holders.deallocate()
   }
 
-  /// Runs until stopped. The sampler must have been reported ready to the supervisor.
+  /// Takes samples until stopped. The sampler must have been reported ready.
   @_noLocks mutating func run() {
     while true {
       let seen = observer_sampler_word(sampling, number)
@@ -106,16 +100,14 @@ struct Sampler: ~Copyable {
     }
   }
 
-  /// Whether this sampler is still the active one.
   private var isActive: Bool {
     @_noLocks get { observer_sampler_state(sampling, number) == OBSERVER_SAMPLER_ACTIVE }
   }
 
-  /// Wipes copied data after an idle time. Returns the time until the next call in nanoseconds.
+  /// Wipes copied data after an idle time. Returns the time until the next call.
   @_noLocks private mutating func wipe() -> UInt64 {
     let idle = clinux_clock_ns() &- lastWork
     guard idle >= wipeDelay else { return wipeDelay &- idle }
-    // Returning memory to the kernel might block.
     reader.beginStep(ThreadReader.Target())
     wipeCopies()
     reader.endStep()
@@ -123,8 +115,7 @@ struct Sampler: ~Copyable {
     return .max
   }
 
-  /// Takes the wanted samples. Returns the time in nanoseconds until the next call, unless the monitor changes its word
-  /// `seen` before.
+  /// Returns the time until the next call in nanoseconds.
   @_noLocks private mutating func work(_ seen: UInt32) -> UInt64 {
     // Answers come first: their work items are then no longer due.
     collect()
@@ -132,7 +123,7 @@ struct Sampler: ~Copyable {
     let isSparing = isOverBudget(clinux_clock_ns())
     var wait = takeSamples(seen, isSparing)
     let requests = observer_control_threads_wanted(control)
-    // While CPU time is spared, only urgent captures run: each of many late work items would want one.
+    // Each of many late work items would want a capture.
     let isUrgent = !isSparing || observer_capture_all_is_urgent(sampling, requests)
     if isActive, isUrgent, observer_capture_all_is_wanted(sampling, requests) {
       if !allThreads.isUnderWay { beginUnwinding() }
@@ -143,8 +134,8 @@ struct Sampler: ~Copyable {
     return wait
   }
 
-  /// Takes due samples, the most important first. While CPU time is spared, only protected work items are sampled. Ends
-  /// after ``passMax`` or when the monitor wants more. Returns the time in nanoseconds until the rest can be taken.
+  /// Takes due samples, the most important first; only protected ones while CPU time is spared. Returns the time in
+  /// nanoseconds until the rest can be taken.
   @_noLocks private mutating func takeSamples(_ seen: UInt32, _ isSparing: Bool) -> UInt64 {
     let began = clinux_clock_ns()
     let count = isSparing ? queue.protectedCount : queue.count
@@ -153,7 +144,6 @@ struct Sampler: ~Copyable {
       let index = isSparing ? queue.protectedIndex(place) : queue.index(place)
       place &+= 1
       guard works[index].take() else { continue }
-      // Drops cached data of modules that might have been replaced.
       if taken == 0 { beginUnwinding() }
       taken &+= 1
       lastWork = clinux_clock_ns()
@@ -166,8 +156,7 @@ struct Sampler: ~Copyable {
     return isSparing ? budget.wait(percent: observer_sampling_budget(sampling)) : 0
   }
 
-  /// Whether the watchdog's threads have used their CPU budget at `now`. A few protected work items are sampled even
-  /// then.
+  /// Whether the CPU budget is used up. A few protected work items are exempt from it.
   @_noLocks private mutating func isOverBudget(_ now: UInt64) -> Bool {
     var isOver = false
     if queue.followedCount > queue.protectedMax {
@@ -179,14 +168,12 @@ struct Sampler: ~Copyable {
     return isOver
   }
 
-  /// Processes the answers of threads with open requests.
   @_noLocks private mutating func collect() {
     guard reader.openCount > 0 else { return }
     reader.beginCollecting()
     while let taken = reader.nextAnswer() { emit(taken.target, taken.reading) }
   }
 
-  /// Wipes copied stacks and other copied data.
   @_noLocks private func wipeCopies() {
     observer_capture_wipe()
     observer_unwind_wipe()
@@ -199,7 +186,6 @@ struct Sampler: ~Copyable {
     reader.endStep()
   }
 
-  /// Samples slot `index`, unless its work item is over.
   @_noLocks private mutating func sample(_ index: Int) {
     let view = slots[index].read()
     let work = works[index].read()
@@ -217,7 +203,6 @@ struct Sampler: ~Copyable {
     }
   }
 
-  /// Samples the thread of `target`, unless it has an open request.
   @_noLocks private mutating func sampleThread(_ target: ThreadReader.Target, _ view: observer_slot_snapshot) {
     guard !reader.isAsked(target.index) else { return }
     var target = target
@@ -243,23 +228,22 @@ struct Sampler: ~Copyable {
     capture(target)
   }
 
-  /// Takes the stack of the target's thread or sends a request. A thread without an entry gets a temporary one. Only
-  /// this function creates them, so that each is released.
+  /// Takes a stack or sends a request. Only this function creates temporary entries of threads, so that each is
+  /// released.
   @_noLocks private mutating func capture(_ target: ThreadReader.Target) {
     var target = target
     if target.thread == nil, target.threadID != 0 { target.thread = observer_visit_begin(target.threadID) }
     if let taken = reader.read(target) { emit(taken.target, taken.reading) }
   }
 
-  /// Puts off the sample if the target's thread has an open request for another slot. The answer serves both slots; if
-  /// it fails, this sample is still due. Returns whether the sample was put off.
+  /// Puts off the sample if the thread has an open request for another slot, whose answer serves both.
   @_noLocks private func putOff(_ target: ThreadReader.Target) -> Bool {
     guard reader.isAskedForAnother(target) else { return false }
     works[target.index].want()
     return true
   }
 
-  /// Samples the owners of `target`, up to ``ownersAtOnce`` in each round, in turn.
+  /// Samples up to ``ownersAtOnce`` owners, in turn.
   @_noLocks private mutating func sampleOwners(_ target: ThreadReader.Target) {
     guard let owners = target.owners else { return }
     let used = observer_owners_used(owners)
@@ -275,7 +259,7 @@ struct Sampler: ~Copyable {
       else { continue }
       looked &+= 1
       one.ownerTIDAddress = observer_owners_address(owners, place)
-      // The queue is read once in a round, because all samples of a round describe one moment.
+      // All samples of a round describe one moment.
       if looked > 1 { one.queueHeadAddress = 0 }
       capture(one)
     }
@@ -313,13 +297,11 @@ struct Sampler: ~Copyable {
       capture(one)
     case OBSERVER_TASK_SUSPENDED: sampleSuspended(one)
     default:
-      // While the task layout is being determined, the task's state is unknown.
       if observer_swift_task_is_known(), one.task == one.ownTask { emit(one, reader.taskGone(one)) }
     }
   }
 
-  /// Samples the suspended task of `target`. The event has no stack if the task is still at the place of its last
-  /// sample.
+  /// Samples a suspended task; without a stack if the task is still at the place of its last sample.
   @_noLocks private mutating func sampleSuspended(_ target: ThreadReader.Target) {
     let reading = reader.suspended(target)
     var label = observer_label()
@@ -335,7 +317,6 @@ struct Sampler: ~Copyable {
     if isWritten, reading.status == OBSERVER_CAPTURED { lastSamples[index].sample(target.item, at: place) }
   }
 
-  /// Reports that the task of `target` was still at the place of its last sample at `time`.
   @_noLocks private mutating func stay(_ target: ThreadReader.Target, _ time: UInt64) {
     let work = works[target.index].read()
     guard work.item == target.item, isActive else { return }
@@ -346,14 +327,13 @@ struct Sampler: ~Copyable {
     if !observer_ring_write(ring, &event, nil, 0) { works[target.index].lose(work.item) }
   }
 
-  /// Writes a sample to the ring, followed by samples of the owners of contended locks.
   @_noLocks private mutating func emit(_ target: ThreadReader.Target, _ reading: ThreadReader.Reading) {
     // A loop instead of recursion, because only the beginning of this thread's stack is kept resident.
     var next: (target: ThreadReader.Target, reading: ThreadReader.Reading)? = (target, reading)
     while let one = next { next = emitOne(one.target, one.reading) }
   }
 
-  /// Writes a sample to the ring. Returns a sample of the owner of a contended lock if it is available at once.
+  /// Returns a sample of the owner of a contended lock if it is available at once.
   @_noLocks private mutating func emitOne(
     _ target: ThreadReader.Target,
     _ reading: ThreadReader.Reading
@@ -363,7 +343,7 @@ struct Sampler: ~Copyable {
       allThreads.publish(ring)
       return nil
     }
-    // The visit ends only temporary entries; registered threads stay.
+    // Ends temporary entries only.
     if let thread = target.thread { observer_visit_end(thread) }
     let index = target.index
     var reading = reading
@@ -372,15 +352,13 @@ struct Sampler: ~Copyable {
       reader.beginStep(target)
       let isAnothers = observer_slot_owner(target.ownerTIDAddress) != target.threadID
       reader.endStep()
-      // The other owners continue to work.
       if isAnothers, target.owners != nil { return nil }
       if isAnothers { reading = reader.nobody() }
     }
-    // The entry's thread might have left, and another one might be using the entry.
+    // Another thread might be using the entry by now.
     if target.isMarked, let slot = target.slot, slot.thread != target.thread {
       reading = reader.nobody()
     }
-    // The thread already runs another task.
     if target.task != 0, target.role == OBSERVER_OF_WORKER, reading.task != target.task { return nil }
     switch reading.status {
     case OBSERVER_WORK_ITEM_OVER: return nil
@@ -392,14 +370,12 @@ struct Sampler: ~Copyable {
     default: break
     }
     let work = works[index].read()
-    // The work item has ended, or another sampler is active.
     guard work.item == target.item, isActive else { return nil }
     var event = observer_event()
     event.kind = OBSERVER_EVENT_SAMPLE.rawValue
     reader.describe(target, reading, &event)
     event.role = (target.owners == nil ? target.role : OBSERVER_OF_ONE_OF_SEVERAL).rawValue
     emit(of: target, reading, work, &event)
-    // A sample of a lock owner does not count as a sample of the work.
     let isHolder = target.role == OBSERVER_OF_HOLDER
     if reading.status == OBSERVER_CAPTURED, !isHolder { reader.keepStack(target) }
     if !isHolder { lastSamples[index].sample(target.item) }
@@ -412,7 +388,6 @@ struct Sampler: ~Copyable {
     return event.lock.holder != 0 && !event.lock.is_orphaned ? readHolder(of: event.lock, target) : nil
   }
 
-  /// Fills in the work item's part of `event`. `work` is the monitor's view of the work item of `target`.
   @_noLocks private mutating func emit(
     of target: ThreadReader.Target,
     _ reading: ThreadReader.Reading,
@@ -426,7 +401,6 @@ struct Sampler: ~Copyable {
     if event.label.bytes == 0 {
       reader.beginStep(target)
       observer_swift_task_known_label(target.task != 0 ? target.task : reading.task, target.taskID, &event.label)
-      // The awaited task might have ended or have no label.
       if event.label.bytes == 0 { observer_swift_task_known_label(target.ownTask, target.ownTaskID, &event.label) }
       reader.endStep()
     }
@@ -439,7 +413,6 @@ struct Sampler: ~Copyable {
     }
   }
 
-  /// Fills in the times of `event`, taken at `time`, for slot `index`. `work` is the monitor's view of its work item.
   @_noLocks private func setTimes(
     _ time: UInt64,
     _ work: observer_work_snapshot,
@@ -450,8 +423,7 @@ struct Sampler: ~Copyable {
     event.generation = work.generation
     event.item = work.item
     event.time_ns = time
-    // The age is extrapolated from the monitor's last tick, in both directions. Times more than one tick later are
-    // capped: the process was stopped in between.
+    // Extrapolated from the monitor's last tick, unless the process was stopped.
     event.age_ns =
       time >= work.tick_ns
       ? work.age_ns &+ min(time &- work.tick_ns, longestTick) : work.age_ns &- min(work.age_ns, work.tick_ns &- time)
@@ -459,8 +431,7 @@ struct Sampler: ~Copyable {
     event.lost = works[index].lost(of: work.item)
   }
 
-  /// Writes a sample, `event`, for the other work items that the target's thread runs. A sample of a lock owner is
-  /// shared with the work items of the waiting thread.
+  /// Writes `event` for the other work items of the target's thread; for a lock owner, of the waiting thread.
   @_noLocks private mutating func share(
     _ target: ThreadReader.Target,
     _ reading: ThreadReader.Reading,
@@ -504,7 +475,6 @@ struct Sampler: ~Copyable {
         _ = reader.write(&event, to: ring)
         continue
       }
-      // Times are meaningless if the thread changed since the last sample.
       if target.threadChanged || other.threadChanged {
         event.cpu_ns = 0
         event.run_delay_ns = .max
@@ -527,8 +497,7 @@ struct Sampler: ~Copyable {
     }
   }
 
-  /// Samples the owner of `lock`, for which the thread of `target` waits. Returns `nil` if the answer comes later or
-  /// the owner is not sampled.
+  /// Samples the owner of `lock`. Returns `nil` if the answer comes later or the owner is not sampled.
   @_noLocks private mutating func readHolder(
     of lock: observer_lock,
     _ target: ThreadReader.Target
@@ -548,7 +517,7 @@ struct Sampler: ~Copyable {
     return reader.read(one)
   }
 
-  /// Counts the items of a queue; returns 0 during the pause after the last count.
+  /// Counts the items of a queue; 0 during the pause after the last count.
   @_noLocks private mutating func waiting(_ queueHeadAddress: UInt64, _ index: Int) -> UInt32 {
     let begin = clinux_clock_ns()
     guard begin >= backoffs[index].nextCount else { return 0 }

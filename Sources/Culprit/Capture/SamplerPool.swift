@@ -4,7 +4,7 @@ import Synchronization
 
 /// The samplers of a watchdog: the active one, and spare ones that replace it while the kernel blocks it.
 final class SamplerPool: @unchecked Sendable {
-  // SAFETY: the fields behind the pointer are atomic. The memory is freed after the last thread that uses it has ended.
+  // SAFETY: the fields behind the pointer are atomic, and the memory outlives the threads that use it.
   let sampling: UnsafeMutablePointer<observer_sampling>
   private let rings: Recorder.Rings
   private let stackBytesMax: Int
@@ -12,12 +12,7 @@ final class SamplerPool: @unchecked Sendable {
   private let lastSamples: MonitorTable<LastSample>
   private let threads = Mutex<[PosixThread]>([])
 
-  /// Creates the samplers; `nil` if their shared memory cannot be allocated.
-  ///
-  /// - Parameters:
-  ///   - stackBytesMax: Maximum number of bytes copied of a stack.
-  ///   - budget: CPU time for the watchdog's threads, in percent of one CPU.
-  ///   - rings: The rings to the recorder.
+  /// Creates the samplers; `nil` without memory. `budget` is in percent of one CPU.
   init?(stackBytesMax: Int, budget: Int, _ rings: Recorder.Rings) {
     guard let backoffs = MonitorTable<SampleBackoff>(count: Int(OBSERVER_SLOTS_MAX)),
       let lastSamples = MonitorTable<LastSample>(count: Int(OBSERVER_SLOTS_MAX)),
@@ -33,23 +28,16 @@ final class SamplerPool: @unchecked Sendable {
 
   deinit { observer_sampling_destroy(sampling) }
 
-  /// Whether ``stop(until:)`` was called.
   var isStopping: Bool { observer_sampling_stopping(sampling) }
 
-  /// The number of samplers blocked by the kernel, and the number of all samplers.
+  /// Samplers blocked by the kernel, of all samplers.
   var heldUp: (samplers: Int, of: Int) {
     (Int(observer_sampling_held_up(sampling)), Int(observer_sampling_count(sampling)))
   }
 
   /// Starts the threads and waits until they have allocated their memory: work that stalls at once might hold the
-  /// allocator's lock.
-  ///
-  /// - Parameters:
-  ///   - control: The control block of the monitor.
-  ///   - slots: The slot table.
-  ///   - stalls: The stall table.
-  /// - Throws: The error of the first thread that cannot be started. Threads that fail to prepare are no error, because
-  ///   blocked samplers of an earlier watchdog might still use resources.
+  /// allocator's lock. Failure to prepare is no error: blocked samplers of an earlier watchdog might still use
+  /// resources.
   func start(
     _ control: ControlBlock,
     slots: UnsafeMutablePointer<observer_slot>,
@@ -62,7 +50,7 @@ final class SamplerPool: @unchecked Sendable {
         let stack = clinux_keep_stack_resident(number == 0)
         defer { clinux_let_go_resident(stack) }
         defer { clinux_context_leave() }
-        // The sampler opens many files of /proc for a short time, while the application opens and closes descriptors.
+        // The sampler opens many files of /proc for a short time.
         _ = clinux_descriptor_take_own_table()
         _ = clinux_keep_root()
         guard clinux_context_enter() != 0, prepare() else {
@@ -91,7 +79,6 @@ final class SamplerPool: @unchecked Sendable {
     }
   }
 
-  /// Allocates the calling thread's memory for taking stacks.
   private func prepare() -> Bool {
     clinux_memory_start_context()
     clinux_thread_pointer_learn_stacks()
@@ -99,12 +86,11 @@ final class SamplerPool: @unchecked Sendable {
       && clinux_task_start() == 0 && observer_unwind_prepare() == nil
   }
 
-  /// Stops the threads and waits for them until `deadline`; for at most one second if the kernel blocks one. Returns
-  /// whether all threads have ended.
+  /// Waits for the threads until `deadline`; at most one second if the kernel blocks one. Returns whether all have
+  /// ended.
   @discardableResult
   func stop(until deadline: UInt64) -> Bool {
     observer_sampling_stop(sampling)
-    // A step in progress takes some milliseconds.
     let soon = min(deadline, clinux_clock_ns() &+ 1_000_000_000)
     let hasHeldUp = heldUp.samplers > 0
     return threads.withLock { $0 }.map { $0.join(until: hasHeldUp ? soon : deadline) }.allSatisfy { $0 }

@@ -5,10 +5,9 @@ import CCulpritUnwind
 /// Takes the stacks of threads: of blocked threads from outside and at once, of running threads with a signal, whose
 /// answer comes later.
 ///
-/// A blocked thread is never sent a signal, even if its stack read from outside is incomplete: its system call would
-/// return early. No function here waits for a thread.
+/// A blocked thread is never sent a signal, because its system call would return early.
 struct ThreadReader: ~Copyable {
-  /// A thread whose stack is wanted, with the work item for which it is sampled.
+  /// A thread to sample, and the work item for which it is sampled.
   struct Target {
     /// The slot's index; -1 for an all-threads capture.
     var index = 0
@@ -19,46 +18,41 @@ struct ThreadReader: ~Copyable {
     /// The slot that must still have work item `item` at the sample; `nil`: no condition.
     var slot: UnsafeMutablePointer<observer_slot>?
     var item: UInt64 = 0
-    /// The generation of the slot.
     var generation: UInt32 = 0
-    /// The address of the working thread's id, and the address that shows whether waiting work is taken up; 0 if there
-    /// is none.
+    /// The address of the working thread's id, and that of the queue's head; 0: none.
     var ownerTIDAddress: UInt64 = 0
     var queueHeadAddress: UInt64 = 0
-    /// The task that does the work, and its id; 0 if there is none or the id is unknown.
+    /// The task that does the work, and its id; 0: none or unknown.
     var task: UInt64 = 0
     var taskID: UInt32 = 0
     /// The task that owns the work item, and its id: `task`, or a task that awaits it.
     var ownTask: UInt64 = 0
     var ownTaskID: UInt32 = 0
-    /// The tasks that await `task`, one after the other.
     var waiters = observer_task_waiters()
-    /// The role of the thread, and whether it differs from the last sample's thread, so that its times are meaningless.
+    /// The role of the thread. If it is not the last sample's thread, its times are meaningless.
     var role = OBSERVER_OF_WORKER
     var threadChanged = false
     /// For a lock owner: the contended lock, and the chain of waits that leads to it.
     var lock = observer_lock()
     var chain = observer_lock_chain()
-    /// The owners, if several threads do the work. `ownerTIDAddress` is then the address of one of them.
+    /// The owners, if several threads do the work. `ownerTIDAddress` is then of one of them.
     var owners: UnsafePointer<observer_owners>?
 
-    // Explicit because @_noLocks is checked file by file and does not see another file's implicit initializer.
     @_noLocks init() {}
     @_noLocks init(_ index: Int, _ slot: UnsafeMutablePointer<observer_slot>?, item: UInt64, generation: UInt32) {
       (self.index, self.slot, self.item, self.generation) = (index, slot, item, generation)
     }
   }
 
-  /// The result of a capture; ``write(_:to:)`` adds the frames.
+  /// The result of a capture, without the frames.
   struct Reading {
     var status = OBSERVER_NO_ANSWER
     var threadStatus = observer_thread_status()
     var handlerTime: UInt64 = 0
-    /// The time at which the stack was copied or the capture failed.
     var time: UInt64 = 0
     /// The task that the thread ran, or whose stack it is; 0: unknown.
     var task: UInt64 = 0
-    /// CPU time of the thread in nanoseconds when it was found blocked; 0 if it was not.
+    /// CPU time of the thread in nanoseconds when it was found blocked; otherwise 0.
     var blockedUsed: UInt64 = 0
   }
 
@@ -66,10 +60,9 @@ struct ThreadReader: ~Copyable {
   /// CPU, and the signal is delivered when it runs again.
   private static let patience: UInt64 = 500_000_000
 
-  /// Longest wait in nanoseconds for a thread whose state the kernel does not report: most likely it is blocked.
+  /// Longest wait in nanoseconds for a thread of unknown state, which is most likely blocked.
   private static let blindPatience: UInt64 = 100_000_000
 
-  /// Maximum number of simultaneous requests to lock owners.
   private static let holdersAsked = 8
 
   /// Number of attempts for a thread that is asleep whenever it is sent a request.
@@ -80,31 +73,25 @@ struct ThreadReader: ~Copyable {
   private let frames: UnsafeMutablePointer<unwind_frame>
   private let places: UnsafeMutablePointer<UInt64>
   private let sent: UnsafeMutablePointer<Sent>
-  /// Number of entries used so far: untouched memory is not resident.
+  /// Number of entries used so far.
   private var sentMade = 0
-  /// Number of open requests.
   private(set) var openCount = 0
-  /// Index into `sent` of the next entry for ``nextAnswer()``.
   private var next = 0
-  /// The frames of the last reading.
   private var stack: unwind_stack
-  /// Holds the present step of this reader, for the case that the kernel blocks it.
   private let sampling: UnsafeMutablePointer<observer_sampling>
   private let number: UInt32
   private let evidenceTimes: UnsafeMutablePointer<observer_evidence_times>
 
-  /// A request and its thread.
   private struct Sent {
     var request: UInt32 = 0
     var target = Target()
     var threadStatus = observer_thread_status()
     var isOpen = false
-    /// The time of the request, and of the next attempt to read the thread from outside.
+    /// The time of the request, and of the next reading from outside.
     var time: UInt64 = 0
     var nextReading: UInt64 = 0
   }
 
-  /// Creates the reader of sampler `number`.
   init(_ sampling: UnsafeMutablePointer<observer_sampling>, _ number: UInt32) {
     self.sampling = sampling
     self.number = number
@@ -121,15 +108,14 @@ struct ThreadReader: ~Copyable {
   }
 
   deinit {
-    // SAFETY: the memory was allocated by this value's initializer and has no other owner.
+    // SAFETY: allocated by this value's initializer, and not shared.
     frames.deallocate()
     places.deallocate()
     evidenceTimes.deallocate()
     sent.deallocate()
   }
 
-  /// Returns whether a thread of slot `index` has an open request: thread `threadID`, or any if it is 0. Requests to
-  /// lock owners do not count.
+  /// Whether thread `threadID` of slot `index` has an open request, other than as a lock owner. 0: any thread.
   @_noLocks func isAsked(_ index: Int, _ threadID: Int32 = 0) -> Bool {
     guard openCount > 0 else { return false }
     for place in 0..<sentMade where sent[place].isOpen && sent[place].target.index == index {
@@ -139,7 +125,6 @@ struct ThreadReader: ~Copyable {
     return false
   }
 
-  /// Returns whether the thread of `target` has an open request for another slot's work item.
   @_noLocks func isAskedForAnother(_ target: Target) -> Bool {
     guard openCount > 0 else { return false }
     for place in 0..<sentMade where sent[place].isOpen && sent[place].target.threadID == target.threadID {
@@ -149,8 +134,7 @@ struct ThreadReader: ~Copyable {
     return false
   }
 
-  /// Returns whether thread `threadID` can be sent a request as a lock owner: it has no open request, and enough
-  /// requests remain for more important threads.
+  /// Whether thread `threadID` can be sent a request as a lock owner: enough must remain for more important threads.
   @_noLocks func mayAskHolder(_ threadID: Int32) -> Bool {
     guard openCount > 0 else { return true }
     var holders = 0
@@ -161,8 +145,7 @@ struct ThreadReader: ~Copyable {
     return holders < Self.holdersAsked && openCount < Int(OBSERVER_REQUESTS_MAX) / 2
   }
 
-  /// Takes the stack of `target` or sends a request. Returns `nil` for a request, whose answer comes from
-  /// ``nextAnswer()``.
+  /// Takes the stack of `target`, or sends a request and returns `nil` (``nextAnswer()``).
   @_noLocks mutating func read(_ target: Target) -> (target: Target, reading: Reading)? {
     clear()
     var reading = Reading()
@@ -190,7 +173,6 @@ struct ThreadReader: ~Copyable {
         (sent + place).initialize(to: Sent())
         sentMade &+= 1
       }
-      // Sending reads the thread's state and memory, which might block.
       beginStep(target)
       reading.status = observer_capture_send(
         target.thread,
@@ -215,7 +197,6 @@ struct ThreadReader: ~Copyable {
     return nil
   }
 
-  /// Returns a reading for a work item without a thread.
   @_noLocks mutating func nobody() -> Reading {
     clear()
     var reading = Reading()
@@ -224,7 +205,6 @@ struct ThreadReader: ~Copyable {
     return reading
   }
 
-  /// Returns a reading for a task that no longer exists.
   @_noLocks mutating func taskGone(_ target: Target) -> Reading {
     var reading = nobody()
     reading.status = OBSERVER_TASK_GONE
@@ -232,7 +212,6 @@ struct ThreadReader: ~Copyable {
     return reading
   }
 
-  /// Returns a reading for a task that is ready to run, at an unknown place.
   @_noLocks mutating func enqueued(_ target: Target) -> Reading {
     var reading = nobody()
     reading.task = target.task
@@ -240,7 +219,6 @@ struct ThreadReader: ~Copyable {
     return reading
   }
 
-  /// Returns a reading for the suspended task of `target`.
   @_noLocks mutating func suspended(_ target: Target) -> Reading {
     var reading = nobody()
     beginStep(target)
@@ -254,7 +232,6 @@ struct ThreadReader: ~Copyable {
     return reading
   }
 
-  /// A hash of the frames of the last reading.
   var stackHash: UInt64 {
     @_noLocks get {
       var hash: UInt64 = 0xcbf2_9ce4_8422_2325
@@ -269,17 +246,14 @@ struct ThreadReader: ~Copyable {
     }
   }
 
-  /// Restarts ``nextAnswer()`` at the first request.
   @_noLocks mutating func beginCollecting() { next = 0 }
 
-  /// Takes the next answer. Requests for finished work items are cancelled.
-  ///
-  /// - Returns: The answer or its failure; `nil` if none is available now.
+  /// Returns the next answer or its failure; `nil` if none is available now. Cancels requests for finished work items.
   @_noLocks mutating func nextAnswer() -> (target: Target, reading: Reading)? {
     while openCount > 0, next < sentMade {
       let place = next
       next &+= 1
-      // SAFETY: `place` is below `sentMade`, so the entry is initialized. Slots are never freed.
+      // SAFETY: `place` is below `sentMade`. Slots are never freed.
       guard sent[place].isOpen else { continue }
       let target = sent[place].target
       if let slot = target.slot, slot.item != target.item {
@@ -306,7 +280,6 @@ struct ThreadReader: ~Copyable {
       let patience = seen.status == OBSERVER_STATE_UNKNOWN ? Self.blindPatience : Self.patience
       guard reading.time &- sent[place].time >= patience else { continue }
       collect(place, &reading)
-      // A thread that did not answer, in an unknown state, is most likely blocked.
       if reading.status == OBSERVER_NO_ANSWER, seen.status == OBSERVER_STATE_UNKNOWN {
         reading.status = OBSERVER_STATE_UNKNOWN
       }
@@ -315,17 +288,15 @@ struct ThreadReader: ~Copyable {
     return nil
   }
 
-  /// Cancels all requests.
   @_noLocks mutating func takeAllBack() {
     var place = 0
     while place < sentMade {
-      // SAFETY: `place` is below `sentMade`, so the entry is initialized.
+      // SAFETY: `place` is below `sentMade`.
       if sent[place].isOpen { abandon(place) }
       place &+= 1
     }
   }
 
-  /// Fills in the thread's part of `event`.
   @_noLocks func describe(_ target: Target, _ reading: Reading, _ event: inout observer_event) {
     event.tid = target.threadID
     event.status = reading.status.rawValue
@@ -342,8 +313,7 @@ struct ThreadReader: ~Copyable {
     var status = reading.threadStatus
     let hasTimes = target.threadID != 0 && !target.threadChanged
     event.run_delay_ns = .max
-    // The all-threads capture skips these data, which cost as much as a sample. For lock owners, sampled up to a
-    // thousand times a second, reports do not use them. A thread that blocks samplers is not read.
+    // These data cost as much as a sample. The all-threads capture and samples of lock owners do not need them.
     if target.slot != nil, target.threadID != 0, target.role != OBSERVER_OF_HOLDER,
       reading.status != OBSERVER_SAMPLER_STOPPED, reading.status != OBSERVER_NO_WORKER,
       reading.status != OBSERVER_THREAD_GONE
@@ -372,7 +342,6 @@ struct ThreadReader: ~Copyable {
       event.holds = lock.address
       event.is_held = observer_lock_holder(&lock) == target.threadID
     }
-    // The CPU time of a blocked thread has been read already.
     event.cpu_ns =
       !hasTimes ? 0 : reading.blockedUsed != 0 ? reading.blockedUsed : clinux_clock_thread_cpu_ns(target.threadID)
     event.handler_ns = reading.handlerTime
@@ -382,8 +351,6 @@ struct ThreadReader: ~Copyable {
     event.joined_from = stack.joined_from
   }
 
-  /// Reads the thread's evidence other than its stack. Counters are omitted if the thread changed since the last sample
-  /// (`hasTimes` is false).
   @_noLocks private func readMore(
     _ target: Target,
     _ status: inout observer_thread_status,
@@ -392,7 +359,6 @@ struct ThreadReader: ~Copyable {
   ) {
     let place = UInt32(truncatingIfNeeded: target.index)
     observer_evidence_read(target.threadID, place, &status, evidenceTimes, &event.evidence)
-    // A restarted call has other arguments.
     if event.activity != OBSERVER_IN_CALL.rawValue { event.evidence.has_arguments = false }
     guard hasTimes else {
       event.evidence.has_counters = false
@@ -401,18 +367,16 @@ struct ThreadReader: ~Copyable {
     event.run_delay_ns = clinux_task_run_delay_ns(target.threadID, &event.evidence.turns)
   }
 
-  /// Writes `event` with the frames of the last reading to `ring`. Returns whether the ring had room.
+  /// Returns whether the ring had room for `event` and the frames of the last reading.
   @_noLocks func write(_ event: inout observer_event, to ring: OpaquePointer) -> Bool {
     observer_ring_write(ring, &event, frames, stack.count)
   }
 
-  /// Adds the stack of the last reading to the recent stacks of the target's work.
   @_noLocks func keepStack(_ target: Target) {
     withUnsafePointer(to: stack) { observer_last_stacks_add(UInt32(truncatingIfNeeded: target.index), target.item, $0) }
   }
 
-  /// Writes `event` with the frames of the last reading to `ring`, without waking its reader. Returns whether the ring
-  /// had room.
+  /// Writes without waking the reader of the ring.
   @_noLocks func add(_ event: inout observer_event, to ring: OpaquePointer) -> Bool {
     observer_ring_add(ring, &event, frames, stack.count)
   }
@@ -425,7 +389,6 @@ struct ThreadReader: ~Copyable {
     stack.unwind_ns = 0
   }
 
-  /// Reads a blocked thread into ``stack``.
   @_noLocks private mutating func readFromOutside(
     _ target: Target,
     _ reading: inout Reading
@@ -444,8 +407,8 @@ struct ThreadReader: ~Copyable {
     return status
   }
 
-  /// Unwinds a stack of `target`, completes it with an earlier stack of the work item if it ends early, and adds async
-  /// callers. Returns the task that the thread ran; 0: unknown.
+  /// Unwinds a stack, completes it with an earlier one if it ends early, and adds async callers. Returns the task that
+  /// the thread ran; 0: unknown.
   @_noLocks private mutating func unwind(_ copy: UnsafePointer<stack_copy>, _ target: Target) -> UInt64 {
     observer_unwind(copy, &stack)
     if target.slot != nil {
@@ -464,7 +427,7 @@ struct ThreadReader: ~Copyable {
     return task
   }
 
-  /// Records that the kernel might block this sampler in the following step. ``endStep()`` ends the step.
+  /// Records that the kernel might block this sampler until ``endStep()``.
   @_noLocks func beginStep(_ target: Target) {
     // For a lock owner only the thread is avoided after a block; its work item continues to be sampled.
     let isWork = target.slot != nil && target.role != OBSERVER_OF_HOLDER
@@ -473,7 +436,6 @@ struct ThreadReader: ~Copyable {
   }
   @_noLocks func endStep() { observer_sampler_end_step(sampling, number) }
 
-  /// Takes the answer to the request at `place` and ends the request.
   @_noLocks private mutating func collect(_ place: Int, _ reading: inout Reading) {
     clear()
     close(place)
@@ -490,15 +452,14 @@ struct ThreadReader: ~Copyable {
     observer_capture_release(copy)
   }
 
-  /// Cancels the request at `place` and ends the visit of its thread.
+  /// Cancels the request and ends the visit of its thread.
   @_noLocks private mutating func abandon(_ place: Int) {
-    // SAFETY: `place` is below `sentMade`, so the entry is initialized.
+    // SAFETY: `place` is below `sentMade`.
     let thread = sent[place].target.thread
     takeBack(place)
     if let thread { observer_visit_end(thread) }
   }
 
-  /// Cancels the request at `place`.
   @_noLocks private mutating func takeBack(_ place: Int) {
     close(place)
     var copy: UnsafePointer<stack_copy>?
@@ -508,7 +469,7 @@ struct ThreadReader: ~Copyable {
   }
 
   @_noLocks private mutating func close(_ place: Int) {
-    // SAFETY: `place` is below `sentMade`, so the entry is initialized.
+    // SAFETY: `place` is below `sentMade`.
     sent[place].isOpen = false
     openCount &-= 1
   }

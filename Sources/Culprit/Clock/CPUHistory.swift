@@ -39,16 +39,14 @@ extension Watchdog.CPUTime {
   }
 }
 
-/// Samples of CPU usage at recent times, to compute the usage since the beginning of a work item.
+/// CPU usage at recent times.
 struct CPUHistory: ~Copyable {
-  /// The number of times kept.
   static let length = 64
 
   private var source = cprocess_cpu_source()
   private let times: UnsafeMutablePointer<cprocess_cpu>
   private var next = 0
 
-  /// Allocates memory.
   init() {
     cprocess_cpu_open(&source)
     times = .allocate(capacity: Self.length)
@@ -56,13 +54,12 @@ struct CPUHistory: ~Copyable {
   }
 
   deinit {
-    // SAFETY: allocated by the initializer and never shared.
+    // SAFETY: allocated by this value's initializer, and not shared.
     times.deallocate()
   }
 
   var cpus: UInt32 { @_noLocks get { source.cpus } }
 
-  /// Returns the CPU usage up to now.
   @_noLocks func current() -> cprocess_cpu {
     var now = cprocess_cpu()
     var source = source
@@ -70,7 +67,6 @@ struct CPUHistory: ~Copyable {
     return now
   }
 
-  /// Records the CPU usage up to now.
   @_noLocks mutating func note() {
     // SAFETY: `next` is below ``length``.
     cprocess_cpu_read(&source, times + next)
@@ -116,5 +112,4 @@ extension cprocess_cpu {
   }
 }
 
-/// An address inside this file's code, used to lock it into memory (``PageLocking``).
 func cpuHistoryCodeAnchor() -> CodeAnchor { { 7 } }

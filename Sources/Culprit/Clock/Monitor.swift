@@ -3,20 +3,17 @@ import CCulpritObserver
 import CCulpritProcess
 import CCulpritUnwind
 
-/// The thread that checks every target slot on each tick. From slots and clocks alone, it determines which work items
-/// are stalls, how long they last and when they end.
+/// The thread that checks every target slot on each tick. It determines which work items are stalls, how long they last
+/// and when they end.
 ///
 /// The monitor must keep working while every pool, the allocator, the loader and a file system are stuck. It reads only
-/// the watchdog's own memory and captures no stacks. It requests samples from a sampler (``Sampler``), and replaces a
-/// sampler that is blocked. All its memory is allocated before the start. `@_noLocks` makes the compiler reject code
-/// that could allocate or take a lock of the runtime.
+/// the watchdog's own memory, allocated before the start. `@_noLocks` makes the compiler reject code that could
+/// allocate or take a lock of the runtime.
 struct Monitor: ~Copyable {
-  /// The longest time that one tick adds to the age of a work item, however long the process was stopped, frozen or
-  /// suspended.
+  /// The longest time that one tick adds to an age, however long the process was stopped.
   static let longestTick: UInt64 = 250_000_000
 
-  /// The longest planned sleep. It is shorter than ``longestTick``, so that the whole time still counts after an
-  /// ordinary wake-up delay.
+  /// The longest planned sleep. With an ordinary wake-up delay, it is below ``longestTick``.
   static let longestSleep: UInt64 = longestTick / 9 * 8
 
   private let control: UnsafeMutablePointer<observer_control>
@@ -26,10 +23,8 @@ struct Monitor: ~Copyable {
   private let sampling: UnsafeMutablePointer<observer_sampling>
   private let ring: OpaquePointer
   private let trackers: UnsafeMutablePointer<WorkItemTracker>
-  /// The number of initialized trackers.
   private var trackersMade = 0
   private var samplers: SamplerSupervisor
-  /// The largest error of a coarse begin time, which can be too early.
   private let coarseError = clinux_clock_coarse_error_ns()
   private var lastTick: UInt64 = 0
   // The check of @_noLocks does not treat constants of other files as constants.
@@ -39,12 +34,10 @@ struct Monitor: ~Copyable {
   /// The limit of task stalls declared in a tick, and the number left in this one.
   private let taskDeclarationsMax = 48
   private var taskDeclarationsLeft = 0
-  /// The number of sampled work items and of stalls at the last tick.
   private var sampledCount: UInt64 = 0
   private var stalledCount: UInt64 = 0
-  /// The number of the last request for a capture of all threads for which samplers have been woken.
+  /// The last request for which samplers have been woken.
   private var threadsWanted: UInt32 = 0
-  /// Whether a work item has passed its threshold in this tick.
   private var hasNewStalls = false
 
   init(
@@ -65,26 +58,22 @@ struct Monitor: ~Copyable {
     samplers = SamplerSupervisor(sampling)
   }
 
-  /// The longest runnable wait that counts at once. While a virtual machine is paused and its clock advances, the whole
-  /// pause looks like waiting for a CPU if the monitor was runnable.
+  /// The longest runnable wait that counts at once. A pause of a virtual machine can look like a wait for a CPU.
   private static let longestStarved: UInt64 = 1_000_000_000
 
-  /// The shortest time between two ticks. It grows with each sampled work item, so that ticks use about one percent
-  /// of a CPU. Up to 25 work items need only the minimum.
+  /// The shortest time between two ticks. It grows with each sampled work item, so that ticks use about one percent of
+  /// a CPU.
   private static let shortestGap: UInt64 = 1_000_000
   private static let gapPerItem: UInt64 = 40_000
   private static let longestGap: UInt64 = 30_000_000
 
-  /// Returns the shortest time until the next tick while `count` work items are sampled.
   @_noLocks static func gap(sampled count: UInt64) -> UInt64 {
     max(shortestGap, min(longestGap, count &* gapPerItem))
   }
 
-  /// Returns the longest time that a tick can charge after a planned sleep of `planned`: an eighth more, or 10 ms for
-  /// the scheduler if that is longer.
+  /// Returns the longest time that a tick can charge after a planned sleep.
   @_noLocks static func allowance(planned: UInt64) -> UInt64 { planned &+ max(planned / 8, 10_000_000) }
 
-  /// Watches until the control block requests a stop.
   @_noLocks mutating func run() {
     var allowed = Self.longestTick
     // A monitor that waits for a CPU is also late, but the process is running then, so the time counts.
@@ -108,12 +97,12 @@ struct Monitor: ~Copyable {
       let deadline = now &+ max(gap, min(Self.longestSleep, wait))
       allowed = Self.allowance(planned: deadline &- now)
       observer_control_end_tick(control, seen, deadline)
-      // Sections that begin while many others are late must not make the monitor spin either.
+      // Sections that begin while many others are late must not make the monitor spin.
       if gap > Self.shortestGap { observer_control_wait_out(control, now &+ gap) }
     }
   }
 
-  /// Checks every slot, then the samplers, for one tick. Returns the time until the next check is needed.
+  /// Returns the time until the next check is needed.
   @_noLocks mutating func check(_ tick: WorkItemTracker.Tick) -> UInt64 {
     var tick = tick
     let paused = observer_control_paused_ns(control)
@@ -130,7 +119,7 @@ struct Monitor: ~Copyable {
     var wait = UInt64.max
     let used = Int(observer_control_slots_used(control))
     var isSamplerNeeded = false
-    // Initialized on first use, so that unused entries of the table take no memory.
+    // Unused entries of the table take no memory.
     while trackersMade < used {
       // SAFETY: the table has OBSERVER_SLOTS_MAX entries, and `trackersMade` is below that.
       (trackers + trackersMade).initialize(to: WorkItemTracker(seed: clinux_clock_ns() &+ UInt64(trackersMade)))
@@ -157,18 +146,16 @@ struct Monitor: ~Copyable {
       isSamplerNeeded = true
     }
     let supervision = samplers.supervise(tick, isNeeded: isSamplerNeeded)
-    // The sample in progress will not arrive.
     if supervision.lostSlot >= 0 { emitUnsampled(Int(supervision.lostSlot), tick) }
     return min(wait, supervision.wait)
   }
 
-  /// Returns the time since the clock of `tick` was read; the monitor might have been descheduled since.
+  /// Returns the time since the clock of `tick` was read; the monitor might have been descheduled.
   @_noLocks private func lag(_ tick: WorkItemTracker.Tick) -> UInt64 {
     let now = clinux_clock_ns()
     return now &- min(now, tick.now)
   }
 
-  /// Returns the contents of slot `index`.
   @_noLocks private func view(
     _ index: Int,
     _ tick: WorkItemTracker.Tick
@@ -195,7 +182,7 @@ struct Monitor: ~Copyable {
   @_noLocks private mutating func advance(_ index: Int, _ tick: WorkItemTracker.Tick, _ isSamplerNeeded: inout Bool)
     -> UInt64
   {
-    // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of `trackers`, which outlives the monitor.
+    // SAFETY: `index` is below the size of `trackers`, which outlives the monitor.
     let tracker = trackers + index
     let (view, snapshot) = view(index, tick)
     var step = tracker.pointee.advance(snapshot, tick)
@@ -222,9 +209,9 @@ struct Monitor: ~Copyable {
     return wait
   }
 
-  /// Publishes the work item in slot `index` to the samplers.
+  /// Publishes the work item to the samplers.
   @_noLocks private func follow(_ index: Int, _ tick: WorkItemTracker.Tick) {
-    // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of `trackers`, which outlives the monitor.
+    // SAFETY: `index` is below the size of `trackers`.
     let tracker = trackers + index
     // While the end of the previous work item is pending, the recorder would take these samples for its end.
     guard tracker.pointee.isSampled, tracker.pointee.owed == nil else {
@@ -240,7 +227,7 @@ struct Monitor: ~Copyable {
     works[index].follow(view)
   }
 
-  /// Requests a sample of the work item in slot `index`. Returns whether a sampler must be woken for it.
+  /// Returns whether a sampler must be woken.
   @_noLocks private mutating func want(_ index: Int, _ view: observer_slot_snapshot, _ tick: WorkItemTracker.Tick)
     -> Bool
   {
@@ -261,7 +248,7 @@ struct Monitor: ~Copyable {
     return !isSparing || view.owner_kind != OBSERVER_OWNER_TASK
   }
 
-  /// Reports to the recorder that a sample of slot `index` could not be taken because the kernel blocks the samplers.
+  /// Reports that the kernel blocks the samplers.
   @_noLocks private func emitUnsampled(_ index: Int, _ tick: WorkItemTracker.Tick) {
     guard trackers[index].item != 0, trackers[index].owed == nil, observer_ring_is_half_free(ring) else { return }
     var event = event(OBSERVER_EVENT_SAMPLE, index, tick.now)
@@ -278,7 +265,7 @@ struct Monitor: ~Copyable {
   /// Publishes the state of a stall to the escalation thread.
   @_noLocks private mutating func note(_ index: Int, _ view: observer_slot_snapshot, _ step: WorkItemTracker.Step) {
     let entry = stalls[index]
-    // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of `trackers`, which outlives the monitor.
+    // SAFETY: `index` is below the size of `trackers`.
     let tracker = trackers + index
     if step.suspect { entry.suspect(threadID(index, view)) }
     if tracker.pointee.isStalled {
@@ -291,9 +278,8 @@ struct Monitor: ~Copyable {
     }
   }
 
-  /// Prepares the report to the recorder that the work item in slot `index` has ended.
   @_noLocks private mutating func end(_ index: Int, _ tick: WorkItemTracker.Tick) {
-    // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of `trackers`, which outlives the monitor.
+    // SAFETY: `index` is below the size of `trackers`.
     let tracker = trackers + index
     let endedAt = observer_slot_ended_ns(slots[index], tracker.pointee.item, tracker.pointee.generation)
     tracker.pointee.close(
@@ -304,8 +290,7 @@ struct Monitor: ~Copyable {
       paused: tick.paused
     )
     var tid = lastThreadID(index)
-    // Work items are not sampled while an earlier end is pending, so their thread might be known only from the stall
-    // table.
+    // Only the stall table has the thread of a work item that was not sampled.
     if tid == 0 {
       let stall = stalls[index].read()
       if stall.item == tracker.pointee.item { tid = stall.tid }
@@ -313,7 +298,6 @@ struct Monitor: ~Copyable {
     if tracker.pointee.owe(tid) { observer_control_lose_stall(control) }
   }
 
-  /// Reports a pending end in slot `index` to the recorder, if there is room.
   @_noLocks private mutating func settle(_ index: Int, _ tick: WorkItemTracker.Tick) {
     guard let ended = trackers[index].owed else { return }
     // When many suspended tasks end at once, half of the ring stays free for threads.
@@ -339,14 +323,12 @@ struct Monitor: ~Copyable {
     trackers[index].endRecorded()
   }
 
-  /// Reports to the recorder that the work item in slot `index` is a stall. Returns `false` if it must be reported
-  /// again.
+  /// Returns `false` if the stall must be reported again.
   @_noLocks private mutating func declare(_ index: Int, _ view: observer_slot_snapshot, _ tick: WorkItemTracker.Tick)
     -> Bool
   {
     // A work item declared at its first check has not been asked for its end time yet.
     guard slots[index].wantEndTime(of: view.item) else { return true }
-    // The pending end of the previous work item must be reported first.
     guard trackers[index].owed == nil else { return false }
     // When many tasks pass their thresholds at once, a stall of a thread must not wait for all of them.
     if view.owner_kind == OBSERVER_OWNER_TASK {
@@ -362,7 +344,7 @@ struct Monitor: ~Copyable {
     return true
   }
 
-  /// Reports to the recorder that the stall in slot `index` has become a hang. Returns whether there was room.
+  /// Returns whether there was room.
   @_noLocks private mutating func hang(_ index: Int, _ view: observer_slot_snapshot, _ tick: WorkItemTracker.Tick)
     -> Bool
   {
@@ -373,22 +355,19 @@ struct Monitor: ~Copyable {
     return true
   }
 
-  /// Reports the age of the stall in slot `index` to the recorder. Skipped unless half of the ring is free, which
-  /// leaves room for beginnings and ends; the next tick reports a later age.
+  /// Reports the age of a stall if half of the ring is free, which leaves room for beginnings and ends.
   @_noLocks private func goesOn(_ index: Int, _ tick: WorkItemTracker.Tick) {
     guard observer_ring_is_half_free(ring) else { return }
     var event = event(OBSERVER_EVENT_GOES_ON, index, tick.now)
     _ = observer_ring_write(ring, &event, nil, 0)
   }
 
-  /// Returns the thread of the work item in slot `index`: the thread that marked it or, if the slot has no mark, the
-  /// thread seen by a sampler.
+  /// Returns the thread that marked the work item, otherwise the last sampled one.
   @_noLocks private func threadID(_ index: Int, _ view: observer_slot_snapshot) -> Int32 {
     if view.owner_kind != OBSERVER_OWNER_WORD || view.owner.tid_address != 0 { return lastThreadID(index) }
     return view.thread.map { observer_thread_id($0) } ?? 0
   }
 
-  /// Returns the thread that was last sampled for the work item in slot `index`, 0 if unknown.
   @_noLocks private func lastThreadID(_ index: Int) -> Int32 {
     works[index].thread(of: trackers[index].item)
   }
@@ -408,5 +387,4 @@ struct Monitor: ~Copyable {
   }
 }
 
-/// An address inside this file's code, used to lock it into memory (``PageLocking``).
 func monitorCodeAnchor() -> CodeAnchor { { 1 } }

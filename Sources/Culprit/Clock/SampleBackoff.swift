@@ -4,15 +4,14 @@ struct SampleBackoff: BitwiseCopyable {
   private var threadID: Int32 = 0
   private var wait: UInt64 = 0
   private var until: UInt64 = 0
-  /// The earliest time to count the entries of the slot's queue again, because counting a long list takes time.
+  /// The earliest time of the next count of the slot's queue.
   var nextCount: UInt64 = 0
 
-  /// Returns whether thread `threadID`, which works on `item`, can be asked at time `now`. 0 stands for any thread.
+  /// Whether thread `threadID`, which works on `item`, can be asked. 0: any thread.
   @_noLocks func allows(_ item: UInt64, _ now: UInt64, _ threadID: Int32 = 0) -> Bool {
     item != self.item || now >= until || (threadID != 0 && threadID != self.threadID)
   }
 
-  /// Records that thread `threadID`, which works on `item`, has not answered by `now`.
   @_noLocks mutating func notAnswered(_ item: UInt64, _ now: UInt64, _ threadID: Int32 = 0) {
     let isAgain = item == self.item && threadID == self.threadID
     wait = isAgain ? min(max(wait &* 2, 100_000_000), 10_000_000_000) : 100_000_000
@@ -20,6 +19,5 @@ struct SampleBackoff: BitwiseCopyable {
     until = now &+ wait
   }
 
-  /// Records that thread `threadID` has answered.
   @_noLocks mutating func answered(_ threadID: Int32 = 0) { if threadID == self.threadID { item = 0 } }
 }

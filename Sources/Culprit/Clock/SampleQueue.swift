@@ -2,13 +2,11 @@ import CCulpritObserver
 
 /// The due samples of one pass of a sampler, in order of importance.
 ///
-/// A pass takes at most ``limit`` samples, then the sampler lastSamples for due samples again. A work item that becomes
-/// important during a pass therefore waits for only a part of it. The ``protectedMax`` most important work items, due
-/// or not, are protected: they are sampled regardless of the CPU budget. Suspended tasks are never protected.
+/// A pass takes at most ``limit`` samples, so that a work item that becomes important waits for only a part of it. The
+/// ``protectedMax`` most important work items, due or not, are sampled regardless of the CPU budget.
 struct SampleQueue: ~Copyable {
-  /// The worker of a work item.
   enum Worker {
-    /// The source is bound to a thread, or to several.
+    /// One thread or several to which the source is bound.
     case thread
     /// A task that is running or has not been sampled.
     case task
@@ -16,23 +14,18 @@ struct SampleQueue: ~Copyable {
     case suspended
   }
 
-  /// The most samples of one pass.
   private let limit = 128
-  /// The lowest rank of a suspended task.
   private let suspendedRank: UInt64 = 128
-  /// The most protected work items.
   let protectedMax = 8
-  /// The keys and slots of the due samples, in ascending order of the keys.
+  /// Keys and slots of the due samples, in ascending order.
   private let keys: UnsafeMutablePointer<UInt64>
   private let indices: UnsafeMutablePointer<Int>
-  /// The ranks of the protected work items, each followed by its slot, in ascending order.
+  /// Ranks and slots of the protected work items, in ascending order.
   private let protected: UnsafeMutablePointer<UInt64>
-  /// The number of samples in the queue.
   private(set) var count = 0
-  /// The number of due samples, including those for which the queue has no room.
+  /// Due samples, including those without room.
   private(set) var dueCount = 0
   private(set) var protectedCount = 0
-  /// The number of work items that are sampled.
   private(set) var followedCount = 0
 
   init() {
@@ -50,8 +43,8 @@ struct SampleQueue: ~Copyable {
 
   /// The rank of a work item, below 256; the lowest is sampled first.
   ///
-  /// Sources bound to threads come before tasks, and running tasks before suspended ones. Within each group, work items
-  /// closest to their thresholds come first, before or after it, by powers of two of the distance.
+  /// Sources bound to threads come before tasks, running tasks before suspended ones. Within a group, those closest to
+  /// their thresholds come first.
   @_noLocks static func rank(_ worker: Worker, age: UInt64, threshold: UInt64) -> UInt64 {
     let distance = age > threshold ? age &- threshold : threshold &- age
     let units = distance / max(1, threshold / 64)
@@ -63,16 +56,9 @@ struct SampleQueue: ~Copyable {
     }
   }
 
-  /// Empties the queue.
   @_noLocks mutating func removeAll() { (count, dueCount, protectedCount, followedCount) = (0, 0, 0, 0) }
 
-  /// Adds the work item of slot `index`.
-  ///
-  /// - Parameters:
-  ///   - index: The slot.
-  ///   - rank: The rank.
-  ///   - lastSample: The time of its last sample, 0 for none. Within a rank, the earliest comes first.
-  ///   - isDue: Whether a sample is due.
+  /// Adds a work item. Within a rank, the earliest `lastSample` comes first; 0: none.
   @_noLocks mutating func add(_ index: Int, rank: UInt64, lastSample: UInt64, isDue: Bool) {
     followedCount &+= 1
     if rank < suspendedRank { protect(rank << 32 | UInt64(truncatingIfNeeded: index)) }
@@ -105,43 +91,36 @@ struct SampleQueue: ~Copyable {
     protectedCount = min(protectedCount &+ 1, protectedMax)
   }
 
-  /// Returns the slot of the sample at `place`, below ``count``.
   @_noLocks func index(_ place: Int) -> Int { indices[place] }
 
-  /// Returns the slot of the protected work item at `place`, below ``protectedCount``.
   @_noLocks func protectedIndex(_ place: Int) -> Int { Int(truncatingIfNeeded: protected[place] & 0xffff_ffff) }
 }
 
-/// The last sample of a slot's work item.
 struct LastSample: BitwiseCopyable {
-  /// The work item, and the time of the sample.
   private var item: UInt64 = 0
   private var time: UInt64 = 0
   /// A hash of the place at which the task was suspended; 0 if it was not.
   private var place: UInt64 = 0
 
-  /// Returns the time of the last sample of `item`, 0 for none.
   @_noLocks func time(_ item: UInt64) -> UInt64 { item == self.item ? time : 0 }
 
-  /// Returns whether the last sample of `item` found its task suspended; at `place`, if given.
+  /// Whether the last sample of `item` found its task suspended; at `place`, if given.
   @_noLocks func isSuspended(_ item: UInt64, at place: UInt64? = nil) -> Bool {
     item == self.item && self.place != 0 && (place == nil || place == self.place)
   }
 
-  /// Records the time of a sample of `item`.
   @_noLocks mutating func begin(_ item: UInt64, _ time: UInt64) {
     if item != self.item { place = 0 }
     (self.item, self.time) = (item, time)
   }
 
-  /// Records the place found by the last sample of `item`; 0 if its task is not suspended.
   @_noLocks mutating func sample(_ item: UInt64, at place: UInt64 = 0) {
     guard item == self.item else { return }
     self.place = place
   }
 
   /// Returns a hash of the place at which task `id` is suspended. It covers the whole stack, because two continuations
-  /// can have the same context addresses and resume functions. A different label counts as a different place.
+  /// can have the same context addresses and resume functions.
   @_noLocks static func place(_ id: UInt32, stack: UInt64, _ label: observer_label) -> UInt64 {
     var label = label
     let hash = (observer_label_hash(&label) ^ UInt64(id)) &* 0x9e37_79b9_7f4a_7c15

@@ -1,46 +1,32 @@
 import CCulpritObserver
 
-/// Wakes the active sampler, and replaces it if the kernel blocks it.
-///
-/// A sampler is blocked if it has been in one step for longer than ``patience`` and is neither running nor runnable. If
-/// no spare sampler is left, no stacks are captured until one returns.
+/// Wakes the active sampler, and replaces it if it is blocked: in one step for longer than ``patience``, and neither
+/// running nor runnable.
 struct SamplerSupervisor: ~Copyable {
-  /// The longest time for one step of a sampler. Reading one stack takes some milliseconds.
+  /// The longest time of one step. Reading one stack takes some milliseconds.
   private static let patience: UInt64 = 1_000_000_000
 
-  /// The time between checks for a blocked sampler, or for one that has returned.
   private static let interval: UInt64 = 100_000_000
 
-  /// The result of a check.
   struct Outcome {
-    /// The time until the next check.
     var wait = UInt64.max
-    /// The slot that an abandoned sampler was reading; -1 if none was abandoned.
+    /// The slot that an abandoned sampler was reading; -1: none.
     var lostSlot: Int32 = -1
 
-    // Written out because the compiler checks @_noLocks file by file, and does not see into another file's implicit
-    // one.
     @_noLocks init() {}
   }
 
   private let sampling: UnsafeMutablePointer<observer_sampling>
   /// The active sampler; -1 for none.
   private var active: Int32 = -1
-  /// The active sampler's step at the last check, and the time spent in it so far.
+  /// The active sampler's step at the last check, and the time in it.
   private var steps: UInt32 = 0
   private var overdue: UInt64 = 0
 
   init(_ sampling: UnsafeMutablePointer<observer_sampling>) { self.sampling = sampling }
 
-  /// Whether no sampler is active.
   var isStopped: Bool { @_noLocks get { active < 0 } }
 
-  /// Checks the samplers.
-  ///
-  /// - Parameters:
-  ///   - tick: The time.
-  ///   - isNeeded: Whether there is work for a sampler.
-  /// - Returns: The result of the check.
   @_noLocks mutating func supervise(_ tick: WorkItemTracker.Tick, isNeeded: Bool) -> Outcome {
     var outcome = Outcome()
     if active >= 0 { outcome.lostSlot = giveUpIfHeldUp(tick) }
@@ -50,7 +36,7 @@ struct SamplerSupervisor: ~Copyable {
     return outcome
   }
 
-  /// Abandons the active sampler if it is blocked. Returns the slot that it was reading, -1 for none.
+  /// Returns the slot that the abandoned sampler was reading, -1 for none.
   @_noLocks private mutating func giveUpIfHeldUp(_ tick: WorkItemTracker.Tick) -> Int32 {
     let now = observer_sampler_steps(sampling, UInt32(active))
     guard now & 1 == 1, now == steps else {
@@ -66,7 +52,6 @@ struct SamplerSupervisor: ~Copyable {
     return slot
   }
 
-  /// Activates a spare sampler. Returns whether there was one.
   @_noLocks private mutating func activate() -> Bool {
     var number: UInt32 = 0
     while number < UInt32(OBSERVER_SAMPLERS_MAX) {
@@ -82,5 +67,4 @@ struct SamplerSupervisor: ~Copyable {
   }
 }
 
-/// An address inside this file's code, used to lock it into memory (``PageLocking``).
 func supervisorCodeAnchor() -> CodeAnchor { { 3 } }

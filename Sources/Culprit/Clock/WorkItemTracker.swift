@@ -1,20 +1,16 @@
 /// Follows one target slot from tick to tick and decides the monitor's actions.
 ///
-/// A pure state machine: slot contents and elapsed time are the input, actions are the output. It reads no clock, so
-/// tests control time. All times are nanoseconds.
+/// A pure state machine: it reads no clock. All times are nanoseconds.
 struct WorkItemTracker {
-  /// The time between reports of a continuing stall to the recorder. After a kill, the recorded duration of the stall
-  /// must be accurate to one tick of the monitor. The interval is less than half a tick, so that a late wake-up does
-  /// not break this.
+  /// The time between reports of a continuing stall. After a kill, the recorded duration must be accurate to one tick,
+  /// even if a wake-up is late.
   static let eventInterval: UInt64 = 100_000_000
-  /// With many stalls at once, each is reported less often: the interval grows by this time per stall if that exceeds
-  /// ``eventInterval``.
+  /// The least time between reports of each stall, per simultaneous stall.
   static let eventIntervalPerStall: UInt64 = 2_000_000
-  /// After the threshold, the gap between samples is the age divided by this number. At the threshold, the result
-  /// equals the early interval (``WatchLimits``).
+  /// After the threshold, the gap between samples is the age divided by this number; at the threshold, it equals the
+  /// early interval (``WatchLimits``).
   static let samplesInAnAge: UInt64 = 20
 
-  /// The contents of the slot.
   struct SlotSnapshot {
     /// The work item in progress, 0 for none.
     var item: UInt64
@@ -31,15 +27,12 @@ struct WorkItemTracker {
     var unwatched: UInt64 = 0
     /// The exempt time of the slot (observer_exemption_sum).
     var exempt: Int64 = 0
-    /// The longest possible delay between reading the tick's clock and reading `exempt`.
+    /// The longest delay between the readings of the tick's clock and of `exempt`.
     var lag: UInt64 = 0
-    /// The time of the last sample of another work item of the same thread that also served this one; 0 for none.
+    /// The last sample of another work item that also served this one; 0: none.
     var sharedAt: UInt64 = 0
-    /// Whether a task runs the work item.
     var isTask = false
 
-    // Written out because the compiler checks @_noLocks file by file, and does not see into another file's implicit
-    // one.
     @_noLocks init(
       item: UInt64,
       clockError: UInt64,
@@ -59,19 +52,15 @@ struct WorkItemTracker {
     }
   }
 
-  /// A tick of the monitor.
   struct Tick {
-    /// The time of the tick, on the clock that stamps work items.
+    /// The time on the clock that stamps work items.
     var now: UInt64
-    /// The time since the last tick.
     var elapsed: UInt64
-    /// The part of `elapsed` that can be charged to a work item. During the rest, the process was not running.
+    /// The part of `elapsed` that can be charged to a work item: the process was running.
     var allowed: UInt64
-    /// The time since the last tick during which the watchdog was paused.
+    /// The part of `elapsed` during which the watchdog was paused.
     var paused: UInt64 = 0
-    /// Whether the watchdog is still paused.
     var isPaused = false
-    /// The time between reports of a continuing stall to the recorder.
     var eventInterval = WorkItemTracker.eventInterval
 
     @_noLocks init(now: UInt64, elapsed: UInt64, allowed: UInt64) {
@@ -80,7 +69,7 @@ struct WorkItemTracker {
       self.allowed = allowed
     }
 
-    /// Creates a tick at `now` after one at `last`. On a clock that was set back, the elapsed time is 0.
+    /// Creates a tick. On a clock that was set back, the elapsed time is 0.
     @_noLocks init(now: UInt64, last: UInt64, allowed: UInt64) {
       self.init(now: now, elapsed: now > last ? now &- last : 0, allowed: allowed)
     }
@@ -88,102 +77,82 @@ struct WorkItemTracker {
     var charged: UInt64 { @_noLocks get { min(elapsed, allowed) } }
   }
 
-  /// The actions for one tick.
   struct Step {
     /// The work item is over: call ``close(endedAt:exempt:lastTick:allowed:paused:)``, then ``owe()``.
     var ended = false
-    /// Capture a stack.
     var sample = false
-    /// The work item is sampled for the first time.
     var suspect = false
-    /// The work item has become a stall: report it to the recorder, then call ``stallRecorded()``.
+    /// The work item has become a stall: report it, then call ``stallRecorded()``.
     var declare = false
-    /// The stall has become a hang: report it to the recorder, then call ``hangRecorded()``.
+    /// The stall has become a hang: report it, then call ``hangRecorded()``.
     var hang = false
-    /// The stall continues: report it to the recorder, if there is room.
+    /// The stall continues: report it, if there is room.
     var goesOn = false
-    /// The time until the next action is possible. `UInt64.max` for a slot without work that ages; the code that lets
-    /// it age again must wake the monitor.
+    /// The time until the next action is possible. `UInt64.max` without work that ages; the code that lets it age again
+    /// must wake the monitor.
     var wait = UInt64.max
   }
 
-  /// A work item that is over, with the data for its report to the recorder.
   struct Ended: BitwiseCopyable {
     var item: UInt64
     var generation: UInt32
     var age: UInt64
     var gap: UInt64
     var threshold: UInt64
-    /// The number of samples skipped to save CPU time.
+    /// Number of samples skipped to save CPU time.
     var spared: UInt64
-    /// The thread that ran it, 0 if unknown.
+    /// 0 if unknown.
     var tid: Int32
-    /// Whether a task ran it.
     var isTask: Bool
-    /// Whether it exceeded its threshold.
     var isStall: Bool
-    /// Whether the stall has been reported to the recorder.
     var isDeclared: Bool
   }
 
   private enum Phase {
-    /// No work item is followed.
     case idle
     /// Too young to be sampled.
     case young
-    /// Sampled, within its threshold.
+    /// Sampled, and not declared.
     case suspected
-    /// Past its threshold.
     case stalled
     /// Over, and not yet processed.
     case over
   }
 
   private var phase = Phase.idle
-  /// The work item being followed, and the owner of the slot at that time.
+  /// The followed work item, and its slot's owner.
   private(set) var item: UInt64 = 0
   private(set) var generation: UInt32 = 0
-  /// The age of the work item, without the time when the process was not running and without exempt time.
+  /// The age of the work item, without exempt time and time when the process was not running.
   private(set) var age: UInt64 = 0
   private(set) var gap: UInt64 = 0
-  /// The exempt time of the work item, which is not part of ``age``.
   private(set) var exemptTime: UInt64 = 0
   private var exemptions = ExemptTime()
   /// The exemptions as of the previous tick.
   private var exemptionsBefore = ExemptTime()
-  /// The owner of the slot to which the exemptions belong.
+  /// The owner to which the exemptions belong.
   private var exemptGeneration: UInt32 = 0
-  /// The exempt part of the time since the last tick.
   private var exemptInTick: UInt64 = 0
   /// The age at which the next sample is due.
   private var nextSample: UInt64 = 0
-  /// The time of the last sample of another work item that also served this one.
   private var sharedAt: UInt64 = 0
-  /// The age at which the recorder is next informed that the stall continues.
+  /// The age at which the stall is next reported to continue.
   private var nextEvent: UInt64 = 0
   private var eventInterval = WorkItemTracker.eventInterval
-  /// The number of samples skipped to save CPU time.
   private(set) var spared: UInt64 = 0
   private var isTask = false
-  /// The largest difference between the duration of the work item and its age.
   private var clockError: UInt64 = 0
-  /// Whether the age is final, computed from the end of the work item.
   private var isClosed = false
-  /// The threshold of the work item.
   private(set) var threshold: UInt64 = 0
-  /// Whether the stall has been reported to the recorder.
   private var isDeclared = false
-  /// Whether the hang has been reported to the recorder.
   private var isHangReported = false
-  /// The ended work item still to be reported to the recorder; pending because the ring was full.
+  /// The end still to be reported, because the ring was full.
   private(set) var owed: Ended?
 
   private var gaps: SampleGaps
 
-  /// Creates a tracker with sample gaps determined by `seed`.
   @_noLocks init(seed: UInt64) { gaps = SampleGaps(seed: seed) }
 
-  /// Processes the slot for one tick.
   @_noLocks mutating func advance(_ snapshot: SlotSnapshot, _ tick: Tick) -> Step {
     exemptionsBefore = exemptions
     if snapshot.generation != exemptGeneration {
@@ -194,7 +163,7 @@ struct WorkItemTracker {
     return follow(snapshot, tick)
   }
 
-  /// Processes the work item that follows the one that ``advance(_:_:)`` found to be over, in the same tick.
+  /// Processes the work item that follows an ended one, in the same tick.
   @_noLocks mutating func advanceToNext(_ snapshot: SlotSnapshot, _ tick: Tick) -> Step { follow(snapshot, tick) }
 
   @_noLocks private mutating func follow(_ snapshot: SlotSnapshot, _ tick: Tick) -> Step {
@@ -218,7 +187,7 @@ struct WorkItemTracker {
     guard snapshot.item != 0 else { return step }
     threshold = snapshot.threshold
     if phase == .idle {
-      // The work item began after the tick's clock was read. Counting from the tick would add that time to its age.
+      // The work item began after the tick's clock was read.
       guard tick.now >= begun(snapshot) else {
         // The exempt time since its beginning belongs to this work item.
         exemptions.giveBack(snapshot.lag &+ snapshot.clockError)
@@ -249,14 +218,8 @@ struct WorkItemTracker {
     return step
   }
 
-  /// Computes the final age of a work item that is over.
-  ///
-  /// - Parameters:
-  ///   - endedAt: The time of its end, 0 if unknown. Without it, the last time it was seen counts as the end.
-  ///   - exempt: The exempt time of the slot up to the end.
-  ///   - lastTick: The time of the previous tick.
-  ///   - allowed: The longest time that can be added since then.
-  ///   - paused: The time since then during which the watchdog was paused.
+  /// Computes the final age of a work item that is over. Without `endedAt`, the last time it was seen counts as the
+  /// end.
   @_noLocks mutating func close(
     endedAt: UInt64,
     exempt: Int64 = 0,
@@ -271,41 +234,33 @@ struct WorkItemTracker {
     charge(tick.charged, exempt: exemptionsBefore.take(exempt, tick) &+ paused)
   }
 
-  /// Adds `time` without its exempt part to the age. If the work item began since the last tick, the exempt time might
-  /// belong to the previous work item; it is subtracted nevertheless.
+  /// Charges `time`. Exempt time of a previous work item in the same tick is also subtracted.
   @_noLocks private mutating func charge(_ time: UInt64, exempt: UInt64) {
     let exempt = min(time, exempt)
     exemptTime &+= exempt
     age &+= time &- exempt
   }
 
-  /// Whether the ended work item is an undetected stall, which passed its threshold and ended between two ticks.
+  /// Whether the ended work item passed its threshold and ended between two ticks.
   var isUndeclaredStall: Bool { @_noLocks get { phase == .over && !isDeclared && age >= threshold } }
 
-  /// Whether the work item is being sampled.
   var isSampled: Bool { @_noLocks get { phase == .suspected || phase == .stalled } }
 
   /// Whether the work item is past its threshold, reported or not.
   var isStalled: Bool { @_noLocks get { (phase == .stalled || phase == .suspected) && age >= threshold } }
 
-  /// Records that the stall has been reported to the recorder.
   @_noLocks mutating func stallRecorded() {
     isDeclared = true
     nextEvent = age &+ eventInterval
     if phase != .over { phase = .stalled }
   }
 
-  /// Counts a due sample that was skipped to save CPU time.
   @_noLocks mutating func sampleSpared() { spared &+= 1 }
 
-  /// Records that the hang has been reported to the recorder.
   @_noLocks mutating func hangRecorded() { isHangReported = true }
 
-  /// Stores the end of the work item until it is reported to the recorder, so that the next work item can be followed.
-  /// Only one end can be pending: a stall takes precedence, then the earliest.
-  ///
-  /// - Parameter tid: The thread that ran the work item, 0 if unknown.
-  /// - Returns: Whether a stall was dropped.
+  /// Stores the end of the work item until it is reported. Only one can be pending: a stall takes precedence, then the
+  /// earliest. Returns whether a stall was dropped.
   @_noLocks mutating func owe(_ tid: Int32 = 0) -> Bool {
     guard phase == .over else { return false }
     let isStall = isDeclared || isUndeclaredStall
@@ -314,7 +269,7 @@ struct WorkItemTracker {
       owed = Ended(
         item: item,
         generation: generation,
-        // The threshold is checked against the certain age. The reported duration of a stall is the expected value.
+        // The threshold applies to the certain age, the report to the expected one.
         age: isStall ? age &+ clockError / 2 : age,
         gap: gap,
         threshold: threshold,
@@ -330,21 +285,18 @@ struct WorkItemTracker {
     return keepsEarlier && isStall
   }
 
-  /// Records that the pending work item has been reported as a stall.
   @_noLocks mutating func owedStallRecorded() { owed?.isDeclared = true }
 
-  /// Records that the end of the pending work item has been reported.
   @_noLocks mutating func endRecorded() { owed = nil }
 
-  /// Returns the latest possible beginning of the work item. With an earlier one, work within its limit could be
-  /// reported as a stall.
+  /// Returns the latest possible beginning, so that work within its limit is never reported.
   @_noLocks private func begun(_ snapshot: SlotSnapshot) -> UInt64 { snapshot.item &+ snapshot.clockError }
 
   @_noLocks private mutating func begin(_ snapshot: SlotSnapshot, _ tick: Tick) {
     phase = .young
     item = snapshot.item
     generation = snapshot.generation
-    // The work item is younger than the last tick, which would otherwise have seen it.
+    // The last tick would have seen an older work item.
     let claimed = tick.now &- begun(snapshot)
     let charged = min(claimed, tick.allowed &+ snapshot.unwatched)
     gap = claimed &- charged
@@ -363,7 +315,6 @@ struct WorkItemTracker {
     clockError = snapshot.clockError
   }
 
-  /// Schedules the sample after the one that is due now.
   @_noLocks private mutating func schedule(_ snapshot: SlotSnapshot) {
     let gap = gaps.next(distance(snapshot))
     // Counted from the planned time, so that wake-up delays do not accumulate, unless too much was missed.
@@ -371,7 +322,7 @@ struct WorkItemTracker {
     setNextSample(nextSample != 0 && planned > age ? planned : age &+ gap, snapshot)
   }
 
-  /// Schedules the next sample after a sample of another work item that also served this one.
+  /// Schedules the next sample after a shared one.
   @_noLocks private mutating func share(_ snapshot: SlotSnapshot, _ tick: Tick) {
     sharedAt = snapshot.sharedAt
     let since = tick.now > sharedAt ? tick.now &- sharedAt : 0
@@ -379,21 +330,18 @@ struct WorkItemTracker {
     setNextSample(age &- min(age, since) &+ gap, snapshot)
   }
 
-  /// Returns the average distance between samples at this age. From the threshold on, it grows with the age up to the
-  /// interval. Whenever the work item ends, no sample represents a large part of it, and little time follows the last
-  /// one.
+  /// Returns the average distance between samples. It grows with the age, so that no sample represents a large part of
+  /// the work item.
   @_noLocks private func distance(_ snapshot: SlotSnapshot) -> UInt64 {
     guard age >= snapshot.threshold else { return snapshot.earlyInterval }
     return min(snapshot.interval, max(snapshot.earlyInterval, age / Self.samplesInAnAge))
   }
 
-  /// Sets the time of the next sample. The last sample before the threshold is moved to the threshold, so that the
-  /// record contains the moment at which other watchdogs take their only stack.
+  /// Moves the last sample before the threshold to it, where other watchdogs take their only stack.
   @_noLocks private mutating func setNextSample(_ planned: UInt64, _ snapshot: SlotSnapshot) {
     nextSample = age < snapshot.threshold ? min(planned, snapshot.threshold) : planned
   }
 
-  /// Returns the age at which the stall is a hang.
   @_noLocks private func hangAge(_ snapshot: SlotSnapshot) -> UInt64 {
     let (age, overflow) = snapshot.threshold.addingReportingOverflow(snapshot.hangDelay)
     return overflow ? .max : age
@@ -418,12 +366,11 @@ struct ExemptTime: BitwiseCopyable {
 
   @_noLocks init() {}
 
-  /// Returns the exempt time since the last tick from `word` (observer_exemption_sum), which was read up to `lag` after
-  /// the tick's clock.
+  /// Returns the exempt time since the last tick. If the sum `word` (observer_exemption_sum) is unknown, the whole time
+  /// counts.
   ///
-  /// Exempt time after the reading of the clock is taken at the next tick, but at most `lag`, because a process that
-  /// was frozen in an exemption would otherwise carry over hours. If the sum is unknown, the whole time counts as
-  /// exempt.
+  /// Exempt time after the reading of the tick's clock is taken at the next tick, at most `lag` of it: a process frozen
+  /// in an exemption would otherwise carry over hours.
   @_noLocks mutating func take(_ word: Int64, _ tick: WorkItemTracker.Tick, lag: UInt64 = 0) -> UInt64 {
     takenLast = 0
     guard word != .min else { return tick.elapsed }
@@ -439,18 +386,13 @@ struct ExemptTime: BitwiseCopyable {
   @_noLocks mutating func giveBack(_ time: UInt64) { taken &-= min(time, takenLast) }
 }
 
-/// The times between samples, drawn at random from half to one and a half times the interval, with the interval as
-/// their average.
-///
-/// With fixed gaps, work that cycles with the interval would always be sampled at the same phase. Gaps spread over one
-/// whole interval make the phases of any two samples independent.
+/// The times between samples, drawn at random from half to one and a half times the interval. Fixed gaps would always
+/// sample one phase of work that cycles with the interval.
 struct SampleGaps: BitwiseCopyable {
   private var state: UInt64
 
-  /// Creates a generator. Equal seeds produce equal gaps.
   @_noLocks init(seed: UInt64) { state = seed }
 
-  /// Returns the next gap for `interval`.
   @_noLocks mutating func next(_ interval: UInt64) -> UInt64 {
     // SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
     state &+= 0x9e37_79b9_7f4a_7c15
@@ -462,5 +404,4 @@ struct SampleGaps: BitwiseCopyable {
   }
 }
 
-/// An address inside this file's code, used to lock it into memory (``PageLocking``).
 func trackerCodeAnchor() -> CodeAnchor { { 2 } }

@@ -1,11 +1,10 @@
-/// Runs blocking calls on a dedicated thread.
 enum BlockingCall {
   static func run<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
     await withCheckedContinuation { continuation in
       do throws(PosixThreadError) {
         try PosixThread(name: "culprit-async") { continuation.resume(returning: body()) }.detach()
       } catch {
-        // No thread can be started, so the call runs here.
+        // No thread can be started.
         continuation.resume(returning: body())
       }
     }

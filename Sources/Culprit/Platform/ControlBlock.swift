@@ -2,11 +2,9 @@ import CCulpritLinux
 import CCulpritObserver
 import Synchronization
 
-/// State shared by the monitor and the rest of the watchdog. Reference counted.
 final class ControlBlock: @unchecked Sendable {
   // SAFETY: every field behind the pointer is atomic. The memory is freed with the last reference.
   let pointer: UnsafeMutablePointer<observer_control>
-  /// Whether a source has been registered with the monitor.
   let hasSources = Atomic<Bool>(false)
 
   init() {
@@ -14,7 +12,7 @@ final class ControlBlock: @unchecked Sendable {
     pointer.initialize(to: observer_control())
   }
 
-  /// Makes the monitor tick, and waits for the end of that tick until `deadline`. Returns whether it has ended.
+  /// Makes the monitor tick. Returns whether the tick has ended by `deadline`.
   func waitForTick(until deadline: UInt64) -> Bool {
     // Two ticks, because one might be in progress.
     let ticks = observer_control_wakeups(pointer)

@@ -1,14 +1,14 @@
 import CCulpritLinux
 
-/// Runs `body`, which waits, might block, or is application code. A fork of the process does not wait for the thread
-/// meanwhile, so `body` must hold no locks or other state that a child of fork(2) would miss (`clinux_fork.h`).
+/// Runs `body`, which might block or is application code. A fork does not wait for it, so `body` must hold no locks or
+/// other state that a child of fork(2) would miss (`clinux_fork.h`).
 func allowingFork<Result>(_ body: () -> Result) -> Result {
   let worked = clinux_fork_rest()
   defer { if worked { _ = clinux_fork_work() } }
   return body()
 }
 
-/// Runs `body`, which is the watchdog's code, within a call to ``allowingFork(_:)``.
+/// Runs `body`, the watchdog's code, within a call to ``allowingFork(_:)``.
 func blockingFork<Result>(_ body: () -> Result) -> Result {
   let rested = clinux_fork_work()
   defer { if rested { _ = clinux_fork_rest() } }

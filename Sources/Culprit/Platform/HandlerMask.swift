@@ -3,23 +3,20 @@ import Synchronization
 
 /// The signal mask of a watchdog's thread while it runs application code.
 ///
-/// Otherwise the thread blocks all signals. Threads and processes started by a handler inherit the mask. So a handler
-/// runs with the mask of the thread that installed it, plus the signals that the main thread blocks by then: a service
-/// might start its watchdog before it decides to read a signal from a descriptor. A handler that runs at that moment
-/// can still receive the signal until it returns.
+/// Threads and processes started by a handler inherit it. It is the mask of the installing thread, plus the signals
+/// that the main thread blocks by then: a service might start its watchdog before it decides to read a signal from a
+/// descriptor.
 struct HandlerMask: Sendable {
-  /// Time, in nanoseconds, for which the main thread's mask is used. Reading it takes longer than many handlers.
+  /// Time, in nanoseconds, for which the main thread's mask is cached.
   private static let mainMaskTime: UInt64 = 10_000_000
-  /// The signals blocked by the main thread, and the time of their reading.
   private static let mainMask = Atomic<UInt64>(0)
   private static let mainMaskRead = Atomic<UInt64>(0)
 
   private let creator: UInt64
 
-  /// Takes the mask of the calling thread, which installs a handler.
+  /// Takes the mask of the calling thread.
   init() { creator = clinux_mask_get() }
 
-  /// Runs `body`, application code, with this mask and the main thread's.
   func run<Result>(_ body: () -> Result) -> Result {
     let own = clinux_mask_set(creator | Self.presentMainMask())
     defer { _ = clinux_mask_set(own) }

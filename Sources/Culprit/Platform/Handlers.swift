@@ -3,45 +3,31 @@ import CCulpritProcess
 import Glibc
 import Synchronization
 
-/// The queue of calls to one handler of the application. The ``Workers`` make them one at a time.
-///
-/// Each handler has a queue. A handler that blocks delays other handlers by ``Workers/patience``, and never the
-/// watchdog.
+/// The queue of calls to one handler. A handler that blocks delays others by ``Workers/patience``.
 final class HandlerQueue: Sendable {
   /// Maximum number of waiting calls. Further calls are dropped and counted.
   private static let waitingMax = 64
-  /// Maximum number of waiting calls if the new one is vital.
   private static let waitingMaxOfVital = 128
 
   private struct State {
     var waiting: [Workers.Call] = []
     var dropped: UInt64 = 0
-    /// Whether a call is running or scheduled on the workers.
     var isBusy = false
-    /// The thread that runs a call.
     var thread: pthread_t?
   }
 
   private let workers: Workers
   private let state = Mutex(State())
-  /// Notified when no call is left.
   private let idle = WakeUp()
-  /// The signal mask of the thread that installed the handler.
   private let mask = HandlerMask()
   /// The owning process: a child of fork(2) has none of the threads.
   private let process = clinux_process_stamp()
 
   init(_ workers: Workers) { self.workers = workers }
 
-  /// Number of calls dropped because the handler could not keep up.
   var dropped: UInt64 { state.withLock { $0.dropped } }
 
-  /// Queues `call`.
-  ///
-  /// - Parameters:
-  ///   - isVital: Whether the call can use the space that is reserved for vital calls.
-  ///   - call: Calls the handler.
-  /// - Returns: Whether a worker thread exists; without one no call is ever made.
+  /// Returns whether a worker thread exists; without one no call is ever made.
   @discardableResult
   func put(isVital: Bool = false, _ call: @escaping Workers.Call) -> Bool {
     let isRunning = workers.start()
@@ -79,10 +65,9 @@ final class HandlerQueue: Sendable {
     mask.run(call)
   }
 
-  /// Waits until all calls have been made, until `deadline` by the observer's clock. Does not wait for a handler called
-  /// by the calling thread or by the thread that has called exit(3), and not in a child of the process.
-  ///
-  /// - Returns: Whether nothing is left to wait for.
+  /// Waits until all calls have been made, until `deadline`. Does not wait in a child of the process, or for a handler
+  /// called by the calling thread or by the thread that has called exit(3). Returns whether nothing is left to wait
+  /// for.
   @discardableResult
   func join(until deadline: UInt64) -> Bool {
     guard clinux_process_is(process) else { return true }
@@ -102,7 +87,6 @@ final class HandlerQueue: Sendable {
   }
 }
 
-/// The handlers of one kind, each with a queue.
 final class Handlers<Subject: Sendable>: Sendable {
   typealias Handler = @Sendable (Subject) -> Void
 
@@ -116,19 +100,16 @@ final class Handlers<Subject: Sendable>: Sendable {
   private let workers: Workers
   private let state = Mutex(State())
 
-  /// Creates an empty list of handlers that `workers` call.
   init(_ workers: Workers) { self.workers = workers }
 
   var isEmpty: Bool { state.withLock { $0.current.isEmpty } }
 
-  /// Number of calls dropped because handlers could not keep up.
   var dropped: UInt64 {
     state.withLock { state in
       (state.current.map(\.queue) + state.former).reduce(state.droppedBefore) { $0 + $1.dropped }
     }
   }
 
-  /// Adds `handler`. Returns its queue.
   @discardableResult
   func add(_ handler: @escaping Handler) -> HandlerQueue {
     let queue = HandlerQueue(workers)
@@ -137,7 +118,7 @@ final class Handlers<Subject: Sendable>: Sendable {
     return queue
   }
 
-  /// Removes the handler of `queue`. Queued calls are still made.
+  /// Removes a handler. Queued calls are still made.
   func remove(_ queue: HandlerQueue) {
     // Handlers are released outside the lock: an object held only by a handler might call back here in its `deinit`.
     let removed = state.withLock { state -> Handler? in
@@ -148,14 +129,8 @@ final class Handlers<Subject: Sendable>: Sendable {
     withExtendedLifetime(removed) {}
   }
 
-  /// Queues a call to every handler.
-  ///
-  /// - Parameters:
-  ///   - subject: The argument of the handlers.
-  ///   - isVital: Whether the calls can use the space that is reserved for vital calls.
-  ///   - begin: Called before each handler, on the same thread.
-  ///   - completion: Called when every handler has returned; never if one is not called.
-  /// - Returns: Whether a handler can be called: one is installed and a worker thread exists.
+  /// Queues calls of `begin` and of every handler. Calls `completion` when every handler has returned; never if one is
+  /// not called. Returns whether a handler can be called.
   @discardableResult
   func call(
     _ subject: Subject,
@@ -186,11 +161,11 @@ final class Handlers<Subject: Sendable>: Sendable {
     }
   }
 
-  /// Waits until all queued calls have been made, until `deadline`, and removes the handlers. A handler can hold a
-  /// reference to the watchdog; removal breaks this cycle. Returns whether all calls were made.
+  /// Waits for the queued calls until `deadline` and removes the handlers, which breaks cycles of references. Returns
+  /// whether all calls were made.
   @discardableResult
   func finish(until deadline: UInt64) -> Bool {
-    // Handlers are released outside the lock: an object held only by a handler might call back here in its `deinit`.
+    // Handlers are released outside the lock, as in ``remove(_:)``.
     let ended = state.withLock { state in
       defer { state.current = [] }
       state.former += state.current.map(\.queue)

@@ -1,8 +1,7 @@
 import Glibc
 
-/// The host name.
 enum HostName {
-  /// Returns the host name of this process, in a container that of the container; empty if there is none.
+  /// Returns the host name, in a container that of the container; empty if there is none.
   static func ofThisProcess() -> String {
     // One byte more than the longest name (uname(2)), so that the name is always terminated.
     var name = [CChar](repeating: 0, count: Int(HOST_NAME_MAX) + 2)

@@ -1,34 +1,26 @@
 import CCulpritLinux
 import CulpritStallRecord
 
-/// The modules that stacks of the running process need: those present when a stall begins, and those that were present
-/// earlier or have been loaded since, if a stack contains them.
+/// The modules that stacks need: those present when a stall begins, and earlier or later ones that a stack contains.
 struct ModuleList {
   private(set) var all: [Module] = []
   /// The modules at the time of the first stack.
   private let earlier: [Module]
-  /// Modules that overlap another module of the time of the first stack. An address there could belong to either, so it
-  /// gets no name.
+  /// Modules that overlap another one of the time of the first stack: addresses there get no name.
   private var disputed: [Module] = []
-  /// The earliest time of the next reading, by the observer's clock. A stack can contain addresses outside all modules,
-  /// so readings are limited.
+  /// The earliest time of the next reading: a stack can contain addresses outside all modules.
   private var nextLoad: UInt64 = 0
 
   private static let interval: UInt64 = 1_000_000_000
 
   private let read: @Sendable () -> [Module]
 
-  /// Creates an empty list.
-  ///
-  /// - Parameters:
-  ///   - earlier: The modules at the time of the first stack.
-  ///   - read: Reads the modules of the process.
   init(earlier: [Module] = [], read: @escaping @Sendable () -> [Module] = ProcessMap.modules) {
     self.earlier = earlier
     self.read = read
   }
 
-  /// Returns the modules for `stacks`, which have just been taken.
+  /// Returns the modules of `stacks`, which have just been taken.
   static func covering(_ stacks: [Stack]) -> [Module] {
     var modules = ModuleList()
     modules.load()
@@ -36,16 +28,15 @@ struct ModuleList {
     return modules.all
   }
 
-  /// Loads the present modules: `present`, if they have just been read.
+  /// Loads `present` if the modules have just been read.
   mutating func load(_ present: [Module]? = nil) {
     load(now: present ?? read())
     nextLoad = clinux_clock_ns() &+ Self.interval
   }
 
-  /// Loads the modules `now`.
   mutating func load(now: [Module]) {
     guard now != earlier || now.map(\.identity) != earlier.map(\.identity) else {
-      // Assigning `earlier` shares its storage, because many stalls that begin together have equal lists.
+      // Assigning `earlier` shares its storage between many stalls that begin together.
       (all, disputed) = (earlier, [])
       return
     }
@@ -74,7 +65,7 @@ struct ModuleList {
     return new
   }
 
-  /// Adds the missing modules of `stack`. `find` returns the module at an address, and possibly others.
+  /// Adds missing modules. `find` returns the module at an address, and possibly others.
   mutating func cover(_ stack: Stack, find: (RuntimeAddress) -> [Module]) -> [Module] {
     var new: [Module] = []
     for address in stack.frames.map(\.address) where !all.contains(where: { $0.contains(address) }) {
@@ -87,12 +78,10 @@ struct ModuleList {
     return new
   }
 
-  /// Whether `module` overlaps no other module.
   private func isFree(_ module: Module) -> Bool { !(all + disputed).contains { Self.overlap($0, module) } }
 
-  /// Whether two modules are the same file at the same addresses, even if its path has changed. Mappings can differ,
-  /// because locking a part of a file in memory splits them. Build-ids can be missing, because headers are not always
-  /// readable.
+  /// Whether two modules are the same file at the same addresses. Paths can change, locking memory splits mappings, and
+  /// build-ids are missing if headers are not readable.
   private static func isSame(_ one: Module, _ other: Module) -> Bool {
     func places(_ module: Module) -> Set<UInt64> {
       Set(module.mappings.map { $0.start.value &- $0.fileOffset })
@@ -107,7 +96,6 @@ struct ModuleList {
     return isSameFile && places(one) == places(other)
   }
 
-  /// Whether the memory of two modules overlaps.
   private static func overlap(_ one: Module, _ other: Module) -> Bool {
     one.mappings.contains { a in other.mappings.contains { b in a.start < b.end && b.start < a.end } }
   }

@@ -4,8 +4,8 @@ import CulpritStallRecord
 /// Reads the modules of the process on the reporter's thread, also for the recorder. Reading takes a kernel lock that a
 /// stall can hold.
 final class ModuleReader: Sendable {
-  /// Time for which a reading is reused, as a multiple of its duration, of which at most `freshTimeMax` counts. Reading
-  /// thus takes half a percent of a CPU, and the modules are at most a second old.
+  /// Time for which a reading is reused, as a multiple of its duration, of which at most `freshTimeMax` counts: half a
+  /// percent of a CPU.
   private static let freshFactor: UInt64 = 199
   private static let freshTimeMax: UInt64 = 5_000_000
 
@@ -17,7 +17,7 @@ final class ModuleReader: Sendable {
 
   private struct Reading {
     var modules: [Module] = []
-    /// The time until which requests use these modules: many stalls can be declared at once.
+    /// The end of reuse: many stalls can be declared at once.
     var freshUntil: UInt64 = 0
     var request: Promise<Bool>?
   }
@@ -25,13 +25,11 @@ final class ModuleReader: Sendable {
   /// Creates a reader. The thread that `reader` wakes must call ``attend()``.
   init(reader: WakeUp) { self.reader = reader }
 
-  /// Reads the modules for the first time.
   func start() { reading.withLock { $0.modules = ProcessMap.modules() } }
 
-  /// The modules of the last reading.
   var known: [Module] { reading.withLock { $0.modules } }
 
-  /// Returns the modules of this process; those of the last reading if the kernel does not answer in time.
+  /// Returns the modules of the last reading if the kernel does not answer in time.
   func present() -> [Module] {
     let (request, isNew) = reading.withLock { reading -> (Promise<Bool>?, Bool) in
       if clinux_clock_ns() < reading.freshUntil { return (nil, false) }
@@ -40,7 +38,6 @@ final class ModuleReader: Sendable {
       reading.request = request
       return (request, true)
     }
-    // Only the first of several requests waits.
     if isNew, let request {
       reader.notify()
       _ = request.wait(until: clinux_clock_ns() &+ Self.patience)
@@ -55,8 +52,7 @@ final class ModuleReader: Sendable {
     var modules = ProcessMap.modules()
     let end = clinux_clock_ns()
     reading.withLock { reading in
-      // The old modules are freed outside the lock: a stall might hold the allocator's lock, and threads waiting for
-      // this lock would hang too.
+      // The old modules are freed outside the lock, because a stall might hold the allocator's lock.
       if !modules.isEmpty { swap(&reading.modules, &modules) }
       reading.freshUntil = end &+ Self.freshFactor &* min(clinux_clock_between_ns(began, end), Self.freshTimeMax)
       reading.request = nil

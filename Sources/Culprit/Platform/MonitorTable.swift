@@ -1,15 +1,14 @@
 import CCulpritLinux
 import Glibc
 
-/// A table of plain values, zero-filled, in separate pages. Only used pages become resident; they are locked into
-/// memory within the process's limit.
+/// A zero-filled table of plain values in separate pages. Only used pages become resident; they are locked into memory
+/// within the process's limit.
 final class MonitorTable<Element: BitwiseCopyable>: @unchecked Sendable {
   // SAFETY: the mapping lives as long as this object. Owners of the pointer agree on which thread writes.
   let pointer: UnsafeMutablePointer<Element>
   private let bytes: Int
   private let kept: clinux_resident
 
-  /// Creates a table of `count` elements; `nil` if there is no memory.
   init?(count: Int) {
     bytes = count * MemoryLayout<Element>.stride
     guard let memory = mmap(nil, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0),
@@ -17,7 +16,7 @@ final class MonitorTable<Element: BitwiseCopyable>: @unchecked Sendable {
     else { return nil }
     pointer = memory.bindMemory(to: Element.self, capacity: count)
     kept = clinux_keep_resident(memory, min(bytes, residentTableBytes))
-    // The first access to a mapping takes the lock of the address space, later ones do not.
+    // The first access to a mapping takes the lock of the address space.
     memory.storeBytes(of: 0, as: UInt8.self)
   }
 

@@ -2,16 +2,13 @@ import CCulpritLinux
 
 /// A value behind a lock. Replaces the type of this name in the standard library within this module.
 ///
-/// The standard library's mutex records its owner by thread id, which fails in a process that forks: a child of fork(2)
-/// does not have the thread, and the standard library terminates the process. The child's main thread is also recorded
-/// under its id in the parent. With this mutex, a lock held in the parent is free in the child (`clinux_lock.h`). The
-/// guarded value might then be inconsistent. Code that can be called in a child must first check that the value belongs
-/// to this process (`clinux_process_is`). An inconsistent value is never deinitialized.
+/// The standard library's mutex records its owner by thread id, and terminates a child of fork(2), which does not have
+/// the thread. With this mutex, a lock held in the parent is free in the child (`clinux_lock.h`), and the value might
+/// be inconsistent. Code that can be called in a child must first check that the value belongs to this process
+/// (`clinux_process_is`).
 ///
-/// The mutex has no priority inheritance. No thread with deadlines waits for one.
-///
-/// A guarded function must be a property of a structure. Each access to a plain function in a generic type adds two
-/// thunks to it, so that calls become slower and slower.
+/// A guarded function must be a property of a structure: in a generic type, each access to a plain function adds two
+/// thunks to it.
 struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
   private struct Storage: ~Copyable {
     var lock: clinux_lock
@@ -32,14 +29,13 @@ struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
   }
 
   deinit {
-    // A thread of the parent process held the lock at the fork.
+    // A thread of the parent process held the lock at the fork: the value might be inconsistent.
     if clinux_lock_is_taken(lock) { return }
     // SAFETY: no other reference to the storage exists in `deinit`.
     storage.deinitialize(count: 1)
     storage.deallocate()
   }
 
-  /// Calls `body` with exclusive access to the value.
   borrowing func withLock<Result: ~Copyable, Failure: Error>(
     _ body: (inout sending Value) throws(Failure) -> sending Result
   ) throws(Failure) -> sending Result {
@@ -48,7 +44,7 @@ struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
     return try body(&storage.pointee.value)
   }
 
-  /// Calls `body` with exclusive access to the value, or returns `nil` if the lock is taken.
+  /// Returns `nil` if the lock is taken.
   borrowing func withLockIfAvailable<Result: ~Copyable, Failure: Error>(
     _ body: (inout sending Value) throws(Failure) -> sending Result
   ) throws(Failure) -> sending Result? {
@@ -57,8 +53,7 @@ struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
     return try body(&storage.pointee.value)
   }
 
-  /// Replaces the value with `value` in a child of fork(2), before any other use. The old value might be inconsistent
-  /// and is not deinitialized.
+  /// Replaces the value in a child of fork(2), before any other use. The old value is not deinitialized.
   borrowing func startOver(_ value: consuming sending Value) {
     storage.initialize(to: Storage(lock: clinux_lock(), value: value))
   }

@@ -1,6 +1,5 @@
 import CCulpritObserver
 
-/// The target slots.
 struct SlotTable {
   private let first: UnsafeMutablePointer<observer_slot>
 
@@ -20,7 +19,6 @@ struct WorkTable {
   subscript(index: Int) -> UnsafeMutablePointer<observer_work> { @_noLocks get { first + index } }
 }
 
-/// The ongoing stalls, one entry for each slot.
 struct StallTable {
   private let first: UnsafeMutablePointer<observer_stall>
 
@@ -30,8 +28,7 @@ struct StallTable {
   subscript(index: Int) -> UnsafeMutablePointer<observer_stall> { @_noLocks get { first + index } }
 }
 
-// The members below have the comments of the functions that they call (observer_slot.h, observer_sampling.h,
-// observer_stall.h).
+// The members below are documented in observer_slot.h, observer_sampling.h and observer_stall.h.
 
 extension UnsafeMutablePointer where Pointee == observer_slot {
   func begin() { observer_slot_begin(self) }

@@ -1,14 +1,10 @@
 import CCulpritLinux
 
-/// The open stall files. Their number is bounded: opening a file closes the least recently used one, which is reopened
-/// by name for its next write.
-///
-/// Used by the disk thread. Any thread can release a file.
+/// The open stall files. Opening a file beyond ``limit`` closes the least recently used one, which is reopened by name
+/// for its next write. Only the disk thread opens and writes; any thread can release a file.
 final class OpenFiles: Sendable {
-  /// Maximum number of open files.
   static let limit = 16
 
-  /// A file that might be closed at the moment.
   final class File: @unchecked Sendable {
     // SAFETY: only the disk thread changes the file while a stall refers to it. The last reference closes it.
     var descriptor: clinux_descriptor
@@ -18,12 +14,11 @@ final class OpenFiles: Sendable {
     init(_ descriptor: clinux_descriptor) { self.descriptor = descriptor }
   }
 
-  /// The open files, the least recently used first.
+  /// Ordered by use, the least recent first.
   private let files = Mutex<[File]>([])
 
   var count: Int { files.withLock { $0.count } }
 
-  /// Closes files until another one can be opened.
   func makeRoom() {
     files.withLock { files in
       // A file whose identity cannot be read stays open.
@@ -34,7 +29,6 @@ final class OpenFiles: Sendable {
     }
   }
 
-  /// Marks the open file `file` as most recently used.
   func use(_ file: File) {
     files.withLock { files in
       guard files.last !== file else { return }

@@ -1,12 +1,11 @@
 import CCulpritLinux
 
-/// Runs file operations on a thread with a separate descriptor table.
+/// Runs file operations on a thread with a separate descriptor table, if the kernel supports it.
 ///
 /// An application might close all descriptors that it does not know (closefrom(3)) during an operation, and reuse their
-/// numbers. The operation would then use a file of the application. A separate table avoids this. If the kernel does not
-/// support it, the operation still runs.
+/// numbers.
 enum OwnDescriptors {
-  /// Runs `body` on a thread with a separate descriptor table and waits for it. `body` must not run application code.
+  /// Runs `body`, which must not be application code.
   static func run<Result: Sendable>(_ body: @escaping @Sendable () -> Result) -> Result {
     let result = Promise<Result>()
     let thread = try? PosixThread(name: "culprit-files") {

@@ -4,18 +4,16 @@ struct PlainText: ~Copyable {
   private let capacity: Int
   private(set) var count = 0
 
-  /// Creates a buffer of `capacity` bytes. Allocates.
   init(capacity: Int) {
     bytes = .allocate(capacity: capacity)
     self.capacity = capacity
   }
 
   deinit {
-    // SAFETY: the memory was allocated by the initializer and has no other owner.
+    // SAFETY: allocated by this value's initializer, and not shared.
     bytes.deallocate()
   }
 
-  /// The first of `count` bytes.
   var start: UnsafePointer<CChar> { @_noLocks get { UnsafePointer(bytes) } }
 
   @_noLocks mutating func clear() { count = 0 }
@@ -45,8 +43,7 @@ struct PlainText: ~Copyable {
     }
   }
 
-  /// Replaces each byte from `start` on that is not UTF-8 or controls a terminal with a question mark:
-  /// ``printable(_:limit:)`` for threads that must not allocate.
+  /// Replaces each byte from `start` on that is not UTF-8 or controls a terminal with a question mark.
   @_noLocks mutating func makePrintable(from start: Int) {
     var index = start
     while index < count {
@@ -86,8 +83,7 @@ struct PlainText: ~Copyable {
     return scalar
   }
 
-  /// Whether a terminal only displays `scalar`: it is in none of the general categories Cc, Cf, Zl and Zp of Unicode
-  /// 16. A test compares this with the standard library.
+  /// Whether `scalar` is in none of the general categories Cc, Cf, Zl and Zp of Unicode 16.
   @_noLocks static func isHarmless(_ scalar: UInt32) -> Bool {
     switch scalar {
     case 0..<0x20, 0x7F..<0xA0, 0xAD, 0x600...0x605, 0x61C, 0x6DD, 0x70F, 0x890...0x891, 0x8E2, 0x180E: false
@@ -106,7 +102,6 @@ struct PlainText: ~Copyable {
     }
   }
 
-  /// Appends `nanoseconds` as seconds with `digits` decimal places.
   @_noLocks mutating func append(seconds nanoseconds: UInt64, digits: Int = 1) {
     var unit: UInt64 = 1_000_000_000
     var index = 0
@@ -128,5 +123,4 @@ struct PlainText: ~Copyable {
   }
 }
 
-/// An address inside this file's code, used to lock it into memory (``PageLocking``).
 func plainTextCodeAnchor() -> CodeAnchor { { 6 } }

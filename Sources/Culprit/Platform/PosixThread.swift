@@ -4,8 +4,7 @@ import CCulpritProcess
 import Glibc
 import Synchronization
 
-/// A thread of the watchdog. Threads of Dispatch or Swift Concurrency are not used, because their pools might be
-/// stalled.
+/// A thread of the watchdog. The pools of Dispatch and Swift Concurrency might be stalled.
 final class PosixThread: Sendable {
   private let thread: Mutex<pthread_t?>
   private let end: Promise<Bool>
@@ -21,11 +20,8 @@ final class PosixThread: Sendable {
   }
 
   private struct Running {
-    /// The kernel's ids of the running threads.
     var ids = Set<Int32>(minimumCapacity: 64)
-    /// The total use of threads that have ended.
     var ended = ThreadUse()
-    /// The last result of ``used()``.
     var reported = ThreadUse()
   }
 
@@ -37,10 +33,9 @@ final class PosixThread: Sendable {
     observer_own_use_start_over()
   }
 
-  /// Returns whether thread `id` belongs to the watchdog.
   static func isOurs(_ id: Int32) -> Bool { running.withLock { $0.ids.contains(id) } }
 
-  /// Returns the total use of all threads so far, including ended ones. Never decreases.
+  /// Returns the use of all threads, including ended ones. Never decreases.
   static func used() -> ThreadUse {
     let (ids, ended) = running.withLock { ($0.ids, $0.ended) }
     var used = ended
@@ -56,15 +51,9 @@ final class PosixThread: Sendable {
 
   /// Starts a thread with the name `name` (at most 15 characters) that runs `body`.
   ///
-  /// The thread blocks every signal that the application might receive. It has the scheduling that the process had at
-  /// its start, whatever the caller's is. Application code runs through ``HandlerMask/run(_:)``. Forks of the process
-  /// wait while the thread is working, within a bound; long waits must run through ``allowingFork(_:)``.
-  ///
-  /// - Parameters:
-  ///   - name: The name of the thread.
-  ///   - stack: The size of its stack.
-  ///   - body: The function that the thread runs.
-  /// - Throws: ``PosixThreadError`` if the thread cannot be started.
+  /// The thread has the scheduling of the process's start. It blocks the application's signals, so application code
+  /// must run through ``HandlerMask/run(_:)``. Forks of the process wait while it is working, so long waits must run
+  /// through ``allowingFork(_:)``.
   init(name: String, stack: Stack = .usual, _ body: @escaping @Sendable () -> Void) throws(PosixThreadError) {
     end = Promise<Bool>()
     clinux_fork_start()
@@ -82,8 +71,7 @@ final class PosixThread: Sendable {
     thread = Mutex(created)
   }
 
-  /// Creates a thread with the signal mask of the watchdog's threads. Returns the error number of pthread_create(3), 0
-  /// on success.
+  /// Returns the error number of pthread_create(3), 0 on success.
   private static func create(
     _ thread: inout pthread_t,
     _ stack: Stack,
@@ -99,7 +87,6 @@ final class PosixThread: Sendable {
     return pthread_create(&thread, &attributes, Self.run, start.toOpaque())
   }
 
-  /// The arguments of a new thread.
   private final class Start {
     let name: String
     let body: @Sendable () -> Void
@@ -152,17 +139,15 @@ final class PosixThread: Sendable {
   /// Longest time of a thread's ordinary exit, in nanoseconds.
   private static let endingTime: UInt64 = 100_000_000
 
-  /// Whether the calling thread is this one.
   var isCurrent: Bool { isThread { pthread_equal($0, pthread_self()) != 0 } }
 
-  /// Whether the thread has called exit(3), as a handler of the application can.
+  /// Whether the thread has called exit(3), as a handler can.
   private var isExiting: Bool { isThread { cprocess_ending_is_exiting_thread($0) } }
 
   private func isThread(_ condition: (pthread_t) -> Bool) -> Bool {
     clinux_process_is(process) && thread.withLock { $0.map(condition) ?? false }
   }
 
-  /// Lets the thread end on its own.
   func detach() {
     guard clinux_process_is(process) else { return }
     let left = thread.withLock { thread -> pthread_t? in
@@ -172,14 +157,10 @@ final class PosixThread: Sendable {
     if let left { pthread_detach(left) }
   }
 
-  /// Detaches the thread: its resources are released when it ends.
   deinit { detach() }
 
-  /// Waits until the thread has ended, until `deadline` by the observer's clock. Does not wait if the thread itself
-  /// calls this, if the thread has called exit(3), or in a child of its process. A thread that misses the deadline ends
-  /// on its own.
-  ///
-  /// - Returns: Whether nothing is left to wait for.
+  /// Waits until the thread has ended, until `deadline`. Does not wait in a child of its process, if the thread itself
+  /// calls this, or if it has called exit(3). Returns whether nothing is left to wait for.
   @discardableResult
   func join(until deadline: UInt64) -> Bool {
     guard clinux_process_is(process) else { return true }
@@ -203,7 +184,6 @@ final class PosixThread: Sendable {
   }
 }
 
-/// The error of a thread that could not be started.
 struct PosixThreadError: Error {
   /// The error number of pthread_create(3).
   var number: Int32
@@ -212,14 +192,13 @@ struct PosixThreadError: Error {
 }
 
 extension WatchdogError {
-  /// Memory for a thread, in bytes: usually 8 MiB of stack, plus 128 MiB that the C library's allocator reserves for a
-  /// moment at the thread's first allocation, to align a heap of 64 MiB.
+  /// Memory for a thread, in bytes: usually 8 MiB of stack, plus 128 MiB that glibc's allocator reserves to align the
+  /// thread's heap.
   private static let threadMemory: UInt64 = 136 << 20
 
-  /// Returns the error for a thread that could not be started.
   static func threadNotStarted(_ error: PosixThreadError) -> WatchdogError {
     let reason = "cannot start a thread: \(String(cString: strerror(error.number)))"
-    // EAGAIN also stands for a limit of threads (RLIMIT_NPROC), so the memory limits are named only if they apply.
+    // EAGAIN also stands for a limit of threads (RLIMIT_NPROC).
     guard error.number == EAGAIN, error.memoryLeft < threadMemory else { return WatchdogError(.unsupported, reason) }
     return WatchdogError(
       .unsupported,

@@ -2,20 +2,17 @@ import CulpritStallRecord
 
 /// Problems, as sentences for `Watchdog.Status.problems`.
 final class ProblemList: Sendable {
-  /// A kind of problem that can end. The list has one sentence for each.
+  /// A kind of problem that can end.
   enum Kind: Hashable {
-    /// Files of stalls cannot be created, written or brought to the disk.
     case creating, writing, syncing
     /// The queue of the disk thread has no room for a stall.
     case queueing
   }
 
-  /// Maximum number of sentences.
   private static let limit = 16
 
   private let sentences = Mutex<[(text: String, kind: Kind?)]>([])
 
-  /// The sentences in the order in which they were added.
   var all: [String] { sentences.withLock { $0.map(\.text) } }
 
   /// Adds `sentence`, unless the list contains it or another one of its `kind`, or is full.
@@ -29,6 +26,5 @@ final class ProblemList: Sendable {
     }
   }
 
-  /// Removes the problem of `kind`, which has ended.
   func end(_ kind: Kind) { sentences.withLock { $0.removeAll { $0.kind == kind } } }
 }

@@ -2,19 +2,17 @@ import CCulpritLinux
 import CulpritStallRecord
 import Glibc
 
-/// The modules of the running process.
 enum ProcessMap {
   /// Reads `/proc/self/maps`, and the build-id of each module from memory.
   ///
-  /// dl_iterate_phdr(3) is not used, because it takes the loader's lock, which the stalled thread might hold. Files are
-  /// not read, because they might have been replaced since they were mapped.
+  /// dl_iterate_phdr(3) takes the loader's lock, which the stalled thread might hold. Files might have been replaced
+  /// since they were mapped.
   static func modules() -> [Module] {
     guard let text = readAll("/proc/thread-self/maps") else { return [] }
     return modules(maps: text, header: header)
   }
 
-  /// Returns the loader's module at `address`, for when `/proc/self/maps` cannot be read; `nil` if there is none. Its
-  /// extent comes from its program headers.
+  /// Returns the loader's module at `address`, for when `/proc/self/maps` cannot be read.
   static func module(at address: RuntimeAddress) -> Module? {
     var start: UInt64 = 0
     var file = [CChar](repeating: 0, count: Int(PATH_MAX))
@@ -37,7 +35,7 @@ enum ProcessMap {
     return Module(path: path, buildID: header(at: RuntimeAddress(start)).buildID, mappings: mappings, bias: base)
   }
 
-  /// Returns the id of the debugger that traces this process (proc(5), TracerPid); `nil` if there is none.
+  /// Returns the debugger of this process (proc(5), TracerPid).
   static func debugger() -> Int32? {
     let line = readAll("/proc/self/status")?.split(separator: "\n").first { $0.hasPrefix("TracerPid:") }
     return line.flatMap { Int32($0.dropFirst(10).filter(\.isNumber)) }.flatMap { $0 == 0 ? nil : $0 }
@@ -55,12 +53,8 @@ enum ProcessMap {
     return String(cString: resolved)
   }
 
-  /// Returns the modules in the text of a `/proc/PID/maps` file (proc(5)).
-  ///
-  /// - Parameters:
-  ///   - maps: The text.
-  ///   - header: Reads the build-id and bias of the module whose ELF header is at an address.
-  /// - Returns: The modules, in the order of their first executable mapping.
+  /// Returns the modules in the text of a `/proc/PID/maps` file (proc(5)), in the order of their first executable
+  /// mapping. `header` reads the ELF header at an address.
   static func modules(maps: String, header: (RuntimeAddress) -> Header) -> [Module] {
     var order: [(key: String, first: MapsLine)] = []
     var mappings: [String: [Module.Mapping]] = [:]
@@ -70,9 +64,8 @@ enum ProcessMap {
       guard let entry = MapsLine(line), entry.path.hasPrefix("/") || entry.path == "[vdso]" else { continue }
       // Two deleted files can have had the same path.
       let key = entry.path + "\0" + entry.identity
-      // The ELF header is at the beginning of the file, and the first segment is often not executable. The file can
-      // also be mapped elsewhere as data; the loader's mappings are contiguous, so the last header before the first
-      // executable mapping is the right one.
+      // The file can also be mapped elsewhere as data. The loader's mappings are contiguous, so the last ELF header
+      // before the first executable mapping is the right one.
       if entry.mapping.fileOffset == 0 { beginnings[key] = entry.mapping.start }
       guard entry.isExecutable else { continue }
       if headers[key] == nil { headers[key] = beginnings[key] }
@@ -103,11 +96,9 @@ enum ProcessMap {
     }
   }
 
-  /// Data found through an ELF header in memory.
   struct Header {
-    /// The build-id; empty if there is none.
     var buildID: [UInt8] = []
-    /// The offset of the image from its linked address; `nil` if unknown.
+    /// The offset of the image from its linked address.
     var bias: UInt64?
   }
 
@@ -133,7 +124,6 @@ enum ProcessMap {
     }
   }
 
-  /// Returns the program headers of the ELF image at `base`, read from memory.
   private static func programHeaders(at base: RuntimeAddress) -> [Elf64_Phdr] {
     guard let header: Elf64_Ehdr = read(base.value), header.e_ident.0 == 0x7f, header.e_ident.1 == UInt8(ascii: "E"),
       header.e_phentsize == MemoryLayout<Elf64_Phdr>.size
@@ -148,7 +138,6 @@ enum ProcessMap {
     return segments
   }
 
-  /// Returns the GNU build-id and the bias of the ELF image at `base`, read from memory.
   private static func header(at base: RuntimeAddress) -> Header {
     let segments = programHeaders(at: base)
     var header = Header()
@@ -166,8 +155,8 @@ enum ProcessMap {
     return header
   }
 
-  /// Searches notes (elf(5)) for the build-id. A note has a name size, a description size and a type, then name and
-  /// description, each padded to a multiple of four bytes.
+  /// Searches notes (elf(5)) for the build-id: name size, description size, type, then name and description, each
+  /// padded to a multiple of four bytes.
   private static func buildID(notesAt start: UInt64, bytes: UInt64) -> [UInt8]? {
     var position: UInt64 = 0
     while position &+ 12 <= min(bytes, 1 << 16) {
@@ -186,7 +175,6 @@ enum ProcessMap {
     return nil
   }
 
-  /// Returns the plain value at `address`, or `nil` if it cannot be read.
   private static func read<Value: BitwiseCopyable>(_ address: UInt64) -> Value? {
     withUnsafeTemporaryAllocation(of: Value.self, capacity: 1) { room in
       guard let place = room.baseAddress, clinux_memory_read(address, place, MemoryLayout<Value>.size) else {
@@ -197,7 +185,7 @@ enum ProcessMap {
     }
   }
 
-  /// Reads a whole file in `/proc`, which has no size. Returns `nil` if it cannot be read or exceeds `bytesMax` bytes.
+  /// Reads a file in `/proc`, which has no size. Returns `nil` if it cannot be read or exceeds `bytesMax` bytes.
   static func readAll(_ path: String, atMost bytesMax: Int = .max) -> String? {
     var file = clinux_descriptor_keep(open(path, O_RDONLY | O_CLOEXEC))
     defer { clinux_descriptor_close(&file) }
@@ -205,7 +193,7 @@ enum ProcessMap {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(32 << 10)
     while true {
-      // Reading takes long. The application might have closed the descriptor and reused its number.
+      // The application might have closed the descriptor and reused its number.
       guard clinux_descriptor_is_ours(&file) else { return nil }
       let count = withUnsafeTemporaryAllocation(byteCount: 4 << 10, alignment: 1) { chunk in
         let count = Glibc.read(file.number, chunk.baseAddress, chunk.count)

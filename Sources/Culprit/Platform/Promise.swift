@@ -6,13 +6,12 @@ final class Promise<Value: Sendable>: Sendable {
   private let value = Mutex<Value?>(nil)
   private let word = WakeUp()
 
-  /// Sets the value and wakes the waiting threads.
   func fulfill(_ value: Value) {
     self.value.withLock { $0 = value }
     word.stop()
   }
 
-  /// Waits for the value until `deadline`, by the observer's clock. Returns `nil` if there is none by then.
+  /// Returns `nil` if there is no value by `deadline`, by the observer's clock.
   func wait(until deadline: UInt64) -> Value? {
     while true {
       let seen = word.seen

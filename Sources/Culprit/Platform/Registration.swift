@@ -3,7 +3,6 @@ import Synchronization
 extension Watchdog {
   /// A handler that can be removed. Releasing the registration does not remove the handler.
   public final class Registration: Sendable {
-    /// A function that is called once.
     private struct Removal {
       var body: (@Sendable () -> Void)?
     }
@@ -11,11 +10,8 @@ extension Watchdog {
     private let removal: Mutex<Removal>
     private let finish: @Sendable (UInt64) -> Bool
 
-    /// Creates a registration.
-    ///
-    /// - Parameters:
-    ///   - removal: Removes the handler; `nil` if there is none.
-    ///   - finish: Waits for the last call until a time on the observer's clock. Returns whether the call has returned.
+    /// Creates a registration. `finish` waits for the last call until a time on the observer's clock, and returns
+    /// whether the call has returned.
     init(_ removal: (@Sendable () -> Void)?, finish: @escaping @Sendable (UInt64) -> Bool = { _ in true }) {
       self.removal = Mutex(Removal(body: removal))
       self.finish = finish

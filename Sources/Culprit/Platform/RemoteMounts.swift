@@ -1,5 +1,5 @@
-/// Mounts that are served by another process (FUSE) or another machine (NFS). A read from such a file system can block
-/// forever, and then cannot be interrupted or killed.
+/// Mounts that are served by another process (FUSE) or another machine (NFS). A read there can block forever, and then
+/// cannot be interrupted or killed.
 struct RemoteMounts {
   private struct Mount {
     /// The mount point with a trailing slash.
@@ -10,7 +10,6 @@ struct RemoteMounts {
   private let mounts: [Mount]
   private let executable: String
 
-  /// Reads the mounts of this process.
   init() {
     self.init(
       mountinfo: ProcessMap.readAll("/proc/thread-self/mountinfo") ?? "",
@@ -18,7 +17,7 @@ struct RemoteMounts {
     )
   }
 
-  /// Parses `mountinfo` (proc_pid_mountinfo(5)) of a process whose executable has the path `executable`.
+  /// Parses `mountinfo` (proc_pid_mountinfo(5)) of a process with the path `executable`.
   init(mountinfo: String, executable: String) {
     // "36 35 0:53 / /mnt rw,relatime shared:1 - fuse.sshfs host:/ rw"
     mounts = mountinfo.split(separator: "\n").compactMap { line in
@@ -32,8 +31,8 @@ struct RemoteMounts {
     self.executable = executable
   }
 
-  /// Returns the reasons not to open files of `paths` in process, by path. Files on the executable's mount are opened:
-  /// without that mount the application would not run either.
+  /// Returns the reasons not to open files of `paths`. Files on the executable's mount are opened: without it the
+  /// application would not run either.
   func reasons(for paths: some Sequence<String>) -> [String: String] {
     let own = mount(of: executable)
     var reasons: [String: String] = [:]
@@ -44,7 +43,7 @@ struct RemoteMounts {
     return reasons
   }
 
-  /// Returns the innermost mount of `path`; the last one of several with equal mount points.
+  /// Returns the innermost mount; the last one of several with equal mount points.
   private func mount(of path: String) -> Int? {
     mounts.indices.filter { path.hasPrefix(mounts[$0].folder) }
       .max { (mounts[$0].folder.utf8.count, $0) < (mounts[$1].folder.utf8.count, $1) }
@@ -65,7 +64,6 @@ struct RemoteMounts {
     return String(decoding: path, as: UTF8.self)
   }
 
-  /// Returns whether file systems of this type are served by another process or machine.
   static func isRemote(_ type: String) -> Bool {
     type.hasPrefix("fuse") || type.hasPrefix("nfs")
       || [

@@ -2,16 +2,14 @@ import CCulpritLinux
 import Glibc
 
 /// Writes `text` to standard error, bypassing the C library's buffer and its lock. Gives up at `deadline`, by the
-/// observer's clock, or if standard error has no reader. Calls `pause` every 20 ms while standard error accepts
-/// nothing.
+/// observer's clock, or without a reader. Calls `pause` every 20 ms while standard error accepts nothing.
 func printToStandardError(_ text: String, until deadline: UInt64 = .max, pause: (() -> Void)? = nil) {
   var rest = Array(text.utf8)[...]
   while !rest.isEmpty {
     var piece = rest
     if deadline != .max || pause != nil {
       guard takesSome(STDERR_FILENO, until: deadline, pause: pause) else { return }
-      // A pipe that is ready accepts this much at once (pipe(7)). Whole lines are written, because other writers might
-      // interleave.
+      // A pipe that is ready accepts this much at once (pipe(7)). Whole lines, because other writers might interleave.
       piece = rest.prefix(Int(PIPE_BUF))
       if piece.count < rest.count, let end = piece.lastIndex(of: UInt8(ascii: "\n")) { piece = piece[...end] }
     }
@@ -24,10 +22,9 @@ func printToStandardError(_ text: String, until deadline: UInt64 = .max, pause: 
   }
 }
 
-/// Interval of calls to `pause` while standard error accepts nothing, in nanoseconds.
 private let pauseInterval: UInt64 = 20_000_000
 
-/// Waits until a write to `descriptor` would not block, until `deadline`. Returns whether it would not block.
+/// Waits until a write to `descriptor` would not block. Returns `false` at `deadline`.
 private func takesSome(_ descriptor: Int32, until deadline: UInt64, pause: (() -> Void)?) -> Bool {
   while true {
     let now = clinux_clock_ns()

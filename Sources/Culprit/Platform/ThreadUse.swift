@@ -2,7 +2,7 @@ import CCulpritLinux
 import Glibc
 import Synchronization
 
-/// Time that the application's threads have spent in the signal handler, for all watchdogs of the process.
+/// Time spent in the signal handler, for all watchdogs of the process.
 enum HandlerTime {
   static let total = Atomic<UInt64>(0)
 
@@ -12,13 +12,12 @@ enum HandlerTime {
   static func startOver() { total.store(0, ordering: .relaxed) }
 }
 
-/// CPU time and wake-ups of threads.
 struct ThreadUse: Sendable {
   var cpuNanoseconds: UInt64 = 0
   /// Voluntary context switches: each ends with a wake-up.
   var wakeups: UInt64 = 0
 
-  /// Reads the use of thread `id` of this process so far; zero after its end.
+  /// Reads the use so far; zero after the thread's end.
   init(of id: Int32) {
     cpuNanoseconds = clinux_clock_thread_cpu_ns(id)
     let label = "voluntary_ctxt_switches:"
@@ -30,7 +29,6 @@ struct ThreadUse: Sendable {
 
   init() {}
 
-  /// Returns the use of the calling thread so far.
   static func ofCallingThread() -> Self {
     var use = Self()
     use.cpuNanoseconds = clinux_clock_thread_cpu_ns(clinux_task_self())

@@ -8,7 +8,7 @@ import CCulpritLinux
 ///       if let work = next() { work() } else { wakeUp.wait(after: seen, until: .max) }
 ///     }
 ///
-/// The thread must read ``seen`` before it looks for work. It then sees all work that was added before ``notify()``.
+/// The thread must read ``seen`` before it looks for work.
 final class WakeUp: @unchecked Sendable {
   // SAFETY: both words behind the pointer are atomic. The memory is static, or freed with the last reference.
   private let pointer: UnsafeMutablePointer<clinux_wakeup>
@@ -28,17 +28,14 @@ final class WakeUp: @unchecked Sendable {
 
   deinit { if isOwned { pointer.deallocate() } }
 
-  /// The number of wake-ups so far, for ``wait(after:until:)``.
   var seen: UInt32 { clinux_wakeup_seen(pointer) }
 
   var isStopping: Bool { clinux_wakeup_stopping(pointer) }
 
-  /// Wakes the thread.
   func notify() { clinux_wakeup_notify(pointer) }
 
-  /// Makes the thread stop.
   func stop() { clinux_wakeup_stop(pointer) }
 
-  /// Waits until the next wake-up after `seen`, or until `deadline` by the observer's clock. Can return early.
+  /// Waits until the next wake-up after `seen`, or until `deadline`. Can return early.
   func wait(after seen: UInt32, until deadline: UInt64) { allowingFork { clinux_wakeup_wait(pointer, seen, deadline) } }
 }

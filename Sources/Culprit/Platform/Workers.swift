@@ -2,14 +2,10 @@ import CCulpritLinux
 import CCulpritObserver
 import Synchronization
 
-/// The threads that call the application's handlers: those of stalls, sections, activities, contexts and earlier runs.
+/// The threads that call the application's handlers.
 ///
-/// A call waits until a thread is idle. When every thread has been in its call for ``patience``, another thread is
-/// started. So a handler that blocks delays other handlers once, by this time. A thread ends after ``idleTime`` without
-/// a call if another one is idle too.
-///
-/// No thread is dedicated to starting others. ``supervise(isSupervisor:)`` is called by the reporter's thread, and by
-/// threads that wait for a handler to return.
+/// When every thread has been in its call for ``patience``, another thread is started, so a handler that blocks delays
+/// others only once. A thread ends after ``idleTime`` without a call if another one is idle too.
 final class Workers: Sendable {
   typealias Call = @Sendable () -> Void
 
@@ -20,7 +16,6 @@ final class Workers: Sendable {
   static let patience: UInt64 = 20_000_000
   static let idleTime: UInt64 = 10_000_000_000
 
-  /// Calls in the order in which they were added.
   private struct CallList {
     private var calls: [Call] = []
     private var next = 0
@@ -37,7 +32,6 @@ final class Workers: Sendable {
     }
   }
 
-  /// The function that returns the calls for late sections.
   private struct SectionSearch {
     var calls: @Sendable () -> [Call]
   }
@@ -49,7 +43,6 @@ final class Workers: Sendable {
     /// Whether a section comes next: thousands of sections must not delay the handlers of stalls.
     var isSectionNext = false
     var threads = 0
-    /// Number of threads that wait for a call.
     var idle = 0
     /// The time at which a thread last took a call or stopped being idle.
     var lastStep: UInt64 = 0
@@ -69,11 +62,7 @@ final class Workers: Sendable {
   private let state = Mutex(State())
   private let sectionSearch = Mutex(SectionSearch(calls: { [] }))
 
-  /// Creates workers that `control`'s monitor wakes when work is late. No thread runs before ``start()``.
-  ///
-  /// - Parameters:
-  ///   - control: Holds the word on which the threads wait.
-  ///   - supervisor: Wakes the thread that calls ``supervise(isSupervisor:)``.
+  /// The monitor of `control` wakes the workers when work is late; `supervisor` wakes the supervising thread.
   init(_ control: ControlBlock = ControlBlock(), supervisor: WakeUp = WakeUp()) {
     self.control = control
     self.supervisor = supervisor
@@ -97,26 +86,21 @@ final class Workers: Sendable {
     return isRunning ?? startThread()
   }
 
-  /// Adds `call` to the calls for the threads.
   func put(_ call: @escaping Call) {
     state.withLock { $0.queues.append([call]) }
     observer_control_report_late(control.pointer)
   }
 
-  /// Sets the function that returns calls for late sections. Each thread calls it before it takes a call.
+  /// Sets the search for late sections, made before each call is taken.
   func setSections(_ find: @escaping @Sendable () -> [Call]) { sectionSearch.withLock { $0.calls = find } }
 
-  /// Makes the threads end when all calls have been made.
   func stop() {
     state.withLock { $0.isStopping = true }
     observer_control_report_late(control.pointer)
   }
 
-  /// Starts a thread if every thread has been in its call for ``patience``.
-  ///
-  /// - Parameter isSupervisor: Whether the caller is the supervisor, which calls again at the returned time without
-  ///   being woken.
-  /// - Returns: The time of the next call.
+  /// Starts a thread if every thread has been in its call for ``patience``. Returns the time of the next call, which
+  /// the supervisor makes without being woken.
   @discardableResult
   func supervise(isSupervisor: Bool = true) -> UInt64 {
     let now = clinux_clock_ns()
@@ -194,8 +178,7 @@ final class Workers: Sendable {
     }
   }
 
-  /// Ends the idle state of the calling thread. Returns whether the thread must end: it was idle for the full time, and
-  /// another thread is idle.
+  /// Returns whether the thread must end.
   private func hasEnded(isIdle: Bool) -> Bool {
     let now = clinux_clock_ns()
     return state.withLock { state in

@@ -1,7 +1,6 @@
 import CCulpritObserver
 import CulpritStallRecord
 
-/// A sample of a watched thread, decoded from a ring event.
 struct CapturedSample {
   var sample: Sample
   var stack: Stack?

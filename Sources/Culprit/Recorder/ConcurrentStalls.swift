@@ -2,17 +2,15 @@ import CulpritStallRecord
 
 /// Relations between simultaneous stalls.
 ///
-/// Stalls of one thread or one task are one stall seen twice: a section within a turn of a loop, a request on a loop,
-/// an async function within another. Stalls with equal labels belong to one request, on whatever thread: a suspended
-/// section and the job that it waits for. Each stall is reported, with a reference to the other one.
+/// Stalls of one thread or one task are one stall seen twice, such as a section within a turn of a loop. Stalls with
+/// equal labels belong to one request, on whatever thread.
 ///
-/// A resource other than a lock, such as a connection of a pool, has no known owner. Work that ran while a section was
-/// suspended is noted with its label, because it might have held the resource.
+/// A resource other than a lock, such as a connection of a pool, has no known owner. The label of work that ran while a
+/// section was suspended is noted, because it might have held the resource.
 struct ConcurrentStalls {
-  /// The thread or task that does the work.
   enum Worker: Hashable {
     case thread(Int32)
-    /// A Swift task: its address and its id.
+    /// The task's address and id.
     case task(UInt64, UInt32)
   }
 
@@ -36,7 +34,6 @@ struct ConcurrentStalls {
     }
   }
 
-  /// The most recent stalls that have ended.
   private var ended: [Known] = []
 
   private static let endedMax = 32
@@ -44,8 +41,7 @@ struct ConcurrentStalls {
   /// Maximum number of notes about stalls with a shared label: thousands of requests can have one label.
   private static let sharedLabelsMax = 4
 
-  /// Returns the notes about stalls that overlap `one`, which has just been declared or has just ended. `others` are
-  /// the stalls under way.
+  /// Returns the notes about stalls that overlap `one`, which has just been declared or has just ended.
   func notes(of one: Known, beside others: [Known], now: UInt64) -> [StallNote] {
     var sharedLabels = 0
     return (ended + others)
@@ -65,26 +61,20 @@ struct ConcurrentStalls {
       }
   }
 
-  /// Labelled work, late or under suspicion.
   struct Labelled {
     var labels: Set<String>
-    /// The place of its latest stack.
     var place: Storms.Place
-    /// `nil` if the work is not a stall.
     var reportID: String?
     var began: UInt64
-    /// `nil` while the work continues.
     var ended: UInt64?
   }
 
-  /// The most recent labelled work that has ended.
   private var endedLabelled: [Labelled] = []
 
-  /// Maximum number of notes about work that ran meanwhile.
   private static let meanwhileMax = 3
 
-  /// Returns the notes about work with other labels that ran during at least half of `one`, a suspended section. `others`
-  /// are the work under way. Work that is suspended where `one` is waits for the same resource.
+  /// Returns the notes about work with other labels that ran during at least half of `one`, a suspended section. Work
+  /// suspended at the same place waits for the same resource.
   func meanwhile(_ one: Labelled, beside others: some Sequence<Labelled>, now: UInt64) -> [StallNote] {
     var longest: [String: StallNote] = [:]
     let end = one.ended ?? now

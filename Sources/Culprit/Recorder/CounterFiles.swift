@@ -3,10 +3,10 @@ import CCulpritObserver
 import CulpritBlackBox
 import Glibc
 
-/// The kernel's counters of the process's control group and of the machine, as evidence for stalls.
+/// The kernel's counters of the process's control group and of the machine.
 enum CounterFiles {
-  /// Passes the counters' paths to the observer, once. Initialized at the first sample, so that an idle watchdog spends
-  /// no memory on it.
+  /// Passes the counters' paths to the observer, once. Initialized at the first sample, to save memory of an idle
+  /// watchdog.
   static let areKnown: Void = informObserver()
 
   private static func informObserver() {
@@ -30,14 +30,12 @@ enum CounterFiles {
     }
   }
 
-  /// Returns the path of the file in which the memory group at `path` counts the hits of its limit.
   private static func limitHits(_ path: String) -> String {
     let events = "\(path)/memory.events"
     return access(events, R_OK) == 0 ? events : "\(path)/memory.failcnt"
   }
 
-  /// Returns the path of the pressure file (PSI) of `resource`: the control group's, or the machine's if that is
-  /// unreadable.
+  /// The control group's pressure file (PSI), or the machine's if that is unreadable.
   private static func pressure(_ resource: String, _ group: String?) -> String {
     let own = group.map { "\($0)/\(resource).pressure" }
     if let own, access(own, R_OK) == 0 { return own }

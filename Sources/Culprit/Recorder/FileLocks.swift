@@ -3,28 +3,20 @@ import CulpritBlame
 import CulpritStallRecord
 import Glibc
 
-/// The owners of file locks that block this process, read from `/proc/locks` (proc(5)).
-///
-/// A file lock belongs to a process or to an open file description, never to a thread.
+/// The owners of file locks that block this process, read from `/proc/locks` (proc(5)). An owner is a process or an
+/// open file description, never a thread.
 struct FileLocks {
   /// Earliest time of the next read: `/proc/locks` lists the locks of the whole machine.
   private var next: UInt64 = 0
 
   private static let interval: UInt64 = 1_000_000_000
-  /// Longest part of `/proc/locks` that is read: about 16,000 locks.
+  /// Longest part of `/proc/locks` that is read.
   private static let bytesMax = 1 << 20
   /// Descriptors that are compared with the locks if a sleeping thread tries one of them.
   private static let descriptors: Range<Int32> = 0..<1024
 
-  /// Returns a note with the owner of the file lock that the sampled thread waits for. A thread that sleeps might wait
-  /// for a lock that it tries repeatedly; only the names in the report show whether it does.
-  ///
-  /// - Parameters:
-  ///   - sample: A sample of one of the threads of `process`.
-  ///   - process: This process.
-  ///   - now: The time by the observer's clock, in nanoseconds.
-  /// - Returns: The note. `nil` if the thread waits for no file lock, the owner is unknown, or the last read is less
-  ///   than a second old.
+  /// Returns a note with the owner of the file lock that the thread of `sample` waits for; at most one a second. A
+  /// thread that sleeps might try the lock repeatedly.
   mutating func note(_ sample: Sample, _ process: ObservedProcess, now: UInt64) -> StallNote? {
     guard case .inSystemCall(let call) = sample.activity, now >= next,
       let name = SystemCalls.name(of: call, architecture: process.architecture)
@@ -51,7 +43,6 @@ struct FileLocks {
     return "process \(holder)\(name.isEmpty ? "" : " (\(name))")"
   }
 
-  /// Returns a note with the owner of the only lock that can keep `process` from locking one of its open files.
   private static func triedLock(_ process: Int32) -> StallNote? {
     // Without statx(2), the identity of a descriptor can wait for its file system.
     guard clinux_process_is_kernels("/proc/locks") else { return nil }
@@ -70,16 +61,8 @@ struct FileLocks {
     return StallNote(.fileLock, title: name(lock.process, process), text: path)
   }
 
-  /// Returns the only lock that can keep `process` from locking one of its open files.
-  ///
-  /// A lock for writing that another process owns takes precedence. Otherwise it is a lock for reading of another
-  /// process, or a lock of this process on a file with several descriptors.
-  ///
-  /// - Parameters:
-  ///   - locks: The lines of `/proc/locks`.
-  ///   - process: The id of this process.
-  ///   - descriptors: The number of descriptors that this process has of each file.
-  /// - Returns: The lock; `nil` if there are none or several.
+  /// Returns the only lock that can keep `process` from locking one of its open files; `nil` if there are several. A
+  /// lock for writing of another process takes precedence.
   static func triedLock(_ locks: [Lock], process: Int32, descriptors: [Lock.File: Int]) -> Lock? {
     let held = locks.filter { $0.isOfFile && !$0.isWaiting && $0.process > 0 && descriptors[$0.file] != nil }
     let written = held.filter { $0.isForWriting && $0.process != process }
@@ -97,20 +80,14 @@ struct FileLocks {
     return count > 0 ? String(decoding: bytes[..<count], as: UTF8.self) : nil
   }
 
-  /// Returns the inode in `text`, the content of `/proc/PID/fdinfo/N`; `nil` if the kernel does not report one.
+  /// Parses the content of `/proc/PID/fdinfo/N`.
   static func inode(_ text: String) -> UInt64? {
     let line = text.split(separator: "\n").first { $0.hasPrefix("ino:") }
     return line.flatMap { UInt64($0.dropFirst(4).drop { $0 == " " || $0 == "\t" }) }
   }
 
-  /// Returns the process that owns the lock for which process `waiter` waits, on the file with `inode`.
-  ///
-  /// - Parameters:
-  ///   - text: The content of `/proc/locks`.
-  ///   - waiter: The id of the waiting process.
-  ///   - inode: The inode of the file.
-  /// - Returns: The owner. `nil` if `waiter` does not wait, or for an open file description lock (`F_OFD_SETLKW`),
-  ///   which has no owning process.
+  /// Returns the process that owns the lock for which process `waiter` waits, on the file with `inode`; `nil` for an
+  /// open file description lock (`F_OFD_SETLKW`). `text` is the content of `/proc/locks`.
   static func holder(in text: String, waiter: Int32, inode: UInt64) -> Int32? {
     var holder: Lock?
     for lock in text.split(separator: "\n").lazy.compactMap(Lock.init) {
@@ -126,7 +103,6 @@ struct FileLocks {
     return nil
   }
 
-  /// A line of `/proc/locks`.
   struct Lock {
     struct File: Hashable {
       /// The device, with its major number in the upper half.

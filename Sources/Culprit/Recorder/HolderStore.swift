@@ -1,12 +1,8 @@
 import CulpritStallRecord
 
-/// The samples of lock owners of one work item, in bounded memory.
-///
-/// At the limit, every second sample of each thread is dropped and the sampling stride doubles.
+/// The samples of lock owners of one work item, thinned like ``SampleStore``.
 struct HolderStore {
-  /// Maximum number of samples.
   static let limit = 2048
-  /// Maximum number of threads with a sample count.
   static let threadsMax = 256
 
   /// The kept samples. The stack of each is an index into ``table``.
@@ -15,14 +11,12 @@ struct HolderStore {
   private var stride = 1
   /// For each thread, the number of samples since the last kept one.
   private var skipped: [Int32: Int] = [:]
-  /// Number of threads that had no sample count when they were added.
   private var strangers = 0
 
-  /// Adds `holder`, with its stack if it has one. Returns whether the sample is kept.
+  /// Adds `holder`. Returns whether the sample is kept.
   mutating func add(_ holder: HolderSample, stack: Stack?) -> Bool {
     if skipped.count >= Self.threadsMax, skipped[holder.thread.id] == nil { skipped = [:] }
-    // The first count of a thread varies with the number of new threads. Otherwise every sample of threads that appear
-    // once would be kept.
+    // The first count varies, because otherwise every sample of threads that appear once would be kept.
     let count = (skipped[holder.thread.id] ?? stride - 1 - strangers % stride) + 1
     if skipped[holder.thread.id] == nil { strangers += 1 }
     guard count >= stride else {

@@ -1,26 +1,23 @@
 import CulpritStallRecord
 
-/// A sampled work item: its samples, and its file once it is a stall.
 struct RecordedWorkItem: ~Copyable {
   let item: UInt64
   let generation: UInt32
   var allThreads: UInt64?
   private(set) var stall: Stall?
-  /// Number of samples that were skipped to save CPU time.
   private var spared: UInt64 = 0
   /// Whether the stall is counted without being recorded.
   private(set) var isCounted = false
   private(set) var labels: Set<String> = []
   private var store = SampleStore()
   private var holders = HolderStore()
-  /// The cost of observing the work item.
   private var cost = ObservationCost()
   private var others: AllThreads?
   private var otherStacks = StackTable()
   /// Threads that an unfinished all-threads capture has already delivered.
   private var knownOthers: Set<Int32> = []
   private var modules: ModuleList
-  /// The stall's file; `nil` if the stall is not saved.
+  /// `nil` if the stall is not saved.
   private(set) var file: StallFileQueue?
   /// Number of other threads for which the file queue had no room.
   private var othersRefused = 0
@@ -29,23 +26,15 @@ struct RecordedWorkItem: ~Copyable {
 
   private static let labelsMax = 16
 
-  /// Creates a work item when its first sample arrives.
-  ///
-  /// - Parameters:
-  ///   - item: The work item's number.
-  ///   - generation: The generation of its slot.
-  ///   - earlier: The modules of the process at the first sample.
-  ///   - read: Reads the present modules.
+  /// Creates a work item. `earlier` are the modules at the first sample; `read` reads the present ones.
   init(item: UInt64, generation: UInt32, earlier: [Module], read: @escaping @Sendable () -> [Module]) {
     self.item = item
     self.generation = generation
     modules = ModuleList(earlier: earlier, read: read)
   }
 
-  /// Whether a sample of the work item's thread has arrived.
   var hasSample: Bool { !store.isEmpty }
 
-  /// Adds a sample of the work item's thread.
   mutating func add(_ captured: CapturedSample) {
     guard !isCounted else { return }
     var captured = captured
@@ -61,7 +50,7 @@ struct RecordedWorkItem: ~Copyable {
     if kept { save(captured.sample, captured.stack) }
   }
 
-  /// Repeats the last sample at `age`: the work item's task is still suspended at the same place.
+  /// Repeats the last sample: the work item's task is still suspended at the same place.
   mutating func stayed(age: Duration, gap: Duration, lost: UInt64) {
     guard let (sample, stack, isKept) = store.repeatLast(at: age) else { return }
     cost.add(sample)
@@ -73,7 +62,6 @@ struct RecordedWorkItem: ~Copyable {
     if isKept { save(sample, stack) }
   }
 
-  /// Adds a sample of the owner of a contended lock.
   mutating func add(_ holder: HolderSample, stack: Stack?) {
     guard !isCounted else { return }
     cost.add(holder.sample)
@@ -97,24 +85,16 @@ struct RecordedWorkItem: ~Copyable {
     }
   }
 
-  /// The place of the latest stack.
   var place: Storms.Place { store.latestStack.map { Storms.Place($0) } ?? .unknown }
 
-  /// Turns the work item into `stall`, which is only counted, and discards its samples.
+  /// Only counts `stall`: the samples are discarded.
   mutating func count(_ stall: Stall) {
     self = RecordedWorkItem(item: item, generation: generation, earlier: [], read: { [] })
     self.stall = stall
     isCounted = true
   }
 
-  /// Turns the work item into `stall` and saves it in `box`, if there is one.
-  ///
-  /// - Parameters:
-  ///   - stall: The stall.
-  ///   - process: This process.
-  ///   - box: The storage for stalls; `nil`: the stall is not saved.
-  ///   - present: The present modules; `nil`: they are read.
-  ///   - isSaved: Called when the file exists.
+  /// Saves `stall` in `box`, if there is one. Calls `isSaved` when the file exists.
   mutating func begin(
     _ stall: Stall,
     process: ObservedProcess,
@@ -140,10 +120,9 @@ struct RecordedWorkItem: ~Copyable {
     )
   }
 
-  /// Prepares for a repeated all-threads capture, from which threads already captured are ignored.
+  /// Ignores threads already captured when a capture is repeated.
   mutating func beginOthersAnew() { knownOthers = Set(others?.threads.map(\.thread.id) ?? []) }
 
-  /// Adds another thread of the process, captured for this stall.
   mutating func add(other: ThreadSample, stack: Stack?) {
     guard let stall, !isCounted, other.thread.id != stall.thread.id, !knownOthers.contains(other.thread.id) else {
       return
@@ -158,7 +137,6 @@ struct RecordedWorkItem: ~Copyable {
     if file?.add(other: other, stack, new) == false { othersRefused += 1 }
   }
 
-  /// Completes the capture of the other threads, of which `leftOut` could not be captured.
   mutating func endOthers(leftOut: Int) {
     guard stall != nil, !isCounted else { return }
     if others == nil { others = AllThreads() }
@@ -175,13 +153,12 @@ struct RecordedWorkItem: ~Copyable {
     file?.add(note)
   }
 
-  /// Returns a recording of `stall` with the samples so far.
   func soFar(_ stall: Stall, process: ObservedProcess) -> Recording {
     var stall = stall
     return Recording(process: process, stacks: fill(&stall), stalls: [stall])
   }
 
-  /// Fills in the samples of `stall`. Returns the stacks to which they refer.
+  /// Returns the stacks to which the samples of `stall` refer.
   private func fill(_ stall: inout Stall) -> [Stack] {
     let (samples, stacks) = store.content
     stall.samples = samples
@@ -194,7 +171,7 @@ struct RecordedWorkItem: ~Copyable {
     return stacks + holders.table.stacks
   }
 
-  /// Updates the duration and the counts of a stall that continues, here and in its file.
+  /// Updates the stall here and in its file.
   mutating func goesOn(duration: Duration, gap: Duration, lost: UInt64, spared: UInt64 = 0) {
     guard stall != nil else { return }
     self.spared = spared
@@ -204,7 +181,7 @@ struct RecordedWorkItem: ~Copyable {
     if let stall { file?.goesOn(stall) }
   }
 
-  /// Updates the duration of a stall that continues, if `age` is later than the last known one.
+  /// Updates the duration if `age` is later than the last known one.
   mutating func lasts(_ age: Duration) {
     guard var stall, age > stall.duration else { return }
     stall.duration = age
@@ -212,7 +189,6 @@ struct RecordedWorkItem: ~Copyable {
     file?.goesOn(stall)
   }
 
-  /// Marks the stall as ended.
   mutating func end(duration: Duration, gap: Duration, lost: UInt64, spared: UInt64 = 0) {
     self.spared = max(self.spared, spared)
     stall?.duration = duration
@@ -221,7 +197,7 @@ struct RecordedWorkItem: ~Copyable {
     stall?.hasEnded = true
   }
 
-  /// Returns the recording of the stall. Completes the file if the stall has ended.
+  /// Completes the file if the stall has ended.
   mutating func finished(process: ObservedProcess) -> Recording? {
     guard !isCounted else { return nil }
     if spared > 0, stall?.hasEnded == true, stall?.sparedSamples == 0 { add(StallNote(.spared, text: "\(spared)")) }
@@ -244,13 +220,12 @@ struct RecordedWorkItem: ~Copyable {
     )
   }
 
-  /// Flushes the file to disk. Returns the file, if there is one.
   func sync() -> StallFileQueue? {
     file?.sync()
     return file
   }
 
-  /// Hands the file over to the caller. Nothing is written from here afterwards.
+  /// Hands over the file, which is not written from here afterwards.
   mutating func release() -> StallFileQueue? {
     defer { file = nil }
     return file
@@ -267,12 +242,10 @@ struct RecordedWorkItem: ~Copyable {
   }
 }
 
-/// Distinct stacks with an index for each.
 struct StackTable {
   private(set) var stacks: [Stack] = []
   private var places: [Stack: Int] = [:]
 
-  /// Returns the index of `stack`, adding it if it is new.
   mutating func place(of stack: Stack) -> Int {
     if let place = places[stack] { return place }
     places[stack] = stacks.count

@@ -8,8 +8,7 @@ import Synchronization
 /// The thread that reads the rings, keeps the samples of work items under suspicion and saves stalls as they happen,
 /// through the disk thread.
 ///
-/// The recorder can block in the allocator. A ring then fills up, and lost samples are counted; the monitor never
-/// waits.
+/// The recorder can block in the allocator. A ring then fills up, and lost samples are counted.
 final class Recorder: Sendable {
   let rings: Rings
   private let stopping = StopFlag()
@@ -27,15 +26,13 @@ final class Recorder: Sendable {
   let modules: @Sendable () -> [Module]
   private let problems: ProblemList
   let threadRequests = Mutex(ThreadRequests())
-  /// Requests for all stalls under way; `nil` after the recorder has ended.
+  /// `nil` after the recorder has ended.
   let soFarRequests = Mutex<[SoFarRequest]?>([])
-  /// Requests for one recording each; `nil` after the recorder has ended.
+  /// `nil` after the recorder has ended.
   let recordingRequests = Mutex<[RecordingRequest]?>([])
 
-  /// The rings of the monitor and of each sampler, freed with the last reference.
   final class Rings: @unchecked Sendable {
-    // SAFETY: each ring has one writer, and all have one reader (the recorder). They are freed when writers and reader
-    // have ended.
+    // SAFETY: each ring has one writer, and the recorder reads all. They are freed when writers and reader have ended.
     let monitor: OpaquePointer
     let samplers: [OpaquePointer]
 
@@ -54,15 +51,13 @@ final class Recorder: Sendable {
 
     /// Returns the oldest event with its ring; `nil` if all rings are empty.
     ///
-    /// Events of one work item must arrive in order, the monitor's before the sampler's. Reading the monitor's ring
-    /// last ensures this.
+    /// Reading the monitor's ring last ensures that its events of a work item precede the sampler's.
     func oldest() -> (ring: OpaquePointer, event: UnsafePointer<observer_event>)? {
       var found: (ring: OpaquePointer, event: UnsafePointer<observer_event>)?
       for ring in samplers { found = older(found, ring) }
       return older(found, monitor)
     }
 
-    /// Returns the older of `found` and the oldest event of `ring`.
     private func older(
       _ found: (ring: OpaquePointer, event: UnsafePointer<observer_event>)?,
       _ ring: OpaquePointer
@@ -74,25 +69,11 @@ final class Recorder: Sendable {
     }
   }
 
-  /// Creates a recorder for the events in `rings`.
+  /// Creates a recorder for the events in `rings`. Without `box`, stalls are not saved.
   ///
-  /// - Parameters:
-  ///   - rings: The rings of the monitor and the samplers.
-  ///   - process: This process.
-  ///   - box: The storage for stalls; `nil`: stalls are not saved.
-  ///   - problems: Receives the stalls that could not be recorded.
-  ///   - modules: Reads the modules of the process; can take a moment.
-  ///   - keepsRecovered: Whether files of stalls that ended are kept.
-  ///   - whileDebugged: The handling of stalls while a debugger is attached.
-  ///   - settings: Settings of reports about stalls under way.
-  ///   - pending: The lines of stalls whose reports have not been delivered.
-  ///   - announce: Called when a stall begins and when it becomes a hang; must not block.
-  ///   - notes: Returns notes for a stall that has begun; can take a moment.
-  ///   - phaseNotes: Returns notes for a source that is a phase of the process. Called when a stall begins and when it
-  ///     ends.
-  ///   - name: Adds symbol names to the file of a stall under way; must not block.
-  ///   - deliver: Receives the recording of each finished stall, on the recorder thread, with its file, which it must
-  ///     close; must not block. The file is `nil` if there is none or it is not kept.
+  /// `announce`, `name` and `deliver` must not block. `announce` is called when a stall begins and when it becomes a
+  /// hang. `name` adds symbol names to the file of a stall under way. `deliver` receives each finished stall with its
+  /// file, which it must close; `nil` if it is not kept.
   init(
     rings: Rings,
     process: ObservedProcess,
@@ -131,9 +112,6 @@ final class Recorder: Sendable {
     observer_ring_wake_reader(rings.monitor)
   }
 
-  /// Requests a capture of all threads from the monitor of `control`.
-  ///
-  /// - Returns: A request that receives the capture.
   func requestThreads(_ control: ControlBlock) -> ThreadRequest {
     threadRequests.withLock { requests in
       // The number is taken under the lock so that the answer cannot arrive before the request is registered.
@@ -143,9 +121,6 @@ final class Recorder: Sendable {
     }
   }
 
-  /// Requests the stalls under way.
-  ///
-  /// - Returns: A request that receives the stalls.
   func requestSoFar() -> SoFarRequest {
     let request = SoFarRequest()
     let isTaken = soFarRequests.withLock { requests in
@@ -156,7 +131,7 @@ final class Recorder: Sendable {
     return request
   }
 
-  /// Answers the requests for stalls under way, then flushes the files of these stalls.
+  /// Answers requests, then flushes the files of the stalls under way.
   private func answerSoFar(_ state: inout State) {
     let requests = soFarRequests.withLock { requests in
       defer { requests = [] }
@@ -181,7 +156,6 @@ final class Recorder: Sendable {
     }
   }
 
-  /// Processes events until ``stop()`` is called.
   func run() {
     box?.enforceRetention()
     var state = State()
@@ -220,10 +194,9 @@ final class Recorder: Sendable {
     for request in left + (state.allThreads?.requests ?? []) { request.finish(nil) }
   }
 
-  /// Finishes the stalls under way when the watchdog stops, which have no end.
   private func finishAll(_ state: inout State) {
     let now = clinux_clock_ns()
-    // A stuck thread can be the reason why others wait. Its report comes before those of tasks and sections.
+    // A stuck thread can be the reason why others wait, so its report comes first.
     func rank(_ box: Box) -> Int {
       box.item.stall.map { ($0.source.kind == .section ? 2 : 0) + ($0.thread.id == 0 ? 1 : 0) } ?? .max
     }
@@ -243,54 +216,43 @@ final class Recorder: Sendable {
   final class Box {
     var item: RecordedWorkItem
     var counts: ItemCounts
-    /// The stall's entry in ``Storms``.
     var member: Storms.Member?
-    /// The task that does the work, if there is one.
     var task: ConcurrentStalls.Worker?
-    /// The time of the declaration, by the observer's clock.
     var declared: UInt64 = 0
     init(_ item: consuming RecordedWorkItem, _ counts: ItemCounts) {
       self.item = item
       self.counts = counts
     }
 
-    /// The task or thread that does the stalled work, if known.
     var worker: ConcurrentStalls.Worker? {
       task ?? item.stall.flatMap { $0.thread.id == 0 ? nil : .thread($0.thread.id) }
     }
 
-    /// Counts the stall as ended.
     func settle() { if let stall = item.stall { counts.end(after: stall.duration) } }
   }
 
-  /// The state of the recorder thread.
   struct State {
-    /// The work items under suspicion and in a stall, by slot.
     var items: [Int: Box] = [:]
-    /// The last ended work item of each slot, with the slot's generation. Later samples of it are ignored.
+    /// The last ended work item of each slot, whose later samples are ignored.
     var ended: [Int: (item: UInt64, generation: UInt32)] = [:]
     var nextStallID: UInt64 = 1
     var sockets = SocketLookup()
     var allThreads: AllThreadsRecord?
-    /// Caches the modules: code can be unloaded between suspicion and stall.
+    /// Code can be unloaded between suspicion and stall.
     var reading = ProcessReading()
     var overlaps = ConcurrentStalls()
     var fileLocks = FileLocks()
     var storms = Storms()
-    /// Time of the last update of the files.
     var updated: UInt64 = 0
   }
 
-  /// An all-threads capture in progress.
   struct AllThreadsRecord {
     var number: UInt64
     var requests: [ThreadRequest]
-    /// The threads captured for the requests.
     var all = AllThreads()
     var stacks = StackTable()
   }
 
-  /// Pending requests for an all-threads capture.
   struct ThreadRequests {
     var waiting: [ThreadRequest] = []
     var isClosed = false
@@ -337,12 +299,11 @@ final class Recorder: Sendable {
         box.counts.lose(upTo: head.lost)
         box.item.add(captured)
         placeRecorded(box, &state)
-        // File locks are read for stalls only: the list is that of the whole machine.
+        // The list of file locks is that of the whole machine.
         guard box.item.stall != nil else { return }
         if let note = state.fileLocks.note(captured.sample, process, now: clinux_clock_ns()) { box.item.add(note) }
         return
       }
-      // A lock owner belongs to a work item that already has a sample.
       guard let box = state.items[index] else { return }
       let holder = HolderSample(
         address: head.holds,
@@ -464,10 +425,9 @@ final class Recorder: Sendable {
     }
   }
 
-  /// Returns the notes about stalls that share a worker or a label with `box`. `now` is by the observer's clock.
   private func overlapNotes(_ box: Box, _ state: State, at now: UInt64) -> [StallNote] {
     guard let one = known(box, ended: now), one.worker != nil || !one.labels.isEmpty else { return [] }
-    // Thousands of requests can be late, so most are left out before their facts are collected.
+    // Thousands of requests can be late.
     let thread = one.seen.map { ConcurrentStalls.Worker.thread($0.thread) }
     let others = state.items.values.lazy.filter { other in
       let worker = other.worker
@@ -478,8 +438,7 @@ final class Recorder: Sendable {
     return state.overlaps.notes(of: one, beside: others.compactMap { known($0) }, now: now)
   }
 
-  /// Returns the notes about work with other labels that ran while `box`, a section suspended at its declaration, waited.
-  /// `now` is by the observer's clock.
+  /// Returns the notes about work that ran while `box`, a section suspended at its declaration, waited.
   private func meanwhileNotes(_ box: Box, _ state: State, at now: UInt64) -> [StallNote] {
     guard let stall = box.item.stall, stall.source.kind == .section, stall.thread.id == 0 else { return [] }
     let one = labelled(box, ended: now)
@@ -498,9 +457,9 @@ final class Recorder: Sendable {
     )
   }
 
-  /// Returns the task that runs work item `item` of slot `index`; `nil` if no task does or the work item has ended.
+  /// Returns the task that runs a work item; `nil` if there is none or the work item has ended.
   static func task(_ index: Int, _ item: UInt64) -> ConcurrentStalls.Worker? {
-    // SAFETY: an event's index is below OBSERVER_SLOTS_MAX, the size of the table, which is never freed.
+    // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of the table, which is never freed.
     guard let view = observer_slot_table().map({ observer_slot_read($0 + index) }), view.item == item,
       view.owner_kind == OBSERVER_OWNER_TASK
     else { return nil }
@@ -540,7 +499,6 @@ final class Recorder: Sendable {
     return WallTime(nanosecondsSince1970: began)
   }
 
-  /// Finishes the stall of `box`, if it is one.
   private func finish(_ box: Box, _ state: inout State, now: UInt64) {
     guard let stall = box.item.stall else { return }
     box.settle()

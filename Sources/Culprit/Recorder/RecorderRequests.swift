@@ -3,37 +3,29 @@ import CCulpritObserver
 import CulpritStallRecord
 import Synchronization
 
-/// A stall under way, as recorded so far.
 struct StallSoFar: Sendable {
   var slot: Int
   var item: UInt64
   var recording: Recording
-  /// The stall's file, if it is saved.
   var file: StallFileQueue?
 }
 
-/// A request for all stalls under way.
 final class SoFarRequest: Sendable {
-  /// The stalls under way; none has an end.
   let stalls = Promise<[StallSoFar]>()
   /// Whether all files of these stalls are complete on disk.
   let saved = Promise<Bool>()
 
-  /// Answers that no stall is under way.
   func end() {
     stalls.fulfill([])
     saved.fulfill(true)
   }
 }
 
-/// A request for the recording of one stall under way.
 final class RecordingRequest: Sendable {
   let stall: Stall
   let slot: Int
   let item: UInt64
-  /// The time until which the caller waits, by the observer's clock.
   let deadline: UInt64
-  /// The recording; `nil` if the stall is over.
   let answer = Promise<Recording?>()
 
   init(_ stall: Stall, slot: Int, item: UInt64, deadline: UInt64) {
@@ -45,10 +37,8 @@ final class RecordingRequest: Sendable {
 }
 
 extension Recorder {
-  /// Returns the recording so far of `stall`, under way in slot `slot` as work item `item`. Waits for its first sample:
-  /// handlers of sections do not wait for the sampler.
-  ///
-  /// - Returns: The recording; `nil` if the stall is over or the recorder does not answer before `deadline`.
+  /// Returns the recording of `stall`; `nil` if it is over or the recorder does not answer before `deadline`. Waits for
+  /// the first sample.
   func recording(of stall: Stall, slot: Int, item: UInt64, until deadline: UInt64) -> Recording? {
     let request = RecordingRequest(stall, slot: slot, item: item, deadline: deadline)
     let isTaken = recordingRequests.withLock { requests in
@@ -87,23 +77,19 @@ extension Recorder {
   }
 }
 
-/// A request for the stacks of all threads.
 final class ThreadRequest: Sendable {
-  /// The request's number, from the monitor's counter.
   let number: UInt32
   private let answer = Mutex<(AllThreads, [Stack])?>(nil)
   private let word = WakeUp()
 
   init(number: UInt32) { self.number = number }
 
-  /// Delivers the threads and their stacks, or `nil` if the watchdog was stopped.
+  /// Delivers the answer; `nil`: the watchdog was stopped.
   func finish(_ threads: (AllThreads, [Stack])?) {
     answer.withLock { $0 = threads }
     word.stop()
   }
 
-  /// Waits for the answer until `deadline`, by the observer's clock. Returns whether the request was answered, and the
-  /// answer.
   func wait(until deadline: UInt64) -> (isAnswered: Bool, threads: (AllThreads, [Stack])?) {
     while true {
       let seen = word.seen
@@ -114,7 +100,6 @@ final class ThreadRequest: Sendable {
   }
 }
 
-/// A flag that can be set once.
 final class StopFlag: Sendable {
   private let word = Atomic<Bool>(false)
 

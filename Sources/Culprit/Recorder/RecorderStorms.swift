@@ -4,7 +4,7 @@ import CulpritReports
 import CulpritStallRecord
 
 extension Recorder {
-  /// Processes a sample of a stall that is only counted: stores its place, and has the work sampled rarely.
+  /// Stores the place of a stall that is only counted, and has its work sampled rarely.
   func place(_ box: Box, _ event: UnsafePointer<observer_event>, _ index: Int, _ state: inout State) {
     // SAFETY: the event stays valid until the ring's only reader consumes it.
     let head = event.pointee
@@ -18,15 +18,13 @@ extension Recorder {
     SlotRegistry.shared.sample(index, generation: head.generation, rarely: true)
   }
 
-  /// Moves the recorded stall of `box` to its place once a sample has shown it.
   func placeRecorded(_ box: Box, _ state: inout State) {
     guard var member = box.member, member.place == .unknown else { return }
     state.storms.move(&member, to: box.item.place)
     box.member = member
   }
 
-  /// Brings the files of recorded stalls up to date while many stalls are under way, four times a second. After a kill,
-  /// the files are all that is left of a storm.
+  /// Updates the files of recorded stalls while many stalls are under way: after a kill, only the files are left.
   func updateFiles(_ state: inout State) {
     let now = clinux_clock_ns()
     guard now &- state.updated >= Self.updateInterval else { return }
@@ -45,18 +43,16 @@ extension Recorder {
     }
   }
 
-  /// Returns the age of the stalled work item `item` in slot `slot` at the last tick of the monitor; zero if it is over.
+  /// Returns the age of the stalled work item at the last tick of the monitor; zero if it is over.
   static func age(_ slot: Int, _ item: UInt64) -> Duration {
     Duration(wholeNanoseconds: observer_stall_age_ns(UInt32(truncatingIfNeeded: slot), item))
   }
 
-  /// Minimum time between two updates, in nanoseconds.
   private static let updateInterval: UInt64 = 250_000_000
   /// Number of work items up to which the monitor reports ages at least as often.
   private static let fewItems = Int(updateInterval / WorkItemTracker.eventIntervalPerStall)
 
-  /// Updates the storm of `box`, whose stall continues. A counted stall is recorded from now on if no other stall at
-  /// its place is.
+  /// Records a counted stall from now on if no other stall at its place is recorded.
   func goOnInStorm(_ box: Box, _ index: Int, _ state: inout State, now: UInt64) {
     guard var member = box.member, let stall = box.item.stall else { return }
     if box.item.isCounted, state.storms.records(&member, now: now) {
@@ -70,7 +66,6 @@ extension Recorder {
     box.member = member
   }
 
-  /// Removes the stall of `box` from its storm.
   func endStorm(_ box: Box, _ state: inout State, now: UInt64) {
     guard var member = box.member else { return }
     if let count = state.storms.end(&member, now: now) { box.item.add(count.note) }

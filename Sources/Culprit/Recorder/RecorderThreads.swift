@@ -2,8 +2,7 @@ import CCulpritObserver
 import CulpritStallRecord
 
 extension Recorder {
-  /// Processes an event of an all-threads capture. Its threads go to all requests, and to each stall declared before
-  /// the capture began.
+  /// Delivers the threads of a capture to all requests, and to each stall declared before it began.
   func handleAllThreads(_ event: UnsafePointer<observer_event>, _ state: inout State) {
     // SAFETY: the event stays valid until the ring's only reader consumes it.
     let head = event.pointee

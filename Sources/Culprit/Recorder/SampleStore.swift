@@ -2,13 +2,12 @@ import CulpritStallRecord
 
 /// The samples of one work item, in bounded memory.
 ///
-/// Equal stacks are stored once. At the limit, every second sample of each thread is dropped and the sampling stride
-/// doubles, so that shares of time stay correct. The first sample and the last few are always kept.
+/// At the limit, every second sample of each thread is dropped and the sampling stride doubles, so that shares of time
+/// stay correct. The first sample and the last few are always kept.
 struct SampleStore {
   /// Maximum number of samples, not counting the last few.
   static let limit = 2048
 
-  /// Number of most recent samples that are always kept.
   static let lastCount = 10
 
   /// A kept sample. A task that stays suspended at one place has one body at many ages.
@@ -20,25 +19,22 @@ struct SampleStore {
 
   private var spread: [Kept] = []
   private var bodies: [Sample] = []
-  /// The body of the last sample, if it has one.
   private var lastBody: Int?
   private struct Last {
     var sample: Sample
     var stack: Stack?
-    /// Whether the sample has left the store or is in ``spread`` since it was added, and whether it is in ``spread``
-    /// now.
+    /// Whether the sample has left the store or was in ``spread``, and whether it is there now.
     var wasKept: Bool
     var isKept: Bool
   }
 
-  /// The most recent samples with their stacks. Some are also in ``spread``.
   private var last: [Last] = []
   private var table = StackTable()
   /// One sample of `stride` is kept. `skipped` counts each thread's samples since the last kept one.
   private var stride = 1
   private var skipped: [Int32?: Int] = [:]
 
-  /// The samples and the distinct stacks. A sample's `stack` is an index into the stacks.
+  /// A sample's `stack` is an index into the stacks.
   var content: (samples: [Sample], stacks: [Stack]) {
     var table = table
     let rest = last.filter { !$0.isKept }
@@ -51,10 +47,8 @@ struct SampleStore {
     return (rest.isEmpty ? spread : (spread + rest).sorted { $0.age < $1.age }, table.stacks)
   }
 
-  /// Whether no sample was added.
   var isEmpty: Bool { last.isEmpty }
 
-  /// The most recent stack.
   var latestStack: Stack? { last.last { $0.stack != nil }?.stack }
 
   /// Returns the most recent samples that ``add(_:stack:)`` did not keep permanently; each is returned once.
@@ -64,7 +58,7 @@ struct SampleStore {
     return beside
   }
 
-  /// Adds a sample, with its stack if it has one. Returns `false` if it is kept only while it is among the most recent.
+  /// Adds a sample. Returns `false` if it is kept only while it is among the most recent.
   @discardableResult
   mutating func add(_ sample: Sample, stack: Stack?) -> Bool {
     let count = skipped[sample.threadID, default: stride - 1] + 1
@@ -82,10 +76,8 @@ struct SampleStore {
     return isSpread
   }
 
-  /// Repeats the last sample at `age`, for a task that is still suspended at the same place.
-  ///
-  /// - Returns: The sample with its stack, and whether it was kept; `nil` if the last sample is not of a suspended
-  ///   task.
+  /// Repeats the last sample at `age`, for a task that is still suspended at the same place; `nil` for other samples.
+  /// Returns whether it was kept.
   mutating func repeatLast(at age: Duration) -> (sample: Sample, stack: Stack?, isKept: Bool)? {
     guard let entry = last.last, entry.sample.activity == .suspended else { return nil }
     var sample = entry.sample
@@ -101,7 +93,6 @@ struct SampleStore {
     return (sample, entry.stack, true)
   }
 
-  /// Adds a body. Returns its index.
   private mutating func addBody(_ sample: Sample, _ stack: Stack?) -> Int {
     var kept = sample
     kept.stack = stack.map { table.place(of: $0) }

@@ -4,9 +4,7 @@ import CulpritStallRecord
 import Glibc
 import Synchronization
 
-/// Calls the handlers of sections on the ``Workers``.
-///
-/// The workers find late sections in the monitor's table, so a handler runs before the stall is recorded or saved.
+/// Calls the handlers of sections on the ``Workers``, before the stall is recorded or saved.
 final class SectionHandlers: Sendable {
   /// Longest wait of ``StallEvent/report()`` for the recorder, in nanoseconds.
   private static let recorderPatience: UInt64 = 2_000_000_000
@@ -31,11 +29,8 @@ final class SectionHandlers: Sendable {
   private let process: ObservedProcess
   private let settings: ReportSettings
   private let isStarted = Atomic<Bool>(false)
-  /// The state of the last table reading, locked by the reading thread.
   private let seen = Mutex(Seen())
 
-  /// Prepares to call the handlers of sections watched by the monitor of `control`. No handler is called before
-  /// ``start()``.
   init(
     _ control: ControlBlock,
     _ workers: Workers,
@@ -50,7 +45,6 @@ final class SectionHandlers: Sendable {
     self.settings = settings
   }
 
-  /// Makes the workers look for late sections.
   func start() {
     guard !isStarted.load(ordering: .relaxed), !isStarted.exchange(true, ordering: .acquiringAndReleasing) else {
       return

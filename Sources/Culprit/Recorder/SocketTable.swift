@@ -3,8 +3,8 @@ import CulpritStallRecord
 
 /// The process's sockets by inode, with their peers and queued bytes.
 ///
-/// The data comes from `/proc/thread-self/net`, which locks no socket. `getpeername` would wait for a thread inside
-/// another call on the socket.
+/// Reading `/proc/thread-self/net` locks no socket. `getpeername` would wait for a thread inside another call on the
+/// socket.
 struct SocketTable {
   struct Entry: Hashable {
     /// An address as in `struct sockaddr`; empty if there is none.
@@ -17,10 +17,8 @@ struct SocketTable {
 
   private(set) var entries: [UInt64: Entry] = [:]
 
-  /// Creates a table without sockets.
   init() {}
 
-  /// Returns the sockets in the network namespace of the process.
   static func read() -> SocketTable {
     var table = SocketTable()
     let folder = "/proc/thread-self/net/"
@@ -32,8 +30,8 @@ struct SocketTable {
     return table
   }
 
-  /// Adds TCP or UDP sockets from `/proc/net/tcp` or a file like it (proc(5)). `counts`: whether its queue columns are
-  /// byte counts.
+  /// Adds sockets from `/proc/net/tcp` or a file like it (proc(5)). `counts`: whether its queue columns are byte
+  /// counts.
   mutating func add(internet text: String, counts: Bool) {
     for line in text.split(separator: "\n").dropFirst() {
       let fields = line.split(separator: " ", maxSplits: 10, omittingEmptySubsequences: true)
@@ -53,7 +51,7 @@ struct SocketTable {
     }
   }
 
-  /// Adds Unix sockets from `/proc/net/unix`, with their own names if they have any.
+  /// Adds Unix sockets from `/proc/net/unix`.
   mutating func add(unix text: String) {
     for line in text.split(separator: "\n").dropFirst() {
       let fields = line.split(separator: " ", maxSplits: 7, omittingEmptySubsequences: true)
@@ -70,8 +68,7 @@ struct SocketTable {
   private static let internet: UInt8 = 2
   private static let internet6: UInt8 = 10
 
-  /// Parses an address in the kernel's format: 32-bit words in native byte order, then a port. Returns `nil` if `text`
-  /// has another format.
+  /// Parses an address in the kernel's format: 32-bit words in native byte order, then a port.
   private static func address(_ text: Substring) -> [UInt8]? {
     let parts = text.split(separator: ":")
     guard parts.count == 2, parts[0].utf8.count == 8 || parts[0].utf8.count == 32,
@@ -90,19 +87,18 @@ struct SocketTable {
       : [internet6, 0] + head + [0, 0, 0, 0] + bytes + [0, 0, 0, 0]
   }
 
-  /// Returns the inode in `target`, such as `socket:[4711]`; `nil` if it is no socket.
   static func inode(of target: String) -> UInt64? {
     guard target.hasPrefix("socket:["), target.hasSuffix("]") else { return nil }
     return UInt64(target.dropFirst("socket:[".count).dropLast())
   }
 }
 
-/// A cached socket table, read again when it is out of date.
+/// A cached socket table.
 struct SocketLookup {
   private var table = SocketTable()
   private var next: UInt64 = 0
 
-  /// Maximum age of the table in nanoseconds, or `pause` times the duration of its reading if that is longer.
+  /// Maximum age of the table in nanoseconds, or a multiple of the duration of its reading if that is longer.
   private static let age: UInt64 = 1_000_000_000
   private static let pause: UInt64 = 63
 

@@ -2,20 +2,20 @@ import CulpritStallRecord
 
 /// Decides which stalls of sections are recorded and which are only counted.
 ///
-/// While many sections of one name are late at one place, the first eight are recorded, then one a second. The others
-/// are only counted, so that a storm costs a bounded amount of memory, disk and reports. Each counted stall belongs to
-/// the count of exactly one recorded stall.
+/// While many sections of one name are late at one place, the first eight are recorded, then one a second, so that a
+/// storm costs a bounded amount of memory, disk and reports. Each counted stall belongs to the count of exactly one
+/// recorded stall.
 struct Storms {
   /// Maximum number of simultaneously recorded stalls: of one name at one place, and of all sections.
   static let recordedMax = 8
   static let allRecordedMax = 64
   /// Minimum time between two further recorded stalls of a storm, in nanoseconds.
   static let interval: UInt64 = 1_000_000_000
-  /// Maximum number of places of a source whose counts are kept while no stall is there, and of sources whose stalls
-  /// are over and belong to no count yet.
+  /// Maximum number of places of a source without a stall, and of sources whose stalls are over and belong to no count
+  /// yet.
   private static let keptMax = 256
 
-  /// The place where work is suspended or blocked: the innermost frames of its stack.
+  /// The innermost frames of the stack of suspended or blocked work.
   struct Place: Hashable {
     private let addresses: [RuntimeAddress]
 
@@ -32,11 +32,10 @@ struct Storms {
     init(_ stack: Stack) { addresses = stack.frames.prefix(Stack.framesOfPlace).map(\.address) }
   }
 
-  /// A stall under way.
   struct Member {
     fileprivate let source: WatchedSource
     fileprivate(set) var place: Place
-    /// Time of the declaration, or of its place's last count if that is later, by the observer's clock.
+    /// Time of the declaration, or of its place's last count if that is later.
     fileprivate var began: UInt64
     fileprivate(set) var isRecorded: Bool
     /// Number and total time of the stalls in this stall's count; -1 if another count includes this stall.
@@ -44,7 +43,6 @@ struct Storms {
     fileprivate var unrecordedTime: UInt64 = 0
   }
 
-  /// The stalls at one place.
   private struct AtPlace {
     var count = 0
     var recorded = 0
@@ -55,10 +53,8 @@ struct Storms {
     /// Counted stalls under way, and the sum of the times from which their time is owed.
     var counted = 0
     var sinceSum: UInt64 = 0
-    /// Time at which the owed stalls were last added to a count.
     var lastTaken: UInt64 = 0
 
-    /// Whether no stall at this place is under way or owed.
     var isOver: Bool { recorded == 0 && counted == 0 && owed == 0 && owedTime == 0 }
 
     /// Whether another stall can be recorded after the first ones.
@@ -90,7 +86,6 @@ struct Storms {
     }
   }
 
-  /// The stalls of one source under way.
   private struct OfSource {
     var since = WallTime(nanosecondsSince1970: 0)
     var underWay = 0
@@ -105,7 +100,7 @@ struct Storms {
   /// Whether stalls have been counted since the last notes.
   private(set) var hasUnnoted = false
 
-  /// Registers a stall of `source` at `place`, declared at `now`. Its work began at `since` and is `age` nanoseconds old.
+  /// Registers a stall declared at `now`. Its work began at `since` and is `age` nanoseconds old.
   mutating func begin(
     _ source: WatchedSource,
     _ place: Place,
@@ -141,7 +136,6 @@ struct Storms {
     return member
   }
 
-  /// Moves `member` from the unknown place to `place`.
   mutating func move(_ member: inout Member, to place: Place) {
     guard member.place == .unknown, place != .unknown else { return }
     let former = member
@@ -173,7 +167,7 @@ struct Storms {
     }
   }
 
-  /// Decides whether `member`, counted so far, is recorded from `now` on: no other stall at its place is recorded.
+  /// Whether `member`, counted so far, is recorded from `now` on: no other stall at its place is.
   mutating func records(_ member: inout Member, now: UInt64) -> Bool {
     var isDue = false
     change(member) { ofSource, atPlace, recorded in
@@ -192,7 +186,6 @@ struct Storms {
     return isDue
   }
 
-  /// Records that all recorded stalls have been noted (``note(_:now:)``).
   mutating func noted() { hasUnnoted = false }
 
   /// Returns the count of a recorded stall that continues, if stalls have been added to it.
@@ -202,7 +195,7 @@ struct Storms {
     return places.contains { (ofSource.places[$0]?.owed ?? 0) > 0 } ? take(&member, now) : nil
   }
 
-  /// Removes `member` at `now`. Returns its count if it is recorded and stands for others.
+  /// Returns the count of `member` if it is recorded and stands for others.
   mutating func end(_ member: inout Member, now: UInt64) -> StallCount? {
     let ofSource = sources[member.source]
     var count: StallCount?
@@ -243,8 +236,8 @@ struct Storms {
     )
   }
 
-  /// Changes the entries of the source and the place of `member`. When no stall of the source is under way, only the
-  /// number of stalls that belong to no count is kept, for the next recorded stall.
+  /// Changes the entries of `member`. Without stalls under way, only the number of stalls that belong to no count is
+  /// kept.
   private mutating func change(_ member: Member, _ body: (inout OfSource, inout AtPlace, inout Int) -> Void) {
     var ofSource = sources.removeValue(forKey: member.source) ?? OfSource()
     var atPlace = ofSource.places[member.place] ?? AtPlace()
