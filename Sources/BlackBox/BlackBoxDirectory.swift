@@ -3,33 +3,23 @@ import Glibc
 
 /// A directory with the `.run` and `.stall` files of service runs.
 ///
-/// Only plain files are opened, and links are not followed, because other users might have written to the directory.
+/// Other users might have written to it, so only plain files are opened, and links are not followed.
 package struct BlackBoxDirectory: Sendable {
   package let path: String
   /// The user whose files are opened; `nil` for all users.
   private let owner: uid_t?
-  /// The name of this process's own file, which is never opened. Closing any descriptor of a file releases the
-  /// process's locks on it (fcntl(2)).
+  /// Never opened: closing any descriptor of a file releases the process's locks on it (fcntl(2)).
   private let ownFile: String?
   let own = ProcessIdentity.ofThisProcess()
 
-  /// Creates a view of the directory at `path`.
-  ///
-  /// - Parameters:
-  ///   - path: The path of the directory.
-  ///   - owner: The user whose files count. Must be set if files are written, removed or trusted. Excludes files of
-  ///     other users, and files with several hard links, which might be links to files elsewhere. `nil` admits all
-  ///     files, for reading.
-  ///   - ownFile: The name of this process's file in the directory, if there is one.
+  /// Only files of `owner` without further hard links count; `nil` admits all files, for reading only.
   package init(path: String, owner: uid_t? = nil, ownFile: String? = nil) {
     self.path = path
     self.owner = owner
     self.ownFile = ownFile
   }
 
-  /// A `.stall` file of a run.
   package struct SavedStall: Sendable {
-    /// The file name.
     package let name: String
     /// Whether the file contains a stall without an end.
     package let isOpen: Bool
@@ -42,13 +32,9 @@ package struct BlackBoxDirectory: Sendable {
     package var isPending: Bool { !isOpen && !isReported }
   }
 
-  /// The boot ID of this machine.
   package var boot: String { own.boot }
 
-  /// Returns the sorted names of the files that start with `prefix` and end with one of `suffixes`. Names with
-  /// Culprit's prefix, the default, sort by time.
-  ///
-  /// - Throws: ``BlackBoxError`` if the directory cannot be opened.
+  /// Sorted; names with the default prefix sort by time.
   package func names(_ suffixes: [String], beginningWith prefix: String = "culprit-") throws(BlackBoxError) -> [String]
   {
     guard let stream = opendir(path) else { throw BlackBoxError(path: path, number: errno) }
@@ -67,22 +53,21 @@ package struct BlackBoxDirectory: Sendable {
     return names.sorted()
   }
 
-  /// Whether `information` describes a plain file that satisfies the owner restriction.
+  /// Plain files that satisfy the owner restriction.
   private func counts(_ information: stat) -> Bool {
     guard information.st_mode & S_IFMT == S_IFREG else { return false }
     return owner.map { information.st_uid == $0 && information.st_nlink == 1 } ?? true
   }
 
-  /// Returns the metadata of the file `name`; `nil` if it does not exist or does not count.
+  /// `nil` if the file does not exist or does not count.
   package func information(_ name: String) -> stat? {
     var information = stat()
     return lstat("\(path)/\(name)", &information) == 0 && counts(information) ? information : nil
   }
 
-  /// Opens the plain file `name`. Returns `nil` if it does not count or cannot be opened. The caller closes the
-  /// descriptor.
+  /// Returns `nil` if the file does not count or cannot be opened. The caller closes the descriptor.
   package func open(_ name: String, _ mode: Int32) -> Int32? {
-    // The check precedes opening: closing a link to a file that this process has locked would release the lock.
+    // Before opening: closing a link to a file that this process has locked would release the lock.
     guard name != ownFile, information(name) != nil else { return nil }
     let descriptor = Glibc.open("\(path)/\(name)", mode | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
     guard descriptor >= 0 else { return nil }
@@ -94,7 +79,7 @@ package struct BlackBoxDirectory: Sendable {
     return descriptor
   }
 
-  /// Reads the run record from `descriptor`; `nil` if it is unreadable or invalid.
+  /// `nil` if the record is unreadable or invalid.
   package func record(_ descriptor: Int32) -> RunRecord? {
     SmallFile.text(descriptor, max: Self.recordBytesMax).flatMap { RunRecord(text: $0) }
   }
@@ -102,8 +87,7 @@ package struct BlackBoxDirectory: Sendable {
   /// Maximum size of a run's file, which contains modules and notes of hangs (`LINES_BYTES_MAX` in hang_notes.c).
   private static let recordBytesMax = 2 << 20
 
-  /// Reads the run record from `descriptor` and checks whether the run continues. Must not be called for this process's
-  /// own file.
+  /// Must not be called for this process's own file.
   package func look(_ descriptor: Int32) -> (record: RunRecord, isRunning: Bool)? {
     guard let record = record(descriptor) else { return nil }
     guard !isRunning(record, descriptor) else { return (record, true) }
@@ -111,9 +95,10 @@ package struct BlackBoxDirectory: Sendable {
     return self.record(descriptor).map { ($0, false) }
   }
 
-  /// Whether the run of `record`, which must be another file than this process's own, continues: its process still
-  /// exists and still belongs to this run. If the process cannot be checked (its process ID belongs to another
-  /// namespace or machine, or its main thread has ended), the lock on the file open as `descriptor` decides.
+  /// Whether the process of `record` still exists and belongs to this run.
+  ///
+  /// If its process ID belongs to another namespace or machine, or its main thread has ended, the lock on the open file
+  /// decides.
   private func isRunning(_ record: RunRecord, _ descriptor: Int32) -> Bool {
     guard record.ended == nil else { return false }
     if let isRunning = record.identity.isRunning(seenBy: own) { return isRunning && !wasReplaced(record) }
@@ -123,9 +108,8 @@ package struct BlackBoxDirectory: Sendable {
     return fcntl(descriptor, F_GETLK, &lock) == 0 && lock.l_type != Int16(F_UNLCK)
   }
 
-  /// Whether the process of `record` continued without this run, by executing a program (execve(2)): it is this
-  /// process, whose own file is another one, or it has left a later file. Opens and closes files, which releases this
-  /// process's locks on them.
+  /// Whether the process continued without this run by execve(2): it is this process, or it has left a later file.
+  /// Releases this process's locks on the files.
   package func wasReplaced(_ record: RunRecord) -> Bool {
     if record.identity == own { return true }
     let suffix = "-\(record.identity.process)."
@@ -138,12 +122,10 @@ package struct BlackBoxDirectory: Sendable {
     }
   }
 
-  /// The stalls of a run.
   package struct RunStalls: Sendable {
-    /// The readable files.
     package var saved: [SavedStall] = []
-    /// A sentence for each file that might belong to the run and cannot be read. Damage in the middle of a file is
-    /// found only when the whole file is read.
+    /// A sentence for each unreadable file that might belong to the run. Damage in the middle of a file is found only
+    /// when the whole file is read.
     package var problems: [String] = []
     /// Whether a stall has no end, as far as is known. Includes stalls in unreadable files.
     package var hasOpen = false
@@ -157,10 +139,8 @@ package struct BlackBoxDirectory: Sendable {
   /// Bytes at the end of a file that are searched for the note that the stall's report was delivered.
   private static let tailBytes = 16 << 10
 
-  /// Returns the stalls of the run `record`.
-  ///
-  /// No file is read completely, except open stalls of a run with a recorded end. A run can leave more data than fits
-  /// into memory. In a container, where every service has the same process ID, each file might belong to any run.
+  /// A run can leave more data than fits into memory, so no file is read completely, except open stalls of a run with a
+  /// recorded end. In a container, each file might belong to any run, because every service has the same process ID.
   package func stalls(of record: RunRecord) -> RunStalls {
     let (suffix, first) = ("-\(record.identity.process)-", "culprit-\(record.since.fileNamePart)")
     var found = RunStalls()
@@ -179,7 +159,6 @@ package struct BlackBoxDirectory: Sendable {
           found.problems += file.problems.prefix(1).map { "\(path)/\(name): \($0)" }
           continue
         }
-        // Process IDs are reused.
         guard process.id == record.identity.process, process.watchedSince == record.since else { continue }
         let stalls = file.recording.stalls
         // A file that was truncated before its stall contains no stall.
@@ -203,18 +182,15 @@ package struct BlackBoxDirectory: Sendable {
     return found
   }
 
-  /// Maximum size of a `.stall` file that is read.
   static let stallBytesMax = 64 << 20
 
-  /// Reads the `.stall` file open as `descriptor`. Returns its content and the tag of its records, or `nil` if it
-  /// cannot be read.
+  /// Returns the content and the tag of its records, or `nil` if the file cannot be read.
   package func stall(_ descriptor: Int32) -> (file: StallFile, tag: UInt16)? {
     SmallFile.bytes(descriptor, max: Self.stallBytesMax)
       .flatMap { try? StallFile(bytes: $0, samples: Stall.samplesForReport) }
       .map { ($0, $0.tag) }
   }
 
-  /// Reads the `.stall` file `name`; `nil` if it cannot be read.
   package func stall(_ name: String) -> StallFile? {
     guard let descriptor = open(name, O_RDONLY) else { return nil }
     defer { close(descriptor) }
@@ -222,13 +198,9 @@ package struct BlackBoxDirectory: Sendable {
   }
 }
 
-/// A directory, or a file in it, cannot be read.
 package struct BlackBoxError: Error, CustomStringConvertible {
-  /// The path of the directory or file.
   package var path: String
-  /// The error number (errno(3)).
   package var number: Int32
 
-  /// A message without a final period.
   package var description: String { "\(path): \(String(cString: strerror(number)))" }
 }

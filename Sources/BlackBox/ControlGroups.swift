@@ -1,7 +1,6 @@
-/// Finds the control group directories of a process (cgroups(7)).
+/// The control group directories of a process (cgroups(7)).
 package enum ControlGroups {
-  /// Returns the directories of this process's group that `controller` counts for, and of its ancestors, the nearest
-  /// first.
+  /// Returns the directories of this process's group and its ancestors for `controller`, the nearest first.
   package static func directories(of controller: String) -> [String] {
     directories(
       of: controller,
@@ -10,16 +9,13 @@ package enum ControlGroups {
     )
   }
 
-  /// Returns the directories of the group that `controller` counts for, and of its ancestors, the nearest first.
+  /// Returns the directories of the group and its ancestors for `controller`, the nearest first.
   ///
   /// Ancestors are left out for the memory controller if they do not count kills in their descendants. They count them
   /// only in version 2, and only if the hierarchy is mounted without memory_localevents.
   ///
-  /// - Parameters:
-  ///   - controller: The controller, "memory" or "cpu".
-  ///   - groups: The content of `/proc/PID/cgroup`: `0::/path` (version 2), `4:memory:/path` (version 1).
-  ///   - mounts: The content of `/proc/PID/mountinfo`: `36 35 98:0 /root /mount options - cgroup2 source options`.
-  /// - Returns: The paths of the directories.
+  /// `groups` is the content of `/proc/PID/cgroup`: `0::/path` (version 2), `4:memory:/path` (version 1). `mounts` is
+  /// the content of `/proc/PID/mountinfo`: `36 35 98:0 /root /mount options - cgroup2 source options`.
   package static func directories(of controller: String, groups: String, mounts: String) -> [String] {
     var found: [String] = []
     for line in groups.split(separator: "\n") {
@@ -52,8 +48,7 @@ package enum ControlGroups {
     return found
   }
 
-  /// Decodes a path of mountinfo, in which blanks, tabs, line feeds and backslashes are written as three octal digits
-  /// (proc(5)).
+  /// Blanks, tabs, line feeds and backslashes are written as three octal digits in mountinfo (proc(5)).
   private static func unescaped(_ path: Substring) -> String {
     var parts = path.split(separator: "\\", omittingEmptySubsequences: false)[...]
     var text = parts.popFirst().map(String.init) ?? ""

@@ -3,34 +3,28 @@ import Glibc
 
 /// All files that service runs have left in a directory, as seen by another process.
 package struct Inventory: Sendable {
-  /// The runs, in order of time.
+  /// In order of time.
   package private(set) var runs: [Run] = []
   /// Stall files without a run record, in order of time.
   package private(set) var otherStalls: [Stalls] = []
-  /// A sentence for each file that is damaged or cannot be read.
   package private(set) var problems: [String] = []
 
-  /// A run with its record and stalls.
   package struct Run: Sendable {
-    /// The name of the run's file.
     package let name: String
-    /// The content of the run's file.
     package let record: RunRecord
-    /// Whether the run continues.
     package let isRunning: Bool
-    /// How the run ended, as reported earlier or as judged now. `nil` while the run continues.
+    /// As reported earlier or as judged now. `nil` while the run continues.
     package let verdict: RunVerdict?
-    /// The stall files of the run, in order of time.
+    /// In order of time.
     package let stalls: [Stalls]
   }
 
-  /// The stalls of a `.stall` file, without their samples.
+  /// Without samples.
   package struct Stalls: Sendable {
-    /// The file name.
     package let name: String
     /// The duration of each stall, as far as it is known, and whether the stall has ended.
     package let stalls: [(duration: Duration, hasEnded: Bool)]
-    /// The start of the earliest stall; `nil` if the file has none.
+    /// `nil` if the file has no stall.
     fileprivate let began: WallTime?
 
     fileprivate init(name: String, _ stalls: [Stall]) {
@@ -40,17 +34,12 @@ package struct Inventory: Sendable {
     }
   }
 
-  /// The identity of the run that wrote a stall file.
   private struct Owner: Hashable {
     var process: Int32
     var since: WallTime
   }
 
-  /// Reads the directory at `path`.
-  ///
   /// Must not be called by a process that has a file in the directory: closing the file would release the lock on it.
-  ///
-  /// - Throws: ``BlackBoxError`` if the directory cannot be read.
   package init(path: String) throws(BlackBoxError) {
     let box = BlackBoxDirectory(path: path)
     var records: [(name: String, record: RunRecord, isRunning: Bool)] = []
@@ -110,14 +99,13 @@ package struct Inventory: Sendable {
     }
   }
 
-  /// Sorts by the start of the stalls, because only names given by a watchdog contain it.
+  /// Only names given by a watchdog contain the time.
   private static func inOrderOfTime(_ files: [Stalls]) -> [Stalls] {
     func key(_ file: Stalls) -> (UInt64, String) { (file.began?.nanosecondsSince1970 ?? .max, file.name) }
     return files.sorted { key($0) < key($1) }
   }
 
-  /// Opens the file `name` and passes it to `body`. Returns the problems that `body` finds, or the reason why the file
-  /// cannot be opened.
+  /// Returns the problems that `body` finds, or the reason why the file cannot be opened.
   private static func problems(_ name: String, in box: BlackBoxDirectory, _ body: (Int32) -> [String]) -> [String] {
     errno = 0
     guard let descriptor = box.open(name, O_RDONLY) else {

@@ -2,20 +2,17 @@
 package struct MemoryKills: Hashable, Sendable {
   /// The group's directory, or `/proc/vmstat` for the whole machine.
   package var path: String
-  /// The directory's inode. A restarted service might get a new group with the same name, whose count starts from zero.
+  /// A restarted service might get a new group with the same name, whose count starts from zero.
   package var inode: UInt64
   package var count: UInt64
 
-  /// Creates a count for the group at `path`.
   package init(path: String, inode: UInt64, count: UInt64) {
     self.path = path
     self.inode = inode
     self.count = count
   }
 
-  /// A change of the counts.
   package enum Change: Hashable, Sendable {
-    /// No known change.
     case none
     /// The count of the process's own group has increased.
     case inOwnGroup
@@ -23,7 +20,7 @@ package struct MemoryKills: Hashable, Sendable {
     case above
   }
 
-  /// The file with the machine's count (proc(5), `oom_kill`).
+  /// The machine's count (proc(5), `oom_kill`).
   package static let machine = "/proc/vmstat"
 
   /// Returns the counts of this process's group, of its ancestors, and of the machine.
@@ -35,7 +32,7 @@ package struct MemoryKills: Hashable, Sendable {
     )
   }
 
-  /// Returns the counts for a process with the given content of `/proc/PID/cgroup` and `/proc/PID/mountinfo`.
+  /// `groups` and `mounts` are the content of `/proc/PID/cgroup` and `/proc/PID/mountinfo`.
   static func counts(groups: String, mounts: String, machine: String) -> [MemoryKills] {
     var found: [MemoryKills] = []
     for directory in ControlGroups.directories(of: "memory", groups: groups, mounts: mounts) {
@@ -49,20 +46,12 @@ package struct MemoryKills: Hashable, Sendable {
     return found
   }
 
-  /// Whether `path` is a directory below `groups`, or `machine`. Any user can write a file with other paths, and
-  /// opening a path can have side effects.
+  /// Any user can write a file with other paths, and opening a path can have side effects.
   private static func isKernels(_ path: String, groups: String, machine: String) -> Bool {
     path == machine || "\(path)/".hasPrefix("\(groups)/") && !path.split(separator: "/").contains("..")
   }
 
-  /// Returns the change of `counts`, by the nearest group that still exists. Ignores counts whose paths are not the
-  /// kernel's.
-  ///
-  /// - Parameters:
-  ///   - counts: The counts read from a run's file.
-  ///   - groups: The mount point of the kernel's control groups.
-  ///   - machine: The file with the machine's count.
-  /// - Returns: The change.
+  /// Returns the change for the nearest group that still exists. Ignores counts whose paths are not the kernel's.
   package static func change(
     since counts: [MemoryKills],
     groups: String = "/sys/fs/cgroup",
@@ -79,14 +68,13 @@ package struct MemoryKills: Hashable, Sendable {
     return .none
   }
 
-  /// Returns the count of the group at `path`. For this process's own group, the count excludes descendants if the
-  /// kernel supports this (memory.events.local, since Linux 5.2; always so in version 1).
+  /// The count of this process's own group excludes descendants if the kernel supports this (memory.events.local, since
+  /// Linux 5.2; always so in version 1).
   private static func count(in path: String, isOwn: Bool) -> UInt64? {
     if isOwn, let count = count(of: "\(path)/memory.events.local") { return count }
     return count(of: "\(path)/memory.events") ?? count(of: "\(path)/memory.oom_control")
   }
 
-  /// Returns the number in the line "oom_kill 3" of the file at `path`.
   private static func count(of path: String) -> UInt64? {
     SmallFile.text(path, followsLinks: false)?.split(separator: "\n").first { $0.hasPrefix("oom_kill ") }
       .flatMap { UInt64($0.dropFirst(9)) }

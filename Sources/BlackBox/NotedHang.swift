@@ -3,26 +3,22 @@ import Glibc
 
 /// A stall that the watchdog noted in the run's file (observer_hang_notes.h) because the recorder had not recorded it.
 package struct NotedHang: Hashable, Sendable {
-  /// A stack and the number of samples with it.
   package struct SampledStack: Hashable, Sendable {
     package var samples: Int
     package var stack: Stack
   }
 
-  /// The source's slot in the watchdog and the start of the work on the watchdog's clock. Together they identify the
-  /// stall.
+  /// The source's slot and the start of the work on the watchdog's clock, which identify the stall.
   var slot: UInt32
   var item: UInt64
   package var source: WatchedSource
   package var threadID: Int32
   package var threshold: Duration
-  /// The start of the work.
   package var began: WallTime
   /// The age of the work at the last note.
   package var age: Duration
   package var stacks: [SampledStack] = []
 
-  /// Parses the values of a "hang" line.
   init?(_ value: Substring) {
     let parts = value.split(separator: " ", maxSplits: 7, omittingEmptySubsequences: false)
     let numbers = parts.prefix(7).compactMap { UInt64($0) }
@@ -35,19 +31,19 @@ package struct NotedHang: Hashable, Sendable {
     threadID = Int32(clamping: numbers[6])
   }
 
-  /// Whether the line with the values `parts` refers to this hang.
+  /// `parts` are the values of the line.
   func isMeant(by parts: some Collection<Substring>) -> Bool {
     let numbers = parts.prefix(2).map { UInt64($0) }
     return numbers == [UInt64(slot), item]
   }
 
-  /// Whether this is a note of `stall`. The beginning is computed from the age, which leaves out exempt time.
+  /// The beginning is computed from the age, which leaves out exempt time.
   package func isNote(of stall: Stall) -> Bool {
     let distance = Int64(clamping: began.nanosecondsSince1970) - Int64(clamping: stall.began.nanosecondsSince1970)
     return stall.source == source && abs(distance) < 2_000_000_000
   }
 
-  /// Adds the stack of a "stack" line. `parts` are the line's values from the third one on.
+  /// `parts` are the line's values from the third one on.
   mutating func add(stack parts: ArraySlice<Substring>) {
     let frames = parts.dropFirst(2).compactMap { part -> StackFrame? in
       let words = part.split(separator: ":")
@@ -69,7 +65,6 @@ package struct NotedHang: Hashable, Sendable {
 }
 
 extension RunRecord {
-  /// Returns the lines that list `modules`.
   package func lines(of modules: [Module]) -> String {
     modules.map { module in
       let mappings = module.mappings.map { mapping in
@@ -86,7 +81,6 @@ extension RunRecord {
 
   private func hexadecimal(_ byte: UInt8) -> String { (byte < 16 ? "0" : "") + String(byte, radix: 16) }
 
-  /// Parses the value of a "module" line.
   static func module(_ value: Substring) -> Module? {
     let parts = value.split(separator: " ", maxSplits: 3)
     guard parts.count == 4 else { return nil }
@@ -109,7 +103,7 @@ extension RunRecord {
     )
   }
 
-  /// The file names and contents that the recorder would have written for the noted stalls.
+  /// Files for the noted stalls, as the recorder would have written them.
   package var filesOfNotedHangs: [(name: String, bytes: [UInt8])] {
     let process = ObservedProcess(
       id: identity.process,
@@ -136,7 +130,6 @@ extension RunRecord {
 }
 
 extension NotedHang {
-  /// Returns the content of a `.stall` file.
   fileprivate func file(id: UInt64, of process: ObservedProcess, _ modules: [Module]) -> [UInt8] {
     let stall = Stall(
       id: id,

@@ -2,49 +2,41 @@ import CulpritStallRecord
 
 /// The content of a `.run` file, which a service run writes about itself.
 ///
-/// Each line consists of a word, a value and a checksum. The complete lines of a truncated or damaged file remain
+/// Each line consists of a word, a value and a checksum, so the complete lines of a truncated or damaged file remain
 /// valid. The checksum is " #" and eight hexadecimal digits: the CRC-32 of the file's number, also as eight digits, and
 /// the preceding part of the line. Lines from other files therefore fail the check. The first line contains the number
 /// and uses 0 for its own checksum. Lines with unknown words come from newer versions and are ignored.
 package struct RunRecord: Hashable, Sendable {
-  /// A random number that distinguishes the file's lines from those of other files.
+  /// Distinguishes the file's lines from those of other files.
   package var number = UInt32.random(in: 1 ... .max)
-  /// The identity of the process.
   package var identity: ProcessIdentity
-  /// The path of the executable.
   package var executable: String
-  /// The start of the watchdog, which the process records of the run's `.stall` files also contain.
+  /// The process records of the run's `.stall` files also contain this time.
   package var since: WallTime
-  /// The numbers of processes killed because memory was exhausted, at the start of the run; the nearest group first.
+  /// At the start of the run; the nearest group first.
   package var memoryKills: [MemoryKills]
-  /// The fatal signal that the run recorded.
   package var crash: Crash?
   /// The time at which SIGTERM, without a handler of the service, ended the run.
   package var terminated: WallTime?
-  /// The time at which the run ended in an orderly way.
+  /// The time of an orderly end.
   package var ended: WallTime?
-  /// The name of the reported verdict; `nil` before it has been reported.
+  /// The name of the reported verdict.
   package var told: String?
-  /// The unfinished stalls that the recorder had not recorded.
   package var hangs: [NotedHang] = []
-  /// The modules at the start of the run; empty if they were not written.
+  /// At the start of the run; empty if they were not written.
   package var modules: [Module] = []
 
-  /// A fatal signal.
   package struct Crash: Hashable, Sendable {
-    /// The signal number.
     package var signal: Int32
     /// The sending process; 0 for a fault.
     package var sender: Int32
 
-    /// Creates the signal `signal`, sent by `sender`.
     package init(signal: Int32, sender: Int32) {
       self.signal = signal
       self.sender = sender
     }
   }
 
-  /// Creates the record of a run that continues.
   package init(identity: ProcessIdentity, executable: String, since: WallTime, memoryKills: [MemoryKills]) {
     self.identity = identity
     self.executable = executable
@@ -54,7 +46,6 @@ package struct RunRecord: Hashable, Sendable {
 
   private static let firstLine = "culprit-run 1"
 
-  /// The initial content of the file.
   package var text: String {
     var lines = [
       "process \(identity.process)", "start \(identity.start)", "boot \(identity.boot)",
@@ -64,33 +55,29 @@ package struct RunRecord: Hashable, Sendable {
     return Self.checked("\(Self.firstLine) \(Self.digits(number))", 0) + lines.map { checked($0) }.joined()
   }
 
-  /// Returns the line that records an orderly end.
   package func end(at time: WallTime) -> String { checked("ended \(time.nanosecondsSince1970)") }
 
-  /// Returns the line that records the reported verdict.
   package func told(_ verdict: RunVerdict) -> String { checked("told \(verdict.name)") }
 
-  /// Returns `line` with its checksum and a line feed.
   func checked(_ line: String) -> String { Self.checked(line, number) }
 
   private static func checked(_ line: String, _ number: UInt32) -> String {
     "\(line) #\(digits(CRC32.checksum(Array((digits(number) + line).utf8)[...])))\n"
   }
 
-  /// Returns `number` as eight hexadecimal digits.
   private static func digits(_ number: UInt32) -> String {
     let digits = String(number, radix: 16)
     return String(repeating: "0", count: 8 - digits.count) + digits
   }
 
-  /// Returns `line` without its checksum; `nil` if the checksum is wrong for the file `number`.
+  /// `nil` if the checksum is wrong for the file `number`.
   private static func content(_ line: Substring, _ number: UInt32) -> Substring? {
     guard let mark = line.lastIndex(of: "#"), mark > line.startIndex else { return nil }
     let content = line[..<line.index(before: mark)]
     return checked(String(content), number).dropLast() == line ? content : nil
   }
 
-  /// Parses the content of a file. Returns `nil` if it does not identify a run.
+  /// Returns `nil` if the content does not identify a run.
   package init?(text: String) {
     guard let end = text.lastIndex(of: "\n") else { return nil }
     let lines = text[..<end].split(separator: "\n")
@@ -149,16 +136,16 @@ package struct RunRecord: Hashable, Sendable {
     }
   }
 
-  /// Maximum number of noted hangs at a time (`NOTED_MAX` of hang_notes.c).
+  /// `NOTED_MAX` of hang_notes.c.
   private static let hangsMax = 32
 
-  /// Returns `text` with control characters, which include line feeds, replaced.
+  /// Replaces control characters, which include line feeds.
   static func line(_ text: String) -> String {
     String(String.UnicodeScalarView(text.unicodeScalars.map { $0.value < 32 ? "?" : $0 }))
   }
 }
 
 extension WallTime {
-  /// The time as part of a file name. Such names sort by time.
+  /// File names that contain this part sort by time.
   package var fileNamePart: String { description.filter { $0 != "-" && $0 != ":" } }
 }

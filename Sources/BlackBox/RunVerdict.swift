@@ -2,8 +2,8 @@ import CulpritStallRecord
 
 /// How a run of a service ended.
 package enum RunVerdict: Hashable, Sendable, CustomStringConvertible {
-  /// The run ended in an orderly way: its watchdog was stopped, it returned from `main` or called exit(3) while no work
-  /// had become a hang, or its process executed another program (execve(2)) while no work was stalled.
+  /// The run ended in an orderly way: its watchdog was stopped, it returned from `main` or called exit(3) without a
+  /// hang, or its process executed another program (execve(2)) while no work was stalled.
   case cleanExit
   /// SIGTERM, without a handler of the service, ended the run while no work was stalled.
   case terminated
@@ -12,25 +12,19 @@ package enum RunVerdict: Hashable, Sendable, CustomStringConvertible {
   case fatalHang
   /// The run ended without a trace while no work was stalled, usually by SIGKILL or _exit(2).
   case killed
-  /// The signal `signal` ended the run. It came from a fault or from the process itself (abort(3)).
+  /// A signal from a fault or from the process itself (abort(3)) ended the run.
   case crash(signal: Int32)
   /// The kernel killed the run because memory was exhausted.
   case outOfMemory
   /// The run ended without a trace while no work was stalled, and the kernel killed a process outside the run's group
-  /// because memory was exhausted. The victim might be another process.
+  /// because memory was exhausted.
   case possiblyOutOfMemory
   /// The machine stopped or restarted before the run ended.
   case machineGone
 
-  /// Judges a run that has ended.
+  /// `hasOpenHang` is needed only for a run with a recorded end. `boot` is the current boot ID.
   ///
-  /// - Parameters:
-  ///   - run: The record of the run.
-  ///   - hasOpenStall: Whether one of its stalls has no end.
-  ///   - hasOpenHang: Whether such a stall was a hang. Needed only for a run with a recorded end.
-  ///   - boot: The current boot ID.
-  ///   - memoryKills: The change of the kernel's counts of memory kills since the start of the run.
-  ///   - wasReplaced: Whether the process continued without the run.
+  /// `wasReplaced` is whether the process continued without the run.
   package init(
     of run: RunRecord,
     hasOpenStall: Bool,
@@ -51,7 +45,6 @@ package enum RunVerdict: Hashable, Sendable, CustomStringConvertible {
       let isSent = crash.sender != 0 && crash.sender != run.identity.process
       self = hasOpenStall && isSent ? .fatalHang : .crash(signal: crash.signal)
     } else if wasReplaced {
-      // The process was not killed; it continued.
       self = hasOpenStall ? .fatalHang : .cleanExit
     } else if memoryKills == .inOwnGroup {
       self = .outOfMemory
@@ -76,7 +69,6 @@ package enum RunVerdict: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// Creates the verdict with the name `name` in files. Returns `nil` for an unknown name.
   init?(name: String) {
     switch name {
     case "clean-exit": self = .cleanExit
@@ -92,7 +84,6 @@ package enum RunVerdict: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// The verdict in words.
   package var description: String {
     switch self {
     case .cleanExit: "clean exit"

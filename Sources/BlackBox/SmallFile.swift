@@ -1,12 +1,10 @@
 import Glibc
 
-/// Reads small files.
 enum SmallFile {
-  /// Default maximum number of bytes read. Culprit's files are smaller.
+  /// The default. Culprit's files are smaller.
   private static let bytesMax = 64 << 10
 
-  /// Returns the content of the file at `path`; `nil` if it cannot be read, or if it is a link and `followsLinks` is
-  /// `false`.
+  /// Returns `nil` if the file cannot be read, or if it is a link and `followsLinks` is `false`.
   static func text(_ path: String, followsLinks: Bool = true) -> String? {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | (followsLinks ? 0 : O_NOFOLLOW))
     guard descriptor >= 0 else { return nil }
@@ -14,12 +12,12 @@ enum SmallFile {
     return text(descriptor)
   }
 
-  /// Returns up to `max` bytes from the start of the file open as `descriptor`, as text; `nil` if it cannot be read.
+  /// From the start of the file.
   static func text(_ descriptor: Int32, max: Int = bytesMax) -> String? {
     bytes(descriptor, max: max).map { String(decoding: $0, as: UTF8.self) }
   }
 
-  /// Returns up to `max` bytes from the start of the file open as `descriptor`; `nil` if it cannot be read.
+  /// From the start of the file; `nil` if it cannot be read.
   static func bytes(_ descriptor: Int32, max: Int) -> [UInt8]? {
     var bytes: [UInt8] = []
     // A growing array temporarily takes up to twice its size.
@@ -35,7 +33,7 @@ enum SmallFile {
     return bytes
   }
 
-  /// Returns up to `max` bytes from the end of the file open as `descriptor`; empty if they cannot be read.
+  /// From the end of the file; empty if it cannot be read.
   static func tail(_ descriptor: Int32, max: Int) -> [UInt8] {
     var bytes = [UInt8](repeating: 0, count: max)
     let size = lseek(descriptor, 0, SEEK_END)
@@ -43,13 +41,12 @@ enum SmallFile {
     return Array(bytes.prefix(Swift.max(0, count)))
   }
 
-  /// Returns the size of the file open as `descriptor` in bytes; 0 if it is unknown.
+  /// 0 if the size is unknown.
   static func size(_ descriptor: Int32) -> Int {
     var information = stat()
     return fstat(descriptor, &information) == 0 ? Int(information.st_size) : 0
   }
 
-  /// Returns the inode of the file at `path`; `nil` if it does not exist.
   static func inode(_ path: String) -> UInt64? {
     var information = stat()
     return stat(path, &information) == 0 ? UInt64(information.st_ino) : nil

@@ -4,11 +4,8 @@ import Glibc
 extension BlackBoxDirectory {
   /// Returns the total time for which the services with records in this directory were watched.
   ///
-  /// - Parameters:
-  ///   - now: The end of runs that continue.
-  ///   - counted: Returns the part of the time between two moments that counts.
-  /// - Returns: The total; `nil` if there is no record, or if a record is unreadable or has no end because its run
-  ///   was killed.
+  /// Runs that continue count until `now`. `counted` returns the part of the time between two moments that counts.
+  /// Returns `nil` if there is no record, or if a record is unreadable or has no end because its run was killed.
   package func watchedTime(until now: WallTime, _ counted: (WallTime, WallTime) -> Duration) -> Duration? {
     guard let names = try? names([".run", ".told"]), !names.isEmpty else { return nil }
     var watched = Duration.zero

@@ -3,10 +3,8 @@ import CulpritStallRecord
 
 /// Values present in the files, listed in the error when a filter matches nothing.
 package struct AvailableValues: Hashable, Sendable {
-  /// Maximum number of values listed per option.
   private static let namesMax = 5
 
-  /// The number of stalls.
   package private(set) var count = 0
   private var sources = Tally()
   private var kinds = Tally()
@@ -15,14 +13,12 @@ package struct AvailableValues: Hashable, Sendable {
   private var builds = Tally()
   /// Labels of the stalls that only `--label` and `--signature` exclude.
   private var labels = Tally()
-  /// Signatures of the stalls that only `--signature` excludes. Computing the signatures of all stalls might take long.
+  /// Signatures of the stalls that only `--signature` excludes, because computing all signatures might take long.
   private var signatures = Tally()
   private var span: ClosedRange<WallTime>?
 
-  /// Creates an empty collection.
   package init() {}
 
-  /// Adds the values of `stall`, which is from `origin`.
   package mutating func add(_ stall: Stall, from origin: StallOrigin) {
     let source = StallReport.Source(stall.source)
     count += 1
@@ -40,7 +36,6 @@ package struct AvailableValues: Hashable, Sendable {
   /// Adds the signature of a stall that matches all other options.
   package mutating func add(signature: String) { signatures.add(signature) }
 
-  /// Adds the values of `other`.
   package mutating func add(_ other: AvailableValues) {
     count += other.count
     sources.add(other.sources)
@@ -57,8 +52,7 @@ package struct AvailableValues: Hashable, Sendable {
     span = span.map { min($0.lowerBound, other.lowerBound)...max($0.upperBound, other.upperBound) } ?? other
   }
 
-  /// Returns the error message for a `selection` that matches nothing. It contains the number of stalls, and the values
-  /// present for each option in use.
+  /// Lists the values present for each option in use.
   package func refusal(of selection: StallSelection) -> String {
     var parts = [
       count == 1 ? "the options exclude the only stall" : "the options exclude all \(count) stalls"
@@ -79,7 +73,7 @@ package struct AvailableValues: Hashable, Sendable {
     return parts.joined(separator: "; ")
   }
 
-  /// Returns the most frequent values, as in `hosts "web-1", "web-2"`; `nil` if there are none.
+  /// Returns the most frequent values, as in `hosts "web-1", "web-2"`.
   private static func list(_ noun: String, _ tally: Tally) -> String? {
     let all = tally.all
     guard !all.isEmpty else { return nil }

@@ -2,12 +2,7 @@ import CulpritReports
 import CulpritStallRecord
 
 extension StallComparison {
-  /// Returns the comparison as a table.
-  ///
-  /// - Parameters:
-  ///   - limit: Maximum number of problems.
-  ///   - style: The style and line width.
-  /// - Returns: Complete lines.
+  /// Returns the comparison as a table of complete lines with at most `limit` problems.
   package func text(
     limit: Int = .max,
     style: StallReport.TextStyle = StallReport.TextStyle(width: .max)
@@ -17,7 +12,7 @@ extension StallComparison {
       ("CULPRIT", .left), ("SOURCE", .left),
     ]
     var table = Table(columns, style)
-    // A limited table shows the largest changes, which are at both ends of the list.
+    // The largest changes are at both ends of the list.
     let ranked = entries.enumerated().sorted {
       (max($1.element.difference, .zero - $1.element.difference), $0.offset)
         < (max($0.element.difference, .zero - $0.element.difference), $1.offset)
@@ -30,7 +25,7 @@ extension StallComparison {
     return lines.joined(separator: "\n") + "\n"
   }
 
-  /// The reason why totals are not compared per hour; `nil` if they are.
+  /// The reason why totals are not compared per hour.
   private var remark: String? {
     guard !isPerHour else { return nil }
     let unknown = [("before", before), ("after", after)].filter { ($0.1.watched ?? .zero) == .zero }.map(\.0)
@@ -63,7 +58,7 @@ extension StallComparison {
     ]
   }
 
-  /// Returns the comparison as JSON with at most `limit` problems. docs/internals/many-stalls.md describes the format.
+  /// docs/internals/many-stalls.md describes the format.
   package func json(limit: Int = .max) -> JSONObject {
     func json(_ side: Side) -> JSONObject {
       var object = JSONObject()

@@ -1,50 +1,40 @@
 import CulpritReports
 import CulpritStallRecord
 
-/// The facts of a stall's report, without its evidence. Used for counting, comparing and exporting.
+/// The facts of a stall's report, without its evidence.
 package struct CountedStall: Hashable, Sendable {
-  /// The identifier of the stall, unique on its host.
+  /// Unique on its host.
   package var id: String
-  /// The host; empty if unknown.
+  /// Empty if unknown.
   package var host: String
-  /// The name of the process's executable; empty if unknown.
+  /// The executable; empty if unknown.
   package var service: String
-  /// The build ID of the executable; empty if unknown.
+  /// The executable's build ID; empty if unknown.
   package var version: String
-  /// The process ID; `nil` if unknown.
   package var processID: Int32?
-  /// The source that stalled.
   package var source: StallReport.Source
-  /// The signature of the problem.
   package var signature: String
   /// The start of the work.
   package var began: StallReport.Timestamp
-  /// The duration of the stall.
   package var duration: Duration
-  /// The number of unrecorded stalls that this stall represents, and the sum of their durations.
+  /// The unrecorded stalls that this stall represents, and the sum of their durations.
   package var unrecordedCount = 0
   package var unrecordedTime = Duration.zero
-  /// The threshold of the source.
   package var threshold: Duration
   /// Whether ``duration`` is a lower bound.
   package var isLowerBound: Bool
   /// Whether the end was observed.
   package var hasEnded: Bool
-  /// Whether the stall became a hang.
   package var isHang: Bool
-  /// The verdict: whether a function is to blame.
   package var verdict: StallReport.Verdict
-  /// The culprit function. If there is none, the function that awaits work elsewhere, or the function at the end of the
-  /// heaviest path.
+  /// The culprit. If there is none, the function that awaits work elsewhere, or the end of the heaviest path.
   package var function: StallReport.Function?
   /// The function's share of the stall, from 0 to 1.
   package var share: Double?
-  /// The main cause of the stall; `nil` if unknown.
   package var cause: StallReport.Cause?
   /// The application's labels of the work.
   package var labels: [String]
 
-  /// Creates the facts of `report`.
   package init(_ report: StallReport) {
     id = report.id
     host = report.process?.host ?? ""
@@ -88,15 +78,14 @@ package struct CountedStall: Hashable, Sendable {
     }
   }
 
-  /// The short location of the function, as in "Catalog.swift:29", or its module. `nil` if unknown, or if the
-  /// function's name is an address, which contains the module.
+  /// The short location of the function, as in "Catalog.swift:29", or its module. `nil` if the name is an address,
+  /// which contains the module.
   package var place: String? {
     guard let function else { return nil }
     if let location = function.location { return "\(location.fileName):\(location.line)" }
     return function.moduleName.isEmpty || function.isAddress(function.name) ? nil : function.moduleName
   }
 
-  /// The kind of the main cause; "unknown" if there is none.
   package var causeKind: String { (cause?.kind ?? .unknown).rawValue }
 
   /// The source and its service, as in `event loop "http" of shop`. Not shortened, because stalls are grouped by it.
@@ -106,8 +95,7 @@ package struct CountedStall: Hashable, Sendable {
 }
 
 extension [CountedStall] {
-  /// Returns each stall once, newest first. Of several copies, as in a directory and its backup, the most complete one
-  /// is kept.
+  /// Returns each stall once, newest first. Of several copies, the most complete one is kept.
   package func merged() -> [CountedStall] {
     var places: [CountedStall.Identity: Int] = [:]
     var merged: [CountedStall] = []

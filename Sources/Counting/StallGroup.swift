@@ -3,20 +3,13 @@ import CulpritStallRecord
 
 /// A property by which stalls are grouped.
 package enum Grouping: String, CaseIterable, Sendable {
-  /// The signature, which identifies a problem.
   case culprit
-  /// The main cause.
   case cause
-  /// The source.
   case source
-  /// The executable.
   case service
-  /// The host.
   case host
-  /// The build.
   case version
 
-  /// The description of the property.
   package var meaning: String {
     switch self {
     case .culprit: "culprit"
@@ -28,7 +21,6 @@ package enum Grouping: String, CaseIterable, Sendable {
     }
   }
 
-  /// Returns the group key of `stall`.
   func key(of stall: CountedStall) -> String {
     let name =
       switch self {
@@ -43,48 +35,35 @@ package enum Grouping: String, CaseIterable, Sendable {
   }
 }
 
-/// Counts names.
 package struct Tally: Hashable, Sendable {
   private var counts: [String: Int] = [:]
 
-  /// The names and their counts, most frequent first.
+  /// Most frequent first.
   package var all: [(name: String, count: Int)] {
     counts.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { ($0.key, $0.value) }
   }
 
-  /// The most frequent name.
   package var first: String? { all.first?.name }
 
-  /// Counts `name`. Ignores an empty name, which means unknown.
+  /// An empty name means unknown.
   mutating func add(_ name: String) { if !name.isEmpty { counts[name, default: 0] += 1 } }
 
-  /// Adds the counts of `other`.
   mutating func add(_ other: Tally) { counts.merge(other.counts, uniquingKeysWith: +) }
 }
 
-/// A group of stalls with a common property.
 package struct StallGroup: Hashable, Sendable {
-  /// The common value of the property.
   package let key: String
-  /// The number of stalls, including unrecorded ones.
+  /// Includes unrecorded stalls.
   package private(set) var count = 0
-  /// The total duration of the stalls.
   package private(set) var total = Duration.zero
-  /// The longest stall.
   package private(set) var worst: CountedStall
   /// The stall that began last. Its culprit has the line numbers of the newest build.
   package private(set) var newest: CountedStall
-  /// The start of the earliest stall.
   package private(set) var firstSeen: StallReport.Timestamp
-  /// The causes of the stalls.
   package private(set) var causes = Tally()
-  /// The sources that stalled.
   package private(set) var sources = Tally()
-  /// The hosts of the stalls.
   package private(set) var hosts = Tally()
-  /// The builds of the stalls.
   package private(set) var versions = Tally()
-  /// The application's labels of the work.
   package private(set) var labels = Tally()
 
   init(key: String, _ stall: CountedStall) {
@@ -114,30 +93,25 @@ package struct StallGroup: Hashable, Sendable {
     for label in stall.labels { labels.add(label) }
   }
 
-  /// The start of the latest stall.
   package var lastSeen: StallReport.Timestamp { newest.began }
 }
 
-/// Stalls grouped by a property.
 package struct StallGroups: Hashable, Sendable {
-  /// The property.
   package let grouping: Grouping
-  /// The groups, sorted by descending total duration.
+  /// Sorted by descending total duration.
   package let groups: [StallGroup]
-  /// The number of stalls, including unrecorded ones.
+  /// Includes unrecorded stalls.
   package let count: Int
-  /// The total duration of the stalls.
   package let total: Duration
-  /// The starts of the earliest and the latest stall; `nil` if there is none.
   package let span: ClosedRange<StallReport.Timestamp>?
 
-  /// Groups `stalls`, which must not contain duplicates, by `grouping`.
+  /// `stalls` must not contain duplicates.
   package init(_ stalls: [CountedStall], by grouping: Grouping = .culprit) {
     self.grouping = grouping
     var groups: [String: StallGroup] = [:]
     for stall in stalls {
       let key = grouping.key(of: stall)
-      // Updates the group in place. Copying its tallies for each stall would be slow.
+      // Updates the group in place, because copying its tallies for each stall would be slow.
       if groups[key]?.add(stall) == nil { groups[key] = StallGroup(key: key, stall) }
     }
     self.groups = groups.values.sorted { ($1.total, $1.count, $0.key) < ($0.total, $0.count, $1.key) }

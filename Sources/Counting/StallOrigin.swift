@@ -2,14 +2,12 @@ import CulpritStallRecord
 
 /// The origin of a recording's stalls, by the names used for selection and counting.
 package struct StallOrigin: Hashable, Sendable {
-  /// The name of the host.
   let host: String
   /// The name of the executable.
   let service: String
-  /// The build ID of the executable in hexadecimal digits.
+  /// In hexadecimal digits.
   let build: String
 
-  /// Creates the origin of the stalls in `recording`.
   package init(_ recording: Recording) {
     let process = recording.process
     host = Self.known(process?.host)

@@ -3,21 +3,19 @@ import CulpritStallRecord
 
 /// A stall as rows for an analytics engine: one row for the stall, and one for each of its sampled stacks.
 ///
-/// Column names do not depend on letter case, which engines ignore. docs/internals/many-stalls.md describes the columns.
+/// docs/internals/many-stalls.md describes the columns.
 package struct StallRows: Sendable {
-  /// The version of the row format.
   package static let version = 1
 
-  /// The UTC day on which the work began, as in `2026-11-23`.
+  /// UTC, as in `2026-11-23`.
   package let day: String
-  /// The host; "unknown" if the recording does not contain it.
+  /// "unknown" if the recording does not contain it.
   package let host: String
-  /// The identifier of the stall, unique on its host.
+  /// Unique on its host.
   package let id: String
   private let stall: CountedStall
   private let stacks: [SampledStack]
 
-  /// Creates the rows of `stall`, whose samples have the stacks `stacks`.
   package init(_ stall: CountedStall, _ stacks: [SampledStack]) {
     self.stall = stall
     self.stacks = stacks
@@ -26,8 +24,7 @@ package struct StallRows: Sendable {
     day = String(stall.began.exact.prefix(10))
   }
 
-  /// Returns each row as a line of JSON. Rows for a partitioned path omit day and host, because engines read these
-  /// columns from the path.
+  /// Rows for a partitioned path omit day and host, because engines read them from the path.
   package func lines(isPartitioned: Bool) -> String {
     ([stallRow(isPartitioned)] + stacks.map { row(of: $0, isPartitioned) }).map { $0.text + "\n" }.joined()
   }
@@ -69,7 +66,7 @@ package struct StallRows: Sendable {
     row.add("cause_subject", stall.cause?.subjects.first?.text)
     row.add("cause_subject_share", stall.cause?.subjects.first?.share)
     row.add("labels", stall.labels)
-    // The number of samples behind the stacks. Reports use only a selection of very many samples.
+    // Reports use only a selection of very many samples.
     row.add("count", stacks.reduce(0) { $0 + ($1.functions.isEmpty ? 0 : $1.count) })
     return row
   }
@@ -84,14 +81,13 @@ package struct StallRows: Sendable {
     return row
   }
 
-  /// The path of the rows in a partitioned directory for Hive, Spark and DuckDB, as in `day=2026-11-23/host=web-1`.
+  /// For Hive, Spark and DuckDB, as in `day=2026-11-23/host=web-1`.
   package var partition: String { "day=\(day)/host=\(Self.escaped(host))" }
 
-  /// Returns the name of the file with the rows of the stalls `ids`. Equal sets of stalls have equal names.
+  /// Equal sets of stalls have equal names.
   package static func fileName(of ids: [String]) -> String { Signature.hash(ids.sorted()) }
 
-  /// Escapes `text` as a path component: all bytes except ASCII letters, digits, "-", "_" and "." become hexadecimal
-  /// digits.
+  /// Escapes all bytes except ASCII letters, digits, "-", "_" and ".".
   private static func escaped(_ text: String) -> String {
     text.utf8.prefix(200)
       .map { byte -> String in

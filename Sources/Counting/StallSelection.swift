@@ -7,14 +7,11 @@ package struct StallSelection: Hashable, Sendable {
   package var since: WallTime?
   /// Selects stalls that began before this time.
   package var until: WallTime?
-  /// Selects sources with one of these names or kinds, such as `loop`.
+  /// Names or kinds of sources, such as `loop`.
   package var sources: [String] = []
-  /// Selects these hosts. ``unknown`` selects stalls without a host.
   package var hosts: [String] = []
-  /// Selects these executables. ``unknown`` selects stalls without one.
   package var services: [String] = []
-  /// Selects executables whose build ID starts with one of these prefixes. ``unknown`` selects stalls without a build
-  /// ID.
+  /// Selects executables whose build ID starts with one of these prefixes, or ``unknown``.
   package var builds: [String] = []
   /// Selects stalls with one of these labels at any time.
   package var labels: [String] = []
@@ -24,11 +21,9 @@ package struct StallSelection: Hashable, Sendable {
   /// The placeholder for unknown names, which also selects them.
   package static let unknown = "unknown"
 
-  /// Creates a selection of all stalls.
   package init() {}
 
-  /// Whether the selection includes `stall`, which is from `origin`, as far as this does not depend on samples and
-  /// signature.
+  /// Whether the selection includes `stall`, as far as this does not depend on samples and signature.
   package func includes(_ stall: Stall, from origin: StallOrigin) -> Bool {
     if let since, stall.began < since { return false }
     if let until, stall.began >= until { return false }
@@ -38,10 +33,8 @@ package struct StallSelection: Hashable, Sendable {
       && (builds.isEmpty || builds.contains { origin.build.hasPrefix($0) })
   }
 
-  /// Whether the selection includes stalls with the labels `present`.
   package func includes(labels present: Set<String>) -> Bool { labels.isEmpty || !present.isDisjoint(with: labels) }
 
-  /// Whether the selection includes stalls with `signature`.
   package func includes(signature: String) -> Bool {
     signatures.isEmpty || signatures.contains(where: signature.hasPrefix)
   }
@@ -74,7 +67,7 @@ extension WallTime {
     }
   }
 
-  /// Parses a time like ``init(text:)``, but with any four-digit year.
+  /// Like ``init(text:)``, but with any four-digit year.
   private init?(inAnyYear text: String) {
     if let time = WallTime(text: text) {
       self = time
@@ -87,7 +80,7 @@ extension WallTime {
     self.init(nanosecondsSince1970: year < 1970 ? 0 : .max)
   }
 
-  /// Returns the time `seconds` later or earlier, limited to the representable range.
+  /// Limited to the representable range.
   private func moved(by seconds: UInt64, isBack: Bool) -> WallTime {
     let (distance, isFar) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
     let (moved, isOut) =

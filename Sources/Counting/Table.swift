@@ -1,10 +1,8 @@
 import CulpritReports
 import CulpritStallRecord
 
-/// Columns of text, each as wide as its widest cell. If a line is too narrow for all columns, the last ones continue
-/// below.
+/// Columns of text. If a line is too narrow for all columns, the last ones continue below.
 struct Table {
-  /// The alignment of a column's cells.
   enum Alignment {
     case left
     case right
@@ -16,19 +14,17 @@ struct Table {
   private let alignments: [Alignment]
   private var rows: [[String]] = []
 
-  /// Creates a table with a header row.
   init(_ columns: [(head: String, alignment: Alignment)], _ style: StallReport.TextStyle) {
     self.style = style
     alignments = columns.map(\.alignment)
     add(columns.map(\.head))
   }
 
-  /// Adds a row, which must have a cell for each column.
+  /// `cells` must have a cell for each column.
   mutating func add(_ cells: [String]) {
     rows.append(cells.map { style.isASCII ? printable($0).inASCII : printable($0) })
   }
 
-  /// The lines of each row, the header first.
   var lines: [[String]] {
     let room = style.width - Self.indent
     let widths = alignments.indices.map { column in min(rows.lazy.map { $0[column].count }.max() ?? 0, room) }
@@ -50,7 +46,6 @@ struct Table {
       }
   }
 
-  /// Returns the columns in groups, each of which fits into one line.
   private func groups(_ widths: [Int]) -> [[Int]] {
     var groups: [[Int]] = [[]]
     var used = 0
@@ -68,15 +63,14 @@ struct Table {
   }
 }
 
-/// Returns the number with its noun, as in "1 stall" or "12 stalls".
+/// Returns the number with its noun, as in "12 stalls".
 func counted(_ number: Int, _ noun: String) -> String { "\(number) \(noun)\(number == 1 ? "" : "s")" }
 
-/// Shortens a function name to 60 characters for a table.
+/// To 60 characters.
 func shortened(_ name: String) -> String { FunctionName.fitted(name, to: 60) }
 
 extension StallReport.TextStyle {
-  /// Wraps `text` to the style's width, in the style's characters. Continuation lines are indented by the text's own
-  /// margin, or by `indent` spaces if it has none.
+  /// Continuation lines are indented by the text's own margin, or by `indent` spaces if it has none.
   func lines(_ text: String, indent: Int = 4) -> [String] {
     let text = isASCII ? text.inASCII : text
     guard text.count > width else { return [text] }

@@ -2,13 +2,7 @@ import CulpritReports
 import CulpritStallRecord
 
 extension StallGroups {
-  /// Returns the groups as a table.
-  ///
-  /// - Parameters:
-  ///   - limit: Maximum number of groups.
-  ///   - details: Whether a line below each group lists its hosts, versions and labels.
-  ///   - style: The style and line width.
-  /// - Returns: Complete lines.
+  /// Returns the groups as a table of complete lines. `details` adds hosts, versions and labels below each group.
   package func text(
     limit: Int = .max,
     details: Bool = false,
@@ -78,7 +72,7 @@ extension StallGroups {
 }
 
 extension StallGroups {
-  /// Returns the groups as JSON with at most `limit` groups. docs/internals/many-stalls.md describes the format.
+  /// docs/internals/many-stalls.md describes the format.
   package func json(limit: Int = .max) -> JSONObject {
     var object = JSONObject()
     object.add("version", 1)
@@ -94,7 +88,6 @@ extension StallGroups {
 }
 
 extension StallGroup {
-  /// The group as JSON.
   var json: JSONObject {
     func list(_ tally: Tally) -> [JSONObject] {
       tally.all.map { name, count in

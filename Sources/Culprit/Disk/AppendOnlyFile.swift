@@ -2,26 +2,21 @@ import CCulpritLinux
 import CulpritStallRecord
 import Glibc
 
-/// A file that grows by whole records.
-///
-/// Used only by the disk thread. The service might be stuck on the disk, so no other thread can wait for it.
+/// A file that grows by whole records. Used only by the disk thread, because the disk might hang.
 struct AppendOnlyFile: ~Copyable {
-  /// The path of the file.
   let path: String
   private let file: OpenFiles.File
   private let openFiles: OpenFiles
-  /// Whether the service closed the file.
   private(set) var wasClosed = false
-  /// The first error. Later writes are still attempted, because the disk might have room again.
+  /// Later writes are still attempted, because the disk might have room again.
   private(set) var failure: String?
-  /// The present problems by their kinds.
   private(set) var problems: [ProblemList.Kind: String] = [:]
-  /// Size of the last write that failed. A full disk might have room for a smaller one.
+  /// A full disk might have room for a smaller write.
   private var failedBytes = 0
-  /// The length of the whole records in bytes. The next record is written here, over the rest of an incomplete one.
+  /// The length of the whole records. The next record overwrites an incomplete one.
   private(set) var bytes: off_t = 0
 
-  /// Creates the file at `path`, registered in `openFiles`. Fails if the file exists; does not follow a symbolic link.
+  /// Fails if the file exists; does not follow a symbolic link.
   init(path: String, among openFiles: OpenFiles = OpenFiles()) throws(AppendOnlyFileError) {
     self.path = path
     self.openFiles = openFiles
@@ -32,7 +27,7 @@ struct AppendOnlyFile: ~Copyable {
 
   deinit { openFiles.close(file) }
 
-  /// Returns the file descriptor, open for reading and writing; `nil` if the file was closed and has been removed.
+  /// Opens the file again if the service closed it. Returns `nil` if that fails.
   private mutating func number() -> Int32? {
     if clinux_descriptor_is_ours(&file.descriptor) {
       openFiles.use(file)
@@ -104,10 +99,10 @@ struct AppendOnlyFile: ~Copyable {
     }
   }
 
-  /// Whether the contents can be read. False once the file is closed and removed.
+  /// False once the file is closed and removed.
   var isReadable: Bool { mutating get { number() != nil } }
 
-  /// Copies the contents to `other`, which must be empty. Returns whether that succeeded.
+  /// `other` must be empty. Returns whether the contents were copied.
   mutating func copy(to other: inout AppendOnlyFile) -> Bool {
     guard let number = number() else { return false }
     var content = [UInt8](repeating: 0, count: Int(bytes))
@@ -125,10 +120,8 @@ struct AppendOnlyFile: ~Copyable {
     return other.append(content)
   }
 
-  /// Unlinks the file. Later records are lost.
   mutating func remove() { unlink(path) }
 
-  /// Syncs the file to the disk.
   mutating func flush() {
     // EINVAL: the file does not support syncing.
     guard let number = number() else { return }
@@ -140,29 +133,27 @@ struct AppendOnlyFile: ~Copyable {
   }
 }
 
-/// A failure to create a file.
 struct AppendOnlyFileError: Error {
   var text: String
 }
 
-/// Operations on directories.
 enum DirectoryFiles {
-  /// Creates the file at `path` and opens it with `mode`. Fails if the file exists; does not follow a symbolic link.
+  /// Fails if the file exists; does not follow a symbolic link.
   static func create(_ path: String, _ mode: Int32) throws(AppendOnlyFileError) -> clinux_descriptor {
     let number = open(path, mode | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
     var error = errno
     if number >= 0 {
       let created = clinux_descriptor_keep_file(number, path)
-      // Sets the mode regardless of umask(2), because the next launch has to read the file.
+      // Regardless of umask(2), because the next launch has to read the file.
       if created.number >= 0, fchmod(created.number, 0o600) == 0 { return created }
-      // The service has already closed the file, and might have reused the number.
+      // The service has closed the file, and might have reused the number.
       error = created.number < 0 ? errno : EBADF
       unlink(path)
     }
     throw AppendOnlyFileError(text: "cannot create \(path): \(String(cString: strerror(error)))")
   }
 
-  /// Opens the file at `path` again after the service closed it. Returns `nil` if it is not the file of `descriptor`.
+  /// Returns `nil` if the file at `path` is not the file of `descriptor`.
   static func reopen(_ path: String, _ descriptor: clinux_descriptor, _ mode: Int32) -> clinux_descriptor? {
     var former = descriptor
     let number = open(path, mode | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
@@ -174,7 +165,7 @@ enum DirectoryFiles {
     return clinux_descriptor_keep(number)
   }
 
-  /// Syncs the names of the files in `directory` to the disk.
+  /// Syncs the names of the files in `directory`.
   static func flush(_ directory: String) {
     var opened = clinux_descriptor_keep(open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC))
     guard opened.number >= 0 else { return }
@@ -182,9 +173,9 @@ enum DirectoryFiles {
     clinux_descriptor_close(&opened)
   }
 
-  /// Creates `directory` and its parents if needed, and checks that files can be created in it.
+  /// Creates `directory` if needed, and checks that files can be created in it.
   static func prepare(_ directory: String) throws(DirectoryError) {
-    // Checked before any part of the path is created.
+    // Before any part of the path is created.
     guard directory.utf8.count < Int(PATH_MAX),
       directory.utf8.split(separator: UInt8(ascii: "/")).allSatisfy({ $0.count <= Int(NAME_MAX) })
     else { throw DirectoryError(path: directory, reason: String(cString: strerror(ENAMETOOLONG))) }
@@ -195,7 +186,6 @@ enum DirectoryFiles {
       if mkdir(path, 0o700) == 0 {
         chmod(path, 0o700)
       } else if errno != EEXIST, errno != EISDIR {
-        // A parent that exists but is not writable might suffice. The checks below decide.
         guard errno == EACCES || errno == EROFS else {
           throw DirectoryError(path: directory, reason: String(cString: strerror(errno)))
         }
@@ -204,7 +194,6 @@ enum DirectoryFiles {
     }
     var information = stat()
     guard stat(directory, &information) == 0 else {
-      // The directory is missing because it could not be created.
       let error = errno == ENOENT ? refusal ?? errno : errno
       throw DirectoryError(path: directory, reason: String(cString: strerror(error)))
     }
@@ -218,12 +207,10 @@ enum DirectoryFiles {
   }
 }
 
-/// The reason why stalls cannot be saved in a directory.
 struct DirectoryError: Error, CustomStringConvertible {
   let path: String
   let reason: String
 
-  /// The problem as one sentence on one line.
   var description: String {
     "stalls cannot be saved in \(printable(path, limit: sentencePartMax)): \(printable(reason))"
   }

@@ -2,10 +2,8 @@ import CCulpritLinux
 import CulpritStallRecord
 import Synchronization
 
-/// The contents of a watchdog's directory: the run file, the stall files, and their retention. The disk thread does all
-/// the work.
+/// The files of a watchdog's directory and their retention. The disk thread does all the work.
 final class BlackBoxWriter: Sendable {
-  /// The path of the directory.
   let directory: String
   let disk: DiskThread
   let fsyncs = FsyncScheduler()
@@ -15,23 +13,21 @@ final class BlackBoxWriter: Sendable {
   private let retention: RetentionPolicy
   private let tidying = Mutex(Tidying())
 
-  /// The state of the pending retention pass.
   private struct Tidying {
     var last: UInt64 = 0
     var isWanted = false
     var isWaiting = false
   }
 
-  /// The longest time that the start waits for the disk, and the shortest time that the stop allows for it.
+  /// The longest wait of the start for the disk, and the shortest time that the stop allows for it.
   private static let patience: UInt64 = 1_000_000_000
 
-  /// The shortest time between retention passes. Listing a thousand files takes longer than many stalls.
+  /// Listing a thousand files takes longer than many stalls.
   private static let tidyingInterval: UInt64 = 1_000_000_000
 
-  /// The time without an answer after which a problem is reported. Shorter delays are normal on a slow disk.
+  /// Shorter delays are normal on a slow disk.
   private static let silence = Duration.seconds(2)
 
-  /// Prepares to use `directory` with `configuration` for `process`. The directory is not touched before ``open()``.
   init(
     _ directory: String,
     _ configuration: Configuration,
@@ -52,7 +48,7 @@ final class BlackBoxWriter: Sendable {
     retention = RetentionPolicy(directory: directory, limits: configuration.storage, own: run.name)
   }
 
-  /// Starts the disk thread, creates the directory and the run file, and waits at most ``patience`` for that.
+  /// Starts the disk thread and creates the files. Waits at most ``patience``.
   ///
   /// - Throws: ``DirectoryError`` if the directory cannot be used.
   func open() throws(DirectoryError) {
@@ -77,7 +73,7 @@ final class BlackBoxWriter: Sendable {
     }
   }
 
-  /// Requests a retention pass. Passes run at most once a second, and once at the stop if one is pending.
+  /// Passes run at most once a second; the stop runs a pending one.
   func enforceRetention() {
     tidying.withLock { $0.isWanted = true }
     enforceRetentionIfWanted(interval: Self.tidyingInterval)
@@ -101,10 +97,9 @@ final class BlackBoxWriter: Sendable {
     }
   }
 
-  /// Records the end of the run, and waits until everything is written or `deadline` has passed. The disk has one
-  /// second in any case, because a run without a recorded end counts as killed.
+  /// Records the end of the run, and returns whether everything is written by `deadline`.
   ///
-  /// - Returns: Whether everything was written.
+  /// The disk has one second in any case, because a run without a recorded end counts as killed.
   @discardableResult
   func stop(until deadline: UInt64) -> Bool {
     let deadline = max(deadline, clinux_clock_ns() &+ Self.patience)
@@ -115,7 +110,6 @@ final class BlackBoxWriter: Sendable {
     return isWritten
   }
 
-  /// The present problem with the disk; `nil` if there is none.
   var presentProblem: String? {
     guard let heldUp = disk.heldUp, heldUp >= Self.silence else { return nil }
     return "\(directory): the disk has not answered for \(heldUp.components.seconds) s"

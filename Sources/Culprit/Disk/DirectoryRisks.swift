@@ -1,20 +1,19 @@
 import Glibc
 
-/// The risks to saved files from other users.
+/// Other users that can replace saved files.
 ///
-/// The owner of a directory, and every user with write permission, can replace its entries. Therefore each directory on
-/// the path counts, and each symbolic link on it.
+/// The owner of a directory and users with write permission can replace its entries, so each directory and symbolic
+/// link on the path counts.
 enum DirectoryRisks {
-  /// The limit of symbolic links followed, the same as in the kernel (path_resolution(7)).
+  /// The kernel's limit of symbolic links (path_resolution(7)).
   private static let linksMax = 40
 
-  /// Returns one sentence for each risk of `directory`.
   static func found(_ directory: String) -> [String] {
     var found: [String] = []
     func note(_ sentence: String) { if !found.contains(sentence) { found.append(sentence) } }
     var left = components(directory)
     if !directory.hasPrefix("/") { left = components(workingDirectory) + left }
-    // Without a trailing slash: the root is "".
+    // The root is "".
     var place = ""
     var links = 0
     inspect(at: "/", isLast: left.isEmpty, note)
@@ -43,7 +42,6 @@ enum DirectoryRisks {
     return found
   }
 
-  /// Checks the directory at `path`. `isLast` marks the final directory of the path.
   private static func inspect(at path: String, isLast: Bool, _ note: (String) -> Void) {
     var place = stat()
     guard lstat(path, &place) == 0 else { return }
@@ -60,7 +58,7 @@ enum DirectoryRisks {
     }
   }
 
-  /// Returns whether user `id` is neither the effective user nor root, which has all permissions anyway.
+  /// Root has all permissions anyway.
   private static func isForeign(_ id: uid_t) -> Bool { id != 0 && id != geteuid() }
 
   private static func components(_ path: String) -> [Substring] { path.split(separator: "/").filter { $0 != "." } }

@@ -2,12 +2,11 @@ import CCulpritLinux
 import CulpritStallRecord
 import Synchronization
 
-/// The only thread of the watchdog that accesses its directory. It can wait for the disk indefinitely.
+/// The only thread of the watchdog that accesses its directory.
 ///
-/// Work waits in a bounded queue. If the queue is full, work is refused, and the caller counts it. The service, the
-/// monitor and the recorder never wait for a disk.
+/// Its queue is bounded: if it is full, work is refused, so that no other thread waits for a disk.
 final class DiskThread: Sendable {
-  /// The memory limit for waiting work, in bytes: some thousand samples.
+  /// Some thousand samples.
   private static let bytesMax = 8 << 20
 
   private struct Work {
@@ -17,7 +16,6 @@ final class DiskThread: Sendable {
 
   private struct State {
     var waiting: [Work] = []
-    /// The memory of waiting and running work.
     var bytes = 0
     var isStopping = false
   }
@@ -26,15 +24,15 @@ final class DiskThread: Sendable {
   private let state = Mutex(State())
   private let wake = WakeUp()
   private let hasEnded = Promise<Bool>()
-  /// The time at which the current work began, on the observer's clock; 0 if none is running.
+  /// 0 if no work is running.
   private let began = Atomic<UInt64>(0)
 
-  /// Creates a disk thread. With `hasOwnTable`, it has its own descriptor table if the kernel supports that: its files
-  /// then do not count against the service's limit, and the service cannot close them. Paths resolve as at the start,
-  /// also after chroot(2). Tests pass `false`.
+  /// By default, the thread has its own descriptor table if the kernel supports that.
+  ///
+  /// Its files then do not count against the service's limit, the service cannot close them, and paths resolve as at
+  /// the start even after chroot(2).
   init(hasOwnTable: Bool = true) { self.hasOwnTable = hasOwnTable }
 
-  /// The time that the current work has been running; `nil` if none is running.
   var heldUp: Duration? {
     let began = began.load(ordering: .relaxed)
     guard began != 0 else { return nil }
@@ -42,9 +40,6 @@ final class DiskThread: Sendable {
     return now > began ? Duration(wholeNanoseconds: now - began) : .zero
   }
 
-  /// Starts the thread.
-  ///
-  /// - Throws: ``PosixThreadError`` if the thread cannot be started.
   func start() throws(PosixThreadError) {
     // Detached, because the thread might never end.
     try PosixThread(name: "culprit-disk") { [self] in
@@ -58,13 +53,9 @@ final class DiskThread: Sendable {
     .detach()
   }
 
-  /// Queues `work` behind all earlier work.
+  /// Queues `work`, which holds about `bytes` of memory. Returns whether there was room.
   ///
-  /// - Parameters:
-  ///   - bytes: The approximate memory held until then.
-  ///   - isVital: Whether the work is accepted even if the queue is full. For small and infrequent work.
-  ///   - work: The work, called on the disk thread.
-  /// - Returns: Whether the work was accepted.
+  /// Vital work, which must be small and infrequent, is accepted even if the queue is full.
   @discardableResult
   func put(bytes: Int = 256, isVital: Bool = false, _ work: @escaping @Sendable () -> Void) -> Bool {
     let isTaken = state.withLock { state in
@@ -77,16 +68,13 @@ final class DiskThread: Sendable {
     return isTaken
   }
 
-  /// Queues `work` and waits for its result until `deadline`. Returns `nil` after the deadline.
   func result<Result: Sendable>(until deadline: UInt64, of work: @escaping @Sendable () -> Result) -> Result? {
     let promise = Promise<Result>()
     put(isVital: true) { promise.fulfill(work()) }
     return promise.wait(until: deadline)
   }
 
-  /// Ends the thread after all queued work, and waits for that until `deadline`.
-  ///
-  /// - Returns: Whether the thread has ended.
+  /// Ends the thread after all queued work. Returns whether it has ended by `deadline`.
   func stop(until deadline: UInt64) -> Bool {
     state.withLock { $0.isStopping = true }
     wake.notify()

@@ -3,18 +3,16 @@ import CulpritBlackBox
 import CulpritStallRecord
 import Glibc
 
-/// Keeps a directory within its limits, whether or not the files are ever read. Used only by the disk thread.
+/// Keeps a directory within its limits. Used only by the disk thread.
 ///
-/// Files of live runs are kept, and so is the last unreported run that was killed during a stall.
-///
-/// Symbolic links, files of other users and special files are neither counted nor removed.
+/// Keeps the files of live runs and the last unreported hang. Ignores symbolic links, special files and files of other
+/// users.
 struct RetentionPolicy: Sendable {
   let directory: String
   let limits: Configuration.Storage
   /// The name of this run's file. It is never opened here, because closing it would release its lock.
   let own: String?
-  /// The wall clock minus the time since boot, as of the start. A clock that is set forward by mistake therefore does
-  /// not make files older.
+  /// The wall clock minus the time since boot, as of the start: setting the clock forward does not make files older.
   private let clockDistance = Int64(bitPattern: clinux_clock_wall_ns() &- clinux_clock_boot_ns())
 
   init(directory: String, limits: Configuration.Storage, own: String?) {
@@ -25,15 +23,11 @@ struct RetentionPolicy: Sendable {
     var name: String
     var bytes: Int
     var isTooOld: Bool
-    /// Whether the run or stall did not end properly.
     var isFatal: Bool
   }
 
-  /// A group of files that are removed together.
   private struct Unit {
-    /// The order of removal.
     enum Rank: Int {
-      /// A stall or a run that ended properly.
       case ended
       /// A run that was killed, or a stall without an end whose run has been reported or removed.
       case fatal
@@ -42,7 +36,6 @@ struct RetentionPolicy: Sendable {
     }
 
     var rank: Rank
-    /// The sort key within the rank.
     var name: String
     var entries: [Entry] = []
 
@@ -61,11 +54,9 @@ struct RetentionPolicy: Sendable {
   /// The longest time until a new file receives its final name, in seconds.
   private static let unnamedAge = 3600
 
-  /// Removes files in excess of the limits.
   func enforce() {
     let box = BlackBoxDirectory(path: directory, owner: geteuid())
     guard let names = try? box.names([".run", ".told", ".stall", ".new"]) else { return }
-    // Live runs, and ended runs that have not been reported.
     var live: [String] = []
     var unreported: [Entry] = []
     var stalls: [Entry] = []
@@ -107,7 +98,6 @@ struct RetentionPolicy: Sendable {
         units.append(Unit(rank: entry.isFatal ? .fatal : .ended, name: entry.name, entry))
       }
     }
-    // Runs are grouped with the stalls during which they were killed.
     units.removeAll { unit in
       guard let entry = unit.entries.first else { return true }
       return hangs[entry.name]?.add(entry) != nil
@@ -117,7 +107,6 @@ struct RetentionPolicy: Sendable {
     enforce(units + hangs.values)
   }
 
-  /// Removes the units that are too old, then units in order of rank until the rest is within the limits.
   private func enforce(_ units: [Unit]) {
     for unit in units where unit.isTooOld { remove(unit) }
     let kept = units.filter { !$0.isTooOld }.sorted { ($0.rank.rawValue, $0.name) < ($1.rank.rawValue, $1.name) }
@@ -133,7 +122,7 @@ struct RetentionPolicy: Sendable {
 
   private func remove(_ unit: Unit) { for entry in unit.entries { remove(entry.name) } }
 
-  /// Returns the entry of file `name` without opening it. Removes a file that has not received its final name in time.
+  /// Removes a file that has not received its final name in time.
   private func entry(_ name: String, in box: BlackBoxDirectory) -> Entry? {
     guard let information = box.information(name) else { return nil }
     let now = Int64(bitPattern: clinux_clock_boot_ns()).saturatingSum(clockDistance) / 1_000_000_000
@@ -150,12 +139,10 @@ struct RetentionPolicy: Sendable {
     )
   }
 
-  /// The state of a run.
   private enum RunState {
     case live, over, ended
   }
 
-  /// Returns the state of the run from its file `name`; `nil` if the file cannot be read.
   private func state(_ name: String, in box: BlackBoxDirectory) -> RunState? {
     guard let descriptor = box.open(name, O_RDONLY) else { return nil }
     defer { close(descriptor) }
@@ -164,7 +151,7 @@ struct RetentionPolicy: Sendable {
     return name.hasSuffix(".run") && isRunning ? .live : .over
   }
 
-  /// Returns whether the stall in file `name` has no end. The recorder writes the state near the beginning of a file.
+  /// The state of a stall is near the beginning of its file.
   private func isOpen(_ name: String, in box: BlackBoxDirectory) -> Bool {
     guard let descriptor = box.open(name, O_RDONLY) else { return false }
     defer { close(descriptor) }
@@ -176,16 +163,12 @@ struct RetentionPolicy: Sendable {
   private func remove(_ name: String) { unlink("\(directory)/\(name)") }
 }
 
-/// Parsing of file names.
 enum FileNames {
-  /// Returns whether the stall in file `stall` can belong to the run in file `run`, for example
-  /// "culprit-20261120T102351.204Z-4242-1.stall" to "culprit-20261120T102340.000Z-4242.run".
   static func belongs(_ stall: String, to run: String) -> Bool {
     let (one, other) = (parts(stall), parts(run))
     return one.process == other.process && one.time >= other.time
   }
 
-  /// Returns the process id and the time in a name.
   fileprivate static func parts(_ name: String) -> (process: String, time: String) {
     let parts = name.split(separator: "-")
     guard parts.count >= 3 else { return ("", "") }
@@ -193,9 +176,7 @@ enum FileNames {
   }
 }
 
-/// The names of runs, for finding the run of a stall.
 private struct RunNames {
-  /// Runs by process id, in chronological order.
   private let runs: [String: [(time: String, name: String)]]
 
   init(_ names: [String]) {
@@ -207,7 +188,7 @@ private struct RunNames {
     self.runs = runs
   }
 
-  /// Returns the run of the stall in file `stall`: the last with its process id that began before the stall.
+  /// Returns the last run with the process id of file `stall` that began before it.
   func run(of stall: String) -> String? {
     let (process, time) = FileNames.parts(stall)
     return runs[process]?.last { $0.time <= time }?.name

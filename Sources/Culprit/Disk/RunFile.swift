@@ -6,37 +6,25 @@ import CulpritStallRecord
 import Glibc
 import Synchronization
 
-/// The file in which this run of the service records its identity and its end. Used by the disk thread.
+/// The file in which this run records its identity and its end.
 ///
-/// The file is locked by fcntl(2), which children do not inherit, from before its renaming to its final name until the
-/// process ends.
+/// It is locked by fcntl(2), which children do not inherit, from before it has its final name until the process ends.
 final class RunFile: Sendable {
-  /// The name of the file in its directory.
   let name: String
   private let directory: String
   private let stem: String
   private let record: RunRecord
   private let notesCrashes: Bool
   private let disk: DiskThread
-  /// The open file.
   private let descriptor = Mutex<clinux_descriptor?>(nil)
   private let problems: ProblemList
-  /// The process that created the file.
   private let owner = clinux_process_stamp()
-  /// The root of the directory's path.
   private let root = clinux_root()
-  /// The time at which the run ended, on the wall clock; 0 while it continues.
+  /// On the wall clock; 0 while the run continues.
   private let endTime = Atomic<UInt64>(0)
   private let endIsWritten = Promise<Bool>()
 
-  /// Prepares the file of `process`. It is created by ``open()``.
-  ///
-  /// - Parameters:
-  ///   - directory: The directory of the file.
-  ///   - process: This process.
-  ///   - notesCrashes: Whether the signal that ends the process is recorded in the file.
-  ///   - disk: The thread that writes the end.
-  ///   - problems: The list for problems, for example a file closed by the service.
+  /// `notesCrashes` is whether the signal that ends the process is recorded.
   init(
     directory: String,
     process: ObservedProcess,
@@ -65,15 +53,12 @@ final class RunFile: Sendable {
     }
   }
 
-  /// Creates the file. Called on the disk thread.
-  ///
-  /// - Throws: The reason why the file could not be created.
+  /// Called on the disk thread.
   func open() throws(AppendOnlyFileError) {
     try create()
     guard let opened = descriptor.withLock({ $0 }), endTime.load(ordering: .acquiring) == 0 else { return }
     let run = cprocess_crash_start(opened, record.number, notesCrashes)
-    // A separate thread, because the disk thread might be waiting for the disk, and notes wait for a dying thread. It
-    // shares the disk thread's descriptors.
+    // A separate thread: a dying thread waits for its notes, and the disk thread might be waiting for the disk.
     let table = clinux_descriptor_table()
     do throws(PosixThreadError) {
       try PosixThread(name: "culprit-note") {
@@ -88,12 +73,11 @@ final class RunFile: Sendable {
         "crashes and unrecorded hangs are not noted: \(WatchdogError.threadNotStarted(error).message)"
       )
     }
-    // The run might have ended while the disk did not answer. Notes must not be written to a file that is about to be
-    // closed.
+    // The run might have ended meanwhile, so that the file is about to be closed.
     if endTime.load(ordering: .acquiring) != 0 { cprocess_crash_stop() }
   }
 
-  /// Adds the modules of this process. The next launch needs them to symbolize a hang that was only noted.
+  /// The next launch needs the modules to symbolize a hang that was only noted.
   func add(_ modules: [Module]) {
     disk.put(bytes: 256 * modules.count) { [self] in
       guard let opened = descriptor.withLock({ $0 }), withUnsafePointer(to: opened, clinux_descriptor_is_ours) else {
@@ -103,12 +87,10 @@ final class RunFile: Sendable {
     }
   }
 
-  /// Whether the directory's path resolves to a different place, because the process has changed its root (chroot(2))
-  /// and the disk thread could not keep the former one. Open files remain usable.
+  /// Whether the path resolves differently after chroot(2), because the disk thread could not keep the former root.
   var isOutOfReach: Bool { clinux_root() != root }
 
-  /// Creates the file again if it, or its directory, has been removed, or if there was no room earlier. Opens it again
-  /// if the service has closed it. Called on the disk thread.
+  /// Creates the file if it is missing, and opens it again if the service has closed it. Called on the disk thread.
   func ensure() {
     guard endTime.load(ordering: .acquiring) == 0, !isOutOfReach else { return }
     guard let opened = descriptor.withLock({ $0 }) else {
@@ -139,7 +121,7 @@ final class RunFile: Sendable {
     try? create()
   }
 
-  /// Makes `opened` the open file, and redirects crash notes to it.
+  /// Also redirects crash notes to `opened`.
   private func replace(_ opened: clinux_descriptor) {
     let former = descriptor.withLock { descriptor in
       defer { descriptor = opened }
@@ -150,7 +132,7 @@ final class RunFile: Sendable {
     clinux_descriptor_replace(&former, opened)
   }
 
-  /// Locks the file, which marks the run as live for readers of the directory.
+  /// Marks the run as live for readers of the directory.
   private static func lock(_ number: Int32) -> Bool {
     var lock = flock()
     lock.l_type = Int16(F_WRLCK)
@@ -158,9 +140,8 @@ final class RunFile: Sendable {
     return fcntl(number, F_SETLK, &lock) == 0
   }
 
-  /// Creates the file and makes it the open one.
   private func create() throws(AppendOnlyFileError) {
-    // The file has its final name only once it is locked, so that readers never find it unlocked.
+    // Locked before it has its final name, so that readers never find it unlocked.
     let new = "\(directory)/\(stem).new"
     var created = try DirectoryFiles.create(new, O_RDWR | O_APPEND)
     let number = created.number
@@ -173,13 +154,12 @@ final class RunFile: Sendable {
       clinux_descriptor_close(&created)
       throw AppendOnlyFileError(text: "cannot write \(new): \(String(cString: strerror(error)))")
     }
-    // A different inode than the previous file: closing that one does not release the lock on this one.
+    // A different inode: closing the previous file does not release the lock on this one.
     replace(created)
     DirectoryFiles.flush(directory)
   }
 
-  /// Records an orderly end of the run, and waits until it is written or `deadline` has passed, also when another
-  /// thread writes it. Does nothing in a child of fork(2).
+  /// Records an orderly end, and waits for that until `deadline`. Does nothing in a child of fork(2).
   func end(until deadline: UInt64) {
     guard clinux_process_is(owner) else { return }
     let isFirst = endTime.compareExchange(
@@ -195,7 +175,7 @@ final class RunFile: Sendable {
     _ = endIsWritten.wait(until: deadline)
   }
 
-  /// Writes the end. Called on the disk thread.
+  /// Called on the disk thread.
   private func writeEnd() {
     let time = WallTime(nanosecondsSince1970: endTime.load(ordering: .acquiring))
     if let opened = descriptor.withLock({ $0 }) {

@@ -3,41 +3,27 @@ import CulpritStallRecord
 import CulpritSymbols
 import Synchronization
 
-/// The recorder's access to the file of a stall. All work goes through the disk thread's queue.
-///
-/// If the queue has no room for a sample, the file counts it as lost. The recorder still has it.
+/// The recorder's access to the file of a stall, through the disk thread's queue.
 final class StallFileQueue: Sendable {
   private let box: BlackBoxWriter
   private var disk: DiskThread { box.disk }
   private let problems: ProblemList
-  /// The file, once created. Locked only by the disk thread, which might hold the lock for a long time.
+  /// Locked only by the disk thread, which might hold the lock for a long time.
   private let file = Mutex<StallFileAppender?>(nil)
-  /// The latest state of the stall, if it has not been written yet.
+  /// The latest state, if it has not been written yet.
   private let pending = Mutex<Stall?>(nil)
   private let refused = Atomic<UInt64>(0)
-  /// The addresses whose symbol names are in the file, keyed by lookup address.
   private let named = Mutex<Set<RuntimeAddress>>([])
   private let areNamesWhole = Atomic<Bool>(true)
-  /// Whether the delivery of the report has been noted.
   private let isReported = Atomic<Bool>(false)
   /// Number of calls of ``finish()`` until the file is closed.
   private let users = Atomic<Int>(1)
   /// Whether the queue had no room for the beginning. Then all later work is skipped.
   private let isMissing = Atomic<Bool>(false)
 
-  /// The approximate size of one batch of symbol names, in bytes.
   private static let nameBytes = 64 << 10
 
-  /// Requests a file for `stall` in the directory of `box`.
-  ///
-  /// - Parameters:
-  ///   - box: The directory.
-  ///   - process: This process.
-  ///   - stall: The stall, without samples.
-  ///   - modules: The known modules.
-  ///   - samples: The samples so far, with their stacks.
-  ///   - holders: The samples of owners of the awaited resources, with their stacks.
-  ///   - isSaved: Called on the disk thread once the beginning of the stall is in the file.
+  /// `samples` and `holders` are those so far. Calls `isSaved` on the disk thread once the beginning is in the file.
   init(
     _ box: BlackBoxWriter,
     process: ObservedProcess,
@@ -64,7 +50,7 @@ final class StallFileQueue: Sendable {
         for (holder, stack) in holders { file?.add(holder, stack, []) }
         file?.goesOn(stall, refused: 0)
         guard let hasBeginning = file?.hasBeginning else { return }
-        // A disk with room for the beginning of a stall works again.
+        // The disk works again.
         if hasBeginning, file?.presentProblems.isEmpty == true { problems.end(.writing) }
         file?.updateProblems(since: [:])
         if hasBeginning { isSaved() }
@@ -78,36 +64,30 @@ final class StallFileQueue: Sendable {
     problems.note("the disk is too slow: a stall of \"\(stall.source.name)\" is not saved", .queueing)
   }
 
-  /// Adds a sample with its stack and newly seen modules.
   func add(_ sample: Sample, _ stack: Stack?, _ modules: [Module]) {
     let isTaken = put(bytes: Self.bytes(of: stack)) { $0.add(sample, stack, modules) }
     if !isTaken { refused.add(1, ordering: .relaxed) }
   }
 
-  /// Adds a sample of a resource owner with its stack and newly seen modules. If the queue has no room, the sample is
-  /// not counted as lost, because it is not a sample of the stalled work.
+  /// A sample without room is not counted as lost, because it is not a sample of the stalled work.
   func add(_ holder: HolderSample, _ stack: Stack?, _ modules: [Module]) {
     put(bytes: Self.bytes(of: stack)) { $0.add(holder, stack, modules) }
   }
 
-  /// Adds another thread. Returns whether the queue had room.
   func add(other: ThreadSample, _ stack: Stack?, _ modules: [Module]) -> Bool {
     put(bytes: Self.bytes(of: stack)) { $0.add(other: other, stack, modules) }
   }
 
-  /// Marks the end of the other threads. `leftOut` is the number of threads that were not captured.
   func endOthers(leftOut: Int) { put { $0.endOthers(leftOut: leftOut) } }
 
-  /// Adds a note about the stall.
   func add(_ note: StallNote) { put(bytes: 256 + note.text.utf8.count) { $0.add(note) } }
 
-  /// Updates the state of the stall.
   func goesOn(_ stall: Stall) {
     let isWaiting = pending.withLock { pending in
       defer { pending = stall }
       return pending != nil
     }
-    // An update is already queued, and will write the latest state.
+    // The queued update will write the latest state.
     guard !isWaiting else { return }
     put(isVital: true) { [self] file in
       let stall = pending.withLock { pending in
@@ -118,15 +98,13 @@ final class StallFileQueue: Sendable {
     }
   }
 
-  /// Writes the end of the stall.
   func end(_ stall: Stall) {
     put(isVital: true) { [self] in $0.end(stall, refused: refused.load(ordering: .relaxed)) }
   }
 
-  /// Adds the symbol names of the stacks of `recording` that the file does not have. Symbolizes on the calling thread.
+  /// Adds the missing symbol names of the stacks of `recording`. Symbolizes on the calling thread.
   ///
-  /// Names that need an unreadable file are omitted; that file might be available when the recording is read. Calls
-  /// `pause` before each lookup, because lookups are slow.
+  /// Omits names that need an unreadable file. Calls `pause` before each lookup, because lookups are slow.
   func addNames(of recording: Recording, _ symbolizer: Symbolizer, pause: () -> Void = { clinux_fork_yield() }) {
     var records: [UInt8] = []
     var waiting: Set<RuntimeAddress> = []
@@ -153,13 +131,12 @@ final class StallFileQueue: Sendable {
     if isReported.load(ordering: .relaxed) { put(isVital: true) { $0.add(StallNote(.reported)) } }
   }
 
-  /// Marks the names as complete. No names can be added later.
   private func endNames() {
     guard areNamesWhole.load(ordering: .relaxed) else { return }
     put(isVital: true) { $0.endNames() }
   }
 
-  /// Notes that the report of the stall has been delivered: the next launch does not report it.
+  /// The next launch does not report the stall again.
   func noteReported() {
     guard !isReported.exchange(true, ordering: .relaxed) else { return }
     put(isVital: true) { $0.add(StallNote(.reported)) }
@@ -175,13 +152,10 @@ final class StallFileQueue: Sendable {
     close(keepsFile: true)
   }
 
-  /// Waits until all queued work is done or `deadline` has passed.
   func settle(until deadline: UInt64) { _ = disk.result(until: deadline) { true } }
 
-  /// Syncs the file to the disk.
   func sync() { put(isVital: true) { $0.sync() } }
 
-  /// Closes the file. A second call does nothing.
   func close(keepsFile: Bool) {
     guard !isMissing.load(ordering: .relaxed) else { return }
     disk.put(isVital: true) { [self] in
@@ -193,7 +167,7 @@ final class StallFileQueue: Sendable {
     box.enforceRetention()
   }
 
-  /// Whether everything so far could be written. Called on the disk thread.
+  /// Called on the disk thread.
   var isWhole: Bool { file.withLock { $0 != nil && $0?.failure == nil } }
 
   @discardableResult
@@ -214,6 +188,5 @@ final class StallFileQueue: Sendable {
     }
   }
 
-  /// Returns the approximate memory of a queued sample with `stack`, in bytes.
   private static func bytes(of stack: Stack?) -> Int { 256 + 16 * (stack?.frames.count ?? 0) }
 }

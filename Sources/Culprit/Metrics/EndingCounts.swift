@@ -1,17 +1,16 @@
 import CulpritReports
 
-/// The endings of earlier runs that this process has reported, with their counts.
 final class EndingCounts: Sendable {
   static let shared = EndingCounts()
 
-  /// The endings that are shown even if their count is 0.
+  /// Shown even if their count is 0.
   private static let known: [Watchdog.PreviousRun.Ending] = [
     .cleanExit, .terminated, .fatalHang, .killed, .crash, .outOfMemory, .possiblyOutOfMemory, .machineGone,
   ]
 
   private let counts = Mutex<[Watchdog.PreviousRun.Ending: Int]>([:])
 
-  /// Resets the counts. Called in a child of fork(2), before its first watchdog.
+  /// Called in a child of fork(2), before its first watchdog.
   func startOver() { counts.startOver([:]) }
 
   func add(_ ending: Watchdog.PreviousRun.Ending) { counts.withLock { $0[ending, default: 0] += 1 } }

@@ -3,18 +3,14 @@ import CulpritStallRecord
 import Glibc
 import Synchronization
 
-/// The metrics file for node_exporter's textfile collector. A dedicated thread writes it, because the disk might hang.
+/// The metrics file for node_exporter's textfile collector, written by a dedicated thread because the disk might hang.
 ///
-/// Each version is written to a temporary file and replaces the previous one by rename(2), so readers always find a
-/// complete file. If a write fails, the previous version remains, and its timestamp shows its age. The file is not
-/// synced; after a power failure, the next launch writes it again.
+/// rename(2) replaces the previous version, so readers always find a complete file. It is not synced: after a power
+/// failure, the next launch writes it again.
 final class MetricsFile: Sendable {
   private struct State {
-    /// The reason why the last write failed; `nil` if it succeeded.
     var problem: String?
-    /// The identity of the file that was last written.
     var written: Identity?
-    /// Whether a conflict with another writer of the file has been reported.
     var isSharingReported = false
   }
 
@@ -31,10 +27,9 @@ final class MetricsFile: Sendable {
   private let hasStarted = Atomic<Bool>(false)
   private let state = Mutex(State())
 
-  /// The temporary path. It contains the time, because a process in another container might have an equal process id.
+  /// Contains the time, because a process in another container might have an equal process id.
   private let temporary: String
 
-  /// Prepares to write the file at `path` every `interval`.
   init(path: String, interval: Duration, _ problems: ProblemList) {
     self.path = path
     self.interval = interval.wholeNanoseconds
@@ -42,11 +37,7 @@ final class MetricsFile: Sendable {
     temporary = "\(path).\(getpid())-\(String(clinux_clock_wall_ns(), radix: 36)).tmp"
   }
 
-  /// Starts the thread.
-  ///
-  /// - Parameter text: Returns the contents of the file, or `nil` to end the thread. `isLast` is true while the
-  ///   watchdog is being stopped.
-  /// - Throws: ``PosixThreadError`` if the thread cannot be started.
+  /// `text` returns the contents, or `nil` to end the thread. `isLast` is true while the watchdog is being stopped.
   func start(_ text: @escaping @Sendable (_ isLast: Bool) -> String?) throws(PosixThreadError) {
     // Detached, because the thread might never end.
     try PosixThread(name: "culprit-metrics") { [self] in
@@ -57,14 +48,13 @@ final class MetricsFile: Sendable {
     hasStarted.store(true, ordering: .releasing)
   }
 
-  /// Requests a last write of the file, and waits for it until `deadline`. Returns whether the thread has ended.
+  /// Requests a last write. Returns whether the thread has ended by `deadline`.
   func stop(until deadline: UInt64) -> Bool {
     guard hasStarted.load(ordering: .acquiring) else { return true }
     wake.stop()
     return hasEnded.wait(until: deadline) != nil
   }
 
-  /// The present problem with the file; `nil` if there is none.
   var presentProblem: String? { state.withLock { $0.problem } }
 
   private func run(_ text: (Bool) -> String?) {
@@ -78,8 +68,7 @@ final class MetricsFile: Sendable {
     }
   }
 
-  /// Replaces the file with `content`. The last write does not replace a file of another process, which might be the
-  /// next run of the service.
+  /// The last write does not replace a file of another process, which might be the next run.
   func write(_ content: String, isLast: Bool = false) {
     let written = state.withLock { $0.written }
     if let written, let present = Self.identity(path), present != written {
@@ -96,7 +85,6 @@ final class MetricsFile: Sendable {
       defer { state.problem = sentence }
       return state.problem != sentence
     }
-    // Reported when the problem begins, not at each write.
     if let sentence, isNew { LiveConfiguration.say([sentence]) }
   }
 
@@ -105,7 +93,7 @@ final class MetricsFile: Sendable {
     LiveConfiguration.say([sentence])
   }
 
-  /// Replaces the file. Returns the error; `nil` on success.
+  /// Returns the error; `nil` on success.
   private func replace(_ bytes: [UInt8]) -> String? {
     // Registered at once: leaving `allowingFork` might wait for a thread that is forking.
     let (openError, kept) = allowingFork {
@@ -114,7 +102,7 @@ final class MetricsFile: Sendable {
     }
     guard openError == 0 else { return String(cString: strerror(openError)) }
     var file = kept
-    // Another user reads the file, so the mode is set regardless of umask(2).
+    // Regardless of umask(2), because another user reads the file.
     if file.number >= 0 { fchmod(file.number, 0o644) }
     let error = Self.write(bytes, to: &file)
     let written = Self.identity(temporary)

@@ -4,8 +4,7 @@ import Glibc
 import Synchronization
 
 extension Watchdog.OwnCost {
-  /// Returns the resources used by Culprit in this process so far. Reads files of procfs, so it must not be called on
-  /// the observing path.
+  /// Reads procfs, so it must not be called on the observing path.
   static func sinceStart() -> Self {
     let used = PosixThread.used()
     return Self(

@@ -2,49 +2,46 @@ import CCulpritObserver
 import CulpritReports
 import CulpritStallRecord
 
-/// The numbers of one source, or of all sources without a place in the table.
 struct Series: @unchecked Sendable {
   // SAFETY: the memory is never freed, and every field is atomic.
   let counts: UnsafeMutablePointer<observer_series>
 }
 
-/// Maps sources to their series of numbers, one series for each kind and name while there is room.
-///
-/// Sources come and go in large numbers, and their numbers must never decrease. A series with counts is kept forever,
-/// and continues when a source with that name returns. An empty series can be reassigned to another source, first those
-/// that were used only once, because section names might contain request data. Sources without a place share one
+/// Maps sources to their series of numbers, one for each kind and name while there is room. Other sources share one
 /// series.
 ///
-/// The table takes no lock; ``SlotRegistry`` guards it. A child of fork(2) has a new table.
+/// Numbers must never decrease, so a series with counts is kept forever. An empty series can be reassigned, first those
+/// used only once, because section names might contain request data.
+///
+/// The table takes no lock; ``SlotRegistry`` guards it.
 struct SeriesTable {
-  /// The limit of sources with their own series, suited to a dashboard page and a scrape.
+  /// Suited to a dashboard page and a scrape.
   static let capacity = 256
-  /// The number of bytes of a name that distinguish sources.
+  /// The bytes of a name that distinguish sources.
   static let nameBytes = 200
-  /// The source name of the shared series.
   static let others = StallReport.Source(kind: .others, name: "others")
 
-  /// A place in the table; `nil` stands for the shared series.
+  /// `nil` stands for the shared series.
   typealias Place = Int?
 
   private struct Entry {
-    /// The source with its abridged name.
+    /// With an abridged name.
     var source: WatchedSource
     var series: Series
     /// The number of watched sources that use this place.
     var uses = 0
-    /// Whether the place has been used more than once.
     var hasComeBack = false
-    /// Whether the place is kept forever, because it has counts or can get counts at any time.
+    /// Kept forever, because it has counts or can get counts at any time.
     var isKept = false
     /// The number of earlier sources of the place.
     var turn: UInt64 = 0
     /// Whether the place is in ``idle`` or ``idleOften``.
     var isIdle = false
 
-    /// Whether the series is visible in the metrics. A section that is entered once and is never late is not visible,
-    /// because names can differ for each request, and metrics systems store every name. Other sources are visible
-    /// before their first count, because an increase from an unseen value cannot be computed.
+    /// Whether the series is visible in the metrics.
+    ///
+    /// A section entered once and never late is hidden, because metrics systems store every name. Other sources are
+    /// visible before their first count, because an increase from an unseen value cannot be computed.
     var isShown: Bool {
       isKept || hasComeBack || uses > 0 && source.kind != .section || !observer_series_is_empty(series.counts)
     }
@@ -55,8 +52,7 @@ struct SeriesTable {
   /// Unused places that were used once, the oldest first; and those that have been used more than once.
   private var idle: [Int] = []
   private var idleOften: [Int] = []
-  /// The last source of each slot and its place. Sections are entered frequently, and a lookup by name takes longer
-  /// than the rest of their beginning.
+  /// The last source of each slot. A lookup by name takes longer than the rest of a section's beginning.
   private var last: [(source: WatchedSource, place: Int, turn: UInt64)?] = []
   private var rest: Series?
   private var hasOthers = false
@@ -78,7 +74,6 @@ struct SeriesTable {
     return (place, series(at: place))
   }
 
-  /// Releases a place acquired by ``acquire(_:slot:)``.
   mutating func release(_ place: Place) {
     guard let place else { return }
     entries[place].uses -= 1
@@ -87,22 +82,21 @@ struct SeriesTable {
     if entries[place].hasComeBack { idleOften.append(place) } else { idle.append(place) }
   }
 
-  /// Returns the series of `source`, and keeps it forever. The source might have been removed.
+  /// Keeps the series forever. The source might have been removed.
   mutating func keep(_ source: WatchedSource) -> Series {
     let (place, _) = place(of: source)
     if let place { entries[place].isKept = true }
     return series(at: place)
   }
 
-  /// The visible sources and their series. The shared series is the last.
+  /// The visible sources. The shared series is the last.
   var all: [(source: StallReport.Source, series: Series)] {
     let own = entries.filter(\.isShown).map { (StallReport.Source($0.source), $0.series) }
     guard hasOthers, let rest else { return own }
     return own + [(Self.others, rest)]
   }
 
-  /// Returns `source` with a name for display: escaped and truncated. Names that differ here must also differ in the
-  /// output.
+  /// Escapes and truncates the name. Names that differ here must also differ in the output.
   static func abridged(_ source: WatchedSource) -> WatchedSource {
     var name = source.name
     if name.utf8.count > nameBytes {
@@ -118,7 +112,6 @@ struct SeriesTable {
     return WatchedSource(kind: source.kind, name: printable(name))
   }
 
-  /// Returns the place of `source`, and whether it is newly assigned.
   private mutating func place(of source: WatchedSource) -> (place: Place, isNew: Bool) {
     let shown = Self.abridged(source)
     if let place = places[shown] { return (place, false) }
@@ -137,7 +130,6 @@ struct SeriesTable {
     return (place, true)
   }
 
-  /// Removes and returns an idle place that has no counts and no users.
   private mutating func takeIdle() -> Int? {
     while !idle.isEmpty {
       let place = idle.removeFirst()
@@ -154,7 +146,7 @@ struct SeriesTable {
     return nil
   }
 
-  /// Returns whether a place just removed from the idle lists can be reassigned.
+  /// `place` has just been removed from the idle lists.
   private mutating func isFree(_ place: Int) -> Bool {
     entries[place].isIdle = false
     guard entries[place].uses == 0, !entries[place].isKept else { return false }
@@ -180,6 +172,5 @@ struct SeriesTable {
 }
 
 extension StallReport.Source.Kind {
-  /// All sources that share a series, of any kind.
   static let others = Self(rawValue: "others")
 }

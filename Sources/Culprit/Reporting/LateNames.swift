@@ -5,21 +5,19 @@ import CulpritSymbols
 import Glibc
 import Synchronization
 
-/// Adds missing symbol names to the stall files of earlier runs that were killed before they could add them.
+/// Adds symbol names to the stall files of earlier runs that were killed before they could add them.
 ///
-/// A thread does this once, when the watchdog starts. Names can be added only while the executable and its libraries
-/// are unchanged; the next deployment replaces them.
+/// Runs at the start of the watchdog: the next deployment replaces the executable and its libraries.
 extension PreviousRuns {
-  /// Starts the thread. If it cannot be started, the files stay as they are.
   func addNames() {
-    // The thread is detached because the disk might block it.
+    // Detached, because the disk might block the thread.
     try? PosixThread(name: "culprit-names") { [self] in
       _ = clinux_descriptor_take_own_table()
       _ = clinux_keep_root()
       guard let stalls = try? directory.names([".stall"]), let runs = try? directory.names([".run", ".told"]) else {
         return
       }
-      // The newest files come first: older ones will be removed sooner.
+      // Older files will be removed sooner.
       for name in stalls.reversed() where !isStopping.load(ordering: .relaxed) {
         guard !hasNames(name), let run = runs.last(where: { FileNames.belongs(name, to: $0) }), isOver(run) else {
           continue
@@ -30,7 +28,7 @@ extension PreviousRuns {
     .detach()
   }
 
-  /// Whether the names of file `name` have been looked up; also true if this cannot be determined.
+  /// Also true if this cannot be determined.
   private func hasNames(_ name: String) -> Bool {
     guard let descriptor = directory.open(name, O_RDONLY) else { return true }
     defer { close(descriptor) }
@@ -45,7 +43,7 @@ extension PreviousRuns {
     return StallFileWriter.areNamesLookedUp(tail)
   }
 
-  /// Whether the run of file `name` is over, so that no other process writes to its stall files.
+  /// No other process writes to the stall files of a run that is over.
   private func isOver(_ name: String) -> Bool {
     guard name != own else { return false }
     return files.withLock { _ in
@@ -62,7 +60,7 @@ extension PreviousRuns {
     defer { clinux_descriptor_close(&kept) }
     // `clinux_descriptor_keep` replaces the number of a closed standard stream.
     let descriptor = kept.number
-    // Another process might be adding names at this time.
+    // Another process might be adding names.
     var lock = flock()
     lock.l_type = Int16(F_WRLCK)
     lock.l_whence = Int16(SEEK_SET)
@@ -83,7 +81,6 @@ extension PreviousRuns {
     files.withLock { _ in
       guard clinux_descriptor_is_ours(&kept) else { return }
       let size = lseek(descriptor, 0, SEEK_END)
-      // A partial write is undone.
       if clinux_write(descriptor, records, records.count) != records.count { ftruncate(descriptor, size) }
     }
   }

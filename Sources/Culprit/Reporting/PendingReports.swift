@@ -3,25 +3,23 @@ import CulpritReports
 import CulpritStallRecord
 import Synchronization
 
-/// Summary lines of stalls whose reports have not been delivered, stored so that an exit handler can print them
-/// (`cprocess_pending.h`).
+/// Lines for an exit handler about stalls whose reports have not been delivered (`cprocess_pending.h`).
 ///
-/// All sections of one name share one line, because thousands of requests can be late at once.
+/// All sections of one name share a line, because thousands of requests can be late at once.
 final class PendingReports: Sendable {
   private static let reporters = Atomic<UInt64>(0)
 
-  /// A stall's place in the monitor's table.
   struct Place {
     var slot: Int
     var item: UInt64
   }
 
-  /// The text of a line, with the present age of the stall in `place` between `head` and `tail`.
+  /// The present age of the stall in `place` is printed between `head` and `tail`.
   private struct Line {
     var head: String
     var tail = ""
-    /// The source of `head` and `tail` until they are formatted. Counted stalls, of which there can be thousands, are
-    /// formatted only when needed.
+    /// The source of `head` and `tail` until they are formatted. Thousands of counted stalls are formatted only when
+    /// needed.
     var text: EventText?
     var place: Place?
     var age = Duration.zero
@@ -35,22 +33,18 @@ final class PendingReports: Sendable {
     }
   }
 
-  /// The sections of one name.
   private struct Sections {
-    /// The number of the common line.
     var number: UInt64
-    /// The stalls with a record.
     var lines: [UInt64: Line] = [:]
-    /// Number of ongoing stalls without a record. Reports of recorded stalls include them.
+    /// Ongoing stalls without a record. Reports of recorded stalls include them.
     var counted = 0
-    /// Number of stalls whose reports were dropped.
     var dropped = 0
-    /// The line of the latest stall that was counted or dropped.
+    /// The latest stall that was counted or dropped.
     var latest: Line?
 
     var count: Int { lines.count + counted + dropped }
 
-    /// The line of the oldest stall. Stalls of threads precede those of suspended tasks.
+    /// The oldest stall. Stalls of threads precede those of suspended tasks.
     var first: Line? {
       func first(isDelivered: Bool) -> Line? {
         lines.lazy.filter { $0.value.isDelivered == isDelivered }
@@ -62,7 +56,6 @@ final class PendingReports: Sendable {
 
   private struct State {
     var sections: [WatchedSource: Sections] = [:]
-    /// The sources of recorded section stalls.
     var sources: [UInt64: WatchedSource] = [:]
     /// Whether the recorder has ended. The reports of recorded stalls then include all counted ones.
     var isOver = false
@@ -72,7 +65,7 @@ final class PendingReports: Sendable {
   private let base = reporters.add(1, ordering: .relaxed).newValue << 40
   private let state = Mutex(State())
 
-  /// Adds the report of `stall`, which began in `place`. If `isCounted`, reports of other stalls include the stall.
+  /// If `isCounted`, reports of other stalls include the stall.
   func begin(_ stall: Stall, _ text: EventText, in place: Place, isCounted: Bool) {
     var line = Line(
       head: "",
@@ -97,12 +90,10 @@ final class PendingReports: Sendable {
     }
   }
 
-  /// Updates the report of `stall`, whose recording is complete.
   func put(_ stall: Stall, of process: ObservedProcess?) {
     put(EventText(stall, of: process, isHang: false).endSummary, stall.id)
   }
 
-  /// Updates the report of stall `number`, which is ready for delivery.
   func put(_ report: StallReport, number: UInt64) { put(report.summary, number) }
 
   private func put(_ summary: String, _ number: UInt64) {
@@ -152,8 +143,7 @@ final class PendingReports: Sendable {
     state.withLock { state in change(&state, source) { $0.counted = max(0, $0.counted - 1) } }
   }
 
-  /// Records that no further stall begins. Counted stalls then stop being pending with the last recorded stall of their
-  /// name.
+  /// Records that no further stall begins. Counted stalls then end with the last recorded stall of their name.
   func finish() {
     state.withLock { state in
       state.isOver = true
@@ -161,7 +151,7 @@ final class PendingReports: Sendable {
     }
   }
 
-  /// Changes the sections to which stall `number` belongs. Returns whether the stall is that of a section.
+  /// Returns whether stall `number` is that of a section.
   @discardableResult
   private func change(_ state: inout State, _ number: UInt64, _ body: (inout Sections) -> Void) -> Bool {
     guard let source = state.sources[number] else { return false }

@@ -4,18 +4,16 @@ import CulpritStallRecord
 import Glibc
 import Synchronization
 
-/// Reports the earlier runs that left files in the directory, each once.
+/// Reports the earlier runs that left files in the directory, each once, even if several processes start together.
 ///
-/// Several processes can start together. The process that reports a run locks and renames its file first. It renames
-/// the file before it reads the stalls and calls the handler, because a crash in the handler or an exhausted memory
-/// limit must not repeat at every start. The files remain available to `culprit report`.
+/// The file is locked and renamed before the handler is called, because a crash in the handler must not repeat at every
+/// start.
 final class PreviousRuns: Sendable {
   let directory: BlackBoxDirectory
   let own: String
   let settings: ReportSettings
   private let queue: HandlerQueue
-  /// Whether a claimed run is being reported, from its renaming on. Handlers and symbolizing can take any time, and no
-  /// other process will report this run; the disk has limited time.
+  /// Whether a claimed run is being reported. Handlers and symbolizing can take any time; the disk has limited time.
   private let isReporting = Atomic<Bool>(false)
   /// Whether ``finish(until:)`` has given up. Runs not renamed by then are left for the next launch.
   private let isGivenUp = Atomic<Bool>(false)
@@ -27,7 +25,6 @@ final class PreviousRuns: Sendable {
   /// Longest wait for the disk in nanoseconds.
   private static let patience: UInt64 = 5_000_000_000
 
-  /// Creates the reporter of the runs in `directory`, except that of the file `own`.
   init(directory: String, own: String, _ settings: ReportSettings, _ workers: Workers = Workers()) {
     queue = HandlerQueue(workers)
     self.directory = BlackBoxDirectory(path: directory, owner: geteuid(), ownFile: own)
@@ -47,10 +44,9 @@ final class PreviousRuns: Sendable {
     }
   }
 
-  /// Returns the first reportable run among the files `names`, with its reports; `nil` if there is none. Removes the
-  /// names up to that run's.
+  /// Returns the first reportable run among the files `names`, and removes the names up to it.
   ///
-  /// The directory can contain thousands of other users' files, so one thread examines all of them.
+  /// One thread examines all files, of which there can be thousands.
   private func nextRun(of names: inout ArraySlice<String>) -> Watchdog.PreviousRun? {
     let left = names
     let found = OwnDescriptors.run { () -> (Claim, ArraySlice<String>)? in
@@ -69,7 +65,7 @@ final class PreviousRuns: Sendable {
     return run
   }
 
-  /// Creates files for hangs of `record` that were only noted. Returns all stalls of the run.
+  /// Creates files for hangs that were only noted. Returns all stalls of the run.
   private func saveNotedHangs(of record: RunRecord) -> BlackBoxDirectory.RunStalls {
     let recorded = directory.stalls(of: record)
     guard !record.hangs.isEmpty else { return recorded }
@@ -81,15 +77,14 @@ final class PreviousRuns: Sendable {
     return directory.stalls(of: record)
   }
 
-  /// Creates file `name` with the content `bytes`, unless it exists.
   private func write(_ bytes: [UInt8], _ name: String) {
     guard var created = try? DirectoryFiles.create("\(directory.path)/\(name)", O_WRONLY) else { return }
     _ = bytes.withUnsafeBytes { clinux_write(created.number, $0.baseAddress, $0.count) }
     clinux_descriptor_close(&created)
   }
 
-  /// Waits until the handler has been called for every run, until `deadline`, and up to 5 s for an unresponsive disk.
-  /// Returns whether all calls were made.
+  /// Waits for all handler calls until `deadline`, and up to 5 s for an unresponsive disk. Returns whether all were
+  /// made.
   func finish(until deadline: UInt64) -> Bool {
     isStopping.store(true, ordering: .relaxed)
     while !queue.join(until: min(deadline, clinux_clock_ns() &+ Self.patience)) {
@@ -103,8 +98,7 @@ final class PreviousRuns: Sendable {
 
   private typealias Claim = (RunRecord, RunVerdict, BlackBoxDirectory.RunStalls)
 
-  /// Claims the run of file `name` for this process. Returns `nil` if the run is not over or another process reports
-  /// it.
+  /// Returns `nil` if the run is not over or another process reports it.
   private func claim(_ name: String) -> Claim? {
     guard let descriptor = directory.open(name, O_RDWR | O_APPEND) else { return nil }
     defer { close(descriptor) }
@@ -143,12 +137,12 @@ final class PreviousRuns: Sendable {
 }
 
 extension Watchdog {
-  /// Calls `handler` with each earlier run of the service in ``Configuration/Storage/directory`` that is over and has
-  /// not been reported: how it ended and, if it ended during a stall, the culprit.
+  /// Calls `handler` with each earlier run of the service in ``Configuration/Storage/directory`` that has ended and has
+  /// not been reported.
   ///
-  /// The handler is called soon after this call, on a thread of the watchdog, for one run at a time, the earliest
-  /// first. Each run is reported once, even if several processes start together. Runs in progress are skipped. Without
-  /// a directory this method has no effect. `stop()` waits for the handler.
+  /// The handler is called soon, on a thread of the watchdog, for one run at a time, the earliest first. Each run is
+  /// reported once, even if several processes start together. Without a directory this method has no effect. `stop()`
+  /// waits for the handler.
   ///
   /// - Parameter handler: Called with the run.
   public func onPreviousRun(_ handler: @escaping @Sendable (Watchdog.PreviousRun) -> Void) {

@@ -1,10 +1,8 @@
 import CulpritStallRecord
 
-/// Decides which stalls are reported and which are only counted. Takes the time as an argument, so that tests control
-/// it.
 struct ReportLimiter {
   enum Decision: Equatable {
-    /// The stall is reported. `repeats` stalls with the same culprit were counted since the last report.
+    /// `repeats` stalls with the same culprit were counted since the last report.
     case report(repeats: Int)
     case count
   }
@@ -15,38 +13,27 @@ struct ReportLimiter {
   }
 
   private struct History {
-    /// The times of the reports in the last minute.
     var reports: [UInt64] = []
-    /// Number of stalls counted since the last report.
     var counted = 0
   }
 
   private static let minute: UInt64 = 60_000_000_000
-  /// Maximum number of culprits with a history.
   private static let culpritsMax = 1024
 
   private let perMinute: Int
   private let perCulprit: Int
   private var all: [UInt64] = []
   private var histories: [Culprit: History] = [:]
-  /// Total number of counted stalls.
   private(set) var counted: UInt64 = 0
 
-  /// Creates a limiter for `perMinute` reports in any minute, and `perCulprit` with equal source and culprit.
   init(perMinute: Int, perCulprit: Int) {
     self.perMinute = perMinute
     self.perCulprit = perCulprit
   }
 
-  /// Decides on a stall at the time `now`. A group's report is limited to one a minute.
+  /// Decides on a stall at the time `now` in nanoseconds. A group's report is limited to one a minute.
   ///
-  /// - Parameters:
-  ///   - source: The source of the stall.
-  ///   - culprit: The culprit function; empty if there is none.
-  ///   - isGroup: Whether the stall stands for a group.
-  ///   - unrecorded: Number of unrecorded stalls of the group, which are only counted.
-  ///   - now: The time in nanoseconds.
-  /// - Returns: The decision.
+  /// `unrecorded` stalls of a group are only counted.
   mutating func decide(
     source: WatchedSource,
     culprit: String,

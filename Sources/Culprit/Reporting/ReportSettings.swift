@@ -6,17 +6,14 @@ import CulpritStallRecord
 import CulpritSymbols
 import Glibc
 
-/// Settings for reports: of stalls under way, finished stalls, and stalls of earlier runs.
 struct ReportSettings: Sendable {
-  /// Line width in characters.
   var width: Int
   /// Approximate memory limit for symbol names, in bytes.
   var symbolMemory: Int
-  /// Modules that count as the application's code in addition to the built package, and functions of the application
-  /// that are skipped as wrappers.
+  /// Modules that count as the application's code in addition to the built package, and functions that are skipped as
+  /// wrappers.
   private let ownModules, wrappers: [String]
 
-  /// Takes the settings from `configuration`.
   init(_ configuration: Configuration) {
     width = configuration.reporting.width
     symbolMemory = configuration.reporting.symbolBytesMax
@@ -24,14 +21,7 @@ struct ReportSettings: Sendable {
     wrappers = configuration.reporting.wrappers
   }
 
-  /// Creates a symbolizer for the addresses of `recording`.
-  ///
-  /// - Parameters:
-  ///   - recording: The recording.
-  ///   - process: The process of the recording while it runs; `nil` for an earlier run.
-  ///   - servers: Servers for debug information.
-  ///   - files: Open files, shared with other symbolizers.
-  /// - Returns: The symbolizer.
+  /// `process` is `nil` for an earlier run.
   func symbolizer(
     of recording: Recording,
     process: Int32? = getpid(),
@@ -49,8 +39,7 @@ struct ReportSettings: Sendable {
     )
   }
 
-  /// Returns a builder for the reports of `recording`. It calls `pause` before each symbol, because a report takes
-  /// long.
+  /// Calls `pause` before each symbol, because a report takes long.
   func builder(
     _ recording: Recording,
     _ symbolizer: Symbolizer,
@@ -67,12 +56,11 @@ struct ReportSettings: Sendable {
     )
   }
 
-  /// Returns the report of `stall` in `recording`.
   func report(of stall: Stall, in recording: Recording, _ symbolizer: Symbolizer) -> StallReport {
     report(completing: builder(recording, symbolizer).analysis(of: stall), in: recording, symbolizer)
   }
 
-  /// Returns the report for `analysis`, of a stall in `recording`. `repeats` equal stalls were not reported.
+  /// `repeats` equal stalls were not reported.
   func report(
     completing analysis: StallReport,
     in recording: Recording,
@@ -84,7 +72,6 @@ struct ReportSettings: Sendable {
     return report
   }
 
-  /// Returns the report of all threads of this process, captured as `all` with `stacks`.
   func report(of all: AllThreads, _ stacks: [Stack]) -> ThreadsReport {
     let recording = Recording(process: nil, modules: ModuleList.covering(stacks), stacks: stacks)
     var report = builder(recording, symbolizer(of: recording)).threads(of: all)

@@ -8,10 +8,9 @@ import Synchronization
 
 /// The thread that symbolizes recordings, finds the culprit and triggers the application's handlers.
 ///
-/// Between reports and between symbols the thread also runs short tasks of other components (``attend(_:)``): it
-/// supervises the ``Workers``, reads the modules, and starts the stop at process exit.
+/// Between symbols it runs short tasks of other components (``attend(_:)``).
 final class Reporter: Sendable {
-  /// Maximum number of queued stalls. Further ones are dropped and counted; their files remain.
+  /// Further stalls are dropped and counted; their files remain.
   private static let waitingMax = 64
   /// Minimum time for the handlers of the last report and for its file, in nanoseconds. Shorter than
   /// ``WorkerPatience/standstill``.
@@ -19,9 +18,7 @@ final class Reporter: Sendable {
 
   private struct Work {
     var recording: Recording
-    /// The stall's file, which receives the names.
     var file: StallFileQueue?
-    /// Whether handlers are called.
     var isReported: Bool
     /// Whether the recording is final, so that the file can be completed and closed.
     var isOver: Bool
@@ -29,18 +26,16 @@ final class Reporter: Sendable {
 
   private struct State {
     var waiting: [Work] = []
-    /// Whether a report is in progress.
     var isBusy = false
     var dropped: UInt64 = 0
     var isStopping = false
   }
 
-  /// The handlers for the begin of a stall, for its transition to a hang, and for its report.
   let begun: Handlers<StallEvent>
   let hung: Handlers<StallEvent>
   let ended: Handlers<StallReport>
 
-  /// Test seam: files that stay open from report to report, because reading symbols takes most of a report's time.
+  /// Test seam: files that stay open, because reading symbols takes most of a report's time.
   // SAFETY: a test sets it before the first watchdog starts, and only the reporter's thread uses the files.
   nonisolated(unsafe) static var keptFiles: SharedFiles?
 
@@ -53,16 +48,6 @@ final class Reporter: Sendable {
   private let limiter: Mutex<ReportLimiter>
   private let problems: ProblemList
 
-  /// Creates the reporter.
-  ///
-  /// - Parameters:
-  ///   - settings: The settings of reports.
-  ///   - limits: The limits on the number of reports.
-  ///   - servers: Servers for debug information, if any.
-  ///   - problems: Receives the stalls that could not be reported.
-  ///   - pending: The lines of stalls whose reports have not been delivered.
-  ///   - workers: The threads that call handlers.
-  ///   - wake: Wakes the thread.
   init(
     _ settings: ReportSettings,
     limits: ReportLimiter,
@@ -81,14 +66,13 @@ final class Reporter: Sendable {
     limiter = Mutex(limits)
   }
 
-  /// Adds `body`, called by the thread whenever it wakes. `body` returns the time of its next call, `.max` for none. It
-  /// must be short.
+  /// Adds `body`, called whenever the thread wakes. It must be short, and returns the time of its next call, `.max` for
+  /// none.
   func attend(_ body: @escaping @Sendable () -> UInt64) {
     attendants.withLock { $0.append(body) }
     wake.notify()
   }
 
-  /// Runs all attendants. Returns the time of the next call.
   @discardableResult
   private func attend() -> UInt64 { attendants.withLock { $0 }.reduce(.max) { min($0, $1()) } }
 
@@ -100,17 +84,15 @@ final class Reporter: Sendable {
   /// Number of stalls without a report or call because symbolizing or handlers could not keep up.
   var dropped: UInt64 { state.withLock { $0.dropped } + begun.dropped + hung.dropped + ended.dropped }
 
-  /// Number of stalls that were counted without a report because of the report limits.
+  /// Counted without a report because of the report limits.
   var counted: UInt64 { limiter.withLock { $0.counted } }
 
-  /// Calls the handlers for a stall that has begun or has become a hang.
-  ///
-  /// If thousands of suspended tasks pass their thresholds at once, events can be dropped, but not those of threads.
+  /// Events of suspended tasks can be dropped, those of threads cannot.
   func announce(_ event: StallEvent) {
     (event.isHang ? hung : begun).call(event, isVital: event.thread.id != 0)
   }
 
-  /// Queues `recording` for its report and adds its names to `file`. If `isOver`, the file is closed afterwards.
+  /// Queues `recording` for its report. If `isOver`, the file is closed afterwards.
   func report(_ recording: Recording, file: StallFileQueue?, isOver: Bool) {
     for stall in recording.stalls { pending.put(stall, of: recording.process) }
     put(Work(recording: recording, file: file, isReported: true, isOver: isOver))
@@ -137,7 +119,7 @@ final class Reporter: Sendable {
     wake.notify()
   }
 
-  /// Waits until all queued recordings are processed, until `deadline`. Returns whether they are.
+  /// Returns whether all queued recordings are processed by `deadline`.
   func flush(until deadline: UInt64) -> Bool {
     while state.withLock({ $0.isBusy || !$0.waiting.isEmpty }) {
       guard clinux_clock_ns() < deadline else { return false }
@@ -153,15 +135,11 @@ final class Reporter: Sendable {
     wake.notify()
   }
 
-  /// Reports a stall under way before the process ends, ignoring the limits and the queue, and adds its names to
-  /// `file`. Runs on the calling thread and uses no server.
+  /// Reports the stall of `recording` before the process ends, on the calling thread, ignoring the limits and the
+  /// queue.
   ///
-  /// - Parameters:
-  ///   - recording: A recording with one stall.
-  ///   - file: The file of the stall.
-  ///   - willCallHandlers: Called with the report before the handlers; with `nil` if memory is insufficient.
-  ///   - deadline: The deadline for handlers by the observer's clock. They have at least ``moment`` after symbolizing.
-  /// - Returns: The deadline that was used, which also applies to the file.
+  /// Calls `willCallHandlers` with the report, or with `nil` if memory is insufficient. Handlers have at least
+  /// ``moment``. Returns the deadline used, which also applies to the file.
   func reportLast(
     _ recording: Recording,
     file: StallFileQueue?,
@@ -177,7 +155,7 @@ final class Reporter: Sendable {
     let symbolizer = settings.symbolizer(of: recording)
     let report = settings.report(of: stall, in: recording, symbolizer)
     willCallHandlers(report)
-    // The file comes before the handlers, which might take all of the remaining time.
+    // First, because the handlers might take all of the remaining time.
     file?.addNames(of: recording, symbolizer)
     let deadline = max(deadline, clinux_clock_ns() &+ Self.moment)
     if ended.isEmpty {
@@ -190,8 +168,8 @@ final class Reporter: Sendable {
     return deadline
   }
 
-  /// Waits until all handlers have been called, until `deadline`, and removes them. Must be called after ``run()`` has
-  /// returned. Returns whether all calls were made.
+  /// Waits until `deadline` for all handler calls, and removes the handlers. Must be called after ``run()`` has
+  /// returned.
   func finish(until deadline: UInt64) -> Bool {
     let areCalled = [begun, hung].map { $0.finish(until: deadline) } + [ended.finish(until: deadline)]
     // The client library of the servers should not be active when the process exits.
@@ -199,9 +177,8 @@ final class Reporter: Sendable {
     return areCalled.allSatisfy { $0 }
   }
 
-  /// Processes recordings until stopped.
   func run() {
-    // Reused for consecutive reports, because opening the modules' files takes most of the time.
+    // Reused, because opening the modules' files takes most of the time.
     var symbolizer: (modules: [Module], value: Symbolizer)?
     while true {
       let seen = wake.seen
@@ -231,7 +208,6 @@ final class Reporter: Sendable {
     }
   }
 
-  /// Prints a line for a recording that cannot be reported for want of memory. The data in its file remain.
   private func doWithout(_ work: Work, _ obstacle: String) {
     if work.isReported {
       sayWithout(work.recording, obstacle, pause: { [self] in attend() })
@@ -255,7 +231,6 @@ final class Reporter: Sendable {
     }
   }
 
-  /// Delivers the reports of `recording`. If the stall `isOver`, `file` is closed after the delivery.
   private func deliver(_ recording: Recording, _ symbolizer: Symbolizer, _ file: StallFileQueue?, isOver: Bool) {
     for stall in recording.stalls {
       let analysis = settings.builder(recording, symbolizer, pause: { [self] in pause() }).analysis(of: stall)
@@ -286,7 +261,7 @@ final class Reporter: Sendable {
         pending.deliver(stall.id)
         file?.noteReported()
       }
-      // Without a thread for handlers the report is printed instead of being lost.
+      // Printed instead of being lost.
       guard !ended.call(report, after: begins, then: isDelivered) else { continue }
       printToStandardError(report.description, pause: { [self] in attend() })
       file?.noteReported()

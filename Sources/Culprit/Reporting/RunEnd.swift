@@ -4,7 +4,7 @@ import CulpritStallRecord
 import Glibc
 
 extension Watchdog.PreviousRun {
-  /// Creates the report of the run of `record` with the given verdict. Reads the files with open stalls one at a time.
+  /// Reads the files with open stalls one at a time.
   init(
     _ record: RunRecord,
     _ verdict: RunVerdict,
@@ -42,17 +42,14 @@ extension Watchdog.PreviousRun {
     self.texts = texts
   }
 
-  /// Maximum number of ended stalls that are reported.
   private static let pendingMax = 16
 
-  /// Stalls with one report: a stall, or all sections of one name at one place.
+  /// A stall, or all sections of one name at one place.
   private struct Unreported {
-    /// The file of the first stall.
     var file: String
-    /// The stalls without their samples.
     var stalls: [Stall]
 
-    /// Position in the list. A stuck thread can be the reason why requests wait.
+    /// A stuck thread can be the reason why requests wait.
     var rank: Int { (stalls[0].hasEnded ? 2 : 0) + (stalls[0].source.kind == .section ? 1 : 0) }
 
     /// Returns the first stall from `recording`, with the count of the group.
@@ -73,7 +70,6 @@ extension Watchdog.PreviousRun {
   }
 
   /// Returns the stalls that the run has not reported: those without an end, then those whose reports were pending.
-  /// Reads one file at a time.
   private static func unreported(
     _ stalls: BlackBoxDirectory.RunStalls,
     directory: String,

@@ -10,11 +10,10 @@ final class Activities: Sendable {
   private struct Entry {
     var name: String
     var began: UInt64
-    /// The time at which the activity expires, on the clock of ``runningTime(_:)``.
+    /// On the clock of ``runningTime(_:)``.
     var deadline: UInt64?
     var onExpiration: (@Sendable () -> Void)?
     var beginning: [UInt64]
-    /// The task that began the activity.
     var task: FollowedTask?
     var hasExpired = false
   }
@@ -28,20 +27,18 @@ final class Activities: Sendable {
   /// Called for every activity that expires or is dropped without an end.
   let leaked: Handlers<Watchdog.LeakedActivity>
   private let limit: Int
-  /// Limits the reports of leaked activities.
   private let limiter: Mutex<ReportLimiter>
   private let expirationThreshold: Duration
   private let control: ControlBlock
   private let state = Mutex(State())
-  /// The process that owns the activities: a child of fork(2) has none of its parent's.
+  /// A child of fork(2) has none of its parent's activities.
   private let process = clinux_process_stamp()
   private let wake = WakeUp()
   private let thread = Mutex<PosixThread?>(nil)
-  /// Prints leaked activities to standard error, on a separate thread, if there is no handler: symbolizing takes time,
-  /// and standard error might block.
+  /// Prints leaked activities if there is no handler. Symbolizing takes time, and standard error might block.
   private let handlerThread: HandlerQueue
 
-  /// Longest wait of ``stop(until:)`` for standard error, in nanoseconds.
+  /// Longest wait for standard error, in nanoseconds.
   private static let handlerPatience: UInt64 = 2_000_000_000
   /// Longest wait for a tick of the monitor before activities expire, in nanoseconds.
   private static let tickPatience: UInt64 = 1_000_000_000
@@ -54,18 +51,10 @@ final class Activities: Sendable {
 
   private static let source = WatchedSource(kind: .section, name: "activities")
 
-  /// Maximum number of frames stored for the beginning of an activity.
   private static let framesMax = 64
 
-  /// Creates an empty set of activities.
-  ///
-  /// - Parameters:
-  ///   - limit: Maximum number of simultaneous activities.
-  ///   - expirationThreshold: Threshold for a group of expiration handlers that are called together.
-  ///   - reports: Limits the reports of leaked activities. All have one source; their culprit is the place of the
-  ///     beginning.
-  ///   - control: The state shared with the monitor.
-  ///   - workers: The threads that call handlers.
+  /// `expirationThreshold` applies to a group of handlers that are called together. The culprit in `reports` is the
+  /// place of the beginning.
   init(
     limit: Int,
     expirationThreshold: Duration,
@@ -81,7 +70,6 @@ final class Activities: Sendable {
     self.expirationThreshold = expirationThreshold
   }
 
-  /// Sets the function that watches the expiration handlers.
   func watch(with section: @escaping @Sendable (_ name: String, _ threshold: Duration, _ body: () -> Void) -> Void) {
     self.section.withLock { $0.call = section }
   }
@@ -127,7 +115,7 @@ final class Activities: Sendable {
     _ = state.withLock { $0.entries.removeValue(forKey: number) }
   }
 
-  /// Reports the activity as leaked, unless it has ended or expired. Called when its last reference is gone.
+  /// Called when the last reference is gone.
   func drop(_ number: UInt64) {
     guard clinux_process_is(process) else { return }
     if let entry = state.withLock({ $0.entries.removeValue(forKey: number) }), !entry.hasExpired {
@@ -135,7 +123,6 @@ final class Activities: Sendable {
     }
   }
 
-  /// Whether any activity was ever begun.
   var haveBegun: Bool { state.withLock { $0.nextNumber > 1 } }
 
   func timeRemaining(_ number: UInt64) -> Duration? {
@@ -148,10 +135,10 @@ final class Activities: Sendable {
     }
   }
 
-  /// Returns `now` minus the time in which the process could not run, as far as the monitor has counted it.
+  /// Excludes the time in which the process could not run, as far as the monitor has counted it.
   private func runningTime(_ now: UInt64) -> UInt64 { now &- observer_control_stopped_ns(control.pointer) }
 
-  /// Returns notes about the activities under way, the oldest first, at most `limit`.
+  /// Returns notes about the activities under way, the oldest first.
   func notes(limit: Int = 32) -> [StallNote] {
     let now = clinux_clock_ns()
     return state.withLock { $0.entries.values.sorted { $0.began < $1.began } }.prefix(limit)
@@ -166,21 +153,19 @@ final class Activities: Sendable {
       }
   }
 
-  /// The activities under way with their begin times.
   var underWay: [(name: String, began: UInt64, task: FollowedTask?)] {
     state.withLock { $0.entries.values.map { ($0.name, $0.began, $0.task) } }
   }
 
-  /// Number of leaked activities that were not reported because handlers or standard error could not keep up.
+  /// Number of leaked activities not reported because handlers or standard error could not keep up.
   var dropped: UInt64 { leaked.dropped + handlerThread.dropped }
 
-  /// Number of leaked activities that were only counted because of the report limit.
+  /// Only counted because of the report limit.
   var counted: UInt64 { limiter.withLock { $0.counted } }
 
-  /// Stops calling handlers. Waits for a running handler until `deadline`, unless called by it. Returns whether no
-  /// handler is running.
+  /// Waits for a running handler until `deadline`, unless called by it. Returns whether none is running.
   func stop(until deadline: UInt64) -> Bool {
-    // Entries are released outside the lock: an object held only by a handler might call back here in its `deinit`.
+    // Released outside the lock: an object held only by a handler might call back here in its `deinit`.
     let ended = state.withLock { state in
       defer { state.entries = [:] }
       state.isStopped = true
@@ -208,8 +193,7 @@ final class Activities: Sendable {
       beginning: entry.beginning,
       task: entry.task?.whereabouts
     )
-    // The caller can be any thread of the application, or the thread on which other activities expire, so it must not
-    // block.
+    // The caller can be any thread of the application, so it must not block.
     if leaked.isEmpty {
       handlerThread.put { blockingFork { printToStandardError("culprit: \(activity)") } }
     } else {
@@ -243,7 +227,7 @@ final class Activities: Sendable {
         wake.wait(after: seen, until: next == .max ? .max : now &+ left)
         continue
       }
-      // The process might have been stopped until now, which the monitor notices at its next tick.
+      // The monitor notices at its next tick that the process was stopped.
       _ = control.waitForTick(until: now &+ Self.tickPatience)
       let time = runningTime(now)
       let expired = state.withLock { state in

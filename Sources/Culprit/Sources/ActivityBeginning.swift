@@ -4,15 +4,8 @@ import CulpritStallRecord
 import CulpritSymbols
 
 extension Watchdog.LeakedActivity {
-  /// Creates a leaked activity that symbolizes its stacks on demand.
-  ///
-  /// - Parameters:
-  ///   - name: The activity's name.
-  ///   - reason: Why the activity counts as leaked.
-  ///   - age: The time since its beginning.
-  ///   - repeats: Number of equal reports that were only counted.
-  ///   - beginning: The return addresses at its beginning, innermost first.
-  ///   - task: The state of its task, if it was begun in one.
+  /// Symbolizes the return addresses `beginning` and the stack of `task` on demand. `repeats` equal reports were only
+  /// counted.
   init(
     name: String,
     reason: Reason,
@@ -47,7 +40,6 @@ extension Watchdog.LeakedActivity {
 }
 
 extension Symbolizer {
-  /// Returns the names of `frames`, innermost first.
   fileprivate func names(of frames: [StackFrame]) -> [String] {
     TaskStack(Stack(frames: frames, end: .outermost)).resolve(resolve).map(\.displayName)
   }

@@ -3,7 +3,7 @@ import CulpritStallRecord
 import Synchronization
 
 extension Watchdog {
-  /// Adds text to the report of every stall, for example the tenant, queue lengths or configuration.
+  /// Adds text to the report of every stall, for example the tenant or queue lengths.
   ///
   /// `describe` is called on a thread of the watchdog when a stall begins. It has 200 ms, because it might need a lock
   /// that the stalled thread holds. If it takes longer, the report notes it, and `describe` is not called again before
@@ -21,7 +21,6 @@ extension Watchdog {
   }
 }
 
-/// The application's texts for reports.
 final class ContextQueries: Sendable {
   private final class Query: Sendable {
     let title: String
@@ -38,13 +37,13 @@ final class ContextQueries: Sendable {
     }
   }
 
-  /// Longest wait for all answers together, in nanoseconds.
+  /// For all answers together, in nanoseconds.
   private static let patience: UInt64 = 200_000_000
 
-  /// Maximum number of bytes of a text, which is written while the work is stalled.
+  /// Written while the work is stalled.
   static let textBytesMax = 4096
 
-  /// Truncates `text` to whole characters within ``textBytesMax``.
+  /// Keeps whole characters.
   static func kept(_ text: String) -> String {
     let count = text.utf8.count
     guard count > textBytesMax else { return text }
@@ -58,10 +57,9 @@ final class ContextQueries: Sendable {
   private let queries = Mutex<[Query]>([])
   private let wake = WakeUp()
 
-  /// Creates an empty set of queries that run on `workers`.
   init(_ workers: Workers) { self.workers = workers }
 
-  /// Adds a query. Returns a function that removes it.
+  /// Returns a function that removes the query.
   func add(_ title: String, _ describe: @escaping @Sendable () -> String) -> @Sendable () -> Void {
     let query = Query(title, workers, describe)
     workers.start()
@@ -73,7 +71,7 @@ final class ContextQueries: Sendable {
     }
   }
 
-  /// Runs all queries and returns their answers, waiting up to 200 ms.
+  /// Waits up to ``patience`` for answers.
   func notes() -> [StallNote] {
     let all = queries.withLock { $0 }
     guard !all.isEmpty else { return [] }
@@ -110,9 +108,9 @@ final class ContextQueries: Sendable {
     }
   }
 
-  /// Stops all queries. A query that does not return is abandoned.
+  /// Abandons a query that does not return.
   func stop() {
-    // Queries are released outside the lock: an object held only by a query might call back here in its `deinit`.
+    // Released outside the lock: an object held only by a query might call back here in its `deinit`.
     let ended = queries.withLock { queries in
       defer { queries = [] }
       return queries

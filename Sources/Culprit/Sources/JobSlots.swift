@@ -16,22 +16,17 @@ struct JobSlots: @unchecked Sendable {
   private var slots: [Int32: Slot] = [:]
   /// Thread ids to which the slots refer; never freed.
   private var words: UnsafeMutablePointer<UInt32>?
-  /// Indexes without a slot.
   private var free = Set(0..<Int(OBSERVER_OWNERS_MAX))
 
-  /// Marks that thread `id` has been in one job since `began`. The job cannot become a stall before it is confirmed.
+  /// Marks that thread `id` has been in one job since `began` at the latest. Returns the job's suspicion time in
+  /// nanoseconds, `nil` without a slot.
   ///
-  /// - Parameters:
-  ///   - id: The thread.
-  ///   - began: The latest possible beginning of the job, by the observer's clock, in nanoseconds.
-  ///   - lease: Leases a slot with the given name for the jobs of one thread.
-  /// - Returns: The suspicion time of the job in nanoseconds; `nil` if no slot is available.
+  /// The job must be confirmed before it can become a stall.
   mutating func begin(_ id: Int32, since began: UInt64, _ lease: (String) -> SlotRegistry.Lease?) -> UInt64? {
     guard var slot = slots[id] ?? make(id, lease) else { return nil }
     (slot.isConfirmed, slot.isDeclarable) = (false, false)
     slots[id] = slot
     observer_slot_defer(slot.lease.slot, true)
-    // The job's age counts from its beginning, not from its detection.
     let now = clinux_clock_ns()
     slot.lease.slot.begin(since: began, unwatched: now > began ? now &- began : 0)
     return slot.lease.slot.suspicion
@@ -51,13 +46,12 @@ struct JobSlots: @unchecked Sendable {
     return slot
   }
 
-  /// Ends the job of thread `id`, if one is marked.
   mutating func end(_ id: Int32) {
     if let slot = slots[id] { slot.lease.slot.end() }
   }
 
-  /// Confirms that the job of thread `id` lasted until `time`. A mark alone is no evidence: the job might have ended
-  /// while the watcher had no CPU.
+  /// Confirms that the job of thread `id` lasted until `time`. A mark is no evidence: the job might have ended while
+  /// the watcher had no CPU.
   mutating func confirm(_ id: Int32, until time: UInt64) {
     guard let slot = slots[id] else { return }
     let began = slot.lease.slot.item
@@ -65,7 +59,6 @@ struct JobSlots: @unchecked Sendable {
     slots[id]?.isConfirmed = true
   }
 
-  /// Returns the earliest time after `now` at which a sample can confirm a job.
   func nextConfirmation(after now: UInt64) -> UInt64 {
     slots.values.filter { !$0.isConfirmed }.compactMap { slot -> UInt64? in
       let began = slot.lease.slot.item
@@ -74,9 +67,8 @@ struct JobSlots: @unchecked Sendable {
     }.min() ?? .max
   }
 
-  /// Lets the monitor declare the confirmed jobs, except those of the threads `ids` that it could not declare before.
-  ///
-  /// - Returns: Whether a job has become declarable.
+  /// Lets the monitor declare the confirmed jobs, except new ones of the threads `ids`. Returns whether a job has
+  /// become declarable.
   mutating func deferStalls(of ids: Set<Int32>) -> Bool {
     var isNew = false
     for (id, slot) in slots where slot.isConfirmed && !slot.isDeclarable && !ids.contains(id) {
@@ -101,10 +93,9 @@ struct JobSlots: @unchecked Sendable {
     return stalled
   }
 
-  /// Ends all jobs and returns their slots.
   mutating func endAll() { for id in Array(slots.keys) { giveBack(id) } }
 
-  /// Returns the slots of threads that have ended. A thread without CPU time no longer exists.
+  /// A thread without CPU time no longer exists.
   private mutating func giveBackThoseOfEndedThreads() {
     for (id, slot) in slots
     where slot.lease.slot.item == 0 && clinux_clock_thread_cpu_ns(id) == 0 { giveBack(id) }
@@ -119,6 +110,6 @@ struct JobSlots: @unchecked Sendable {
 }
 
 extension observer_slot_snapshot {
-  /// Whether the work item has reached its threshold at `now`. Its beginning can be later than `now`.
+  /// The beginning can be later than `now`.
   func isStalled(at now: UInt64) -> Bool { item != 0 && now &- min(item, now) >= limits.threshold_ns }
 }

@@ -1,39 +1,32 @@
 /// Derives from samples of a pool thread since when it has been in one job without a pause.
 ///
-/// Two samples of one task prove nothing: the task might have been suspended and resumed in between. Any of these
-/// proves that there was no pause:
+/// Between two samples, a task might have been suspended and resumed. Any of these proves that there was no pause:
 ///
 /// - The thread used no CPU time between the samples.
 /// - A watchpoint on the word with the thread's current task was not hit: the runtime began and ended no job there.
 /// - Without watchpoints: the task was not enqueued. A suspension that resumes at once is missed.
-///
-/// A pure state machine, without side effects.
 struct JobTracker {
-  /// One sample of a thread.
   struct Look {
-    /// The time before the first word was read, in nanoseconds.
+    /// Before the first word was read, in nanoseconds.
     var time: UInt64
-    /// The time after the last word was read; 0: `time`.
+    /// After the last word was read; 0: `time`.
     var readTime: UInt64 = 0
-    /// The task that the thread runs; 0: none.
+    /// 0: none.
     var task: UInt64
     /// Words of the task that change when it is enqueued or suspended, but not while it runs.
     var words: [UInt64] = []
-    /// The priority with which the task was enqueued; 0: unknown.
+    /// 0: unknown.
     var priority: UInt8 = 0
     /// CPU time of the thread in nanoseconds; 0: unknown.
     var used: UInt64 = 0
-    /// Whether the watchpoint set at the last sample was hit; `nil`: none was set.
+    /// `nil`: no watchpoint was set at the last sample.
     var isHit: Bool?
-    /// A counter that changes when the task is enqueued; `nil` if enqueues are not counted.
+    /// Changes when the task is enqueued; `nil` if enqueues are not counted.
     var enqueues: UInt32?
   }
 
-  /// The actions that follow from a sample.
   struct Step: Equatable {
-    /// The tracked job is over.
     var hasEnded = false
-    /// A job has been running since this time.
     var began: UInt64?
     /// The job had no pause up to this time.
     var unbrokenUntil: UInt64?
@@ -44,31 +37,27 @@ struct JobTracker {
   private enum State {
     /// No job is known to span the last samples.
     case unknown
-    /// A job has been running since this time.
     case job(since: UInt64)
   }
 
   private var state = State.unknown
   private var last: Look?
-  /// Maximum distance of two related samples in nanoseconds. Beyond it, the process might have been stopped in between.
+  /// Beyond this distance of two samples, the process might have been stopped in between.
   private let apartMax: UInt64
   /// Number of samples before the next watchpoint. Each watchpoint that is hit doubles the wait.
   private var wait = 0
   private var penalty = 0
 
-  /// Maximum number of samples between two watchpoints on a thread.
   private static let penaltyMax = 16
 
-  /// Creates a tracker for samples that are `interval` nanoseconds apart.
+  /// Samples are `interval` nanoseconds apart.
   init(interval: UInt64) { apartMax = 3 * interval }
 
-  /// The beginning of the job in progress; `nil`: none is known.
   var since: UInt64? {
     if case .job(let since) = state { return since }
     return nil
   }
 
-  /// Processes a sample.
   mutating func advance(_ look: Look) -> Step {
     var step = Step()
     let before = last
@@ -118,13 +107,11 @@ struct JobTracker {
     return step
   }
 
-  /// Forgets all samples.
   mutating func restart() {
     state = .unknown
     last = nil
   }
 
-  /// Whether the thread did not run between two samples.
   private func isIdle(_ before: Look, _ look: Look) -> Bool { before.used != 0 && look.used == before.used }
 
   private func isNotEnqueued(_ before: Look, _ look: Look) -> Bool {

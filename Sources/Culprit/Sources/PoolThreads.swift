@@ -6,21 +6,17 @@ import Synchronization
 /// The threads of Swift's pool: which of them work while a ping waits, and how long each has been in one job.
 final class PoolThreads: Sendable {
   private struct State {
-    /// The slot of the pool's pings.
     var slot: UnsafeMutablePointer<observer_slot>?
     /// Whether a ping has waited longer than one interval.
     var isWaiting = false
     var next: UInt64 = 0
     var hasEnded = false
-    /// The priority of the pool's pings: each priority has separate threads. `nil` before the first ping has run.
+    /// Each priority has separate threads. `nil` before the first ping has run.
     var priority: UInt8?
     var jobs = JobSlots()
-    /// The errno value with which the kernel refuses watchpoints.
     var watchpointError: Int32?
-    /// Whether enqueued tasks are counted instead of using watchpoints.
     var countsEnqueues = false
 
-    /// Whether a ping has reached the stall threshold.
     var isPoolStalled: Bool {
       guard isWaiting, let slot else { return false }
       return slot.read().isStalled(at: clinux_clock_ns())
@@ -32,13 +28,12 @@ final class PoolThreads: Sendable {
     var state = State()
   }
 
-  /// The working threads; never freed, like the slots that refer to them.
+  /// Never freed, like the slots that refer to them.
   struct Owners: @unchecked Sendable {
     // SAFETY: every field behind the pointer is atomic, and the memory is never freed.
     let pointer: UnsafeMutablePointer<observer_owners>
   }
 
-  /// A thread that has run a task. Used by the watcher thread only.
   private struct Worker {
     var tracker: JobTracker
     var watchpoints = JobWatchpoints()
@@ -46,7 +41,6 @@ final class PoolThreads: Sendable {
 
   private struct Workers {
     var all: [Int32: Worker] = [:]
-    /// The interval for which the trackers were created.
     var interval: UInt64 = 0
   }
 
@@ -71,22 +65,18 @@ final class PoolThreads: Sendable {
     if let refusal = JobWatchpoints.refusal { doWithoutWatchpoints(refusal) }
   }
 
-  /// Whether pinging has ended.
   var hasEnded: Bool { guarded.withLock { $0.state.hasEnded } }
 
-  /// The errno value with which the kernel refuses watchpoints, and whether enqueued tasks are counted instead; `nil`
-  /// if the kernel allows them or has not been asked.
+  /// The kernel's error, and whether enqueued tasks are counted instead of using watchpoints.
   var watchpointRefusal: (error: Int32, countsEnqueues: Bool)? {
     guarded.withLock { guarded in guarded.state.watchpointError.map { ($0, guarded.state.countsEnqueues) } }
   }
 
-  /// Sets the slot of the pool's pings.
   func follow(_ lease: SlotRegistry.Lease) {
     guarded.withLock { $0.state.slot = lease.slot }
     wake.notify()
   }
 
-  /// Ends the pings and all jobs.
   func end() {
     guarded.withLock { guarded in
       guarded.state.hasEnded = true
@@ -117,8 +107,7 @@ final class PoolThreads: Sendable {
     }
   }
 
-  /// Samples the working threads if a round is due. Returns the time of the next call by the observer's clock, in
-  /// nanoseconds.
+  /// Samples the working threads if a round is due. Returns the time of the next call in nanoseconds.
   func lookIfDue(_ threads: inout TaskThreads) -> UInt64 {
     let now = clinux_clock_ns()
     let (suspicion, isWaiting, next) = guarded.withLock { guarded in
@@ -139,7 +128,7 @@ final class PoolThreads: Sendable {
         let enqueues = observer_enqueues_of(thread.task)
         var seen = TaskThreads.look(thread.threadID, thread.task, at: thread.place)
         seen.time = start
-        // The watchpoints are read at once, so that later hits count for the next sample.
+        // Read at once, so that later hits count for the next sample.
         seen.isHit = workers.all[thread.threadID].flatMap { $0.watchpoints.areHit(seen.task) }
         // Enqueues to the separate queue of an actor are not counted.
         if countsEnqueues, thread.tracking.executor == 0 { seen.enqueues = enqueues }
@@ -156,7 +145,7 @@ final class PoolThreads: Sendable {
 
   private static let intervalWhileOff: UInt64 = 1_000_000_000
 
-  /// Whether the sampled thread could run a ping. Work of an actor can have another priority than its thread.
+  /// Work of an actor can have another priority than its thread.
   private func isOfPings(_ look: Look) -> Bool {
     guard look.seen.priority != 0, look.thread.tracking.executor == 0,
       let priority = guarded.withLock({ $0.state.priority })
@@ -174,7 +163,6 @@ final class PoolThreads: Sendable {
 
   // MARK: Jobs
 
-  /// A sample of a thread that runs a task.
   private struct Look {
     var thread: TaskThreads.Running
     var seen: JobTracker.Look
@@ -195,7 +183,7 @@ final class PoolThreads: Sendable {
         workers.all[id] = worker
       }
       // A waiting ping means that all pool threads are busy, which is one stall: the pool's. Until it is declared, a
-      // job can still be a separate stall, because a thread might become free or the ping might only lack a CPU.
+      // job can still be a separate stall, because a thread might become free.
       let (isNew, stalled): (Bool, Set<Int32>?) = guarded.withLock { guarded in
         let isNew = guarded.state.jobs.deferStalls(of: waitedFor)
         return (isNew, guarded.state.isPoolStalled ? guarded.state.jobs.endAllButStalled(of: waitedFor) : nil)
@@ -209,10 +197,8 @@ final class PoolThreads: Sendable {
     }
   }
 
-  /// Stops watching all threads.
   func forgetAll() { workers.withLock { workers in for id in workers.all.keys { forget(id, &workers) } } }
 
-  /// Stops watching a thread that no longer runs the pool's tasks.
   private func forget(_ id: Int32, _ workers: inout Workers) {
     guard var worker = workers.all.removeValue(forKey: id) else { return }
     worker.watchpoints.clear()

@@ -4,8 +4,8 @@ import Synchronization
 
 /// The thread that samples the threads of pools.
 ///
-/// It reads the memory of other threads, which the kernel might block, so no other thread waits for it. Without it,
-/// stalls of the pool are still detected, with one sample of all pool threads.
+/// It reads the memory of other threads, which the kernel might block, so no other thread waits for it. Without it, a
+/// stall of the pool has one sample of all pool threads.
 final class PoolWatcher: Sendable {
   private struct State {
     var pools: [PoolThreads] = []
@@ -17,13 +17,7 @@ final class PoolWatcher: Sendable {
   private let thread = Mutex<PosixThread?>(nil)
   private let isUsed = Mutex(false)
 
-  /// Starts following the threads of a pool. The first pool starts the thread.
-  ///
-  /// - Parameters:
-  ///   - queueLayout: The layout of libdispatch's queues; `nil` if unknown.
-  ///   - lease: Leases a slot with the given name for the jobs of one thread; returns `nil` if none is available.
-  /// - Returns: The threads of the pool.
-  /// - Throws: ``WatchdogError/Code/unsupported`` if the thread cannot be started.
+  /// The first pool starts the thread. `lease` leases a slot for the jobs of one thread.
   func add(
     _ queueLayout: QueueLayout?,
     _ lease: @escaping @Sendable (_ name: String) -> SlotRegistry.Lease?
@@ -50,8 +44,6 @@ final class PoolWatcher: Sendable {
   /// Whether pool threads should be followed but cannot be.
   var hasFailed: Bool { isUsed.withLock { $0 } && TaskProbe.shared.search.hasFailed }
 
-  /// The errno value with which the kernel refuses watchpoints, and whether enqueued tasks are counted instead; `nil`
-  /// if the kernel allows them or has not been asked.
   var watchpointRefusal: (error: Int32, countsEnqueues: Bool)? {
     for pool in state.withLock({ $0.pools }) {
       if let refusal = pool.watchpointRefusal { return refusal }
@@ -59,14 +51,12 @@ final class PoolWatcher: Sendable {
     return nil
   }
 
-  /// Stops the thread and waits for its end until `deadline`. Returns whether it has ended.
   func stop(until deadline: UInt64) -> Bool {
     state.withLock { $0.isStopping = true }
     wake.notify()
     return thread.withLock { $0 }?.join(until: deadline) ?? true
   }
 
-  /// Stops following the threads of `pool`.
   func remove(_ pool: PoolThreads) { state.withLock { $0.pools.removeAll { $0 === pool } } }
 
   private func run() {

@@ -3,12 +3,12 @@ import Synchronization
 
 /// The threads that send pings through closures of the application.
 ///
-/// One of them, the leader, sends all pings in turn. If a closure blocks it for a second, a spare thread takes over the
-/// lead. Thus, a blocking closure stops only the pings of one source.
+/// The leader sends all pings in turn. If a closure blocks it for a second, a spare thread takes over, so a blocking
+/// closure stops only the pings of one source.
 final class ProbeEnqueuers: Sendable {
-  /// Time in a closure after which another thread takes over the lead, in nanoseconds.
+  /// Time in a closure after which another thread takes over, in nanoseconds.
   static let patience: UInt64 = 1_000_000_000
-  /// Maximum number of threads, including those blocked in closures.
+  /// Includes threads blocked in closures.
   private static let threadsMax = 8
 
   private struct HandOver {
@@ -22,29 +22,25 @@ final class ProbeEnqueuers: Sendable {
     var current: HandOver?
     /// The closure calls of threads that lost the lead.
     var heldUp: [HandOver] = []
-    /// The number of the leading thread.
     var leader: Int?
-    /// Time of the leader's next round, in nanoseconds; 0: at once.
+    /// In nanoseconds; 0: at once.
     var next: UInt64 = 0
     /// Number of requests for an immediate round.
     var calls = 0
     var threads: [Int: PosixThread] = [:]
     var threadsMade = 0
-    /// Whether a spare thread is being created.
     var isMaking = false
     var isStopping = false
 
-    /// Number of threads that are ready to take over the lead.
     var spares: Int { threads.count - 1 - heldUp.count }
   }
 
   private let state = Mutex(State())
   private let isStarted = Mutex(false)
-  /// Wakes the leader, and the spare threads.
   private let wake = WakeUp()
   private let spareWake = WakeUp()
 
-  /// Starts pinging `source`. The first source starts the threads.
+  /// The first source starts the threads.
   func add(_ source: ProbedSource) throws(PosixThreadError) {
     let error: PosixThreadError? = isStarted.withLock { isStarted in
       do throws(PosixThreadError) {
@@ -52,7 +48,7 @@ final class ProbeEnqueuers: Sendable {
       } catch {
         return error
       }
-      // The spare thread is created in advance: thread creation might fail or block during a stall.
+      // Created in advance: thread creation might fail or block during a stall.
       if !isStarted { try? start() }
       isStarted = true
       return nil
@@ -61,7 +57,7 @@ final class ProbeEnqueuers: Sendable {
     callLeader { $0.sources.append(source) }
   }
 
-  /// Applies `change`, then wakes the leader for an immediate round and a spare thread to supervise it.
+  /// Wakes the leader for an immediate round, and a spare thread to supervise it.
   private func callLeader(_ change: (inout State) -> Void) {
     state.withLock { state in
       change(&state)
@@ -72,10 +68,9 @@ final class ProbeEnqueuers: Sendable {
     spareWake.notify()
   }
 
-  /// Stops pinging `source`.
   func remove(_ source: ProbedSource) { state.withLock { $0.sources.removeAll { $0 === source } } }
 
-  /// Stops all pings and waits until `deadline` for calls to return. Returns whether all threads have ended.
+  /// Waits until `deadline` for calls to return. Returns whether all threads have ended.
   func stop(until deadline: UInt64) -> Bool {
     let threads = state.withLock { state in
       state.isStopping = true
@@ -87,7 +82,6 @@ final class ProbeEnqueuers: Sendable {
     return threads.map { $0.join(until: deadline) }.allSatisfy { $0 }
   }
 
-  /// Sentences about closures that have not returned for more than ``patience``.
   var problems: [String] {
     let now = clinux_clock_ns()
     let (current, heldUp, spares) = state.withLock { ($0.current, $0.heldUp, $0.spares) }
@@ -103,7 +97,7 @@ final class ProbeEnqueuers: Sendable {
     return sentences
   }
 
-  /// Starts another thread. Called without the lock, because the kernel might block thread creation.
+  /// Called without the lock, because the kernel might block thread creation.
   private func start() throws(PosixThreadError) {
     let number = state.withLock { state in
       defer { state.threadsMade += 1 }
@@ -116,8 +110,7 @@ final class ProbeEnqueuers: Sendable {
     }
   }
 
-  /// Ensures that a spare thread exists before the leader calls the application's code. A failed attempt is repeated in
-  /// the next round.
+  /// A spare thread must exist before the leader calls the application's code. The next round repeats a failed attempt.
   private func startSpare() {
     let isWanted = state.withLock { state in
       guard state.spares < 1, state.threads.count < Self.threadsMax, !state.isMaking, !state.isStopping else {
@@ -139,7 +132,6 @@ final class ProbeEnqueuers: Sendable {
     }
   }
 
-  /// Runs one round: sends the pings that are due, then waits for the next one.
   private func lead(_ number: Int) {
     let seen = wake.seen
     startSpare()
@@ -159,7 +151,6 @@ final class ProbeEnqueuers: Sendable {
         if state.leader == number { state.current = nil }
         return state.leader != number
       }
-      // The present leader pings this source again.
       if isReplaced {
         callLeader { state in state.heldUp.removeAll { $0.source === source } }
         return
@@ -169,7 +160,7 @@ final class ProbeEnqueuers: Sendable {
     wake.wait(after: seen, until: next)
   }
 
-  /// Waits until the leader is blocked, then takes over the lead. Returns `false` if the thread is not needed.
+  /// Waits until the leader is blocked, then takes over. Returns `false` if the thread is not needed.
   private func waitToLead(_ number: Int) -> Bool {
     let seen = spareWake.seen
     let now = clinux_clock_ns()

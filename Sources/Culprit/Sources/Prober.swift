@@ -6,9 +6,8 @@ import Synchronization
 
 /// Sends pings to sources without a begin and an end that could be marked: queues, executors, other libraries' loops.
 ///
-/// A ping is a work item that begins when it is sent and ends when it runs. Each source has at most one outstanding
-/// ping, so that a stalled source is not flooded. Pings that are sent by code of the application use separate threads
-/// (``ProbeEnqueuers``).
+/// A ping is a work item from its sending until it runs. Each source has at most one outstanding ping, so that a
+/// stalled source is not flooded. ``ProbeEnqueuers`` sends pings through code of the application.
 final class Prober: Sendable {
   private struct State {
     var sources: [ProbedSource] = []
@@ -20,9 +19,7 @@ final class Prober: Sendable {
   private let thread = Mutex<PosixThread?>(nil)
   private let enqueuers = ProbeEnqueuers()
 
-  /// Starts pinging `source`. The first source starts the thread.
-  ///
-  /// - Throws: ``WatchdogError/Code/unsupported`` if the thread cannot be started.
+  /// The first source starts the thread.
   func add(_ source: ProbedSource) throws(WatchdogError) {
     guard !source.isHandedOver else {
       do throws(PosixThreadError) { return try enqueuers.add(source) } catch { throw .threadNotStarted(error) }
@@ -41,7 +38,6 @@ final class Prober: Sendable {
     wake.notify()
   }
 
-  /// Stops pinging `source`.
   func remove(_ source: ProbedSource) {
     state.withLock { $0.sources.removeAll { $0 === source } }
     enqueuers.remove(source)
@@ -50,8 +46,8 @@ final class Prober: Sendable {
   /// Sentences about sources without pings because a closure of the application has not returned.
   var problems: [String] { enqueuers.problems }
 
-  /// Stops all pings. Waits until `deadline` for a ping that is being sent, unless called by the sending code. Returns
-  /// whether no ping is being sent.
+  /// Waits until `deadline` for a ping that is being sent, unless called by the sending code. Returns whether none is
+  /// being sent.
   func stop(until deadline: UInt64) -> Bool {
     state.withLock { state in
       state.isStopping = true
@@ -74,17 +70,13 @@ final class Prober: Sendable {
   }
 }
 
-/// A source that is watched by pings.
 final class ProbedSource: Sendable {
-  /// How the thread that works on the source is found.
   enum Worker: Sendable {
-    /// The thread that ran the last ping, if it still exists: for loops that stay on one thread.
+    /// For loops that stay on one thread.
     case threadOfLastPing
     /// The thread named by words in memory. Each ping calls `check`, which returns whether the words are right.
     case addresses(owner: UInt64, queueHead: UInt64, check: @Sendable () -> Bool)
-    /// The threads of a pool, several at a time.
     case pool(PoolThreads)
-    /// The thread is unknown.
     case unknown
   }
 
@@ -93,7 +85,7 @@ final class ProbedSource: Sendable {
 
   private struct State {
     var isOutstanding = false
-    /// The number of the last ping: a library might run an earlier ping a second time.
+    /// A library might run an earlier ping a second time.
     var number: UInt64 = 0
     var isStopped = false
     var next: UInt64 = 0
@@ -109,7 +101,6 @@ final class ProbedSource: Sendable {
     var state = State()
   }
 
-  /// The source's kind and name, for messages.
   let description: String
   /// Whether `send` is code of the application, which might not return.
   let isHandedOver: Bool
@@ -119,16 +110,7 @@ final class ProbedSource: Sendable {
   private let send: @Sendable (@escaping @Sendable () -> Void) -> Void
   private let prober: Prober
 
-  /// Starts watching a source through `lease`.
-  ///
-  /// - Parameters:
-  ///   - source: The source.
-  ///   - lease: The source's slot.
-  ///   - worker: How the thread that works on the source is found.
-  ///   - prober: The prober that sends the pings.
-  ///   - isHandedOver: Whether `send` is code of the application.
-  ///   - send: Passes its argument to the source, which must call it in turn.
-  /// - Throws: ``WatchdogError/Code/unsupported`` if the prober's thread cannot be started.
+  /// `send` passes its argument to the source, which must call it in turn.
   init(
     _ source: WatchedSource,
     lease: SlotRegistry.Lease,
@@ -163,7 +145,7 @@ final class ProbedSource: Sendable {
     }
   }
 
-  /// Sends a ping if one is due. Returns the time of the next call by the observer's clock, in nanoseconds.
+  /// Returns the time of the next call in nanoseconds.
   func probeIfDue() -> UInt64 {
     let now = clinux_clock_ns()
     let suspicion = lease.slot.suspicion
@@ -187,7 +169,7 @@ final class ProbedSource: Sendable {
     // Sending takes time, especially without a CPU. This time is not a stall of the source.
     let suspicionTime = Duration(wholeNanoseconds: suspicion)
     SlotRegistry.shared.begin(lease, for: thread?.pointer, suspicion: suspicionTime, after: Self.sendingMax)
-    // Probe latency begins here, because it measures how long newly submitted work waits.
+    // Probe latency measures how long newly submitted work waits.
     let sent = clinux_clock_ns()
     send { [self] in answered(number, sentAt: sent) }
     let waits = guarded.withLock { guarded in
@@ -199,19 +181,16 @@ final class ProbedSource: Sendable {
     return next
   }
 
-  /// Whether a ping has been waiting for at least `interval` nanoseconds at `now`.
   private func hasWaited(_ now: UInt64, _ interval: UInt64) -> Bool {
     let item = lease.slot.item
     return item != 0 && now >= item &+ interval
   }
 
-  /// Time after which sending counts as waiting for the source.
+  /// Afterwards, sending counts as waiting for the source.
   private static let sendingMax = Duration.seconds(1)
 
-  /// Polling interval while the watchdog is disabled, in nanoseconds.
   private static let intervalWhileOff: UInt64 = 1_000_000_000
 
-  /// Returns the time between pings for the suspicion time `suspicion`, both in nanoseconds.
   private static func interval(_ suspicion: UInt64) -> UInt64 {
     suspicion == .max ? intervalWhileOff : max(Configuration.shortestTime.wholeNanoseconds, suspicion)
   }
@@ -221,7 +200,7 @@ final class ProbedSource: Sendable {
     var pointer: UnsafeMutablePointer<observer_thread>?
   }
 
-  /// Ends ping `number`. Runs in the source.
+  /// Runs in the source.
   private func answered(_ number: UInt64, sentAt sent: UInt64) {
     let now = clinux_clock_ns()
     // A child of fork(2) can inherit the ping, but its parent owns the slot.
@@ -249,7 +228,7 @@ final class ProbedSource: Sendable {
     if isLast { SlotRegistry.shared.end(lease) }
   }
 
-  /// Stops pinging and ends the watch. An outstanding ping keeps its slot until it returns.
+  /// An outstanding ping keeps its slot until it returns.
   func stop() {
     // A child of fork(2) has no prober thread.
     guard lease.isOurs else { return }

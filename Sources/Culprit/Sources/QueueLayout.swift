@@ -5,20 +5,18 @@ import Glibc
 
 /// Offsets of the draining thread and of the waiting blocks in libdispatch's queues.
 ///
-/// The layout is undocumented and differs between versions, so it is determined with test queues: which words change
-/// when blocks are added, and which word holds this thread's id while it runs a block. If a search finds no offset or
-/// several, queues are watched without the layout. Stalls are then detected, but the working thread is unknown.
+/// The undocumented layout is determined with test queues: which words change when blocks are added, and which word
+/// holds this thread's id while it runs a block. Without an unambiguous result, the thread that works on a queue is
+/// unknown.
 struct QueueLayout: Hashable, Sendable {
-  /// Offsets from the beginning of the queue, in bytes.
+  /// In bytes from the beginning of the queue.
   private var owner: Int
   private var firstWaiting: Int
   private var lastWaiting: Int
-  /// Offset of the link to the next block in a waiting block, in bytes; `nil` if unknown.
+  /// The link to the next block in a waiting block.
   private var next: Int?
-  /// Offset of the target queue in a queue, in bytes; `nil` if unknown.
   private var target: Int?
 
-  /// The layout in this process, determined on first use.
   static let current: QueueLayout? = {
     guard let layout = QueueLayout() else { return nil }
     var known = observer_queue_layout(
@@ -31,34 +29,31 @@ struct QueueLayout: Hashable, Sendable {
     return layout
   }()
 
-  /// Size of a queue in 8-byte words, as asserted by libdispatch. Memory behind it can change at any time or be
-  /// unmapped.
+  /// In words, as asserted by libdispatch. Memory behind it can change at any time or be unmapped.
   private static let words = 16
-  /// Number of words read of a waiting item: the size of a block's continuation. Tasks are larger.
+  /// The size of a block's continuation. Tasks are larger.
   private static let waitingWords = 8
 
-  /// The words of test queues at several moments.
   private struct Looks {
-    /// With no block added, with one waiting block, with two, and with three.
+    /// Without a block, with one waiting block, with two, and with three.
     var idle, one, two, three: [UInt64]
-    /// The words of a second queue: idle, and while this thread runs one of its blocks.
+    /// A second queue: idle, and while this thread runs one of its blocks.
     var beside: [UInt64] = []
     var running: [UInt64] = []
     var threadID: UInt32 = 0
-    /// The words of a third queue, which targets the second one, and the address of the second one.
+    /// A third queue, which targets the second one, and the address of the second one.
     var targeting: [UInt64] = []
     var targetAddress: UInt64?
-    /// The words of possible waiting blocks, by address.
+    /// Possible waiting blocks by address.
     var waiting: [UInt64: [UInt64]] = [:]
   }
 
-  /// Determines the layout with new queues; `nil` if that fails.
   init?() {
     guard let looks = Self.look() else { return nil }
     self.init(looks)
   }
 
-  /// Reads the words of new queues. Returns `nil` if their memory cannot be read.
+  /// Returns `nil` if the queues' memory cannot be read.
   private static func look() -> Looks? {
     let queue = DispatchQueue(label: "culprit.layout")
     func now(_ queue: DispatchQueue) -> [UInt64] { content(object(of: queue), words: words) }
@@ -86,7 +81,6 @@ struct QueueLayout: Hashable, Sendable {
     return all.allSatisfy { $0.count == words } ? looks : nil
   }
 
-  /// Derives the layout from `looks`; `nil` if it is ambiguous or not found.
   private init?(_ looks: Looks) {
     let (idle, one, two) = (looks.idle, looks.one, looks.two)
     // A second block leaves the first waiting block unchanged, but not the last.
@@ -116,31 +110,27 @@ struct QueueLayout: Hashable, Sendable {
     next = nexts.count == 1 ? nexts[0] * 8 : nil
   }
 
-  /// The bits of the word that hold the thread id.
   private static let threadMask: UInt32 = 0x3fff_ffff
 
-  /// Returns the address of the word in `queue` that holds the id of the draining thread; 0 if the queue cannot be
-  /// read.
+  /// Returns the address of the word that holds the id of the draining thread; 0 if the queue cannot be read.
   func ownerTIDAddress(of queue: DispatchQueue) -> UInt64 { Self.object(of: queue).map { $0 + UInt64(owner) } ?? 0 }
 
-  /// Returns the address of the word in `queue` that holds its first waiting block; 0 if the queue cannot be read.
+  /// Returns the address of the word that holds the first waiting block; 0 if the queue cannot be read.
   func queueHeadAddress(of queue: DispatchQueue) -> UInt64 {
     Self.object(of: queue).map { $0 + UInt64(firstWaiting) } ?? 0
   }
 
-  /// Returns the address of the first waiting item of the libdispatch queue at `object`; `nil` if the queue cannot be
-  /// read.
+  /// Like ``queueHeadAddress(of:)``, for the libdispatch queue at `object`.
   func firstWaitingAddress(ofQueueAt object: UInt64) -> UInt64? {
     Self.content(object, words: Self.words).isEmpty ? nil : object + UInt64(firstWaiting)
   }
 
-  /// Whether `queue` names the calling thread, which runs one of its blocks, as its drainer. False for concurrent
-  /// queues.
+  /// The caller runs a block of `queue`. False for concurrent queues.
   func isDrainedByCaller(_ queue: DispatchQueue) -> Bool {
     observer_slot_owner(ownerTIDAddress(of: queue)) == clinux_task_self()
   }
 
-  /// Returns the address of the libdispatch object, which the Swift object stores after its two-word header.
+  /// The Swift object stores the libdispatch object after its two-word header.
   private static func object(of queue: DispatchQueue) -> UInt64? {
     let wrapper = UInt64(UInt(bitPattern: Unmanaged.passUnretained(queue).toOpaque()))
     var object: UInt64 = 0

@@ -1,12 +1,10 @@
 import CCulpritObserver
 
-/// The sections of a task: its own, and those inherited from the task that started it. Samplers read this object from
-/// other threads.
+/// The sections of a task, including those of the task that started it. Samplers read this object from other threads.
 final class SectionMark: Sendable {
   /// The section's number (`observer_section_number`). The first property, directly after the object header.
   let section: UInt64
-  /// The mark of the enclosing section. The second property. A new task inherits only the innermost binding of a
-  /// task-local value.
+  /// The mark of the enclosing section, because a new task inherits only the innermost binding. The second property.
   let outer: SectionMark?
 
   @TaskLocal static var current: SectionMark?
@@ -14,7 +12,6 @@ final class SectionMark: Sendable {
   /// The key of ``current`` among task-local values.
   static var key: UInt64 { UInt64(UInt(bitPattern: Unmanaged.passUnretained($current).toOpaque())) }
 
-  /// Creates the mark of the section watched by `lease`, within the sections of the current task.
   init(_ lease: SlotRegistry.Lease) {
     section = observer_section_number(UInt32(truncatingIfNeeded: lease.index), lease.generation)
     outer = Self.current

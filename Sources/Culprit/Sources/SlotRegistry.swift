@@ -4,26 +4,24 @@ import CulpritReports
 import CulpritStallRecord
 import Synchronization
 
-/// The owners of the target slots.
+/// The owners of the target slots. The process has one registry, like the slots themselves.
 ///
-/// The process has one registry, like the slots themselves. A loop object can outlive its watchdog and
-/// continue to mark its slot, so that slot must not be leased again. A child of fork(2) begins with an empty registry
-/// (``startOver()``). Marking or ending a slot leased by its parent has no effect there and takes no lock.
+/// A loop can outlive its watchdog and continue to mark its slot, so that slot must not be leased again. A child of
+/// fork(2) begins with an empty registry; its parent's leases have no effect there and take no lock.
 final class SlotRegistry: Sendable {
-  /// A leased slot.
   struct Lease: @unchecked Sendable {
     // SAFETY: the slot table is never freed, and its fields are atomic.
     let slot: UnsafeMutablePointer<observer_slot>
     let index: Int
     let generation: UInt32
-    /// The owning process: a child of fork(2) has copies of its parent's leases.
+    /// A child of fork(2) has copies of its parent's leases.
     let process: UInt32
-    /// The counters of the source, for its probe latencies.
+    /// The counters for probe latencies.
     let series: Series
     /// The control block of the slot's monitor.
     let control: ControlBlock
 
-    /// Whether this process owns the lease. A child of fork(2) can still mark the slot, without effect.
+    /// A child of fork(2) can still mark its parent's slot, without effect.
     var isOurs: Bool { clinux_process_is(process) }
 
     /// Begins and ends a scope without a time limit, if the lease still owns the slot.
@@ -37,35 +35,32 @@ final class SlotRegistry: Sendable {
 
   private struct Owner {
     var source: WatchedSource
-    /// The requested source. `source` can have a number added if another watchdog of the process uses the name.
+    /// `source` has a number added if another watchdog of the process uses the name.
     var asked: WatchedSource
     /// The number of the watchdog's start; 0 for Culprit's own sources.
     var start: UInt64
     var generation: UInt32
     var limits: Limits
-    /// The place of the owner's metrics.
     var place: SeriesTable.Place
-    /// Claims the section's handler.
     var handler: (@Sendable () -> SectionHandler?)?
-    /// Whether the watch has ended. The owner can still mark its work until the lease is returned.
+    /// The owner can still mark its work until the lease is returned.
     var hasStopped = false
   }
 
-  /// An owner's settings; `nil`: the configuration's.
+  /// `nil`: the configuration's.
   private struct Limits {
     var threshold: Duration?
     var interval: Duration?
     var polled: Bool
   }
 
-  /// A former owner of a slot.
   private struct Former {
     var index: Int
     var generation: UInt32
     var source: WatchedSource
   }
 
-  /// Maximum number of former owners. The recorder can receive their last work items after they have ended.
+  /// The recorder can receive the last work items of former owners.
   private static let formerMax = 4096
 
   private struct State {
@@ -84,8 +79,7 @@ final class SlotRegistry: Sendable {
 
   private let state = Mutex(State())
 
-  /// Empties the registry in a child of fork(2), before its first watchdog. Slots leased by the parent remain the
-  /// parent's.
+  /// Called in a child of fork(2), before its first watchdog.
   func startOver() { state.startOver(State()) }
 
   /// Attaches the slots to the monitor of `control` and clears the stall states of an earlier watchdog. Must be called
@@ -116,7 +110,6 @@ final class SlotRegistry: Sendable {
     }
   }
 
-  /// Returns the limits of an owner's slot.
   private func effective(_ limits: Limits, _ state: borrowing State) -> observer_limits {
     guard state.isEnabled else {
       let never = UInt64.max
@@ -155,22 +148,14 @@ final class SlotRegistry: Sendable {
     }
   }
 
-  /// Clears the stall state of slot `index`.
   private func forgetStall(_ index: Int) {
     if let entry = stall(index) { observer_stall_reset(entry) }
   }
 
-  /// Leases a slot for `source`.
+  /// Leases a slot for `source`. The lease must be passed to ``end(_:)``.
   ///
-  /// - Parameters:
-  ///   - source: The source to watch.
-  ///   - start: The number of the requesting watchdog's start; 0 for Culprit itself.
-  ///   - control: The control block of the monitor for the slot.
-  ///   - threshold: Longest time of a work item; default (`nil`): the configuration's.
-  ///   - interval: Time between samples of a stall; default (`nil`): the configuration's.
-  ///   - polled: Whether work items begin without notifying the monitor.
-  /// - Returns: The lease, which must be passed to ``end(_:)``.
-  /// - Throws: ``WatchdogError`` if the monitor has stopped, the source is already watched or all slots are taken.
+  /// `start` is the number of the watchdog's start, 0 for Culprit itself. If `polled`, work items begin without
+  /// notifying the monitor.
   func lease(
     _ source: WatchedSource,
     of start: UInt64 = 0,
@@ -229,13 +214,12 @@ final class SlotRegistry: Sendable {
     return try lease.get()
   }
 
-  /// Whether reports show both sources alike: marked loops and probed loops are both event loops.
+  /// Marked loops and probed loops are both event loops in reports.
   private static func readAlike(_ one: WatchedSource, _ other: WatchedSource) -> Bool {
     one.name == other.name && one.kind.description == other.kind.description
   }
 
-  /// Returns `source` with a number added to its name if `present` has a source of that name, from another watchdog of
-  /// the process.
+  /// Adds a number if a source of another watchdog has the name.
   private static func numbered(_ source: WatchedSource, beside present: [WatchedSource]) -> WatchedSource {
     var numbered = source
     var number = 1
@@ -246,22 +230,20 @@ final class SlotRegistry: Sendable {
     return numbered
   }
 
-  /// Ends the work item of `lease`, if the lease still owns the slot.
+  /// Ends the work item, if the lease still owns the slot.
   func endItem(_ lease: Lease) {
     guard lease.isOurs else { return }
     state.withLock { if owns(lease, $0) { lease.slot.end() } }
   }
 
-  /// Returns whether the lease still owns its slot.
   func owns(_ lease: Lease) -> Bool { lease.isOurs && state.withLock { owns(lease, $0) } }
 
-  /// Marks the beginning of a work item on the calling thread and schedules the monitor's next tick.
+  /// Marks the beginning of a work item on the calling thread.
   func begin(_ lease: Lease, suspicion: Duration) {
     observer_slot_begin_exact(lease.slot)
     tick(after: suspicion)
   }
 
-  /// Schedules a tick of the monitor after `time`.
   func tick(after time: Duration) {
     guard let control = state.withLock({ $0.control }) else { return }
     observer_control_tick_by(control.pointer, clinux_clock_ns() &+ time.wholeNanoseconds)
@@ -279,8 +261,7 @@ final class SlotRegistry: Sendable {
     tick(after: delay + suspicion)
   }
 
-  /// Sets the sampling of the work in slot `index`: as configured, or `rarely`, once an hour, because its stall is only
-  /// counted.
+  /// Samples the work as configured, or `rarely`, once an hour, because its stall is only counted.
   func sample(_ index: Int, generation: UInt32, rarely: Bool) {
     state.withLock { state in
       guard state.owners.indices.contains(index), let owner = state.owners[index], owner.generation == generation,
@@ -292,13 +273,12 @@ final class SlotRegistry: Sendable {
     }
   }
 
-  /// Sets the handler for a work item of `lease` that passes its threshold.
+  /// Sets the handler for a work item that passes its threshold.
   func onStall(of lease: Lease, _ handler: @escaping @Sendable () -> SectionHandler?) {
     guard lease.isOurs else { return }
     state.withLock { if owns(lease, $0) { $0.owners[lease.index]?.handler = handler } }
   }
 
-  /// Returns the source of slot `index` and its handler; `nil` if it has none.
   func handler(_ index: Int, generation: UInt32) -> (
     source: WatchedSource, claim: @Sendable () -> SectionHandler?
   )? {
@@ -310,13 +290,13 @@ final class SlotRegistry: Sendable {
     }
   }
 
-  /// Returns whether the monitor has seen the work item of `lease` pass its threshold.
+  /// Whether the monitor has seen the work item pass its threshold.
   func isStalled(_ lease: Lease) -> Bool {
     guard lease.isOurs, let item = stall(lease.index)?.read().item else { return false }
     return item != 0 && item == lease.slot.item
   }
 
-  /// Sets the application's label of the work to the end of `text` that fits.
+  /// Keeps the end of `text` that fits.
   func label(_ lease: Lease, _ text: String) {
     labelBytes(of: text).withUnsafeBufferPointer { buffer in
       // SAFETY: the bytes are copied before the call returns.
@@ -326,8 +306,7 @@ final class SlotRegistry: Sendable {
     }
   }
 
-  /// Ends the work item of `lease` and the watch. The owner can continue to mark the slot, which is not leased again
-  /// meanwhile.
+  /// Ends the work item and the watch. The owner can continue to mark the slot, which is not leased again meanwhile.
   func stop(_ lease: Lease) {
     guard lease.isOurs else { return }
     state.withLock { state in
@@ -339,7 +318,7 @@ final class SlotRegistry: Sendable {
     }
   }
 
-  /// Ends the watch and returns the slot. The owner must not mark it afterwards. A second call has no effect.
+  /// Ends the watch and returns the slot, which the owner must not mark afterwards. A second call has no effect.
   func end(_ lease: Lease) {
     // A lease of the parent process must not take the lock.
     guard lease.isOurs else { return }
@@ -353,7 +332,7 @@ final class SlotRegistry: Sendable {
     }
   }
 
-  /// Returns the source of slot `index` at `generation`; `nil` if it has been forgotten.
+  /// `nil` if the source has been forgotten.
   func source(_ index: Int, generation: UInt32) -> WatchedSource? {
     state.withLock { state in
       if state.owners.indices.contains(index), let owner = state.owners[index], owner.generation == generation {
@@ -363,12 +342,11 @@ final class SlotRegistry: Sendable {
     }
   }
 
-  /// Returns the present source of slot `index`.
   func source(_ index: Int) -> WatchedSource? {
     state.withLock { state in state.owners.indices.contains(index) ? state.owners[index]?.source : nil }
   }
 
-  /// Returns the present work items with their sources and labels at `now`. Leaves out probes that are not late.
+  /// Leaves out probes that are not late.
   func workUnderWay(at now: UInt64) -> [(source: WatchedSource, view: observer_slot_snapshot, label: String)] {
     let present = state.withLock { state in
       state.owners.enumerated()
@@ -388,16 +366,14 @@ final class SlotRegistry: Sendable {
     }
   }
 
-  /// Returns the counters of the source of slot `index` at `generation`; `nil` if it has been forgotten.
   func series(_ index: Int, generation: UInt32) -> Series? {
     // `keep` prevents the series from being given to another source while the recorder counts in it.
     source(index, generation: generation).map { source in state.withLock { $0.series.keep(source) } }
   }
 
-  /// Returns all series with their sources.
   func allSeries() -> [(source: StallReport.Source, series: Series)] { state.withLock { $0.series.all } }
 
-  /// Returns the watched slots with the names of their sources in metrics.
+  /// With the names of the sources in metrics.
   func watched() -> [(index: Int, source: StallReport.Source)] {
     state.withLock { state in
       state.owners.enumerated().compactMap { index, owner in

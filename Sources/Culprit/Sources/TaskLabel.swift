@@ -1,7 +1,6 @@
 import CCulpritObserver
 
-/// Returns the UTF-8 bytes of the label `text`: at most 56, from the end, because the end of a path distinguishes
-/// requests. The bytes begin at a character boundary.
+/// Returns the last 56 bytes of `text` or fewer, from a character boundary. The end of a path distinguishes requests.
 func labelBytes(of text: String) -> [UInt8] {
   // 10xxxxxx continues a character in UTF-8.
   Array(text.utf8.suffix(OBSERVER_LABEL_WORDS * 8).drop { $0 & 0xc0 == 0x80 })
@@ -18,7 +17,6 @@ final class TaskLabel: @unchecked Sendable {
   /// The key of ``current`` among task-local values.
   static var key: UInt64 { UInt64(UInt(bitPattern: Unmanaged.passUnretained($current).toOpaque())) }
 
-  /// Creates a label with the end of `text` that fits.
   init(_ text: String) {
     var label = observer_label()
     let bytes = labelBytes(of: text)

@@ -4,29 +4,26 @@ import Synchronization
 
 /// Offsets of a thread's current task and executor tracking in the thread-local storage of Swift's runtime.
 ///
-/// The layout is undocumented, so it is determined inside tasks, whose addresses are known. An offset that any thread
-/// contradicts is discarded.
+/// The undocumented layout is determined inside tasks, whose addresses are known. An offset that any thread contradicts
+/// is discarded.
 struct TaskLayout: Hashable, Sendable {
-  /// Offsets from the thread pointer in bytes: of the current task's address, and of the address of the executor
-  /// tracking.
+  /// Offsets from the thread pointer.
   var task: Int64
   var tracking: Int64
 
-  /// The tracked executors (`ExecutorTrackingInfo`): the serial executor, by identity and implementation, and the task
-  /// executor.
+  /// The serial executor, by identity and implementation, and the task executor (`ExecutorTrackingInfo`).
   struct Tracking: Equatable {
     var executor: UInt64
     var implementation: UInt64
     var taskExecutor: UInt64
 
-    /// Whether the pool's threads run the task: for no actor, or for an actor without a custom executor.
+    /// The pool's threads run the task: for no actor, or for an actor without a custom executor.
     var isPool: Bool { implementation == 0 && taskExecutor == 0 }
 
     static let words = 3
   }
 }
 
-/// Determines the ``TaskLayout`` from running tasks.
 final class TaskLayoutSearch: Sendable {
   private enum State {
     case searching(Seen)
@@ -43,13 +40,13 @@ final class TaskLayoutSearch: Sendable {
   }
 
   private let state = Mutex(State.searching(Seen()))
-  /// The range of offsets to search; `nil`: the search is impossible.
+  /// `nil`: the search is impossible.
   private let storage: Range<Int64>?
 
   /// Number of tasks that suffice if they ran on one thread. On two threads, two tasks can suffice.
   private static let countMax = 8
 
-  /// Creates a search in the storage of this process's runtime. Takes the loader's lock.
+  /// Takes the loader's lock.
   init() {
     var (begin, end): (Int64, Int64) = (0, 0)
     let isThere = clinux_thread_pointer_start() == 0 && observer_swift_task_storage(&begin, &end) && begin < end
@@ -57,14 +54,13 @@ final class TaskLayoutSearch: Sendable {
     if storage == nil { state.withLock { $0 = .failed } }
   }
 
-  /// Creates a search between these offsets from the thread pointer, for tests.
+  /// For tests.
   init(in storage: Range<Int64>) { self.storage = storage }
 
-  /// Maximum size of the searched storage in bytes. The runtime alone has 32 bytes; a statically linked executable has
-  /// more.
+  /// The runtime alone has 32 bytes; a statically linked executable has more.
   private static let storageMax: Int64 = 1 << 16
 
-  /// The layout; `nil` while it is unknown or if the search has failed.
+  /// `nil` while the layout is unknown.
   var found: TaskLayout? {
     state.withLock { state in
       if case .found(let layout) = state { return layout }
@@ -72,7 +68,6 @@ final class TaskLayoutSearch: Sendable {
     }
   }
 
-  /// Whether the search has failed.
   var hasFailed: Bool {
     state.withLock { state in
       if case .failed = state { return true }
@@ -80,7 +75,7 @@ final class TaskLayoutSearch: Sendable {
     }
   }
 
-  /// Adds the offsets seen by the calling task. The pool must run that task for no actor.
+  /// Adds the offsets seen by the calling task, which the pool must run for no actor.
   func lookAtCurrentTask() {
     guard let storage, isSearching else { return }
     let current = TaskProbe.current
@@ -107,7 +102,6 @@ final class TaskLayoutSearch: Sendable {
     }
   }
 
-  /// Intersects the known offsets with those seen on `thread`.
   private func add(_ newTasks: Set<Int64>, _ newTrackings: Set<Int64>, _ thread: Int32) {
     state.withLock { state in
       guard case .searching(let old) = state else { return }
@@ -129,12 +123,11 @@ final class TaskLayoutSearch: Sendable {
     }
   }
 
-  /// Returns the word at `address`, which must be the calling thread's own memory.
+  /// `address` must be in the calling thread's own memory.
   private static func word(at address: UInt64) -> UInt64? {
     UnsafePointer<UInt64>(bitPattern: UInt(address))?.pointee
   }
 
-  /// Returns the executor tracking at `address`; `nil` if it cannot be read.
   static func tracking(at address: UInt64) -> TaskLayout.Tracking? {
     var words: (UInt64, UInt64, UInt64) = (0, 0, 0)
     guard clinux_memory_read(address, &words, MemoryLayout.size(ofValue: words)) else { return nil }

@@ -4,12 +4,12 @@ import Synchronization
 
 /// Determines the layout of tasks in Swift's runtime with test tasks, once in a process.
 ///
-/// With the layout, samplers find the awaiting callers of a running task and the state of a suspended one.
+/// Samplers use the layout to find the awaiting callers of a running task and the state of a suspended one.
 final class TaskProbe: Sendable {
   static let shared = TaskProbe()
 
   private struct State {
-    /// Whether the layout was found; `nil` while the search continues.
+    /// `nil` while the search continues.
     var isKnown: Bool?
     var layout: Layout?
   }
@@ -18,7 +18,7 @@ final class TaskProbe: Sendable {
     // SAFETY: the fields are numbers and do not change after publication.
     var value: observer_task_layout
 
-    /// This layout without the offset of task-local values, so that labels are not read.
+    /// Without the offset of task-local values, labels are not read.
     var withoutLabels: Layout {
       var layout = self
       layout.value.locals = 0
@@ -26,22 +26,17 @@ final class TaskProbe: Sendable {
     }
   }
 
-  /// The search for the threads' current tasks.
   let search = TaskLayoutSearch()
   private let state = Mutex(State())
   private let hasBegun = Atomic(false)
   private let isFound = Atomic(false)
 
-  /// The layout; `nil` while the search continues or if it has failed.
   var layout: Layout? { state.withLock { $0.layout } }
 
-  /// Whether the layout was found.
   var hasFound: Bool { isFound.load(ordering: .acquiring) }
 
-  /// Whether the search has failed.
   var hasFailed: Bool { state.withLock { $0.isKnown == false } }
 
-  /// Starts the test tasks on the first call.
   func start() {
     guard !hasBegun.load(ordering: .relaxed), !hasBegun.exchange(true, ordering: .relaxed) else { return }
     Task.detached(priority: .high) { [self] in
@@ -57,13 +52,12 @@ final class TaskProbe: Sendable {
     }
   }
 
-  /// Starts the test tasks if the caller is a task, so that a process without tasks stays without.
+  /// Does nothing outside tasks, so that a process without tasks stays without.
   func startInTask() {
     guard !hasBegun.load(ordering: .relaxed), Self.current != 0 else { return }
     start()
   }
 
-  /// The offsets on which all test tasks so far agree.
   private final class Clues: Sendable {
     private struct Seen: @unchecked Sendable {
       // SAFETY: the fields are numbers.
@@ -73,7 +67,6 @@ final class TaskProbe: Sendable {
 
     var all: observer_task_clues? { seen.withLock { $0.all } }
 
-    /// Intersects the clues with those of one more task.
     func add(_ new: observer_task_clues, isChild: Bool) {
       seen.withLock { seen in
         guard var all = seen.all else {
@@ -92,9 +85,8 @@ final class TaskProbe: Sendable {
     }
   }
 
-  /// Number of further attempts if the results contradict each other.
   private static let attemptsMore = 10
-  /// Number of samples by test tasks. They must suffice for ``search``.
+  /// Must suffice for ``search``.
   private static let looks = 8
 
   private func findOut() async -> Layout? {
@@ -141,7 +133,6 @@ final class TaskProbe: Sendable {
 
   private static let label = TaskLabel("culprit-probe")
 
-  /// Whether `layout` finds the label of a task, and the label that a child task inherits.
   private static func hasLabels(_ layout: Layout) async -> Bool {
     @Sendable func isFound() -> Bool {
       var (value, found) = (layout.value, observer_label())
@@ -155,12 +146,11 @@ final class TaskProbe: Sendable {
     }
   }
 
-  /// Returns the index of the only set bit; `nil` if there is another number of bits.
   private static func only(_ words: UInt64) -> UInt32? {
     words.nonzeroBitCount == 1 ? UInt32(words.trailingZeroBitCount) : nil
   }
 
-  /// The address of the current task; 0 outside tasks.
+  /// 0 outside tasks.
   static var current: UInt64 {
     withUnsafeCurrentTask { task in
       guard let task, MemoryLayout<UnsafeCurrentTask>.size == MemoryLayout<UInt64>.size else { return 0 }
@@ -172,7 +162,6 @@ final class TaskProbe: Sendable {
 
   private static let depth = Atomic(0)
 
-  /// Calls itself until `levels` is 0, then adds the clues of the current task.
   @inline(never)
   private static func descend(_ levels: Int, of all: Int, _ parent: UInt64?, _ clues: Clues) async {
     guard levels == 0 else {
@@ -192,10 +181,10 @@ final class TaskProbe: Sendable {
     return true
   }
 
-  /// Number of consecutive equal samples that confirm a resume function.
+  /// Consecutive equal samples that confirm a resume function.
   private static let resumptions = 4
 
-  /// Returns the function in which tasks resume after `wait`, which is called repeatedly; 0 if it was not found.
+  /// Returns the function in which tasks resume after `wait`; 0 if it was not found.
   private static func resumption(_ layout: Layout, after wait: () async -> Void) async -> UInt64 {
     let waiting = current
     let isDone = Atomic(false)
@@ -209,8 +198,8 @@ final class TaskProbe: Sendable {
           found = place
           if count == resumptions { return found }
         }
-        // `yield` lets the other task run if the pool has one thread. The sleep gives it time to get a CPU; otherwise
-        // all samples could be over before it runs.
+        // `yield` lets the other task run if the pool has one thread. The sleep gives it time to get a CPU before all
+        // samples are over.
         if round.isMultiple(of: 10) { try? await Task.sleep(for: .milliseconds(1)) } else { await Task.yield() }
       }
       return 0
@@ -221,7 +210,6 @@ final class TaskProbe: Sendable {
     return await found
   }
 
-  /// Whether `layout` shows the right states of a running task and of a task that waits for it.
   private static func isTrue(_ layout: Layout) async -> Bool {
     let waiting = current
     @Sendable func look() async -> Bool {

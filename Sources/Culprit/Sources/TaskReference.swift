@@ -2,12 +2,10 @@ import CCulpritObserver
 import CCulpritUnwind
 import CulpritStallRecord
 
-/// A reference to a task whose state can be read later.
 struct FollowedTask {
   private let address: UInt64
   private let id: UInt32
 
-  /// The current task; `nil` outside tasks.
   static var current: FollowedTask? {
     let address = TaskProbe.current
     guard address != 0 else { return nil }
@@ -15,24 +13,22 @@ struct FollowedTask {
     return FollowedTask(address, observer_swift_task_id(address))
   }
 
-  /// The task at `address` with the number `id`.
   init(_ address: UInt64, _ id: UInt32) { (self.address, self.id) = (address, id) }
 
-  /// The task that thread `threadID` runs; `nil` if there is none or it is unknown.
   init?(on threadID: Int32) {
     let address = observer_swift_task_current(threadID)
     guard address != 0 else { return nil }
     self.init(address, observer_swift_task_id(address))
   }
 
-  /// The task's label; empty if there is none or the task has ended.
+  /// Empty if the task has none or has ended.
   var label: String {
     var label = observer_label()
     observer_swift_task_known_label(address, id, &label)
     return label.string
   }
 
-  /// The present state of the task; `nil` if the task layout is unknown.
+  /// `nil` if the task layout is unknown.
   var whereabouts: TaskReference? {
     guard TaskProbe.shared.hasFound else { return nil }
     var work = observer_task_work()
@@ -60,7 +56,6 @@ struct FollowedTask {
   }
 }
 
-/// The state of a task.
 struct TaskReference {
   enum State: String {
     case runs = "its task runs"
@@ -70,7 +65,7 @@ struct TaskReference {
   }
 
   var state: State
-  /// The thread that runs the task; 0 if there is none or it is unknown.
+  /// 0 if none is known.
   var threadID: Int32 = 0
   /// The function in which the task resumes, then its awaiting callers; empty while it runs.
   var frames: [StackFrame] = []

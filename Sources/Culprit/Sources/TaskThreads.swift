@@ -2,25 +2,23 @@ import CCulpritLinux
 import CCulpritObserver
 import Glibc
 
-/// The threads of the process that run tasks, found from outside these threads.
+/// The threads that run tasks, found from outside these threads.
 struct TaskThreads: ~Copyable {
   struct Running: Equatable {
     var threadID: Int32
-    /// The task's address.
     var task: UInt64
     /// The address of the thread's word that holds `task`.
     var place: UInt64
     var tracking: TaskLayout.Tracking
   }
 
-  /// Maximum number of threads.
   private static let threadsMax = 4096
-  /// Number of rounds after which the threads are listed again, even if their number is unchanged.
+  /// Rounds after which the threads are listed again, even if their number is unchanged.
   private static let looksMax = 4
 
   private let threads = UnsafeMutablePointer<clinux_thread_pointer>.allocate(capacity: threadsMax)
   private var count = 0
-  /// Number of threads of the process at the last listing; 0: they must be listed again.
+  /// Number of threads at the last listing; 0: they must be listed again.
   private var listed: UInt = 0
   private var looks = 0
 
@@ -29,7 +27,6 @@ struct TaskThreads: ~Copyable {
     threads.deallocate()
   }
 
-  /// Returns the threads that run a task now, according to `layout`.
   mutating func running(_ layout: TaskLayout) -> [Running] {
     listIfNeeded()
     var found: [Running] = []
@@ -43,7 +40,7 @@ struct TaskThreads: ~Copyable {
         continue
       }
       guard task != 0, tracking != 0, let tracked = TaskLayoutSearch.tracking(at: tracking) else { continue }
-      // The thread pointer must still belong to this thread; otherwise the words are another thread's.
+      // Otherwise the words are another thread's.
       guard clinux_thread_pointer_is(thread.pointer, thread.tid) else {
         listed = 0
         continue
@@ -53,12 +50,11 @@ struct TaskThreads: ~Copyable {
     return found
   }
 
-  /// Reads the task and tracking words of the thread with this thread pointer; `nil` if they cannot be read.
   private static func words(of pointer: UInt64, _ layout: TaskLayout) -> (task: UInt64, tracking: UInt64)? {
     let first = min(layout.task, layout.tracking)
     let length = Int(max(layout.task, layout.tracking) - first) + 8
     var words: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0, 0, 0, 0, 0)
-    // The words are usually adjacent, so that one call reads both.
+    // Usually adjacent, so that one call reads both.
     if length <= MemoryLayout.size(ofValue: words) {
       guard clinux_memory_read(pointer &+ UInt64(bitPattern: first), &words, length) else { return nil }
       return withUnsafeBytes(of: words) { bytes in
@@ -75,7 +71,6 @@ struct TaskThreads: ~Copyable {
     return (task, tracking)
   }
 
-  /// Lists the threads if they might have changed.
   private mutating func listIfNeeded() {
     var information = stat()
     // The link count of a directory is the number of its subdirectories plus two.
@@ -102,7 +97,7 @@ struct TaskThreads: ~Copyable {
     return look
   }
 
-  /// Number of words read at the beginning of a task: object header, scheduler data, flags, and resume function (`Job`
-  /// and `AsyncTask` in include/swift/ABI/Task.h).
+  /// Words at the beginning of a task: object header, scheduler data, flags, and resume function (`Job` and `AsyncTask`
+  /// in include/swift/ABI/Task.h).
   private static let wordsRead = 9
 }
