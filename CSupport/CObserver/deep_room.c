@@ -14,7 +14,7 @@ static struct {
   _Atomic bool is_taken;
   uint8_t *_Atomic memory; /* also read by other threads, for comparison */
   size_t capacity;
-  size_t unwiped; /* number of bytes that might hold earlier copies */
+  size_t unwiped; /* might hold earlier copies */
 } room;
 
 static bool take(void) { return !atomic_exchange_explicit(&room.is_taken, true, memory_order_acquire); }

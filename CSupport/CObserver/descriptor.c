@@ -11,13 +11,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Returns the descriptor that poll(2) waits for if it is a single one, otherwise -1. */
+/* Returns the single descriptor that poll(2) waits for, otherwise -1. */
 static int32_t polled(const uint64_t arguments[6]) {
   struct pollfd one;
   return arguments[1] == 1 && clinux_memory_read(arguments[0], &one, sizeof one) ? one.fd : -1;
 }
 
-/* Returns the descriptor that select(2) waits for if its three sets contain a single one, otherwise -1. */
+/* Returns the single descriptor in select(2)'s three sets, otherwise -1. */
 static int32_t selected(const uint64_t arguments[6]) {
   uint64_t all[FD_SETSIZE / 64] = {0}, set[FD_SETSIZE / 64];
   uint64_t count = arguments[0] < FD_SETSIZE ? arguments[0] : FD_SETSIZE, words = (count + 63) / 64;
@@ -102,7 +102,6 @@ int32_t observer_descriptor_number(int64_t call, const uint64_t arguments[6]) {
   }
 }
 
-/* Writes NUMBER to NAME, which has room for it. */
 static void write_number(char *name, int32_t number) {
   char digits[12];
   int count = 0;

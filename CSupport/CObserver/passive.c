@@ -20,13 +20,13 @@
 static struct room {
   uint8_t *stack;
   size_t capacity;
-  size_t stack_bytes_max; /* maximum number of bytes to copy, if there is room */
+  size_t stack_bytes_max;
   struct stack_copy copy;
 } rooms[CLINUX_CONTEXTS_MAX];
 
 static struct room *here(void) { return &rooms[clinux_context]; }
 
-/* Parses an unsigned number in the kernel's formats %d, %ld and 0x%lx, after any spaces. */
+/* Parses an unsigned number (%d, %ld or 0x%lx), after any spaces. */
 static bool take_number(const char **text, const char *end, uint64_t *value) {
   const char *at = *text;
   while (at < end && *at == ' ')
@@ -85,7 +85,7 @@ struct observer_thread_status observer_thread_status_parse(const char *text, siz
   return seen;
 }
 
-/* Runs in the child after fork(2), which does not inherit the room (observer_copy_map). */
+/* Runs in the child after fork(2), which does not inherit the room. */
 static void forget_parent(void) { memset(rooms, 0, sizeof rooms); }
 
 int observer_passive_start(size_t stack_bytes_max) {
@@ -121,7 +121,7 @@ static bool is_blocked(const struct observer_thread_status *seen) {
   return seen->activity == OBSERVER_IN_CALL || seen->activity == OBSERVER_BLOCKED;
 }
 
-/* Whether the thread waits for signals including ours: it blocks them, but does not appear to while it waits. */
+/* A thread that waits for signals including ours blocks them, but does not appear to while it waits. */
 static bool waits_for_our_signal(const struct observer_thread_status *seen) {
   uint64_t awaited;
   return seen->activity == OBSERVER_IN_CALL && seen->call == SYS_rt_sigtimedwait &&
@@ -129,7 +129,7 @@ static bool waits_for_our_signal(const struct observer_thread_status *seen) {
           (awaited & UINT64_C(1) << (OBSERVER_SIGNAL - 1)) != 0);
 }
 
-/* Copies the stack from SEEN's stack pointer on. Returns false if no byte can be read. */
+/* Returns false if no byte can be read. */
 static bool copy_stack(struct observer_thread *thread, const struct observer_thread_status *seen) {
   struct stack_copy *copy = &here()->copy;
   uint64_t low = atomic_load_explicit(&thread->stack_low, memory_order_relaxed);
@@ -187,8 +187,8 @@ enum observer_capture_status observer_capture_passively(struct observer_thread *
   struct clinux_descriptor descriptor = clinux_task_open_syscall(tid);
   enum observer_capture_status status = OBSERVER_NOT_BLOCKED;
   bool is_copied = false;
-  /* The thread must not have run during the copy: its status is equal before and after, and its CPU time, which is
-   * counted in nanoseconds, has not changed. (Context-switch counts show no more and cost more to read.) */
+  /* The thread must not have run during the copy: its status is equal before and after, and its CPU time has not
+   * changed. */
   uint64_t used = clinux_clock_thread_cpu_ns(tid);
   *seen = read_status(descriptor.number);
   if (waits_for_our_signal(seen))

@@ -23,8 +23,7 @@ struct observer_sampling *observer_sampling_create(void) {
     return NULL;
   }
   sampling->work = memory;
-  /* The first access to a mapping's first page takes the lock of the address space; accesses to the other pages do
-   * not. */
+  /* The first access to a mapping takes the lock of the address space. */
   atomic_store_explicit(&sampling->work[0].item, 0, memory_order_relaxed);
   return sampling;
 }

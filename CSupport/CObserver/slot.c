@@ -9,7 +9,6 @@
 #include <sys/mman.h>
 CLINUX_RESIDENT_CODE
 
-/* The table, and the process to which it belongs. */
 static struct observer_slot *_Atomic slots;
 static _Atomic uint32_t slots_process;
 static struct clinux_lock slots_lock;
@@ -20,9 +19,8 @@ struct observer_slot *observer_slot_table_if_any(void) {
   return atomic_load_explicit(&slots, memory_order_relaxed);
 }
 
-/* Updates SLOT if the exiting THREAD has left it marked. A turn of a loop ends with its thread: otherwise a loop whose
- * owner forgot `end` would be reported as stalled forever. Other work continues: any thread can end a section, and
- * another thread can run the next probe. */
+/* Updates SLOT if the exiting THREAD has left it marked. A turn of a loop ends with its thread; another thread can
+ * continue or end other work. */
 static void leave(struct observer_slot *slot, struct observer_thread *thread) {
   uint64_t item = observer_slot_work_item(slot);
   if (item == OBSERVER_IDLE || atomic_load_explicit(&slot->thread, memory_order_relaxed) != thread)
@@ -40,7 +38,6 @@ static void leave(struct observer_slot *slot, struct observer_thread *thread) {
                                           memory_order_relaxed);
 }
 
-/* Updates all slots that the exiting THREAD has left marked. */
 static void leave_all(struct observer_thread *thread) {
   struct observer_slot *table = observer_slot_table_if_any();
   for (uint32_t index = 0; table && index < OBSERVER_SLOTS_MAX; index++) {
@@ -77,7 +74,7 @@ void observer_slot_end_timed(struct observer_slot *slot) {
                           memory_order_relaxed);
     atomic_store_explicit(&slot->ended_item, item, memory_order_release);
   }
-  /* Each work item has one exact end: the next one must not replace it before the monitor has read it. */
+  /* The next work item must not replace the exact end before the monitor has read it. */
   atomic_store_explicit(&slot->end_time_wanted, 0, memory_order_relaxed);
 }
 
@@ -160,8 +157,7 @@ void observer_slot_set_task(struct observer_slot *slot, uint64_t task, uint32_t 
   set_owner(slot, OBSERVER_OWNER_TASK, task, id);
 }
 
-/* libdispatch's queues and pthread's locks store the owner's thread ID in the lower bits of a word: the kernel's
- * FUTEX_TID_MASK. */
+/* libdispatch's queues and pthread's locks store the owner's thread ID in the lower bits (FUTEX_TID_MASK). */
 int32_t observer_slot_owner(uint64_t tid_address) {
   uint32_t word = 0;
   return tid_address != 0 && clinux_memory_read(tid_address, &word, sizeof word) ? (int32_t)(word & 0x3fffffff) : 0;
@@ -174,7 +170,6 @@ uint32_t observer_slot_queue_head(uint64_t queue_head_address) {
   return (uint32_t)(word * UINT64_C(0x9e3779b97f4a7c15) >> 32);
 }
 
-/* The parts of a slot's label_state. */
 enum { LABEL_GENERATION_SHIFT = 32 };
 #define LABEL_BYTES_MASK UINT64_C(0xff)
 #define LABEL_CHANGING UINT64_C(0x100)

@@ -24,11 +24,11 @@ static bool has_levels(const struct task_chain *chain, uint32_t levels) {
   return chain->functions[levels] != chain->functions[0];
 }
 
-/* The functions of the frames around this file's own frame, in order. */
+/* The frames around this file's own frame. */
 struct frames {
-  uint64_t caller;   /* an address in the calling function */
-  bool has_caller;   /* the calling function's frame has been found */
-  uint64_t function; /* the function of the next frame */
+  uint64_t caller; /* an address in the calling function */
+  bool has_caller;
+  uint64_t function; /* of the next frame */
 };
 
 static _Unwind_Reason_Code add_frame(struct _Unwind_Context *context, void *state) {

@@ -13,7 +13,7 @@
 /* One for each context; NULL: none yet. */
 static struct unwinder *unwinders[CLINUX_CONTEXTS_MAX];
 
-/* The process to which they belong (clinux_process.h). */
+/* Process of the unwinders. */
 static uint32_t owner;
 
 static bool read_memory(void *context, uint64_t address, void *destination, size_t length) {
@@ -36,7 +36,7 @@ const char *observer_unwind_prepare(void) {
     return NULL;
   if (!cunwind_host())
     return "this processor architecture is not supported";
-  /* Cached memory of other stacks and the heap must not get into core files or children, like the copies. */
+  /* Cached memory must not get into core files or children, like the copies. */
   void *memory = observer_copy_map(cunwind_bytes());
   if (!memory)
     return "there is no memory for unwinding";

@@ -4,16 +4,15 @@
 
 #include "observer_base.h"
 
-/* Maximum number of threads. */
 #define OBSERVER_OWNERS_MAX 256
 
 /* A thread keeps its place while it is an owner. */
 struct observer_owners {
-  _Atomic int32_t tids[OBSERVER_OWNERS_MAX]; /* 0: the place is free */
+  _Atomic int32_t tids[OBSERVER_OWNERS_MAX]; /* 0: free */
   _Atomic uint32_t used;                     /* later places have never been used */
 };
 
-/* Sets the owners to these COUNT threads. Threads that find no place are omitted. Async-signal-safe: yes. Threads: any,
+/* Sets the owners to these COUNT threads; threads without a place are omitted. Async-signal-safe: yes. Threads: any,
  * one at a time. */
 void observer_owners_set(struct observer_owners *owners, const int32_t *tids, size_t count);
 

@@ -1,18 +1,16 @@
-/* Counters of a source, for metrics. They only grow.
- *
- * The service's thread that runs a probe counts its latency; the recorder counts the rest. Each counter is a separate
- * word, incremented without locking or allocating. A reader might see a latency in its bucket before it is in the
+/* Counters of a source, for metrics, which only grow. The service's thread that runs a probe counts its latency; the
+ * recorder counts the rest. Neither locks nor allocates. A reader might see a latency in its bucket before it is in the
  * sum. */
 #ifndef OBSERVER_SERIES_H
 #define OBSERVER_SERIES_H
 
 #include "observer_base.h"
 
-/* Number of a histogram's buckets with an upper bound; one more bucket holds longer times. */
+/* Buckets with an upper bound; one more holds longer times. */
 enum { OBSERVER_HISTOGRAM_BOUNDS = 22 };
 
-/* Returns the upper bound of BUCKET, in nanoseconds: 100 µs to 1,000 s, three for each power of ten; UINT64_MAX for the
- * last. Async-signal-safe: yes. Threads: any. */
+/* Returns the upper bound of BUCKET in nanoseconds, 100 µs to 1,000 s; UINT64_MAX for the last. Async-signal-safe: yes.
+ * Threads: any. */
 static inline CLINUX_NO_LOCKS uint64_t observer_histogram_bound(uint32_t bucket) {
   static const uint64_t bounds[OBSERVER_HISTOGRAM_BOUNDS] = {
       100000,      250000,      500000,       1000000,      2500000,      5000000,       10000000,   25000000,
@@ -29,12 +27,12 @@ struct observer_histogram {
 
 struct observer_series {
   struct observer_histogram latencies; /* of probes: from enqueueing to running */
-  struct observer_histogram durations; /* of stalls that have ended */
-  _Atomic uint64_t stalls;             /* stalls that began */
-  _Atomic uint64_t hangs;              /* stalls that became hangs */
-  _Atomic uint64_t samples;            /* samples taken of late work */
-  _Atomic uint64_t samples_lost;       /* samples that were due but were not taken or kept */
-  _Atomic uint64_t unused[4];          /* fills the cache line */
+  struct observer_histogram durations; /* of ended stalls */
+  _Atomic uint64_t stalls;
+  _Atomic uint64_t hangs;
+  _Atomic uint64_t samples;      /* of late work */
+  _Atomic uint64_t samples_lost; /* due, but not taken or kept */
+  _Atomic uint64_t unused[4];    /* fills the cache line */
 };
 
 _Static_assert(sizeof(struct observer_series) % 64 == 0, "two series that are aligned to 64 bytes share no cache line");
@@ -109,7 +107,6 @@ observer_series_durations(const struct observer_series *series) {
   return &series->durations;
 }
 
-/* The other counters of SERIES. */
 struct observer_series_counts {
   uint64_t stalls, hangs, samples, samples_lost;
 };
