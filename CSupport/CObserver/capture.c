@@ -32,7 +32,6 @@ static void set_state(struct observer_request *request, enum observer_request_st
   atomic_store_explicit(&request->word, use | (uint32_t)state, memory_order_release);
 }
 
-/* Releases REQUEST's room if it is the deep room. */
 static void leave_room(struct observer_request *request) {
   if (!observer_deep_room_give_back(request->copy.stack, request->copy.stack_bytes))
     return;
@@ -40,18 +39,16 @@ static void leave_room(struct observer_request *request) {
   request->copy.stack_bytes = request->copy.own_bytes = 0;
 }
 
-/* Room for copies of each context; requests take their parts when they are first used. */
 static struct {
   uint8_t *memory;
   size_t capacity; /* of a request's part */
   size_t stack_bytes_max;
 } rooms[CLINUX_CONTEXTS_MAX];
 
-/* Touched before the request is sent; most stacks are shorter. */
+/* Touched before the request is sent. */
 enum { PAGE = 4096, TOUCHED_BYTES = 32 << 10 };
 
-/* Gives the idle REQUEST its part of the room, or a larger one mapped since. Smaller parts stay mapped for late
- * handlers. */
+/* Gives the idle REQUEST its part of the room. Smaller parts stay mapped for late handlers. */
 static void give_room(struct observer_request *request) {
   size_t capacity = rooms[clinux_context].capacity;
   request->stack_bytes_max = rooms[clinux_context].stack_bytes_max;
@@ -63,8 +60,8 @@ static void give_room(struct observer_request *request) {
   request->stack = rooms[clinux_context].memory + (size_t)(request - own_requests()) * capacity;
   request->copy.stack = request->stack;
   request->stack_capacity = capacity;
-  /* Before Linux 6.4 the first access to each page takes the lock of the address space. The handler must not make the
-   * sampled thread wait for an unrelated owner of this lock. */
+  /* Before Linux 6.4 the first access to each page takes the lock of the address space, for which the handler must not
+   * wait. */
   for (size_t at = 0; at < capacity && at < TOUCHED_BYTES; at += PAGE)
     ((volatile uint8_t *)request->stack)[at] = 0;
   request->copy.request = (uint32_t)(request - observer_requests);
@@ -126,7 +123,7 @@ static int send_signal(struct observer_thread *thread, struct observer_request *
   int error = ENOTSUP;
   if (when != OBSERVER_SEND_NOW)
     error = observer_signal_when_running(request->tid, OBSERVER_SIGNAL, value, &request->timer);
-  /* If other timers work and only this one cannot be created (RLIMIT_SIGPENDING), the thread must not be disturbed. */
+  /* Other timers work, so this error (RLIMIT_SIGPENDING) is no reason to disturb the thread. */
   bool may_disturb = when == OBSERVER_SEND_NOW || !atomic_load_explicit(&timers_work, memory_order_relaxed);
   if (error != 0 && error != ESRCH && when != OBSERVER_SEND_WHEN_RUNNING && may_disturb)
     error = observer_signal_now(request->tid, OBSERVER_SIGNAL, value, &request->mark);
@@ -134,20 +131,17 @@ static int send_signal(struct observer_thread *thread, struct observer_request *
   return error;
 }
 
-/* Time for which a thread seen blocking our signal is assumed to block it: signal handlers that block it have returned
- * by then. */
+/* How long a thread seen blocking our signal is assumed to block it: signal handlers have returned by then. */
 static const uint64_t block_known_ns = 100000000;
-/* Time for a thread seen blocking it twice: on a busy machine the next observation can find it leaving a wait, when it
- * appears not to block the awaited signal. */
+/* How long a thread seen blocking it twice is: on a busy machine the next observation can find it leaving a wait. */
 static const uint64_t block_confirmed_ns = 1000000000;
 
-/* Returns OBSERVER_CAPTURED if the signal can be sent to THREAD, or OBSERVER_NO_ANSWER if THREAD blocks it: a later
- * sigwaitinfo(2) of the service would receive it.
+/* Returns OBSERVER_NO_ANSWER if THREAD blocks the signal: a later sigwaitinfo(2) of the service would receive it.
  *
- * A thread that enters, leaves or is in such a wait does not appear to block the awaited signal, so an observed block
- * is remembered. A thread without observations is checked again after it has run without going to sleep, because it has
- * then left any earlier wait. Returns OBSERVER_ASLEEP if it is asleep by then, or if it ever blocked the signal and
- * does not run within a millisecond. Async-signal-safe: yes. Threads: a sampler, in its own context. */
+ * A thread in such a wait does not appear to block the awaited signal, so an observed block is remembered. A thread
+ * without observations is checked again after it has run without going to sleep, because it has then left any wait.
+ * Returns OBSERVER_ASLEEP if it is asleep by then, or if it ever blocked the signal and does not run within a
+ * millisecond. Async-signal-safe: yes. Threads: a sampler, in its own context. */
 static enum observer_capture_status look_at_mask(struct observer_thread *thread, int32_t tid) {
   uint64_t now = clinux_clock_ns();
   uint64_t until = atomic_load_explicit(&thread->kept_out_until_ns, memory_order_relaxed);
@@ -219,7 +213,7 @@ static enum observer_capture_status ask(struct observer_thread *thread, const st
   int error = send_signal(thread, request, when);
   if (error == 0)
     return OBSERVER_CAPTURED;
-  /* Withdraws the request, unless an earlier, late signal is answering it. */
+  /* Withdraws the request, unless a late signal is answering it. */
   const struct stack_copy *copy = NULL;
   if (observer_capture_collect(*index, &copy) == OBSERVER_CAPTURED)
     observer_capture_release(copy);
@@ -242,7 +236,7 @@ enum observer_capture_status observer_capture_collect(uint32_t index, const stru
     continue;
   switch (word & STATE_MASK) {
   case REQUEST_DONE:
-    /* Another thread with the same ID might have answered. */
+    /* Another thread of this ID might have answered. */
     if (!observer_thread_is_still(request->thread, request->thread_use)) {
       leave_room(request);
       set_state(request, REQUEST_IDLE);
@@ -258,7 +252,7 @@ enum observer_capture_status observer_capture_collect(uint32_t index, const stru
   case REQUEST_ARMED: /* no handler will answer */
     request->sent = false;
     return OBSERVER_NO_ANSWER;
-  default: /* its thread was stopped while answering */
+  default: /* stopped while answering */
     request->abandoned = true;
     request->sent = false;
     request->unwiped = request->stack_capacity;
@@ -306,7 +300,7 @@ void observer_capture_wipe(void) {
   observer_deep_room_wipe();
 }
 
-/* Runs in the child after fork(2), where the buffers are not mapped; timers are not inherited. */
+/* After fork(2) the buffers are not mapped. */
 static void forget_parent(void) {
   clinux_context_forget_parent();
   observer_deep_room_forget_parent();

@@ -11,8 +11,8 @@
 /* The lower part of a request's word. The upper part changes with every use, so a handler which read an earlier use
  * cannot answer this one.
  *
- * IDLE -> ARMED (sampler) -> COPYING -> DONE or OVER (handler) -> IDLE (sampler). At its deadline a request goes ARMED
- * -> IDLE. If its thread was stopped while answering, it stays COPYING, and another one is used until it is DONE. */
+ * IDLE -> ARMED (sampler) -> COPYING -> DONE or OVER (handler) -> IDLE (sampler). A late request goes ARMED -> IDLE, or
+ * stays COPYING, unused, while its thread is stopped. */
 enum observer_request_state {
   REQUEST_IDLE = 0,
   REQUEST_ARMED = 1,
@@ -35,13 +35,13 @@ struct observer_request {
   const struct observer_slot *slot;
   uint64_t item;
   bool is_awaited;       /* the sampler sleeps until the answer */
-  _Atomic uint32_t mark; /* an observer_signal_mark; also written between ARMED and the signal */
+  _Atomic uint32_t mark; /* an observer_signal_mark; written until the signal is sent */
   uint64_t stack_low;
   uint64_t stack_high;
   uint8_t *stack;
   size_t stack_capacity;
   size_t stack_bytes_max;
-  size_t unwiped; /* bytes in STACK that might hold earlier copies; sampler-owned */
+  size_t unwiped; /* bytes that might hold earlier copies; sampler-owned */
   /* Written by the handler between COPYING and DONE. */
   struct stack_copy copy;
 };

@@ -83,7 +83,7 @@ static size_t read_path(const char *path, char *text, size_t capacity) {
   return read_all(clinux_descriptor_keep(number), text, capacity);
 }
 
-/* Field numbers in /proc/…/stat (proc(5)); the name before them can contain any character. */
+/* Field numbers in /proc/…/stat (proc(5)), whose name field can contain any character. */
 enum { MINOR_FAULTS = 10, MAJOR_FAULTS = 12, USER_TICKS = 14, SYSTEM_TICKS = 15 };
 
 static bool read_stat(int32_t tid, struct observer_thread_counters *counters) {
@@ -112,7 +112,7 @@ static bool read_stat(int32_t tid, struct observer_thread_counters *counters) {
 
 static uint64_t or_zero(uint64_t number) { return number == UINT64_MAX ? 0 : number; }
 
-/* Returns false if a counter is missing, because an unknown value is not zero. */
+/* False if a counter is missing: unknown is not zero. */
 static bool read_counters(int32_t tid, struct observer_thread_counters *counters) {
   char text[4096];
   size_t length = clinux_task_read_status(tid, text, sizeof text);
@@ -186,7 +186,6 @@ static void read_surroundings(struct observer_surroundings *surroundings) {
     surroundings->runnable = surroundings->runnable * 10 + (uint32_t)(text[begin] - '0');
 }
 
-/* Whether the kernel's function adds no information to the system call. */
 static bool is_plain(int64_t call) {
   switch (call) {
 #ifdef SYS_poll

@@ -7,11 +7,10 @@
 
 #include <string.h>
 
-/* Noted stalls at a time, and bytes of lines in a run. */
 enum { NOTED_MAX = 32, LINES_BYTES_MAX = 512 << 10 };
 static const uint64_t interval_ns = UINT64_C(250000000);
 
-/* Stalls whose last line in the file is not "over". Used only by the thread that writes notes. */
+/* Stalls without an "over" line. Used only by the thread that writes notes. */
 static struct noted {
   uint64_t item; /* 0: none */
   uint64_t next_age_ns;
@@ -102,7 +101,7 @@ static struct noted *find(uint32_t slot, uint64_t item) {
   return NULL;
 }
 
-/* Writes "over" for stalls that have ended or been recorded. Returns the time until the next check. */
+/* Returns the time until the next check. */
 static uint64_t end_noted(const struct observer_stall *table) {
   bool goes_on = false;
   for (int index = 0; index < NOTED_MAX; index++) {
@@ -120,7 +119,7 @@ static uint64_t end_noted(const struct observer_stall *table) {
   return goes_on ? interval_ns : UINT64_MAX;
 }
 
-/* Notes the stall in SLOT if that is due. Returns the time until it might be, UINT64_MAX: never. */
+/* Returns the time until a note might be due; UINT64_MAX: never. */
 static uint64_t note(uint32_t slot, const struct observer_stall *entry) {
   struct observer_stall_snapshot view;
   observer_stall_read(entry, &view);

@@ -8,11 +8,11 @@
 #include <sys/mman.h>
 CLINUX_RESIDENT_CODE
 
-/* head is written by the writer, tail by the reader, each on its own cache line. Both only grow; [tail, head) holds
- * whole entries. */
+/* head is the writer's, tail the reader's, each on its own cache line. Both only grow; [tail, head) holds whole
+ * entries. */
 struct observer_ring {
   _Alignas(64) _Atomic uint64_t head;
-  /* The first ring's are used by all rings of its reader. */
+  /* Shared with the rings of the first ring's reader. */
   _Atomic uint32_t own_published;
   _Atomic uint64_t own_order;
   _Atomic uint32_t *published; /* events; the reader waits on it */
@@ -25,7 +25,7 @@ struct observer_ring {
 _Static_assert(sizeof(struct observer_event) % 8 == 0, "events keep each other aligned");
 _Static_assert(sizeof(struct unwind_frame) % 8 == 0, "frames keep events aligned");
 
-/* Every entry begins with its length, so a filler of a single word is also an entry. */
+/* Every entry begins with its length, so a filler can be a single word. */
 struct entry {
   uint32_t bytes;  /* of the whole entry, a multiple of 8 */
   uint32_t filler; /* 1: unused end of the buffer */
@@ -83,7 +83,7 @@ static uint64_t used(const struct observer_ring *ring) {
 bool observer_ring_has_room(const struct observer_ring *ring, uint32_t events) {
   uint64_t longest =
       sizeof(struct entry) + sizeof(struct observer_event) + UNWIND_FRAMES_MAX * sizeof(struct unwind_frame);
-  /* One more, because an event that does not fit leaves the end of the buffer unused. */
+  /* One more: an event that does not fit leaves the end of the buffer unused. */
   return ring->capacity - used(ring) >= (events + UINT64_C(1)) * longest;
 }
 

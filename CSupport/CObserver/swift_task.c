@@ -19,7 +19,7 @@ void observer_swift_task_note(struct stack_copy *copy) {
   copy->task = *(const volatile uint64_t *)(uintptr_t)place;
   if (copy->task == 0)
     return;
-  /* A suspended task can be resumed elsewhere, end, and be freed just before this thread stops referring to it. */
+  /* A suspended task can be resumed elsewhere and freed just before this thread stops referring to it. */
   int context_before = clinux_context;
   clinux_context = CLINUX_HANDLERS_CONTEXT;
   if (!clinux_memory_read(copy->task + layout->allocation * sizeof copy->task_allocation, &copy->task_allocation,
@@ -28,7 +28,6 @@ void observer_swift_task_note(struct stack_copy *copy) {
   clinux_context = context_before;
 }
 
-/* Returns false if TID runs no task. */
 static bool find_current(int32_t tid, uint64_t *task, uint64_t *allocation) {
   uint64_t pointer;
   const struct observer_task_layout *layout = task_memory_layout();
@@ -42,7 +41,7 @@ uint64_t observer_swift_task_current(int32_t tid) {
   return find_current(tid, &task, &allocation) ? task : 0;
 }
 
-/* Finds the callers of the function that TASK ran when ALLOCATION was its newest. */
+/* The callers of the function that TASK ran when ALLOCATION was its newest. */
 static bool callers_of_running(const struct observer_task_layout *layout, const struct task *task, uint64_t allocation,
                                struct task_chain *chain) {
   if (!task_memory_has_allocation(task->words[layout->allocation], allocation))
@@ -61,7 +60,7 @@ static bool callers_of_suspended(const struct task *task, struct task_chain *cha
   uint64_t resumes = task->words[RESUME_FUNCTION];
   if (!task_memory_is_code(resumes) || !task_memory_chain(task->words[RESUME_CONTEXT], true, chain))
     return false;
-  /* A function that waits for a continuation has its own context, and resumes where that does. */
+  /* A function that waits for a continuation resumes where its own context does. */
   if (chain->functions[0] == resumes)
     return true;
   if (chain->count == CONTEXTS_MAX) {
@@ -73,7 +72,7 @@ static bool callers_of_suspended(const struct task *task, struct task_chain *cha
   return true;
 }
 
-/* Makes room in front of frame NUMBER. Returns the number of frames that fit. */
+/* Returns the number of frames that fit. */
 static uint32_t make_room(struct unwind_stack *stack, uint32_t number, uint32_t count) {
   uint32_t room = UNWIND_FRAMES_MAX - stack->count;
   count = count < room ? count : room;
@@ -92,7 +91,7 @@ static void remove_frames(struct unwind_stack *stack, uint32_t number, uint32_t 
     stack->joined_from -= count;
 }
 
-/* Whether PARENT waits for CHILD, which is at ADDRESS, or for its group. */
+/* Whether PARENT waits for CHILD or for its group. */
 static bool awaits(const struct observer_task_layout *layout, const struct task *parent, uint64_t parent_address,
                    const struct task *child, uint64_t address) {
   struct task_record record;
@@ -100,7 +99,7 @@ static bool awaits(const struct observer_task_layout *layout, const struct task 
   return awaited != 0 && (awaited == address || awaited == child->words[layout->parent + GROUP]);
 }
 
-/* Inserts CHAIN in front of frame NUMBER. Returns the new number of that frame. */
+/* Returns the new number of frame NUMBER. */
 static uint32_t insert(struct unwind_stack *stack, uint32_t number, const struct task_chain *chain) {
   uint32_t count = make_room(stack, number, chain->count);
   for (uint32_t index = 0; index < count; index++)
@@ -111,8 +110,7 @@ static uint32_t insert(struct unwind_stack *stack, uint32_t number, const struct
   return number + count;
 }
 
-/* Inserts the callers of TASK's waiting ancestors in front of frame NUMBER, where TASK's own callers end. Returns the
- * new number of that frame. */
+/* Inserts the callers of TASK's waiting ancestors. Returns the new number of frame NUMBER. */
 static uint32_t insert_parents(const struct observer_task_layout *layout, struct unwind_stack *stack, uint32_t number,
                                struct task *task, uint64_t address, struct task_chain *chain) {
   for (int seen = 0; seen < GENERATIONS_MAX && task->words[FLAGS] & IS_CHILD; seen++) {
@@ -159,8 +157,7 @@ static bool is_there(const struct observer_task_layout *layout, const struct tas
          now.words[RESUME_CONTEXT] == task->words[RESUME_CONTEXT];
 }
 
-/* Inserts CHAIN, the callers of TASK at the position THEN, in front of frame NUMBER, and then its ancestors' callers,
- * unless the task has moved on. */
+/* Inserts the callers of TASK at the position THEN, and of its ancestors unless it has moved on. */
 static void insert_all(const struct observer_task_layout *layout, struct unwind_stack *stack, uint32_t number,
                        const struct task *task, const struct whereabouts *then, struct task_chain *chain) {
   struct task each = *task;
@@ -173,7 +170,7 @@ static void insert_all(const struct observer_task_layout *layout, struct unwind_
   stack->frames[own - 1].kind = UNWIND_CHILD_START;
 }
 
-/* Returns STACK's innermost frame that calls tasks' resume functions; 0: none. */
+/* The innermost frame that calls tasks' resume functions; 0: none. */
 static uint32_t find_runner(const struct observer_task_layout *layout, const struct unwind_stack *stack) {
   for (uint32_t number = 1; number < stack->count; number++)
     if (stack->frames[number].kind == UNWIND_RETURN_ADDRESS && stack->frames[number].offset != UNWIND_NO_OFFSET &&

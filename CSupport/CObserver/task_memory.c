@@ -77,8 +77,8 @@ bool task_memory_has_allocation(uint64_t address, uint64_t allocation) {
   return address == allocation;
 }
 
-/* A task-local value, in a list from the innermost binding outwards (TaskLocal::Item of include/swift/ABI/TaskLocal.h).
- * The link's low bits are the entry's kind. */
+/* A task-local value, in a list from the innermost binding outwards (TaskLocal::Item of include/swift/ABI/TaskLocal.h);
+ * the link's low bits are the kind. */
 struct local {
   uint64_t link, key, type, value;
 };
@@ -89,7 +89,7 @@ uint64_t task_memory_local(uint64_t link, uint64_t key) {
   for (int seen = 0; seen < LOCALS_MAX && (link & ~(uint64_t)LINK_BITS) != 0; seen++, link = local.link) {
     if (!clinux_memory_read(link & ~(uint64_t)LINK_BITS, &local, sizeof local))
       return 0;
-    /* Other entries have kind bits set, and stale memory behind their first word. */
+    /* Other entries have kind bits, and stale memory behind their first word. */
     if ((local.link & LINK_BITS) == 0 && local.key == key)
       return local.value;
   }

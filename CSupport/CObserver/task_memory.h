@@ -6,19 +6,17 @@
 
 #include "observer_task_memory.h"
 
-/* Word indices at the beginning of a task: Job and AsyncTask of include/swift/ABI/Task.h, part of the compiler's
- * ABI. */
+/* Word indices in a task: Job and AsyncTask of include/swift/ABI/Task.h, part of the compiler's ABI. */
 enum { KIND = 0, FLAGS = 4, RESUME_FUNCTION = 7, RESUME_CONTEXT = 8, TASK_WORDS = 64 };
 
-/* Word offsets behind the parent of a child: its next sibling, and its group (ChildFragment and GroupChildFragment). */
+/* Word offsets behind a child's parent (ChildFragment and GroupChildFragment). */
 enum { SIBLING = 1, GROUP = 2 };
 
-/* Flags of a child task and of the priority with which it was enqueued (JobFlags of
- * include/swift/ABI/MetadataValues.h). */
+/* Flags of a child task, and its priority when enqueued (JobFlags of include/swift/ABI/MetadataValues.h). */
 #define IS_CHILD (UINT64_C(1) << 24)
 enum { FLAGS_PRIORITY_SHIFT = 8 };
 
-/* Of the status word (ActiveTaskStatus of stdlib/public/Concurrency/TaskPrivate.h). */
+/* The status word (ActiveTaskStatus of stdlib/public/Concurrency/TaskPrivate.h). */
 enum { PRIORITY_BITS = 0xff, IS_RUNNING = 0x800, IS_ENQUEUED = 0x1000, IS_COMPLETE = 0x2000 };
 
 enum { CONTEXTS_MAX = 384, ALLOCATIONS_MAX = 64, GENERATIONS_MAX = 64 };
@@ -34,56 +32,50 @@ struct task_chain {
 
 CLINUX_NO_LOCKS bool task_memory_is_code(uint64_t address);
 
-/* Reads the chain from the context at ADDRESS on. Returns whether its end was reached. With KNOWS_MODULES, functions
- * are checked against the modules. */
+/* Returns whether the end of the chain from the context at ADDRESS was reached. With KNOWS_MODULES, functions are
+ * checked against the modules. */
 CLINUX_NO_LOCKS bool task_memory_chain(uint64_t address, bool knows_modules, struct task_chain *chain);
 
-/* Reads the chain of the newest context among the allocations from ADDRESS on. Returns false if there is none. */
+/* Reads the chain of the newest context among the allocations from ADDRESS on. */
 CLINUX_NO_LOCKS bool task_memory_newest_chain(uint64_t address, bool knows_modules, struct task_chain *chain);
 
-/* Whether ALLOCATION is among the allocations from ADDRESS on. */
 CLINUX_NO_LOCKS bool task_memory_has_allocation(uint64_t address, uint64_t allocation);
 
 /* Returns the value for KEY in the task-local values from LINK on; 0: none. */
 CLINUX_NO_LOCKS uint64_t task_memory_local(uint64_t link, uint64_t key);
 
-/* A copy of a task's beginning. */
 struct task {
   uint64_t words[TASK_WORDS];
 };
 
-/* Offset of the first property in a final class. */
+/* Offset of a final class's first property. */
 enum { FIRST_PROPERTY = 16 };
 
-/* Whether TASK has inherited the section MARK: its task-local value is a list of objects, with the number of a section
- * and the object of the enclosing one. */
+/* Whether TASK has inherited the section MARK, from a list of objects with the number of a section and the enclosing
+ * object. */
 CLINUX_NO_LOCKS bool task_memory_has_mark(const struct observer_task_layout *layout, const struct task *task,
                                           uint64_t mark);
 
-/* Returns false if there is no task at ADDRESS. */
 CLINUX_NO_LOCKS bool task_memory_read(const struct observer_task_layout *layout, uint64_t address, struct task *task);
 
 static inline uint32_t task_memory_id(const struct task *task) { return (uint32_t)(task->words[FLAGS] >> 32); }
 
-/* Whether TASK, which is not running, has yielded. */
 CLINUX_NO_LOCKS bool task_memory_has_yielded(const struct observer_task_layout *layout, const struct task *task);
 
-/* Whether TASK, which is suspended, sleeps. */
 CLINUX_NO_LOCKS bool task_memory_is_asleep(const struct observer_task_layout *layout, const struct task *task);
 
 CLINUX_NO_LOCKS enum observer_task_state task_memory_state(const struct observer_task_layout *layout,
                                                            const struct task *task);
 
-/* A status record (TaskStatusRecord of include/swift/ABI/TaskStatus.h), newest first. The content is the first child,
- * or the dependency, followed somewhere by the task itself. */
+/* A status record (TaskStatusRecord of include/swift/ABI/TaskStatus.h): the first child, or the dependency, followed
+ * somewhere by the task itself. */
 struct task_record {
   uint64_t flags, previous, content[4];
 };
 
-/* Returns the address of TASK's first record. */
 CLINUX_NO_LOCKS uint64_t task_memory_records(const struct observer_task_layout *layout, const struct task *task);
 
-/* Reads the record at ADDRESS and sets *ADDRESS to the previous one. Returns false if there is none. */
+/* Sets *ADDRESS to the previous record. Returns false if there is none. */
 CLINUX_NO_LOCKS bool task_memory_next_record(uint64_t *address, struct task_record *record);
 
 /* Returns the first word of TASK's dependency, a task, a group, a continuation, or an executor in two words; 0: none.

@@ -14,7 +14,6 @@ bool observer_swift_task_storage(int64_t *begin, int64_t *end) {
   return swift_task_getCurrent && clinux_thread_pointer_storage(swift_task_getCurrent, begin, end) == 0;
 }
 
-/* Whether CHAIN belongs to a function that has called itself LEVELS times. */
 static bool has_levels(const struct task_chain *chain, uint32_t levels) {
   if (chain->count <= levels)
     return false;
@@ -24,7 +23,6 @@ static bool has_levels(const struct task_chain *chain, uint32_t levels) {
   return chain->functions[levels] != chain->functions[0];
 }
 
-/* The frames around this file's own frame. */
 struct frames {
   uint64_t caller; /* an address in the calling function */
   bool has_caller;

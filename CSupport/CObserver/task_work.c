@@ -11,8 +11,8 @@ static int urgency(enum observer_task_state state) {
                                             : 0;
 }
 
-/* Finds the task that TASK waits for: the awaited one, or a member of the awaited group with the highest urgency,
- * selected by TURN. Returns 0 if there is none, or all have completed. */
+/* Finds the task that TASK waits for: the awaited one, or the most urgent members of the awaited group, selected by
+ * TURN. Returns 0 if all have completed. */
 static uint64_t find_awaited(const struct observer_task_layout *layout, const struct task *task, uint64_t address,
                              uint32_t turn) {
   struct task_record record;
@@ -80,8 +80,8 @@ static bool is_candidate(const struct runs *runs, uint8_t priority) {
   return runs->is_pool && (runs->identity != 0 || observer_swift_task_priority(runs->task) == priority);
 }
 
-/* Finds a thread that the enqueued TASK waits for: one that runs on its executor or, without an executor, a pool thread
- * with its priority, selected by TURN. */
+/* Finds a thread that the enqueued TASK waits for: one that runs on its executor or else a pool thread with its
+ * priority, selected by TURN. */
 static int32_t find_in_the_way(const struct observer_task_layout *layout, const struct task *task, uint64_t address,
                                uint32_t turn, bool *is_on_actor) {
   struct clinux_thread_walk walk = {0};
@@ -97,14 +97,13 @@ static int32_t find_in_the_way(const struct observer_task_layout *layout, const 
   while (clinux_thread_pointer_next(&walk)) {
     if (!read_runs(layout, &walk.here, &runs))
       continue;
-    /* TASK is enqueued on this executor. */
     if (executor != 0 && (executor == runs.identity || executor == runs.preference)) {
       *is_on_actor = executor == runs.identity;
       return walk.here.tid;
     }
     count += is_candidate(&runs, priority);
   }
-  /* Actors without a custom executor run on pool threads; the threads of other executors are unknown. */
+  /* Actors without a custom executor run on pool threads; other executors' threads are unknown. */
   if (count == 0 || record.content[1] != 0)
     return 0;
   uint32_t wanted = turn % count;
@@ -129,8 +128,8 @@ static bool is_descendant(const struct observer_task_layout *layout, const struc
 
 enum { MARKED_MAX = 16 };
 
-/* Finds a thread that runs a task with MARK, selected by TURN, except descendants of the task at ADDRESS and of WORK's
- * task. */
+/* Finds a thread that runs a task with MARK, selected by TURN, except descendants of the task at ADDRESS and of
+ * WORK's. */
 static bool find_marked(const struct observer_task_layout *layout, uint64_t address, uint32_t turn, uint64_t mark,
                         struct observer_task_work *work) {
   struct clinux_thread_walk walk = {0};

@@ -1,8 +1,7 @@
-/* The observing path: watched threads mark their work in target slots, the monitor thread reads the slots, and sampler
- * threads copy and unwind stacks for the recorder thread.
+/* The observing path: watched threads mark work in target slots, the monitor reads the slots, and samplers copy and
+ * unwind stacks for the recorder.
  *
- * The monitor and the samplers take no lock that a service's thread can hold, and allocate nothing after start-up. A
- * watched thread's first mark registers it, which locks and can allocate (observer_thread.h). */
+ * The monitor and the samplers take no lock that a service's thread can hold, and allocate nothing after start-up. */
 #ifndef COBSERVER_H
 #define COBSERVER_H
 

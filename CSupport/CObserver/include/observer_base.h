@@ -7,8 +7,7 @@
 
 #define OBSERVER_THREADS_MAX 16384
 
-/* Maximum number of pending requests. A request whose thread was stopped while answering is unavailable until that
- * thread continues. */
+/* Pending requests. A thread stopped while answering keeps its request until it continues. */
 #define OBSERVER_REQUESTS_MAX 64
 
 #endif

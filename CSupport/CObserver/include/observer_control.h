@@ -7,27 +7,26 @@
 #include "observer_exempt.h"
 
 struct observer_control {
-  _Atomic uint32_t wake; /* the monitor waits on it */
+  _Atomic uint32_t wake;
   _Atomic uint32_t stop;
   _Atomic uint32_t slots_used;  /* the monitor reads slots [0, slots_used) */
   _Atomic uint64_t wakes_at_ns; /* next tick, CLOCK_MONOTONIC; 0 during a tick */
   _Atomic uint64_t wakeups;
   _Atomic uint32_t threads_wanted; /* requests for a capture of all threads */
-  _Atomic uint64_t hang_delay_ns;  /* time after its threshold at which a stall becomes a hang */
-  _Atomic uint32_t late;           /* notified when work items have passed their thresholds */
+  _Atomic uint64_t hang_delay_ns;  /* time from a stall's threshold to its hang */
+  _Atomic uint32_t late;           /* counts reports of late work */
   _Atomic uint64_t stalls_lost;
   _Atomic uint64_t stopped_ns;
   struct observer_exemption pause; /* work items do not age while it is open */
 };
 
-/* Wakes the threads that call handlers of sections: late work items are in the stall table. Async-signal-safe: yes.
- * Threads: any. */
+/* Wakes the threads that call handlers of sections: late work is in the stall table. Async-signal-safe: yes. Threads:
+ * any. */
 static inline CLINUX_NO_LOCKS void observer_control_report_late(struct observer_control *control) {
   clinux_notify(&control->late);
 }
 
-/* Returns the number of these wakeups, which must be read before the stall table. Async-signal-safe: yes. Threads:
- * any. */
+/* Returns the number of these wakeups; must be read before the stall table. Async-signal-safe: yes. Threads: any. */
 static inline uint32_t observer_control_late(const struct observer_control *control) {
   return clinux_word(&control->late);
 }
@@ -39,12 +38,12 @@ static inline void observer_control_wait_late(const struct observer_control *con
   clinux_wait(&control->late, seen, deadline_ns);
 }
 
-/* Returns hang_delay_ns. Async-signal-safe: yes. Threads: the monitor. */
+/* Async-signal-safe: yes. Threads: the monitor. */
 static inline CLINUX_NO_LOCKS uint64_t observer_control_hang_delay_ns(const struct observer_control *control) {
   return atomic_load_explicit(&control->hang_delay_ns, memory_order_relaxed);
 }
 
-/* Sets hang_delay_ns. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 static inline void observer_control_set_hang_delay_ns(struct observer_control *control, uint64_t delay_ns) {
   atomic_store_explicit(&control->hang_delay_ns, delay_ns, memory_order_relaxed);
 }
@@ -54,7 +53,7 @@ static inline CLINUX_NO_LOCKS void observer_control_lose_stall(struct observer_c
   atomic_fetch_add_explicit(&control->stalls_lost, 1, memory_order_relaxed);
 }
 
-/* Returns the number of these stalls. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 static inline uint64_t observer_control_stalls_lost(const struct observer_control *control) {
   return atomic_load_explicit(&control->stalls_lost, memory_order_relaxed);
 }
@@ -65,22 +64,22 @@ static inline CLINUX_NO_LOCKS void observer_control_add_stopped_ns(struct observ
     atomic_fetch_add_explicit(&control->stopped_ns, time_ns, memory_order_release);
 }
 
-/* Returns the time in which the process could not run, up to the last tick. Async-signal-safe: yes. Threads: any. */
+/* Returns the time in which the process could not run. Async-signal-safe: yes. Threads: any. */
 static inline uint64_t observer_control_stopped_ns(const struct observer_control *control) {
   return atomic_load_explicit(&control->stopped_ns, memory_order_acquire);
 }
 
-/* Returns the total time of pauses (observer_exemption_sum). Async-signal-safe: yes. Threads: the monitor. */
+/* Returns the total time of pauses. Async-signal-safe: yes. Threads: the monitor. */
 static inline CLINUX_NO_LOCKS int64_t observer_control_paused_ns(const struct observer_control *control) {
   return observer_exemption_sum(&control->pause);
 }
 
-/* Pauses and resumes the aging of work items; pauses can be nested. Async-signal-safe: yes. Threads: any. */
+/* Pauses and resumes the aging of work items. Async-signal-safe: yes. Threads: any. */
 static inline void observer_control_pause(struct observer_control *control) {
   observer_exemption_begin(&control->pause, 0);
 }
 static inline void observer_control_resume(struct observer_control *control) {
-  /* The monitor has planned no tick for work items that did not age. */
+  /* The monitor has planned no tick meanwhile. */
   if (observer_exemption_end(&control->pause, 0))
     clinux_notify(&control->wake);
 }
@@ -90,36 +89,34 @@ static inline CLINUX_NO_LOCKS void observer_control_wake(struct observer_control
   clinux_notify(&control->wake);
 }
 
-/* Ends the monitor. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 static inline void observer_control_stop(struct observer_control *control) {
   atomic_store_explicit(&control->stop, 1, memory_order_release);
   clinux_notify(&control->wake);
 }
 
-/* Whether the monitor must end. Async-signal-safe: yes. Threads: the monitor. */
+/* Async-signal-safe: yes. Threads: the monitor. */
 static inline CLINUX_NO_LOCKS bool observer_control_stopping(const struct observer_control *control) {
   return atomic_load_explicit(&control->stop, memory_order_acquire) != 0;
 }
 
-/* Requests a capture of all threads. Returns the request's number; a capture that serves it or a later one answers the
- * caller. Async-signal-safe: yes. Threads: any. */
+/* Requests a capture of all threads. Returns the request's number, which that capture or a later one serves.
+ * Async-signal-safe: yes. Threads: any. */
 static inline uint32_t observer_control_want_threads(struct observer_control *control) {
   uint32_t request = atomic_fetch_add_explicit(&control->threads_wanted, 1, memory_order_release) + 1;
   clinux_notify(&control->wake);
   return request;
 }
 
-/* Returns the number of requests for a capture. Async-signal-safe: yes. Threads: the monitor. */
+/* Async-signal-safe: yes. Threads: the monitor. */
 static inline CLINUX_NO_LOCKS uint32_t observer_control_threads_wanted(const struct observer_control *control) {
   return atomic_load_explicit(&control->threads_wanted, memory_order_acquire);
 }
 
-/* Returns the number of slots that the monitor reads. Async-signal-safe: yes. Threads: any. */
+/* Return and set the number of slots that the monitor reads. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS uint32_t observer_control_slots_used(const struct observer_control *control) {
   return atomic_load_explicit(&control->slots_used, memory_order_acquire);
 }
-
-/* Makes the monitor read slots [0, COUNT). Async-signal-safe: yes. Threads: any. */
 static inline void observer_control_use_slots(struct observer_control *control, uint32_t count) {
   atomic_store_explicit(&control->slots_used, count, memory_order_release);
 }
@@ -129,8 +126,8 @@ static inline CLINUX_NO_LOCKS uint64_t observer_control_wakeups(const struct obs
   return atomic_load_explicit(&control->wakeups, memory_order_relaxed);
 }
 
-/* Begins a tick. Returns the word to wait on, read first so that no later notification is missed. Async-signal-safe:
- * yes. Threads: the monitor. */
+/* Begins a tick. Returns the word to wait on, read before the tick so that no notification is missed.
+ * Async-signal-safe: yes. Threads: the monitor. */
 static inline CLINUX_NO_LOCKS uint32_t observer_control_begin_tick(struct observer_control *control) {
   atomic_store_explicit(&control->wakes_at_ns, 0, memory_order_relaxed);
   /* Pairs with the fence in observer_control_tick_by: either the monitor sees the new work item, or it is woken. */
@@ -147,15 +144,13 @@ static inline CLINUX_NO_LOCKS void observer_control_end_tick(struct observer_con
   clinux_wait(&control->wake, seen, deadline_ns);
 }
 
-/* Waits until TIME_NS or until the watchdog stops, regardless of notifications. Async-signal-safe: yes. Threads: the
- * monitor. */
+/* Waits until TIME_NS or until the watchdog stops. Async-signal-safe: yes. Threads: the monitor. */
 static inline CLINUX_NO_LOCKS void observer_control_wait_out(struct observer_control *control, uint64_t time_ns) {
   while (clinux_clock_ns() < time_ns && !observer_control_stopping(control))
     observer_control_end_tick(control, clinux_word(&control->wake), time_ns);
 }
 
-/* Makes the monitor tick by TIME_NS: wakes it if it would sleep longer or might have passed the caller's slot already.
- * Async-signal-safe: yes. Threads: any. */
+/* Makes the monitor tick by TIME_NS. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS void observer_control_tick_by(struct observer_control *control, uint64_t time_ns) {
   atomic_thread_fence(memory_order_seq_cst);
   uint64_t wakes_at = atomic_load_explicit(&control->wakes_at_ns, memory_order_relaxed);

@@ -1,10 +1,8 @@
 /* Scopes whose time does not count, and their total time. Scopes can be nested, and can begin and end on any thread.
  *
- * The sum is one word: the time of all closed scopes. While a scope is open, the time at which the first was opened has
- * been subtracted, so the word is negative and the sum is the word plus the present time.
- *
- * If one thread opens the first scope while another closes the last one, the sum is invalid until both have added their
- * times. The count of threads that are about to add lets a reader detect this. */
+ * The sum is one word: the time of all closed scopes. While a scope is open, the first one's begin has been subtracted,
+ * so the word is negative and the sum is the word plus the present time. If one thread opens the first scope while
+ * another closes the last one, the sum is invalid until both have added; a count of such threads reveals this. */
 #ifndef OBSERVER_EXEMPT_H
 #define OBSERVER_EXEMPT_H
 
@@ -16,7 +14,7 @@ struct observer_exemption {
   _Atomic uint64_t sum_ns;
 };
 
-/* Returned for a sum that is currently invalid. */
+/* A currently invalid sum. */
 #define OBSERVER_EXEMPT_UNKNOWN INT64_MIN
 
 /* The parts of a depth, from the top: owner, 32 bits; threads about to add to the sum, 12 bits; open scopes. */
@@ -33,8 +31,8 @@ static inline void observer_exemption_begin(struct observer_exemption *exemption
       return;
     next = depth + 1;
     if ((depth & OBSERVER_EXEMPT_DEPTH_MASK) == 0) {
-      /* Read before the scope is open. Scopes that other threads open and close meanwhile count twice, which only
-       * reduces the counted time. */
+      /* Before the scope is open: scopes of other threads since then count twice, which only reduces the counted
+       * time. */
       now = clinux_clock_ns();
       next += OBSERVER_EXEMPT_SETTLING;
     }
@@ -71,8 +69,8 @@ static inline CLINUX_NO_LOCKS int64_t observer_exemption_sum(const struct observ
   return is_settled ? (int64_t)sum : OBSERVER_EXEMPT_UNKNOWN;
 }
 
-/* Removes the owner of EXEMPTION. Returns false while a thread is about to add to the sum. Async-signal-safe: yes.
- * Threads: one at a time. */
+/* Removes EXEMPTION's owner. Returns false while a thread is about to add to the sum. Async-signal-safe: yes. Threads:
+ * one at a time. */
 static inline bool observer_exemption_retire(struct observer_exemption *exemption) {
   uint64_t depth = atomic_load_explicit(&exemption->depth, memory_order_relaxed);
   do {
@@ -84,7 +82,7 @@ static inline bool observer_exemption_retire(struct observer_exemption *exemptio
   return true;
 }
 
-/* Sets the owner of the retired EXEMPTION to OWNER. Async-signal-safe: yes. Threads: one at a time. */
+/* Gives the retired EXEMPTION the owner OWNER. Async-signal-safe: yes. Threads: one at a time. */
 static inline void observer_exemption_configure(struct observer_exemption *exemption, uint32_t owner) {
   atomic_store_explicit(&exemption->depth, (uint64_t)owner << OBSERVER_EXEMPT_OWNER_SHIFT, memory_order_release);
 }

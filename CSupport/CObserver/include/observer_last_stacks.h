@@ -1,5 +1,5 @@
-/* The last stacks of stalls, in fixed memory, for observer_hang_notes.h. A stall keeps its first stack and its most
- * frequent other ones, each with a count of samples. */
+/* The last stacks of stalls, in fixed memory, for observer_hang_notes.h: the first and the most frequent other ones,
+ * with counts of samples. */
 #ifndef OBSERVER_LAST_STACKS_H
 #define OBSERVER_LAST_STACKS_H
 
@@ -24,8 +24,7 @@ struct observer_last_stacks {
 /* Makes the memory resident. Async-signal-safe: yes. Threads: one that starts the watchdog. */
 void observer_last_stacks_start(void);
 
-/* Adds STACK to work item ITEM in SLOT, unless another thread uses the entry or a stall in another slot occupies it.
- * Async-signal-safe: yes. Threads: samplers. */
+/* Adds STACK to ITEM in SLOT, unless the entry is in use. Async-signal-safe: yes. Threads: samplers. */
 CLINUX_NO_LOCKS void observer_last_stacks_add(uint32_t slot, uint64_t item, const struct unwind_stack *stack);
 
 /* Sets STACKS to the stacks of ITEM in SLOT. Returns false if there are none, or one is being added. Async-signal-safe:

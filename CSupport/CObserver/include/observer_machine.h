@@ -6,10 +6,10 @@
 
 #include "CUnwind.h"
 
-/* Returns the architecture's name as in uname(2), or "unsupported". Async-signal-safe: yes. Threads: any. */
+/* Returns the name as in uname(2), or "unsupported". Async-signal-safe: yes. Threads: any. */
 const char *observer_machine_name(void);
 
-/* Copies an interrupted thread's registers from CONTEXT, the ucontext_t of its signal handler. Async-signal-safe: yes.
+/* Copies an interrupted thread's registers from CONTEXT, the ucontext_t of its handler. Async-signal-safe: yes.
  * Threads: the interrupted thread, in its handler; any with a copy of one. */
 void observer_machine_registers(const void *context, struct unwind_registers *registers);
 
@@ -18,7 +18,7 @@ void observer_machine_registers(const void *context, struct unwind_registers *re
 uint64_t observer_machine_sp(const struct unwind_registers *registers);
 uint64_t observer_machine_red_zone(void);
 
-/* Returns the calling thread's thread pointer. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 uint64_t observer_machine_thread_pointer(void);
 
 #endif

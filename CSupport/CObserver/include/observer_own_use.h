@@ -16,8 +16,8 @@ void observer_own_use_leave(int place);
 /* Resets all places in a child of fork(2). Async-signal-safe: yes. Threads: the child's only one. */
 void observer_own_use_start_over(void);
 
-/* Returns the CPU time of all counted threads, in nanoseconds; the time of an ending thread might be missing.
- * Async-signal-safe: yes. Threads: any. */
+/* Returns the CPU time of all counted threads; an ending thread's might be missing. Async-signal-safe: yes. Threads:
+ * any. */
 CLINUX_NO_LOCKS uint64_t observer_own_use_ns(void);
 
 #endif

@@ -1,8 +1,5 @@
-/* Reads a blocked thread from outside, without affecting it.
- *
- * While a thread is blocked, /proc/self/task/TID/syscall contains its system call, program counter and stack pointer
- * (proc(5)), and its stack does not change. A signal would make nanosleep, poll, epoll_wait and others return early,
- * even with SA_RESTART (signal(7)). */
+/* Reads a blocked thread from outside. Its stack does not change, and /proc/self/task/TID/syscall contains its system
+ * call, program counter and stack pointer (proc(5)). */
 #ifndef OBSERVER_PASSIVE_H
 #define OBSERVER_PASSIVE_H
 
@@ -15,9 +12,9 @@ enum observer_activity {
   OBSERVER_ACTIVITY_UNKNOWN = 0,
   OBSERVER_RUNNING = 1, /* running or runnable */
   OBSERVER_IN_CALL = 2,
-  OBSERVER_BLOCKED = 3,           /* outside a system call, for example in a page fault */
+  OBSERVER_BLOCKED = 3,           /* outside a system call: in a page fault */
   OBSERVER_IN_RESTARTED_CALL = 4, /* observer_restarted_call.h; in events only */
-  /* For a task that no thread runs; in events only: */
+  /* A task that no thread runs, in events only: */
   OBSERVER_SUSPENDED = 5, /* waits at an await */
   OBSERVER_ENQUEUED = 6,  /* ready, waits for a thread */
 };
@@ -30,16 +27,15 @@ struct observer_thread_status {
   uint64_t pc;           /* OBSERVER_IN_CALL, OBSERVER_BLOCKED */
 };
 
-/* observer_descriptor_number, observer_path_read and observer_lock_find for the system call in STATUS.
- * Async-signal-safe: yes. Threads: any that can read memory. */
+/* observer_descriptor_number, observer_path_read and observer_lock_find for the call in STATUS. Async-signal-safe: yes.
+ * Threads: any that can read memory. */
 CLINUX_NO_LOCKS int32_t observer_awaited_descriptor(const struct observer_thread_status *status);
 CLINUX_NO_LOCKS void observer_awaited_path(const struct observer_thread_status *status,
                                            struct observer_descriptor *descriptor);
 CLINUX_NO_LOCKS void observer_awaited_lock(int32_t tid, const struct observer_thread_status *status,
                                            struct observer_lock *lock);
 
-/* Parses TEXT, LENGTH bytes of that file; OBSERVER_ACTIVITY_UNKNOWN for any other text. Async-signal-safe: yes.
- * Threads: any. */
+/* Parses TEXT, LENGTH bytes of that file. Async-signal-safe: yes. Threads: any. */
 struct observer_thread_status observer_thread_status_parse(const char *text, size_t length);
 
 /* Maps room for copies of up to STACK_BYTES_MAX bytes, after observer_capture_prepare. Returns 0 or an errno value.
@@ -47,9 +43,9 @@ struct observer_thread_status observer_thread_status_parse(const char *text, siz
 int observer_passive_start(size_t stack_bytes_max);
 
 /* Sets *SEEN to THREAD's status and, if it is blocked and works on ITEM of SLOT (NULL SLOT: on any work), copies its
- * stack. On OBSERVER_CAPTURED, *COPY is valid until the next call. OBSERVER_NOT_BLOCKED: the thread is running, or ran
- * during the copy. OBSERVER_STATE_UNKNOWN: the process is not dumpable, or /proc is not mounted. OBSERVER_UNREADABLE:
- * its stack cannot be read. Async-signal-safe: yes. Threads: a sampler, in its own context. */
+ * stack. OBSERVER_CAPTURED: *COPY is valid until the next call. OBSERVER_NOT_BLOCKED: the thread runs, or ran during
+ * the copy. OBSERVER_STATE_UNKNOWN: not dumpable, or no /proc. Async-signal-safe: yes. Threads: a sampler, in its own
+ * context. */
 CLINUX_NO_LOCKS enum observer_capture_status observer_capture_passively(struct observer_thread *thread,
                                                                         const struct observer_slot *slot, uint64_t item,
                                                                         struct observer_thread_status *seen,

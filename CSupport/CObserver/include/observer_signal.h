@@ -1,10 +1,9 @@
-/* Sends a thread a signal that does not disturb it.
+/* Sends a thread a signal that does not disturb it (docs/internals/capture.md).
  *
- * A signal makes nanosleep, poll, epoll_wait and many other calls of a blocked thread return early, even with
- * SA_RESTART (signal(7)), and a thread can block after a check of its state. The signal is therefore sent by a timer on
- * the thread's CPU time, up to a kernel tick later: the kernel checks the timer while the thread is running and sends
- * the signal when it next returns to user mode (task_work, Linux 5.9 and later on x86_64:
- * CONFIG_POSIX_CPU_TIMERS_TASK_WORK). One call is not safe: io_uring_enter does task work while it waits. */
+ * A signal makes many calls of a blocked thread return early, even with SA_RESTART (signal(7)). A timer on the thread's
+ * CPU time therefore sends it, up to a kernel tick later, when the running thread returns to user mode (task_work,
+ * Linux 5.9 and later on x86_64: CONFIG_POSIX_CPU_TIMERS_TASK_WORK). One call is not safe: io_uring_enter does task
+ * work while it waits. */
 #ifndef OBSERVER_SIGNAL_H
 #define OBSERVER_SIGNAL_H
 
@@ -12,27 +11,26 @@
 
 #define OBSERVER_NO_TIMER (-1)
 
-/* Sends SIGNAL with VALUE (si_code SI_TIMER) to thread TID of this process, once, when it next computes. Returns 0 with
- * *TIMER, which must be passed to observer_signal_cancel, or an errno value: ESRCH if there is no such thread,
- * otherwise the error of timer_create(2). Async-signal-safe: yes. Threads: a sampler. */
+/* Sends SIGNAL with VALUE (si_code SI_TIMER) to thread TID, once, when it next computes. Returns 0 with *TIMER for
+ * observer_signal_cancel, or an errno value: ESRCH for no such thread, or the error of timer_create(2).
+ * Async-signal-safe: yes. Threads: a sampler. */
 CLINUX_NO_LOCKS int observer_signal_when_running(pid_t tid, int signal, uint64_t value, int *timer);
 
-/* Cancels the signal if it has not been sent; no effect for OBSERVER_NO_TIMER. Async-signal-safe: yes. Threads: a
- * sampler. */
+/* Cancels the signal if it has not been sent; OBSERVER_NO_TIMER: none. Async-signal-safe: yes. Threads: a sampler. */
 CLINUX_NO_LOCKS void observer_signal_cancel(int timer);
 
 /* How our signal can arrive. */
 enum observer_signal_mark {
   OBSERVER_SIGNAL_TIMED = 0,  /* SI_TIMER, with its value */
   OBSERVER_SIGNAL_QUEUED = 1, /* SI_QUEUE, with its value; all zero if RLIMIT_SIGPENDING is exhausted */
-  OBSERVER_SIGNAL_BARE = 2,   /* as SI_QUEUE, or SI_TKILL without a value: observer_signal_now had to use tgkill(2) */
+  OBSERVER_SIGNAL_BARE = 2,   /* as SI_QUEUE, or SI_TKILL without a value (tgkill(2)) */
 };
 
-/* Sends SIGNAL with VALUE to thread TID of this process immediately, after setting *MARK to how it can arrive. Returns
- * 0, ESRCH, or the errno value of rt_tgsigqueueinfo(2). Async-signal-safe: yes. Threads: a sampler. */
+/* Sends SIGNAL with VALUE to thread TID immediately, after setting *MARK. Returns 0, ESRCH, or the errno value of
+ * rt_tgsigqueueinfo(2). Async-signal-safe: yes. Threads: a sampler. */
 CLINUX_NO_LOCKS int observer_signal_now(pid_t tid, int signal, uint64_t value, _Atomic uint32_t *mark);
 
-/* Whether timers on a thread's CPU time can be created here. Async-signal-safe: yes. Threads: any. */
+/* Whether timers on a thread's CPU time can be created. Async-signal-safe: yes. Threads: any. */
 bool observer_signal_timers_work(void);
 
 #endif
