@@ -1,4 +1,4 @@
-/* Requests that samplers share with the handler that copies stacks. */
+/* Requests that samplers share with the handler. */
 #ifndef CAPTURE_REQUEST_H
 #define CAPTURE_REQUEST_H
 

@@ -74,7 +74,7 @@ void observer_holders_rest(struct observer_holders *holders, int32_t tid, uint64
   set_next(holders, tid, now_ns + HOLDER_REST_NS);
 }
 
-/* Returns ESRCH if TID is no thread of this process, another error if that is unknown. */
+/* Returns ESRCH if TID is no thread of this process, another error if unknown. */
 static int thread_error(int32_t tid) {
   int saved_errno = errno;
   bool is_there = tid > 0 && syscall(SYS_tgkill, (pid_t)syscall(SYS_getpid), tid, 0) == 0;
@@ -137,7 +137,7 @@ static void find_mutex(uint64_t address, uint32_t expected, struct observer_lock
   lock->is_orphaned = error == ESRCH;
 }
 
-/* WORD is the index of the lock's word that is waited for. */
+/* WORD: index of the awaited word. */
 static void find_rwlock(uint64_t address, uint64_t word, struct observer_lock *lock) {
   uint32_t words[RWLOCK_WORDS];
   uint64_t begin = address - word * sizeof words[0];

@@ -133,7 +133,7 @@ static uint32_t insert_parents(const struct observer_task_layout *layout, struct
   return number;
 }
 
-/* The position of a sampled task: on a blocked thread, with one of its allocations, or suspended. */
+/* The position of a sampled task. */
 struct whereabouts {
   uint64_t address;
   int32_t blocked_tid;

@@ -51,8 +51,7 @@ struct task {
 /* Offset of a final class's first property. */
 enum { FIRST_PROPERTY = 16 };
 
-/* Whether TASK has inherited the section MARK, from a list of objects with the number of a section and the enclosing
- * object. */
+/* Whether TASK has inherited the section MARK. */
 CLINUX_NO_LOCKS bool task_memory_has_mark(const struct observer_task_layout *layout, const struct task *task,
                                           uint64_t mark);
 

@@ -219,7 +219,6 @@ static uint64_t started_ns(const char *text, long length) {
   long at = length;
   while (at > 0 && text[at - 1] != ')')
     at--; /* the name before it can contain any character */
-  /* The field after the name is the third. */
   for (int field = 2; at < length && field < 22; at++)
     field += text[at] == ' ';
   uint64_t ticks = 0;

@@ -1,7 +1,5 @@
-/* The observing path: watched threads mark work in target slots, the monitor reads the slots, and samplers copy and
- * unwind stacks for the recorder.
- *
- * The monitor and the samplers take no lock that a service's thread can hold, and allocate nothing after start-up. */
+/* The observing path (docs/internals/architecture.md). The monitor and the samplers take no lock that a service's
+ * thread can hold, and allocate nothing after start-up. */
 #ifndef COBSERVER_H
 #define COBSERVER_H
 

@@ -26,7 +26,7 @@ static inline CLINUX_NO_LOCKS void observer_control_report_late(struct observer_
   clinux_notify(&control->late);
 }
 
-/* Returns the number of these wakeups; must be read before the stall table. Async-signal-safe: yes. Threads: any. */
+/* Returns the number of reports; must be read before the stall table. Async-signal-safe: yes. Threads: any. */
 static inline uint32_t observer_control_late(const struct observer_control *control) {
   return clinux_word(&control->late);
 }
@@ -121,7 +121,7 @@ static inline void observer_control_use_slots(struct observer_control *control, 
   atomic_store_explicit(&control->slots_used, count, memory_order_release);
 }
 
-/* Returns the number of ticks. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS uint64_t observer_control_wakeups(const struct observer_control *control) {
   return atomic_load_explicit(&control->wakeups, memory_order_relaxed);
 }

@@ -14,7 +14,6 @@ struct observer_exemption {
   _Atomic uint64_t sum_ns;
 };
 
-/* A currently invalid sum. */
 #define OBSERVER_EXEMPT_UNKNOWN INT64_MIN
 
 /* The parts of a depth, from the top: owner, 32 bits; threads about to add to the sum, 12 bits; open scopes. */

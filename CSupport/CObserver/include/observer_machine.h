@@ -1,4 +1,3 @@
-/* Architecture-dependent access to registers and the thread pointer. */
 #ifndef OBSERVER_MACHINE_H
 #define OBSERVER_MACHINE_H
 

@@ -6,7 +6,6 @@
 
 #define OBSERVER_OWNERS_MAX 256
 
-/* An owner keeps its place. */
 struct observer_owners {
   _Atomic int32_t tids[OBSERVER_OWNERS_MAX]; /* 0: free */
   _Atomic uint32_t used;                     /* later places were never used */

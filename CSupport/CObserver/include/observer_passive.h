@@ -35,7 +35,7 @@ CLINUX_NO_LOCKS void observer_awaited_path(const struct observer_thread_status *
 CLINUX_NO_LOCKS void observer_awaited_lock(int32_t tid, const struct observer_thread_status *status,
                                            struct observer_lock *lock);
 
-/* Parses TEXT, LENGTH bytes of that file. Async-signal-safe: yes. Threads: any. */
+/* Parses TEXT, LENGTH bytes of that /proc file. Async-signal-safe: yes. Threads: any. */
 struct observer_thread_status observer_thread_status_parse(const char *text, size_t length);
 
 /* Maps room for copies of up to STACK_BYTES_MAX bytes, after observer_capture_prepare. Returns 0 or an errno value.

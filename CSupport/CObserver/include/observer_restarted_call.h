@@ -1,5 +1,5 @@
-/* System calls that the kernel restarts after the process was stopped: a wait for a time (nanosleep, clock_nanosleep,
- * poll, futex) continues as restart_syscall(2). The code before still loads the original number. */
+/* System calls that the kernel restarts after the process was stopped: a wait for a time continues as
+ * restart_syscall(2). The code before still loads the original number. */
 #ifndef OBSERVER_RESTARTED_CALL_H
 #define OBSERVER_RESTARTED_CALL_H
 

@@ -41,7 +41,7 @@ struct observer_event {
   uint64_t time_ns;      /* CLOCK_MONOTONIC */
   uint64_t age_ns;       /* excluding times when the process was not running */
   uint64_t gap_ns;       /* excluded from age_ns */
-  uint64_t lost;         /* to a full ring so far; all threads: omitted threads */
+  uint64_t lost;         /* samples lost to a full ring; all threads: omitted threads */
   uint64_t spared;       /* skipped because of the CPU budget; the monitor's only */
   uint64_t threshold_ns; /* stalls only */
   uint64_t all_threads;  /* captures and their threads only */

@@ -20,7 +20,7 @@ struct observer_work {
   _Atomic uint64_t age_ns; /* at tick_ns */
   _Atomic uint64_t gap_ns;
   _Atomic uint64_t tick_ns;
-  _Atomic uint64_t avoided; /* has blocked a sampler: not read again */
+  _Atomic uint64_t avoided; /* blocked a sampler: not read again */
   /* Written by the active sampler. */
   _Atomic uint32_t taken;     /* `wanted` served last */
   _Atomic int32_t tid;        /* the thread seen working */
@@ -72,7 +72,7 @@ struct observer_sampling {
 struct observer_sampling *observer_sampling_create(void);
 void observer_sampling_destroy(struct observer_sampling *sampling);
 
-/* Follows the work item of VIEW in WORK. Async-signal-safe: yes. Threads: the monitor. */
+/* Async-signal-safe: yes. Threads: the monitor. */
 CLINUX_NO_LOCKS void observer_work_follow(struct observer_work *work, struct observer_work_snapshot view);
 
 /* Stops following a work item in WORK. Async-signal-safe: yes. Threads: the monitor. */
@@ -150,7 +150,7 @@ static inline CLINUX_NO_LOCKS uint64_t observer_work_shared_ns(const struct obse
 /* Counts a sample of ITEM that found no room. Async-signal-safe: yes. Threads: the active sampler. */
 CLINUX_NO_LOCKS void observer_work_lose(struct observer_work *work, uint64_t item);
 
-/* Returns the number of these samples. Async-signal-safe: yes. Threads: any. */
+/* Returns the number of lost samples. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS uint64_t observer_work_lost(const struct observer_work *work, uint64_t item) {
   if (atomic_load_explicit(&work->lost_item, memory_order_acquire) != item)
     return 0;
@@ -186,7 +186,7 @@ static inline uint64_t observer_sampling_spared(const struct observer_sampling *
   return atomic_load_explicit(&sampling->spared, memory_order_relaxed);
 }
 
-/* Counts a declared stall. Async-signal-safe: yes. Threads: the monitor. */
+/* Async-signal-safe: yes. Threads: the monitor. */
 static inline CLINUX_NO_LOCKS void observer_sampling_stall_declared(struct observer_sampling *sampling) {
   atomic_fetch_add_explicit(&sampling->stalls_declared, 1, memory_order_release);
 }
@@ -210,7 +210,7 @@ CLINUX_NO_LOCKS int32_t observer_sampler_give_up(struct observer_sampling *sampl
 /* Makes sampler NUMBER, which continues, spare again. Async-signal-safe: yes. Threads: sampler NUMBER. */
 CLINUX_NO_LOCKS void observer_sampler_come_back(struct observer_sampling *sampling, uint32_t number);
 
-/* Marks sampler NUMBER as ended. Async-signal-safe: yes. Threads: sampler NUMBER. */
+/* Async-signal-safe: yes. Threads: sampler NUMBER. */
 CLINUX_NO_LOCKS void observer_sampler_end(struct observer_sampling *sampling, uint32_t number);
 
 /* Begins and ends a step that might block, for slot INDEX (-1: none) and thread TID (0: none). Async-signal-safe: yes.

@@ -16,7 +16,7 @@
  * Async-signal-safe: yes. Threads: a sampler. */
 CLINUX_NO_LOCKS int observer_signal_when_running(pid_t tid, int signal, uint64_t value, int *timer);
 
-/* Cancels the signal if it has not been sent; OBSERVER_NO_TIMER: none. Async-signal-safe: yes. Threads: a sampler. */
+/* Cancels an unsent signal; no effect for OBSERVER_NO_TIMER. Async-signal-safe: yes. Threads: a sampler. */
 CLINUX_NO_LOCKS void observer_signal_cancel(int timer);
 
 /* How our signal can arrive. */

@@ -94,7 +94,7 @@ struct observer_slot_snapshot {
   uint64_t item; /* OBSERVER_IDLE: none */
   struct observer_thread *thread;
   uint32_t generation;
-  struct observer_limits limits; /* UINT64_MAX threshold while deferred */
+  struct observer_limits limits; /* threshold_ns is UINT64_MAX while deferred */
   enum observer_owner_kind owner_kind;
   union observer_owner owner;
   uint32_t owner_task_id;
@@ -158,8 +158,8 @@ static inline CLINUX_NO_LOCKS void observer_slot_defer(struct observer_slot *slo
   atomic_store_explicit(&slot->deferred, is_deferred, memory_order_relaxed);
 }
 
-/* Begins and ends an exempt scope of GENERATION. The end returns whether no scope is open any more, so the monitor has
- * planned no tick. Async-signal-safe: yes. Threads: any. */
+/* Begins and ends an exempt scope of GENERATION. The end returns whether it was the last: the monitor has planned no
+ * tick. Async-signal-safe: yes. Threads: any. */
 static inline void observer_slot_exempt(struct observer_slot *slot, uint32_t generation) {
   observer_exemption_begin(&slot->exemption, generation);
 }
@@ -167,8 +167,8 @@ static inline bool observer_slot_exempt_no_more(struct observer_slot *slot, uint
   return observer_exemption_end(&slot->exemption, generation);
 }
 
-/* Sets SLOT's label to BYTES bytes of TEXT, up to OBSERVER_LABEL_WORDS * 8. No effect without GENERATION, or during
- * another change. Async-signal-safe: yes. Threads: any. */
+/* Sets SLOT's label to BYTES bytes of TEXT, up to OBSERVER_LABEL_WORDS * 8. No effect if GENERATION has ended, or
+ * during another change. Async-signal-safe: yes. Threads: any. */
 void observer_slot_set_label(struct observer_slot *slot, uint32_t generation, const char *text, size_t bytes);
 
 /* Revokes the owner's access to the unmarked SLOT. Returns false while the owner changes the label or an exemption.
@@ -194,12 +194,9 @@ CLINUX_NO_LOCKS int32_t observer_slot_owner(uint64_t tid_address);
  * sampler. */
 CLINUX_NO_LOCKS uint32_t observer_slot_queue_head(uint64_t queue_head_address);
 
-/* Sets the addresses of the unmarked SLOT's thread ID and queue head; both 0 if its begins record the thread.
- * Async-signal-safe: yes. Threads: as observer_slot_configure. */
+/* Set the workers of the unmarked SLOT: the addresses of its thread ID and queue head (both 0 if its begins record the
+ * thread), or OWNERS, which must never be freed. Async-signal-safe: yes. Threads: as observer_slot_configure. */
 void observer_slot_set_addresses(struct observer_slot *slot, uint64_t tid_address, uint64_t queue_head_address);
-
-/* Sets OWNERS, which must never be freed, as the threads of the unmarked SLOT. Async-signal-safe: yes. Threads: as
- * observer_slot_configure. */
 void observer_slot_set_owners(struct observer_slot *slot, const struct observer_owners *owners);
 
 /* Sets the address of the head of the queue of SLOT's owners. Async-signal-safe: yes. Threads: any, while SLOT has its

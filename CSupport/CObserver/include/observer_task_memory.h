@@ -1,4 +1,4 @@
-/* The layout of tasks in the memory of Swift's runtime, and the state of a task.
+/* The layout of Swift tasks in memory, and their state.
  *
  * Each call of an async function has a context, whose first word is the caller's context and whose second is the
  * function in which the caller resumes (AsyncContext of include/swift/ABI/Task.h). Contexts lie in the task's own stack

@@ -1,4 +1,3 @@
-/* The thread that works for a Swift task, or for a task that it waits for. */
 #ifndef OBSERVER_TASK_WORK_H
 #define OBSERVER_TASK_WORK_H
 
@@ -7,7 +6,7 @@
 enum { OBSERVER_TASK_WAITERS_MAX = 4 };
 struct observer_task_waiters {
   uint32_t count;
-  uint64_t tasks[OBSERVER_TASK_WAITERS_MAX]; /* each awaits the next one */
+  uint64_t tasks[OBSERVER_TASK_WAITERS_MAX]; /* outermost first */
 };
 struct observer_task_work {
   enum observer_task_state state;       /* of `task` */

@@ -45,7 +45,6 @@ extern _Thread_local struct observer_thread *observer_thread_self;
  * Threads: any; ENDS: the exiting one. */
 void observer_thread_at_exit(void (*ends)(struct observer_thread *thread));
 
-/* For stack captures (observer_capture.h). */
 #define OBSERVER_SIGNAL SIGPROF
 
 /* How long an observed signal mask is assumed to hold. */

@@ -1,4 +1,3 @@
-/* One unwinder (CUnwind) for each context. */
 #ifndef OBSERVER_UNWIND_H
 #define OBSERVER_UNWIND_H
 
