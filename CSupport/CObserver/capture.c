@@ -23,7 +23,6 @@ static struct observer_request *own_requests(void) {
   return &observer_requests[clinux_context * OBSERVER_REQUESTS_MAX];
 }
 
-/* Whether timers could be created when captures were set up. */
 static _Atomic bool timers_work;
 
 bool observer_capture_disturbs(void) { return !atomic_load_explicit(&timers_work, memory_order_relaxed); }
@@ -33,7 +32,6 @@ static void set_state(struct observer_request *request, enum observer_request_st
   atomic_store_explicit(&request->word, use | (uint32_t)state, memory_order_release);
 }
 
-/* Releases the room of REQUEST's answer if it is the deep room. */
 static void leave_room(struct observer_request *request) {
   if (!observer_deep_room_give_back(request->copy.stack, request->copy.stack_bytes))
     return;
@@ -41,19 +39,16 @@ static void leave_room(struct observer_request *request) {
   request->copy.stack_bytes = request->copy.own_bytes = 0;
 }
 
-/* The room for copies of each context. Its requests take their parts when they are first used; unused memory is not
- * resident. */
 static struct {
   uint8_t *memory;
-  size_t capacity;        /* size of a request's part */
-  size_t stack_bytes_max; /* maximum number of bytes to copy */
+  size_t capacity; /* of a request's part */
+  size_t stack_bytes_max;
 } rooms[CLINUX_CONTEXTS_MAX];
 
-/* Bytes of a part that are touched before the request is sent: most stacks are shorter. */
+/* Touched before the request is sent. */
 enum { PAGE = 4096, TOUCHED_BYTES = 32 << 10 };
 
-/* Gives the idle REQUEST its part of the room, or a larger one that has been mapped since. Smaller parts stay mapped,
- * because a late handler might still write to one. */
+/* Gives the idle REQUEST its part of the room. Smaller parts stay mapped for late handlers. */
 static void give_room(struct observer_request *request) {
   size_t capacity = rooms[clinux_context].capacity;
   request->stack_bytes_max = rooms[clinux_context].stack_bytes_max;
@@ -65,8 +60,8 @@ static void give_room(struct observer_request *request) {
   request->stack = rooms[clinux_context].memory + (size_t)(request - own_requests()) * capacity;
   request->copy.stack = request->stack;
   request->stack_capacity = capacity;
-  /* Before Linux 6.4 the first access to each page takes the lock of the address space. The handler must not make the
-   * sampled thread wait for an unrelated owner of this lock. */
+  /* Before Linux 6.4 the first access to each page takes the lock of the address space, for which the handler must not
+   * wait. */
   for (size_t at = 0; at < capacity && at < TOUCHED_BYTES; at += PAGE)
     ((volatile uint8_t *)request->stack)[at] = 0;
   request->copy.request = (uint32_t)(request - observer_requests);
@@ -108,7 +103,6 @@ bool observer_capture_is_pending(void) {
   return false;
 }
 
-/* Waits until REQUEST is answered, at most until DEADLINE_NS. */
 static void await(const struct observer_request *request, uint64_t deadline_ns) {
   for (;;) {
     uint32_t word = atomic_load_explicit(&request->word, memory_order_acquire);
@@ -118,7 +112,6 @@ static void await(const struct observer_request *request, uint64_t deadline_ns) 
   }
 }
 
-/* Sends the signal for the armed REQUEST to THREAD, whose entry is held meanwhile. */
 static int send_signal(struct observer_thread *thread, struct observer_request *request, enum observer_send_when when) {
   if (!observer_thread_hold(thread))
     return ESRCH;
@@ -130,7 +123,7 @@ static int send_signal(struct observer_thread *thread, struct observer_request *
   int error = ENOTSUP;
   if (when != OBSERVER_SEND_NOW)
     error = observer_signal_when_running(request->tid, OBSERVER_SIGNAL, value, &request->timer);
-  /* If other timers work and only this one cannot be created (RLIMIT_SIGPENDING), the thread must not be disturbed. */
+  /* Other timers work, so this error (RLIMIT_SIGPENDING) is no reason to disturb the thread. */
   bool may_disturb = when == OBSERVER_SEND_NOW || !atomic_load_explicit(&timers_work, memory_order_relaxed);
   if (error != 0 && error != ESRCH && when != OBSERVER_SEND_WHEN_RUNNING && may_disturb)
     error = observer_signal_now(request->tid, OBSERVER_SIGNAL, value, &request->mark);
@@ -138,22 +131,17 @@ static int send_signal(struct observer_thread *thread, struct observer_request *
   return error;
 }
 
-/* A thread that was seen blocking our signal is assumed to block it for this time. Signal handlers that block it, of
- * the service and our own, have returned by then. */
+/* How long a thread seen blocking our signal is assumed to block it: signal handlers have returned by then. */
 static const uint64_t block_known_ns = 100000000;
-/* The time for a thread that was seen blocking it twice within block_known_ns. On a busy machine the next observation
- * can be so late that the thread is leaving a wait, and then it appears not to block the awaited signal. */
+/* How long a thread seen blocking it twice is: on a busy machine the next observation can find it leaving a wait. */
 static const uint64_t block_confirmed_ns = 1000000000;
 
-/* Returns OBSERVER_CAPTURED if the signal can be sent to THREAD, or OBSERVER_NO_ANSWER if THREAD blocks it: a later
- * sigwaitinfo(2) of the service would then receive it.
+/* Returns OBSERVER_NO_ANSWER if THREAD blocks the signal: a later sigwaitinfo(2) of the service would receive it.
  *
- * A thread that enters, leaves or is in such a wait does not appear to block the awaited signal. An observed block is
- * therefore remembered, longest if the thread was seen waiting for the signal. A thread without observations is checked
- * again after it has run without going to sleep, because it has then left any earlier wait and entered no other. If it
- * is asleep by then, returns OBSERVER_ASLEEP: it can be read from outside. If it is runnable but does not run within a
- * millisecond, returns OBSERVER_ASLEEP if it ever blocked the signal; otherwise the last check decides.
- * Async-signal-safe: yes. Threads: a sampler, in its own context. */
+ * A thread in such a wait does not appear to block the awaited signal, so an observed block is remembered. A thread
+ * without observations is checked again after it has run without going to sleep, because it has then left any wait.
+ * Returns OBSERVER_ASLEEP if it is asleep by then, or if it ever blocked the signal and does not run within a
+ * millisecond. Async-signal-safe: yes. Threads: a sampler, in its own context. */
 static enum observer_capture_status look_at_mask(struct observer_thread *thread, int32_t tid) {
   uint64_t now = clinux_clock_ns();
   uint64_t until = atomic_load_explicit(&thread->kept_out_until_ns, memory_order_relaxed);
@@ -199,7 +187,6 @@ static enum observer_capture_status ask(struct observer_thread *thread, const st
   int32_t tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
   if (when != OBSERVER_SEND_NOW) {
     enum observer_capture_status mask = look_at_mask(thread, tid);
-    /* If the thread was not seen running, nothing else is known about it. */
     if (mask == OBSERVER_NO_ANSWER || (mask == OBSERVER_ASLEEP && when == OBSERVER_SEND_SEEN_RUNNING))
       return mask;
   }
@@ -226,7 +213,7 @@ static enum observer_capture_status ask(struct observer_thread *thread, const st
   int error = send_signal(thread, request, when);
   if (error == 0)
     return OBSERVER_CAPTURED;
-  /* The signal was not sent: the request is withdrawn, unless an earlier, late signal is answering it. */
+  /* Withdraws the request, unless a late signal is answering it. */
   const struct stack_copy *copy = NULL;
   if (observer_capture_collect(*index, &copy) == OBSERVER_CAPTURED)
     observer_capture_release(copy);
@@ -249,7 +236,7 @@ enum observer_capture_status observer_capture_collect(uint32_t index, const stru
     continue;
   switch (word & STATE_MASK) {
   case REQUEST_DONE:
-    /* Another thread with the same ID might have answered. */
+    /* Another thread of this ID might have answered. */
     if (!observer_thread_is_still(request->thread, request->thread_use)) {
       leave_room(request);
       set_state(request, REQUEST_IDLE);
@@ -262,10 +249,10 @@ enum observer_capture_status observer_capture_collect(uint32_t index, const stru
     set_state(request, REQUEST_IDLE);
     request->sent = false;
     return OBSERVER_WORK_ITEM_OVER;
-  case REQUEST_ARMED: /* no handler has begun to answer, and none will */
+  case REQUEST_ARMED: /* no handler will answer */
     request->sent = false;
     return OBSERVER_NO_ANSWER;
-  default: /* its thread was stopped while answering */
+  default: /* stopped while answering */
     request->abandoned = true;
     request->sent = false;
     request->unwiped = request->stack_capacity;
@@ -313,8 +300,7 @@ void observer_capture_wipe(void) {
   observer_deep_room_wipe();
 }
 
-/* Runs in the child after fork(2): the requests of the parent's samplers are dropped, and the buffers are not mapped.
- * Timers are not inherited. */
+/* After fork(2) the buffers are not mapped. */
 static void forget_parent(void) {
   clinux_context_forget_parent();
   observer_deep_room_forget_parent();

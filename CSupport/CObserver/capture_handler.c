@@ -21,15 +21,14 @@ CLINUX_RESIDENT_CODE
 static _Atomic uint64_t answered;
 static _Atomic uint64_t late;
 
-/* The action that this handler replaced last. Older ones stay readable for handlers that are still running. */
+/* The action replaced last; older ones stay readable for running handlers. */
 enum { PREVIOUS_MAX = 16 };
 static struct sigaction previous_actions[PREVIOUS_MAX];
 static uint32_t previous_count;
 static const struct sigaction *_Atomic previous_action;
 
-/* BEGIN ASYNC-SIGNAL-SAFE SECTION Runs in the handler, on any thread, with any lock held. Allowed: plain memory,
- * atomics, raw system calls, clock_gettime. Forbidden: locks, allocation, stdio, anything that might enter the loader
- * or a language runtime. */
+/* BEGIN ASYNC-SIGNAL-SAFE SECTION Runs in the handler, on any thread, with any lock held: plain memory, atomics, raw
+ * system calls and clock_gettime only. */
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
@@ -39,9 +38,7 @@ static const struct sigaction *_Atomic previous_action;
 #endif
 #endif
 
-/* Copies LENGTH bytes of a stack. Sanitizers forbid reading other functions' frames and the gaps between their
- * variables, so the reads are excluded from instrumentation. Volatile bytes prevent a call of the sanitizer's
- * memcpy. */
+/* Uninstrumented: sanitizers forbid reading other functions' frames. Volatile bytes prevent a call of their memcpy. */
 #if defined(SANITIZED)
 __attribute__((no_sanitize("address", "thread"))) static void copy_stack(uint8_t *to, const uint8_t *from,
                                                                          size_t length) {
@@ -52,14 +49,14 @@ __attribute__((no_sanitize("address", "thread"))) static void copy_stack(uint8_t
 static void copy_stack(uint8_t *to, const uint8_t *from, size_t length) { memcpy(to, from, length); }
 #endif
 
-/* Returns the number of bytes from START on that are worth copying if the stack's end is unknown. Thread libraries put
- * a thread's own data at the end of its stack (glibc, nptl/allocatestack.c), so memory beyond is not stack. */
+/* The bytes worth copying if the stack's end is unknown: thread libraries put a thread's own data at the end of its
+ * stack (glibc, nptl/allocatestack.c). */
 static size_t bytes_wanted(uint64_t start, size_t capacity) {
   uint64_t end = observer_machine_thread_pointer();
   return start < end && end - start < capacity ? (size_t)(end - start) : capacity;
 }
 
-/* Answers REQUEST, which is in the state COPYING, in a handler that began at BEGAN. Returns the final state. */
+/* Answers REQUEST, in the state COPYING. Returns the final state. */
 static enum observer_request_state answer(struct observer_request *request, const void *context, uint64_t began) {
   if (request->slot && observer_slot_work_item(request->slot) != request->item)
     return REQUEST_OVER;
@@ -81,7 +78,7 @@ static enum observer_request_state answer(struct observer_request *request, cons
     copy_stack(room, (const uint8_t *)(uintptr_t)start, copy->stack_bytes);
   } else {
     copy->stack_end = sp + OBSERVER_STACK_BYTES_USUAL;
-    /* An alternate or a coroutine's stack: the end of the mapping ends the copy instead of crashing the process. */
+    /* An alternate or coroutine stack: the end of the mapping must end the copy, not the process. */
     int context_before = clinux_context;
     clinux_context = CLINUX_HANDLERS_CONTEXT;
     copy->stack_bytes = clinux_memory_read_some(start, request->stack, bytes_wanted(start, request->stack_capacity));
@@ -91,8 +88,7 @@ static enum observer_request_state answer(struct observer_request *request, cons
       copy->stack_bytes = clinux_memory_read_some(page, request->stack, bytes_wanted(page, request->stack_capacity));
     }
     copy->truncated = copy->stack_bytes == request->stack_capacity;
-    /* A thread on its alternate stack was interrupted by a signal, so its interrupted stack is copied too. Other
-     * threads skip this search, which takes time. */
+    /* A signal interrupted a thread on its alternate stack: the interrupted stack is copied too. */
     const stack_t *alternate = &((const ucontext_t *)context)->uc_stack;
     if (sp - (uint64_t)(uintptr_t)alternate->ss_sp < alternate->ss_size)
       observer_copy_own_stack(copy, request->stack, request->stack_capacity, request->stack_low, request->stack_high);
@@ -105,13 +101,12 @@ static enum observer_request_state answer(struct observer_request *request, cons
   return REQUEST_DONE;
 }
 
-/* Sets the calling thread's signal mask to MASK. The bare call, so signals that the C library blocks during its work
- * stay blocked. */
+/* The bare call, so signals that the C library blocks during its work stay blocked. */
 static void block(const uint64_t *mask, uint64_t *before) {
   syscall(SYS_rt_sigprocmask, SIG_SETMASK, mask, before, sizeof *mask);
 }
 
-/* Returns the mask that the kernel would set while ACTION handles a signal that interrupted CONTEXT. */
+/* The mask while ACTION handles a signal that interrupted CONTEXT. */
 static uint64_t mask_of(const struct sigaction *action, const ucontext_t *context) {
   uint64_t interrupted, added;
   memcpy(&interrupted, &context->uc_sigmask, sizeof interrupted);
@@ -120,12 +115,11 @@ static uint64_t mask_of(const struct sigaction *action, const ucontext_t *contex
   return interrupted | added | own;
 }
 
-/* Whether this thread is passing a signal on. In the static thread-local storage, so access does not allocate. */
+/* Static thread-local storage: access does not allocate. */
 static _Thread_local volatile bool is_passing_on __attribute__((tls_model("initial-exec")));
 
-/* Passes another signal to the former handler. The default action would end the process for a forgotten profiling
- * timer, so it counts as ignored. If handlers were installed over each other alternately, the former handler can pass
- * the signal back to this one; the chain then ends here. */
+/* Passes another signal to the former handler, unless it came from there. The default action counts as ignored: it
+ * would end the process for a forgotten profiling timer. */
 static void pass_on(int signal, siginfo_t *information, void *context) {
   const struct sigaction *previous = atomic_load_explicit(&previous_action, memory_order_acquire);
   if (!previous || is_passing_on || previous->sa_handler == SIG_DFL || previous->sa_handler == SIG_IGN)
@@ -141,8 +135,8 @@ static void pass_on(int signal, siginfo_t *information, void *context) {
   is_passing_on = false;
 }
 
-/* Answers request INDEX if it is for the calling thread and unanswered. Returns whether it did. Async-signal-safe: yes.
- * Threads: the one that received the signal. */
+/* Answers request INDEX if it is for the calling thread and unanswered. Async-signal-safe: yes. Threads: the one that
+ * received the signal. */
 static bool serve(uint32_t index, pid_t tid, const void *context, uint64_t began) {
   struct observer_request *request = &observer_requests[index];
   uint32_t word = atomic_load_explicit(&request->word, memory_order_acquire);
@@ -159,9 +153,9 @@ static bool serve(uint32_t index, pid_t tid, const void *context, uint64_t began
   return true;
 }
 
-/* Answers a request of the calling thread whose signal can arrive like this one, without a value. Returns whether there
- * was one. If other code sends such a signal to this thread during such a request, it is taken for ours, and ours is
- * passed on instead. Async-signal-safe: yes. Threads: the one that received the signal. */
+/* Answers a request of the calling thread whose signal can arrive like this one, without a value. Such a signal of
+ * other code is taken for ours, and ours is passed on instead. Async-signal-safe: yes. Threads: the one that received
+ * the signal. */
 static bool serve_without_value(const siginfo_t *information, bool from_here, pid_t tid, const void *context,
                                 uint64_t began) {
   bool is_bare = information->si_code == SI_TKILL && from_here;
@@ -207,8 +201,8 @@ int observer_handler_install(void) {
   memset(&action, 0, sizeof action);
   action.sa_sigaction = on_signal;
   action.sa_flags = SA_RESTART | SA_SIGINFO | SA_ONSTACK;
-  /* If a handler of the service left by siglongjmp during ours, the request would stay half answered, and a nested
-   * frame might be too much for a small alternate stack. Faults are not blocked, so their handlers still run. */
+  /* A service's handler that left ours by siglongjmp would leave the request half answered, and a nested frame might
+   * overflow a small alternate stack. Faults stay unblocked. */
   const int faults[] = {SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, SIGSYS};
   sigfillset(&action.sa_mask);
   for (size_t index = 0; index < sizeof faults / sizeof faults[0]; index++)

@@ -1,4 +1,4 @@
-/* The requests that samplers share with the handler that copies stacks. Internal to the observer. */
+/* Requests that samplers share with the handler. */
 #ifndef CAPTURE_REQUEST_H
 #define CAPTURE_REQUEST_H
 
@@ -8,12 +8,11 @@
 
 #include "CUnwind.h"
 
-/* The state is the lower part of a request's word. The upper part is a number that changes with every use, so that a
- * handler which read an earlier use cannot answer this one.
+/* The lower part of a request's word. The upper part changes with every use, so a handler which read an earlier use
+ * cannot answer this one.
  *
- * A request's life: IDLE -> ARMED (sampler) -> COPYING -> DONE or OVER (handler) -> IDLE (sampler). At its deadline a
- * request goes ARMED -> IDLE, so that a late handler finds no request. If its handler has begun and does not finish,
- * because its thread was stopped, the request stays COPYING, and another one is used until it is DONE. */
+ * IDLE -> ARMED (sampler) -> COPYING -> DONE or OVER (handler) -> IDLE (sampler). A late request goes ARMED -> IDLE, or
+ * stays COPYING, unused, while its thread is stopped. */
 enum observer_request_state {
   REQUEST_IDLE = 0,
   REQUEST_ARMED = 1,
@@ -26,40 +25,40 @@ enum { STATE_MASK = 7, USE_STEP = 8 };
 
 struct observer_request {
   _Atomic uint32_t word;
-  bool sent;                            /* the sampler must still collect or release it; sampler-owned */
-  bool abandoned;                       /* the sampler no longer waits for it; sampler-owned */
-  int timer;                            /* the timer that sends the signal, or OBSERVER_NO_TIMER; sampler-owned */
-  const struct observer_thread *thread; /* the requested thread; its entry might be reused. Sampler-owned */
-  uint32_t thread_use;                  /* THREAD's use at the request; sampler-owned */
+  bool sent;                            /* must still be collected or released; sampler-owned */
+  bool abandoned;                       /* no longer awaited; sampler-owned */
+  int timer;                            /* or OBSERVER_NO_TIMER; sampler-owned */
+  const struct observer_thread *thread; /* its entry might be reused; sampler-owned */
+  uint32_t thread_use;                  /* THREAD's use; sampler-owned */
   /* Written by the sampler before ARMED, read by the handler. */
   pid_t tid;
   const struct observer_slot *slot;
   uint64_t item;
   bool is_awaited;       /* the sampler sleeps until the answer */
-  _Atomic uint32_t mark; /* an observer_signal_mark; also written between ARMED and the signal */
+  _Atomic uint32_t mark; /* an observer_signal_mark; written until the signal is sent */
   uint64_t stack_low;
   uint64_t stack_high;
   uint8_t *stack;
   size_t stack_capacity;
-  size_t stack_bytes_max; /* maximum number of bytes to copy, if there is room */
-  size_t unwiped;         /* number of bytes in STACK that might hold earlier copies; sampler-owned */
+  size_t stack_bytes_max;
+  size_t unwiped; /* bytes that might hold earlier copies; sampler-owned */
   /* Written by the handler between COPYING and DONE. */
   struct stack_copy copy;
 };
 
-/* The upper half of the value that our signals carry; the lower half is the request's index. */
+/* Upper half of our signals' value; the lower half is the request's index. */
 #define OBSERVER_SIGNAL_MAGIC UINT64_C(0x43554c50)
 
-/* The requests of all contexts, one context after the other. */
+/* One context after the other. */
 enum { REQUESTS_ALL = CLINUX_CONTEXTS_MAX * OBSERVER_REQUESTS_MAX };
 extern struct observer_request observer_requests[REQUESTS_ALL];
 
-/* Installs the handler, which passes other signals on to the former handler. Returns 0 or an errno value.
- * Async-signal-safe: no. Threads: any, one at a time. */
+/* Installs the handler, which passes other signals on. Returns 0 or an errno value. Async-signal-safe: no. Threads:
+ * any, one at a time. */
 int observer_handler_install(void);
 
-/* Whether SIGPROF still reaches the handler. If other code has replaced the handler with the default action, which
- * would end the process, reinstalls it. Async-signal-safe: yes. Threads: a sampler, in its own context. */
+/* Whether SIGPROF still reaches the handler. Reinstalls it over the default action, which would end the process.
+ * Async-signal-safe: yes. Threads: a sampler, in its own context. */
 bool observer_handler_keep(void);
 
 #endif

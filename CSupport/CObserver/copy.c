@@ -10,8 +10,7 @@ uint8_t *observer_copy_map(size_t bytes) {
     return NULL;
   madvise(memory, bytes, MADV_DONTDUMP);
   madvise(memory, bytes, MADV_DONTFORK);
-  /* The first access to a mapping's first page takes the lock of the address space; accesses to the other pages do
-   * not. */
+  /* The first access to a mapping takes the lock of the address space. */
   *(volatile uint8_t *)memory = 0;
   return memory;
 }

@@ -9,12 +9,12 @@
 #include <unistd.h>
 CLINUX_RESIDENT_CODE
 
-/* The other fields belong to the thread that has taken the room. */
+/* The other fields belong to the thread that has taken it. */
 static struct {
   _Atomic bool is_taken;
   uint8_t *_Atomic memory; /* also read by other threads, for comparison */
   size_t capacity;
-  size_t unwiped; /* number of bytes that might hold earlier copies */
+  size_t unwiped; /* might hold earlier copies */
 } room;
 
 static bool take(void) { return !atomic_exchange_explicit(&room.is_taken, true, memory_order_acquire); }
@@ -22,7 +22,6 @@ static bool take(void) { return !atomic_exchange_explicit(&room.is_taken, true, 
 static void leave(void) { atomic_store_explicit(&room.is_taken, false, memory_order_release); }
 
 void observer_deep_room_map(size_t bytes) {
-  /* If it is taken, the room exists and is in use. */
   if (bytes <= OBSERVER_USUAL_ROOM_BYTES || !take())
     return;
   uint8_t *memory = room.capacity < bytes ? observer_copy_map(bytes) : NULL;

@@ -1,6 +1,4 @@
-/* Shared room for the copy of one deep stack, which exceeds the room of each request and each sampler. Deep stacks are
- * rare, and room for many of them would take memory from the service. While the room is in use, other deep stacks are
- * truncated. Internal to the observer. */
+/* Shared room for the copy of one deep stack, because they are rare. Others are truncated meanwhile. */
 #ifndef DEEP_ROOM_H
 #define DEEP_ROOM_H
 
@@ -8,28 +6,26 @@
 
 #include <stddef.h>
 
-/* Room of each request and each sampler, in bytes. */
+/* For each request and each sampler. */
 enum { OBSERVER_USUAL_ROOM_BYTES = 128 << 10 };
 
-/* Maps room for a stack of BYTES bytes, unless it is already that large. Without memory for it (RLIMIT_AS), deep stacks
- * are truncated. Async-signal-safe: no. Threads: any, one at a time. */
+/* Maps room for a stack of BYTES bytes, unless it is already that large. Without memory (RLIMIT_AS), deep stacks are
+ * truncated. Async-signal-safe: no. Threads: any, one at a time. */
 void observer_deep_room_map(size_t bytes);
 
-/* Marks the room as absent: children of fork(2) do not inherit it. Async-signal-safe: yes. Threads: the child's only
- * one. */
+/* Children of fork(2) do not inherit the room. Async-signal-safe: yes. Threads: the child's only one. */
 void observer_deep_room_forget_parent(void);
 
-/* Returns the room for copying LIVE bytes: the *CAPACITY bytes at OWN if they suffice, otherwise the deep room if it is
- * free. At most BYTES_MAX bytes can be copied. Sets *CAPACITY to the number of bytes that fit.
- * observer_deep_room_give_back must follow. Async-signal-safe: yes. Threads: any. */
+/* Returns room for LIVE bytes: the *CAPACITY bytes at OWN if they suffice, otherwise the deep room if it is free. Sets
+ * *CAPACITY to the bytes that fit, up to BYTES_MAX. observer_deep_room_give_back must follow. Async-signal-safe: yes.
+ * Threads: any. */
 CLINUX_NO_LOCKS uint8_t *observer_deep_room_or(uint8_t *own, size_t *capacity, size_t bytes_max, uint64_t live);
 
-/* Releases ROOM, of which BYTES bytes were used, if it is the deep room. Returns whether it is the deep room.
- * Async-signal-safe: yes. Threads: any. */
+/* Releases ROOM, of which BYTES bytes were used. Returns whether it is the deep room. Async-signal-safe: yes. Threads:
+ * any. */
 CLINUX_NO_LOCKS bool observer_deep_room_give_back(const uint8_t *room, size_t bytes);
 
-/* Returns the room's used pages to the kernel, unless the room is in use. Async-signal-safe: yes. Threads: a
- * sampler. */
+/* Returns the room's used pages to the kernel, unless it is in use. Async-signal-safe: yes. Threads: a sampler. */
 CLINUX_NO_LOCKS void observer_deep_room_wipe(void);
 
 #endif

@@ -11,13 +11,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Returns the descriptor that poll(2) waits for if it is a single one, otherwise -1. */
+/* The single descriptor that poll(2) waits for, otherwise -1. */
 static int32_t polled(const uint64_t arguments[6]) {
   struct pollfd one;
   return arguments[1] == 1 && clinux_memory_read(arguments[0], &one, sizeof one) ? one.fd : -1;
 }
 
-/* Returns the descriptor that select(2) waits for if its three sets contain a single one, otherwise -1. */
+/* The single descriptor in select(2)'s three sets, otherwise -1. */
 static int32_t selected(const uint64_t arguments[6]) {
   uint64_t all[FD_SETSIZE / 64] = {0}, set[FD_SETSIZE / 64];
   uint64_t count = arguments[0] < FD_SETSIZE ? arguments[0] : FD_SETSIZE, words = (count + 63) / 64;
@@ -102,7 +102,6 @@ int32_t observer_descriptor_number(int64_t call, const uint64_t arguments[6]) {
   }
 }
 
-/* Writes NUMBER to NAME, which has room for it. */
 static void write_number(char *name, int32_t number) {
   char digits[12];
   int count = 0;
@@ -113,7 +112,6 @@ static void write_number(char *name, int32_t number) {
   *name = '\0';
 }
 
-/* Returns the index of CALL's path argument; -1 if there is none. */
 static int path_argument(int64_t call) {
   switch (call) {
 #ifdef SYS_open
@@ -166,7 +164,7 @@ static int path_argument(int64_t call) {
 static void keep_end(const char *text, size_t length, bool is_cut, struct observer_descriptor *descriptor) {
   size_t kept = length < sizeof descriptor->target ? length : sizeof descriptor->target;
   descriptor->is_cut = is_cut || length > kept;
-  /* The end of a path is more informative than its beginning. */
+  /* The end of a path is more informative. */
   memcpy(descriptor->target, text + length - kept, kept);
   descriptor->target_bytes = (uint32_t)kept;
 }
@@ -181,7 +179,7 @@ void observer_path_read(int64_t call, const uint64_t arguments[6], struct observ
 }
 
 static void read_target(int32_t tid, int32_t number, struct observer_descriptor *descriptor) {
-  /* Threads can have different descriptor tables, and the table of an exited main thread is empty. */
+  /* Threads can have different tables, and an exited main thread's is empty. */
   char name[48] = "/proc/self/task/", target[1024];
   write_number(name + strlen(name), tid);
   strcpy(name + strlen(name), "/fd/");

@@ -2,7 +2,7 @@
 
 #include <pthread.h>
 
-/* The function that the runtime passes to the hook, which enqueues the job. */
+/* Passed by the runtime to the hook; enqueues the job. */
 typedef __attribute__((swiftcall)) void enqueue_function(void *job);
 typedef __attribute__((swiftcall)) void enqueue_hook(void *job, enqueue_function *enqueue);
 
@@ -14,7 +14,7 @@ static _Atomic uint32_t counts[COUNTS];
 static enqueue_hook *next_hook;
 
 static _Atomic uint32_t *count_of(uint64_t task) {
-  /* Tasks are some hundred bytes apart; multiplying by a large odd number makes all bits of their addresses count. */
+  /* A large odd factor makes all bits of the addresses count. */
   return &counts[task / TASK_ALIGNMENT * UINT64_C(0x9e3779b97f4a7c15) >> 52];
 }
 

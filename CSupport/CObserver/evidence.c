@@ -16,7 +16,6 @@
 
 enum { PATH_BYTES = 256, PAUSE_NS = 250000000 };
 
-/* Whether `known` has been written. */
 static _Atomic bool is_known;
 static struct {
   char cpu_stats[OBSERVER_GROUPS_MAX][PATH_BYTES];
@@ -64,7 +63,6 @@ uint64_t observer_evidence_number(const char *text, size_t length, const char *k
   return UINT64_MAX;
 }
 
-/* Reads DESCRIPTOR into TEXT of CAPACITY bytes and closes it. Returns the number of bytes. */
 static size_t read_all(struct clinux_descriptor descriptor, char *text, size_t capacity) {
   if (descriptor.number < 0)
     return 0;
@@ -77,7 +75,7 @@ static size_t read_task(int32_t tid, const char *name, char *text, size_t capaci
   return read_all(clinux_task_open_file(tid, name), text, capacity);
 }
 
-/* Reads the file at PATH, except files in /proc that the container replaces (lxcfs). */
+/* Skips files in /proc that the container replaces (lxcfs). */
 static size_t read_path(const char *path, char *text, size_t capacity) {
   if (*path == '\0' || (strncmp(path, "/proc/", 6) == 0 && !clinux_process_is_kernels(path)))
     return 0;
@@ -85,8 +83,7 @@ static size_t read_path(const char *path, char *text, size_t capacity) {
   return read_all(clinux_descriptor_keep(number), text, capacity);
 }
 
-/* Positions, from 1, of numbers in /proc/…/stat (proc(5)), behind the name, which is the second field and can contain
- * any character. */
+/* Field numbers in /proc/…/stat (proc(5)), whose name field can contain any character. */
 enum { MINOR_FAULTS = 10, MAJOR_FAULTS = 12, USER_TICKS = 14, SYSTEM_TICKS = 15 };
 
 static bool read_stat(int32_t tid, struct observer_thread_counters *counters) {
@@ -115,7 +112,7 @@ static bool read_stat(int32_t tid, struct observer_thread_counters *counters) {
 
 static uint64_t or_zero(uint64_t number) { return number == UINT64_MAX ? 0 : number; }
 
-/* Returns false if the kernel does not report all counters, because an unknown value is not zero. */
+/* False if a counter is missing: unknown is not zero. */
 static bool read_counters(int32_t tid, struct observer_thread_counters *counters) {
   char text[4096];
   size_t length = clinux_task_read_status(tid, text, sizeof text);
@@ -131,8 +128,7 @@ static bool read_counters(int32_t tid, struct observer_thread_counters *counters
          counters->disk_written_bytes != UINT64_MAX;
 }
 
-/* Returns the throttled time of the group with the cpu.stat file PATH. It is in microseconds in version 2 of control
- * groups, in nanoseconds in version 1. */
+/* Version 2 of control groups counts in microseconds, version 1 in nanoseconds. */
 static uint64_t throttled(const char *path) {
   char text[1024];
   size_t length = read_path(path, text, sizeof text);
@@ -190,7 +186,6 @@ static void read_surroundings(struct observer_surroundings *surroundings) {
     surroundings->runnable = surroundings->runnable * 10 + (uint32_t)(text[begin] - '0');
 }
 
-/* Whether the kernel's function adds no information to the system call. */
 static bool is_plain(int64_t call) {
   switch (call) {
 #ifdef SYS_poll
@@ -232,7 +227,7 @@ static void read_kernel_function(int32_t tid, struct observer_evidence *evidence
 static void read_words(const struct observer_thread_status *seen, struct observer_evidence *evidence) {
   uint64_t address = seen->arguments[0];
   uint32_t count = OBSERVER_WORDS_MAX;
-  /* Not across a page boundary, because the next page might be unmapped. */
+  /* The next page might be unmapped. */
   uint64_t left = (4096 - address % 4096) / sizeof(uint32_t);
   if (left < count)
     count = (uint32_t)left;
@@ -240,7 +235,6 @@ static void read_words(const struct observer_thread_status *seen, struct observe
     evidence->word_count = count;
 }
 
-/* Whether the counters of thread TID and SLOT are due. */
 static bool take_counters(int32_t tid, uint32_t slot, uint64_t now_ns, struct observer_evidence_times *times) {
   uint32_t place = ((uint32_t)tid ^ slot * 31) % OBSERVER_COUNTED_THREADS_MAX;
   if (times->tids[place] == tid && times->slots[place] == slot && now_ns < times->next_ns[place])

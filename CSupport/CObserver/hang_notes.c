@@ -7,12 +7,10 @@
 
 #include <string.h>
 
-/* Maximum number of noted stalls at a time, and of bytes of lines in a run. */
 enum { NOTED_MAX = 32, LINES_BYTES_MAX = 512 << 10 };
-/* Time between two checks of noted stalls. */
 static const uint64_t interval_ns = UINT64_C(250000000);
 
-/* The stalls whose last line in the file is not "over". Used only by the thread that writes notes. */
+/* Stalls without an "over" line. Used only by the thread that writes notes. */
 static struct noted {
   uint64_t item; /* 0: none */
   uint64_t next_age_ns;
@@ -38,7 +36,6 @@ static void put_text(struct line *line, const char *text, size_t length) {
   line->length += length;
 }
 
-/* Adds the character BEFORE and NUMBER in base 10 or 16. */
 static void put_number(struct line *line, uint64_t number, unsigned base, char before) {
   char digits[21];
   size_t place = sizeof digits;
@@ -104,7 +101,7 @@ static struct noted *find(uint32_t slot, uint64_t item) {
   return NULL;
 }
 
-/* Writes "over" for stalls that have ended or been recorded. Returns the time until the next check. */
+/* Returns the time until the next check. */
 static uint64_t end_noted(const struct observer_stall *table) {
   bool goes_on = false;
   for (int index = 0; index < NOTED_MAX; index++) {
@@ -122,7 +119,7 @@ static uint64_t end_noted(const struct observer_stall *table) {
   return goes_on ? interval_ns : UINT64_MAX;
 }
 
-/* Notes the stall in SLOT if a note is due. Returns the time until one might be due, UINT64_MAX if none is needed. */
+/* Returns the time until a note might be due; UINT64_MAX: never. */
 static uint64_t note(uint32_t slot, const struct observer_stall *entry) {
   struct observer_stall_snapshot view;
   observer_stall_read(entry, &view);

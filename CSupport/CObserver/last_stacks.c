@@ -24,7 +24,6 @@ static bool take(struct place *place) {
 
 static void release(struct place *place) { atomic_flag_clear_explicit(&place->is_taken, memory_order_release); }
 
-/* Whether the work item of PLACE is an ongoing stall. */
 static bool is_in_use(const struct place *place) {
   const struct observer_stall *table = observer_stall_table_if_any();
   struct observer_stall_snapshot view;

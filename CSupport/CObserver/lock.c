@@ -74,7 +74,7 @@ void observer_holders_rest(struct observer_holders *holders, int32_t tid, uint64
   set_next(holders, tid, now_ns + HOLDER_REST_NS);
 }
 
-/* Returns 0 if TID is a thread of this process, ESRCH if not, another errno value if the kernel does not report it. */
+/* Returns ESRCH if TID is no thread of this process, another error if unknown. */
 static int thread_error(int32_t tid) {
   int saved_errno = errno;
   bool is_there = tid > 0 && syscall(SYS_tgkill, (pid_t)syscall(SYS_getpid), tid, 0) == 0;
@@ -87,8 +87,8 @@ static bool read_words(uint64_t address, uint32_t *words, size_t count) {
   return clinux_memory_read(address, words, count * sizeof *words);
 }
 
-/* Offsets of the parts of glibc's locks, in words (struct __pthread_mutex_s of struct_mutex.h, struct
- * __pthread_rwlock_arch_t of struct_rwlock.h; identical on x86_64 and aarch64). */
+/* Word offsets in glibc's locks (struct __pthread_mutex_s of struct_mutex.h, struct __pthread_rwlock_arch_t of
+ * struct_rwlock.h), identical on x86_64 and aarch64. */
 enum { MUTEX_LOCK = 0, MUTEX_OWNER = 2, MUTEX_USERS = 3, MUTEX_KIND = 4, MUTEX_WORDS = 5 };
 enum { RWLOCK_READERS = 0, RWLOCK_PHASE = 2, RWLOCK_WRITERS = 3, RWLOCK_WRITER = 6, RWLOCK_WORDS = 7 };
 
@@ -112,7 +112,6 @@ static void set(struct observer_lock *lock, enum observer_lock_kind kind, uint64
     set_known(lock, kind, address, holder);
 }
 
-/* A lock whose word contains its owner's ID. */
 static void find_word(uint64_t address, struct observer_lock *lock) {
   uint32_t word;
   if (read_words(address, &word, 1))
@@ -138,7 +137,7 @@ static void find_mutex(uint64_t address, uint32_t expected, struct observer_lock
   lock->is_orphaned = error == ESRCH;
 }
 
-/* WORD is the index of the lock's word that is waited for. */
+/* WORD: index of the awaited word. */
 static void find_rwlock(uint64_t address, uint64_t word, struct observer_lock *lock) {
   uint32_t words[RWLOCK_WORDS];
   uint64_t begin = address - word * sizeof words[0];
@@ -147,10 +146,10 @@ static void find_rwlock(uint64_t address, uint64_t word, struct observer_lock *l
     set(lock, OBSERVER_LOCK_RWLOCK, begin, words[RWLOCK_WRITER]);
 }
 
-/* Offsets of the parts of a FILE's lock (_IO_lock_t of glibc's stdio-lock.h): words, and a pointer. */
+/* Offsets in a FILE's lock (_IO_lock_t of glibc's stdio-lock.h): words, and a pointer. */
 enum { STREAM_LOCK = 0, STREAM_COUNT = 1, STREAM_WORDS = 2, STREAM_OWNER = 8 };
 
-/* Finds the owner by the address of its thread descriptor. Returns false if there is no such lock at ADDRESS. */
+/* Returns false if no such lock is at ADDRESS. */
 static bool stream_owner(uint64_t address, uint32_t *owner) {
   uint64_t descriptor;
   return atomic_load_explicit(&knows_threads, memory_order_relaxed) &&
@@ -171,11 +170,9 @@ static void find_thread(uint64_t address, uint32_t expected, struct observer_loc
     set(lock, OBSERVER_LOCK_THREAD, address, word);
 }
 
-/* Offsets in libdispatch's struct dispatch_sync_context_s (src/queue_internal.h), in bytes from the word that is waited
- * for. */
+/* Byte offsets in libdispatch's struct dispatch_sync_context_s (src/queue_internal.h) from the awaited word. */
 enum { SYNC_QUEUE = -40, SYNC_WAITER = 4 };
 
-/* Maximum number of target queues between a queue and the one that is waited for. */
 enum { TARGETS_MAX = 8 };
 
 static void find_queue(int32_t tid, uint64_t address, struct observer_lock *lock) {
@@ -193,7 +190,7 @@ static void find_queue(int32_t tid, uint64_t address, struct observer_lock *lock
       set(lock, OBSERVER_LOCK_QUEUE, queue, owner & FUTEX_TID_MASK);
       return;
     }
-    /* The waiting thread already owns the queues that lead to the awaited one, so it waits for their target. */
+    /* The waiting thread owns the queues that lead to the awaited one, so it waits for their target. */
     if (target == 0 || !clinux_memory_read(queue + target, &queue, sizeof queue))
       return;
   }

@@ -52,8 +52,7 @@ void observer_machine_registers(const void *context, struct unwind_registers *re
 
 uint64_t observer_machine_sp(const struct unwind_registers *registers) { return registers->values[SP]; }
 
-/* Linux has no red zone on this architecture (Procedure Call Standard for the Arm 64-bit Architecture, section
- * 6.4.5). */
+/* Linux has no red zone on this architecture (AAPCS64, section 6.4.5). */
 uint64_t observer_machine_red_zone(void) { return 0; }
 
 uint64_t observer_machine_thread_pointer(void) {

@@ -21,11 +21,11 @@ _Static_assert(offsetof(ucontext_t, uc_link) == offsetof(struct context_head, li
                    offsetof(ucontext_t, uc_stack.ss_size) == offsetof(struct context_head, alternate_bytes),
                "contexts begin alike");
 
-/* Kernels set only the low flags of a context; other values are not a context. */
+/* Kernels set only the low flags of a context. */
 enum { CONTEXT_FLAGS_MAX = 0xff };
 
-/* Finds the interrupted stack pointer on the stack from LOW to HIGH, from a signal frame in COPY. The frame records the
- * alternate stack and lies on it. */
+/* Finds the interrupted stack pointer between LOW and HIGH from a signal frame in COPY, which records the alternate
+ * stack and lies on it. */
 static bool interrupted_sp(const struct stack_copy *copy, uint64_t low, uint64_t high, uint64_t *sp) {
   for (uint64_t at = -copy->stack_start % 8; at + sizeof(ucontext_t) <= copy->stack_bytes; at += 8) {
     struct context_head head;

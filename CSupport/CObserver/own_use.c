@@ -3,7 +3,7 @@
 #include "clinux_clock.h"
 #include "clinux_task.h"
 
-static _Atomic int32_t tids[OBSERVER_OWN_THREADS_MAX]; /* 0: the place is free */
+static _Atomic int32_t tids[OBSERVER_OWN_THREADS_MAX]; /* 0: free */
 static _Atomic int32_t places_used;
 static _Atomic uint64_t ended_ns;
 

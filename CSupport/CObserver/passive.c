@@ -20,13 +20,13 @@
 static struct room {
   uint8_t *stack;
   size_t capacity;
-  size_t stack_bytes_max; /* maximum number of bytes to copy, if there is room */
+  size_t stack_bytes_max;
   struct stack_copy copy;
 } rooms[CLINUX_CONTEXTS_MAX];
 
 static struct room *here(void) { return &rooms[clinux_context]; }
 
-/* Parses an unsigned number in the kernel's formats %d, %ld and 0x%lx, after any spaces. */
+/* Parses an unsigned number (%d, %ld or 0x%lx), after any spaces. */
 static bool take_number(const char **text, const char *end, uint64_t *value) {
   const char *at = *text;
   while (at < end && *at == ' ')
@@ -85,7 +85,7 @@ struct observer_thread_status observer_thread_status_parse(const char *text, siz
   return seen;
 }
 
-/* Runs in the child after fork(2), which does not inherit the room (observer_copy_map). */
+/* Rooms are not inherited by the child after fork(2). */
 static void forget_parent(void) { memset(rooms, 0, sizeof rooms); }
 
 int observer_passive_start(size_t stack_bytes_max) {
@@ -121,7 +121,7 @@ static bool is_blocked(const struct observer_thread_status *seen) {
   return seen->activity == OBSERVER_IN_CALL || seen->activity == OBSERVER_BLOCKED;
 }
 
-/* Whether the thread waits for signals including ours: it blocks them, but does not appear to while it waits. */
+/* A wait for signals including ours: the thread blocks them, but does not appear to. */
 static bool waits_for_our_signal(const struct observer_thread_status *seen) {
   uint64_t awaited;
   return seen->activity == OBSERVER_IN_CALL && seen->call == SYS_rt_sigtimedwait &&
@@ -129,14 +129,13 @@ static bool waits_for_our_signal(const struct observer_thread_status *seen) {
           (awaited & UINT64_C(1) << (OBSERVER_SIGNAL - 1)) != 0);
 }
 
-/* Copies the stack from SEEN's stack pointer on. Returns false if no byte can be read. */
 static bool copy_stack(struct observer_thread *thread, const struct observer_thread_status *seen) {
   struct stack_copy *copy = &here()->copy;
   uint64_t low = atomic_load_explicit(&thread->stack_low, memory_order_relaxed);
   uint64_t high = atomic_load_explicit(&thread->stack_high, memory_order_relaxed);
   uint64_t start = seen->sp - observer_machine_red_zone();
   uint64_t page = observer_copy_page(seen->sp);
-  /* Reading below the main thread's stack makes it grow, which waits for the lock of the address space. */
+  /* Reading below the main thread's stack would make it grow, and wait for the lock of the address space. */
   if (start < page && atomic_load_explicit(&thread->tid, memory_order_relaxed) == (pid_t)syscall(SYS_getpid))
     start = page;
   memset(copy, 0, sizeof *copy);
@@ -187,13 +186,11 @@ enum observer_capture_status observer_capture_passively(struct observer_thread *
   struct clinux_descriptor descriptor = clinux_task_open_syscall(tid);
   enum observer_capture_status status = OBSERVER_NOT_BLOCKED;
   bool is_copied = false;
-  /* The thread must not have run during the copy: its status is equal before and after, and its CPU time, which is
-   * counted in nanoseconds, has not changed. (Context-switch counts show no more and cost more to read.) */
+  /* The thread has not run during the copy: equal status, and no CPU time used. */
   uint64_t used = clinux_clock_thread_cpu_ns(tid);
   *seen = read_status(descriptor.number);
   if (waits_for_our_signal(seen))
     atomic_store_explicit(&thread->kept_out_until_ns, clinux_clock_ns() + OBSERVER_MASK_KNOWN_NS, memory_order_relaxed);
-  /* This check is a third of the cost of a sample. */
   bool is_doubtful = seen->activity == OBSERVER_ACTIVITY_UNKNOWN || observer_thread_may_be_another(thread);
   if (descriptor.number >= 0 && is_doubtful && !observer_thread_remains(thread)) {
     status = OBSERVER_THREAD_GONE;

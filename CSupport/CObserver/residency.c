@@ -15,8 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Calls the functions that are needed when the process is stuck, without effect: the loader resolves a function at its
- * first call, in tables that might not be in memory. */
+/* Binds functions: the loader resolves them at their first call, in tables that might not be in memory. */
 static void bind_calls(void) {
   int saved_errno = errno;
   struct timespec none = {0};
@@ -38,8 +37,7 @@ static void bind_calls(void) {
   errno = saved_errno;
 }
 
-/* The bounds of the section of CLINUX_RESIDENT_CODE, defined by the linker. Weak: link-time optimization can inline all
- * of its functions. */
+/* The linker's bounds of CLINUX_RESIDENT_CODE. Weak: link-time optimization can inline all of its functions. */
 extern const char __start_culprit_resident[] __attribute__((weak, visibility("hidden")));
 extern const char __stop_culprit_resident[] __attribute__((weak, visibility("hidden")));
 

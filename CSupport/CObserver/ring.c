@@ -8,14 +8,14 @@
 #include <sys/mman.h>
 CLINUX_RESIDENT_CODE
 
-/* head is written by the writer, tail by the reader, each on its own cache line. Both only grow; the bytes [tail, head)
- * hold whole entries. */
+/* head is the writer's, tail the reader's, each on its own cache line. Both only grow; [tail, head) holds whole
+ * entries. */
 struct observer_ring {
   _Alignas(64) _Atomic uint64_t head;
-  /* The first ring's are used by all rings with the same reader. */
+  /* Shared with the rings of the first ring's reader. */
   _Atomic uint32_t own_published;
   _Atomic uint64_t own_order;
-  _Atomic uint32_t *published; /* counts events; the reader waits on it */
+  _Atomic uint32_t *published; /* events; the reader waits on it */
   _Atomic uint64_t *order;
   _Alignas(64) _Atomic uint64_t tail;
   _Alignas(64) uint64_t capacity; /* a power of two */
@@ -25,10 +25,10 @@ struct observer_ring {
 _Static_assert(sizeof(struct observer_event) % 8 == 0, "events keep each other aligned");
 _Static_assert(sizeof(struct unwind_frame) % 8 == 0, "frames keep events aligned");
 
-/* Every entry begins with its length, so a filler of a single word is also an entry. */
+/* Every entry begins with its length, so a filler can be a single word. */
 struct entry {
-  uint32_t bytes;  /* length of the whole entry, a multiple of 8 */
-  uint32_t filler; /* 1: fills the end of the buffer, where the next event did not fit */
+  uint32_t bytes;  /* of the whole entry, a multiple of 8 */
+  uint32_t filler; /* 1: unused end of the buffer */
 };
 
 struct observer_ring *observer_ring_create(size_t capacity) {
@@ -45,8 +45,7 @@ struct observer_ring *observer_ring_create(size_t capacity) {
   memset(ring, 0, sizeof *ring);
   ring->capacity = capacity;
   ring->bytes = memory;
-  /* The first access to a mapping's first page takes the lock of the address space; accesses to the other pages do
-   * not. */
+  /* The first access to a mapping takes the lock of the address space. */
   *(volatile uint8_t *)memory = 0;
   ring->published = &ring->own_published;
   ring->order = &ring->own_order;
@@ -75,7 +74,7 @@ void observer_ring_wait(const struct observer_ring *ring, uint32_t seen) {
 
 void observer_ring_wake_reader(struct observer_ring *ring) { clinux_notify(ring->published); }
 
-/* Returns the number of bytes in use. Called by the writer. */
+/* Called by the writer. */
 static uint64_t used(const struct observer_ring *ring) {
   return atomic_load_explicit(&ring->head, memory_order_relaxed) -
          atomic_load_explicit(&ring->tail, memory_order_acquire);
@@ -84,7 +83,7 @@ static uint64_t used(const struct observer_ring *ring) {
 bool observer_ring_has_room(const struct observer_ring *ring, uint32_t events) {
   uint64_t longest =
       sizeof(struct entry) + sizeof(struct observer_event) + UNWIND_FRAMES_MAX * sizeof(struct unwind_frame);
-  /* One more, because an event that does not fit before the end of the buffer leaves that end unused. */
+  /* One more: an event that does not fit leaves the end of the buffer unused. */
   return ring->capacity - used(ring) >= (events + UINT64_C(1)) * longest;
 }
 

@@ -23,8 +23,7 @@ struct observer_sampling *observer_sampling_create(void) {
     return NULL;
   }
   sampling->work = memory;
-  /* The first access to a mapping's first page takes the lock of the address space; accesses to the other pages do
-   * not. */
+  /* The first access to a mapping takes the lock of the address space. */
   atomic_store_explicit(&sampling->work[0].item, 0, memory_order_relaxed);
   return sampling;
 }
@@ -60,7 +59,7 @@ static struct observer_work_snapshot read_once(const struct observer_work *work)
 
 struct observer_work_snapshot observer_work_read(const struct observer_work *work) {
   struct observer_work_snapshot view = read_once(work);
-  /* The monitor is writing, which takes some nanoseconds unless it is preempted. */
+  /* The monitor is writing. */
   for (int attempt = 0; attempt < 100 && view.item == 0; attempt++)
     view = read_once(work);
   return view;

@@ -27,7 +27,7 @@ int observer_signal_when_running(pid_t tid, int signal, uint64_t value, int *tim
   int saved_errno = errno;
   int error = create(tid, signal, value, timer);
   if (error == 0) {
-    /* One nanosecond from now: a time in the past would send the signal immediately, even to a blocked thread. */
+    /* Not in the past: that would send the signal immediately, even to a blocked thread. */
     struct itimerspec when = {{0, 0}, {0, 1}};
     if (syscall(SYS_timer_settime, *timer, 0, &when, NULL) != 0) {
       error = errno;
@@ -36,7 +36,7 @@ int observer_signal_when_running(pid_t tid, int signal, uint64_t value, int *tim
   }
   if (error != 0)
     *timer = OBSERVER_NO_TIMER;
-  /* A missing thread and a clock that the kernel does not support give the same error. */
+  /* A missing thread and an unsupported clock give the same error. */
   if (error == EINVAL && !exists(tid))
     error = ESRCH;
   errno = saved_errno;

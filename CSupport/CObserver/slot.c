@@ -9,7 +9,6 @@
 #include <sys/mman.h>
 CLINUX_RESIDENT_CODE
 
-/* The table, and the process to which it belongs. */
 static struct observer_slot *_Atomic slots;
 static _Atomic uint32_t slots_process;
 static struct clinux_lock slots_lock;
@@ -20,15 +19,13 @@ struct observer_slot *observer_slot_table_if_any(void) {
   return atomic_load_explicit(&slots, memory_order_relaxed);
 }
 
-/* Updates SLOT if the exiting THREAD has left it marked. A turn of a loop ends with its thread: otherwise a loop whose
- * owner forgot `end` would be reported as stalled forever. Other work continues: any thread can end a section, and
- * another thread can run the next probe. */
+/* Only a turn of a loop ends with its thread; another thread can continue or end other work. */
 static void leave(struct observer_slot *slot, struct observer_thread *thread) {
   uint64_t item = observer_slot_work_item(slot);
   if (item == OBSERVER_IDLE || atomic_load_explicit(&slot->thread, memory_order_relaxed) != thread)
     return;
   if (atomic_load_explicit(&slot->polled, memory_order_relaxed) == 0) {
-    /* Its entry might soon be reused, and the next working thread is unknown. */
+    /* Its entry might soon be reused. */
     struct observer_thread *expected = thread;
     atomic_compare_exchange_strong_explicit(&slot->thread, &expected, NULL, memory_order_relaxed, memory_order_relaxed);
     return;
@@ -40,12 +37,11 @@ static void leave(struct observer_slot *slot, struct observer_thread *thread) {
                                           memory_order_relaxed);
 }
 
-/* Updates all slots that the exiting THREAD has left marked. */
 static void leave_all(struct observer_thread *thread) {
   struct observer_slot *table = observer_slot_table_if_any();
   for (uint32_t index = 0; table && index < OBSERVER_SLOTS_MAX; index++) {
     if (atomic_load_explicit(&table[index].generation, memory_order_relaxed) == 0)
-      break; /* slots are taken in index order; later ones were never owned */
+      break; /* later ones were never owned */
     leave(&table[index], thread);
   }
 }
@@ -77,7 +73,7 @@ void observer_slot_end_timed(struct observer_slot *slot) {
                           memory_order_relaxed);
     atomic_store_explicit(&slot->ended_item, item, memory_order_release);
   }
-  /* Each work item has one exact end: the next one must not replace it before the monitor has read it. */
+  /* The next end must not replace this one before the monitor has read it. */
   atomic_store_explicit(&slot->end_time_wanted, 0, memory_order_relaxed);
 }
 
@@ -98,7 +94,7 @@ struct observer_slot_snapshot observer_slot_read(const struct observer_slot *slo
   view.queue_head_address = atomic_load_explicit(&slot->queue_head_address, memory_order_relaxed);
   view.unwatched_ns = atomic_load_explicit(&slot->unwatched_ns, memory_order_relaxed);
   view.exempt_ns = observer_exemption_sum(&slot->exemption);
-  /* began_ns is the sequence word: unchanged means that the owner did not change in between. */
+  /* began_ns is the sequence word. */
   atomic_thread_fence(memory_order_acquire);
   if (atomic_load_explicit(&slot->began_ns, memory_order_relaxed) != view.item)
     view.item = OBSERVER_IDLE;
@@ -126,7 +122,7 @@ uint64_t observer_slot_ended_ns(struct observer_slot *slot, uint64_t item, uint3
 }
 
 void observer_slot_limit(struct observer_slot *slot, struct observer_limits limits) {
-  /* A reader that sees any of these also sees that the former owner's work item has ended (observer_slot_read). */
+  /* A reader of these also sees that the former owner's work item has ended (observer_slot_read). */
   atomic_thread_fence(memory_order_release);
   atomic_store_explicit(&slot->polled, limits.polled, memory_order_relaxed);
   atomic_store_explicit(&slot->suspicion_ns, limits.suspicion_ns, memory_order_relaxed);
@@ -160,8 +156,7 @@ void observer_slot_set_task(struct observer_slot *slot, uint64_t task, uint32_t 
   set_owner(slot, OBSERVER_OWNER_TASK, task, id);
 }
 
-/* libdispatch's queues and pthread's locks store the owner's thread ID in the lower bits of a word: the kernel's
- * FUTEX_TID_MASK. */
+/* Owner words of libdispatch's queues and pthread's locks have the thread ID in the lower bits (FUTEX_TID_MASK). */
 int32_t observer_slot_owner(uint64_t tid_address) {
   uint32_t word = 0;
   return tid_address != 0 && clinux_memory_read(tid_address, &word, sizeof word) ? (int32_t)(word & 0x3fffffff) : 0;
@@ -174,7 +169,6 @@ uint32_t observer_slot_queue_head(uint64_t queue_head_address) {
   return (uint32_t)(word * UINT64_C(0x9e3779b97f4a7c15) >> 32);
 }
 
-/* The parts of a slot's label_state. */
 enum { LABEL_GENERATION_SHIFT = 32 };
 #define LABEL_BYTES_MASK UINT64_C(0xff)
 #define LABEL_CHANGING UINT64_C(0x100)
@@ -191,7 +185,7 @@ void observer_slot_set_label(struct observer_slot *slot, uint32_t generation, co
       !atomic_compare_exchange_strong_explicit(&slot->label_state, &state, state | LABEL_CHANGING, memory_order_relaxed,
                                                memory_order_relaxed))
     return;
-  /* From here on the slot cannot get another owner (observer_slot_retire). */
+  /* No other owner from here on (observer_slot_retire). */
   atomic_thread_fence(memory_order_release);
   for (int index = 0; index < OBSERVER_LABEL_WORDS; index++)
     atomic_store_explicit(&slot->label[index], words[index], memory_order_relaxed);

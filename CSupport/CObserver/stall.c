@@ -9,7 +9,6 @@
 #include <sys/mman.h>
 CLINUX_RESIDENT_CODE
 
-/* The table, and the process to which it belongs. */
 static struct observer_stall *_Atomic entries;
 static _Atomic uint32_t entries_process;
 static struct clinux_lock entries_lock;

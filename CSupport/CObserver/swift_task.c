@@ -19,7 +19,7 @@ void observer_swift_task_note(struct stack_copy *copy) {
   copy->task = *(const volatile uint64_t *)(uintptr_t)place;
   if (copy->task == 0)
     return;
-  /* A suspended task can be resumed elsewhere, end, and be freed just before this thread stops referring to it. */
+  /* A suspended task can be resumed elsewhere and freed just before this thread stops referring to it. */
   int context_before = clinux_context;
   clinux_context = CLINUX_HANDLERS_CONTEXT;
   if (!clinux_memory_read(copy->task + layout->allocation * sizeof copy->task_allocation, &copy->task_allocation,
@@ -28,7 +28,6 @@ void observer_swift_task_note(struct stack_copy *copy) {
   clinux_context = context_before;
 }
 
-/* Finds the task that thread TID runs, and its newest allocation. Returns false if it runs none. */
 static bool find_current(int32_t tid, uint64_t *task, uint64_t *allocation) {
   uint64_t pointer;
   const struct observer_task_layout *layout = task_memory_layout();
@@ -42,14 +41,14 @@ uint64_t observer_swift_task_current(int32_t tid) {
   return find_current(tid, &task, &allocation) ? task : 0;
 }
 
-/* Finds the callers of the function that TASK ran when ALLOCATION was its newest. Returns false if they are unknown. */
+/* The callers of the function that TASK ran when ALLOCATION was its newest. */
 static bool callers_of_running(const struct observer_task_layout *layout, const struct task *task, uint64_t allocation,
                                struct task_chain *chain) {
   if (!task_memory_has_allocation(task->words[layout->allocation], allocation))
     return false;
   if (task_memory_newest_chain(allocation, true, chain))
     return true;
-  /* It is in its first function, whose context is not allocated. The last function of every chain is that context's. */
+  /* It is in its first function, whose context is not allocated and ends every chain. */
   if (!task_memory_chain(task->words[RESUME_CONTEXT], true, chain))
     return false;
   chain->functions[0] = chain->functions[chain->count - 1];
@@ -57,12 +56,11 @@ static bool callers_of_running(const struct observer_task_layout *layout, const 
   return !chain->is_cut;
 }
 
-/* Finds the resume point of TASK, which is not running, and its callers. */
 static bool callers_of_suspended(const struct task *task, struct task_chain *chain) {
   uint64_t resumes = task->words[RESUME_FUNCTION];
   if (!task_memory_is_code(resumes) || !task_memory_chain(task->words[RESUME_CONTEXT], true, chain))
     return false;
-  /* A function that waits for a continuation has its own context, and resumes where that does. */
+  /* A function that waits for a continuation resumes where its own context does. */
   if (chain->functions[0] == resumes)
     return true;
   if (chain->count == CONTEXTS_MAX) {
@@ -74,7 +72,7 @@ static bool callers_of_suspended(const struct task *task, struct task_chain *cha
   return true;
 }
 
-/* Makes room for COUNT frames in STACK, in front of frame NUMBER. Returns the number of frames that fit. */
+/* Returns the number of frames that fit. */
 static uint32_t make_room(struct unwind_stack *stack, uint32_t number, uint32_t count) {
   uint32_t room = UNWIND_FRAMES_MAX - stack->count;
   count = count < room ? count : room;
@@ -85,7 +83,6 @@ static uint32_t make_room(struct unwind_stack *stack, uint32_t number, uint32_t 
   return count;
 }
 
-/* Removes COUNT frames from STACK, from frame NUMBER on. */
 static void remove_frames(struct unwind_stack *stack, uint32_t number, uint32_t count) {
   memmove(&stack->frames[number], &stack->frames[number + count],
           (stack->count - number - count) * sizeof stack->frames[0]);
@@ -94,7 +91,7 @@ static void remove_frames(struct unwind_stack *stack, uint32_t number, uint32_t 
     stack->joined_from -= count;
 }
 
-/* Whether PARENT waits for CHILD, which is at ADDRESS, or for its group. */
+/* Whether PARENT waits for CHILD or for its group. */
 static bool awaits(const struct observer_task_layout *layout, const struct task *parent, uint64_t parent_address,
                    const struct task *child, uint64_t address) {
   struct task_record record;
@@ -102,7 +99,7 @@ static bool awaits(const struct observer_task_layout *layout, const struct task 
   return awaited != 0 && (awaited == address || awaited == child->words[layout->parent + GROUP]);
 }
 
-/* Inserts the functions of CHAIN into STACK, in front of frame NUMBER. Returns the new number of that frame. */
+/* Returns the new number of frame NUMBER. */
 static uint32_t insert(struct unwind_stack *stack, uint32_t number, const struct task_chain *chain) {
   uint32_t count = make_room(stack, number, chain->count);
   for (uint32_t index = 0; index < count; index++)
@@ -113,8 +110,7 @@ static uint32_t insert(struct unwind_stack *stack, uint32_t number, const struct
   return number + count;
 }
 
-/* Inserts the callers of those ancestors of TASK, which is at ADDRESS, that wait for it, into STACK in front of frame
- * NUMBER, where TASK's own callers end. Returns the new number of that frame. */
+/* Inserts the callers of TASK's waiting ancestors. Returns the new number of frame NUMBER. */
 static uint32_t insert_parents(const struct observer_task_layout *layout, struct unwind_stack *stack, uint32_t number,
                                struct task *task, uint64_t address, struct task_chain *chain) {
   for (int seen = 0; seen < GENERATIONS_MAX && task->words[FLAGS] & IS_CHILD; seen++) {
@@ -137,7 +133,7 @@ static uint32_t insert_parents(const struct observer_task_layout *layout, struct
   return number;
 }
 
-/* The position of a task when its stack was sampled: on a blocked thread, with one of its allocations, or suspended. */
+/* The position of a sampled task. */
 struct whereabouts {
   uint64_t address;
   int32_t blocked_tid;
@@ -145,7 +141,6 @@ struct whereabouts {
   uint64_t allocation;
 };
 
-/* Whether TASK is still at the position THEN. */
 static bool is_there(const struct observer_task_layout *layout, const struct task *task,
                      const struct whereabouts *then) {
   struct task now;
@@ -162,9 +157,7 @@ static bool is_there(const struct observer_task_layout *layout, const struct tas
          now.words[RESUME_CONTEXT] == task->words[RESUME_CONTEXT];
 }
 
-/* Inserts the functions of CHAIN, the callers of TASK at the position THEN, into STACK in front of frame NUMBER, and
- * then its ancestors' callers. If the task has moved on, it might have ended and its parents have moved on too; their
- * callers are then dropped. */
+/* Inserts the callers of TASK at the position THEN, and of its ancestors unless it has moved on. */
 static void insert_all(const struct observer_task_layout *layout, struct unwind_stack *stack, uint32_t number,
                        const struct task *task, const struct whereabouts *then, struct task_chain *chain) {
   struct task each = *task;
@@ -177,7 +170,7 @@ static void insert_all(const struct observer_task_layout *layout, struct unwind_
   stack->frames[own - 1].kind = UNWIND_CHILD_START;
 }
 
-/* Returns the index of STACK's innermost frame that calls the functions in which tasks resume; 0 if there is none. */
+/* The innermost frame that calls tasks' resume functions; 0: none. */
 static uint32_t find_runner(const struct observer_task_layout *layout, const struct unwind_stack *stack) {
   for (uint32_t number = 1; number < stack->count; number++)
     if (stack->frames[number].kind == UNWIND_RETURN_ADDRESS && stack->frames[number].offset != UNWIND_NO_OFFSET &&
@@ -192,7 +185,7 @@ uint64_t observer_swift_task_callers(const struct stack_copy *copy, struct unwin
   uint64_t address = copy->task, allocation = copy->task_allocation;
   const struct observer_task_layout *layout = task_memory_layout();
   uint32_t number = layout ? find_runner(layout, stack) : 0;
-  /* The task of a blocked thread is looked up only here, because that takes a walk through all threads. */
+  /* Only here, because the search walks through all threads. */
   bool is_blocked = copy->blocked_tid != 0;
   if (number == 0 || (address == 0 && !is_blocked))
     return address;

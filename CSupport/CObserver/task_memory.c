@@ -21,7 +21,6 @@ const struct observer_task_layout *task_memory_layout(void) {
   return atomic_load_explicit(&is_known, memory_order_acquire) ? &known : NULL;
 }
 
-/* The beginning of contexts and allocations. */
 struct context_head {
   uint64_t parent, resume;
 };
@@ -51,7 +50,6 @@ bool task_memory_chain(uint64_t address, bool knows_modules, struct task_chain *
   return true;
 }
 
-/* Moves *ADDRESS to the previous allocation. Returns false if there is none. */
 static bool previous_allocation(uint64_t *address, struct allocation_head *head) {
   if (*address == 0 || *address % 8 != 0 || !clinux_memory_read(*address, head, sizeof *head))
     return false;
@@ -79,8 +77,8 @@ bool task_memory_has_allocation(uint64_t address, uint64_t allocation) {
   return address == allocation;
 }
 
-/* A task-local value, in a list from the innermost binding outwards (TaskLocal::Item of include/swift/ABI/TaskLocal.h).
- * The low bits of a link give the kind of the entry. */
+/* A task-local value, in a list from the innermost binding outwards (TaskLocal::Item of include/swift/ABI/TaskLocal.h);
+ * the link's low bits are the kind. */
 struct local {
   uint64_t link, key, type, value;
 };
@@ -91,7 +89,7 @@ uint64_t task_memory_local(uint64_t link, uint64_t key) {
   for (int seen = 0; seen < LOCALS_MAX && (link & ~(uint64_t)LINK_BITS) != 0; seen++, link = local.link) {
     if (!clinux_memory_read(link & ~(uint64_t)LINK_BITS, &local, sizeof local))
       return 0;
-    /* Other entries have kind bits set, and stale memory behind their first word. */
+    /* Other entries have kind bits, and stale memory behind their first word. */
     if ((local.link & LINK_BITS) == 0 && local.key == key)
       return local.value;
   }

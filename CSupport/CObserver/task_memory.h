@@ -6,99 +6,83 @@
 
 #include "observer_task_memory.h"
 
-/* Word indices at the beginning of a task: Job and AsyncTask of include/swift/ABI/Task.h, part of the compiler's
- * ABI. */
+/* Word indices in a task: Job and AsyncTask of include/swift/ABI/Task.h, part of the compiler's ABI. */
 enum { KIND = 0, FLAGS = 4, RESUME_FUNCTION = 7, RESUME_CONTEXT = 8, TASK_WORDS = 64 };
 
-/* Word offsets behind the parent of a child: its next sibling, and its group (ChildFragment and GroupChildFragment). */
+/* Word offsets behind a child's parent (ChildFragment and GroupChildFragment). */
 enum { SIBLING = 1, GROUP = 2 };
 
-/* Bits in the word of flags: whether it is a child task, and the priority with which it was enqueued (JobFlags of
- * include/swift/ABI/MetadataValues.h). */
+/* Flags of a child task, and its priority when enqueued (JobFlags of include/swift/ABI/MetadataValues.h). */
 #define IS_CHILD (UINT64_C(1) << 24)
 enum { FLAGS_PRIORITY_SHIFT = 8 };
 
-/* Bits in the status word (ActiveTaskStatus of stdlib/public/Concurrency/TaskPrivate.h). */
+/* The status word (ActiveTaskStatus of stdlib/public/Concurrency/TaskPrivate.h). */
 enum { PRIORITY_BITS = 0xff, IS_RUNNING = 0x800, IS_ENQUEUED = 0x1000, IS_COMPLETE = 0x2000 };
 
-/* Limits on following contexts, allocations, and parents. */
 enum { CONTEXTS_MAX = 384, ALLOCATIONS_MAX = 64, GENERATIONS_MAX = 64 };
 
-/* Limits on the records of a task, and the children of one record. */
 enum { RECORDS_MAX = 32, CHILDREN_MAX = 1024 };
 
-/* A chain of contexts: the functions in which the callers resume, innermost first. The last entry is not a caller but
- * the return address of the outermost one. */
+/* The functions in which the callers resume, innermost first; the last is the return address of the outermost one. */
 struct task_chain {
   uint32_t count;
   bool is_cut; /* the chain is longer */
   uint64_t functions[CONTEXTS_MAX];
 };
 
-/* Whether ADDRESS is in a module's code. */
 CLINUX_NO_LOCKS bool task_memory_is_code(uint64_t address);
 
-/* Reads the chain from the context at ADDRESS on. Returns whether it could be followed to its end. With KNOWS_MODULES,
- * functions are checked against the modules. */
+/* Returns whether the end of the chain from the context at ADDRESS was reached. With KNOWS_MODULES, functions are
+ * checked against the modules. */
 CLINUX_NO_LOCKS bool task_memory_chain(uint64_t address, bool knows_modules, struct task_chain *chain);
 
-/* Reads the chain of the newest context among the allocations from the one at ADDRESS on. Returns false if there is
- * none. With KNOWS_MODULES, functions are checked against the modules. */
+/* Reads the chain of the newest context among the allocations from ADDRESS on. */
 CLINUX_NO_LOCKS bool task_memory_newest_chain(uint64_t address, bool knows_modules, struct task_chain *chain);
 
-/* Whether ALLOCATION is among the allocations from the one at ADDRESS on. */
 CLINUX_NO_LOCKS bool task_memory_has_allocation(uint64_t address, uint64_t allocation);
 
-/* Returns the value for KEY in the list of task-local values from LINK on; 0 if there is none. */
+/* Returns the value for KEY in the task-local values from LINK on; 0: none. */
 CLINUX_NO_LOCKS uint64_t task_memory_local(uint64_t link, uint64_t key);
 
-/* A copy of a task's beginning. */
 struct task {
   uint64_t words[TASK_WORDS];
 };
 
-/* Offset of the first property in a final class. */
+/* Offset of a final class's first property. */
 enum { FIRST_PROPERTY = 16 };
 
-/* Whether TASK has inherited the section with the number MARK: its task-local value is a list of objects, whose first
- * property is the number of a section and whose second is the object of the enclosing section. */
+/* Whether TASK has inherited the section MARK. */
 CLINUX_NO_LOCKS bool task_memory_has_mark(const struct observer_task_layout *layout, const struct task *task,
                                           uint64_t mark);
 
-/* Reads the task at ADDRESS. Returns false if there is none. */
 CLINUX_NO_LOCKS bool task_memory_read(const struct observer_task_layout *layout, uint64_t address, struct task *task);
 
-/* Returns the number of TASK. */
 static inline uint32_t task_memory_id(const struct task *task) { return (uint32_t)(task->words[FLAGS] >> 32); }
 
-/* Whether TASK, which is not running, resumes in the function of tasks that have yielded. */
 CLINUX_NO_LOCKS bool task_memory_has_yielded(const struct observer_task_layout *layout, const struct task *task);
 
-/* Whether TASK, which is suspended, sleeps. */
 CLINUX_NO_LOCKS bool task_memory_is_asleep(const struct observer_task_layout *layout, const struct task *task);
 
 CLINUX_NO_LOCKS enum observer_task_state task_memory_state(const struct observer_task_layout *layout,
                                                            const struct task *task);
 
-/* A status record of a task: its child tasks, or its dependency (TaskStatusRecord of include/swift/ABI/TaskStatus.h),
- * from the newest to older ones. The content depends on the kind: the first child; or the dependency, followed
+/* A status record (TaskStatusRecord of include/swift/ABI/TaskStatus.h): the first child, or the dependency, followed
  * somewhere by the task itself. */
 struct task_record {
   uint64_t flags, previous, content[4];
 };
 
-/* Returns the address of TASK's first record, for task_memory_next_record. */
 CLINUX_NO_LOCKS uint64_t task_memory_records(const struct observer_task_layout *layout, const struct task *task);
 
-/* Reads the record at ADDRESS and sets *ADDRESS to the previous record. Returns false if there is none. */
+/* Sets *ADDRESS to the previous record. Returns false if there is none. */
 CLINUX_NO_LOCKS bool task_memory_next_record(uint64_t *address, struct task_record *record);
 
-/* Finds the dependency of TASK, which is at ADDRESS: a task, a group, a continuation, or an executor in two words.
- * Returns the first word, or 0 if there is none; RECORD holds all of it. */
+/* Returns the first word of TASK's dependency, a task, a group, a continuation, or an executor in two words; 0: none.
+ * RECORD holds all of it. */
 CLINUX_NO_LOCKS uint64_t task_memory_dependency(const struct observer_task_layout *layout, const struct task *task,
                                                 uint64_t address, struct task_record *record);
 
-/* Returns the layout; NULL if it has not been set. */
+/* NULL if it has not been set. */
 CLINUX_NO_LOCKS const struct observer_task_layout *task_memory_layout(void);
 
 #endif

@@ -14,7 +14,6 @@ bool observer_swift_task_storage(int64_t *begin, int64_t *end) {
   return swift_task_getCurrent && clinux_thread_pointer_storage(swift_task_getCurrent, begin, end) == 0;
 }
 
-/* Whether CHAIN belongs to a function that has called itself LEVELS times. */
 static bool has_levels(const struct task_chain *chain, uint32_t levels) {
   if (chain->count <= levels)
     return false;
@@ -24,11 +23,10 @@ static bool has_levels(const struct task_chain *chain, uint32_t levels) {
   return chain->functions[levels] != chain->functions[0];
 }
 
-/* The functions of the frames around this file's own frame, in order. */
 struct frames {
-  uint64_t caller;   /* an address in the calling function */
-  bool has_caller;   /* the calling function's frame has been found */
-  uint64_t function; /* the function of the next frame */
+  uint64_t caller; /* an address in the calling function */
+  bool has_caller;
+  uint64_t function; /* of the next frame */
 };
 
 static _Unwind_Reason_Code add_frame(struct _Unwind_Context *context, void *state) {

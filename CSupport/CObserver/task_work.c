@@ -4,7 +4,6 @@
 #include "clinux_memory.h"
 #include "clinux_thread_pointer.h"
 
-/* Priority of sampling a task in STATE. */
 static int urgency(enum observer_task_state state) {
   return state == OBSERVER_TASK_RUNNING     ? 3
          : state == OBSERVER_TASK_ENQUEUED  ? 2
@@ -12,8 +11,8 @@ static int urgency(enum observer_task_state state) {
                                             : 0;
 }
 
-/* Finds the task that TASK, which is at ADDRESS, waits for: the one whose value it awaits, or a member of the awaited
- * group, selected by TURN among those of the highest urgency. Returns 0 if there is none, or all have completed. */
+/* Finds the task that TASK waits for: the awaited one, or the most urgent members of the awaited group, selected by
+ * TURN. Returns 0 if all have completed. */
 static uint64_t find_awaited(const struct observer_task_layout *layout, const struct task *task, uint64_t address,
                              uint32_t turn) {
   struct task_record record;
@@ -48,7 +47,6 @@ static uint64_t find_awaited(const struct observer_task_layout *layout, const st
   return 0;
 }
 
-/* A thread's task and executor. */
 struct runs {
   uint64_t task, identity, preference; /* the thread's executor, and the one that the task prefers */
   bool is_pool;
@@ -77,14 +75,13 @@ static int32_t find_thread(const struct observer_task_layout *layout, uint64_t t
   return 0;
 }
 
-/* Whether work with PRIORITY could run on the thread described by RUNS. Work for an actor can have another priority
- * than its thread. */
+/* Work for an actor can have another priority than its thread. */
 static bool is_candidate(const struct runs *runs, uint8_t priority) {
   return runs->is_pool && (runs->identity != 0 || observer_swift_task_priority(runs->task) == priority);
 }
 
-/* Finds a thread that TASK, which is at ADDRESS and enqueued, waits for: one that runs on its executor or, without an
- * executor, a pool thread with its priority, selected by TURN. Sets *IS_ON_ACTOR to which of the two it is. */
+/* Finds a thread that the enqueued TASK waits for: one that runs on its executor or else a pool thread with its
+ * priority, selected by TURN. */
 static int32_t find_in_the_way(const struct observer_task_layout *layout, const struct task *task, uint64_t address,
                                uint32_t turn, bool *is_on_actor) {
   struct clinux_thread_walk walk = {0};
@@ -100,14 +97,13 @@ static int32_t find_in_the_way(const struct observer_task_layout *layout, const 
   while (clinux_thread_pointer_next(&walk)) {
     if (!read_runs(layout, &walk.here, &runs))
       continue;
-    /* TASK is enqueued on this executor. */
     if (executor != 0 && (executor == runs.identity || executor == runs.preference)) {
       *is_on_actor = executor == runs.identity;
       return walk.here.tid;
     }
     count += is_candidate(&runs, priority);
   }
-  /* Actors without a custom executor run on pool threads; the threads of other executors are unknown. */
+  /* Actors without a custom executor run on pool threads; other executors' threads are unknown. */
   if (count == 0 || record.content[1] != 0)
     return 0;
   uint32_t wanted = turn % count;
@@ -118,7 +114,6 @@ static int32_t find_in_the_way(const struct observer_task_layout *layout, const 
   return found;
 }
 
-/* Whether TASK is a descendant of the task at ADDRESS. */
 static bool is_descendant(const struct observer_task_layout *layout, const struct task *task, uint64_t address) {
   struct task each = *task;
   for (int generation = 0; generation < GENERATIONS_MAX && each.words[FLAGS] & IS_CHILD; generation++) {
@@ -131,11 +126,10 @@ static bool is_descendant(const struct observer_task_layout *layout, const struc
   return false;
 }
 
-/* Maximum number of threads that work for one section at a time. */
 enum { MARKED_MAX = 16 };
 
-/* Finds a thread that runs a task with MARK, selected by TURN. Descendants of the task at ADDRESS, and of WORK's task,
- * which is suspended, are excluded. Returns false if there is none. */
+/* Finds a thread that runs a task with MARK, selected by TURN, except descendants of the task at ADDRESS and of
+ * WORK's. */
 static bool find_marked(const struct observer_task_layout *layout, uint64_t address, uint32_t turn, uint64_t mark,
                         struct observer_task_work *work) {
   struct clinux_thread_walk walk = {0};

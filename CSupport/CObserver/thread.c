@@ -23,22 +23,20 @@
 
 _Thread_local struct observer_thread *observer_thread_self;
 
-/* Serializes registration and exit. Only watched threads take it, never the monitor or the handler. */
+/* Serializes registration and exit; never taken by the monitor or the handler. */
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct observer_thread *threads; /* mapped on the first registration, never unmapped */
-static _Atomic uint32_t threads_used;   /* number of entries that were ever used */
+static struct observer_thread *threads; /* never unmapped */
+static _Atomic uint32_t threads_used;   /* entries ever used */
 static pthread_key_t exit_key;
 static bool exit_key_made;
 
-/* Called on an exiting thread; NULL: none. */
 static void (*_Atomic ends_thread)(struct observer_thread *thread);
 
 void observer_thread_at_exit(void (*ends)(struct observer_thread *thread)) {
   atomic_store_explicit(&ends_thread, ends, memory_order_release);
 }
 
-/* Removes the alternate stack that the calling thread, of ENTRY, was given. A stack that the service has set since is
- * left in place. */
+/* A stack that the service has set since is left in place. */
 static void remove_alternate_stack(struct observer_thread *entry) {
   stack_t now, none = {.ss_flags = SS_DISABLE};
   if (!entry->alternate || sigaltstack(NULL, &now) != 0)
@@ -59,8 +57,7 @@ static void thread_exits(void *entry) {
   atomic_fetch_and_explicit(&self->state, ~(uint32_t)OBSERVER_THREAD_LIVE, memory_order_acq_rel);
 }
 
-/* Runs in the child after fork(2), in its only thread. The parent's threads and the holders of their entries do not
- * exist. One of them might have held the lock. */
+/* After fork(2) a thread of the parent might have held the lock. */
 static void forget_parent(void) {
   pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
   registry_lock = unlocked;
@@ -72,12 +69,11 @@ static void forget_parent(void) {
   observer_thread_self = NULL;
 }
 
-/* Minimum space that the kernel keeps free of other mappings below the main thread's stack (arch/x86/mm/mmap.c,
- * arch/arm64 by mm/util.c: mmap_base). */
+/* Minimum space that the kernel keeps free below the main thread's stack (arch/x86/mm/mmap.c, arch/arm64 by mm/util.c:
+ * mmap_base). */
 #define MAIN_STACK_BYTES_MAX (UINT64_C(128) << 20)
 
-/* Finds the calling thread's stack, to bound the copy. Unknown bounds are not an error: the copy is then made page by
- * page. */
+/* Without bounds the copy is made page by page. */
 static void find_stack(struct observer_thread *entry) {
   pthread_attr_t attributes;
   void *low = NULL;
@@ -89,17 +85,16 @@ static void find_stack(struct observer_thread *entry) {
   }
   uint64_t start = (uint64_t)(uintptr_t)low;
   uint64_t end = low ? start + size : 0;
-  /* If the main thread's stack is unlimited (RLIMIT_STACK), the C library reports its start at the next mapping below.
-   * A later mapping can be nearer, for example a coroutine's stack in the heap, with gaps between. */
+  /* With an unlimited main stack (RLIMIT_STACK) the C library reports its start at the next mapping below, and a later
+   * mapping can be nearer. */
   if (low && (pid_t)syscall(SYS_gettid) == getpid() && size > MAIN_STACK_BYTES_MAX)
     start = end - MAIN_STACK_BYTES_MAX;
   atomic_store_explicit(&entry->stack_low, start, memory_order_relaxed);
   atomic_store_explicit(&entry->stack_high, end, memory_order_relaxed);
 }
 
-/* Gives the calling thread, of ENTRY, an alternate stack with room for our signal and STACK_BYTES more, the size of its
- * own stack: the service's handlers that request an alternate stack have used the thread's own stack until now. Touches
- * the pages for our signal, so the handler does not cause page faults. Returns false if memory is refused. */
+/* An alternate stack with room for our signal and STACK_BYTES more, for the service's handlers, which have used the
+ * thread's own stack until now. Touches the pages for our signal, so the handler causes no page faults. */
 static bool add_alternate_stack(struct observer_thread *entry, size_t stack_bytes, size_t signal_bytes) {
   size_t page = getauxval(AT_PAGESZ), bytes = (stack_bytes + signal_bytes + 2 * page - 1) / page * page;
   uint8_t *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -117,9 +112,8 @@ static bool add_alternate_stack(struct observer_thread *entry, size_t stack_byte
   return true;
 }
 
-/* Ensures that the calling thread, of ENTRY, whose stack is known, has room for the kernel's signal frame
- * (getauxval(3), AT_MINSIGSTKSZ) and our handler. sigaltstack(2) accepts 2,048 bytes, but some processors' registers
- * need more; the kernel would then end the process. A later sigaltstack(2) is not noticed. */
+/* Ensures room for the kernel's signal frame (getauxval(3), AT_MINSIGSTKSZ) and our handler: sigaltstack(2) accepts
+ * 2,048 bytes, but some processors' registers need more, and the kernel would end the process. */
 static enum observer_thread_room make_room(struct observer_thread *entry) {
   uint64_t low = atomic_load_explicit(&entry->stack_low, memory_order_relaxed);
   uint64_t high = atomic_load_explicit(&entry->stack_high, memory_order_relaxed);
@@ -214,19 +208,17 @@ void observer_thread_let_go(struct observer_thread *thread) {
   atomic_fetch_sub_explicit(&thread->state, OBSERVER_THREAD_HELD, memory_order_release);
 }
 
-/* Returns the tick length of the kernel's start times of threads; 0: unknown. */
+/* The unit of threads' start times; 0: unknown. */
 static uint64_t tick_ns(void) {
   uint64_t a_second = getauxval(AT_CLKTCK);
   return a_second > 0 ? UINT64_C(1000000000) / a_second : 0;
 }
 
-/* Parses the start time of a thread from its STAT file, CLOCK_BOOTTIME, rounded down: field 22, in ticks (proc(5)).
- * Returns UINT64_MAX if the text has no such field. */
+/* Parses a STAT file's start time, CLOCK_BOOTTIME, rounded down: field 22, in ticks (proc(5)). UINT64_MAX: none. */
 static uint64_t started_ns(const char *text, long length) {
   long at = length;
   while (at > 0 && text[at - 1] != ')')
     at--; /* the name before it can contain any character */
-  /* The field after the name is the third. */
   for (int field = 2; at < length && field < 22; at++)
     field += text[at] == ' ';
   uint64_t ticks = 0;

@@ -10,10 +10,9 @@
 
 #include <string.h>
 
-/* One for each context; NULL: none yet. */
+/* NULL: none yet. */
 static struct unwinder *unwinders[CLINUX_CONTEXTS_MAX];
 
-/* The process to which they belong (clinux_process.h). */
 static uint32_t owner;
 
 static bool read_memory(void *context, uint64_t address, void *destination, size_t length) {
@@ -36,7 +35,7 @@ const char *observer_unwind_prepare(void) {
     return NULL;
   if (!cunwind_host())
     return "this processor architecture is not supported";
-  /* Cached memory of other stacks and the heap must not get into core files or children, like the copies. */
+  /* Cached memory must not get into core files or children. */
   void *memory = observer_copy_map(cunwind_bytes());
   if (!memory)
     return "there is no memory for unwinding";
@@ -46,7 +45,7 @@ const char *observer_unwind_prepare(void) {
 }
 
 const char *observer_unwind_start(void) {
-  /* After fork(2) the parent's unwinders are not mapped, and a thread of the parent might have been using one. */
+  /* After fork(2) the parent's unwinders are not mapped. */
   if (!clinux_process_is(owner))
     memset(unwinders, 0, sizeof unwinders);
   owner = clinux_process_stamp();

@@ -1,10 +1,5 @@
-/* CObserver: the observing path.
- *
- * Watched threads mark the begin and end of their work in target slots. The monitor thread reads the slots and asks a
- * sampler thread for stacks; the sampler has a stuck thread's registers and stack copied, unwinds the copy and passes
- * the result through a ring to the recorder thread. The monitor and the samplers take no lock that a service's thread
- * can hold, and allocate nothing after start-up. A watched thread's first mark registers it, which locks and can
- * allocate (observer_thread.h); later marks do neither. */
+/* The observing path (docs/internals/architecture.md). The monitor and the samplers take no lock that a service's
+ * thread can hold, and allocate nothing after start-up. */
 #ifndef COBSERVER_H
 #define COBSERVER_H
 

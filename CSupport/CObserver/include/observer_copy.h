@@ -1,4 +1,3 @@
-/* Room for copies of stacks. */
 #ifndef OBSERVER_COPY_H
 #define OBSERVER_COPY_H
 
@@ -6,15 +5,13 @@
 
 #include "CUnwind.h"
 
-/* Assumed size of a stack of unknown bounds: the usual limit. Only addresses within this distance count as the missing
- * part of a truncated copy. */
+/* Assumed size of a stack of unknown bounds: only addresses this near count as the missing part of a truncated copy. */
 #define OBSERVER_STACK_BYTES_USUAL (UINT64_C(8) << 20)
 
-/* Returns the first address of the page that contains SP. Memory below it might be unmapped: the red zone of a stack
- * that has not grown that far. Async-signal-safe: yes. Threads: any. */
+/* Returns the first address of SP's page. Memory below might be unmapped. Async-signal-safe: yes. Threads: any. */
 static inline uint64_t observer_copy_page(uint64_t sp) { return sp & ~UINT64_C(4095); }
 
-/* Maps BYTES bytes for copies of stacks, excluded from core files and children. Returns NULL if there is no memory.
+/* Maps BYTES bytes for copies of stacks, excluded from core files and children; NULL if there is no memory.
  * Async-signal-safe: no. Threads: any. */
 uint8_t *observer_copy_map(size_t bytes);
 

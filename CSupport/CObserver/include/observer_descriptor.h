@@ -1,8 +1,5 @@
-/* The descriptor or path of a blocked thread's system call, and the kernel's name for its file.
- *
- * The kernel is asked only for a name: a thread that waits for memory in the middle of a call can hold the lock of a
- * socket or a pipe, and a request for its peer or its byte count would wait for that lock. The request uses the
- * descriptor's number. If another file was opened under the number while the thread waits, that file is reported. */
+/* The descriptor or path of a blocked thread's system call, and the kernel's name for its file. Other requests could
+ * wait for the lock of a socket or pipe, which a thread can hold while it waits for memory. */
 #ifndef OBSERVER_DESCRIPTOR_H
 #define OBSERVER_DESCRIPTOR_H
 
@@ -11,23 +8,23 @@
 enum { OBSERVER_TARGET_BYTES = 112 };
 
 struct observer_descriptor {
-  int32_t number;                     /* -1: the call has no known descriptor */
+  int32_t number;                     /* -1: unknown */
   uint32_t target_bytes;              /* 0: not available */
-  bool is_cut;                        /* the beginning of a longer target is missing */
-  char target[OBSERVER_TARGET_BYTES]; /* the target in /proc: a path, or "socket:[4711]" */
+  bool is_cut;                        /* only the end fits */
+  char target[OBSERVER_TARGET_BYTES]; /* a path, or "socket:[4711]" */
 };
 
-/* Returns the descriptor of the system call CALL with ARGUMENTS; -1 if there is none, or if poll(2) or select(2) waits
- * for several. Async-signal-safe: yes. Threads: any that can read memory. */
+/* Returns the descriptor of CALL; -1: none, or several (poll(2), select(2)). Async-signal-safe: yes. Threads: any that
+ * can read memory. */
 CLINUX_NO_LOCKS int32_t observer_descriptor_number(int64_t call, const uint64_t arguments[6]);
 
-/* Sets DESCRIPTOR, without a number, to the path argument of the system call CALL with ARGUMENTS. No effect if the call
- * has none. Async-signal-safe: yes. Threads: any that can read memory. */
+/* Sets DESCRIPTOR, without a number, to the path argument of CALL, if any. Async-signal-safe: yes. Threads: any that
+ * can read memory. */
 CLINUX_NO_LOCKS void observer_path_read(int64_t call, const uint64_t arguments[6],
                                         struct observer_descriptor *descriptor);
 
-/* Sets DESCRIPTOR to the target of NUMBER in the descriptor table of thread TID. Async-signal-safe: yes. Threads: any
- * that the kernel is allowed to block. */
+/* Sets DESCRIPTOR to the target of NUMBER in thread TID's table. Async-signal-safe: yes. Threads: any that the kernel
+ * is allowed to block. */
 CLINUX_NO_LOCKS void observer_descriptor_read(int32_t tid, int32_t number, struct observer_descriptor *descriptor);
 
 #endif

@@ -1,12 +1,8 @@
-/* Scopes whose time does not count, and their total time.
+/* Scopes whose time does not count, and their total time. Scopes can be nested, and can begin and end on any thread.
  *
- * Scopes can be nested, and can begin and end on any thread. The sum is a single word. While no scope is open it is the
- * time of all closed scopes. While one is open, the time at which the first was opened has been subtracted, so the word
- * is negative; the sum so far is the word plus the present time. The sum never exceeds the clock's time.
- *
- * If one thread opens the first scope while another closes the last one, their times might be added in the other order,
- * and the sum is invalid until both are added. Threads that are about to add are counted, so that a reader can detect
- * this. */
+ * The sum is one word: the time of all closed scopes. While a scope is open, the first one's begin has been subtracted,
+ * so the word is negative and the sum is the word plus the present time. If one thread opens the first scope while
+ * another closes the last one, the sum is invalid until both have added; a count of such threads reveals this. */
 #ifndef OBSERVER_EXEMPT_H
 #define OBSERVER_EXEMPT_H
 
@@ -14,15 +10,13 @@
 #include "observer_base.h"
 
 struct observer_exemption {
-  _Atomic uint64_t depth; /* parts below */
+  _Atomic uint64_t depth;
   _Atomic uint64_t sum_ns;
 };
 
-/* Returned for a sum that is currently invalid. */
 #define OBSERVER_EXEMPT_UNKNOWN INT64_MIN
 
-/* The parts of a depth, from the top: owner of the scopes, 32 bits; number of threads about to add to the sum, 12 bits;
- * number of open scopes. */
+/* The parts of a depth, from the top: owner, 32 bits; threads about to add to the sum, 12 bits; open scopes. */
 #define OBSERVER_EXEMPT_SETTLING (UINT64_C(1) << 20)
 #define OBSERVER_EXEMPT_SETTLING_MASK (UINT64_C(0xfff) << 20)
 #define OBSERVER_EXEMPT_DEPTH_MASK (OBSERVER_EXEMPT_SETTLING - 1)
@@ -36,8 +30,8 @@ static inline void observer_exemption_begin(struct observer_exemption *exemption
       return;
     next = depth + 1;
     if ((depth & OBSERVER_EXEMPT_DEPTH_MASK) == 0) {
-      /* Read before the scope is open: another thread might enter its own scope before this one continues. Scopes
-       * opened and closed by others since then count twice, which only reduces the counted time. */
+      /* Before the scope is open: scopes of other threads since then count twice, which only reduces the counted
+       * time. */
       now = clinux_clock_ns();
       next += OBSERVER_EXEMPT_SETTLING;
     }
@@ -49,8 +43,7 @@ static inline void observer_exemption_begin(struct observer_exemption *exemption
   atomic_fetch_sub_explicit(&exemption->depth, OBSERVER_EXEMPT_SETTLING, memory_order_release);
 }
 
-/* Closes a scope of OWNER; no effect if none is open. Returns whether it was the last open scope. Async-signal-safe:
- * yes. Threads: any. */
+/* Closes a scope of OWNER, if one is open. Returns whether it was the last. Async-signal-safe: yes. Threads: any. */
 static inline bool observer_exemption_end(struct observer_exemption *exemption, uint32_t owner) {
   uint64_t depth = atomic_load_explicit(&exemption->depth, memory_order_relaxed), next;
   do {
@@ -75,8 +68,8 @@ static inline CLINUX_NO_LOCKS int64_t observer_exemption_sum(const struct observ
   return is_settled ? (int64_t)sum : OBSERVER_EXEMPT_UNKNOWN;
 }
 
-/* Removes the owner of EXEMPTION. Returns false while a thread is about to add to the sum. Async-signal-safe: yes.
- * Threads: one at a time. */
+/* Removes EXEMPTION's owner. Returns false while a thread is about to add to the sum. Async-signal-safe: yes. Threads:
+ * one at a time. */
 static inline bool observer_exemption_retire(struct observer_exemption *exemption) {
   uint64_t depth = atomic_load_explicit(&exemption->depth, memory_order_relaxed);
   do {
@@ -88,7 +81,7 @@ static inline bool observer_exemption_retire(struct observer_exemption *exemptio
   return true;
 }
 
-/* Sets the owner of the retired EXEMPTION to OWNER. Async-signal-safe: yes. Threads: one at a time. */
+/* Gives the retired EXEMPTION the owner OWNER. Async-signal-safe: yes. Threads: one at a time. */
 static inline void observer_exemption_configure(struct observer_exemption *exemption, uint32_t owner) {
   atomic_store_explicit(&exemption->depth, (uint64_t)owner << OBSERVER_EXEMPT_OWNER_SHIFT, memory_order_release);
 }

@@ -1,8 +1,5 @@
-/* The last stacks of stalls, in fixed memory, for notes about stalls that the recorder does not record
- * (observer_hang_notes.h).
- *
- * Samplers add stacks. A stall keeps its first stack and its most frequent other stacks, each with the number of
- * samples that showed it. */
+/* The last stacks of stalls, in fixed memory, for observer_hang_notes.h: the first and the most frequent other ones,
+ * with counts of samples. */
 #ifndef OBSERVER_LAST_STACKS_H
 #define OBSERVER_LAST_STACKS_H
 
@@ -10,12 +7,11 @@
 
 #include "CUnwind.h"
 
-/* Maximum number of stalls, of stacks for each stall, and of frames for each stack. */
 enum { OBSERVER_LAST_STALLS = 32, OBSERVER_LAST_STACKS = 4, OBSERVER_LAST_FRAMES = 62 };
 
 struct observer_last_stack {
   uint32_t samples; /* 0: no stack */
-  uint32_t count;   /* number of frames, innermost first */
+  uint32_t count;   /* innermost first */
   uint64_t addresses[OBSERVER_LAST_FRAMES];
   uint8_t kinds[OBSERVER_LAST_FRAMES]; /* enum unwind_frame_kind */
   uint8_t end;                         /* enum unwind_end */
@@ -28,12 +24,11 @@ struct observer_last_stacks {
 /* Makes the memory resident. Async-signal-safe: yes. Threads: one that starts the watchdog. */
 void observer_last_stacks_start(void);
 
-/* Adds STACK to the stacks of work item ITEM in SLOT. No effect while another thread uses the same entry, or if a stall
- * in another slot occupies it. Async-signal-safe: yes. Threads: samplers. */
+/* Adds STACK to ITEM in SLOT, unless the entry is in use. Async-signal-safe: yes. Threads: samplers. */
 CLINUX_NO_LOCKS void observer_last_stacks_add(uint32_t slot, uint64_t item, const struct unwind_stack *stack);
 
-/* Sets STACKS to the stacks of ITEM in SLOT. Returns false if there are none, or a sampler is adding one.
- * Async-signal-safe: yes. Threads: the one that notes hangs. */
+/* Sets STACKS to the stacks of ITEM in SLOT. Returns false if there are none, or one is being added. Async-signal-safe:
+ * yes. Threads: the one that notes hangs. */
 bool observer_last_stacks_read(uint32_t slot, uint64_t item, struct observer_last_stacks *stacks);
 
 #endif

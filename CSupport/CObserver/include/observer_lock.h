@@ -1,7 +1,6 @@
 /* The owner of the lock that a blocked thread waits for, from the words around the futex of its system call.
  *
- * The kind of lock is recognized by the system call's operation and values and by the lock's words. A match is accepted
- * only if the owner is a thread of this process. Unrelated words can match accidentally; code that symbolizes the stack
+ * The kind is recognized by the call and the lock's words. Unrelated words can match accidentally, so symbolization
  * checks the function in which the thread waits. */
 #ifndef OBSERVER_LOCK_H
 #define OBSERVER_LOCK_H
@@ -10,60 +9,58 @@
 
 enum observer_lock_kind {
   OBSERVER_LOCK_NONE = 0,
-  OBSERVER_LOCK_WORD = 1,   /* a word with the owner's ID (FUTEX_LOCK_PI): Swift's Mutex and swift_once */
+  OBSERVER_LOCK_WORD = 1,   /* FUTEX_LOCK_PI, with the owner's ID: Swift's Mutex and swift_once */
   OBSERVER_LOCK_MUTEX = 2,  /* pthread_mutex_t */
-  OBSERVER_LOCK_RWLOCK = 3, /* a pthread_rwlock_t locked for writing */
-  OBSERVER_LOCK_THREAD = 4, /* the end of a thread: pthread_join(3) */
-  OBSERVER_LOCK_QUEUE = 5,  /* a libdispatch queue that is running an item: dispatch_sync */
-  OBSERVER_LOCK_STREAM = 6, /* a FILE of the C library: flockfile(3) and its callers */
+  OBSERVER_LOCK_RWLOCK = 3, /* locked for writing */
+  OBSERVER_LOCK_THREAD = 4, /* pthread_join(3) */
+  OBSERVER_LOCK_QUEUE = 5,  /* dispatch_sync, while the queue runs an item */
+  OBSERVER_LOCK_STREAM = 6, /* flockfile(3) and its callers */
 };
 
 struct observer_lock {
-  uint32_t kind;    /* enum observer_lock_kind */
-  int32_t holder;   /* the owner's thread ID; 0: unknown */
-  uint64_t address; /* of the lock, of the word in the joined thread's descriptor, or of the queue */
+  uint32_t kind; /* enum observer_lock_kind */
+  int32_t holder;
+  uint64_t address; /* of the lock, the joined thread's word, or the queue */
   bool is_orphaned; /* the owner has ended */
-  bool is_timed;    /* the wait has a timeout */
-  bool is_queues;   /* might be a queue: the offset of a queue's owner is not known yet */
+  bool is_timed;
+  bool is_queues; /* might be a queue: the owner's offset is not known yet */
 };
 
-/* A chain of waiting threads, each waiting for the next. */
+/* Threads, each waiting for the next. */
 enum { OBSERVER_LOCK_CHAIN_MAX = 8 };
 struct observer_lock_chain {
   uint32_t count;
   int32_t tids[OBSERVER_LOCK_CHAIN_MAX];
 };
 
-/* Adds TID to CHAIN. Returns false without any effect if CHAIN already contains it or is full. Async-signal-safe: yes.
- * Threads: any. */
+/* Returns false if CHAIN contains TID or is full. Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS bool observer_lock_chain_add(struct observer_lock_chain *chain, int32_t tid);
 
-/* Recently sampled lock owners, and the earliest time of each one's next sample: many threads can wait for one
- * owner. */
+/* Earliest times of lock owners' next samples. */
 enum { OBSERVER_HOLDERS_MAX = 64 };
 struct observer_holders {
   int32_t tids[OBSERVER_HOLDERS_MAX];
   uint64_t next_ns[OBSERVER_HOLDERS_MAX];
 };
 
-/* Whether lock owner TID can be sampled at NOW_NS: at least a millisecond after its last sample. Owners with the same
- * entry evict each other. Async-signal-safe: yes. Threads: the sampler that owns HOLDERS. */
+/* Whether lock owner TID can be sampled at NOW_NS, at least a millisecond after its last sample. Async-signal-safe:
+ * yes. Threads: the sampler that owns HOLDERS. */
 CLINUX_NO_LOCKS bool observer_holders_take(struct observer_holders *holders, int32_t tid, uint64_t now_ns);
 
 /* Delays the next sample of TID, which has not answered. Async-signal-safe: yes. Threads: the sampler that owns
  * HOLDERS. */
 CLINUX_NO_LOCKS void observer_holders_rest(struct observer_holders *holders, int32_t tid, uint64_t now_ns);
 
-/* Sets the offsets of the running thread's ID and of the target queue in libdispatch's queues, in bytes; TARGET_OFFSET
- * is 0 if unknown. Async-signal-safe: yes. Threads: any, once. */
+/* Sets the byte offsets of the running thread's ID and of the target queue (0: unknown) in libdispatch's queues.
+ * Async-signal-safe: yes. Threads: any, once. */
 void observer_lock_know_queues(uint32_t owner_offset, uint32_t target_offset);
 
-/* Determines the offset of the kernel's thread ID in a thread's descriptor. Without it owners of streams are unknown.
- * Async-signal-safe: no. Threads: any. */
+/* Determines the offset of the ID in a thread's descriptor, for owners of streams. Async-signal-safe: no. Threads:
+ * any. */
 void observer_lock_know_threads(void);
 
-/* Finds the lock that thread TID, blocked in CALL with ARGUMENTS, waits for. The kind is OBSERVER_LOCK_NONE if there is
- * no lock, or it has no owner. Async-signal-safe: yes. Threads: any that can read memory. */
+/* Finds the lock with an owner that thread TID, blocked in CALL with ARGUMENTS, waits for; OBSERVER_LOCK_NONE: none.
+ * Async-signal-safe: yes. Threads: any that can read memory. */
 CLINUX_NO_LOCKS void observer_lock_find(int32_t tid, int64_t call, const uint64_t arguments[6],
                                         struct observer_lock *lock);
 

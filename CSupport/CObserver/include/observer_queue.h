@@ -1,32 +1,29 @@
-/* The number of items waiting in a libdispatch queue: a linked list, from the first to the last.
- *
- * The layout of queues and items is not documented; it is determined with a test queue. */
+/* The number of items waiting in a libdispatch queue, a linked list of undocumented layout, determined with a test
+ * queue. */
 #ifndef OBSERVER_QUEUE_H
 #define OBSERVER_QUEUE_H
 
 #include "observer_base.h"
 
-/* The layout of queues. */
 struct observer_queue_layout {
-  int32_t last;       /* offset of the word with the last item, in bytes from the word with the first */
+  int32_t last;       /* offset of the last item's word from the first item's, in bytes */
   uint32_t next;      /* offset of the link to the next item, in bytes; 0: unknown */
-  uint64_t uncounted; /* address of the main queue's first item, which it unlinks together with the others */
+  uint64_t uncounted; /* the main queue's first item, unlinked with the others */
 };
 
 /* Sets the layout permanently. Async-signal-safe: yes. Threads: any, once. */
 void observer_queue_know(const struct observer_queue_layout *layout);
 
-/* Maximum count. */
 enum { OBSERVER_WAITING_MAX = 1000 };
 
-/* Counts the items in the queue whose first item is stored at FIRST_ADDRESS: OBSERVER_WAITING_MAX if there are more, 0
- * if there is none or the list changes too fast. Async-signal-safe: yes. Threads: any that can read memory. */
+/* Counts the items in the queue whose first item is stored at FIRST_ADDRESS, up to OBSERVER_WAITING_MAX; 0 also if the
+ * list changes too fast. Async-signal-safe: yes. Threads: any that can read memory. */
 CLINUX_NO_LOCKS uint32_t observer_queue_count(const struct observer_queue_layout *layout, uint64_t first_address);
 
-/* Counts the items with the layout that has been set; 0 if none has been. */
+/* Counts with the set layout; 0: none is set. */
 CLINUX_NO_LOCKS uint32_t observer_queue_waiting(uint64_t first_address);
 
-/* Returns the queue whose item the calling thread is running; 0: unknown. Async-signal-safe: yes. Threads: any. */
+/* Returns the queue whose item the calling thread runs; 0: unknown. Async-signal-safe: yes. Threads: any. */
 uint64_t observer_queue_current(void);
 
 #endif

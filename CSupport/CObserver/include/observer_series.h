@@ -1,18 +1,15 @@
-/* Counters of a source, for metrics. They only grow.
- *
- * The service's thread that runs a probe counts its latency; the recorder counts the rest. Each counter is a separate
- * word, incremented without locking or allocating. A reader might see a latency in its bucket before it is in the
- * sum. */
+/* Counters of a source, for metrics: they only grow, without locks. A reader might see a latency in its bucket before
+ * it is in the sum. */
 #ifndef OBSERVER_SERIES_H
 #define OBSERVER_SERIES_H
 
 #include "observer_base.h"
 
-/* Number of a histogram's buckets with an upper bound; one more bucket holds longer times. */
+/* Buckets with an upper bound; one more holds longer times. */
 enum { OBSERVER_HISTOGRAM_BOUNDS = 22 };
 
-/* Returns the upper bound of BUCKET, in nanoseconds: 100 µs to 1,000 s, three for each power of ten; UINT64_MAX for the
- * last. Async-signal-safe: yes. Threads: any. */
+/* Returns the upper bound of BUCKET in nanoseconds, 100 µs to 1,000 s; UINT64_MAX for the last. Async-signal-safe: yes.
+ * Threads: any. */
 static inline CLINUX_NO_LOCKS uint64_t observer_histogram_bound(uint32_t bucket) {
   static const uint64_t bounds[OBSERVER_HISTOGRAM_BOUNDS] = {
       100000,      250000,      500000,       1000000,      2500000,      5000000,       10000000,   25000000,
@@ -28,29 +25,26 @@ struct observer_histogram {
 };
 
 struct observer_series {
-  struct observer_histogram latencies; /* of probes: from enqueueing to running */
-  struct observer_histogram durations; /* of stalls that have ended */
-  _Atomic uint64_t stalls;             /* stalls that began */
-  _Atomic uint64_t hangs;              /* stalls that became hangs */
-  _Atomic uint64_t samples;            /* samples taken of late work */
-  _Atomic uint64_t samples_lost;       /* samples that were due but were not taken or kept */
-  _Atomic uint64_t unused[4];          /* fills the cache line */
+  struct observer_histogram latencies; /* from enqueueing to running a probe */
+  struct observer_histogram durations; /* of ended stalls */
+  _Atomic uint64_t stalls;
+  _Atomic uint64_t hangs;
+  _Atomic uint64_t samples;      /* of late work */
+  _Atomic uint64_t samples_lost; /* due, but not taken or kept */
+  _Atomic uint64_t unused[4];    /* fills the cache line */
 };
 
 _Static_assert(sizeof(struct observer_series) % 64 == 0, "two series that are aligned to 64 bytes share no cache line");
 
-/* Adds COUNT to WORD. Async-signal-safe: yes. Threads: any. */
+/* Add COUNT to WORD, and return its number. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS void observer_count(_Atomic uint64_t *word, uint64_t count) {
   atomic_fetch_add_explicit(word, count, memory_order_relaxed);
 }
-
-/* Returns the number in WORD. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS uint64_t observer_counted(const _Atomic uint64_t *word) {
   return atomic_load_explicit(word, memory_order_relaxed);
 }
 
-/* Returns the bucket of TIME_NS: the first whose bound is not less; OBSERVER_HISTOGRAM_BOUNDS if none is.
- * Async-signal-safe: yes. Threads: any. */
+/* Returns the first bucket whose bound is not less than TIME_NS. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS uint32_t observer_histogram_bucket(uint64_t time_ns) {
   uint32_t bucket = 0;
   while (time_ns > observer_histogram_bound(bucket))
@@ -58,34 +52,27 @@ static inline CLINUX_NO_LOCKS uint32_t observer_histogram_bucket(uint64_t time_n
   return bucket;
 }
 
-/* Counts TIME_NS in HISTOGRAM. Async-signal-safe: yes. Threads: any. */
+/* Count TIME_NS, and return the sum of times and the count in BUCKET. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS void observer_histogram_add(struct observer_histogram *histogram, uint64_t time_ns) {
   observer_count(&histogram->counts[observer_histogram_bucket(time_ns)], 1);
   observer_count(&histogram->sum_ns, time_ns);
 }
-
-/* Returns the sum of the counted times. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS uint64_t observer_histogram_sum_ns(const struct observer_histogram *histogram) {
   return observer_counted(&histogram->sum_ns);
 }
-
-/* Returns the number of times counted in BUCKET. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS uint64_t observer_histogram_count(const struct observer_histogram *histogram,
                                                                 uint32_t bucket) {
   return bucket <= OBSERVER_HISTOGRAM_BOUNDS ? observer_counted(&histogram->counts[bucket]) : 0;
 }
 
-/* Counts the latency of a probe of SERIES. Async-signal-safe: yes. Threads: any. */
+/* Count a probe's latency, a stall's end, a stall, a hang, a sample, and COUNT lost samples. Async-signal-safe: yes.
+ * Threads: any. */
 static inline CLINUX_NO_LOCKS void observer_series_probe(struct observer_series *series, uint64_t latency_ns) {
   observer_histogram_add(&series->latencies, latency_ns);
 }
-
-/* Counts a stall that has ended. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS void observer_series_stall_ended(struct observer_series *series, uint64_t duration_ns) {
   observer_histogram_add(&series->durations, duration_ns);
 }
-
-/* Count a stall that began, a hang, a sample, and COUNT lost samples. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS void observer_series_stall_began(struct observer_series *series) {
   observer_count(&series->stalls, 1);
 }
@@ -99,7 +86,7 @@ static inline CLINUX_NO_LOCKS void observer_series_lose(struct observer_series *
   observer_count(&series->samples_lost, count);
 }
 
-/* Return the histograms of SERIES. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS const struct observer_histogram *
 observer_series_latencies(const struct observer_series *series) {
   return &series->latencies;
@@ -109,7 +96,6 @@ observer_series_durations(const struct observer_series *series) {
   return &series->durations;
 }
 
-/* The other counters of SERIES. */
 struct observer_series_counts {
   uint64_t stalls, hangs, samples, samples_lost;
 };
@@ -123,7 +109,7 @@ static inline CLINUX_NO_LOCKS struct observer_series_counts observer_series_read
   return counts;
 }
 
-/* Whether nothing has been counted in SERIES. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS bool observer_series_is_empty(const struct observer_series *series) {
   uint64_t found = observer_counted(&series->stalls) | observer_counted(&series->hangs) |
                    observer_counted(&series->samples) | observer_counted(&series->samples_lost);

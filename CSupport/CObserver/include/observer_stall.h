@@ -1,34 +1,31 @@
-/* Ongoing stalls, reported by the monitor to the escalation thread, which acts on stalls that do not end.
- *
- * The table has one entry for each target slot and is never freed. An entry also stores the source's name in static
- * memory, because readers might have to work without the allocator. */
+/* Ongoing stalls, reported by the monitor to the escalation thread, one entry for each slot. Names are in static
+ * memory, for readers without the allocator. */
 #ifndef OBSERVER_STALL_H
 #define OBSERVER_STALL_H
 
 #include "observer_base.h"
 
-/* Maximum length of a name, in words of eight bytes; longer names are truncated. */
+/* In words of eight bytes. */
 enum { OBSERVER_NAME_WORDS = 12 };
 
 struct observer_stall {
-  /* Written by the monitor, read by the escalation thread. */
-  _Atomic uint64_t item; /* the stalled work item, 0 if none; written last */
+  /* Written by the monitor. */
+  _Atomic uint64_t item; /* 0: none; written last */
   _Atomic uint64_t age_ns;
   _Atomic uint64_t threshold_ns;
-  _Atomic uint64_t suspected_ns;  /* time at which the work item was suspected, CLOCK_MONOTONIC */
-  _Atomic uint64_t suspected_cpu; /* CPU time of its thread then; 0 if unknown */
-  _Atomic int32_t tid;            /* the thread seen last; 0 if unknown */
+  _Atomic uint64_t suspected_ns;
+  _Atomic uint64_t suspected_cpu; /* then; 0: unknown */
+  _Atomic int32_t tid;            /* seen last; 0: unknown */
 
-  /* Written by the disk thread, read by the one that notes hangs. */
-  _Atomic uint64_t recorded; /* the work item whose stall has been saved to a file */
+  /* Written by the disk thread. */
+  _Atomic uint64_t recorded; /* the work item that has been saved */
 
-  /* Written by the slot's owner while the slot is not marked, read by the escalation thread. */
-  _Atomic uint32_t kind; /* number of the source's kind, as in files */
+  /* Written by the slot's owner while the slot is not marked. */
+  _Atomic uint32_t kind; /* of the source, as in files */
   _Atomic uint32_t name_bytes;
   _Atomic uint64_t name[OBSERVER_NAME_WORDS];
 };
 
-/* A snapshot of an entry. */
 struct observer_stall_snapshot {
   uint64_t item; /* 0: no stall */
   uint64_t age_ns;
@@ -41,52 +38,48 @@ struct observer_stall_snapshot {
   char name[OBSERVER_NAME_WORDS * 8];
 };
 
-/* Returns the process's table, always the same pointer, or NULL if there is no memory for it. It has OBSERVER_SLOTS_MAX
- * entries, zero-filled; only the used part becomes resident. A child of fork(2) has its own. Async-signal-safe: no (the
- * first call maps memory). Threads: any. */
+/* Returns the process's table of OBSERVER_SLOTS_MAX entries, or NULL if there is no memory. A child of fork(2) has its
+ * own. Async-signal-safe: no (the first call maps memory). Threads: any. */
 struct observer_stall *observer_stall_table(void);
 
-/* Returns the process's table, or NULL if it has not been created. Async-signal-safe: yes. Threads: any. */
+/* Returns the table, or NULL if it has not been created. Async-signal-safe: yes. Threads: any. */
 struct observer_stall *observer_stall_table_if_any(void);
 
-/* Returns the number of entries, from the first one on, that have ever had a stall. Async-signal-safe: yes. Threads:
- * any. */
+/* Returns the number of leading entries that ever had a stall. Async-signal-safe: yes. Threads: any. */
 uint32_t observer_stall_used(void);
 
-/* Clears ENTRY except its name, for another watchdog or another owner of the slot. Async-signal-safe: yes. Threads:
- * any, while the monitor does not read the slot's work item. */
+/* Clears ENTRY except its name, for another watchdog or owner. Async-signal-safe: yes. Threads: any, while the monitor
+ * does not read the slot's work item. */
 void observer_stall_reset(struct observer_stall *entry);
 
-/* Sets the KIND of the source of ENTRY's slot, and its name: the BYTES bytes of TEXT, up to OBSERVER_NAME_WORDS * 8,
- * truncated between two characters. Async-signal-safe: yes. Threads: the slot's owner. */
+/* Sets the source's KIND and name, the BYTES bytes of TEXT, truncated to OBSERVER_NAME_WORDS * 8 between two
+ * characters. Async-signal-safe: yes. Threads: the slot's owner. */
 void observer_stall_set_name(struct observer_stall *entry, uint32_t kind, const char *text, size_t bytes);
 
-/* Records that a work item on thread TID is suspected, with the time and the thread's CPU time. Async-signal-safe: yes.
- * Threads: the monitor, a sampler. */
+/* Records the time and the CPU time of thread TID, whose work is suspected. Async-signal-safe: yes. Threads: the
+ * monitor, a sampler. */
 CLINUX_NO_LOCKS void observer_stall_suspect(struct observer_stall *entry, int32_t tid);
 
-/* Records that ITEM is stalled on thread TID, and its age. Returns whether ITEM is new in the entry. Async-signal-safe:
- * yes. Threads: the monitor. */
+/* Records that ITEM is stalled on thread TID. Returns whether ITEM is new. Async-signal-safe: yes. Threads: the
+ * monitor. */
 CLINUX_NO_LOCKS bool observer_stall_set(struct observer_stall *entry, uint64_t item, uint64_t age_ns,
                                         uint64_t threshold_ns, int32_t tid);
 
-/* Records that no work item is stalled. Async-signal-safe: yes. Threads: the monitor. */
+/* Async-signal-safe: yes. Threads: the monitor. */
 static inline CLINUX_NO_LOCKS void observer_stall_clear(struct observer_stall *entry) {
   if (__builtin_expect(atomic_load_explicit(&entry->item, memory_order_relaxed) != 0, 0))
     atomic_store_explicit(&entry->item, 0, memory_order_release);
 }
 
-/* Returns the stalled work item, 0 if none. Async-signal-safe: yes. Threads: any. */
+/* Return the stalled work item (0: none), and whether there is one. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS uint64_t observer_stall_item(const struct observer_stall *entry) {
   return atomic_load_explicit(&entry->item, memory_order_acquire);
 }
-
-/* Whether a work item is stalled. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS bool observer_stall_is_stalled(const struct observer_stall *entry) {
   return observer_stall_item(entry) != 0;
 }
 
-/* Records that the stall ITEM has been saved to a file. Async-signal-safe: yes. Threads: the disk thread. */
+/* Records that ITEM has been saved to a file. Async-signal-safe: yes. Threads: the disk thread. */
 static inline void observer_stall_set_recorded(struct observer_stall *entry, uint64_t item) {
   atomic_store_explicit(&entry->recorded, item, memory_order_release);
 }
@@ -97,17 +90,15 @@ static inline bool observer_stall_is_unrecorded(const struct observer_stall *ent
          atomic_load_explicit(&entry->recorded, memory_order_acquire) != item;
 }
 
-/* Returns byte INDEX of the name in VIEW. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS char observer_stall_name_byte(const struct observer_stall_snapshot *view, long index) {
   return index >= 0 && index < (long)view->name_bytes ? view->name[index] : '\0';
 }
 
-/* Reads ENTRY. An entry that changes meanwhile counts as not stalled; the next reading sees it. Async-signal-safe: yes.
- * Threads: any. */
+/* Reads ENTRY; not stalled if it changes meanwhile. Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS void observer_stall_read(const struct observer_stall *entry, struct observer_stall_snapshot *view);
 
-/* Returns the age of the stalled work item ITEM in slot SLOT, 0 if it is not stalled. Async-signal-safe: yes. Threads:
- * any. */
+/* Returns ITEM's age in SLOT; 0: not stalled. Async-signal-safe: yes. Threads: any. */
 uint64_t observer_stall_age_ns(uint32_t slot, uint64_t item);
 
 #endif

@@ -1,27 +1,24 @@
-/* The layout of tasks in the memory of Swift's runtime, and the state of a task.
+/* The layout of Swift tasks in memory, and their state.
  *
- * A suspended task has no stack, and a running task's callers are not on the thread's stack. Each call of an async
- * function has a context, whose first word is the caller's context and whose second is the function in which the caller
- * resumes (AsyncContext of include/swift/ABI/Task.h). Contexts lie in memory that the task allocates and frees like a
- * stack (stdlib/public/runtime/StackAllocator.h): the newest one belongs to the running function. */
+ * Each call of an async function has a context, whose first word is the caller's context and whose second is the
+ * function in which the caller resumes (AsyncContext of include/swift/ABI/Task.h). Contexts lie in the task's own stack
+ * allocator (stdlib/public/runtime/StackAllocator.h), so the newest belongs to the running function. */
 #ifndef OBSERVER_TASK_MEMORY_H
 #define OBSERVER_TASK_MEMORY_H
 
 #include "observer_base.h"
 
-/* The layout of tasks. */
 struct observer_task_layout {
-  int64_t task, tracking; /* thread-pointer offsets of the current task and of the executor tracking information */
-  uint32_t allocation, status, parent; /* word indices in a task, as in struct observer_task_clues */
+  int64_t task, tracking;              /* thread-pointer offsets: current task, executor tracking */
+  uint32_t allocation, status, parent; /* word indices, as in struct observer_task_clues */
   uint64_t kind, runner;               /* as in struct observer_task_clues */
-  uint32_t locals;                     /* a word index in tasks; 0: unknown */
-  uint64_t label_key;                  /* key of labels among the task-local values */
+  uint32_t locals;                     /* word index; 0: unknown */
+  uint64_t label_key;                  /* task-local key of labels */
   uint64_t mark_key;                   /* key of section marks */
-  uint64_t yield;                      /* resume function of tasks that have yielded; 0: unknown */
-  uint64_t sleeps[2]; /* resume functions of sleeping tasks, by nanoseconds and by a clock; 0: unknown */
+  uint64_t yield;                      /* resume function of yielded tasks; 0: unknown */
+  uint64_t sleeps[2];                  /* resume functions of sleeping tasks; 0: unknown */
 };
 
-/* The state of a task. */
 enum observer_task_state {
   OBSERVER_TASK_RUNNING = 0,
   OBSERVER_TASK_ENQUEUED = 1,  /* waits for its turn */
@@ -30,26 +27,23 @@ enum observer_task_state {
   OBSERVER_TASK_UNKNOWN = 4,
 };
 
-/* Returns the state of TASK by LAYOUT. Async-signal-safe: yes. Threads: any that can read memory. */
+/* Return the state of TASK, and its resume function (0: not suspended). Async-signal-safe: yes. Threads: any that can
+ * read memory. */
 CLINUX_NO_LOCKS enum observer_task_state observer_swift_task_state(const struct observer_task_layout *layout,
                                                                    uint64_t task);
-
-/* Returns the resume function of TASK; 0 if it is not suspended. Async-signal-safe: yes. Threads: any that can read
- * memory. */
 uint64_t observer_swift_task_resumes(const struct observer_task_layout *layout, uint64_t task);
 
 /* Sets the layout permanently. Async-signal-safe: yes. Threads: any, once. */
 void observer_swift_task_know(const struct observer_task_layout *layout);
 
-/* Whether the layout has been set. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS bool observer_swift_task_is_known(void);
 
-/* Returns the runtime's number of TASK, which must exist: addresses are reused. Async-signal-safe: yes. Threads:
- * any. */
+/* Returns the runtime's number of TASK, which must exist. Async-signal-safe: yes. Threads: any. */
 uint32_t observer_swift_task_id(uint64_t task);
 
-/* Returns the priority with which TASK was last enqueued; each priority has its own threads. 0 if TASK cannot be read.
- * Async-signal-safe: yes. Threads: any that can read memory. */
+/* Returns the last enqueued priority of TASK; 0 if it is unreadable. Async-signal-safe: yes. Threads: any that can read
+ * memory. */
 CLINUX_NO_LOCKS uint8_t observer_swift_task_priority(uint64_t task);
 
 #endif

@@ -1,40 +1,34 @@
-/* The thread that works for a Swift task, or for a task that it waits for. */
 #ifndef OBSERVER_TASK_WORK_H
 #define OBSERVER_TASK_WORK_H
 
 #include "observer_task_memory.h"
 
-/* A chain of waiting tasks. */
 enum { OBSERVER_TASK_WAITERS_MAX = 4 };
 struct observer_task_waiters {
   uint32_t count;
-  uint64_t tasks[OBSERVER_TASK_WAITERS_MAX]; /* tasks that await another one, outermost first */
+  uint64_t tasks[OBSERVER_TASK_WAITERS_MAX]; /* outermost first */
 };
 struct observer_task_work {
-  enum observer_task_state state; /* of `task` */
-  uint64_t task;    /* the task itself, or the unfinished task at the end of its chain of children and awaited tasks */
-  uint32_t id;      /* the number of `task` */
-  int32_t tid;      /* the thread that runs it or, if it is enqueued, one that it waits for; 0: none */
-  bool is_on_actor; /* `tid` runs something on the actor on which the task is enqueued */
-  struct observer_task_waiters waiters; /* tasks that await `task` or one of its ancestors */
+  enum observer_task_state state;       /* of `task` */
+  uint64_t task;                        /* the task, or the unfinished end of its chain of awaited tasks */
+  uint32_t id;                          /* of `task` */
+  int32_t tid;                          /* runs it, or is awaited by it; 0: none */
+  bool is_on_actor;                     /* `tid` runs something on the task's actor */
+  struct observer_task_waiters waiters; /* tasks that await `task` or an ancestor */
 };
 
-/* Returns the number of the section in slot INDEX with the owner GENERATION. Never 0, because generations begin with 1.
- * Async-signal-safe: yes. Threads: any. */
+/* Returns the number of the section in slot INDEX with the owner GENERATION; never 0. Async-signal-safe: yes. Threads:
+ * any. */
 static inline CLINUX_NO_LOCKS uint64_t observer_section_number(uint32_t index, uint32_t generation) {
   return (uint64_t)index << 32 | generation;
 }
 
-/* Finds the thread that works for TASK with the number ID, or for a task that it waits for. If there are several, each
- * TURN selects another one.
+/* Finds the thread that works for TASK with the number ID, or for a task that it waits for; each TURN selects another
+ * one. OBSERVER_TASK_UNKNOWN: no such task, or no layout.
  *
- * A task that is suspended in a continuation does not name the task that will resume it. If MARK is not 0, a running
- * task that has inherited the section with the number MARK (SectionMark.swift) counts as its worker, and the suspended
- * task is among `waiters`. Children of the suspended task do not count, because it does not await them. A sleeping task
- * waits for no other task.
- *
- * `state` is OBSERVER_TASK_UNKNOWN if the task no longer exists or the layout is unknown. Async-signal-safe: yes.
- * Threads: any that can read memory, one at a time in each context (clinux_context.h). */
+ * A task suspended in a continuation does not name the task that will resume it. If MARK is not 0, a running task that
+ * has inherited the section MARK (SectionMark.swift) counts as its worker, unless it is the suspended task's child.
+ * Async-signal-safe: yes. Threads: any that can read memory, one at a time in each context (clinux_context.h). */
 CLINUX_NO_LOCKS void observer_swift_task_find(uint64_t task, uint32_t id, uint32_t turn, uint64_t mark,
                                               struct observer_task_work *work);
 

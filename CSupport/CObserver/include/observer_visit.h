@@ -5,20 +5,17 @@
 #include "observer_base.h"
 #include "observer_thread.h"
 
-/* Maximum number of visits at a time. */
 #define OBSERVER_VISITS_MAX 96
 
-/* Returns a temporary entry for thread TID, registered or not, or NULL if there are OBSERVER_VISITS_MAX visits already.
- * The entry must be passed to observer_visit_end. Async-signal-safe: yes. Threads: the watchdog's observing threads. */
+/* Returns a temporary entry for thread TID until observer_visit_end, or NULL if there are OBSERVER_VISITS_MAX.
+ * Async-signal-safe: yes. Threads: the watchdog's observing threads. */
 CLINUX_NO_LOCKS struct observer_thread *observer_visit_begin(int32_t tid);
 
 /* Ends a visit; no effect for other entries. Async-signal-safe: yes. Threads: the visiting one. */
 CLINUX_NO_LOCKS void observer_visit_end(struct observer_thread *thread);
 
-/* Returns the number of current visits. Async-signal-safe: yes. Threads: any. */
+/* Return the number of visits, and remove all in a child of fork(2). Async-signal-safe: yes. Threads: any. */
 uint32_t observer_visits_under_way(void);
-
-/* Removes all visits in a child of fork(2), before its first watchdog. Async-signal-safe: yes. Threads: any. */
 void observer_visit_start_over(void);
 
 #endif
