@@ -99,7 +99,7 @@ struct storage_search {
   uint64_t code, begin, end;
 };
 
-static int look_for_storage(struct dl_phdr_info *module, size_t size, void *context) {
+static int find_storage(struct dl_phdr_info *module, size_t size, void *context) {
   struct storage_search *search = context;
   const ElfW(Phdr) *storage = NULL;
   bool has_code = false;
@@ -120,7 +120,7 @@ static int look_for_storage(struct dl_phdr_info *module, size_t size, void *cont
 
 int clinux_thread_pointer_storage(const void *code, int64_t *begin, int64_t *end) {
   struct storage_search search = {.code = (uint64_t)(uintptr_t)code};
-  if (!layout.is_known || dl_iterate_phdr(look_for_storage, &search) != 1 || search.end == 0)
+  if (!layout.is_known || dl_iterate_phdr(find_storage, &search) != 1 || search.end == 0)
     return ENOTSUP;
   *begin = (int64_t)(search.begin - clinux_thread_pointer_own());
   *end = (int64_t)(search.end - clinux_thread_pointer_own());

@@ -142,7 +142,7 @@ static const uint64_t block_confirmed_ns = 1000000000;
  * without observations is checked again after it has run without going to sleep, because it has then left any wait.
  * Returns OBSERVER_ASLEEP if it is asleep by then, or if it ever blocked the signal and does not run within a
  * millisecond. Async-signal-safe: yes. Threads: a sampler, in its own context. */
-static enum observer_capture_status look_at_mask(struct observer_thread *thread, int32_t tid) {
+static enum observer_capture_status check_mask(struct observer_thread *thread, int32_t tid) {
   uint64_t now = clinux_clock_ns();
   uint64_t until = atomic_load_explicit(&thread->kept_out_until_ns, memory_order_relaxed);
   uint64_t in = atomic_load_explicit(&thread->let_in_ns, memory_order_relaxed);
@@ -186,7 +186,7 @@ static enum observer_capture_status ask(struct observer_thread *thread, const st
     return OBSERVER_HANDLER_REPLACED;
   int32_t tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
   if (when != OBSERVER_SEND_NOW) {
-    enum observer_capture_status mask = look_at_mask(thread, tid);
+    enum observer_capture_status mask = check_mask(thread, tid);
     if (mask == OBSERVER_NO_ANSWER || (mask == OBSERVER_ASLEEP && when == OBSERVER_SEND_SEEN_RUNNING))
       return mask;
   }

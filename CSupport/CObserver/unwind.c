@@ -72,8 +72,8 @@ void observer_unwind_wipe(void) {
     cunwind_wipe(unwinders[clinux_context]);
 }
 
-void observer_unwind_begin_look(void) {
+void observer_unwind_begin_sample(void) {
   clinux_module_forget();
   if (unwinders[clinux_context])
-    cunwind_begin_look(unwinders[clinux_context]);
+    cunwind_begin_sample(unwinders[clinux_context]);
 }

@@ -142,7 +142,7 @@ void cunwind_forget(struct unwinder *unwinder) {
 
 void cunwind_wipe(struct unwinder *unwinder) { cunwind_memory_wipe(unwinder); }
 
-void cunwind_begin_look(struct unwinder *unwinder) {
+void cunwind_begin_sample(struct unwinder *unwinder) {
   /* Targets of calls can change without any module. */
   cunwind_call_sites_forget(unwinder);
   if (!cunwind_modules_remain(unwinder))

@@ -88,7 +88,7 @@ package struct BlackBoxDirectory: Sendable {
   private static let recordBytesMax = 2 << 20
 
   /// Must not be called for this process's own file.
-  package func look(_ descriptor: Int32) -> (record: RunRecord, isRunning: Bool)? {
+  package func recordAndState(_ descriptor: Int32) -> (record: RunRecord, isRunning: Bool)? {
     guard let record = record(descriptor) else { return nil }
     guard !isRunning(record, descriptor) else { return (record, true) }
     // The run might have ended, and recorded its end, since the first read.

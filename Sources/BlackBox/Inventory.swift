@@ -45,7 +45,7 @@ package struct Inventory: Sendable {
     var records: [(name: String, record: RunRecord, isRunning: Bool)] = []
     for name in try box.names([".run", ".told"]) {
       problems += Self.problems(name, in: box) { descriptor in
-        guard let (record, isRunning) = box.look(descriptor) else {
+        guard let (record, isRunning) = box.recordAndState(descriptor) else {
           return ["it is not the record of a run, or it is damaged"]
         }
         records.append((name, record, isRunning))

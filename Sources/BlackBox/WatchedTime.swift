@@ -12,7 +12,7 @@ extension BlackBoxDirectory {
     for name in names {
       guard let descriptor = open(name, O_RDONLY) else { return nil }
       defer { close(descriptor) }
-      guard let (record, isRunning) = look(descriptor),
+      guard let (record, isRunning) = recordAndState(descriptor),
         let end = record.ended ?? record.terminated ?? (isRunning ? now : nil)
       else {
         return nil

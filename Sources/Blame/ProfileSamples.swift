@@ -64,7 +64,7 @@ extension StallProfile {
         }
         defer { number += 1 }
         guard isCut else { return place }
-        lookAround()
+        observeNeighbors()
         let found = CutStacks.nearest(to: number, of: withStack, isWhole: { !near[$0 - first].isCut }) {
           stacks.match(place, in: near[$0 - first].place)
         }
@@ -73,7 +73,7 @@ extension StallProfile {
       }
 
       /// Loads the neighbourhood of the next sample into ``near``.
-      private mutating func lookAround() {
+      private mutating func observeNeighbors() {
         while first + near.count <= number + CutStacks.reach, let entry = ahead.next() {
           guard let found = stacks.stack(recorded: entry.stack) else { continue }
           near.append(found)

@@ -6,8 +6,8 @@ struct WaitGraph {
   private let stacks: [Stack]
   private let rules: OwnershipRules
   private let resolve: (StackFrame) -> [ResolvedFrame]
-  /// The looks at each thread, in order of time.
-  private var looks: [Int32: [Look]] = [:]
+  /// The observations at each thread, in order of time.
+  private var observations: [Int32: [Observation]] = [:]
   /// Whether the function of a stack waits for a lock of the given kind; `nil` if the function has no name.
   private var checks: [Check: Bool?] = [:]
   private var initializers: Initializers
@@ -17,13 +17,15 @@ struct WaitGraph {
     var kind: HeldLock.Kind
   }
 
-  private struct Look {
+  private struct Observation {
     var sample: Sample
     var thread: ObservedThread
-    /// The held object, and whether it was still held after the look; `nil` for threads of the work itself.
+    /// The held object, and whether it was still held after the observation; `nil` for threads of the work itself.
     var holds: (address: UInt64, isHeld: Bool)?
 
-    func isSame(as other: Look) -> Bool { sample.age == other.sample.age && (holds == nil) == (other.holds == nil) }
+    func isSame(as other: Observation) -> Bool {
+      sample.age == other.sample.age && (holds == nil) == (other.holds == nil)
+    }
   }
 
   /// The identity of a chain.
@@ -45,9 +47,9 @@ struct WaitGraph {
   /// The chain that starts at one sample.
   private struct Way {
     var signature = Signature()
-    /// For each link, the look at its holder at about that time, and whether the waiting function's name confirms the
+    /// For each link, the observation at its holder at about that time, and whether the waiting function's name confirms the
     /// wait.
-    var holders: [Look?] = []
+    var holders: [Observation?] = []
     var isNamed: [Bool] = []
     /// Whether one of the waits has a timeout.
     var isTimed = false
@@ -70,8 +72,8 @@ struct WaitGraph {
     /// The indices of the samples.
     var numbers: [Int] = []
     var waiters: [Sample] = []
-    /// For each link, the looks at its holder.
-    var holders: [[Look]]
+    /// For each link, the observations at its holder.
+    var holders: [[Observation]]
     /// Whether the waiting functions' names confirm the waits.
     var isNamed: [Bool]
     var isTimed = false
@@ -89,11 +91,11 @@ struct WaitGraph {
       waiters.append(sample)
       isTimed = isTimed || way.isTimed
       isRefused = isRefused || way.isRefused
-      for (place, look) in way.holders.enumerated() {
+      for (place, observation) in way.holders.enumerated() {
         isNamed[place] = isNamed[place] && way.isNamed[place]
-        // One look can be the nearest of several samples.
-        guard let look, holders[place].last.map({ !$0.isSame(as: look) }) ?? true else { continue }
-        holders[place].append(look)
+        // One observation can be the nearest of several samples.
+        guard let observation, holders[place].last.map({ !$0.isSame(as: observation) }) ?? true else { continue }
+        holders[place].append(observation)
       }
     }
   }
@@ -117,13 +119,17 @@ struct WaitGraph {
     for sample in stall.samples {
       guard let id = sample.lock?.waiterID ?? sample.threadID else { continue }
       let thread = ObservedThread(id: id, name: id == stall.thread.id ? stall.thread.name : "")
-      looks[id, default: []].append(Look(sample: sample, thread: thread, holds: nil))
+      observations[id, default: []].append(Observation(sample: sample, thread: thread, holds: nil))
     }
     for holder in stall.holders {
-      let look = Look(sample: holder.sample, thread: holder.thread, holds: (holder.address, holder.isHeld))
-      looks[holder.thread.id, default: []].append(look)
+      let observation = Observation(
+        sample: holder.sample,
+        thread: holder.thread,
+        holds: (holder.address, holder.isHeld)
+      )
+      observations[holder.thread.id, default: []].append(observation)
     }
-    for id in looks.keys { looks[id]?.sort { $0.sample.age < $1.sample.age } }
+    for id in observations.keys { observations[id]?.sort { $0.sample.age < $1.sample.age } }
   }
 
   /// Returns the chains, heaviest first, and the chain index of each sample by sample number.
@@ -154,7 +160,7 @@ struct WaitGraph {
     way.signature.links = [
       Signature.Link(kind: .initialization, address: 0, holderID: found.thread.id, isOrphaned: false)
     ]
-    way.holders = [lookWhenDeclared(found)]
+    way.holders = [observationWhenDeclared(found)]
     way.isNamed = [false]
     return way
   }
@@ -173,17 +179,18 @@ struct WaitGraph {
       }
       let name = isWaiting(waiter, for: lock.kind)
       // Memory that looked like a lock is rejected if the function's name contradicts, or if there is neither a holder
-      // nor a name. A thread cannot wait for an object it holds: the owner changed during the look.
+      // nor a name. A thread cannot wait for an object it holds: the owner changed during the observation.
       if name == false || (lock.isOrphaned && name == nil)
         || way.signature.links.contains(where: { $0.address == lock.address })
       {
         break
       }
-      var look = nearest(lock.holderID, to: sample.age)
-      if look?.sample.lock?.address == lock.address, lock.holderID != lock.waiterID { look = nil }
+      var observation = nearest(lock.holderID, to: sample.age)
+      if observation?.sample.lock?.address == lock.address, lock.holderID != lock.waiterID { observation = nil }
       // A thread that waits for a queue's target queue already holds the queue without running its work.
       let hasRun =
-        lock.kind != .queue || look.map { $0.sample.lock != nil || isWaiting($0.sample, for: .queue) != true } ?? true
+        lock.kind != .queue
+        || observation.map { $0.sample.lock != nil || isWaiting($0.sample, for: .queue) != true } ?? true
       way.signature.links.append(
         Signature.Link(
           kind: StallReport.WaitLink.Kind(lock.kind),
@@ -192,7 +199,7 @@ struct WaitGraph {
           isOrphaned: lock.isOrphaned
         )
       )
-      way.holders.append(look)
+      way.holders.append(observation)
       way.isNamed.append(name ?? false && hasRun)
       way.isTimed = way.isTimed || lock.isTimed
       guard seen.insert(lock.holderID).inserted else {
@@ -200,8 +207,8 @@ struct WaitGraph {
         if lock.holderID == sample.lock?.waiterID { way.beginAtLowest() }
         break
       }
-      guard let look else { break }
-      (waiter, waiterID) = (look.sample, lock.holderID)
+      guard let observation else { break }
+      (waiter, waiterID) = (observation.sample, lock.holderID)
     }
     return way.holders.isEmpty ? nil : way
   }
@@ -223,8 +230,8 @@ struct WaitGraph {
       )
       way.holders.append(
         id == waiter.id
-          ? look(waiter.id, waiter.sample)
-          : id == work.id ? look(work.id, work.sample) : initializers.thread(id).map(lookWhenDeclared)
+          ? observation(waiter.id, waiter.sample)
+          : id == work.id ? observation(work.id, work.sample) : initializers.thread(id).map(observationWhenDeclared)
       )
       way.isNamed.append(true)
     }
@@ -232,12 +239,12 @@ struct WaitGraph {
     way.isRefused = waiter.sample.activity == .running
   }
 
-  private func look(_ id: Int32, _ sample: Sample) -> Look {
-    Look(sample: sample, thread: ObservedThread(id: id, name: name(of: id)), holds: nil)
+  private func observation(_ id: Int32, _ sample: Sample) -> Observation {
+    Observation(sample: sample, thread: ObservedThread(id: id, name: name(of: id)), holds: nil)
   }
 
-  /// Returns the look at `thread` when the stall was declared.
-  private func lookWhenDeclared(_ thread: ThreadSample) -> Look {
+  /// Returns the observation at `thread` when the stall was declared.
+  private func observationWhenDeclared(_ thread: ThreadSample) -> Observation {
     let seen = Sample(
       age: stall.threshold,
       stack: thread.stack,
@@ -245,16 +252,18 @@ struct WaitGraph {
       cpuTime: thread.cpuTime,
       activity: thread.activity
     )
-    return Look(sample: seen, thread: thread.thread, holds: nil)
+    return Observation(sample: seen, thread: thread.thread, holds: nil)
   }
 
-  /// Returns the look at thread `id` nearest to the age `age`; `nil` if it is too distant. Between two looks without
+  /// Returns the observation at thread `id` nearest to the age `age`; `nil` if it is too distant. Between two observations without
   /// CPU time, the thread did nothing.
-  private func nearest(_ id: Int32, to age: Duration) -> Look? {
-    guard let all = looks[id] else { return nil }
+  private func nearest(_ id: Int32, to age: Duration) -> Observation? {
+    guard let all = observations[id] else { return nil }
     let next = all.partitioningIndex { $0.sample.age >= age }
     let near = all[max(0, next - 1)..<min(all.count, next + 1)]
-    func distance(_ look: Look) -> Duration { look.sample.age < age ? age - look.sample.age : look.sample.age - age }
+    func distance(_ observation: Observation) -> Duration {
+      observation.sample.age < age ? age - observation.sample.age : observation.sample.age - age
+    }
     guard let found = near.min(by: { distance($0) < distance($1) }) else { return nil }
     let times = near.compactMap(\.sample.cpuTime)
     let isStill = near.count == 2 && times.count == 2 && times[0] == times[1]
@@ -309,7 +318,7 @@ struct WaitGraph {
 
   private func name(of id: Int32) -> String {
     if id == stall.thread.id, !stall.thread.name.isEmpty { return stall.thread.name }
-    if let name = looks[id]?.last(where: { !$0.thread.name.isEmpty })?.thread.name { return name }
+    if let name = observations[id]?.last(where: { !$0.thread.name.isEmpty })?.thread.name { return name }
     return stall.others?.threads.first { $0.thread.id == id }?.thread.name ?? ""
   }
 
@@ -343,12 +352,12 @@ struct WaitGraph {
   }
 
   /// Returns the observations of a holder as a separate whole.
-  private func seen(_ looks: [Look], _ architecture: String) -> Observations {
+  private func seen(_ observations: [Observation], _ architecture: String) -> Observations {
     var alone = stall
     alone.source.kind = .section
     alone.samples = []
-    for look in looks.sorted(by: { $0.sample.age < $1.sample.age }) {
-      var sample = look.sample
+    for observation in observations.sorted(by: { $0.sample.age < $1.sample.age }) {
+      var sample = observation.sample
       sample.threadID = nil
       if alone.samples.last?.age != sample.age { alone.samples.append(sample) }
     }

@@ -98,7 +98,7 @@ package enum CaptureOutcome: UInt8, Hashable, Sendable, CaseIterable, BitwiseCop
   /// Too many earlier requests are held by threads that were stopped while answering.
   case requestsStuck = 5
   /// The kernel does not provide the thread's state, and the thread did not run: it was presumably blocked.
-  case noLook = 7
+  case noState = 7
   /// The thread was blocked and its stack could not be read from outside. Blocked threads get no signal, which would
   /// interrupt their wait.
   case untouchable = 8
@@ -120,7 +120,7 @@ package enum CaptureOutcome: UInt8, Hashable, Sendable, CaseIterable, BitwiseCop
     case .noAnswer: "the thread did not answer in time"
     case .notSignalled: "the thread could not be sent a signal"
     case .requestsStuck: "earlier requests were never answered"
-    case .noLook: "the thread did not run, and the kernel does not show its state"
+    case .noState: "the thread did not run, and the kernel does not show its state"
     case .untouchable: "the thread was blocked, and its stack could not be read from outside"
     case .noWorker: "no thread of the work was known"
     case .taskGone: "its task had ended before the work"

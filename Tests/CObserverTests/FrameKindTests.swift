@@ -298,7 +298,7 @@ import Testing
       let whole = ["frames_spin", "leave_when_stopped", "enter_library", "frames_leave"]
       try #require(thread.signalled().isComplete(showing: whole))
       dlclose(library)
-      observer_unwind_begin_look()
+      observer_unwind_begin_sample()
       try sightings(of: thread, count: 20) { seen in
         try #require(seen.end == UNWIND_END_NO_MODULE)
         try #require(seen.names == ["frames_spin", "leave_when_stopped"], "\(seen.names)")
@@ -310,14 +310,14 @@ import Testing
   @Test(.ownThread, arguments: ["sha1", "none"]) func usesTablesOfReplacedLibrary(buildID: String) throws {
     let whole = ["frames_spin", "leave_when_stopped", "enter_library", "frames_leave"]
     let former = try loaded(frameBytes: 256, name: "former", in: directory, buildID: buildID)
-    observer_unwind_begin_look()
+    observer_unwind_begin_sample()
     let address = dlsym(former, "enter_library")
     try checkComplete(slot: 3052, { frames_leave(enter.body, $0) }, showing: whole)
     dlclose(former)
     let latter = try loaded(frameBytes: 1024, name: "latter", in: directory, buildID: buildID)
     defer { dlclose(latter) }
     try #require(dlsym(latter, "enter_library") == address, "the loader has put it elsewhere")
-    observer_unwind_begin_look()
+    observer_unwind_begin_sample()
     try checkComplete(slot: 3053, { frames_leave(enter.body, $0) }, showing: whole)
   }
 

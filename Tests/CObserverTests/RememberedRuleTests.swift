@@ -29,7 +29,7 @@ import Testing
 
     mutating func compare(_ copy: stack_copy) {
       cold.forget()
-      warm.beginLook()
+      warm.beginSample()
       let expected = cold.unwind(copy)
       #expect(warm.unwind(copy) == expected)
       #expect(warm.unwind(copy) == expected)
@@ -89,7 +89,7 @@ import Testing
       var reads: [Int] = []
       _ = thread.signalled { copy in
         for forgets in [true, false, true, false] {
-          if forgets { unwinder.forget() } else { unwinder.beginLook() }
+          if forgets { unwinder.forget() } else { unwinder.beginSample() }
           let before = unwinder.reads
           _ = unwinder.unwind(copy)
           reads.append(unwinder.reads - before)
@@ -148,7 +148,7 @@ private final class OwnUnwinder {
   }
 
   func forget() { cunwind_forget(unwinder) }
-  func beginLook() { cunwind_begin_look(unwinder) }
+  func beginSample() { cunwind_begin_sample(unwinder) }
 
   func unwind(_ copy: stack_copy) -> Found {
     var copy = copy

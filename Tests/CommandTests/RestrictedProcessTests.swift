@@ -6,7 +6,7 @@ import Testing
 @Suite(.ownThread) struct RestrictedProcessTests {
   private let computing = "computing: computeForLong(), captured"
   private let asleep = "asleep: sleepForLong(), captured"
-  private let asleepUnseen = "asleep: nobody, nothing captured: [\"noLook\"]"
+  private let asleepUnseen = "asleep: nobody, nothing captured: [\"noState\"]"
 
   /// Returns the lines that the program printed. Skips the test where the restrictions need missing privileges.
   private func lines(_ arguments: [String]) throws -> [String] {

@@ -24,16 +24,16 @@ import Testing
       1 + time - blocked.reduce(0) { $0 + (min($1.upperBound, time) - min($1.lowerBound, time)) }
     }
 
-    func look(at time: UInt64, isHit: Bool? = nil, _ evidence: Evidence = .none) -> JobTracker.Look {
+    func observation(at time: UInt64, isHit: Bool? = nil, _ evidence: Evidence = .none) -> JobTracker.Observation {
       let job = job(at: time)
-      var look = JobTracker.Look(time: time, task: job?.task ?? 0)
-      look.words = job?.words ?? []
-      look.used = used(at: time)
-      look.isHit = isHit
+      var observation = JobTracker.Observation(time: time, task: job?.task ?? 0)
+      observation.words = job?.words ?? []
+      observation.used = used(at: time)
+      observation.isHit = isHit
       if evidence == .enqueues, let job {
-        look.enqueues = UInt32(jobs.count { $0.task == job.task && $0.start <= time })
+        observation.enqueues = UInt32(jobs.count { $0.task == job.task && $0.start <= time })
       }
-      return look
+      return observation
     }
 
     func isBroken(_ start: UInt64, _ end: UInt64) -> Bool {
@@ -80,14 +80,14 @@ import Testing
     var time: UInt64 = 1
     while time < end {
       let isHit = set.map { thread.isBroken($0, time) }
-      let step = tracker.advance(thread.look(at: time, isHit: isHit, evidence))
+      let step = tracker.advance(thread.observation(at: time, isHit: isHit, evidence))
       note(step)
       if isHit == true || thread.job(at: time) == nil { set = nil }
       if step.wantsWatchpoint, evidence == .watchpoints {
         count += 1
         let later = time + UInt64.random(in: 0...5, using: &random)
         set = later
-        note(tracker.watched(thread.look(at: later)))
+        note(tracker.watched(thread.observation(at: later)))
       }
       check(tracker, max(time, set ?? 0))
       time += UInt64.random(in: 80...120, using: &random)
@@ -142,35 +142,37 @@ import Testing
   @Test func ignoresDistantObservations() {
     let thread = Timeline(jobs: [.init(task: 8, words: [], start: 1, end: 1_000_000)], blocked: [1..<1_000_000])
     var tracker = JobTracker(interval: 100)
-    _ = tracker.advance(thread.look(at: 10))
-    #expect(tracker.advance(thread.look(at: 110)).began == 10)
-    #expect(tracker.advance(thread.look(at: 411)).hasEnded)
+    _ = tracker.advance(thread.observation(at: 10))
+    #expect(tracker.advance(thread.observation(at: 110)).began == 10)
+    #expect(tracker.advance(thread.observation(at: 411)).hasEnded)
     #expect(tracker.since == nil)
-    #expect(tracker.advance(thread.look(at: 500)).began == 411)
+    #expect(tracker.advance(thread.observation(at: 500)).began == 411)
     // Three intervals are close enough.
-    #expect(!tracker.advance(thread.look(at: 800)).hasEnded)
+    #expect(!tracker.advance(thread.observation(at: 800)).hasEnded)
     tracker.restart()
-    #expect(tracker.since == nil && tracker.advance(thread.look(at: 900)) == JobTracker.Step())
+    #expect(tracker.since == nil && tracker.advance(thread.observation(at: 900)) == JobTracker.Step())
   }
 
   /// Jobs can change during an observation: begins count from its end, confirmations up to its start.
   @Test func handlesJobChangeDuringObservation() {
     var tracker = JobTracker(interval: 100)
-    func look(_ time: UInt64) -> JobTracker.Look { .init(time: time, readTime: time + 50, task: 8, used: 1) }
-    _ = tracker.advance(look(10))
-    let step = tracker.advance(look(110))
+    func observation(_ time: UInt64) -> JobTracker.Observation {
+      .init(time: time, readTime: time + 50, task: 8, used: 1)
+    }
+    _ = tracker.advance(observation(10))
+    let step = tracker.advance(observation(110))
     #expect(step.began == 60 && step.unbrokenUntil == 110)
-    let next = tracker.advance(look(210))
+    let next = tracker.advance(observation(210))
     #expect(next.began == nil && next.unbrokenUntil == 210)
     tracker.restart()
-    _ = tracker.advance(look(310))
-    #expect(tracker.watched(look(320)).began == 370)
+    _ = tracker.advance(observation(310))
+    #expect(tracker.watched(observation(320)).began == 370)
   }
 
   @Test func infersNothingFromUnknownCPUTime() {
     var tracker = JobTracker(interval: 100)
     for time: UInt64 in [10, 110, 210] {
-      let step = tracker.advance(JobTracker.Look(time: time, task: 8))
+      let step = tracker.advance(JobTracker.Observation(time: time, task: 8))
       #expect(step.began == nil && step.wantsWatchpoint == (time > 10))
     }
   }

@@ -12,7 +12,7 @@ import Testing
   private func layout(_ search: TaskLayoutSearch) async -> TaskLayout? {
     for _ in 0..<20 where search.found == nil && !search.hasFailed {
       await withTaskGroup(of: Void.self) { group in
-        for _ in 0..<4 { group.addTask { search.lookAtCurrentTask() } }
+        for _ in 0..<4 { group.addTask { search.observeCurrentTask() } }
       }
     }
     return search.found
@@ -46,14 +46,14 @@ import Testing
 
   @Test func failsInMemoryWithoutTasks() async {
     let search = TaskLayoutSearch(in: 0..<64)
-    search.lookAtCurrentTask()
+    search.observeCurrentTask()
     #expect(search.found == nil && search.hasFailed)
   }
 
   @Test func ignoresThreadsWithoutTask() throws {
     let search = TaskLayoutSearch()
     #expect(!search.hasFailed)
-    #expect(try PosixThread(name: "no-task") { search.lookAtCurrentTask() }.join(until: .max))
+    #expect(try PosixThread(name: "no-task") { search.observeCurrentTask() }.join(until: .max))
     #expect(search.found == nil)
   }
 }

@@ -75,7 +75,7 @@ import Testing
     var stack = unwind_stack()
     (stack.frames, stack.count) = (frames, 2)
     var copy = stack_copy()
-    func look(_ task: UInt64, allocation: UInt64) -> [UInt32] {
+    func kinds(_ task: UInt64, allocation: UInt64) -> [UInt32] {
       stack.count = 3
       frames[0] = unwind_frame(address: 0x1000, kind: UNWIND_PROGRAM_COUNTER.rawValue, offset: 0)
       frames[1] = unwind_frame(address: layout.value.runner + 16, kind: UNWIND_RETURN_ADDRESS.rawValue, offset: 16)
@@ -87,15 +87,15 @@ import Testing
     var here = stack_copy()
     observer_swift_task_note(&here)
     #expect(here.task == TaskProbe.current)
-    let kinds = look(here.task, allocation: here.task_allocation)
-    #expect(kinds.count > 3 && kinds.first == 0 && kinds.suffix(2) == [1, 1])
+    let found = kinds(here.task, allocation: here.task_allocation)
+    #expect(found.count > 3 && found.first == 0 && found.suffix(2) == [1, 1])
     #expect(
-      kinds.dropFirst().dropLast(2).allSatisfy { $0 >= UNWIND_ASYNC_CALLER.rawValue && $0 < UNWIND_TASK_LOST.rawValue }
+      found.dropFirst().dropLast(2).allSatisfy { $0 >= UNWIND_ASYNC_CALLER.rawValue && $0 < UNWIND_TASK_LOST.rawValue }
     )
     let lost = [0, UNWIND_TASK_LOST.rawValue, 1, 1]
-    #expect(look(here.task, allocation: here.task_allocation + 16) == lost)
-    #expect(look(8, allocation: 16) == lost)
-    #expect(look(0, allocation: 0) == [0, 1, 1])
+    #expect(kinds(here.task, allocation: here.task_allocation + 16) == lost)
+    #expect(kinds(8, allocation: 16) == lost)
+    #expect(kinds(0, allocation: 0) == [0, 1, 1])
   }
 
   @Test func keepsOutermostFramesOfFullStacks() async throws {

@@ -174,7 +174,7 @@ import Testing
     ]
     #expect(ends.map(\.rawValue) == Array(0...11) && ends == StackEnd.allCases)
     let outcomes: [CaptureOutcome] = [
-      .captured, .unitOver, .threadGone, .noAnswer, .notSignalled, .requestsStuck, .noLook, .untouchable,
+      .captured, .unitOver, .threadGone, .noAnswer, .notSignalled, .requestsStuck, .noState, .untouchable,
       .handlerReplaced, .noWorker, .samplerStopped, .taskGone,
     ]
     #expect(outcomes.map(\.rawValue) == [0, 1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12] && outcomes == CaptureOutcome.allCases)

@@ -140,7 +140,7 @@ private struct ControlSocket: ~Copyable {
       .compactMap { name -> RunRecord? in
         guard let file = box.open(name, O_RDONLY) else { return nil }
         defer { close(file) }
-        return box.look(file).flatMap { $0.isRunning ? $0.record : nil }
+        return box.recordAndState(file).flatMap { $0.isRunning ? $0.record : nil }
       }
     return records.flatMap(\.filesOfNotedHangs).map(\.bytes)
   }

@@ -22,7 +22,7 @@ struct observer_task_clues {
 /* Collects clues from TASK, which has PRIORITY, a label with LABEL_KEY, and the parent PARENT or 0, and runs on the
  * calling thread. The caller must be an async function that has called itself LEVELS times, more than once.
  * Async-signal-safe: no. Threads: any. */
-void observer_swift_task_look(uint64_t task, uint8_t priority, uint32_t levels, uint64_t parent, uint64_t label_key,
-                              struct observer_task_clues *clues);
+void observer_swift_task_observe(uint64_t task, uint8_t priority, uint32_t levels, uint64_t parent, uint64_t label_key,
+                                 struct observer_task_clues *clues);
 
 #endif

@@ -21,9 +21,9 @@ CLINUX_NO_LOCKS void observer_unwind(const struct stack_copy *copy, struct unwin
 CLINUX_NO_LOCKS void observer_join(const struct stack_copy *copy, struct unwind_work_item item,
                                    struct unwind_stack *stack);
 
-/* Clears cached facts about code if modules have changed (cunwind_begin_look). Called before a stall is sampled.
+/* Clears cached facts about code if modules have changed (cunwind_begin_sample). Called before a stall is sampled.
  * Async-signal-safe: as observer_unwind. Threads: as observer_unwind. */
-CLINUX_NO_LOCKS void observer_unwind_begin_look(void);
+CLINUX_NO_LOCKS void observer_unwind_begin_sample(void);
 
 /* Wipes cached writable memory (cunwind_wipe). Async-signal-safe: yes. Threads: as observer_unwind. */
 CLINUX_NO_LOCKS void observer_unwind_wipe(void);

@@ -43,7 +43,7 @@ void cunwind_join(struct unwinder *unwinder, const struct stack_copy *copy, stru
 /* Clears cached facts about code unless all their modules are unchanged: at the same place, with the same build ID.
  * Must be called before a stall is sampled, because a module might have been replaced. Async-signal-safe: as
  * cunwind_unwind. Threads: as cunwind_unwind. */
-void cunwind_begin_look(struct unwinder *unwinder);
+void cunwind_begin_sample(struct unwinder *unwinder);
 
 /* Clears cached facts about code, even if modules are unchanged. Async-signal-safe: as cunwind_unwind. Threads: as
  * cunwind_unwind. */

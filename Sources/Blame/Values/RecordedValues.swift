@@ -87,7 +87,7 @@ extension StallReport.Reason {
     case .noAnswer: code = "noAnswer"
     case .notSignalled: code = "notSignalled"
     case .requestsStuck: code = "requestsStuck"
-    case .noLook: code = "stateUnknown"
+    case .noState: code = "stateUnknown"
     case .untouchable: code = "unreadable"
     case .handlerReplaced: code = "handlerReplaced"
     case .noWorker: code = "noWorker"

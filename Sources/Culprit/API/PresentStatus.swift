@@ -112,9 +112,9 @@ extension Watchdog.Limitation {
     var found: [Self] = []
     let (held, all) = samplers.heldUp
     if held > 0 || all == 0, !samplers.isStopping { found.append(.samplersHeldUp(held, of: all)) }
-    var look = clinux_task_open_syscall(clinux_task_self())
-    if look.number < 0 { found.append(.blockedThreads(-look.number)) }
-    clinux_descriptor_close(&look)
+    var file = clinux_task_open_syscall(clinux_task_self())
+    if file.number < 0 { found.append(.blockedThreads(-file.number)) }
+    clinux_descriptor_close(&file)
     if observer_capture_disturbs() {
       found.append(.signalsAtOnce)
     } else if !observer_signal_timers_work() {

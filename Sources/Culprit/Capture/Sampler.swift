@@ -182,7 +182,7 @@ struct Sampler: ~Copyable {
   /// Drops cached data of unloaded modules, which might block in the kernel.
   @_noLocks private func beginUnwinding() {
     reader.beginStep(ThreadReader.Target())
-    observer_unwind_begin_look()
+    observer_unwind_begin_sample()
     reader.endStep()
   }
 
@@ -247,9 +247,9 @@ struct Sampler: ~Copyable {
   @_noLocks private mutating func sampleOwners(_ target: ThreadReader.Target) {
     guard let owners = target.owners else { return }
     let used = observer_owners_used(owners)
-    var looked = 0
+    var searched = 0
     var step: UInt32 = 0
-    while step < used, looked < ownersAtOnce, isActive {
+    while step < used, searched < ownersAtOnce, isActive {
       let place = (nextOwner &+ step) % used
       step &+= 1
       var one = target
@@ -257,10 +257,10 @@ struct Sampler: ~Copyable {
       guard one.threadID != 0, !reader.isAsked(target.index, one.threadID),
         backoffs[target.index].allows(one.item, clinux_clock_ns(), one.threadID)
       else { continue }
-      looked &+= 1
+      searched &+= 1
       one.ownerTIDAddress = observer_owners_address(owners, place)
       // All samples of a round describe one moment.
-      if looked > 1 { one.queueHeadAddress = 0 }
+      if searched > 1 { one.queueHeadAddress = 0 }
       capture(one)
     }
     nextOwner = used > 0 ? (nextOwner &+ step) % used : 0

@@ -146,7 +146,7 @@ struct RetentionPolicy: Sendable {
   private func state(_ name: String, in box: BlackBoxDirectory) -> RunState? {
     guard let descriptor = box.open(name, O_RDONLY) else { return nil }
     defer { close(descriptor) }
-    guard let (record, isRunning) = box.look(descriptor) else { return nil }
+    guard let (record, isRunning) = box.recordAndState(descriptor) else { return nil }
     if record.ended != nil { return .ended }
     return name.hasSuffix(".run") && isRunning ? .live : .over
   }

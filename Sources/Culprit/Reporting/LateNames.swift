@@ -49,7 +49,7 @@ extension PreviousRuns {
     return files.withLock { _ in
       guard let descriptor = directory.open(name, O_RDONLY) else { return false }
       defer { close(descriptor) }
-      return directory.look(descriptor).map { !$0.isRunning } ?? false
+      return directory.recordAndState(descriptor).map { !$0.isRunning } ?? false
     }
   }
 

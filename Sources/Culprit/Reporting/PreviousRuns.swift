@@ -104,7 +104,7 @@ final class PreviousRuns: Sendable {
     defer { close(descriptor) }
     var information = stat()
     guard fstat(descriptor, &information) == 0, information.st_uid == geteuid(),
-      let (record, isRunning) = directory.look(descriptor), !isRunning
+      let (record, isRunning) = directory.recordAndState(descriptor), !isRunning
     else { return nil }
     // Must come before the lock, which it would release.
     let wasReplaced = directory.wasReplaced(record)

@@ -6,7 +6,7 @@
 /// - A watchpoint on the word with the thread's current task was not hit: the runtime began and ended no job there.
 /// - Without watchpoints: the task was not enqueued. A suspension that resumes at once is missed.
 struct JobTracker {
-  struct Look {
+  struct Observation {
     /// Before the first word was read, in nanoseconds.
     var time: UInt64
     /// After the last word was read; 0: `time`.
@@ -41,7 +41,7 @@ struct JobTracker {
   }
 
   private var state = State.unknown
-  private var last: Look?
+  private var last: Observation?
   /// Beyond this distance of two samples, the process might have been stopped in between.
   private let apartMax: UInt64
   /// Number of samples before the next watchpoint. Each watchpoint that is hit doubles the wait.
@@ -58,23 +58,24 @@ struct JobTracker {
     return nil
   }
 
-  mutating func advance(_ look: Look) -> Step {
+  mutating func advance(_ observation: Observation) -> Step {
     var step = Step()
     let before = last
-    last = look.task == 0 ? nil : look
+    last = observation.task == 0 ? nil : observation
     if wait > 0 { wait -= 1 }
-    guard let before, look.task != 0, isSame(before, look) else {
+    guard let before, observation.task != 0, isSame(before, observation) else {
       if case .job = state { step.hasEnded = true }
       state = .unknown
-      if look.isHit == true { punish() }
+      if observation.isHit == true { punish() }
       return step
     }
-    let isUnbroken = look.isHit.map { !$0 } ?? (isIdle(before, look) || isNotEnqueued(before, look))
-    if look.isHit == true { punish() }
+    let isUnbroken =
+      observation.isHit.map { !$0 } ?? (isIdle(before, observation) || isNotEnqueued(before, observation))
+    if observation.isHit == true { punish() }
     switch state {
     case .job where isUnbroken:
       penalty = 0
-      step.unbrokenUntil = look.time
+      step.unbrokenUntil = observation.time
     case .job:
       step.hasEnded = true
       state = .unknown
@@ -82,26 +83,26 @@ struct JobTracker {
       // One job might have ended and another begun while the first sample was taken.
       let began = max(before.time, before.readTime)
       state = .job(since: began)
-      (step.began, step.unbrokenUntil) = (began, look.time)
+      (step.began, step.unbrokenUntil) = (began, observation.time)
     case .unknown: break
     }
-    step.wantsWatchpoint = look.isHit != false && wait == 0
+    step.wantsWatchpoint = observation.isHit != false && wait == 0
     return step
   }
 
   /// Processes the sample taken after a watchpoint was set.
-  mutating func watched(_ look: Look) -> Step {
+  mutating func watched(_ observation: Observation) -> Step {
     var step = Step()
     let before = last
-    last = look.task == 0 ? nil : look
-    guard let before, look.task != 0, isSame(before, look) else {
+    last = observation.task == 0 ? nil : observation
+    guard let before, observation.task != 0, isSame(before, observation) else {
       step.hasEnded = since != nil
       state = .unknown
       return step
     }
-    if since != nil, isIdle(before, look) { return step }
+    if since != nil, isIdle(before, observation) { return step }
     step.hasEnded = since != nil
-    let began = max(look.time, look.readTime)
+    let began = max(observation.time, observation.readTime)
     step.began = began
     state = .job(since: began)
     return step
@@ -112,14 +113,16 @@ struct JobTracker {
     last = nil
   }
 
-  private func isIdle(_ before: Look, _ look: Look) -> Bool { before.used != 0 && look.used == before.used }
-
-  private func isNotEnqueued(_ before: Look, _ look: Look) -> Bool {
-    look.enqueues != nil && look.enqueues == before.enqueues
+  private func isIdle(_ before: Observation, _ observation: Observation) -> Bool {
+    before.used != 0 && observation.used == before.used
   }
 
-  private func isSame(_ before: Look, _ look: Look) -> Bool {
-    look.task == before.task && look.words == before.words && look.time &- before.time <= apartMax
+  private func isNotEnqueued(_ before: Observation, _ observation: Observation) -> Bool {
+    observation.enqueues != nil && observation.enqueues == before.enqueues
+  }
+
+  private func isSame(_ before: Observation, _ observation: Observation) -> Bool {
+    observation.task == before.task && observation.words == before.words && observation.time &- before.time <= apartMax
   }
 
   private mutating func punish() {

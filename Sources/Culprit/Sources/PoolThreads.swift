@@ -108,7 +108,7 @@ final class PoolThreads: Sendable {
   }
 
   /// Samples the working threads if a round is due. Returns the time of the next call in nanoseconds.
-  func lookIfDue(_ threads: inout TaskThreads) -> UInt64 {
+  func observeIfDue(_ threads: inout TaskThreads) -> UInt64 {
     let now = clinux_clock_ns()
     let (suspicion, isWaiting, next) = guarded.withLock { guarded in
       (guarded.state.slot.map { $0.suspicion }, guarded.state.isWaiting, guarded.state.next)
@@ -122,23 +122,23 @@ final class PoolThreads: Sendable {
     let interval = suspicion / 2
     let working = threads.running(layout).filter(\.tracking.isPool)
     let countsEnqueues = guarded.withLock { $0.state.countsEnqueues }
-    let looks = workers.withLock { workers in
+    let observed = workers.withLock { workers in
       working.map { thread in
         let start = clinux_clock_ns()
         let enqueues = observer_enqueues_of(thread.task)
-        var seen = TaskThreads.look(thread.threadID, thread.task, at: thread.place)
+        var seen = TaskThreads.observe(thread.threadID, thread.task, at: thread.place)
         seen.time = start
         // Read at once, so that later hits count for the next sample.
         seen.isHit = workers.all[thread.threadID].flatMap { $0.watchpoints.areHit(seen.task) }
         // Enqueues to the separate queue of an actor are not counted.
         if countsEnqueues, thread.tracking.executor == 0 { seen.enqueues = enqueues }
-        return Look(thread: thread, seen: seen)
+        return Observed(thread: thread, seen: seen)
       }
     }
     // Threads of another priority do not delay the ping.
-    let ids = looks.filter(isOfPings).map(\.thread.threadID)
+    let ids = observed.filter(isOfPings).map(\.thread.threadID)
     observer_owners_set(owners.pointer, ids, ids.count)
-    followJobs(looks, interval, waitedFor: isWaiting ? Set(ids) : [])
+    followJobs(observed, interval, waitedFor: isWaiting ? Set(ids) : [])
     let confirmation = guarded.withLock { $0.state.jobs.nextConfirmation(after: now) }
     return later(now, by: working.isEmpty && !isWaiting ? suspicion : interval, atLatest: confirmation)
   }
@@ -146,11 +146,11 @@ final class PoolThreads: Sendable {
   private static let intervalWhileOff: UInt64 = 1_000_000_000
 
   /// Work of an actor can have another priority than its thread.
-  private func isOfPings(_ look: Look) -> Bool {
-    guard look.seen.priority != 0, look.thread.tracking.executor == 0,
+  private func isOfPings(_ observed: Observed) -> Bool {
+    guard observed.seen.priority != 0, observed.thread.tracking.executor == 0,
       let priority = guarded.withLock({ $0.state.priority })
     else { return true }
-    return look.seen.priority == priority
+    return observed.seen.priority == priority
   }
 
   private func later(_ now: UInt64, by interval: UInt64, atLatest latest: UInt64 = .max) -> UInt64 {
@@ -163,23 +163,23 @@ final class PoolThreads: Sendable {
 
   // MARK: Jobs
 
-  private struct Look {
+  private struct Observed {
     var thread: TaskThreads.Running
-    var seen: JobTracker.Look
+    var seen: JobTracker.Observation
   }
 
-  private func followJobs(_ looks: [Look], _ interval: UInt64, waitedFor: Set<Int32>) {
+  private func followJobs(_ all: [Observed], _ interval: UInt64, waitedFor: Set<Int32>) {
     workers.withLock { workers in
       if workers.interval != interval {
         for id in workers.all.keys { forget(id, &workers) }
         workers.interval = interval
       }
-      let present = Set(looks.map(\.thread.threadID))
+      let present = Set(all.map(\.thread.threadID))
       for id in workers.all.keys where !present.contains(id) { forget(id, &workers) }
-      for look in looks {
-        let id = look.thread.threadID
+      for observed in all {
+        let id = observed.thread.threadID
         var worker = workers.all[id] ?? Worker(tracker: JobTracker(interval: 2 * interval))
-        follow(look, &worker)
+        follow(observed, &worker)
         workers.all[id] = worker
       }
       // A waiting ping means that all pool threads are busy, which is one stall: the pool's. Until it is declared, a
@@ -205,20 +205,20 @@ final class PoolThreads: Sendable {
     guarded.withLock { $0.state.jobs.end(id) }
   }
 
-  private func follow(_ look: Look, _ worker: inout Worker) {
-    var look = look
-    let thread = look.thread
-    let step = worker.tracker.advance(look.seen)
-    carryOut(step, look)
-    if look.seen.isHit == true { worker.watchpoints.clear() }
+  private func follow(_ observed: Observed, _ worker: inout Worker) {
+    var observed = observed
+    let thread = observed.thread
+    let step = worker.tracker.advance(observed.seen)
+    carryOut(step, observed)
+    if observed.seen.isHit == true { worker.watchpoints.clear() }
     guard step.wantsWatchpoint, watchpointRefusal == nil else { return }
     let error = worker.watchpoints.set(thread.threadID, thread.task, at: thread.place)
     guard error == 0 else {
       if JobWatchpoints.refusals.contains(error) { doWithoutWatchpoints(error) }
       return
     }
-    look.seen = TaskThreads.look(thread.threadID, thread.task, at: thread.place)
-    carryOut(worker.tracker.watched(look.seen), look)
+    observed.seen = TaskThreads.observe(thread.threadID, thread.task, at: thread.place)
+    carryOut(worker.tracker.watched(observed.seen), observed)
   }
 
   /// Switches from watchpoints to counting enqueues, after the kernel refused watchpoints with `error`.
@@ -229,8 +229,8 @@ final class PoolThreads: Sendable {
     }
   }
 
-  private func carryOut(_ step: JobTracker.Step, _ look: Look) {
-    let id = look.thread.threadID
+  private func carryOut(_ step: JobTracker.Step, _ observed: Observed) {
+    let id = observed.thread.threadID
     let suspicion: UInt64? = guarded.withLock { guarded in
       if step.hasEnded { guarded.state.jobs.end(id) }
       guard !guarded.state.hasEnded else { return nil }

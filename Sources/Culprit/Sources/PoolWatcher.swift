@@ -74,7 +74,7 @@ final class PoolWatcher: Sendable {
           pool.forgetAll()
           remove(pool)
         } else {
-          next = min(next, pool.lookIfDue(&threads))
+          next = min(next, pool.observeIfDue(&threads))
         }
       }
       if isStopping { return }

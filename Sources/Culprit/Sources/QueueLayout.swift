@@ -34,7 +34,7 @@ struct QueueLayout: Hashable, Sendable {
   /// The size of a block's continuation. Tasks are larger.
   private static let waitingWords = 8
 
-  private struct Looks {
+  private struct Contents {
     /// Without a block, with one waiting block, with two, and with three.
     var idle, one, two, three: [UInt64]
     /// A second queue: idle, and while this thread runs one of its blocks.
@@ -49,12 +49,12 @@ struct QueueLayout: Hashable, Sendable {
   }
 
   init?() {
-    guard let looks = Self.look() else { return nil }
-    self.init(looks)
+    guard let contents = Self.observe() else { return nil }
+    self.init(contents)
   }
 
   /// Returns `nil` if the queues' memory cannot be read.
-  private static func look() -> Looks? {
+  private static func observe() -> Contents? {
     let queue = DispatchQueue(label: "culprit.layout")
     func now(_ queue: DispatchQueue) -> [UInt64] { content(object(of: queue), words: words) }
     let idle = now(queue)
@@ -64,25 +64,25 @@ struct QueueLayout: Hashable, Sendable {
     queue.async {}
     let two = now(queue)
     queue.async {}
-    var looks = Looks(idle: idle, one: one, two: two, three: now(queue))
+    var contents = Contents(idle: idle, one: one, two: two, three: now(queue))
     // Waiting blocks stay in place while the queue is suspended.
     for word in two where word != 0 && !idle.contains(word) {
-      looks.waiting[word] = content(word, words: waitingWords)
+      contents.waiting[word] = content(word, words: waitingWords)
     }
     queue.resume()
     // The block runs on this thread: all of Dispatch's threads might be busy.
     let another = DispatchQueue(label: "culprit.layout")
-    looks.beside = now(another)
-    looks.threadID = UInt32(bitPattern: clinux_task_self())
-    looks.running = another.sync { now(another) }
-    looks.targeting = now(DispatchQueue(label: "culprit.layout", target: another))
-    looks.targetAddress = object(of: another)
-    let all = [looks.idle, looks.one, looks.two, looks.three, looks.beside, looks.running]
-    return all.allSatisfy { $0.count == words } ? looks : nil
+    contents.beside = now(another)
+    contents.threadID = UInt32(bitPattern: clinux_task_self())
+    contents.running = another.sync { now(another) }
+    contents.targeting = now(DispatchQueue(label: "culprit.layout", target: another))
+    contents.targetAddress = object(of: another)
+    let all = [contents.idle, contents.one, contents.two, contents.three, contents.beside, contents.running]
+    return all.allSatisfy { $0.count == words } ? contents : nil
   }
 
-  private init?(_ looks: Looks) {
-    let (idle, one, two) = (looks.idle, looks.one, looks.two)
+  private init?(_ contents: Contents) {
+    let (idle, one, two) = (contents.idle, contents.one, contents.two)
     // A second block leaves the first waiting block unchanged, but not the last.
     let firsts = (0..<Self.words).filter { idle[$0] == 0 && one[$0] != 0 && two[$0] == one[$0] }
     var ends: [(first: Int, last: Int)] = []
@@ -92,20 +92,20 @@ struct QueueLayout: Hashable, Sendable {
       }
     }
     let owners = (0..<Self.words).filter {
-      UInt32(truncatingIfNeeded: looks.running[$0]) & Self.threadMask == looks.threadID
-        && UInt32(truncatingIfNeeded: looks.beside[$0]) & Self.threadMask != looks.threadID
+      UInt32(truncatingIfNeeded: contents.running[$0]) & Self.threadMask == contents.threadID
+        && UInt32(truncatingIfNeeded: contents.beside[$0]) & Self.threadMask != contents.threadID
     }
     guard ends.count == 1, owners.count == 1 else { return nil }
     let (first, last) = ends[0]
     owner = owners[0] * 8
     firstWaiting = first * 8
     lastWaiting = last * 8
-    let targets = looks.targeting.indices.filter { looks.targeting[$0] == looks.targetAddress }
+    let targets = contents.targeting.indices.filter { contents.targeting[$0] == contents.targetAddress }
     target = targets.count == 1 ? targets[0] * 8 : nil
     // The first block links to the second one, and the second to the third.
-    guard let block = looks.waiting[two[first]], let another = looks.waiting[two[last]] else { return }
+    guard let block = contents.waiting[two[first]], let another = contents.waiting[two[last]] else { return }
     let nexts = block.indices.filter {
-      block[$0] == two[last] && another.indices.contains($0) && another[$0] == looks.three[last]
+      block[$0] == two[last] && another.indices.contains($0) && another[$0] == contents.three[last]
     }
     next = nexts.count == 1 ? nexts[0] * 8 : nil
   }

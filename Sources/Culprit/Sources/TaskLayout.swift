@@ -76,7 +76,7 @@ final class TaskLayoutSearch: Sendable {
   }
 
   /// Adds the offsets seen by the calling task, which the pool must run for no actor.
-  func lookAtCurrentTask() {
+  func observeCurrentTask() {
     guard let storage, isSearching else { return }
     let current = TaskProbe.current
     let own = clinux_thread_pointer_own()

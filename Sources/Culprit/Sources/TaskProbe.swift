@@ -87,15 +87,15 @@ final class TaskProbe: Sendable {
 
   private static let attemptsMore = 10
   /// Must suffice for ``search``.
-  private static let looks = 8
+  private static let rounds = 8
 
   private func findOut() async -> Layout? {
     let clues = Clues()
     let parent = Self.current
-    for look in 0..<Self.looks where !search.hasFailed {
-      search.lookAtCurrentTask()
+    for round in 0..<Self.rounds where !search.hasFailed {
+      search.observeCurrentTask()
       await TaskLabel.$current.withValue(Self.label) {
-        await Self.descend(2 + look % 3, of: 2 + look % 3, nil, clues)
+        await Self.descend(2 + round % 3, of: 2 + round % 3, nil, clues)
       }
     }
     async let child: Bool = Self.beAChild(of: parent, 3, clues)
@@ -171,7 +171,7 @@ final class TaskProbe: Sendable {
       return
     }
     var seen = observer_task_clues()
-    observer_swift_task_look(current, Task.currentPriority.rawValue, UInt32(all), parent ?? 0, TaskLabel.key, &seen)
+    observer_swift_task_observe(current, Task.currentPriority.rawValue, UInt32(all), parent ?? 0, TaskLabel.key, &seen)
     clues.add(seen, isChild: parent != nil)
   }
 
@@ -188,7 +188,7 @@ final class TaskProbe: Sendable {
   private static func resumption(_ layout: Layout, after wait: () async -> Void) async -> UInt64 {
     let waiting = current
     let isDone = Atomic(false)
-    @Sendable func look() async -> UInt64 {
+    @Sendable func observe() async -> UInt64 {
       defer { isDone.store(true, ordering: .relaxed) }
       var (value, found, count) = (layout.value, UInt64(0), 0)
       for round in 1...1000 {
@@ -204,7 +204,7 @@ final class TaskProbe: Sendable {
       }
       return 0
     }
-    async let found = look()
+    async let found = observe()
     // This task waits for nothing else in this time.
     while !isDone.load(ordering: .relaxed) { await wait() }
     return await found
@@ -212,7 +212,7 @@ final class TaskProbe: Sendable {
 
   private static func isTrue(_ layout: Layout) async -> Bool {
     let waiting = current
-    @Sendable func look() async -> Bool {
+    @Sendable func observe() async -> Bool {
       var value = layout.value
       for _ in 0..<1000 {
         guard observer_swift_task_state(&value, current) == OBSERVER_TASK_RUNNING else { return false }
@@ -221,7 +221,7 @@ final class TaskProbe: Sendable {
       }
       return false
     }
-    async let isSeen = look()
+    async let isSeen = observe()
     return await isSeen
   }
 }

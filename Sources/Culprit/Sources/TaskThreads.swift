@@ -14,13 +14,13 @@ struct TaskThreads: ~Copyable {
 
   private static let threadsMax = 4096
   /// Rounds after which the threads are listed again, even if their number is unchanged.
-  private static let looksMax = 4
+  private static let roundsMax = 4
 
   private let threads = UnsafeMutablePointer<clinux_thread_pointer>.allocate(capacity: threadsMax)
   private var count = 0
   /// Number of threads at the last listing; 0: they must be listed again.
   private var listed: UInt = 0
-  private var looks = 0
+  private var rounds = 0
 
   deinit {
     // SAFETY: the memory was allocated above and has no other owner.
@@ -75,26 +75,26 @@ struct TaskThreads: ~Copyable {
     var information = stat()
     // The link count of a directory is the number of its subdirectories plus two.
     let present = stat("/proc/self/task", &information) == 0 ? UInt(information.st_nlink) : 0
-    looks += 1
-    guard present != listed || present == 0 || looks >= Self.looksMax else { return }
+    rounds += 1
+    guard present != listed || present == 0 || rounds >= Self.roundsMax else { return }
     count = clinux_thread_pointer_list(threads, Self.threadsMax)
-    (listed, looks) = (present, 0)
+    (listed, rounds) = (present, 0)
   }
 
   /// Samples `thread`, which was running `task`.
-  static func look(_ thread: Int32, _ task: UInt64, at place: UInt64) -> JobTracker.Look {
+  static func observe(_ thread: Int32, _ task: UInt64, at place: UInt64) -> JobTracker.Observation {
     var (present, words): (UInt64, [UInt64]) = (0, Array(repeating: 0, count: wordsRead))
-    var look = JobTracker.Look(time: clinux_clock_ns(), task: 0)
-    look.used = clinux_clock_thread_cpu_ns(thread)
+    var observation = JobTracker.Observation(time: clinux_clock_ns(), task: 0)
+    observation.used = clinux_clock_thread_cpu_ns(thread)
     guard clinux_memory_read(task, &words, 8 * wordsRead), clinux_memory_read(place, &present, 8), present == task
     else {
-      return look
+      return observation
     }
-    look.readTime = clinux_clock_ns()
-    look.task = task
-    look.words = [words[2], words[3], words[7], words[8]]
-    look.priority = UInt8(truncatingIfNeeded: words[4] >> 8)
-    return look
+    observation.readTime = clinux_clock_ns()
+    observation.task = task
+    observation.words = [words[2], words[3], words[7], words[8]]
+    observation.priority = UInt8(truncatingIfNeeded: words[4] >> 8)
+    return observation
   }
 
   /// Words at the beginning of a task: object header, scheduler data, flags, and resume function (`Job` and `AsyncTask`
