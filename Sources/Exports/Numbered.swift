@@ -1,10 +1,9 @@
-/// A table of distinct values that are referred to by number.
+/// Distinct values that are referred to by number.
 struct Numbered<Value: Hashable> {
-  /// The values, in the order of their numbers.
   private(set) var all: [Value] = []
   private var numbers: [Value: Int] = [:]
 
-  /// Returns the number of `value`, which is added if it is new.
+  /// Returns the number of `value`, adding new values.
   mutating func number(_ value: Value) -> Int {
     if let number = numbers[value] { return number }
     numbers[value] = all.count

@@ -1,4 +1,4 @@
-/// A program with subcommands, like `git`. Generates its help, manual pages and shell completions.
+/// A program with subcommands. Generates its help, manual pages and shell completions.
 package struct CommandFamily: Sendable {
   /// A subcommand.
   package struct Member: Sendable {
@@ -11,7 +11,7 @@ package struct CommandFamily: Sendable {
     /// The options of the subcommand.
     package var table: OptionTable { makeTable() }
 
-    /// Creates the subcommand `name`. Only the subcommand that runs evaluates its `table`.
+    /// Creates a subcommand, whose `table` is evaluated on use.
     package init(_ name: String, _ brief: String, _ table: @autoclosure @escaping @Sendable () -> OptionTable) {
       self.name = name
       self.brief = brief

@@ -2,7 +2,7 @@
 enum Base64 {
   private static let digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
 
-  /// Bytes per group of characters. Pieces whose sizes are multiples of it can be encoded separately.
+  /// Pieces whose sizes are multiples of a group can be encoded separately.
   static let groupBytes = 3
 
   /// Returns `bytes` as ASCII characters.

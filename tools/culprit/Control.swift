@@ -42,13 +42,13 @@ func runDump(_ parsed: OptionTable.Arguments) throws -> Bool {
   return true
 }
 
-/// Returns the process that `operands` name: a number that is no file.
+/// Returns the process if the operand is a number and not a file.
 func process(namedBy operands: [String]) -> Int32? {
   guard operands.count == 1, let id = Int32(operands[0]), id > 0, access(operands[0], F_OK) != 0 else { return nil }
   return id
 }
 
-/// Returns paths of unnamed files with the stalls under way in process `id`.
+/// Returns paths of unnamed files with the process's stalls under way.
 func stallsUnderWay(in id: Int32) throws(InputError) -> [String] {
   var paths: [String] = []
   var rest = try ask(id, "stalls")[...]
@@ -61,7 +61,7 @@ func stallsUnderWay(in id: Int32) throws(InputError) -> [String] {
     let descriptor = OverflowFile.open()
     guard descriptor >= 0 else { throw InputError("a temporary file", errno) }
     let bytes = Array(rest.prefix(count))
-    // A regular file takes everything, unless the disk is full.
+    // A short write to a regular file means a full disk.
     guard pwrite(descriptor, bytes, bytes.count, 0) == bytes.count else { throw InputError("a temporary file", errno) }
     paths.append("/proc/self/fd/\(descriptor)")
     rest = rest.dropFirst(count)
@@ -69,14 +69,14 @@ func stallsUnderWay(in id: Int32) throws(InputError) -> [String] {
   return paths
 }
 
-/// Longest time for an answer, in nanoseconds: the captures take at most ten seconds.
+/// Longest time for an answer: captures take at most 10 s.
 private let patience: UInt64 = 20_000_000_000
 /// Length limit of an answer in bytes.
 private let answerBytesMax = 256 << 20
 
-/// Sends `request` to the watchdog of process `id`. Returns its answer.
+/// Returns the answer of the process's watchdog.
 ///
-/// - Throws: ``InputError`` with the reason if there is no answer.
+/// | - Throws: ``InputError`` with the reason if there is no answer.
 private func ask(_ id: Int32, _ request: String) throws(InputError) -> [UInt8] {
   let socket = try connect(to: id)
   defer { close(socket) }
@@ -110,7 +110,7 @@ private func ask(_ id: Int32, _ request: String) throws(InputError) -> [UInt8] {
   return Array(answer.dropFirst())
 }
 
-/// Connects to the control socket of process `id`: the one that it listens on, of those in its network namespace.
+/// Connects to the control socket on which the process listens, among those in its network namespace.
 private func connect(to id: Int32) throws(InputError) -> Int32 {
   let name = "process \(id)"
   guard let status = content("/proc/\(id)/status") else { throw InputError(name, "it does not exist") }
@@ -125,7 +125,7 @@ private func connect(to id: Int32) throws(InputError) -> Int32 {
     guard let start = line.firstIndex(of: "/"), line.hasSuffix(".control") else { continue }
     let path = line[start...]
     guard path.split(separator: "/").last?.hasPrefix("culprit-") ?? false else { continue }
-    // The process can be in another mount namespace.
+    // The process might be in another mount namespace.
     var socket = clinux_socket_connect("/proc/\(id)/root\(path)")
     if socket < 0 { socket = clinux_socket_connect(String(path)) }
     var (peer, peersUser): (Int32, UInt32) = (0, 0)
@@ -137,7 +137,7 @@ private func connect(to id: Int32) throws(InputError) -> Int32 {
   throw InputError(name, "its control socket is off, or was not found: start it with CULPRIT_CONTROL=yes\(reason)")
 }
 
-/// Whether process `id` has a thread of a watchdog.
+/// Whether the process has a watchdog's thread.
 private func hasWatchdog(_ id: Int32) -> Bool {
   guard let directory = opendir("/proc/\(id)/task") else { return false }
   defer { closedir(directory) }
@@ -151,7 +151,6 @@ private func hasWatchdog(_ id: Int32) -> Bool {
   return false
 }
 
-/// Returns the content of the file of procfs at `path`; `nil` if it cannot be read.
 private func content(_ path: String) -> String? {
   let descriptor = open(path, O_RDONLY | O_CLOEXEC)
   guard descriptor >= 0 else { return nil }

@@ -104,11 +104,11 @@ func runReport(_ parsed: OptionTable.Arguments) throws -> Bool {
 /// The text for a file.
 private struct FileText {
   var reports: [String]
-  /// The sections with other threads, for stalls that have any.
+  /// Sections with other threads.
   var threads: [String]
 }
 
-/// Prints each stall in `files` as a line of JSON. Returns whether all files could be read completely.
+/// Prints stalls as lines of JSON. Returns whether all files could be read completely.
 private func printJSON(_ stalls: Stalls, _ files: Expansion) throws -> Bool {
   var failure: (any Error)?
   let reading = stalls.forEach(

@@ -4,7 +4,8 @@ import Glibc
 // culprit: reports saved stalls and their culprits.
 
 Interruption.listen()
-// A closed pipe (culprit report … | head) is handled as an error code, not as a signal.
+// A closed pipe (culprit report …
+// head) becomes an error code.
 signal(SIGPIPE, SIG_IGN)
 var called: String?
 do {
