@@ -1,7 +1,7 @@
 import CulpritBlame
 import CulpritStallRecord
 
-/// Writes the Trace Event Format, with one track per stall. Consecutive stacks with a function form one slice.
+/// Writes the Trace Event Format, with one track per stall.
 ///
 /// Times are wall-clock times in whole microseconds, which a `Double` represents exactly.
 struct ChromeWriter: ExportWriter {
@@ -20,7 +20,7 @@ struct ChromeWriter: ExportWriter {
   private var hasBegun = false
   private var pieces: [Int: Piece] = [:]
 
-  /// The JSON members of begin and end events. End events repeat the name because some readers match events by name.
+  /// End events repeat the name because some readers match events by name.
   private struct Piece {
     var begin: String
     var end: String

@@ -42,8 +42,7 @@ struct CollapsedWriter: ExportWriter {
     try sink.flush()
   }
 
-  /// Rounds to whole milliseconds whose sum equals the rounded total. The values with the largest remainders are
-  /// rounded up.
+  /// Rounds to whole milliseconds whose sum equals the rounded total.
   static func rounded(_ nanoseconds: [UInt64]) -> [UInt64] {
     let unit: UInt64 = 1_000_000
     var whole = nanoseconds.map { $0 / unit }

@@ -4,14 +4,13 @@ package enum ExportFormat: String, CaseIterable, Sendable {
   case collapsed
   /// Gzipped profile.proto, for pprof.
   case pprof
-  /// The Firefox Profiler's JSON.
   case firefox
   /// JSON trace events, for Perfetto and chrome://tracing.
   case chrome
   /// The OpenTelemetry profiles signal, in protobuf.
   case otlp
 
-  /// Creates the format called `name`: a raw value or the alias "perfetto".
+  /// Creates the format with this name or alias.
   package init?(name: String) {
     self.init(rawValue: name == "perfetto" ? "chrome" : name)
   }

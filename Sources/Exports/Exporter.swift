@@ -1,7 +1,6 @@
 import CulpritBlame
 import CulpritStallRecord
 
-/// Writes one export of any number of stalls.
 protocol ExportWriter {
   /// Whether the format needs the blame, which takes time to compute.
   static var includesBlame: Bool { get }
@@ -11,7 +10,7 @@ protocol ExportWriter {
   mutating func finish() throws
 }
 
-/// Converts recordings to a file format of another profiling tool.
+/// Converts recordings to another profiling tool's format.
 ///
 /// Only distinct stacks and names stay in memory. Nothing is written before the first stall.
 package struct Exporter {
@@ -19,14 +18,13 @@ package struct Exporter {
   private let isRaw: Bool
   /// Whether the export computes blame, for which it needs samples.
   package var includesBlame: Bool { type(of: writer).includesBlame }
-  /// The number of stalls written.
   package private(set) var stallCount = 0
 
-  /// Creates an export in `format`.
+  /// Creates an export.
   ///
   /// | - Parameters:
   ///   - format: The format.
-  ///   - isRaw: Whether formats with addresses omit names, which the reader then looks up.
+  ///   - isRaw: Whether formats with addresses omit names.
   ///   - version: This program's version.
   ///   - out: Writes bytes to the destination.
   package init(_ format: ExportFormat, isRaw: Bool = false, version: String, to out: @escaping ([UInt8]) throws -> Void)

@@ -1,7 +1,6 @@
 import CulpritStallRecord
 
 struct FirefoxMarkers {
-  /// A marker phase of the format.
   private enum Phase: Int {
     case instant = 0
     case interval = 1

@@ -1,7 +1,6 @@
 import CulpritBlame
 import CulpritStallRecord
 
-/// The tables that all threads of a profile share.
 struct FirefoxTables {
   private struct Node: Hashable {
     var frame: Int

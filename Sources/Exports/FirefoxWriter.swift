@@ -1,8 +1,7 @@
 import CulpritBlame
 import CulpritStallRecord
 
-/// Writes version 60 of the Firefox Profiler's processed profile format. Each thread of each stall is a thread of the
-/// profile.
+/// Writes version 60 of the Firefox Profiler's processed profile format, with a thread for each thread of each stall.
 ///
 /// Times are in milliseconds from the start of the first exported stall. The shared tables come last because later
 /// stalls add to them.
@@ -26,7 +25,6 @@ struct FirefoxWriter: ExportWriter {
   private var processes = TrackNumbers<ProcessKey>()
   private var threads = TrackNumbers<ThreadKey>()
   private var threadCount = 0
-  /// Threads that are visible when the profile opens.
   private var stalled: [Int] = []
   private var began: UInt64?
   private var product = ""
@@ -139,7 +137,7 @@ struct FirefoxWriter: ExportWriter {
     return markers
   }
 
-  /// Returns the time in milliseconds since the first exported stall began. Negative for an earlier stall.
+  /// Returns milliseconds since the first exported stall began.
   private func time(_ stall: ExportedStall, _ age: UInt64) -> String {
     let time = stall.stall.began.nanosecondsSince1970.addingReportingOverflow(age).partialValue
     let began = began ?? 0

@@ -10,7 +10,7 @@ package final class GzipSink {
   private var stream = z_stream()
   private var room = [UInt8](repeating: 0, count: 64 << 10)
 
-  /// Creates a compressor that writes to `sink`. Returns `nil` if memory is exhausted.
+  /// Returns `nil` if memory is exhausted.
   package init?(_ sink: ByteSink) {
     self.sink = sink
     let size = Int32(MemoryLayout<z_stream>.size)

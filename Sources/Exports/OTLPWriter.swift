@@ -13,7 +13,6 @@ import CulpritStallRecord
 struct OTLPWriter: ExportWriter {
   static let includesBlame = false
 
-  /// Field numbers of `ProfilesData`.
   private enum Field {
     static let resourceProfiles: UInt64 = 1
     static let dictionary: UInt64 = 2
@@ -76,7 +75,7 @@ struct OTLPWriter: ExportWriter {
     }
   }
 
-  /// Limit of a profile.
+  /// Maximum number of samples in a profile.
   private static let samplesMax = 32 << 10
 
   private let sink: ByteSink
@@ -292,7 +291,6 @@ struct OTLPWriter: ExportWriter {
     }
   }
 
-  /// Encodes dictionary entries.
   private struct Places: PlaceEncoding {
     func add(_ location: ProfilePlaces.Location, _ number: UInt64, to dictionary: inout ProtobufMessage) {
       var message = ProtobufMessage()

@@ -8,7 +8,6 @@ import CulpritStallRecord
 struct PprofWriter: ExportWriter {
   static let includesBlame = false
 
-  /// Field numbers of `Profile`.
   private enum Field {
     static let sampleType: UInt64 = 1
     static let sample: UInt64 = 2
@@ -126,7 +125,6 @@ struct PprofWriter: ExportWriter {
     return message
   }
 
-  /// Encodes fields of `Profile`.
   private struct Places: PlaceEncoding {
     func add(_ location: ProfilePlaces.Location, _ number: UInt64, to profile: inout ProtobufMessage) {
       var message = ProtobufMessage()

@@ -1,7 +1,6 @@
 import CulpritBlame
 import CulpritStallRecord
 
-/// Encodes locations and functions in a protobuf format.
 protocol PlaceEncoding {
   /// Adds `location` with its `number`, from 1.
   func add(_ location: ProfilePlaces.Location, _ number: UInt64, to message: inout ProtobufMessage)
@@ -49,7 +48,6 @@ struct ProfilePlaces {
 
   init(_ encoding: any PlaceEncoding) { self.encoding = encoding }
 
-  /// Starts another recording.
   mutating func begin(_ recording: ExportedRecording) {
     map = ModuleMap(recording.modules)
     locationsOfStacks = [:]
@@ -60,7 +58,7 @@ struct ProfilePlaces {
     _ = number(of: module, mapping)
   }
 
-  /// Returns the locations of a stack, innermost first. Adds new ones to `profile`.
+  /// Returns locations, innermost first. Adds new ones to `profile`.
   mutating func locations(
     ofStack place: Int,
     _ recording: ExportedRecording,
@@ -83,7 +81,7 @@ struct ProfilePlaces {
     return found
   }
 
-  /// Returns the location of the frames at one address, of which the innermost comes first.
+  /// Returns the location of frames at one address, innermost first.
   private mutating func location(
     of places: [Int],
     _ recording: ExportedRecording,

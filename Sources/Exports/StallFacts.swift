@@ -2,7 +2,6 @@ import CulpritBlame
 import CulpritStallRecord
 
 extension ExportedStall {
-  /// Properties of the stall as a whole.
   var facts: JSONObject {
     var facts = JSONObject()
     facts.add("id", id)

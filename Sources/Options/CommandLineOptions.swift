@@ -1,5 +1,6 @@
 /// The values of an argument, for completion.
 package enum ArgumentValues: Hashable, Sendable {
+  /// Text that cannot be completed.
   case anything
   /// One of these words. The parser rejects other words in options.
   case words([String])
@@ -8,11 +9,11 @@ package enum ArgumentValues: Hashable, Sendable {
   case directory
 }
 
-/// An option of a command.
 package struct CommandOption: Sendable {
+  /// The name, without the two dashes.
   package var name: String
-  /// The single-letter name, without the dash.
   package var letter: Character?
+  /// The name of the argument in the help; `nil` for an option without argument.
   package var argument: String?
   package var values: ArgumentValues
   /// Undocumented words that are also accepted, such as former names.
@@ -21,7 +22,6 @@ package struct CommandOption: Sendable {
   package var isRepeatable: Bool
   /// Brief descriptions of words that need one.
   package var meanings: [String: String]
-  /// The description of the option.
   package var help: String
 
   /// Creates the option `--name`.
@@ -51,7 +51,7 @@ package struct CommandOption: Sendable {
     return String(help[..<(end ?? help.endIndex)])
   }
 
-  /// Throws a ``UsageError`` if `value` is not one of the words.
+  /// Throws a ``UsageError`` if `value` is not one of the argument's words.
   func check(_ value: String) throws(UsageError) {
     guard case .words(let words) = values, !(words + aliases).contains(value) else { return }
     let near = suggestion(value, among: words + aliases)
@@ -59,7 +59,6 @@ package struct CommandOption: Sendable {
   }
 }
 
-/// An error in a command line.
 package struct UsageError: Error, Hashable, Sendable, CustomStringConvertible {
   /// A message without a final period.
   package var description: String
@@ -67,7 +66,7 @@ package struct UsageError: Error, Hashable, Sendable, CustomStringConvertible {
   package init(_ description: String) { self.description = description }
 }
 
-/// The options of a command. Parses command lines and formats the help.
+/// The options of a command.
 ///
 /// Follows the GNU conventions (POSIX Utility Conventions, getopt_long(3)), including mixed options and operands, `--`,
 /// combined letters, and unambiguous abbreviations of long names.
@@ -83,7 +82,6 @@ package struct OptionTable: Sendable {
   package var epilogue: String
   /// Example commands, prefixed by "$ ", and their output.
   package var examples: String
-  /// The meaning of the exit status.
   package var exitStatus: String
 
   package init(
@@ -104,13 +102,11 @@ package struct OptionTable: Sendable {
     self.exitStatus = exitStatus
   }
 
-  /// The options and operands of a command line.
   package struct Arguments: Sendable {
     /// The arguments that are not options.
     package var operands: [String] = []
     private var values: [String: [String]] = [:]
 
-    /// Whether the option was given.
     package func has(_ name: String) -> Bool { values[name] != nil }
 
     /// Returns the argument of the last occurrence.
@@ -132,12 +128,8 @@ package struct OptionTable: Sendable {
       return number
     }
 
-    /// Rejects options that would have no effect.
-    ///
-    /// | - Parameters:
-    ///   - names: The names of the options.
-    ///   - reason: Text that follows the option's name in the message.
-    /// - Throws: ``UsageError`` if one of the options was given.
+    /// Throws a ``UsageError`` if one of the options `names`, which would have no effect, was given. `reason` follows
+    /// the option's name in the message.
     package func refuse(_ names: [String], _ reason: String) throws(UsageError) {
       if let name = names.first(where: has) { throw UsageError("--\(name) \(reason)") }
     }

@@ -21,7 +21,6 @@ package struct CommandOutput: Sendable {
   /// with a message and status 1.
   package func print(_ text: String) { print(bytes: Array(text.utf8)) }
 
-  /// Writes `bytes` to standard output. Fails like ``print(_:)``.
   package func print(bytes: [UInt8]) {
     if let error = writeAll(bytes, to: STDOUT_FILENO) {
       if error == EPIPE { exit(0) }

@@ -58,14 +58,8 @@ extension OptionTable {
   }
 }
 
-/// Wraps `text` at spaces into lines of at most `width` characters. A longer word gets its own line.
-///
-/// | - Parameters:
-///   - text: The text.
-///   - width: The line width in characters.
-///   - hanging: The indentation of all lines except the first.
-///   - start: The number of initial characters that are never broken.
-/// - Returns: The lines.
+/// Wraps `text` at spaces. A longer word gets its own line. `hanging` indents all lines except the first; the first
+/// `start` characters are never broken.
 func wrapped(_ text: String, _ width: Int, hanging: Int = 0, from start: Int = 0) -> [String] {
   var lines: [String] = []
   var line = String(text.prefix(start))

@@ -5,7 +5,6 @@ enum Base64 {
   /// Pieces whose sizes are multiples of a group can be encoded separately.
   static let groupBytes = 3
 
-  /// Returns `bytes` as ASCII characters.
   static func encode(_ bytes: some RandomAccessCollection<UInt8>) -> [UInt8] {
     var text: [UInt8] = []
     text.reserveCapacity((bytes.count + 2) / 3 * 4)

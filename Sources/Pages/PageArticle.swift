@@ -86,7 +86,7 @@ struct PageArticle {
     return markup + texts.map { Markup.element("p", "", Markup.text($0)) }.joined(separator: "\n")
   }
 
-  /// Returns a bar chart, which is hidden from screen readers because the text contains the values.
+  /// Returns a bar chart, hidden from screen readers because the text contains the values.
   private func bar(_ shares: [(share: Double, kind: String)]) -> String {
     var position = 0.0
     let parts = shares.map { share, kind in
@@ -131,6 +131,8 @@ struct PageArticle {
     }
     return markup + (isInList ? "</ul>" : "") + "</section>"
   }
+
+  // MARK: - Wait chains
 
   private var chains: String {
     let sections = words.waitChains

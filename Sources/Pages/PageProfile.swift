@@ -38,7 +38,7 @@ struct PageProfile {
     }
   }
 
-  /// Creates the profile of `stall`. `log` contains all samples, if `stall` contains only some of them.
+  /// `log` contains all samples, if `stall` contains only some.
   init(
     _ stall: Stall,
     _ report: StallReport,
@@ -124,8 +124,8 @@ struct PageProfile {
     return "thread \(thread.id)" + (thread.name.isEmpty ? "" : " \"\(printable(thread.name))\"")
   }
 
-  /// Writes the samples in columns, relative to the previous columns to get small numbers. Iterating once per column
-  /// takes less memory than storing the columns.
+  /// Writes columns relative to the previous ones, which gives small numbers. Iterating once per column takes less
+  /// memory than storing the columns.
   private mutating func write(_ track: StallProfile.Track, to out: ([UInt8]) throws -> Void) throws {
     func column(_ append: (inout [UInt8], StallProfile.Segment) -> Void) throws {
       try track.segments.forEachPiece { segments in

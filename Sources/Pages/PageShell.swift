@@ -1,4 +1,3 @@
-/// The parts that all pages share: head, explorer, style and script.
 enum PageShell {
   private static func file(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
 

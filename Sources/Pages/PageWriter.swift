@@ -18,14 +18,13 @@ package struct PageWriter {
   private let store: (any OverflowStore)?
   private var entries: [Entry] = []
 
-  /// The number of stalls added.
   package var stallCount: Int { entries.count }
 
   /// Creates an empty page.
   ///
   /// | - Parameters:
-  ///   - version: The program version that the page shows.
-  ///   - samplesPerReport: The minimum number of samples from which blame is computed. Graphs show all samples.
+  ///   - version: This program's version.
+  ///   - samplesPerReport: The minimum number of samples from which blame is computed.
   ///   - store: Storage for large profiles.
   package init(
     version: String,
@@ -39,7 +38,7 @@ package struct PageWriter {
 
   /// Adds the stalls of `recording`.
   ///
-  /// | - Parameters:
+  /// - Parameters:
   ///   - recording: The recording.
   ///   - logs: All samples of each stall, if the recording contains only some.
   ///   - rules: The rules for the application's own code.
@@ -125,7 +124,7 @@ package struct PageWriter {
     }
   }
 
-  /// Returns a table by total stall time; empty for a single stall.
+  /// Empty for a single stall.
   private static func problems(_ entries: [Entry], _ keys: [String]) -> String {
     guard entries.count > 1 else { return "" }
     let groups = Dictionary(grouping: entries.indices) { entries[$0].article.report.signature }.values
@@ -155,7 +154,7 @@ package struct PageWriter {
       """
   }
 
-  /// Returns the list of stalls; empty for a single stall.
+  /// Empty for a single stall.
   private static func list(_ entries: [Entry], _ keys: [String]) -> String {
     guard entries.count > 1 else { return "" }
     let items = entries.enumerated()

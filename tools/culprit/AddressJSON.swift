@@ -6,7 +6,6 @@ struct AddressJSON {
   /// Encoded members `function` and `rawName`, by the location of the name in the file.
   private var functions: [UnsafeRawPointer: [UInt8]] = [:]
 
-  /// Appends the object for `found` to `bytes`.
   mutating func append(_ found: FoundAddress, to bytes: inout [UInt8]) {
     bytes.append(text: "{\"address\":\"0x")
     bytes.append(hexadecimal: found.address.value)

@@ -4,7 +4,6 @@ import Glibc
 
 /// Symbolizes addresses one by one, in the format of GNU addr2line or as JSON.
 struct AddressText {
-  /// The output options of addr2line(1).
   struct Options {
     var functions = false
     var inlines = false
@@ -61,7 +60,6 @@ struct AddressText {
     return start
   }
 
-  /// Symbolizes the address at the start of `line`.
   mutating func answer(_ line: Slice<UnsafeRawBufferPointer>) {
     let address = Self.address(line)
     let found = symbolizer.find(FileAddress(address))
@@ -74,7 +72,7 @@ struct AddressText {
     pending.removeAll(keepingCapacity: true)
   }
 
-  /// Parses a hexadecimal number like strtoull(3); returns 0 if there is none.
+  /// Parses hexadecimal like strtoull(3); returns 0 for other text.
   private static func address(_ line: Slice<UnsafeRawBufferPointer>) -> UInt64 {
     var digits = line.drop { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
     let second = digits.dropFirst().first
@@ -95,6 +93,8 @@ struct AddressText {
     }
     return value
   }
+
+  // MARK: addr2line
 
   private mutating func append(_ found: FoundAddress) {
     if options.addresses {
@@ -151,7 +151,6 @@ struct AddressText {
     }
   }
 
-  /// The text between a function's name and its location.
   private var separator: String { options.prettyPrint ? " at " : "\n" }
 
   private mutating func appendName(_ name: TextReference?) {

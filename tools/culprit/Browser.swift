@@ -1,6 +1,5 @@
 import Glibc
 
-/// Opens pages in a browser.
 enum Browser {
   /// The first existing command in the colon-separated BROWSER, or else xdg-open.
   static var command: String? {

@@ -24,7 +24,6 @@ private let runners =
 
 private let commandNames = readers.map(\.0.name) + ["completion", "man", "help"]
 
-/// The program with all its commands.
 let family = CommandFamily(
   name: "culprit",
   brief: "report the functions that stalled a service",
@@ -47,7 +46,6 @@ let family = CommandFamily(
   members: runners.map(\.0)
 )
 
-/// Returns help in the width and characters of the terminal.
 private func help(_ table: OptionTable) -> String {
   (Terminal.isASCII ? table.inASCII : table).help(width: Terminal.width ?? 100)
 }

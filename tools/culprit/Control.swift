@@ -29,7 +29,6 @@ let dumpTable = OptionTable(
   exitStatus: "0 success; 1 the process did not answer; 2 wrong usage"
 )
 
-/// Runs `culprit dump`. Returns whether it succeeded.
 func runDump(_ parsed: OptionTable.Arguments) throws -> Bool {
   let isJSON = parsed.value("format") == "json"
   if isJSON { try parsed.refuse(TextOutput.styles, TextOutput.isNoJSON) }
@@ -71,7 +70,6 @@ func stallsUnderWay(in id: Int32) throws(InputError) -> [String] {
 
 /// Longest time for an answer: captures take at most 10 s.
 private let patience: UInt64 = 20_000_000_000
-/// Length limit of an answer in bytes.
 private let answerBytesMax = 256 << 20
 
 /// Returns the answer of the process's watchdog.
@@ -137,7 +135,6 @@ private func connect(to id: Int32) throws(InputError) -> Int32 {
   throw InputError(name, "its control socket is off, or was not found: start it with CULPRIT_CONTROL=yes\(reason)")
 }
 
-/// Whether the process has a watchdog's thread.
 private func hasWatchdog(_ id: Int32) -> Bool {
   guard let directory = opendir("/proc/\(id)/task") else { return false }
   defer { closedir(directory) }

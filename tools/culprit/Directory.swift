@@ -39,7 +39,7 @@ struct Expansion {
   var paths: [String] = []
   /// Paths found in a directory.
   var found: Set<String> = []
-  /// The paths, with those found in directories in order of time.
+  /// Paths found in directories are in order of time.
   var inOrderOfTime: [String] {
     let oldestFirst = paths.filter(found.contains).reversed()
     return oldestFirst + paths.filter { !found.contains($0) }
@@ -77,7 +77,7 @@ struct Expansion {
   }
 }
 
-/// Prints the runs, newest first. Returns whether everything could be read.
+/// Returns whether everything could be read.
 func printRuns(_ path: String) -> Bool {
   do {
     let inventory = try Inventory(path: path)

@@ -49,7 +49,6 @@ let exportTable = OptionTable(
   exitStatus: "0 success; 1 a file was unreadable or incomplete, or OUT could not be written; 2 wrong usage"
 )
 
-/// Runs `culprit export`. Returns whether all files could be read completely and the export was written.
 func runExport(_ parsed: OptionTable.Arguments) throws -> Bool {
   let destination = try ExportDestination(parsed.value("output"))
   let form = try ExportForm(format: parsed.value("format"), path: destination.path)
@@ -69,7 +68,7 @@ private func exportProfile(
   let stalls = try Stalls(parsed)
   let files = try Expansion(parsed.operands)
   try destination.requireNone(of: files)
-  // An empty list of paths would mean standard input.
+  // An empty list would mean standard input.
   guard files.isWhole || !files.paths.isEmpty else { return false }
   let file = try OutputFile(destination.path)
   guard !format.isBinary || !file.isTerminal else {

@@ -3,7 +3,7 @@ import CulpritPages
 import CulpritStallRecord
 import Glibc
 
-/// Writes a page to `destination`. Returns whether all files could be read completely and contained a stall.
+/// Returns whether all files could be read completely and contained a stall.
 func exportPage(_ parsed: OptionTable.Arguments, to destination: ExportDestination) throws -> Bool {
   let stalls = try Stalls(parsed)
   let files = try Expansion(parsed.operands)
@@ -20,7 +20,7 @@ func exportPage(_ parsed: OptionTable.Arguments, to destination: ExportDestinati
   return isWhole
 }
 
-/// Shows a page in a browser. Returns whether all files could be read completely and contained a stall.
+/// Returns whether all files could be read completely and contained a stall.
 func openPage(_ parsed: OptionTable.Arguments) throws -> Bool {
   guard let browser = Browser.command else {
     throw InputError(
@@ -40,7 +40,7 @@ func openPage(_ parsed: OptionTable.Arguments) throws -> Bool {
 private func page(_ stalls: Stalls, _ files: Expansion) throws -> (page: PageWriter, isWhole: Bool) {
   let store = OverflowFile()
   var page = PageWriter(version: toolVersion, store: store)
-  // An empty list of paths would mean standard input.
+  // An empty list would mean standard input.
   guard files.isWhole || !files.paths.isEmpty else { return (page, false) }
   let extent = stalls.extentForExports(store, includesBlame: true)
   var reading = Stalls.Reading()
@@ -52,7 +52,7 @@ private func page(_ stalls: Stalls, _ files: Expansion) throws -> (page: PageWri
   return (page, isRead && files.isWhole)
 }
 
-/// Creates a temporary file that only this user can read, with the output of `body`. Returns its path.
+/// Creates a temporary file that only this user can read.
 private func privateFile(_ body: (@escaping ([UInt8]) throws -> Void) throws -> Void) throws -> String {
   let directory = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
   let ending = ".html"

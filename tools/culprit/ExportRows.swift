@@ -3,8 +3,8 @@ import CulpritOptions
 import CulpritReports
 import CulpritStallRecord
 
-/// Writes rows to `destination`, a directory or standard output, once per stall. Returns whether all files could be
-/// read completely and contained a stall.
+/// Writes each stall once, to a directory or standard output. Returns whether all files could be read completely and
+/// contained a stall.
 func exportRows(_ parsed: OptionTable.Arguments, to destination: ExportDestination) throws -> Bool {
   let reader = try Stalls(parsed)
   let files = try Expansion(parsed.operands)

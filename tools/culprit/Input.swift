@@ -9,7 +9,6 @@ let toolVersion = "0.1.0"
 
 let output = CommandOutput(command: "culprit") { Progress.shared.makeRoom($0, $1) }
 
-/// A file cannot be read or written.
 struct InputError: Error, CustomStringConvertible {
   var description: String
 
@@ -31,7 +30,6 @@ private func inherited(_ path: String) -> Int32? {
   return nil
 }
 
-/// Whether `path` names an inherited descriptor.
 func isInherited(_ path: String) -> Bool { inherited(path) != nil }
 
 /// Opens a regular file for reading; opening a device can have side effects. A file found in a directory must not be a

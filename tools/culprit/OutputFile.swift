@@ -60,7 +60,6 @@ final class OutputFile {
     Progress.shared.didWrite(bytes.count)
   }
 
-  /// Replaces the file at the path.
   func commit() throws(InputError) {
     guard let descriptor else { return }
     self.descriptor = nil

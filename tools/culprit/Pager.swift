@@ -1,7 +1,6 @@
 import Glibc
 import Synchronization
 
-/// The pager that shows standard output page by page.
 enum Pager {
   private static let process = Mutex<pid_t>(0)
 

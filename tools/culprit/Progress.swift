@@ -28,7 +28,6 @@ final class Progress: Sendable {
 
   private let state = Mutex(State())
 
-  /// Whether the line is allowed.
   var isWanted: Bool {
     get { state.withLock { !$0.hasEnded } }
     set { state.withLock { $0.hasEnded = !newValue } }
@@ -63,7 +62,7 @@ final class Progress: Sendable {
 
   func didWrite(_ count: Int) { state.withLock { $0.bytesWritten += UInt64(count) } }
 
-  /// Calls `write`, after removing the line if `descriptor` requires it.
+  /// Calls `write`, which writes to `descriptor`, after removing the line as necessary.
   func makeRoom(_ descriptor: Int32, _ write: () -> Void) {
     // Messages on standard error are short lines. The lock prevents drawing while one is written.
     guard descriptor != STDERR_FILENO else {
@@ -78,7 +77,6 @@ final class Progress: Sendable {
     write()
   }
 
-  /// Removes the line permanently.
   func end() {
     state.withLock { state in
       Self.erase(&state)
@@ -98,7 +96,7 @@ final class Progress: Sendable {
     _ = bytes.withUnsafeBytes { Glibc.write(STDERR_FILENO, $0.baseAddress, $0.count) }
   }
 
-  /// Returns whether the line must be drawn again.
+  /// Returns whether to draw the line again.
   private func draw() -> Bool {
     state.withLock { state in
       guard !state.hasEnded else { return false }
@@ -117,7 +115,6 @@ final class Progress: Sendable {
     }
   }
 
-  /// Returns the line, shortened to `width`.
   private static func line(_ state: State, seconds: UInt64, width: Int) -> String {
     var parts: [String] = []
     if state.bytesWritten > 0 {
@@ -140,7 +137,6 @@ final class Progress: Sendable {
     return digits.indices.map { (($0 > 0 && (digits.count - $0) % 3 == 0) ? "," : "") + String(digits[$0]) }.joined()
   }
 
-  /// Returns a readable size, as in "1.2 GB".
   private static func size(_ bytes: UInt64) -> String {
     var (value, unit) = (bytes, 0)
     var tenths: UInt64 = 0

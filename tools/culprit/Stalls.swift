@@ -8,7 +8,6 @@ import CulpritSymbols
 
 /// Reads and symbolizes the stalls that match the command's options. Each thread opens each program file once.
 struct Stalls: Sendable {
-  /// Options for symbolization and code ownership.
   static let namingOptions = [
     CommandOption(
       "debug-dir",
@@ -31,7 +30,6 @@ struct Stalls: Sendable {
     ),
   ]
 
-  /// Options for selecting stalls.
   static let choosingOptions = [
     CommandOption(
       "since",
@@ -81,12 +79,10 @@ struct Stalls: Sendable {
     var stall: Stall
     var report: StallReport
     var builder: ReportBuilder
-    /// All samples, if requested.
     var log: SampleLog?
   }
 
   struct Reading {
-    /// Whether there was no problem.
     var isWhole = true
     var fileCount = 0
     /// Values present in the files, for the error when no stall matches.
@@ -102,13 +98,11 @@ struct Stalls: Sendable {
     }
   }
 
-  /// The rules for symbolization and code ownership.
   private struct Naming: Sendable {
     var search: DebugSearch
     var own: [String]
     var wrappers: [String]
 
-    /// Returns the rules and the symbolizing function for `file`.
     func of(_ file: StallFile, _ shared: SharedFiles) -> (OwnershipRules, (StackFrame) -> [ResolvedFrame]) {
       let process = file.recording.process
       // Includes the modules that the service declares as its own.
@@ -161,7 +155,7 @@ struct Stalls: Sendable {
     self.selection = selection
   }
 
-  /// Parses the first digits of a signature into lower case, as in reports.
+  /// Parses the first digits into lower case, as in reports.
   private static func signature(_ text: String) throws(UsageError) -> String {
     guard !text.isEmpty, text.allSatisfy({ $0.isASCII && $0.isHexDigit }) else {
       throw UsageError("--signature takes the first digits of a signature, such as 1f3a, not \"\(text)\"")
@@ -172,7 +166,7 @@ struct Stalls: Sendable {
     return text.lowercased()
   }
 
-  /// Parses the first digits of a build ID into lower case.
+  /// Parses the first digits into lower case.
   private static func build(_ text: String) throws(UsageError) -> String {
     guard text != StallSelection.unknown else { return text }
     guard !text.isEmpty, text.allSatisfy({ $0.isASCII && $0.isHexDigit }) else {
@@ -211,7 +205,7 @@ struct Stalls: Sendable {
     _ use: (Output) -> Void
   ) -> Reading {
     var reading = Reading(isWhole: files.isWhole)
-    // An empty list of paths would mean standard input.
+    // An empty list would mean standard input.
     guard files.isWhole || !files.paths.isEmpty else { return reading }
     let (selection, naming, found) = (selection, naming, files.found)
     let paths = files.paths.isEmpty ? ["-"] : files.paths
@@ -271,8 +265,7 @@ struct Stalls: Sendable {
     output.error((side.map { "\($0): " } ?? "") + reading.offer.refusal(of: selection))
   }
 
-  /// Reads each of `paths` and passes it to `body` with its rules and symbolizing function. Problems go to standard
-  /// error. Returns whether there were none.
+  /// Problems go to standard error. Returns whether there were none.
   func forEachRecording(
     _ paths: [String],
     found: Set<String>,
@@ -305,7 +298,7 @@ struct Stalls: Sendable {
   ) -> (recording: Recording, logs: [SampleLog]) {
     let recording = file.recording
     if recording.stalls.isEmpty { Self.noteEmpty(name) }
-    // Only signatures need reports.
+    // Reports are computed only if signatures are needed.
     let builder =
       selection.signatures.isEmpty ? nil : ReportBuilder(recording, rules: rules, resolve: resolve)
     let origin = StallOrigin(recording)

@@ -57,7 +57,6 @@ let symbolizeTable = OptionTable(
   exitStatus: "0 success; 1 a file could not be read; 2 wrong usage"
 )
 
-/// Runs `culprit symbolize`. Returns whether all files could be read.
 func runSymbolize(_ parsed: OptionTable.Arguments) throws -> Bool {
   let forAddresses = ["functions", "inlines", "demangle", "addresses", "pretty-print", "basenames"]
   if parsed.has("output") {

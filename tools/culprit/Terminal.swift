@@ -1,6 +1,5 @@
 import Glibc
 
-/// The terminal that standard output is connected to.
 enum Terminal {
   static var isOutput: Bool { isatty(STDOUT_FILENO) == 1 }
 
@@ -16,7 +15,8 @@ enum Terminal {
   /// Whether TERM supports cursor movement and colors.
   static var isCapable: Bool { environment("TERM").map { $0 != "dumb" && !$0.isEmpty } ?? false }
 
-  /// Whether to use colors for `--color=WHEN`. The default respects NO_COLOR (https://no-color.org).
+  /// Whether to use colors for `--color=WHEN`. By default, capable terminals have colors unless NO_COLOR
+  /// is set (https://no-color.org).
   static func hasColor(_ when: String?) -> Bool {
     switch when {
     case "always": true

@@ -3,7 +3,6 @@ import CulpritCounting
 import CulpritOptions
 import CulpritStallRecord
 
-/// Maximum number of rows.
 private let limitOption = CommandOption("limit", letter: "n", argument: "COUNT", help: "print at most COUNT rows")
 private let formatOption = CommandOption(
   "format",
@@ -46,7 +45,6 @@ let topTable = OptionTable(
   exitStatus: "0 success; 1 a file was unreadable or incomplete; 2 wrong usage"
 )
 
-/// Runs `culprit top`. Returns whether all files could be read completely.
 func runTop(_ parsed: OptionTable.Arguments) throws -> Bool {
   let isJSON = parsed.value("format") == "json"
   if isJSON { try parsed.refuse(["details"] + TextOutput.styles, TextOutput.isNoJSON) }

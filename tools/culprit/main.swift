@@ -1,11 +1,8 @@
 import CulpritOptions
 import Glibc
 
-// culprit: reports saved stalls and their culprits.
-
 Interruption.listen()
-// A closed pipe (culprit report …
-// head) becomes an error code.
+// Writing to a closed pipe fails with an error code.
 signal(SIGPIPE, SIG_IGN)
 var called: String?
 do {
