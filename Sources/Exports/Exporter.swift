@@ -22,7 +22,7 @@ package struct Exporter {
 
   /// Creates an export.
   ///
-  /// | - Parameters:
+  /// - Parameters:
   ///   - format: The format.
   ///   - isRaw: Whether formats with addresses omit names.
   ///   - version: This program's version.
@@ -42,7 +42,7 @@ package struct Exporter {
 
   /// Writes the stalls of `recording`.
   ///
-  /// | - Parameters:
+  /// - Parameters:
   ///   - recording: The recording.
   ///   - logs: All samples of each stall, if the recording contains only some.
   ///   - store: Storage for large profiles.

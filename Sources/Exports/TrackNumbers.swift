@@ -1,4 +1,5 @@
-/// Assigns unique numbers to processes and threads. A process keeps its PID if possible, but in containers most PIDs are 1.
+/// Assigns unique numbers to processes and threads. A process keeps its PID if no other process of the export has
+/// it: in containers most PIDs are 1.
 struct TrackNumbers<Key: Hashable> {
   /// Larger than the kernel's numbers (PID_MAX_LIMIT).
   private static var firstInvented: Int { 1 << 22 + 1 }

@@ -117,7 +117,7 @@ package struct OptionTable: Sendable {
 
     /// Returns the argument as an integer; `nil` if the option was not given.
     ///
-    /// | - Throws: ``UsageError`` if the argument is not an integer in `range`.
+    /// - Throws: ``UsageError`` if the argument is not an integer in `range`.
     package func number(_ name: String, in range: ClosedRange<Int>) throws(UsageError) -> Int? {
       guard let text = value(name) else { return nil }
       guard let number = Int(text), range.contains(number) else {
@@ -141,7 +141,7 @@ package struct OptionTable: Sendable {
 
   /// Parses `arguments`, without the command's name.
   ///
-  /// | - Throws: ``UsageError`` for unknown options, and for missing or unexpected arguments.
+  /// - Throws: ``UsageError`` for unknown options, and for missing or unexpected arguments.
   package func parse(_ arguments: some Sequence<String>) throws(UsageError) -> Arguments {
     var parsed = Arguments()
     var rest = Array(arguments)[...]

@@ -22,7 +22,7 @@ package struct PageWriter {
 
   /// Creates an empty page.
   ///
-  /// | - Parameters:
+  /// - Parameters:
   ///   - version: This program's version.
   ///   - samplesPerReport: The minimum number of samples from which blame is computed.
   ///   - store: Storage for large profiles.
@@ -78,7 +78,7 @@ package struct PageWriter {
 
   /// Writes the page in pieces. Writes nothing if the page has no stall.
   ///
-  /// | - Throws: Errors of `out`.
+  /// - Throws: Errors of `out`.
   package func write(to out: @escaping ([UInt8]) throws -> Void) throws {
     guard !entries.isEmpty else { return }
     let sink = ByteSink(out)

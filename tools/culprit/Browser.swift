@@ -10,7 +10,7 @@ enum Browser {
 
   /// Opens the file. The path replaces "%s" in `command`, or else follows it.
   ///
-  /// | - Throws: ``InputError`` if the command cannot be started or fails.
+  /// - Throws: ``InputError`` if the command cannot be started or fails.
   static func open(_ path: String, _ command: String) throws(InputError) {
     // As an argument of the script, the path is not interpreted by the shell.
     let script =

@@ -74,7 +74,7 @@ private let answerBytesMax = 256 << 20
 
 /// Returns the answer of the process's watchdog.
 ///
-/// | - Throws: ``InputError`` with the reason if there is no answer.
+/// - Throws: ``InputError`` with the reason if there is no answer.
 private func ask(_ id: Int32, _ request: String) throws(InputError) -> [UInt8] {
   let socket = try connect(to: id)
   defer { close(socket) }

@@ -11,7 +11,7 @@ func isDirectory(_ path: String) -> Bool {
 
 /// Returns the directories of `--debug-dir`.
 ///
-/// | - Throws: ``InputError`` if a directory is not accessible.
+/// - Throws: ``InputError`` if a directory is not accessible.
 func debugDirectories(_ parsed: OptionTable.Arguments) throws(InputError) -> [String] {
   let directories = parsed.values("debug-dir")
   for directory in directories {

@@ -104,7 +104,7 @@ private enum ExportForm: Equatable {
 
   /// Creates the form for `--format=FORMAT`, or else for the suffix of `path`.
   ///
-  /// | - Throws: ``UsageError`` if `format` is `nil` and the suffix of `path` is unknown.
+  /// - Throws: ``UsageError`` if `format` is `nil` and the suffix of `path` is unknown.
   init(format: String?, path: String) throws(UsageError) {
     switch format {
     case "jsonl": self = .rows

@@ -12,7 +12,7 @@ struct ExportDestination {
 
   /// Creates the destination; standard output if `path` is `nil`.
   ///
-  /// | - Throws: ``UsageError`` if the destination is a recording or has the name of one.
+  /// - Throws: ``UsageError`` if the destination is a recording or has the name of one.
   init(_ path: String?) throws(UsageError) {
     self.path = path ?? "-"
     place = path == nil || path == "-" ? "/proc/self/fd/\(STDOUT_FILENO)" : self.path

@@ -21,7 +21,7 @@ struct PartitionedOutput {
 
   /// Creates `directory` if necessary, and the staging directory.
   ///
-  /// | - Throws: ``InputError`` if the directory cannot be used.
+  /// - Throws: ``InputError`` if the directory cannot be used.
   init(directory: String) throws(InputError) {
     self.directory = directory
     let staging = "\(directory)/\(Self.stagingPrefix)\(getpid())"

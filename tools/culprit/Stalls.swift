@@ -125,7 +125,7 @@ struct Stalls: Sendable {
 
   /// Creates a reader.
   ///
-  /// | - Throws: ``UsageError`` for an invalid option argument; ``InputError`` for an unusable directory.
+  /// - Throws: ``UsageError`` for an invalid option argument; ``InputError`` for an unusable directory.
   init(_ parsed: OptionTable.Arguments) throws {
     for (option, argument) in [("own", "NAME"), ("wrapper", "NAME"), ("label", "TEXT")]
     where parsed.values(option).contains("") {

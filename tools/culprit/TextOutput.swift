@@ -30,7 +30,7 @@ struct TextOutput {
 
   /// Creates an output. `width` applies if standard output is not a terminal.
   ///
-  /// | - Throws: ``UsageError`` for an invalid width.
+  /// - Throws: ``UsageError`` for an invalid width.
   init(_ parsed: OptionTable.Arguments, width: Int) throws(UsageError) {
     style = StallReport.TextStyle(
       width: try parsed.number("width", in: 40...1000) ?? Terminal.width ?? width,
