@@ -1,12 +1,11 @@
-/// Buffers the bytes of an export and passes them on in pieces, so that an export is never in memory as a whole.
+/// Buffers the bytes of an export and passes them on in pieces, which bounds memory.
 package final class ByteSink {
-  /// The buffered size that triggers a write, in bytes.
+  /// The buffered size that triggers a write.
   private static let pieceBytes = 64 << 10
 
   private var pending: [UInt8] = []
   private let out: ([UInt8]) throws -> Void
 
-  /// Creates a sink that passes its bytes to `out`.
   package init(_ out: @escaping ([UInt8]) throws -> Void) { self.out = out }
 
   package func write(_ text: String) throws {
@@ -19,7 +18,7 @@ package final class ByteSink {
     if pending.count >= Self.pieceBytes { try flush() }
   }
 
-  /// Writes a JSON array whose elements are the results of `text`, which must be JSON values.
+  /// Writes a JSON array of the JSON values that `text` returns.
   func writeArray<Element>(_ elements: some Sequence<Element>, _ text: (Element) -> String) throws {
     try write("[")
     var isFirst = true
@@ -31,7 +30,6 @@ package final class ByteSink {
     try write("]")
   }
 
-  /// Writes the buffered bytes.
   package func flush() throws {
     guard !pending.isEmpty else { return }
     try out(pending)

@@ -1,8 +1,7 @@
 import CulpritBlame
 import CulpritStallRecord
 
-/// Writes the Trace Event Format. Each stall gets its own track. Its slice contains the slices of its functions, each
-/// of which covers consecutive stacks with the function.
+/// Writes the Trace Event Format, with one track per stall.
 ///
 /// Times are wall-clock times in whole microseconds, which a `Double` represents exactly.
 struct ChromeWriter: ExportWriter {
@@ -21,8 +20,7 @@ struct ChromeWriter: ExportWriter {
   private var hasBegun = false
   private var pieces: [Int: Piece] = [:]
 
-  /// The JSON members of a frame's begin and end events. End events repeat the name because some readers match events
-  /// by name.
+  /// End events repeat the name because some readers match events by name.
   private struct Piece {
     var begin: String
     var end: String
@@ -63,8 +61,7 @@ struct ChromeWriter: ExportWriter {
     try sink.flush()
   }
 
-  /// Returns the track of `thread` for `stall`. Each stall has a separate track because another stall of the thread can
-  /// overlap it.
+  /// Returns the track of `thread` for `stall`. Stalls of a thread can overlap, so each has its own track.
   private mutating func thread(
     _ thread: ObservedThread,
     _ stall: ExportedStall,
@@ -88,13 +85,12 @@ struct ChromeWriter: ExportWriter {
     if let age = stall.hangAge {
       try event("i", place, stall, age, "\"cat\":\"stall\",\"s\":\"t\",\"name\":\"became a hang\"")
     }
-    // The functions of the open slices, and the members of their end events.
     var open: [(function: Int, end: String)] = []
     var position = begin
     for segment in track.segments where segment.end > segment.begin {
       let frames = stacks.stacks[segment.stack]
       var common = zip(open, frames).prefix { $0.function == stacks.frames[$1].function }.count
-      // The stack in a gap between two segments is unknown.
+      // Gaps between segments have no known stack.
       if segment.begin > position { common = 0 }
       for slice in open[common...].reversed() { try event("E", place, stall, position, slice.end) }
       open.removeSubrange(common...)
@@ -110,7 +106,7 @@ struct ChromeWriter: ExportWriter {
     try event("E", place, stall, end, "\"name\":\(name)")
   }
 
-  /// Writes an instant event for a thread that was captured once, when the stall was declared.
+  /// Writes an instant event for a thread that was captured once.
   private mutating func write(
     _ other: ThreadSample,
     _ stack: Int,
@@ -182,7 +178,6 @@ struct ChromeWriter: ExportWriter {
 }
 
 extension CodeOwner {
-  /// The category of trace events.
   var code: String {
     switch self {
     case .own, .entry: "own"

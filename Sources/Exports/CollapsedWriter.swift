@@ -3,13 +3,12 @@ import CulpritStallRecord
 /// Writes one line per stack: the functions from the outermost one, separated by semicolons, and the time in
 /// milliseconds.
 ///
-/// The first function is the source, so that several stalls form one graph. The milliseconds of a stall's stacks add up
-/// to the stall's milliseconds.
+/// The first function is the source, so that several stalls form one graph. The times add up to the stall's time.
 struct CollapsedWriter: ExportWriter {
   static let includesBlame = false
 
   private let sink: ByteSink
-  /// The distinct stacks, as numbers of names, in the order of their first occurrence.
+  /// Numbers of names, in the order of first occurrence.
   private var order: [[Int]] = []
   private var milliseconds: [[Int]: UInt64] = [:]
   private var names: [String] = []
@@ -25,7 +24,7 @@ struct CollapsedWriter: ExportWriter {
     for track in stall.profile.tracks {
       for segment in track.segments { nanoseconds[segment.stack, default: 0] += segment.weight }
     }
-    // A fixed order makes the export reproducible.
+    // For reproducible exports.
     let weights = nanoseconds.sorted { $0.key < $1.key }
     let root = number(stall.source)
     for (weight, whole) in zip(weights, Self.rounded(weights.map(\.value))) where whole > 0 {
@@ -43,8 +42,7 @@ struct CollapsedWriter: ExportWriter {
     try sink.flush()
   }
 
-  /// Rounds `nanoseconds` to whole milliseconds whose sum equals the rounded total. The values with the largest
-  /// remainders are rounded up.
+  /// Rounds to whole milliseconds whose sum equals the rounded total.
   static func rounded(_ nanoseconds: [UInt64]) -> [UInt64] {
     let unit: UInt64 = 1_000_000
     var whole = nanoseconds.map { $0 / unit }
@@ -69,7 +67,7 @@ struct CollapsedWriter: ExportWriter {
   }
 
   private mutating func number(_ name: String) -> Int {
-    // Semicolons separate functions. Names with semicolons exist, such as Rust's "[u8; 4]".
+    // Semicolons separate functions, but occur in names such as Rust's "[u8; 4]".
     let name = name.utf8.contains(UInt8(ascii: ";")) ? String(name.map { $0 == ";" ? ":" : $0 }) : name
     if let number = numbers[name] { return number }
     numbers[name] = names.count

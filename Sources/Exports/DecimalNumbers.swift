@@ -1,5 +1,4 @@
-/// Returns `nanoseconds` divided by 10 to the power of `decimals`, as an exact decimal number without trailing zeros. A
-/// `Double` would round.
+/// Returns `nanoseconds` / 10^`decimals` as an exact decimal number without trailing zeros. A `Double` would round.
 func decimal(_ nanoseconds: UInt64, _ decimals: Int) -> String {
   let digits = String(nanoseconds)
   let padded = String(repeating: "0", count: max(0, decimals + 1 - digits.count)) + digits
@@ -8,5 +7,4 @@ func decimal(_ nanoseconds: UInt64, _ decimals: Int) -> String {
   return padded.dropLast(decimals) + "." + fraction[...last]
 }
 
-/// Returns a share from 0 to 1 with up to three decimals.
 func decimal(share: Double) -> String { decimal(UInt64((min(1, max(0, share)) * 1000).rounded()), 3) }

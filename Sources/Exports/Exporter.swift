@@ -1,36 +1,31 @@
 import CulpritBlame
 import CulpritStallRecord
 
-/// Writes one export of any number of stalls.
 protocol ExportWriter {
-  /// Whether the format needs the blame of each stall, which takes time to compute.
+  /// Whether the format needs the blame, which takes time to compute.
   static var includesBlame: Bool { get }
-  /// Starts the stalls of another recording.
+  /// Starts another recording, to which the following stalls belong.
   mutating func begin(_ recording: ExportedRecording) throws
-  /// Writes a stall of the current recording.
   mutating func add(_ stall: ExportedStall) throws
-  /// Writes the end of the export.
   mutating func finish() throws
 }
 
-/// Converts recordings to a file format of another profiling tool.
+/// Converts recordings to another profiling tool's format.
 ///
-/// Only the distinct stacks and names of written stalls stay in memory. Nothing is written before the first stall.
+/// Only distinct stacks and names stay in memory. Nothing is written before the first stall.
 package struct Exporter {
   private var writer: any ExportWriter
   private let isRaw: Bool
   /// Whether the export computes blame, for which it needs samples.
   package var includesBlame: Bool { type(of: writer).includesBlame }
-  /// The number of stalls written.
   package private(set) var stallCount = 0
 
-  /// Creates an export in `format`.
+  /// Creates an export.
   ///
   /// - Parameters:
   ///   - format: The format.
-  ///   - isRaw: Whether formats with addresses contain only these, without names, so that the reader looks up the
-  ///     names.
-  ///   - version: This program's version, for formats that name the exporting program.
+  ///   - isRaw: Whether formats with addresses omit names.
+  ///   - version: This program's version.
   ///   - out: Writes bytes to the destination.
   package init(_ format: ExportFormat, isRaw: Bool = false, version: String, to out: @escaping ([UInt8]) throws -> Void)
   {
@@ -49,10 +44,10 @@ package struct Exporter {
   ///
   /// - Parameters:
   ///   - recording: The recording.
-  ///   - logs: All samples of each stall, if the recording contains only some of them.
+  ///   - logs: All samples of each stall, if the recording contains only some.
   ///   - store: Storage for large profiles.
   ///   - rules: The rules for the application's own code.
-  ///   - resolve: Symbolizes a frame. Returns the innermost function first if calls were inlined.
+  ///   - resolve: Symbolizes a frame, innermost inlined function first.
   /// - Throws: Errors of `out`.
   package mutating func add(
     _ recording: Recording,

@@ -1,8 +1,6 @@
 import CulpritStallRecord
 
-/// The markers of a thread, in the columns of the Firefox Profiler.
 struct FirefoxMarkers {
-  /// A marker phase of the format: a point in time, or an interval.
   private enum Phase: Int {
     case instant = 0
     case interval = 1
@@ -14,7 +12,6 @@ struct FirefoxMarkers {
   private var phases: [String] = []
   private var data: [String] = []
 
-  /// Adds a marker from `begin` to `end`, or at `begin` if `end` is `nil`. `name` is the number of its text.
   mutating func add(_ name: Int, _ begin: String, _ end: String?, _ data: JSONObject) {
     names.append(String(name))
     begins.append(begin)
@@ -23,7 +20,6 @@ struct FirefoxMarkers {
     self.data.append(data.text)
   }
 
-  /// The table as JSON.
   var text: String {
     var table = JSONObject()
     table.add("data", array: data)
@@ -36,7 +32,7 @@ struct FirefoxMarkers {
     return table.text
   }
 
-  /// The schemas by which the profiler displays the markers.
+  /// Schemas for the display of markers.
   static var schema: [String] {
     [
       schema(

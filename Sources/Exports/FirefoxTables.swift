@@ -1,9 +1,7 @@
 import CulpritBlame
 import CulpritStallRecord
 
-/// The tables that the threads of a profile share: the tree of stacks, frames, functions, libraries and strings.
 struct FirefoxTables {
-  /// A node of the tree of stacks.
   private struct Node: Hashable {
     var frame: Int
     var prefix: Int?
@@ -36,20 +34,17 @@ struct FirefoxTables {
   private var functions = Numbered<Function>()
   private var frames = Numbered<Frame>()
   private var nodes = Numbered<Node>()
-  /// The build IDs of the current recording's modules by path, and the nodes of its stacks.
+  /// Valid for the current recording only.
   private var buildIDs: [String: [UInt8]] = [:]
   private var nodesOfStacks: [Int: Int?] = [:]
 
-  /// Starts another recording.
   mutating func begin(_ recording: ExportedRecording) {
     buildIDs = Dictionary(recording.modules.map { ($0.path, $0.buildID) }) { first, _ in first }
     nodesOfStacks = [:]
   }
 
-  /// Returns the number of `text`.
   mutating func string(_ text: String) -> Int { strings.number(text) }
 
-  /// Returns the number of the stack at `place`; `nil` for a stack without frames.
   mutating func stack(_ place: Int, _ recording: ExportedRecording) -> Int? {
     if let known = nodesOfStacks[place] { return known }
     var node: Int?
@@ -104,7 +99,7 @@ struct FirefoxTables {
     printable(path.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(path[path.index(after: $0)...]) } ?? path)
   }
 
-  /// The categories of ``ProfileStacks/Frame/owner``. The first one, which is grey, is for everything else.
+  /// The categories of ``ProfileStacks/Frame/owner``. The grey first one is for everything else.
   static var categories: [String] {
     [("Other", "grey"), ("Own code", "yellow"), ("Dependencies", "blue"), ("System", "orange")]
       .map { name, color in
@@ -116,7 +111,6 @@ struct FirefoxTables {
       }
   }
 
-  /// Returns the libraries as JSON objects.
   func libraries(_ architecture: String) -> [String] {
     allLibraries.all.map { library in
       let path = printable(library.path)
@@ -134,8 +128,8 @@ struct FirefoxTables {
     }
   }
 
-  /// Returns Breakpad's identifier of a build ID: the first 16 bytes, with the first three groups read as little-endian
-  /// numbers, and an age.
+  /// Returns Breakpad's identifier: the first 16 bytes, with the first three groups read as little-endian numbers, and
+  /// an age.
   private static func breakpadID(_ buildID: [UInt8]) -> String {
     let bytes = Array((buildID + [UInt8](repeating: 0, count: 16)).prefix(16))
     let groups: [[UInt8]] = [
@@ -144,7 +138,6 @@ struct FirefoxTables {
     return hexadecimal(Array(groups.joined())).uppercased() + "0"
   }
 
-  /// Writes all tables except the libraries.
   func write(to sink: ByteSink) throws {
     func table(_ name: String, _ length: Int, _ columns: [(String, () throws -> Void)]) throws {
       try sink.write("\"\(name)\":{")
@@ -211,7 +204,6 @@ struct FirefoxTables {
 
   private func writeResources(to sink: ByteSink) throws {
     let libraries = allLibraries.all.indices
-    // The format's type number of a library.
     let typeOfLibrary = "1"
     try sink.write("\"resourceTable\":{\"type\":")
     try sink.writeArray(libraries) { _ in typeOfLibrary }
@@ -226,7 +218,6 @@ struct FirefoxTables {
 }
 
 extension CodeOwner {
-  /// The index of the category in the profile.
   fileprivate var category: Int {
     switch self {
     case .own, .entry: 1

@@ -1,16 +1,15 @@
 import CulpritBlame
 import CulpritStallRecord
 
-/// Writes version 60 of the Firefox Profiler's processed profile format. Each thread of each stall is a thread of the
-/// profile. Markers show the stall, its phases, and the time at which it became a hang.
+/// Writes version 60 of the Firefox Profiler's processed profile format, with a thread for each thread of each stall.
 ///
-/// Times are in milliseconds from the start of the first exported stall. The shared tables are complete only after the
-/// last stall and come last.
+/// Times are in milliseconds from the start of the first exported stall. The shared tables come last because later
+/// stalls add to them.
 struct FirefoxWriter: ExportWriter {
   static let includesBlame = true
 
-  /// Versions of the processed format and of the Gecko format from which the profiler usually converts. See the
-  /// profiler's docs-developer/CHANGELOG-formats.md.
+  /// The processed format, and the Gecko format from which the profiler usually converts. See the profiler's
+  /// docs-developer/CHANGELOG-formats.md.
   private static let processedVersion = 60
   private static let geckoVersion = 33
 
@@ -26,7 +25,6 @@ struct FirefoxWriter: ExportWriter {
   private var processes = TrackNumbers<ProcessKey>()
   private var threads = TrackNumbers<ThreadKey>()
   private var threadCount = 0
-  /// The threads of stalls, which are visible when the profile opens.
   private var stalled: [Int] = []
   private var began: UInt64?
   private var product = ""
@@ -71,7 +69,7 @@ struct FirefoxWriter: ExportWriter {
     segmentCount += UInt64(track.segments.count)
     try writeThread(track.thread, "\(stall.name(of: track.thread)): \(stall.source)", stall, isStalled: true)
     try sink.write(",\"samples\":{\"stack\":")
-    // Each column iterates over the segments again, which takes less memory than buffering the text of all columns.
+    // Iterating once per column takes less memory than buffering the text of all columns.
     var stacks: [Int: String] = [:]
     for segment in track.segments where stacks[segment.stack] == nil {
       stacks[segment.stack] = tables.stack(segment.stack, stall.recording).map(String.init) ?? "null"
@@ -86,7 +84,6 @@ struct FirefoxWriter: ExportWriter {
     try sink.write("}")
   }
 
-  /// Writes the members of a thread that precede its samples.
   private mutating func writeThread(
     _ thread: ObservedThread,
     _ name: String,
@@ -140,8 +137,7 @@ struct FirefoxWriter: ExportWriter {
     return markers
   }
 
-  /// Returns the time at `age` nanoseconds of `stall`, in milliseconds since the first exported stall began. Negative
-  /// for an earlier stall.
+  /// Returns milliseconds since the first exported stall began.
   private func time(_ stall: ExportedStall, _ age: UInt64) -> String {
     let time = stall.stall.began.nanosecondsSince1970.addingReportingOverflow(age).partialValue
     let began = began ?? 0
@@ -157,7 +153,7 @@ struct FirefoxWriter: ExportWriter {
 
   private var meta: JSONObject {
     var meta = JSONObject()
-    // Sampling has no fixed interval. The mean is used instead.
+    // The mean, because sampling has no fixed interval.
     meta.add("interval", json: decimal(max(1, duration / max(1, segmentCount)), 6))
     meta.add("startTime", json: decimal(began ?? 0, 6))
     meta.add("processType", 0)

@@ -10,7 +10,7 @@ package final class GzipSink {
   private var stream = z_stream()
   private var room = [UInt8](repeating: 0, count: 64 << 10)
 
-  /// Creates a compressor that writes to `sink`. Returns `nil` if memory is exhausted.
+  /// Returns `nil` if memory is exhausted.
   package init?(_ sink: ByteSink) {
     self.sink = sink
     let size = Int32(MemoryLayout<z_stream>.size)
@@ -29,10 +29,8 @@ package final class GzipSink {
 
   deinit { deflateEnd(&stream) }
 
-  /// Compresses `bytes`.
   package func write(_ bytes: [UInt8]) throws { try deflate(bytes, Z_NO_FLUSH) }
 
-  /// Writes the end of the compressed data and flushes the sink.
   package func finish() throws {
     try deflate([], Z_FINISH)
     try sink.flush()
@@ -44,8 +42,7 @@ package final class GzipSink {
     var isDone = false
     while !isDone {
       var written = 0
-      // SAFETY: zlib gets the exact size of both buffers and does not use the pointers after the call. The next
-      // iteration passes the remaining input again.
+      // SAFETY: zlib gets the exact size of both buffers and does not use the pointers after the call.
       input.withUnsafeMutableBufferPointer { source in
         room.withUnsafeMutableBufferPointer { target in
           stream.next_in = source.baseAddress.map { $0 + offset }

@@ -1,6 +1,5 @@
-/// A table of distinct values that are referred to by number.
+/// Distinct values that are referred to by number.
 struct Numbered<Value: Hashable> {
-  /// The values, in the order of their numbers.
   private(set) var all: [Value] = []
   private var numbers: [Value: Int] = [:]
 

@@ -4,16 +4,15 @@ import CulpritStallRecord
 /// Writes the OpenTelemetry profiles signal in protobuf: `ProfilesData`, which has the same encoding as
 /// `ExportProfilesServiceRequest`.
 ///
-/// The signal is in development. This is its form in opentelemetry-proto 1.9.0 to 1.11.0
+/// The form is that of opentelemetry-proto 1.9.0 to 1.11.0
 /// (`opentelemetry/proto/profiles/v1development/profiles.proto`). Each stall is a `ResourceProfiles` with a profile per
-/// thread. The dictionary, to which the samples refer, is written in pieces that a protobuf reader merges.
+/// thread. The dictionary is written in pieces that a protobuf reader merges.
 ///
-/// A message follows its length, so each profile has to be in memory as a whole. A thread with very many samples is
-/// therefore split into several consecutive profiles.
+/// A message follows its length, so each profile is in memory as a whole. Threads with very many samples are split into
+/// consecutive profiles.
 struct OTLPWriter: ExportWriter {
   static let includesBlame = false
 
-  /// Field numbers of `ProfilesData`; those of its `ProfilesDictionary` are in `Table`.
   private enum Field {
     static let resourceProfiles: UInt64 = 1
     static let dictionary: UInt64 = 2
@@ -28,7 +27,6 @@ struct OTLPWriter: ExportWriter {
     static let stack: UInt64 = 7
   }
 
-  /// An attribute with the number of its key.
   private struct Attribute: Hashable {
     var key: Int
     var value: Value
@@ -38,19 +36,18 @@ struct OTLPWriter: ExportWriter {
     case text(String)
     case number(Int)
 
-    /// The value as an `AnyValue`.
     var message: ProtobufMessage {
       var message = ProtobufMessage()
       switch self {
       case .text(let text): message.add(1, text)
-      // 0 must be written: the presence of the field selects the value's type.
+      // The presence of the field, even with 0, selects the value's type.
       case .number(let number): message.add(3, always: UInt64(bitPattern: Int64(number)))
       }
       return message
     }
   }
 
-  /// The properties by which OpenTelemetry combines samples.
+  /// Properties by which OpenTelemetry combines samples.
   private struct Identity: Hashable {
     var stack: UInt64
     var state: String?
@@ -62,9 +59,9 @@ struct OTLPWriter: ExportWriter {
     var times: [UInt64] = []
   }
 
-  /// The samples of a thread in a part of the stall.
+  /// A thread's samples in a part of the stall.
   private struct Part {
-    /// The age of the work at the start of this part, in nanoseconds.
+    /// Age of the work at the start of this part, in nanoseconds.
     var begin: UInt64 = 0
     var order: [Identity] = []
     var found: [Identity: Observations] = [:]
@@ -136,7 +133,7 @@ struct OTLPWriter: ExportWriter {
     if !profiles.isEmpty { try write(&profiles, of: stall, &dictionary) }
   }
 
-  /// Writes `profiles` of `stall` together with new dictionary entries, and empties both.
+  /// Writes and empties `profiles` and the new dictionary entries.
   private mutating func write(
     _ profiles: inout [ProtobufMessage],
     of stall: ExportedStall,
@@ -160,7 +157,7 @@ struct OTLPWriter: ExportWriter {
   }
 
   mutating func finish() throws {
-    // The texts and the tables that no piece has started yet.
+    // Texts, and tables that no piece has started yet.
     var dictionary = ProtobufMessage()
     dictionary.add(Table.mapping, ProtobufMessage())
     for mapping in places.mappings { dictionary.add(Table.mapping, message(mapping)) }
@@ -173,7 +170,6 @@ struct OTLPWriter: ExportWriter {
     try sink.flush()
   }
 
-  /// Returns the profile of `thread` for `part`, which ends at the age `end` in nanoseconds.
   private mutating func profile(
     _ stall: ExportedStall,
     _ thread: ObservedThread,
@@ -206,12 +202,11 @@ struct OTLPWriter: ExportWriter {
     return type
   }
 
-  /// Returns the number of the stack at `place`.
   private mutating func stack(_ place: Int, _ recording: ExportedRecording, _ dictionary: inout ProtobufMessage)
     -> UInt64
   {
     if let known = stacksOfPlaces[place] { return known }
-    // The empty first entry of each table precedes all others.
+    // The empty first entries precede all others.
     if stacks.all.count == 1, stacksOfPlaces.isEmpty {
       for table in [Table.location, Table.function, Table.stack] { dictionary.add(table, ProtobufMessage()) }
     }
@@ -239,7 +234,6 @@ struct OTLPWriter: ExportWriter {
     return own
   }
 
-  /// Returns the number of an attribute. 0 is reserved for the empty one.
   private mutating func attribute(_ key: String, _ value: Value) -> UInt64 {
     UInt64(attributes.number(Attribute(key: strings.number(key), value: value)) + 1)
   }
@@ -264,7 +258,7 @@ struct OTLPWriter: ExportWriter {
       resource.add(1, pair)
     }
     guard let process = recording.process else {
-      // OpenTelemetry's default name for a service without one.
+      // OpenTelemetry's default.
       add("service.name", .text("unknown_service"))
       return resource
     }
@@ -288,7 +282,7 @@ struct OTLPWriter: ExportWriter {
     return message
   }
 
-  /// Writes `message` in pieces, which limits the sink's buffer.
+  /// Writes in pieces to limit the sink's buffer.
   private func write(_ message: ProtobufMessage) throws {
     var rest = message.bytes[...]
     while !rest.isEmpty {
@@ -297,7 +291,6 @@ struct OTLPWriter: ExportWriter {
     }
   }
 
-  /// Encodes locations and functions as dictionary entries.
   private struct Places: PlaceEncoding {
     func add(_ location: ProfilePlaces.Location, _ number: UInt64, to dictionary: inout ProtobufMessage) {
       var message = ProtobufMessage()

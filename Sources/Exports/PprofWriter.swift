@@ -1,14 +1,13 @@
 import CulpritBlame
 import CulpritStallRecord
 
-/// Writes gzipped profile.proto for pprof. Each sample has a count, a time and labels.
+/// Writes gzipped profile.proto for pprof.
 ///
-/// Samples with equal stacks and labels are combined. Locations and functions are written before the first sample that
-/// refers to them, mappings and strings at the end. Protobuf readers accept any order.
+/// Samples with equal stacks and labels are combined. Mappings and strings are written last; protobuf readers accept
+/// any order.
 struct PprofWriter: ExportWriter {
   static let includesBlame = false
 
-  /// Field numbers of `Profile`.
   private enum Field {
     static let sampleType: UInt64 = 1
     static let sample: UInt64 = 2
@@ -43,7 +42,6 @@ struct PprofWriter: ExportWriter {
     self.sink = sink
     gzip = GzipSink(sink)
     self.isRaw = isRaw
-    // The first string must be empty.
     _ = strings.number("")
   }
 
@@ -122,12 +120,11 @@ struct PprofWriter: ExportWriter {
     message.add(4, mapping.mapping.fileOffset)
     message.add(5, strings.number(printable(mapping.path)))
     message.add(6, strings.number(mapping.buildID.isEmpty ? "" : hexadecimal(mapping.buildID)))
-    // Fields 7 to 10 (`has_functions` to `has_inline_frames`). Readers that find them set do not symbolize the mapping.
+    // Fields 7 to 10 (`has_functions` to `has_inline_frames`). If set, readers do not symbolize the mapping.
     for field in UInt64(7)...10 { message.add(field, isNamed) }
     return message
   }
 
-  /// Encodes locations and functions as fields of `Profile`.
   private struct Places: PlaceEncoding {
     func add(_ location: ProfilePlaces.Location, _ number: UInt64, to profile: inout ProtobufMessage) {
       var message = ProtobufMessage()
@@ -182,7 +179,7 @@ struct PprofWriter: ExportWriter {
   }
 }
 
-/// The reason why an export fails.
+/// A reason for a failed export.
 package enum ExportError: Error, CustomStringConvertible {
   /// No memory for the compressor.
   case noMemory

@@ -1,31 +1,27 @@
 import CulpritBlame
 import CulpritStallRecord
 
-/// Encodes locations and functions in a protobuf format.
 protocol PlaceEncoding {
-  /// Adds `location`, whose number is `number` (from 1), to `message`.
+  /// Adds `location` with its `number`, from 1.
   func add(_ location: ProfilePlaces.Location, _ number: UInt64, to message: inout ProtobufMessage)
-  /// Adds `function`, whose number is `number` (from 1), to `message`.
+  /// Adds `function` with its `number`, from 1.
   func add(_ function: ProfilePlaces.Function, _ number: UInt64, to message: inout ProtobufMessage)
 }
 
-/// The mappings, locations and functions of a profile in pprof's or a derived format.
+/// Mappings, locations and functions in pprof's or a derived format.
 struct ProfilePlaces {
-  /// A mapped part of a file.
   struct Mapping: Hashable {
     var path: String
     var buildID: [UInt8]
     var mapping: Module.Mapping
   }
 
-  /// A source location in a function.
   struct Line: Hashable {
     var function: UInt64
     var line: Int
     var column: Int
   }
 
-  /// An address and its functions, the innermost first.
   struct Location: Hashable {
     var mapping: UInt64
     var address: UInt64
@@ -33,7 +29,6 @@ struct ProfilePlaces {
     var isMerged: Bool
   }
 
-  /// A function, with the numbers of its strings.
   struct Function: Hashable {
     var name: Int
     var systemName: Int
@@ -43,9 +38,9 @@ struct ProfilePlaces {
   private let encoding: any PlaceEncoding
   private var map = ModuleMap([])
   private var mappingNumbers: [Mapping: UInt64] = [:]
-  /// The mappings of the executables and all mappings with locations. The number of the first is 1.
+  /// Mappings of the executables and all mappings with locations, numbered from 1.
   private(set) var mappings: [Mapping] = []
-  /// The mappings with unnamed code, for which the reader might have names.
+  /// Mappings with unnamed code, for which the reader might have names.
   private(set) var unnamed: Set<UInt64> = []
   private var locations: [Location: UInt64] = [:]
   private var functions: [Function: UInt64] = [:]
@@ -53,18 +48,17 @@ struct ProfilePlaces {
 
   init(_ encoding: any PlaceEncoding) { self.encoding = encoding }
 
-  /// Starts the modules of another recording.
   mutating func begin(_ recording: ExportedRecording) {
     map = ModuleMap(recording.modules)
     locationsOfStacks = [:]
-    // By convention the first mapping is the executable's.
+    // By convention the executable comes first.
     guard let executable = recording.process?.executable,
       let module = recording.modules.first(where: { $0.path == executable }), let mapping = module.mappings.first
     else { return }
     _ = number(of: module, mapping)
   }
 
-  /// Returns the locations of the stack at `place`, innermost first. New locations are added to `profile`.
+  /// Returns locations, innermost first. Adds new ones to `profile`.
   mutating func locations(
     ofStack place: Int,
     _ recording: ExportedRecording,
@@ -87,8 +81,7 @@ struct ProfilePlaces {
     return found
   }
 
-  /// Returns the location of the frames at one address. The innermost frame comes first; it was inlined into the
-  /// others.
+  /// Returns the location of frames at one address, innermost first.
   private mutating func location(
     of places: [Int],
     _ recording: ExportedRecording,
@@ -134,7 +127,7 @@ struct ProfilePlaces {
     return number
   }
 
-  /// Returns the number of the mapping at `address`; 0 if no mapping contains it.
+  /// Returns the mapping's number; 0 if no mapping contains `address`.
   private mutating func mapping(at address: RuntimeAddress) -> UInt64 {
     guard let index = map.index(at: address),
       let mapping = map.modules[index].mappings.first(where: { $0.start <= address && address < $0.end })

@@ -4,10 +4,9 @@ struct ProtobufMessage {
   private static let fixed64: UInt64 = 1
   private static let lengthDelimited: UInt64 = 2
 
-  /// The encoded fields.
   private(set) var bytes: [UInt8] = []
 
-  /// Adds a number. 0 is left out because it is the default value of a missing field.
+  /// Adds a number unless it is 0, the default of a missing field.
   mutating func add(_ field: UInt64, _ value: UInt64) { if value != 0 { add(field, always: value) } }
 
   /// Adds a number, including 0, for fields whose presence is significant.
@@ -16,10 +15,8 @@ struct ProtobufMessage {
     append(value)
   }
 
-  /// Adds a signed number. 0 is left out.
   mutating func add(_ field: UInt64, _ value: Int) { add(field, UInt64(bitPattern: Int64(value))) }
 
-  /// Adds a Boolean. `false` is left out.
   mutating func add(_ field: UInt64, _ value: Bool) { add(field, value ? UInt64(1) : 0) }
 
   /// Adds a string, even if empty.
@@ -29,27 +26,23 @@ struct ProtobufMessage {
     bytes.append(contentsOf: text.utf8)
   }
 
-  /// Adds a nested message.
   mutating func add(_ field: UInt64, _ message: ProtobufMessage) {
     append(field << 3 | Self.lengthDelimited)
     append(UInt64(message.bytes.count))
     bytes += message.bytes
   }
 
-  /// Adds packed numbers.
   mutating func add(_ field: UInt64, packed values: [UInt64]) {
     var content = ProtobufMessage()
     for value in values { content.append(value) }
     add(field, content)
   }
 
-  /// Adds a 64-bit number of fixed size.
   mutating func add(_ field: UInt64, fixed value: UInt64) {
     append(field << 3 | Self.fixed64)
     append(fixed: value)
   }
 
-  /// Adds packed 64-bit numbers of fixed size.
   mutating func add(_ field: UInt64, packedFixed values: [UInt64]) {
     append(field << 3 | Self.lengthDelimited)
     append(UInt64(values.count) * 8)

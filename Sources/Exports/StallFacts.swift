@@ -2,7 +2,6 @@ import CulpritBlame
 import CulpritStallRecord
 
 extension ExportedStall {
-  /// The properties of the stall as a whole, for formats that can hold them.
   var facts: JSONObject {
     var facts = JSONObject()
     facts.add("id", id)
@@ -19,14 +18,14 @@ extension ExportedStall {
     return facts
   }
 
-  /// The causes of the stall, by the codes of reports, with their shares.
+  /// Causes by their codes in reports, with shares.
   var causes: JSONObject {
     var causes = JSONObject()
     for cause in blame?.causes ?? [] { causes.add(cause.kind.rawValue, json: decimal(share: cause.share)) }
     return causes
   }
 
-  /// The phases of the stall, each with one dominant function. Empty if one function dominated the whole stall.
+  /// Phases with one dominant function each. Empty if one function dominated the whole stall.
   var phases: [(begin: UInt64, end: UInt64, function: String)] {
     (blame?.timeline ?? []).map { stretch in
       let name = stretch.culprit.map { visible($0.function.name) }
@@ -35,6 +34,6 @@ extension ExportedStall {
     }
   }
 
-  /// The age at which the stall became a hang, in nanoseconds.
+  /// Age at which the stall became a hang, in nanoseconds.
   var hangAge: UInt64? { stall.notes.last { $0.kind == .hang }?.time.wholeNanoseconds }
 }

@@ -1,14 +1,14 @@
-/// Assigns unique numbers to processes and threads, for formats that identify them by number alone. A process keeps its
-/// PID unless another process of the export has it: in containers most PIDs are 1.
+/// Assigns unique numbers to processes and threads. A process keeps its PID if no other process of the export has
+/// it: in containers most PIDs are 1.
 struct TrackNumbers<Key: Hashable> {
-  /// Larger than any number that the kernel assigns (PID_MAX_LIMIT).
+  /// Larger than the kernel's numbers (PID_MAX_LIMIT).
   private static var firstInvented: Int { 1 << 22 + 1 }
 
   private var numbers: [Key: Int] = [:]
   private var used: Set<Int> = []
   private var next = Self.firstInvented
 
-  /// Returns the number of `key` and whether it is new. A new key gets `wanted` unless that is taken.
+  /// A new key gets `wanted` unless that is taken.
   mutating func number(of key: Key, wanted: Int) -> (number: Int, isNew: Bool) {
     if let number = numbers[key] { return (number, false) }
     var number = wanted
@@ -22,7 +22,6 @@ struct TrackNumbers<Key: Hashable> {
   }
 }
 
-/// The identity of a process.
 struct ProcessKey: Hashable {
   var id: Int32
   var since: UInt64

@@ -60,7 +60,6 @@ extension CommandFamily {
     """
   }
 
-  /// The cases for options with arguments.
   private var bashArguments: String {
     var text = ""
     for member in members {

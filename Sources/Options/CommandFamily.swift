@@ -1,17 +1,14 @@
-/// A program with subcommands, like `git`. Generates its help, manual pages and shell completions.
+/// A program with subcommands. Generates its help, manual pages and shell completions.
 package struct CommandFamily: Sendable {
-  /// A subcommand.
   package struct Member: Sendable {
-    /// The name of the subcommand.
     package var name: String
     /// A brief description, without an initial capital.
     package var brief: String
     private let makeTable: @Sendable () -> OptionTable
 
-    /// The options of the subcommand.
     package var table: OptionTable { makeTable() }
 
-    /// Creates the subcommand `name`. Only the subcommand that runs evaluates its `table`.
+    /// Creates a subcommand, whose `table` is evaluated on use.
     package init(_ name: String, _ brief: String, _ table: @autoclosure @escaping @Sendable () -> OptionTable) {
       self.name = name
       self.brief = brief
@@ -19,18 +16,14 @@ package struct CommandFamily: Sendable {
     }
   }
 
-  /// The name of the program.
   package var name: String
   /// A brief description, without an initial capital.
   package var brief: String
-  /// The version of the program.
   package var version: String
-  /// The options of the program without a subcommand.
   package var table: OptionTable
   /// The subcommands, in the order of the help.
   package var members: [Member]
 
-  /// Creates a program with its subcommands.
   package init(name: String, brief: String, version: String, table: OptionTable, members: [Member]) {
     self.name = name
     self.brief = brief
@@ -51,7 +44,6 @@ package struct CommandFamily: Sendable {
     )
   }
 
-  /// Returns the help of the program, with the list of its subcommands.
   package func help(width: Int = 100) -> String {
     var table = table
     table.usage = ["\(name) COMMAND [OPTION]... [OPERAND]..."] + table.usage

@@ -1,32 +1,27 @@
-/// The values of an option's argument or an operand, for completion.
+/// The values of an argument, for completion.
 package enum ArgumentValues: Hashable, Sendable {
-  /// Any text, which cannot be completed.
+  /// Text that cannot be completed.
   case anything
-  /// One of these words. For an option's argument, the parser rejects all other words.
+  /// One of these words. The parser rejects other words in options.
   case words([String])
-  /// A file. Completion prefers files with this suffix, and directories; without a suffix it offers all files.
+  /// A file. Completion prefers files with this suffix, and directories.
   case file(ending: String? = nil)
-  /// A directory.
   case directory
 }
 
-/// An option of a command.
 package struct CommandOption: Sendable {
   /// The name, without the two dashes.
   package var name: String
-  /// The single-letter name, without the dash.
   package var letter: Character?
   /// The name of the argument in the help; `nil` for an option without argument.
   package var argument: String?
-  /// The values of the argument.
   package var values: ArgumentValues
-  /// Undocumented words that are also accepted as the argument, such as former names.
+  /// Undocumented words that are also accepted, such as former names.
   package var aliases: [String]
-  /// Whether all occurrences of the option count, not only the last one.
+  /// Whether all occurrences of the option count.
   package var isRepeatable: Bool
-  /// Brief descriptions of the argument's words, without initial capitals. Self-explanatory words have none.
+  /// Brief descriptions of words that need one.
   package var meanings: [String: String]
-  /// The description of the option.
   package var help: String
 
   /// Creates the option `--name`.
@@ -50,13 +45,13 @@ package struct CommandOption: Sendable {
     self.help = help + (isRepeatable ? "; repeatable" : "")
   }
 
-  /// The start of the description, which fits into a list.
+  /// The start of the description, for lists.
   var brief: String {
     let end = [";", ":", " ("].compactMap { help.firstRange(of: $0)?.lowerBound }.min()
     return String(help[..<(end ?? help.endIndex)])
   }
 
-  /// Throws a ``UsageError`` if the argument must be one of certain words and `value` is not.
+  /// Throws a ``UsageError`` if `value` is not one of the argument's words.
   func check(_ value: String) throws(UsageError) {
     guard case .words(let words) = values, !(words + aliases).contains(value) else { return }
     let near = suggestion(value, among: words + aliases)
@@ -64,38 +59,31 @@ package struct CommandOption: Sendable {
   }
 }
 
-/// An error in a command line.
 package struct UsageError: Error, Hashable, Sendable, CustomStringConvertible {
   /// A message without a final period.
   package var description: String
 
-  /// Creates an error with the message `description`.
   package init(_ description: String) { self.description = description }
 }
 
-/// The options of a command. Parses command lines and formats the help.
+/// The options of a command.
 ///
-/// Follows the GNU conventions (POSIX Utility Conventions, getopt_long(3)). Options and operands can occur in any
-/// order, and `--` ends the options. `-ab` equals `-a -b`; `-w80` equals `-w 80`; `--width=80` equals `--width 80`. A
-/// long name can be abbreviated as long as it is unambiguous.
+/// Follows the GNU conventions (POSIX Utility Conventions, getopt_long(3)), including mixed options and operands, `--`,
+/// combined letters, and unambiguous abbreviations of long names.
 package struct OptionTable: Sendable {
-  /// Usage lines for the help: the name of the command and its arguments.
+  /// Command name and arguments, for the help.
   package var usage: [String]
-  /// A description of the command.
   package var summary: String
   /// The options in the order of the help. `--help` is added automatically.
   package var options: [CommandOption]
-  /// The values of operands.
   package var operands: ArgumentValues
-  /// Further text of the help. Indented lines are either verbatim text or list entries: a word, two or more spaces, and
-  /// a description. Other consecutive lines form a paragraph.
+  /// Further text of the help. Indented lines are verbatim text, or list entries: a word, two or more spaces, and a
+  /// description. Other consecutive lines form a paragraph.
   package var epilogue: String
   /// Example commands, prefixed by "$ ", and their output.
   package var examples: String
-  /// The meaning of the exit status.
   package var exitStatus: String
 
-  /// Creates a table.
   package init(
     usage: [String],
     summary: String,
@@ -114,22 +102,20 @@ package struct OptionTable: Sendable {
     self.exitStatus = exitStatus
   }
 
-  /// The options and operands of a command line.
   package struct Arguments: Sendable {
     /// The arguments that are not options.
     package var operands: [String] = []
     private var values: [String: [String]] = [:]
 
-    /// Whether the option was given.
     package func has(_ name: String) -> Bool { values[name] != nil }
 
-    /// Returns the argument of the option's last occurrence; `nil` if it was not given.
+    /// Returns the argument of the last occurrence.
     package func value(_ name: String) -> String? { values[name]?.last }
 
-    /// Returns the arguments of all occurrences of the option, in order.
+    /// Returns the arguments of all occurrences, in order.
     package func values(_ name: String) -> [String] { values[name] ?? [] }
 
-    /// Returns the option's argument as an integer; `nil` if the option was not given.
+    /// Returns the argument as an integer; `nil` if the option was not given.
     ///
     /// - Throws: ``UsageError`` if the argument is not an integer in `range`.
     package func number(_ name: String, in range: ClosedRange<Int>) throws(UsageError) -> Int? {
@@ -142,12 +128,8 @@ package struct OptionTable: Sendable {
       return number
     }
 
-    /// Rejects options that would have no effect.
-    ///
-    /// - Parameters:
-    ///   - names: The names of the options.
-    ///   - reason: The reason, which follows the option's name in the message.
-    /// - Throws: ``UsageError`` if one of the options was given.
+    /// Throws a ``UsageError`` if one of the options `names`, which would have no effect, was given. `reason` follows
+    /// the option's name in the message.
     package func refuse(_ names: [String], _ reason: String) throws(UsageError) {
       if let name = names.first(where: has) { throw UsageError("--\(name) \(reason)") }
     }
@@ -157,7 +139,7 @@ package struct OptionTable: Sendable {
     }
   }
 
-  /// Parses `arguments`, which must not include the command's name.
+  /// Parses `arguments`, without the command's name.
   ///
   /// - Throws: ``UsageError`` for unknown options, and for missing or unexpected arguments.
   package func parse(_ arguments: some Sequence<String>) throws(UsageError) -> Arguments {

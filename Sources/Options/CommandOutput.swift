@@ -1,19 +1,14 @@
 import CulpritStallRecord
 import Glibc
 
-/// A command's standard output and standard error. Writes are unbuffered.
+/// Unbuffered standard output and standard error.
 package struct CommandOutput: Sendable {
-  /// The command's name, which precedes each message.
   package var command: String
 
   private let around: @Sendable (_ descriptor: Int32, _ write: () -> Void) -> Void
 
-  /// Creates the output of `command`.
-  ///
-  /// - Parameters:
-  ///   - command: The name of the command.
-  ///   - around: Called with the descriptor and a closure that writes to it, so that it can hide other output on the
-  ///     terminal meanwhile.
+  /// Creates the output of `command`. `around` gets a descriptor and a closure that writes to it, and can hide other
+  /// output on the terminal meanwhile.
   package init(
     command: String,
     around: @escaping @Sendable (_ descriptor: Int32, _ write: () -> Void) -> Void = { _, write in write() }
@@ -22,11 +17,10 @@ package struct CommandOutput: Sendable {
     self.around = around
   }
 
-  /// Writes `text` to standard output. On failure, ends the program: with status 0 if the reader closed the pipe,
-  /// otherwise with a message and status 1.
+  /// Writes to standard output. On failure, ends the program: with status 0 if the reader closed the pipe, otherwise
+  /// with a message and status 1.
   package func print(_ text: String) { print(bytes: Array(text.utf8)) }
 
-  /// Writes `bytes` to standard output. Fails like ``print(_:)``.
   package func print(bytes: [UInt8]) {
     if let error = writeAll(bytes, to: STDOUT_FILENO) {
       if error == EPIPE { exit(0) }
@@ -35,17 +29,13 @@ package struct CommandOutput: Sendable {
     }
   }
 
-  /// Writes a line with the command's name and `message` to standard error. Escapes control characters, which names of
-  /// files and arguments can contain.
+  /// Writes the command's name and `message` to standard error. Escapes control characters, which names of files can
+  /// contain.
   package func error(_ message: String) {
     _ = writeAll(Array("\(command): \(printable(message))\n".utf8), to: STDERR_FILENO)
   }
 
-  /// Writes a usage error and ends the program with status 2.
-  ///
-  /// - Parameters:
-  ///   - error: The error.
-  ///   - part: The subcommand whose help the message refers to.
+  /// Writes a usage error, which refers to the help of the subcommand `part`, and ends the program with status 2.
   package func usage(_ error: UsageError, of part: String? = nil) -> Never {
     self.error("\(error)")
     let words = [command, part, "--help"].compactMap { $0 }.joined(separator: " ")

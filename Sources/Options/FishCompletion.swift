@@ -29,8 +29,8 @@ extension CommandFamily {
     return (words + ["-d \(fishQuoted(option.brief))"]).joined(separator: " ")
   }
 
-  /// Returns the completion of an argument. A tab separates a word from its description. Without a tab, fish would show
-  /// the option's description.
+  /// Returns the completion of an argument. A tab separates word and description; without a tab, fish would show the
+  /// option's description.
   private func fishAction(_ values: ArgumentValues, _ meanings: [String: String] = [:]) -> String? {
     switch values {
     case .anything: nil

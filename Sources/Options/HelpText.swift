@@ -1,8 +1,5 @@
 extension OptionTable {
-  /// Returns the text that `--help` prints.
-  ///
-  /// - Parameter width: The line width in characters. Lines break only between words.
-  /// - Returns: Complete lines.
+  /// Returns the complete lines that `--help` prints, broken only between words.
   package func help(width: Int = 100) -> String {
     let heads = usage.enumerated().map { ($0.offset == 0 ? "Usage: " : "   or: ") + $0.element }
     var blocks = [
@@ -20,7 +17,7 @@ extension OptionTable {
 
   private func indented(_ line: Substring) -> String { line.isEmpty ? "" : "  \(line)" }
 
-  /// Returns the lines of the option list. In narrow layouts the descriptions are below the options.
+  /// Returns the option list. In narrow layouts descriptions are below the options.
   private func optionLines(_ width: Int) -> [String] {
     let columns = options.map { option -> String in
       let letter = option.letter.map { "-\($0), " } ?? "    "
@@ -34,7 +31,7 @@ extension OptionTable {
     }
   }
 
-  /// Wraps `text`, whose format is described at ``epilogue``, to `width` characters.
+  /// Wraps text in the format of ``epilogue``.
   private func paragraphs(_ text: String, _ width: Int) -> [String] {
     var lines: [String] = []
     var paragraph: [Substring] = []
@@ -45,7 +42,7 @@ extension OptionTable {
     for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
       if !line.isEmpty, !line.hasPrefix(" ") {
         paragraph.append(line)
-        // A heading of a list is a separate paragraph.
+        // A list's heading is a separate paragraph.
         if line.hasSuffix(":") { end() }
         continue
       }
@@ -61,14 +58,8 @@ extension OptionTable {
   }
 }
 
-/// Wraps `text` at spaces into lines of at most `width` characters. A longer word gets its own line.
-///
-/// - Parameters:
-///   - text: The text.
-///   - width: The line width in characters.
-///   - hanging: The indentation of all lines except the first.
-///   - start: The number of initial characters that are never broken.
-/// - Returns: The lines.
+/// Wraps `text` at spaces. A longer word gets its own line. `hanging` indents all lines except the first; the first
+/// `start` characters are never broken.
 func wrapped(_ text: String, _ width: Int, hanging: Int = 0, from start: Int = 0) -> [String] {
   var lines: [String] = []
   var line = String(text.prefix(start))
@@ -85,7 +76,6 @@ func wrapped(_ text: String, _ width: Int, hanging: Int = 0, from start: Int = 0
   return isFresh && start == 0 ? lines : lines + [line]
 }
 
-/// Pads `text` with spaces to `width` characters.
 func padded(_ text: String, _ width: Int) -> String {
   text + String(repeating: " ", count: max(0, width - text.count))
 }

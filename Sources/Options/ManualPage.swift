@@ -1,8 +1,8 @@
 extension CommandFamily {
-  /// The names of the manual pages: the program's name, and `NAME-COMMAND` for each subcommand.
+  /// The program's name, and `NAME-COMMAND` for each subcommand.
   package var manualNames: [String] { [name] + members.map { "\(name)-\($0.name)" } }
 
-  /// Returns the manual page `page` in section 1, for groff and mandoc; `nil` if it does not exist.
+  /// Returns a manual page in section 1, for groff and mandoc; `nil` if it does not exist.
   package func manualPage(_ page: String) -> String? {
     if page == name { return manual(page, brief, table, commands: members, others: members.map(\.name)) }
     guard let member = members.first(where: { "\(name)-\($0.name)" == page }) else { return nil }
@@ -49,7 +49,6 @@ extension CommandFamily {
     return lines.joined(separator: "\n") + "\n"
   }
 
-  /// Returns paragraphs of filled text, and verbatim text for indented lines.
   private func body(_ text: String) -> [String] {
     var lines: [String] = []
     var block: [Substring] = []
@@ -72,7 +71,6 @@ extension CommandFamily {
     return lines
   }
 
-  /// Returns `text` as verbatim, indented lines.
   private func literal(_ text: [Substring]) -> [String] {
     [".RS 4", ".nf"] + text.map { $0.isEmpty ? ".sp" : roff(String($0)) } + [".fi", ".RE"]
   }
@@ -80,7 +78,7 @@ extension CommandFamily {
   /// Returns `text` in short roff lines.
   private func filled(_ text: String) -> [String] { wrapped(text, 72).map(roff) }
 
-  /// Escapes `text` as a roff line without requests and with named non-ASCII characters.
+  /// Escapes a line, which must not start a request, and names non-ASCII characters.
   private func roff(_ text: String) -> String {
     var line = ""
     for scalar in text.unicodeScalars {

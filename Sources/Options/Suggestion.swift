@@ -2,24 +2,17 @@ import CulpritStallRecord
 
 /// Returns the end of an error message about an unknown word, as in "; did you mean --width?"; empty if no known word
 /// is similar.
-///
-/// - Parameters:
-///   - word: The unknown word.
-///   - known: The known words.
-///   - prefix: The text before the suggested word.
-/// - Returns: The end of the message.
 package func suggestion(_ word: String, among known: [String], prefix: String = "") -> String {
   let wanted = Array(word.lowercased())
   // A third of the letters can differ. Single letters are similar to every word.
   let near = known.map { (name: $0, distance: editDistance(wanted, Array($0.lowercased()))) }
     .filter { $0.distance <= max(1, min(wanted.count, $0.name.count) / 3) && min(wanted.count, $0.name.count) > 1 }
     .min { $0.distance < $1.distance }
-  // A prefix of at least three letters is unlikely to be accidental.
+  // Shorter prefixes are likely to be accidental.
   let begun = known.first { wanted.count > 2 && $0.lowercased().hasPrefix(word.lowercased()) }
   return (near?.name ?? begun).map { "; did you mean \(prefix)\($0)?" } ?? ""
 }
 
-/// Returns the words as an enumeration, as in "a, b or c".
 func alternatives(_ words: [String]) -> String {
   guard let last = words.last, words.count > 1 else { return words.first ?? "" }
   return words.dropLast().joined(separator: ", ") + " or " + last

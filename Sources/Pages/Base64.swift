@@ -2,10 +2,9 @@
 enum Base64 {
   private static let digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
 
-  /// Bytes per group of characters. Pieces whose sizes are multiples of it can be encoded separately.
+  /// Pieces whose sizes are multiples of a group can be encoded separately.
   static let groupBytes = 3
 
-  /// Returns `bytes` as ASCII characters.
   static func encode(_ bytes: some RandomAccessCollection<UInt8>) -> [UInt8] {
     var text: [UInt8] = []
     text.reserveCapacity((bytes.count + 2) / 3 * 4)

@@ -3,8 +3,7 @@ import CulpritStallRecord
 
 /// Creates HTML. All text from a recording must pass through ``text(_:)``.
 enum Markup {
-  /// Escapes `text` for use as HTML text or in a quoted attribute value. The result contains no markup and no control
-  /// characters.
+  /// Escapes `text` for HTML text or a quoted attribute value. The result contains no markup and no control characters.
   static func text(_ text: String) -> String {
     let shown = printable(text)
     guard shown.utf8.contains(where: { isSpecial($0) }) else { return shown }
@@ -29,15 +28,14 @@ enum Markup {
     }
   }
 
-  /// Returns an element `name` of the class `kind`. `content` and `attributes` must be markup.
+  /// Returns an element of the class `kind`. `content` and `attributes` must be markup.
   static func element(_ name: String, _ kind: String = "", _ content: String, _ attributes: String = "") -> String {
     "<\(name)\(kind.isEmpty ? "" : " class=\"\(kind)\"")\(attributes.isEmpty ? "" : " \(attributes)")>\(content)</\(name)>"
   }
 
-  /// Returns an element for `time`, to which the page's script adds the local time.
   static func time(_ time: StallReport.Timestamp) -> String { element("time", "", "\(time)", "datetime=\"\(time)\"") }
 
-  /// Escapes the lines of `text` and keeps the line breaks.
+  /// Escapes `text` and keeps its line breaks.
   static func lines(_ text: String) -> String {
     text.split(separator: "\n", omittingEmptySubsequences: false).map { Self.text(String($0)) }.joined(separator: "\n")
   }

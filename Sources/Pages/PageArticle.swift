@@ -1,7 +1,7 @@
 import CulpritReports
 import CulpritStallRecord
 
-/// A stall's report as HTML that is readable without scripts and printable.
+/// A report as HTML that is readable without scripts and printable.
 struct PageArticle {
   let report: StallReport
   private let words: ReportSections
@@ -13,19 +13,17 @@ struct PageArticle {
     explained = ReportSections(report, explains: true)
   }
 
-  /// The key of the stall in URL fragments.
   var key: String {
     String(report.id.map { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == ".") ? $0 : "-" })
   }
 
-  /// The name of the culprit function, or a short description if there is none.
   var title: String {
     if let culprit = report.culprit { return culprit.function.displayName }
     if report.suspendedIn != nil { return "Suspended while the work continued elsewhere" }
     return report.verdict == .noStacks ? "No stack was captured" : "No single culprit"
   }
 
-  /// Returns the article with the number `number`. `key` must be unique in the page.
+  /// Returns the article. `key` must be unique in the page.
   func markup(_ number: Int, key: String) -> String {
     let sections = [words.contenders, words.timeline, words.workers] + words.circumstances
     let evidence = [words.otherThreads, words.observed, words.notes]
@@ -52,7 +50,7 @@ struct PageArticle {
       """
   }
 
-  /// Returns the markup of a name that can break after separators.
+  /// Returns markup that can break after separators.
   static func name(_ text: String) -> String {
     var marked = ""
     for character in Markup.text(text) {
@@ -69,7 +67,6 @@ struct PageArticle {
       .joined(separator: "\n").replacing("\(report.began)", with: Markup.time(report.began))
   }
 
-  /// The function that holds the awaited lock; empty if there is none.
   private var holder: String {
     let text = WaitChainText.holder(report.waitChains, of: report.thread)
     return text.map { Markup.element("p", "share", Self.name($0)) + "\n" } ?? ""
@@ -89,7 +86,7 @@ struct PageArticle {
     return markup + texts.map { Markup.element("p", "", Markup.text($0)) }.joined(separator: "\n")
   }
 
-  /// Returns a bar chart of `shares`. It is hidden from screen readers because the text contains the values.
+  /// Returns a bar chart, hidden from screen readers because the text contains the values.
   private func bar(_ shares: [(share: Double, kind: String)]) -> String {
     var position = 0.0
     let parts = shares.map { share, kind in

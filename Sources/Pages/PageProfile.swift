@@ -3,10 +3,10 @@ import CulpritExports
 import CulpritReports
 import CulpritStallRecord
 
-/// The data that a page draws of a stall: the stacks as a tree, and the samples of each thread.
+/// The data that a page draws: the stacks as a tree, and the samples of each thread.
 ///
 /// The encoding is the length of a JSON header (four bytes, little-endian), the header, and columns of LEB128 numbers.
-/// Each column is contiguous, which compresses well. `profile.js` is the decoder.
+/// Contiguous columns compress well. `profile.js` is the decoder.
 struct PageProfile {
   private var functions: [[String: String]] = []
   private var numbersOfFunctions: [Int: Int] = [:]
@@ -26,7 +26,6 @@ struct PageProfile {
   private let function: (ResolvedFrame) -> StallReport.Function
   private let activity: (ThreadActivity) -> StallReport.Activity
 
-  /// Strings that are referred to by number.
   private struct Numbers {
     private(set) var texts: [String] = []
     private var known: [String: Int] = [:]
@@ -39,15 +38,7 @@ struct PageProfile {
     }
   }
 
-  /// Creates the profile of `stall`.
-  ///
-  /// - Parameters:
-  ///   - stall: The stall.
-  ///   - report: The report of the stall, made by `builder`.
-  ///   - stacks: The stacks of the recording.
-  ///   - builder: The builder of the recording's reports.
-  ///   - log: All samples, if `stall` contains only some of them.
-  ///   - store: Storage for large profiles.
+  /// `log` contains all samples, if `stall` contains only some.
   init(
     _ stall: Stall,
     _ report: StallReport,
@@ -63,12 +54,11 @@ struct PageProfile {
     activity = builder.activity
   }
 
-  /// The duration of the profile, in nanoseconds.
+  /// In nanoseconds.
   var duration: UInt64 { profile.duration }
 
   /// Writes the profile to `out` in pieces.
   mutating func write(to out: ([UInt8]) throws -> Void) throws {
-    // The header comes first and contains everything that samples refer to.
     for track in profile.tracks {
       for segment in track.segments {
         _ = node(segment.stack)
@@ -134,8 +124,7 @@ struct PageProfile {
     return "thread \(thread.id)" + (thread.name.isEmpty ? "" : " \"\(printable(thread.name))\"")
   }
 
-  /// Writes the samples in columns. Each column is relative to the previous ones: usually a segment starts at the end
-  /// of the previous one, and its weight is its length. Each column iterates over the samples again, which takes less
+  /// Writes columns relative to the previous ones, which gives small numbers. Iterating once per column takes less
   /// memory than storing the columns.
   private mutating func write(_ track: StallProfile.Track, to out: ([UInt8]) throws -> Void) throws {
     func column(_ append: (inout [UInt8], StallProfile.Segment) -> Void) throws {
@@ -161,7 +150,7 @@ struct PageProfile {
     segment.sample.map { state($0.activity) } ?? unobserved()
   }
 
-  /// Returns the number of the label, from 1; 0 if the application had set none.
+  /// Returns the label's number, from 1; 0 if the application had set none.
   private mutating func label(_ segment: StallProfile.Segment) -> Int {
     let label = segment.sample.map { profile.labels[Int($0.label)] } ?? ""
     return label.isEmpty ? 0 : labels.number(printable(label)) + 1
@@ -180,7 +169,7 @@ struct PageProfile {
     return number
   }
 
-  /// Returns the number of the last node of the stack at `place`, from 1; 0 for an empty stack.
+  /// Returns the number of the stack's last node, from 1; 0 for an empty stack.
   private mutating func node(_ place: Int) -> Int {
     if let end = ends[place] { return end }
     var parent = -1
@@ -236,7 +225,6 @@ struct PageProfile {
 }
 
 extension [UInt8] {
-  /// Appends `number`, which must not be negative.
   fileprivate mutating func append(leb128 number: some BinaryInteger) {
     var rest = UInt64(number)
     while rest >= 0x80 {
@@ -246,7 +234,7 @@ extension [UInt8] {
     append(UInt8(rest))
   }
 
-  /// Appends `number` in zigzag encoding, which represents small numbers of either sign in few bytes.
+  /// Appends `number` in zigzag encoding, which is short for small numbers of either sign.
   fileprivate mutating func append(signed number: Int64) {
     append(leb128: UInt64(bitPattern: number << 1 ^ number >> 63))
   }

@@ -1,25 +1,23 @@
-/// The parts that all pages share: head, explorer, style and script.
 enum PageShell {
   private static func file(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
 
   static let style = file(PackageResources.page_css)
-  /// The files are parts of one script, whose function scope keeps their names out of the global scope.
+  /// A function scope keeps the names of all parts out of the global scope.
   static let script = "(() => {\n\"use strict\";\n" + parts.map(file).joined(separator: "\n") + "})();\n"
   private static let parts = [
     PackageResources.profile_js, PackageResources.calls_js, PackageResources.words_js, PackageResources.flame_js,
     PackageResources.timeline_js, PackageResources.tables_js, PackageResources.page_js,
   ]
 
-  /// The digests by which the policy identifies script and style. A test computes them.
+  /// Digests for the policy. A test computes them.
   static let scriptDigest = "sha256-qlwwJwHUt4AHyrVjcYUzPTvBxp8V36BATO3WvNZx8X4="
   static let styleDigest = "sha256-GGM0HMyhoxKS1I01zycQ0DiJHeJA16MhAQnnQn2HKeA="
 
-  /// The content security policy. Allows only this page's script and style, and no connections.
+  /// Allows only this page's script and style, and no connections.
   private static let policy =
     "default-src 'none'; script-src '\(scriptDigest)'; style-src '\(styleDigest)'; base-uri 'none'; form-action 'none'; "
     + "require-trusted-types-for 'script'"
 
-  /// Returns the part of the page before the stalls.
   static func head(title: String) -> String {
     """
     <!DOCTYPE html>
@@ -43,9 +41,8 @@ enum PageShell {
     """
   }
 
-  /// The explorer. The page has one instance, which the script moves to the selected stall.
+  /// The page's only instance, which the script moves to the selected stall.
   static let explorer = file(PackageResources.explorer_html)
 
-  /// The part of the page after the last stall.
   static let end = "<script>\(script)</script>\n</body>\n</html>\n"
 }

@@ -3,10 +3,9 @@ import CulpritExports
 import CulpritReports
 import CulpritStallRecord
 
-/// Writes stalls as a single, self-contained HTML file that makes no network requests.
+/// Writes stalls as a single HTML file that makes no network requests.
 ///
-/// Reports are markup, with the words of the terminal reports. Samples and stacks are compressed data that a script
-/// draws.
+/// Reports are markup. Samples and stacks are compressed data that a script draws.
 package struct PageWriter {
   private struct Entry {
     var began: WallTime
@@ -19,15 +18,13 @@ package struct PageWriter {
   private let store: (any OverflowStore)?
   private var entries: [Entry] = []
 
-  /// The number of stalls added.
   package var stallCount: Int { entries.count }
 
   /// Creates an empty page.
   ///
   /// - Parameters:
-  ///   - version: The program version that the page shows.
-  ///   - samplesPerReport: The minimum number of samples of a stall from which its blame is computed. The graphs show
-  ///     all samples.
+  ///   - version: This program's version.
+  ///   - samplesPerReport: The minimum number of samples from which blame is computed.
   ///   - store: Storage for large profiles.
   package init(
     version: String,
@@ -43,9 +40,9 @@ package struct PageWriter {
   ///
   /// - Parameters:
   ///   - recording: The recording.
-  ///   - logs: All samples of each stall, if the recording contains only some of them.
+  ///   - logs: All samples of each stall, if the recording contains only some.
   ///   - rules: The rules for the application's own code.
-  ///   - resolve: Symbolizes a frame. Returns the innermost function first if calls were inlined.
+  ///   - resolve: Symbolizes a frame, innermost inlined function first.
   package mutating func add(
     _ recording: Recording,
     logs: [SampleLog]? = nil,
@@ -61,7 +58,7 @@ package struct PageWriter {
     }
   }
 
-  /// Returns `profile` in the page's encoding: gzip, then Base64.
+  /// Returns `profile` as gzip in Base64.
   private func encoded(_ profile: inout PageProfile) -> LongList<UInt8> {
     var text = LongList<UInt8>(store: store)
     var left: [UInt8] = []
@@ -71,7 +68,7 @@ package struct PageWriter {
       text.append(contentsOf: Base64.encode(left[..<whole]))
       left.removeFirst(whole)
     }
-    // A sink in memory throws no errors. If there is no memory for zlib, there is none for the page.
+    // A sink in memory throws no errors. If zlib has no memory, neither has the page.
     guard let gzip = GzipSink(sink) else { preconditionFailure("no memory to compress with") }
     try? profile.write { try gzip.write($0) }
     try? gzip.finish()
@@ -79,7 +76,7 @@ package struct PageWriter {
     return text
   }
 
-  /// Writes the page to `out` in pieces. Writes nothing if the page has no stall.
+  /// Writes the page in pieces. Writes nothing if the page has no stall.
   ///
   /// - Throws: Errors of `out`.
   package func write(to out: @escaping ([UInt8]) throws -> Void) throws {
@@ -117,8 +114,7 @@ package struct PageWriter {
     "\(article.title): \(readable(article.report.duration)) \(article.report.source)"
   }
 
-  /// Returns a unique key for each of `entries`. IDs can repeat: a file might occur twice, and hosts might assign equal
-  /// IDs.
+  /// Returns unique keys. IDs can repeat: a file might occur twice, and hosts might assign equal IDs.
   private static func keys(_ entries: [Entry]) -> [String] {
     var counts: [String: Int] = [:]
     return entries.map { entry in
@@ -128,7 +124,7 @@ package struct PageWriter {
     }
   }
 
-  /// Returns a table of the problems by total stall time; empty if there is only one stall.
+  /// Empty for a single stall.
   private static func problems(_ entries: [Entry], _ keys: [String]) -> String {
     guard entries.count > 1 else { return "" }
     let groups = Dictionary(grouping: entries.indices) { entries[$0].article.report.signature }.values
@@ -158,7 +154,7 @@ package struct PageWriter {
       """
   }
 
-  /// Returns the list of stalls; empty if there is only one.
+  /// Empty for a single stall.
   private static func list(_ entries: [Entry], _ keys: [String]) -> String {
     guard entries.count > 1 else { return "" }
     let items = entries.enumerated()

@@ -1,19 +1,18 @@
 import Glibc
 
-/// Opens pages in a browser.
 enum Browser {
-  /// The first existing command in the colon-separated list BROWSER, or else xdg-open; `nil` if neither exists.
+  /// The first existing command in the colon-separated BROWSER, or else xdg-open.
   static var command: String? {
     let wanted = Terminal.environment("BROWSER") ?? ""
     let candidates = wanted.split(separator: ":").map(String.init) + ["xdg-open"]
     return candidates.first { Pager.exists($0) }
   }
 
-  /// Opens the file at `path` with `command`. The path replaces "%s" in the command, or else follows the command.
+  /// Opens the file. The path replaces "%s" in `command`, or else follows it.
   ///
   /// - Throws: ``InputError`` if the command cannot be started or fails.
   static func open(_ path: String, _ command: String) throws(InputError) {
-    // The path is an argument of the shell script, so that the shell does not interpret it.
+    // As an argument of the script, the path is not interpreted by the shell.
     let script =
       command.firstRange(of: "%s").map { command.replacingCharacters(in: $0, with: "\"$1\"") } ?? "\(command) \"$1\""
     let arguments = ["sh", "-c", script, "sh", path]

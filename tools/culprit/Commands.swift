@@ -2,10 +2,9 @@ import CulpritOptions
 import CulpritReports
 import Glibc
 
-/// Runs a command with its parsed command line. Returns whether it succeeded.
+/// Runs a command and returns whether it succeeded.
 private typealias Runner = @Sendable (OptionTable.Arguments) throws -> Bool
 
-/// The commands that read stalls.
 private let readers: [(CommandFamily.Member, Runner)] = [
   (.init("report", "show the culprit of each saved stall, with the evidence", reportTable), runReport),
   (.init("dump", "print all threads and the work under way of a process", dumpTable), runDump),
@@ -23,10 +22,8 @@ private let runners =
     (.init("help", "show the help of a command", helpTable), runHelp),
   ]
 
-/// The names of the commands with help and a manual page.
 private let commandNames = readers.map(\.0.name) + ["completion", "man", "help"]
 
-/// The program with all its commands.
 let family = CommandFamily(
   name: "culprit",
   brief: "report the functions that stalled a service",
@@ -49,12 +46,10 @@ let family = CommandFamily(
   members: runners.map(\.0)
 )
 
-/// Returns the help of `table` in the width and characters of the terminal.
 private func help(_ table: OptionTable) -> String {
   (Terminal.isASCII ? table.inASCII : table).help(width: Terminal.width ?? 100)
 }
 
-/// Returns the help of the program.
 func helpOfFamily() -> String {
   var family = family
   if Terminal.isASCII {
@@ -65,7 +60,7 @@ func helpOfFamily() -> String {
 }
 
 extension OptionTable {
-  /// The table with its texts in ASCII. The conversion must precede the layout because it can lengthen texts.
+  /// Conversion to ASCII must precede the layout because it can lengthen texts.
   fileprivate var inASCII: OptionTable {
     var table = self
     table.usage = usage.map(\.inASCII)
@@ -77,7 +72,6 @@ extension OptionTable {
   }
 }
 
-/// Runs the command `member` with `arguments`.
 func run(_ member: CommandFamily.Member, _ arguments: [String]) throws -> Bool {
   let parsed = try member.table.parse(arguments)
   if parsed.has("help") {

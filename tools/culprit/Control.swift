@@ -30,7 +30,6 @@ let dumpTable = OptionTable(
   exitStatus: "0 success; 1 the process did not answer; 2 wrong usage"
 )
 
-/// Runs `culprit dump`. Returns whether it succeeded.
 func runDump(_ parsed: OptionTable.Arguments) throws -> Bool {
   let isJSON = parsed.value("format") == "json"
   if isJSON { try parsed.refuse(TextOutput.styles, TextOutput.isNoJSON) }
@@ -48,7 +47,7 @@ func runDump(_ parsed: OptionTable.Arguments) throws -> Bool {
   return true
 }
 
-/// Returns the process that `operands` name: a number that is no file.
+/// Returns the process if the operand is a number and not a file.
 func process(namedBy operands: [String]) -> Int32? {
   guard operands.count == 1, let id = Int32(operands[0]), id > 0, access(operands[0], F_OK) != 0 else { return nil }
   return id
@@ -79,7 +78,7 @@ func stallsUnderWay(in id: Int32) throws(InputError) -> [String] {
   for bytes in stalls {
     let descriptor = OverflowFile.open()
     guard descriptor >= 0 else { throw InputError("a temporary file", errno) }
-    // A regular file takes everything, unless the disk is full.
+    // A short write to a regular file means a full disk.
     guard pwrite(descriptor, bytes, bytes.count, 0) == bytes.count else { throw InputError("a temporary file", errno) }
     paths.append("/proc/self/fd/\(descriptor)")
   }
@@ -93,7 +92,6 @@ private struct ControlSocket: ~Copyable {
   private let descriptor: Int32
   private let path: String
 
-  /// Length limit of an answer in bytes.
   private static let answerBytesMax = 256 << 20
 
   deinit { close(descriptor) }
@@ -181,7 +179,6 @@ private struct ControlSocket: ~Copyable {
   }
 }
 
-/// Whether process `id` has a thread of a watchdog.
 private func hasWatchdog(_ id: Int32) -> Bool {
   guard let directory = opendir("/proc/\(id)/task") else { return false }
   defer { closedir(directory) }
@@ -195,7 +192,6 @@ private func hasWatchdog(_ id: Int32) -> Bool {
   return false
 }
 
-/// Returns the content of the file of procfs at `path`; `nil` if it cannot be read.
 private func content(_ path: String) -> String? {
   let descriptor = open(path, O_RDONLY | O_CLOEXEC)
   guard descriptor >= 0 else { return nil }

@@ -5,7 +5,7 @@ private final class Body {
   init(_ run: @escaping @Sendable () -> Void) { self.run = run }
 }
 
-/// Runs `run` on a new detached thread. Returns whether the thread could be started.
+/// Runs `run` on a detached thread. Returns whether the thread could be started.
 func startThread(_ run: @escaping @Sendable () -> Void) -> Bool {
   let body = Unmanaged.passRetained(Body(run))
   var thread = pthread_t()
@@ -13,7 +13,7 @@ func startThread(_ run: @escaping @Sendable () -> Void) -> Bool {
     &thread,
     nil,
     { argument in
-      // SAFETY: retained above for this call alone, which balances the retain.
+      // SAFETY: balances the retain above.
       if let argument { Unmanaged<Body>.fromOpaque(argument).takeRetainedValue().run() }
       return nil
     },

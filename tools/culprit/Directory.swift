@@ -9,7 +9,7 @@ func isDirectory(_ path: String) -> Bool {
   return stat(path, &information) == 0 && information.st_mode & S_IFMT == S_IFDIR
 }
 
-/// Returns the directories of the option `--debug-dir` in `parsed`.
+/// Returns the directories of `--debug-dir`.
 ///
 /// - Throws: ``InputError`` if a directory is not accessible.
 func debugDirectories(_ parsed: OptionTable.Arguments) throws(InputError) -> [String] {
@@ -23,13 +23,12 @@ func debugDirectories(_ parsed: OptionTable.Arguments) throws(InputError) -> [St
   return directories
 }
 
-/// Returns the names of all saved stalls in the directory at `path`, including renamed files.
+/// Returns the names of saved stalls, including renamed files.
 func stallNames(in path: String) throws(BlackBoxError) -> [String] {
   try BlackBoxDirectory(path: path).names([".stall"], beginningWith: "")
 }
 
-/// Throws a ``UsageError`` if there are no operands and standard input is a terminal. Without the error, the command
-/// would silently wait for input.
+/// Throws a ``UsageError`` if the command would silently wait for terminal input.
 func requireInput(_ operands: [String]) throws(UsageError) {
   guard operands.isEmpty, isatty(STDIN_FILENO) == 1 else { return }
   throw UsageError("missing FILE or DIRECTORY, and standard input is a terminal")
@@ -37,11 +36,10 @@ func requireInput(_ operands: [String]) throws(UsageError) {
 
 /// The files that operands stand for. The `.stall` files of all directories, newest first, replace the first directory.
 struct Expansion {
-  /// The paths of the files.
   var paths: [String] = []
-  /// The paths that were found in a directory.
+  /// Paths found in a directory.
   var found: Set<String> = []
-  /// The paths with those found in directories in order of time.
+  /// Paths found in directories are in order of time.
   var inOrderOfTime: [String] {
     let oldestFirst = paths.filter(found.contains).reversed()
     return oldestFirst + paths.filter { !found.contains($0) }
@@ -51,7 +49,7 @@ struct Expansion {
 
   init(_ operands: [String]) throws {
     try requireInput(operands)
-    // Sorts by name. Names given by a watchdog start with the time of the stall; renamed files come last.
+    // Names given by a watchdog start with the time of the stall; renamed files come last.
     var files: [(name: String, path: String)] = []
     var place: Int?
     for operand in operands {
@@ -79,7 +77,7 @@ struct Expansion {
   }
 }
 
-/// Prints the runs in the directory at `path`, newest first. Returns whether everything could be read.
+/// Returns whether everything could be read.
 func printRuns(_ path: String) -> Bool {
   do {
     let inventory = try Inventory(path: path)

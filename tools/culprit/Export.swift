@@ -49,7 +49,6 @@ let exportTable = OptionTable(
   exitStatus: "0 success; 1 a file was unreadable or incomplete, or OUT could not be written; 2 wrong usage"
 )
 
-/// Runs `culprit export`. Returns whether all files could be read completely and the export was written.
 func runExport(_ parsed: OptionTable.Arguments) throws -> Bool {
   let destination = try ExportDestination(parsed.value("output"))
   let form = try ExportForm(format: parsed.value("format"), path: destination.path)
@@ -61,8 +60,6 @@ func runExport(_ parsed: OptionTable.Arguments) throws -> Bool {
   }
 }
 
-/// Writes the stalls selected by `parsed` to `destination` in `format`. Returns whether all files could be read
-/// completely and contained a stall.
 private func exportProfile(
   _ parsed: OptionTable.Arguments,
   _ format: ExportFormat,
@@ -71,7 +68,7 @@ private func exportProfile(
   let stalls = try Stalls(parsed)
   let files = try Expansion(parsed.operands)
   try destination.requireNone(of: files)
-  // An empty list of paths would mean standard input.
+  // An empty list would mean standard input.
   guard files.isWhole || !files.paths.isEmpty else { return false }
   let file = try OutputFile(destination.path)
   guard !format.isBinary || !file.isTerminal else {
@@ -80,7 +77,7 @@ private func exportProfile(
   var exporter = Exporter(format, isRaw: parsed.has("raw"), version: toolVersion) { try file.write($0) }
   var failure: (any Error)?
   var reading = Stalls.Reading()
-  // Exports are in order of time, oldest first.
+  // Exports are oldest first.
   let store = OverflowFile()
   let extent = stalls.extentForExports(store, includesBlame: exporter.includesBlame)
   let isRead = stalls.forEachRecording(files.inOrderOfTime, found: files.found, extent) { name, file, rules, resolve in
@@ -98,7 +95,6 @@ private func exportProfile(
   return isRead && files.isWhole
 }
 
-/// The kind of export.
 private enum ExportForm: Equatable {
   case rows
   case page
@@ -106,14 +102,14 @@ private enum ExportForm: Equatable {
 
   private static let pageEndings = [".html", ".htm"]
 
-  /// Creates the form for `--format=FORMAT`; without a format, the form that the suffix of the output path implies.
+  /// Creates the form for `--format=FORMAT`, or else for the suffix of `path`.
   ///
   /// - Throws: ``UsageError`` if `format` is `nil` and the suffix of `path` is unknown.
   init(format: String?, path: String) throws(UsageError) {
     switch format {
     case "jsonl": self = .rows
     case "html": self = .page
-    // Unknown names have been rejected by the option table.
+    // The option table has rejected unknown names.
     case let name?: self = .profile(ExportFormat(name: name) ?? .collapsed)
     case nil: self = try Self(path: path)
     }
@@ -141,8 +137,7 @@ private enum ExportForm: Equatable {
     )
   }
 
-  /// Returns the suffix of the file name, including the dot; `nil` if there is none. An initial dot marks a hidden file
-  /// and starts no suffix.
+  /// Returns the suffix with its dot. An initial dot marks a hidden file and starts no suffix.
   private static func ending(of path: String) -> Substring? {
     guard let name = path.split(separator: "/").last, let point = name.lastIndex(of: "."), point != name.startIndex,
       name.index(after: point) != name.endIndex

@@ -5,12 +5,12 @@ import Glibc
 
 /// The output of an export. Never overwrites a recording, whose samples cannot be reproduced.
 struct ExportDestination {
-  /// The path from the command line; "-" for standard output.
+  /// The operand; "-" for standard output.
   let path: String
-  /// The path for checks, which follow links. Standard output is checked too.
+  /// The path for checks, also of standard output, which follow links.
   private let place: String
 
-  /// Creates the destination at `path`; standard output if `path` is `nil`.
+  /// Creates the destination; standard output if `path` is `nil`.
   ///
   /// - Throws: ``UsageError`` if the destination is a recording or has the name of one.
   init(_ path: String?) throws(UsageError) {
@@ -26,7 +26,7 @@ struct ExportDestination {
 
   private var shown: String { path == "-" ? "standard output" : path }
 
-  /// Throws a ``UsageError`` if the destination is one of the input `files`, under any name.
+  /// Throws a ``UsageError`` if the destination is one of `files` under any name.
   func requireNone(of files: Expansion) throws(UsageError) {
     guard let own = Self.identity(place) else { return }
     let inputs = files.paths.isEmpty ? ["-"] : files.paths
@@ -36,13 +36,12 @@ struct ExportDestination {
     }
   }
 
-  /// Identifies a file independently of its name.
   private struct Identity: Equatable {
     var device: dev_t
     var inode: ino_t
   }
 
-  /// Returns the identity of a regular file; `nil` for other files. Terminals can be both input and output.
+  /// Returns `nil` for files that are not regular: terminals can be both input and output.
   private static func identity(_ path: String) -> Identity? {
     var information = stat()
     guard stat(path, &information) == 0, information.st_mode & S_IFMT == S_IFREG else { return nil }

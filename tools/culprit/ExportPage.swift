@@ -3,13 +3,12 @@ import CulpritPages
 import CulpritStallRecord
 import Glibc
 
-/// Writes a page of the stalls selected by `parsed` to `destination`. Returns whether all files could be read
-/// completely and contained a stall.
+/// Returns whether all files could be read completely and contained a stall.
 func exportPage(_ parsed: OptionTable.Arguments, to destination: ExportDestination) throws -> Bool {
   let stalls = try Stalls(parsed)
   let files = try Expansion(parsed.operands)
   try destination.requireNone(of: files)
-  // Opens the output first, so that errors are reported before reading.
+  // Reports errors of the output before reading.
   let file = try OutputFile(destination.path)
   guard !file.isTerminal else {
     throw UsageError("refusing to write HTML to a terminal: use -o OUT or a pipe")
@@ -21,8 +20,7 @@ func exportPage(_ parsed: OptionTable.Arguments, to destination: ExportDestinati
   return isWhole
 }
 
-/// Shows a page of the stalls selected by `parsed` in a browser. Returns whether all files could be read completely and
-/// contained a stall.
+/// Returns whether all files could be read completely and contained a stall.
 func openPage(_ parsed: OptionTable.Arguments) throws -> Bool {
   guard let browser = Browser.command else {
     throw InputError(
@@ -38,11 +36,11 @@ func openPage(_ parsed: OptionTable.Arguments) throws -> Bool {
   return isWhole
 }
 
-/// Returns the page of the selected `stalls` in `files`, and whether all files could be read completely.
+/// Returns the page, and whether all files could be read completely.
 private func page(_ stalls: Stalls, _ files: Expansion) throws -> (page: PageWriter, isWhole: Bool) {
   let store = OverflowFile()
   var page = PageWriter(version: toolVersion, store: store)
-  // An empty list of paths would mean standard input.
+  // An empty list would mean standard input.
   guard files.isWhole || !files.paths.isEmpty else { return (page, false) }
   let extent = stalls.extentForExports(store, includesBlame: true)
   var reading = Stalls.Reading()
@@ -54,8 +52,7 @@ private func page(_ stalls: Stalls, _ files: Expansion) throws -> (page: PageWri
   return (page, isRead && files.isWhole)
 }
 
-/// Creates a file in the temporary directory that only this user can read, with the output of `body`. Removes the file
-/// if that fails. Returns its path.
+/// Creates a temporary file that only this user can read.
 private func privateFile(_ body: (@escaping ([UInt8]) throws -> Void) throws -> Void) throws -> String {
   let directory = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
   let ending = ".html"

@@ -3,14 +3,14 @@ import CulpritOptions
 import CulpritReports
 import CulpritStallRecord
 
-/// Writes rows of the stalls selected by `parsed` to `destination`, a directory or standard output. Each stall is
-/// written once. Returns whether all files could be read completely and contained a stall.
+/// Writes each stall once, to a directory or standard output. Returns whether all files could be read completely and
+/// contained a stall.
 func exportRows(_ parsed: OptionTable.Arguments, to destination: ExportDestination) throws -> Bool {
   let reader = try Stalls(parsed)
   let files = try Expansion(parsed.operands)
   try destination.requireNone(of: files)
   var directory = try parsed.value("output").map { path throws(InputError) in try PartitionedOutput(directory: path) }
-  // The stalls already written, by host, and the stalls in each file.
+  // Written stalls by host, and stalls by file.
   var known: [String: Set<String>] = [:]
   var ids: [String: [String]] = [:]
   var failure: InputError?

@@ -26,7 +26,6 @@ let infoTable = OptionTable(
   exitStatus: "0 success; 1 a file was unreadable or incomplete; 2 wrong usage"
 )
 
-/// Runs `culprit info`. Returns whether all files could be read completely.
 func runInfo(_ parsed: OptionTable.Arguments) throws -> Bool {
   try requireInput(parsed.operands)
   let directories = parsed.operands.filter(isDirectory)

@@ -4,28 +4,24 @@ import CulpritReports
 import CulpritStallRecord
 import Glibc
 
-/// The version that `--version` prints.
+/// Printed by `--version`.
 let toolVersion = "0.1.0"
 
-/// The output of the command.
 let output = CommandOutput(command: "culprit") { Progress.shared.makeRoom($0, $1) }
 
-/// A file cannot be read or written.
 struct InputError: Error, CustomStringConvertible {
   var description: String
 
-  /// Creates an error with the message `description`.
   init(description: String) { self.description = description }
 
-  /// Creates an error for the file at `path`. An empty path is shown as `""`.
+  /// Creates an error for the file at `path`, which is shown as `""` if empty.
   init(_ path: String, _ reason: String) { description = "\(path.isEmpty ? "\"\"" : path): \(reason)" }
 
-  /// Creates an error for the file at `path` with the error number `error`.
+  /// Creates an error for an error number.
   init(_ path: String, _ error: Int32) { self.init(path, String(cString: strerror(error))) }
 }
 
-/// Returns the inherited descriptor that `path` names: "-", or the path that a shell creates for `<(ssh host cat
-/// file)`.
+/// Returns the descriptor of "-", or of the path that a shell creates for `<(ssh host cat file)`.
 private func inherited(_ path: String) -> Int32? {
   if path == "-" || path == "/dev/stdin" { return STDIN_FILENO }
   for prefix in ["/dev/fd/", "/proc/self/fd/"] where path.hasPrefix(prefix) {
@@ -34,11 +30,10 @@ private func inherited(_ path: String) -> Int32? {
   return nil
 }
 
-/// Whether `path` names an inherited descriptor.
 func isInherited(_ path: String) -> Bool { inherited(path) != nil }
 
-/// Opens the file at `path` for reading. A file found in a directory must not be a link, which another user might have
-/// created. Only regular files are opened: opening a device can have side effects.
+/// Opens a regular file for reading; opening a device can have side effects. A file found in a directory must not be a
+/// link, which another user might have created.
 private func openInput(_ path: String, isFound: Bool) throws(InputError) -> Int32 {
   var information = stat()
   if isFound, lstat(path, &information) == 0, information.st_mode & S_IFMT == S_IFLNK {
@@ -58,7 +53,7 @@ private func openInput(_ path: String, isFound: Bool) throws(InputError) -> Int3
   return descriptor
 }
 
-/// Reads the `.stall` file at `path`, or from the inherited descriptor that `path` names, to the extent `extent`.
+/// Reads a `.stall` file or an inherited descriptor.
 private func readStallFile(_ path: String, isFound: Bool, _ extent: StallFile.Extent) throws -> StallFile {
   let known = isFound ? nil : inherited(path)
   let descriptor: Int32
@@ -88,19 +83,15 @@ private func readStallFile(_ path: String, isFound: Bool, _ extent: StallFile.Ex
 
 /// The result of reading a file.
 struct FileResult<Output> {
-  /// The result of the caller's closure; `nil` if the file could not be read.
   var output: Output?
-  /// The problems, each as a sentence.
   var problems: [String] = []
 
-  /// Writes the problems to standard error.
   func noteProblems() {
     for problem in problems { CulpritCommand.output.error(problem) }
   }
 }
 
-/// Reads the `.stall` file at `path` to the extent `extent` and passes it to `body` with its name. `isFound` means that
-/// the file was found in a directory.
+/// Reads a `.stall` file and passes it to `body` with its name. `isFound` means that it was found in a directory.
 func readStallFile<Output>(
   _ path: String,
   isFound: Bool,
@@ -119,8 +110,8 @@ func readStallFile<Output>(
   }
 }
 
-/// Reads each of `paths`, or standard input if there are none, to the extent `extent`, and passes it to `body`. Paths
-/// in `found` were found in a directory. Problems go to standard error. Returns whether there were none.
+/// Reads each of `paths`, or standard input if there are none. Problems go to standard error. Returns whether there
+/// were none.
 func forEachStallFile(
   _ paths: [String],
   found: Set<String> = [],
@@ -137,7 +128,7 @@ func forEachStallFile(
   return allGood
 }
 
-/// Writes `bytes` to the file at `path`, or to standard output if the path is "-". The file is replaced atomically.
+/// Replaces the file at `path` atomically. Writes to standard output for "-".
 func write(_ bytes: [UInt8], to path: String) throws(InputError) {
   let file = try OutputFile(path)
   try file.write(bytes)

@@ -1,12 +1,12 @@
 import Glibc
 import Synchronization
 
-/// Ends the command after SIGHUP, SIGINT or SIGTERM. Removes temporary files, waits for the pager to show its input,
-/// and lets the signal end the process, so that the shell sees the cause.
+/// Ends the command after SIGHUP, SIGINT or SIGTERM. Removes temporary files, waits for the pager, and lets the signal
+/// end the process, so that the shell sees the cause.
 ///
-/// A thread waits for the signals. No work is done in signal handlers.
+/// A thread waits for the signals; no signal handler does work.
 enum Interruption {
-  /// A file or directory that must be removed at the end.
+  /// A file or directory to remove at the end.
   enum Temporary: Sendable {
     case file
     /// A directory and the files in it.
@@ -15,29 +15,26 @@ enum Interruption {
     case emptyDirectory
   }
 
-  /// Temporary files by path. No signal ends the process while the lock is held.
   private static let temporaries = Mutex<[String: Temporary]>([:])
   private static let hasCome = Atomic<Bool>(false)
-  /// Whether a thread waits for the signals.
   private static let isAwaited = Atomic<Bool>(false)
-  /// The signal that the command sends itself at its end. The kernel delivers the lowest pending signal number first
-  /// (signal(7)), so its arrival proves that no other awaited signal is pending.
+  /// Sent by the command to itself at its end. The kernel delivers the lowest pending signal number first (signal(7)),
+  /// so its arrival proves that no other awaited signal is pending.
   private static let noMore = __libc_current_sigrtmin()
-  // SAFETY: a semaphore is thread-safe. One thread posts it, another waits for it, and it is never destroyed.
+  // SAFETY: a semaphore is thread-safe, and it is never destroyed.
   nonisolated(unsafe) private static let noMoreHasCome = {
     let semaphore = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
     sem_init(semaphore, 0, 0)
     return semaphore
   }()
 
-  /// The signal mask at the start of the command.
+  /// The mask at the start of the command.
   // SAFETY: written once, before there is a second thread.
   nonisolated(unsafe) private static var originalMask = sigset_t()
 
-  /// The signal mask for child processes.
   static var maskOfChildren: sigset_t { originalMask }
 
-  /// Starts to wait for the signals. Must be called before threads are created, because they inherit the signal mask.
+  /// Starts to wait for the signals. Must precede the creation of threads, which inherit the signal mask.
   static func listen() {
     var awaited = sigset_t()
     sigemptyset(&awaited)
@@ -63,11 +60,11 @@ enum Interruption {
     if !hasThread { pthread_sigmask(SIG_SETMASK, &originalMask, nil) }
   }
 
-  /// Runs `body`, which can change the set of temporary files, without interruption by a signal.
+  /// Runs `body`, which can change the temporary files, without interruption by a signal.
   static func withoutInterruption<Value, Failure: Error>(
     _ body: (inout [String: Temporary]) throws(Failure) -> Value
   ) throws(Failure) -> Value {
-    // Neither variable is shared: both are used only while the lock is held.
+    // Both variables are used only while the lock is held.
     nonisolated(unsafe) let body = body
     nonisolated(unsafe) var result: Value?
     try temporaries.withLock { (kept) throws(Failure) in
@@ -77,7 +74,6 @@ enum Interruption {
     return result
   }
 
-  /// Removes the temporary file or directory at `path`.
   static func remove(_ path: String, _ kind: Temporary) {
     switch kind {
     case .file: unlink(path)
@@ -102,7 +98,7 @@ enum Interruption {
     hasCome.store(true, ordering: .releasing)
     Progress.shared.end()
     temporaries.withLock { kept in
-      // Reverse order removes the contents of a directory before the directory.
+      // Removes the contents of a directory before the directory.
       for (path, kind) in kept.sorted(by: { $0.key > $1.key }) { remove(path, kind) }
       Pager.end()
       var only = sigset_t()
@@ -120,8 +116,7 @@ enum Interruption {
     if hasCome.load(ordering: .acquiring) { while true { pause() } }
     Progress.shared.end()
     Pager.end()
-    // A pending signal takes precedence, even if the waiting thread has not run since its arrival, which happens under
-    // load.
+    // A pending signal takes precedence, even if the waiting thread has not run since its arrival.
     guard isAwaited.load(ordering: .acquiring) else { return }
     kill(getpid(), noMore)
     while sem_wait(noMoreHasCome) != 0 {}

@@ -1,20 +1,14 @@
 import Glibc
 
-/// Processes independent inputs in parallel and returns the results in the order of the inputs.
+/// Processes inputs in parallel and returns the results in order.
 enum OrderedWork {
-  /// Maximum number of threads. Each holds its input in memory.
+  /// Bounds memory: each thread holds its input.
   private static let threadsMax = 4
-  /// Maximum number of results per thread that wait for an earlier result.
+  /// Maximum number of waiting results per thread.
   private static let resultsAhead = 4
 
-  /// Calls `work` for each of `inputs`, and `use` with the results in the order of the inputs.
-  ///
-  /// - Parameters:
-  ///   - inputs: The inputs.
-  ///   - isAlone: Whether all work must be done sequentially on the calling thread.
-  ///   - makeWorker: Creates the state of a thread.
-  ///   - work: Processes an input. Called on any thread.
-  ///   - use: Receives the results on the calling thread.
+  /// Calls `work` on several threads, or sequentially on the calling thread if `isAlone`, and `use` on the calling
+  /// thread in the order of the inputs.
   static func forEach<Input: Sendable, Worker, Output>(
     _ inputs: [Input],
     isAlone: Bool,
@@ -44,8 +38,7 @@ enum OrderedWork {
 }
 
 /// Finished results that have not been used yet.
-// SAFETY: all mutable state is accessed only with the lock held. Each result is handed over from one thread to one
-// other.
+// SAFETY: the lock protects all mutable state. Each result is handed over to one thread.
 private final class Results<Output>: @unchecked Sendable {
   private let count: Int
   private let ahead: Int
@@ -74,8 +67,7 @@ private final class Results<Output>: @unchecked Sendable {
     return body()
   }
 
-  /// Returns the index of the next input; `nil` if none is left. Blocks while the input is too far ahead of the used
-  /// results.
+  /// Returns the next input. Blocks while it is too far ahead of the used results.
   func claim() -> Int? {
     withLock {
       while next < count, next >= used + ahead { pthread_cond_wait(change, lock) }
@@ -85,7 +77,6 @@ private final class Results<Output>: @unchecked Sendable {
     }
   }
 
-  /// Stores the result of the input `number`.
   func put(_ output: Output, _ number: Int) {
     withLock {
       ready[number] = output
@@ -93,7 +84,6 @@ private final class Results<Output>: @unchecked Sendable {
     }
   }
 
-  /// Waits for the result of the input `number` and removes it.
   func take(_ number: Int) -> Output {
     withLock {
       while true {

@@ -1,19 +1,18 @@
 import CCulpritLinux
 import Glibc
 
-/// A file that is replaced atomically. The new file has no name until it replaces the old one.
+/// A file that is replaced atomically. The new file has no name until then.
 ///
-/// On file systems without unnamed files, the new file has a temporary name, which is removed at the end of the command
-/// unless SIGKILL ends it. Names of standard output stand for standard output.
+/// On file systems without unnamed files it has a temporary name, which is removed at the end of the command unless
+/// SIGKILL ends it.
 final class OutputFile {
   private let path: String
   private let temporary: String
-  /// The descriptor of the new file; `nil` for standard output and after closing.
   private var descriptor: Int32?
   private var hasName = false
   private let isStandardOutput: Bool
 
-  /// Creates the file at `path`; standard output if the path is "-" or another name of it.
+  /// Creates the file; standard output if `path` is "-" or another name of it.
   init(_ path: String) throws(InputError) {
     isStandardOutput = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].contains(path)
     // Replaces the target of a link, not the link.
@@ -21,7 +20,7 @@ final class OutputFile {
     self.path = place
     temporary = "\(place).\(getpid()).new"
     guard !isStandardOutput else { return }
-    // A temporary file could be created for an empty path, but never renamed.
+    // A temporary file for an empty path could never be renamed.
     guard !path.isEmpty else { throw InputError(path, ENOENT) }
     var information = stat()
     let isThere = stat(place, &information) == 0
@@ -44,15 +43,14 @@ final class OutputFile {
       guard opened >= 0 else { throw InputError(path, errno) }
       hasName = true
     }
-    // The new file keeps the permissions of the file it replaces.
+    // The new file keeps the permissions.
     if isThere { fchmod(opened, information.st_mode & 0o777) }
     descriptor = opened
   }
 
-  /// Whether the output is a terminal.
   var isTerminal: Bool { isStandardOutput && isatty(STDOUT_FILENO) == 1 }
 
-  /// Discards the new file unless it has been committed.
+  /// Discards an uncommitted file.
   deinit { discard() }
 
   func write(_ bytes: [UInt8]) throws(InputError) {
@@ -62,7 +60,6 @@ final class OutputFile {
     Progress.shared.didWrite(bytes.count)
   }
 
-  /// Replaces the file at the path with the new file.
   func commit() throws(InputError) {
     guard let descriptor else { return }
     self.descriptor = nil
@@ -84,7 +81,7 @@ final class OutputFile {
     guard error == 0 else { throw failure(error) }
   }
 
-  /// Returns the target of `path` after following links.
+  /// Follows links.
   private static func destination(_ path: String) -> String {
     guard let resolved = realpath(path, nil) else { return path }
     defer { free(resolved) }
@@ -107,7 +104,7 @@ final class OutputFile {
   }
 }
 
-/// Writes `bytes` to `descriptor`. Returns 0 or an error number.
+/// Returns 0 or an error number.
 func writeAll(_ bytes: [UInt8], to descriptor: Int32) -> Int32 {
   var rest = bytes[...]
   while !rest.isEmpty {

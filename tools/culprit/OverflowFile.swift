@@ -5,7 +5,7 @@ import Synchronization
 /// An unnamed file for data that does not fit into memory. The directory is TMPDIR or /var/tmp, because /tmp might be
 /// in memory.
 ///
-/// The file is created on first use. If it cannot be created, or the disk is full, the data stays in memory.
+/// If the file cannot be created, or the disk is full, the data stays in memory.
 final class OverflowFile: OverflowStore {
   private struct State {
     /// `nil` before the first use; negative if the file cannot be created.
@@ -53,7 +53,6 @@ final class OverflowFile: OverflowStore {
     }
   }
 
-  /// Opens an unnamed file. Returns its descriptor; negative if it cannot be created.
   static func open() -> Int32 {
     let directory = getenv("TMPDIR").map { String(cString: $0) } ?? "/var/tmp"
     var template = Array("\(directory)/culprit-XXXXXX".utf8CString)

@@ -1,16 +1,11 @@
 import Glibc
 import Synchronization
 
-/// The pager that shows standard output page by page.
 enum Pager {
-  /// The process ID of the pager; 0 if there is none.
   private static let process = Mutex<pid_t>(0)
 
-  /// Starts a pager for all further standard output if that is a terminal. If the pager cannot be started, output is
-  /// unchanged.
-  ///
-  /// - Parameter command: A shell command; `nil` for PAGER, or else less, which exits at once if the text fits the
-  ///   screen.
+  /// Starts a pager for all further output to a terminal, if possible. `command` is a shell command; by default PAGER,
+  /// or else less, which exits at once if the text fits the screen.
   static func start(_ command: String? = nil) {
     let command = command ?? Terminal.environment("PAGER") ?? "less"
     guard Terminal.isOutput, !command.isEmpty, command != "cat", exists(command) else { return }
@@ -22,7 +17,7 @@ enum Pager {
     }
   }
 
-  /// Starts `words` with all further standard output as its input. Returns the process ID, or 0 on failure.
+  /// Starts `words` with standard output as its input. Returns 0 on failure.
   private static func spawn(_ words: [String]) -> pid_t {
     var ends: [Int32] = [0, 0]
     guard pipe(&ends) == 0 else { return 0 }
@@ -56,14 +51,14 @@ enum Pager {
   static func end() {
     let running = process.withLock { $0 }
     guard running > 0 else { return }
-    // Other threads might still write; their output is discarded.
+    // Discards the output of threads that still write.
     let nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC)
     if nowhere >= 0 { dup2(nowhere, STDOUT_FILENO) } else { close(STDOUT_FILENO) }
     var status: Int32 = 0
     while waitpid(running, &status, 0) < 0, errno == EINTR {}
   }
 
-  /// Whether the program of `command` exists. Commands that only a shell can parse are assumed to exist.
+  /// Whether the program of `command` exists. Commands that need a shell are assumed to exist.
   static func exists(_ command: String) -> Bool {
     let name = String(command.prefix { $0 != " " })
     guard name.allSatisfy({ $0.isLetter || $0.isNumber || "/-_.+".contains($0) }) else { return true }

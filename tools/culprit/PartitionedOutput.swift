@@ -1,24 +1,22 @@
 import Glibc
 
-/// A directory of files, such as `day=2026-11-23/host=web-1/part-….jsonl`, which appear complete or not at all. They
-/// are written in a hidden staging directory and renamed after all have been written.
+/// A directory of files, such as `day=2026-11-23/host=web-1/part-….jsonl`, which are staged in a hidden directory and
+/// renamed after all have been written.
 ///
-/// An interrupted command removes its files. After SIGKILL, the next export to the directory removes them.
+/// An interrupted command removes its files. After SIGKILL, the next export removes them.
 struct PartitionedOutput {
-  /// Maximum number of buffered bytes. Files are open only while the buffers are written, so their number is not
-  /// limited.
+  /// Limit of buffered data. Files are open only while it is written, so their number is not limited.
   private static let pendingBytesMax = 64 << 20
   private static let stagingPrefix = ".export-"
 
   private let directory: String
   private let isNew: Bool
-  /// The staging directory. Engines ignore names that start with a dot.
+  /// Engines ignore names that start with a dot.
   private let staging: String
-  /// A descriptor of the staging directory, which is locked while it is in use.
+  /// A descriptor of the staging directory, which is locked while in use.
   private let lock: Int32
   private var pending: [String: [UInt8]] = [:]
   private var pendingBytes = 0
-  /// The names in the staging directory, by partition.
   private var written: [String: String] = [:]
 
   /// Creates `directory` if necessary, and the staging directory.
@@ -40,7 +38,7 @@ struct PartitionedOutput {
     }
   }
 
-  /// Removes staging directories of processes that were killed, which are no longer locked.
+  /// Removes staging directories of killed processes, which are no longer locked.
   private static func removeLeftovers(_ directory: String) {
     var found = glob_t()
     defer { globfree(&found) }
@@ -58,14 +56,13 @@ struct PartitionedOutput {
     path.map { "*?[\\".contains($0) ? "\\\($0)" : String($0) }.joined()
   }
 
-  /// Adds `text` to the file of `partition`.
   mutating func add(_ text: String, to partition: String) throws(InputError) {
     pending[partition, default: []] += text.utf8
     pendingBytes += text.utf8.count
     if pendingBytes > Self.pendingBytesMax { try flush() }
   }
 
-  /// Moves the files to their final names, which `name` returns for their partitions.
+  /// Moves the files to the names that `name` returns for their partitions.
   mutating func finish(_ name: (String) -> String) throws(InputError) {
     try flush()
     let names = written.mapValues { "\(staging)/\($0)" }
@@ -85,7 +82,6 @@ struct PartitionedOutput {
     close(lock)
   }
 
-  /// Removes the staged files.
   func abandon() {
     Interruption.withoutInterruption { kept in
       Interruption.remove(staging, .directory)
@@ -118,7 +114,7 @@ struct PartitionedOutput {
     Progress.shared.didWrite(bytes.count)
   }
 
-  /// Creates the directory at `path`. Returns whether it is new.
+  /// Returns whether the directory is new.
   @discardableResult private static func make(_ path: String) throws(InputError) -> Bool {
     guard mkdir(path, 0o755) != 0 else { return true }
     guard errno == EEXIST else { throw error(path) }

@@ -3,26 +3,21 @@ import CulpritOptions
 import Glibc
 import Synchronization
 
-/// A progress line on standard error, which is removed when the work is done.
+/// A temporary progress line on standard error.
 ///
-/// The line appears after half a second. It does not appear if standard error is not a terminal, if the command runs in
-/// the background, or after output to a terminal, pager or pipe.
+/// It appears after half a second, unless standard error is not a terminal, the command runs in the background, or
+/// output went to a terminal, pager or pipe.
 final class Progress: Sendable {
-  /// The progress line of the process.
   static let shared = Progress()
-  /// The option that suppresses the progress line.
   static let option = CommandOption("no-progress", help: "hide the progress line")
 
   private struct State {
     var isStarted = false
     var hasEnded = false
-    /// The visible text; empty if there is none.
     var drawn = ""
     var begin: UInt64 = 0
-    /// The numbers of files to read and already read; 0 for standard input.
     var files = 0
     var filesDone = 0
-    /// The number of bytes to read; `nil` if unknown.
     var bytes: UInt64?
     var bytesDone: UInt64 = 0
     var bytesWritten: UInt64 = 0
@@ -33,13 +28,12 @@ final class Progress: Sendable {
 
   private let state = Mutex(State())
 
-  /// Whether the line is allowed.
   var isWanted: Bool {
     get { state.withLock { !$0.hasEnded } }
     set { state.withLock { $0.hasEnded = !newValue } }
   }
 
-  /// Starts the line for reading `paths`; standard input if there are none.
+  /// Starts the line for `paths`, or standard input if there are none.
   func begin(reading paths: [String]) {
     guard isatty(STDERR_FILENO) == 1, Terminal.isCapable else { return }
     // The size of standard input is unknown before it has been read.
@@ -62,13 +56,10 @@ final class Progress: Sendable {
     }
   }
 
-  /// Adds `count` read bytes.
   func didRead(_ count: Int) { state.withLock { $0.bytesDone += UInt64(count) } }
 
-  /// Adds a read file.
   func didFinishFile() { state.withLock { $0.filesDone += 1 } }
 
-  /// Adds `count` bytes written to a file.
   func didWrite(_ count: Int) { state.withLock { $0.bytesWritten += UInt64(count) } }
 
   /// Calls `write`, which writes to `descriptor`, after removing the line as necessary.
@@ -86,7 +77,6 @@ final class Progress: Sendable {
     write()
   }
 
-  /// Removes the line permanently.
   func end() {
     state.withLock { state in
       Self.erase(&state)
@@ -106,7 +96,7 @@ final class Progress: Sendable {
     _ = bytes.withUnsafeBytes { Glibc.write(STDERR_FILENO, $0.baseAddress, $0.count) }
   }
 
-  /// Draws the line. Returns whether it must be drawn again.
+  /// Returns whether to draw the line again.
   private func draw() -> Bool {
     state.withLock { state in
       guard !state.hasEnded else { return false }
@@ -125,7 +115,6 @@ final class Progress: Sendable {
     }
   }
 
-  /// Returns the line, shortened to `width`.
   private static func line(_ state: State, seconds: UInt64, width: Int) -> String {
     var parts: [String] = []
     if state.bytesWritten > 0 {
@@ -143,13 +132,11 @@ final class Progress: Sendable {
     return String(parts.joined(separator: ", ").prefix(max(width, 0)))
   }
 
-  /// Returns the number with separators, as in "10,000".
   private static func grouped(_ number: Int) -> String {
     let digits = Array(String(number))
     return digits.indices.map { (($0 > 0 && (digits.count - $0) % 3 == 0) ? "," : "") + String(digits[$0]) }.joined()
   }
 
-  /// Returns a readable size, as in "1.2 GB".
   private static func size(_ bytes: UInt64) -> String {
     var (value, unit) = (bytes, 0)
     var tenths: UInt64 = 0

@@ -39,7 +39,6 @@ let reportTable = OptionTable(
   exitStatus: "0 success; 1 a file was unreadable or incomplete; 2 wrong usage"
 )
 
-/// Runs `culprit report`. Returns whether all files could be read completely.
 func runReport(_ parsed: OptionTable.Arguments) throws -> Bool {
   var parsed = parsed
   if let id = process(namedBy: parsed.operands) {
@@ -101,14 +100,11 @@ func runReport(_ parsed: OptionTable.Arguments) throws -> Bool {
   return reading.isWhole
 }
 
-/// The text for a file.
 private struct FileText {
   var reports: [String]
-  /// The sections with other threads, for stalls that have any.
   var threads: [String]
 }
 
-/// Prints each stall in `files` as a line of JSON. Returns whether all files could be read completely.
 private func printJSON(_ stalls: Stalls, _ files: Expansion) throws -> Bool {
   var failure: (any Error)?
   let reading = stalls.forEach(

@@ -1,8 +1,8 @@
 import CulpritSymbols
 import Glibc
 
-/// The servers in DEBUGINFOD_URLS, which are asked for files missing on this machine. After 15 s without data, neither
-/// the current request nor any later one is waited for.
+/// The servers in DEBUGINFOD_URLS. After 15 s without data, neither the current request nor any later one is waited
+/// for.
 let servers = DebugInfoServers(patience: .silence(.seconds(15)), start: startThread) { message in
   switch message {
   case .isFetching(let id):
@@ -11,8 +11,8 @@ let servers = DebugInfoServers(patience: .silence(.seconds(15)), start: startThr
   }
 }
 
-/// Ends the program after cancelling the server requests. The client library must not be running while the libraries it
-/// uses are torn down.
+/// Ends the program after cancelling server requests: the client library must not run while its libraries are torn
+/// down.
 func end(_ status: Int32) -> Never {
   servers?.cancel()
   servers?.finish(within: .seconds(3))

@@ -6,10 +6,8 @@ import CulpritReports
 import CulpritStallRecord
 import CulpritSymbols
 
-/// Reads and symbolizes the stalls in files and directories that match the command's options. Each thread opens each
-/// program file once.
+/// Reads and symbolizes the stalls that match the command's options. Each thread opens each program file once.
 struct Stalls: Sendable {
-  /// Options for symbolization and code ownership.
   static let namingOptions = [
     CommandOption(
       "debug-dir",
@@ -32,7 +30,6 @@ struct Stalls: Sendable {
     ),
   ]
 
-  /// Options for selecting stalls.
   static let choosingOptions = [
     CommandOption(
       "since",
@@ -78,45 +75,34 @@ struct Stalls: Sendable {
     ),
   ]
 
-  /// A stall with its report.
   struct Read {
     var stall: Stall
     var report: StallReport
     var builder: ReportBuilder
-    /// All samples of the stall, if requested.
     var log: SampleLog?
   }
 
-  /// The result of reading files.
   struct Reading {
-    /// Whether there was no problem.
     var isWhole = true
-    /// The number of files that could be read, at least in part.
     var fileCount = 0
-    /// The values present in the files, for the error when no stall matches.
+    /// Values present in the files, for the error when no stall matches.
     var offer = AvailableValues()
-    /// The number of stalls that match the options.
     var chosenCount = 0
-    /// The stalls exported so far.
     private var exported: Set<[String]> = []
 
-    /// Creates an empty result.
     init(isWhole: Bool = true) { self.isWhole = isWhole }
 
-    /// Whether `stall` of `process` is new to the export, to which it is added. A directory and its copy contain the
-    /// same stalls.
+    /// Adds `stall` to the export. Returns `false` if it is a duplicate, for example from a copied directory.
     mutating func insert(_ stall: Stall, of process: ObservedProcess?) -> Bool {
       exported.insert([process?.host ?? "", stall.reportID(in: process)]).inserted
     }
   }
 
-  /// The rules for symbolization and code ownership.
   private struct Naming: Sendable {
     var search: DebugSearch
     var own: [String]
     var wrappers: [String]
 
-    /// Returns the ownership rules and the symbolizing function for `file`. Program files are opened once in `shared`.
     func of(_ file: StallFile, _ shared: SharedFiles) -> (OwnershipRules, (StackFrame) -> [ResolvedFrame]) {
       let process = file.recording.process
       // Includes the modules that the service declares as its own.
@@ -134,11 +120,10 @@ struct Stalls: Sendable {
     }
   }
 
-  /// The selection of stalls.
   let selection: StallSelection
   private let naming: Naming
 
-  /// Creates a reader with the options in `parsed`.
+  /// Creates a reader.
   ///
   /// - Throws: ``UsageError`` for an invalid option argument; ``InputError`` for an unusable directory.
   init(_ parsed: OptionTable.Arguments) throws {
@@ -170,7 +155,7 @@ struct Stalls: Sendable {
     self.selection = selection
   }
 
-  /// Parses the first digits of a signature into lower case, as in reports.
+  /// Parses the first digits into lower case, as in reports.
   private static func signature(_ text: String) throws(UsageError) -> String {
     guard !text.isEmpty, text.allSatisfy({ $0.isASCII && $0.isHexDigit }) else {
       throw UsageError("--signature takes the first digits of a signature, such as 1f3a, not \"\(text)\"")
@@ -181,7 +166,7 @@ struct Stalls: Sendable {
     return text.lowercased()
   }
 
-  /// Parses the first digits of a build ID into lower case.
+  /// Parses the first digits into lower case.
   private static func build(_ text: String) throws(UsageError) -> String {
     guard text != StallSelection.unknown else { return text }
     guard !text.isEmpty, text.allSatisfy({ $0.isASCII && $0.isHexDigit }) else {
@@ -190,7 +175,6 @@ struct Stalls: Sendable {
     return text.lowercased()
   }
 
-  /// The current time.
   static var now: WallTime { WallTime(nanosecondsSince1970: clinux_clock_wall_ns()) }
 
   private static func time(
@@ -207,17 +191,11 @@ struct Stalls: Sendable {
     return time
   }
 
-  /// Reads `files`, calls `make` for each, and passes the results to `use`. Problems go to standard error.
+  /// Reads `files`, calls `make` for each on several threads, and passes the results to `use` in order. Problems go to
+  /// standard error.
   ///
-  /// - Parameters:
-  ///   - files: The files.
-  ///   - withThreads: Whether reports include the other threads, whose symbolization takes most of the time.
-  ///   - store: Storage for all samples of each stall; `nil` if reports, which use only a selection of the samples,
-  ///     are sufficient.
-  ///   - noteEmpty: Called with the name of each file that contains no stall. By default it prints to standard error.
-  ///   - make: Called with the name of a file and its selected stalls, on several threads at once.
-  ///   - use: Called with the results in the order of the files.
-  /// - Returns: The result of reading.
+  /// `withThreads` adds the other threads, whose symbolization takes most of the time. Without `store`, stalls contain
+  /// only the selection of samples that reports use. `noteEmpty` gets the names of files without stalls.
   func forEach<Output>(
     _ files: Expansion,
     withThreads: Bool,
@@ -227,14 +205,14 @@ struct Stalls: Sendable {
     _ use: (Output) -> Void
   ) -> Reading {
     var reading = Reading(isWhole: files.isWhole)
-    // An empty list of paths would mean standard input.
+    // An empty list would mean standard input.
     guard files.isWhole || !files.paths.isEmpty else { return reading }
     let (selection, naming, found) = (selection, naming, files.found)
     let paths = files.paths.isEmpty ? ["-"] : files.paths
     Progress.shared.begin(reading: files.paths)
     OrderedWork.forEach(
       paths,
-      // Inherited descriptors must be read in the order of the operands, and servers are asked sequentially.
+      // Inherited descriptors must be read in order, and servers are asked sequentially.
       isAlone: paths.contains { isInherited($0) } || naming.search.servers != nil,
       { SharedFiles() },
       { shared, path in
@@ -278,22 +256,16 @@ struct Stalls: Sendable {
     return reading
   }
 
-  /// Prints to standard error that the file `name` contains no stall.
   static func noteEmpty(_ name: String) { output.error("\(name): no stalls") }
 
-  /// Prints the values present in the files to standard error if there were stalls but none was selected.
-  ///
-  /// - Parameters:
-  ///   - reading: The result of reading.
-  ///   - side: The operand that was read, if a command has several.
+  /// Prints the values present in the files if there were stalls but none was selected. `side` is the operand that was
+  /// read.
   func noteDefaultDirectory(_ reading: Reading, in side: String? = nil) {
     guard reading.offer.count > 0, reading.chosenCount == 0 else { return }
     output.error((side.map { "\($0): " } ?? "") + reading.offer.refusal(of: selection))
   }
 
-  /// Reads each of `paths` to the extent `extent` and passes it to `body` with its ownership rules and symbolizing
-  /// function. Paths in `found` were found in a directory. Problems go to standard error. Returns whether there were
-  /// none.
+  /// Problems go to standard error. Returns whether there were none.
   func forEachRecording(
     _ paths: [String],
     found: Set<String>,
@@ -308,15 +280,15 @@ struct Stalls: Sendable {
     }
   }
 
-  /// Returns the extent for exports: all samples in `store`, and a selection of them in memory if blame, signatures or
-  /// labels are needed.
+  /// Returns the extent for exports: all samples in `store`, and a selection in memory if blame, signatures or labels
+  /// are needed.
   func extentForExports(_ store: any OverflowStore, includesBlame: Bool) -> StallFile.Extent {
     let needsSamples = includesBlame || !selection.signatures.isEmpty || !selection.labels.isEmpty
     return StallFile.Extent(samples: needsSamples ? Stall.samplesForReport : 1, logsSamples: true, store: store)
   }
 
-  /// Returns the selected stalls of `file`, whose name is `name`, with all their samples. Leaves out stalls already in
-  /// `reading`, and updates its counts.
+  /// Returns the selected stalls of `file` with all samples. Leaves out stalls already in `reading`, and updates its
+  /// counts.
   func chosen(
     of file: StallFile,
     _ name: String,
@@ -349,7 +321,7 @@ struct Stalls: Sendable {
     return (chosen, wanted.map { file.logs[$0] })
   }
 
-  /// Whether `stall` has one of the selected labels. Adds its labels to `offer`.
+  /// Whether `stall` has a selected label. Adds its labels to `offer`.
   private static func hasLabel(_ stall: Stall, _ selection: StallSelection, _ offer: inout AvailableValues) -> Bool {
     guard !selection.labels.isEmpty else { return true }
     let labels = Set(stall.samples.lazy.map(\.label))
@@ -357,7 +329,7 @@ struct Stalls: Sendable {
     return selection.includes(labels: labels)
   }
 
-  /// Returns the facts of the selected stalls in `operands`, each once, newest first.
+  /// Returns the selected stalls, each once, newest first.
   func counted(_ operands: [String]) throws -> (stalls: [CountedStall], reading: Reading) {
     var stalls: [CountedStall] = []
     let reading = forEach(

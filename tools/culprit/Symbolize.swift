@@ -57,7 +57,6 @@ let symbolizeTable = OptionTable(
   exitStatus: "0 success; 1 a file could not be read; 2 wrong usage"
 )
 
-/// Runs `culprit symbolize`. Returns whether all files could be read.
 func runSymbolize(_ parsed: OptionTable.Arguments) throws -> Bool {
   let forAddresses = ["functions", "inlines", "demangle", "addresses", "pretty-print", "basenames"]
   if parsed.has("output") {
@@ -96,7 +95,7 @@ func runSymbolize(_ parsed: OptionTable.Arguments) throws -> Bool {
   }
 }
 
-/// Writes the saved samples selected by `parsed` to `destination`, with the names of all their addresses.
+/// Writes the selected samples with the names of all addresses.
 private func resolve(
   _ parsed: OptionTable.Arguments,
   to destination: String,
@@ -122,7 +121,7 @@ private func resolve(
   return isRead && isWritten
 }
 
-/// Returns the path of the file that contains the addresses.
+/// Returns the file that contains the addresses.
 private func file(_ parsed: OptionTable.Arguments, _ search: DebugSearch) throws -> String? {
   if let path = parsed.value("exe") {
     guard !parsed.has("build-id") else { throw UsageError("-e and --build-id exclude each other") }
@@ -137,7 +136,6 @@ private func file(_ parsed: OptionTable.Arguments, _ search: DebugSearch) throws
   return nil
 }
 
-/// A build ID in hexadecimal digits.
 private struct BuildID {
   var bytes: [UInt8] = []
 

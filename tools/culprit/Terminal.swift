@@ -1,26 +1,22 @@
 import Glibc
 
-/// The terminal that standard output is connected to.
 enum Terminal {
-  /// Whether standard output is a terminal.
   static var isOutput: Bool { isatty(STDOUT_FILENO) == 1 }
 
-  /// The width of standard output's terminal, limited to 40 to 1000 columns; `nil` if it is not a terminal.
   static var width: Int? { width(of: STDOUT_FILENO).map { min(max($0, 40), 1000) } }
 
-  /// Returns the number of columns of the terminal at `descriptor`; `nil` if it is not a terminal or its size is
-  /// unknown.
+  /// Returns the columns; `nil` if `descriptor` is not a terminal of known size.
   static func width(of descriptor: Int32) -> Int? {
     var size = winsize()
     guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return nil }
     return Int(size.ws_col)
   }
 
-  /// Whether the terminal supports cursor movement and colors, according to TERM.
+  /// Whether TERM supports cursor movement and colors.
   static var isCapable: Bool { environment("TERM").map { $0 != "dumb" && !$0.isEmpty } ?? false }
 
-  /// Whether to use colors for `--color=WHEN`. By default, capable terminals have colors unless NO_COLOR is set
-  /// (https://no-color.org).
+  /// Whether to use colors for `--color=WHEN`. By default, capable terminals have colors unless NO_COLOR
+  /// is set (https://no-color.org).
   static func hasColor(_ when: String?) -> Bool {
     switch when {
     case "always": true
@@ -29,13 +25,12 @@ enum Terminal {
     }
   }
 
-  /// Whether the locale is limited to ASCII: the variable that POSIX evaluates for LC_CTYPE does not name UTF-8.
+  /// Whether the variable that POSIX evaluates for LC_CTYPE does not name UTF-8.
   static var isASCII: Bool {
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].lazy.compactMap(environment).first { !$0.isEmpty } ?? "C"
     let name = locale.lowercased()
     return !name.contains("utf-8") && !name.contains("utf8")
   }
 
-  /// Returns the value of the environment variable `name`.
   static func environment(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
 }

@@ -1,9 +1,8 @@
 import CulpritOptions
 import CulpritReports
 
-/// Text output in the width, characters and colors of the terminal, shown in a pager if possible.
+/// Text in the style of the terminal, with a pager if possible.
 struct TextOutput {
-  /// The options for text output.
   static let options = [
     CommandOption(
       "width",
@@ -21,21 +20,16 @@ struct TextOutput {
     CommandOption("no-pager", help: "do not pipe the output through PAGER or less"),
   ]
 
-  /// The names of ``options`` that affect only the style of text.
   static let styles = ["width", "color", "ascii"]
-  /// The reasons why options for text are rejected for other formats.
+  /// Reasons for rejecting text options with other formats.
   static let isNoMarkdown = "requires --format=text: Markdown has a fixed form"
   static let isNoJSON = "requires --format=text: JSON has everything"
 
-  /// The style of the text.
   let style: StallReport.TextStyle
   private let isPaged: Bool
 
-  /// Creates an output with the options in `parsed`.
+  /// Creates an output. `width` applies if standard output is not a terminal.
   ///
-  /// - Parameters:
-  ///   - parsed: Parsed options, which must include ``options``.
-  ///   - width: The line width if standard output is not a terminal.
   /// - Throws: ``UsageError`` for an invalid width.
   init(_ parsed: OptionTable.Arguments, width: Int) throws(UsageError) {
     style = StallReport.TextStyle(
@@ -48,7 +42,7 @@ struct TextOutput {
     isPaged = !parsed.has("no-pager") && Terminal.isOutput
   }
 
-  /// Prints `text`. The first call starts the pager: an earlier start would show an empty screen.
+  /// The first call starts the pager; an earlier start would show an empty screen.
   func print(_ text: String) {
     if isPaged, Terminal.isOutput { Pager.start() }
     output.print(style.isASCII ? text.inASCII : text)

@@ -3,7 +3,6 @@ import CulpritCounting
 import CulpritOptions
 import CulpritStallRecord
 
-/// Maximum number of rows.
 private let limitOption = CommandOption("limit", letter: "n", argument: "COUNT", help: "print at most COUNT rows")
 private let formatOption = CommandOption(
   "format",
@@ -46,7 +45,6 @@ let topTable = OptionTable(
   exitStatus: "0 success; 1 a file was unreadable or incomplete; 2 wrong usage"
 )
 
-/// Runs `culprit top`. Returns whether all files could be read completely.
 func runTop(_ parsed: OptionTable.Arguments) throws -> Bool {
   let isJSON = parsed.value("format") == "json"
   if isJSON { try parsed.refuse(["details"] + TextOutput.styles, TextOutput.isNoJSON) }
@@ -90,7 +88,6 @@ let diffTable = OptionTable(
   exitStatus: "0 success, with or without differences; 1 a file was unreadable or incomplete; 2 wrong usage"
 )
 
-/// Runs `culprit diff`. Returns whether all files could be read completely.
 func runDiff(_ parsed: OptionTable.Arguments) throws -> Bool {
   guard parsed.operands.count == 2 else {
     throw UsageError("diff takes two files or directories, BEFORE and AFTER, not \(parsed.operands.count)")
@@ -122,14 +119,13 @@ func runDiff(_ parsed: OptionTable.Arguments) throws -> Bool {
   return isWhole
 }
 
-/// Returns the stalls that `reader` finds in `operand` as one side of a comparison, or `nil` if nothing could be read;
-/// and whether all files could be read.
+/// Returns one side of a comparison, or `nil` if nothing could be read; and whether all files could be read.
 private func side(_ operand: String, _ reader: Stalls) throws -> (StallComparison.Side?, isRead: Bool) {
   var watched: Duration?
   if isDirectory(operand) {
     let box = BlackBoxDirectory(path: operand)
     watched = box.watchedTime(until: Stalls.now, reader.selection.watched)
-    // Run records without stalls mean that nothing stalled, which is a valid side.
+    // Run records without stalls mean that nothing stalled.
     if try stallNames(in: operand).isEmpty, try !box.names([".run", ".told"]).isEmpty {
       return (StallComparison.Side([], watched: watched), true)
     }

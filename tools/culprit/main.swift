@@ -1,10 +1,8 @@
 import CulpritOptions
 import Glibc
 
-// culprit: reports saved stalls and their culprits.
-
 Interruption.listen()
-// A closed pipe (culprit report … | head) is handled as an error code, not as a signal.
+// Writing to a closed pipe fails with an error code.
 signal(SIGPIPE, SIG_IGN)
 var called: String?
 do {

@@ -7,7 +7,7 @@ import sys
 from browser import Browser
 
 CONTRAST_MIN = 4.5
-# Contrasts of each visible element's text with its background, and of the graphs' ink with their fills.
+# Contrasts of visible text with its background, and of the graphs' ink with their fills.
 CONTRASTS = r"""(() => {
   const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
   const parse = (text) => {
@@ -85,7 +85,6 @@ def everyday(browser, pages, pictures):
     browser.click("#reset")
     expect(browser.run("location.hash") == "", "nothing is left of it")
 
-    # Search.
     browser.click("#search")
     browser.type("catalog.swift")
     expect(text(browser, "#summary").endswith("found: 90 %, 4.53 s"), text(browser, "#summary"))
@@ -259,7 +258,7 @@ def several(browser, pages):
     address = browser.run("location.href")
     browser.open(address)
     expect(browser.run('document.querySelector("article.chosen").id') == f"stall-{len(times) - 1}", f"the address has it; the first is {first}")
-    # Without a script every report is there.
+    # Every report is readable without a script.
     browser.open_without_script(f"file://{pages}/several.html?plain")
     shown = browser.run('[...document.querySelectorAll("article")].filter((article) => article.checkVisibility()).length')
     expect(shown == len(times), f"{shown} reports of {len(times)} without a script")
