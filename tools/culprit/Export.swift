@@ -88,7 +88,7 @@ private func exportProfile(
     } catch { failure = error }
   }
   if let failure { throw failure }
-  stalls.noteDefaultDirectory(reading)
+  stalls.printAvailableValues(reading)
   guard exporter.stallCount > 0 else { return false }
   try exporter.finish()
   try file.commit()

@@ -48,7 +48,7 @@ private func page(_ stalls: Stalls, _ files: Expansion) throws -> (page: PageWri
     let (recording, logs) = stalls.chosen(of: file, name, rules, resolve, &reading)
     page.add(recording, logs: logs, rules: rules, resolve: resolve)
   }
-  stalls.noteDefaultDirectory(reading)
+  stalls.printAvailableValues(reading)
   return (page, isRead && files.isWhole)
 }
 

@@ -40,7 +40,7 @@ func exportRows(_ parsed: OptionTable.Arguments, to destination: ExportDestinati
   )
   do throws(InputError) {
     if let failure { throw failure }
-    reader.noteDefaultDirectory(reading)
+    reader.printAvailableValues(reading)
     guard reading.chosenCount > 0 else {
       directory?.abandon()
       return false

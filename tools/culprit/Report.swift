@@ -96,7 +96,7 @@ func runReport(_ parsed: OptionTable.Arguments) throws -> Bool {
       for threads in made.threads { text.print(threads) }
     }
   )
-  stalls.noteDefaultDirectory(reading)
+  stalls.printAvailableValues(reading)
   return reading.isWhole
 }
 
@@ -118,6 +118,6 @@ private func printJSON(_ stalls: Stalls, _ files: Expansion) throws -> Bool {
     }
   )
   if let failure { throw failure }
-  stalls.noteDefaultDirectory(reading)
+  stalls.printAvailableValues(reading)
   return reading.isWhole
 }

@@ -260,7 +260,7 @@ struct Stalls: Sendable {
 
   /// Prints the values present in the files if there were stalls but none was selected. `side` is the operand that was
   /// read.
-  func noteDefaultDirectory(_ reading: Reading, in side: String? = nil) {
+  func printAvailableValues(_ reading: Reading, in side: String? = nil) {
     guard reading.offer.count > 0, reading.chosenCount == 0 else { return }
     output.error((side.map { "\($0): " } ?? "") + reading.offer.refusal(of: selection))
   }

@@ -61,7 +61,7 @@ func runTop(_ parsed: OptionTable.Arguments) throws -> Bool {
   } else {
     text.print(groups.text(limit: limit, details: parsed.has("details"), style: text.style))
   }
-  reader.noteDefaultDirectory(reading)
+  reader.printAvailableValues(reading)
   return reading.isWhole
 }
 
@@ -131,6 +131,6 @@ private func side(_ operand: String, _ reader: Stalls) throws -> (StallCompariso
     }
   }
   let (stalls, reading) = try reader.counted([operand])
-  reader.noteDefaultDirectory(reading, in: operand)
+  reader.printAvailableValues(reading, in: operand)
   return (reading.fileCount > 0 ? StallComparison.Side(stalls, watched: watched) : nil, reading.isWhole)
 }
