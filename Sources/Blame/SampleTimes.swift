@@ -56,10 +56,10 @@ struct SampleTimes {
   /// Returns the presence of one of several threads. `ages` is the range of its samples, `others` the range of all
   /// samples. A thread that started later or ended earlier represents only the time of its presence.
   static func presence(of ages: Presence, among others: Presence, _ stall: Stall, duration: Duration) -> Presence {
-    let doubt = stall.threshold / neighbours
+    let clockError = stall.threshold / neighbours
     return (
-      begin: ages.begin - doubt <= others.begin ? unwatched(stall) : min(ages.begin, duration),
-      end: ages.end + doubt >= others.end ? duration : min(ages.end, duration)
+      begin: ages.begin - clockError <= others.begin ? unwatched(stall) : min(ages.begin, duration),
+      end: ages.end + clockError >= others.end ? duration : min(ages.end, duration)
     )
   }
 

@@ -13,7 +13,7 @@ package enum SourceKind: Hashable, Sendable {
   /// An executor of Swift concurrency, for example an actor's, watched by probes that wait for their turn.
   case executor
   /// An event loop of any library, watched by probes that wait for their turn.
-  case pinged
+  case probedLoop
   /// A phase of the process: its launch or shutdown.
   case phase
   /// The jobs of a Swift concurrency thread.
@@ -30,7 +30,7 @@ package enum SourceKind: Hashable, Sendable {
     case .queue: "queue"
     case .pool: "pool"
     case .executor: "executor"
-    case .pinged: "probedLoop"
+    case .probedLoop: "probedLoop"
     case .phase: "phase"
     case .job: "job"
     case .unknown(let number): "kind\(number)"
@@ -46,7 +46,7 @@ package enum SourceKind: Hashable, Sendable {
     case .queue: "dispatch queue"
     case .pool: "thread pool"
     case .executor: "executor"
-    case .pinged: "event loop"
+    case .probedLoop: "event loop"
     case .phase: "phase"
     case .job: "job"
     case .unknown(let number): "source of unknown kind \(number)"
@@ -78,7 +78,7 @@ extension SourceKind {
     case .queue: 4
     case .pool: 5
     case .executor: 6
-    case .pinged: 7
+    case .probedLoop: 7
     case .phase: 8
     case .job: 9
     case .unknown(let code): code
@@ -94,7 +94,7 @@ extension SourceKind {
     case 4: self = .queue
     case 5: self = .pool
     case 6: self = .executor
-    case 7: self = .pinged
+    case 7: self = .probedLoop
     case 8: self = .phase
     case 9: self = .job
     default: self = .unknown(code)

@@ -37,7 +37,7 @@ import Testing
   ) -> Bool {
     var selection = StallSelection()
     set(&selection)
-    let stall = Stall("http", kind: .pinged, threshold: .zero, began: now)
+    let stall = Stall("http", kind: .probedLoop, threshold: .zero, began: now)
     let process = ObservedProcess(1, executable, since: now, host: host)
     return selection.includes(stall, from: StallOrigin(Recording(process: process)))
   }

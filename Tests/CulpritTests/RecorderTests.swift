@@ -44,7 +44,7 @@ private final class Recorded {
       whileDebugged: .marked,
       settings: ReportSettings(Watchdog.Configuration()),
       pending: PendingReports(),
-      announce: { [outcome] event in
+      deliverEvent: { [outcome] event in
         let samples = event.report()?.raw.stall.samples.count ?? -1
         outcome.events.withLock { $0.append((event.isHang, samples, event.age)) }
       },

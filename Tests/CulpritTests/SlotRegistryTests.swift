@@ -72,8 +72,8 @@ import Testing
     try withRegistry {
       var leases = [try lease("http"), try lease("http", .runLoop)]
       #expect(throws: WatchdogError.alreadyWatched("http")) { try lease("http") }
-      #expect(throws: WatchdogError.alreadyWatched("http")) { try lease("http", .pinged) }
-      leases += [try lease("http", of: 2), try lease("http", .pinged, of: 3), try lease("http", .queue, of: 3)]
+      #expect(throws: WatchdogError.alreadyWatched("http")) { try lease("http", .probedLoop) }
+      leases += [try lease("http", of: 2), try lease("http", .probedLoop, of: 3), try lease("http", .queue, of: 3)]
       #expect(leases.map(name) == ["http", "http", "http (2)", "http (3)", "http"])
       #expect(throws: WatchdogError.alreadyWatched("http")) { try lease("http", of: 2) }
       leases += [try lease("work", .section), try lease("work", .section)]

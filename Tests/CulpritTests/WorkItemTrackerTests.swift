@@ -233,7 +233,7 @@ private struct Simulation {
     tracker.close(endedAt: 1050, lastTick: 1030, allowed: 100)
     _ = tracker.owe()
     // It began 0 to 8 later than 1000.
-    #expect(tracker.owed?.age == 46)
+    #expect(tracker.pendingEnd?.age == 46)
   }
 
   @Test func samplesUnresponsiveThreadLessOften() {

@@ -117,7 +117,7 @@ let exampleProcess = ObservedProcess(4242, "/opt/shop/bin/shop", since: 1_795_17
   }
 
   /// Pings are an eighth of the threshold apart, so the obstacle can be older than the ping.
-  @Test(arguments: [SourceKind.queue, .pool, .executor, .pinged, .loop, .section])
+  @Test(arguments: [SourceKind.queue, .pool, .executor, .probedLoop, .loop, .section])
   func reportsLowerBoundForPingedSources(kind: SourceKind) {
     var (stall, builder) = exampleStall()
     stall.source.kind = kind

@@ -186,7 +186,7 @@ import Testing
 
   @Test func sourceAndNoteKindsHaveDocumentedCodes() {
     let sources: [SourceKind] = [
-      .loop, .runLoop, .section, .queue, .pool, .executor, .pinged, .phase, .job, .unknown(10),
+      .loop, .runLoop, .section, .queue, .pool, .executor, .probedLoop, .phase, .job, .unknown(10),
     ]
     #expect(sources.map(\.code) == Array(1...10) && sources.map { SourceKind(code: $0.code) } == sources)
     let notes: [StallNote.Kind] = [

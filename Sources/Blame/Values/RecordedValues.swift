@@ -16,7 +16,7 @@ extension WatchedSource {
   /// Whether the source is watched by probes or periodic checks. Its work might have begun before the first one.
   package var isProbed: Bool {
     switch kind {
-    case .queue, .pool, .executor, .pinged, .job: true
+    case .queue, .pool, .executor, .probedLoop, .job: true
     case .loop, .runLoop, .section, .phase, .unknown: false
     }
   }

@@ -268,7 +268,7 @@ extension StallReport.Source {
     /// An executor of Swift concurrency, watched by probes.
     public static let executor = Kind(SourceKind.executor)
     /// An event loop of any library, watched by probes.
-    public static let probedLoop = Kind(SourceKind.pinged)
+    public static let probedLoop = Kind(SourceKind.probedLoop)
     /// A phase of the process: its launch or shutdown.
     public static let phase = Kind(SourceKind.phase)
     /// A job that a Swift concurrency thread runs without suspension.

@@ -44,8 +44,8 @@ extension Watchdog {
     scoped: Bool = false
   ) throws(WatchdogError) -> WatchedProbe {
     let source = WatchedSource(kind: .queue, name: name ?? queue.label)
-    let pinged = try pinged(source, threshold, worker(of: queue)) { run in queue.async(execute: run) }
-    return hold(WatchedProbe(watchdog: self, sources: [pinged]), scoped: scoped)
+    let probed = try probed(source, threshold, worker(of: queue)) { run in queue.async(execute: run) }
+    return hold(WatchedProbe(watchdog: self, sources: [probed]), scoped: scoped)
   }
 
   /// Watches the threads on which Swift concurrency runs default actors and tasks that belong to no actor.
@@ -72,9 +72,9 @@ extension Watchdog {
     }
     let worker = threads.map { ProbedSource.Worker.pool($0) }
     do throws(WatchdogError) {
-      let pinged = try pinged(source, threshold, worker ?? .unknown) { run in Task.detached(priority: .medium) { run() }
+      let probed = try probed(source, threshold, worker ?? .unknown) { run in Task.detached(priority: .medium) { run() }
       }
-      return hold(WatchedProbe(watchdog: self, sources: [pinged]), scoped: scoped)
+      return hold(WatchedProbe(watchdog: self, sources: [probed]), scoped: scoped)
     } catch {
       if let threads { engine?.poolWatcher.remove(threads) }
       throw error
@@ -90,10 +90,10 @@ extension Watchdog {
   ) throws(WatchdogError) -> WatchedProbe {
     let source = WatchedSource(kind: .executor, name: "main actor")
     // On Linux the main actor's work goes through the main queue.
-    let pinged = try pinged(source, threshold, worker(of: .main)) { run in
+    let probed = try probed(source, threshold, worker(of: .main)) { run in
       Task(executorPreference: HandingOver()) { @MainActor in run() }
     }
-    return hold(WatchedProbe(watchdog: self, sources: [pinged]), scoped: scoped)
+    return hold(WatchedProbe(watchdog: self, sources: [probed]), scoped: scoped)
   }
 
   /// Watches a serial executor of Swift concurrency, such as an actor's custom executor.
@@ -118,11 +118,11 @@ extension Watchdog {
     let source = WatchedSource(kind: .executor, name: name)
     let visitor = ExecutorVisitor(executor)
     let queue = executor as? DispatchQueue
-    let worker = queue.map { self.worker(of: $0) } ?? .threadOfLastPing
-    let pinged = try pinged(source, threshold, worker, isHandedOver: queue == nil) { run in
+    let worker = queue.map { self.worker(of: $0) } ?? .threadOfLastProbe
+    let probed = try probed(source, threshold, worker, isHandedOver: queue == nil) { run in
       Task(executorPreference: HandingOver()) { await visitor.visit(run) }
     }
-    return hold(WatchedProbe(watchdog: self, sources: [pinged]), scoped: scoped)
+    return hold(WatchedProbe(watchdog: self, sources: [probed]), scoped: scoped)
   }
 
   /// Watches an event loop of any library by closures submitted to the loop.
@@ -170,8 +170,8 @@ extension Watchdog {
     var sources: [ProbedSource?] = []
     do throws(WatchdogError) {
       for (index, send) in execute.enumerated() {
-        let source = WatchedSource(kind: .pinged, name: isGroup ? "\(name) #\(index + 1)" : name)
-        sources.append(try pinged(source, threshold, .threadOfLastPing, isHandedOver: true, send))
+        let source = WatchedSource(kind: .probedLoop, name: isGroup ? "\(name) #\(index + 1)" : name)
+        sources.append(try probed(source, threshold, .threadOfLastProbe, isHandedOver: true, send))
       }
     } catch {
       for source in sources { source?.stop() }
@@ -189,7 +189,7 @@ extension Watchdog {
   }
 
   /// Returns `nil` when the watchdog was not started. With `isHandedOver`, `send` calls application code.
-  private func pinged(
+  private func probed(
     _ source: WatchedSource,
     _ threshold: Duration?,
     _ worker: ProbedSource.Worker,

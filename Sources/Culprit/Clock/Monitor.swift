@@ -195,7 +195,7 @@ struct Monitor: ~Copyable {
     }
     var wait = step.wait
     // The ring is full, so an early check would not help.
-    if tracker.pointee.owed != nil { wait = min(wait, Self.longestSleep) }
+    if tracker.pointee.pendingEnd != nil { wait = min(wait, Self.longestSleep) }
     follow(index, tick)
     if step.sample { isSamplerNeeded = want(index, view, tick) || isSamplerNeeded }
     note(index, view, step)
@@ -214,7 +214,7 @@ struct Monitor: ~Copyable {
     // SAFETY: `index` is below the size of `trackers`.
     let tracker = trackers + index
     // While the end of the previous work item is pending, the recorder would take these samples for its end.
-    guard tracker.pointee.isSampled, tracker.pointee.owed == nil else {
+    guard tracker.pointee.isSampled, tracker.pointee.pendingEnd == nil else {
       works[index].leave()
       return
     }
@@ -232,7 +232,7 @@ struct Monitor: ~Copyable {
     -> Bool
   {
     let item = trackers[index].item
-    guard slots[index].wantEndTime(of: item), trackers[index].owed == nil else { return false }
+    guard slots[index].wantEndTime(of: item), trackers[index].pendingEnd == nil else { return false }
     if samplers.isStopped || works[index].isAvoided(item) {
       emitUnsampled(index, tick)
       return false
@@ -250,7 +250,7 @@ struct Monitor: ~Copyable {
 
   /// Reports that the kernel blocks the samplers.
   @_noLocks private func emitUnsampled(_ index: Int, _ tick: WorkItemTracker.Tick) {
-    guard trackers[index].item != 0, trackers[index].owed == nil, observer_ring_is_half_free(ring) else { return }
+    guard trackers[index].item != 0, trackers[index].pendingEnd == nil, observer_ring_is_half_free(ring) else { return }
     var event = event(OBSERVER_EVENT_SAMPLE, index, tick.now)
     event.status = OBSERVER_SAMPLER_STOPPED.rawValue
     event.end = UNWIND_END_NOT_CAPTURED.rawValue
@@ -299,7 +299,7 @@ struct Monitor: ~Copyable {
   }
 
   @_noLocks private mutating func settle(_ index: Int, _ tick: WorkItemTracker.Tick) {
-    guard let ended = trackers[index].owed else { return }
+    guard let ended = trackers[index].pendingEnd else { return }
     // When many suspended tasks end at once, half of the ring stays free for threads.
     guard !ended.isTask || observer_ring_is_half_free(ring) else { return }
     var event = observer_event()
@@ -316,7 +316,7 @@ struct Monitor: ~Copyable {
       event.tid = ended.tid
       event.threshold_ns = ended.threshold
       guard observer_ring_write(ring, &event, nil, 0) else { return }
-      trackers[index].owedStallRecorded()
+      trackers[index].pendingStallRecorded()
     }
     event.kind = OBSERVER_EVENT_WORK_ITEM_ENDED.rawValue
     guard observer_ring_write(ring, &event, nil, 0) else { return }
@@ -329,7 +329,7 @@ struct Monitor: ~Copyable {
   {
     // A work item declared at its first check has not been asked for its end time yet.
     guard slots[index].wantEndTime(of: view.item) else { return true }
-    guard trackers[index].owed == nil else { return false }
+    guard trackers[index].pendingEnd == nil else { return false }
     // When many tasks pass their thresholds at once, a stall of a thread must not wait for all of them.
     if view.owner_kind == OBSERVER_OWNER_TASK {
       guard taskDeclarationsLeft > 0, observer_ring_has_room(ring, 1) else { return false }

@@ -147,7 +147,7 @@ struct WorkItemTracker {
   private var isDeclared = false
   private var isHangReported = false
   /// The end still to be reported, because the ring was full.
-  private(set) var owed: Ended?
+  private(set) var pendingEnd: Ended?
 
   private var gaps: SampleGaps
 
@@ -264,9 +264,9 @@ struct WorkItemTracker {
   @_noLocks mutating func owe(_ tid: Int32 = 0) -> Bool {
     guard phase == .over else { return false }
     let isStall = isDeclared || isUndeclaredStall
-    let keepsEarlier = owed?.isStall ?? false
+    let keepsEarlier = pendingEnd?.isStall ?? false
     if !keepsEarlier {
-      owed = Ended(
+      pendingEnd = Ended(
         item: item,
         generation: generation,
         // The threshold applies to the certain age, the report to the expected one.
@@ -285,9 +285,9 @@ struct WorkItemTracker {
     return keepsEarlier && isStall
   }
 
-  @_noLocks mutating func owedStallRecorded() { owed?.isDeclared = true }
+  @_noLocks mutating func pendingStallRecorded() { pendingEnd?.isDeclared = true }
 
-  @_noLocks mutating func endRecorded() { owed = nil }
+  @_noLocks mutating func endRecorded() { pendingEnd = nil }
 
   /// Returns the latest possible beginning, so that work within its limit is never reported.
   @_noLocks private func begun(_ snapshot: SlotSnapshot) -> UInt64 { snapshot.item &+ snapshot.clockError }

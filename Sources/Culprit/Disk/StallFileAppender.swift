@@ -18,7 +18,7 @@ struct StallFileAppender: ~Copyable {
   /// Overwritten repeatedly; `nil` until the beginning is written.
   private var statePlace: off_t?
   /// Records that must be written before any later record.
-  private var owed: [[UInt8]] = []
+  private var pending: [[UInt8]] = []
   private var modules: [Module] = []
   /// Stacks already in the file, with their numbers.
   private var stacks: [Stack: Int] = [:]
@@ -74,7 +74,7 @@ struct StallFileAppender: ~Copyable {
   mutating func begin(_ modules: [Module]) {
     // Shares the list instead of copying it: many stalls have equal lists.
     if self.modules.isEmpty { self.modules = modules } else { self.modules += modules }
-    owed += modules.map { StallFileWriter.record(of: $0) }
+    pending += modules.map { StallFileWriter.record(of: $0) }
     _ = settle()
   }
 
@@ -106,13 +106,13 @@ struct StallFileAppender: ~Copyable {
 
   /// `leftOut` is the number of threads that were not captured.
   mutating func endOthers(leftOut: Int) {
-    owed.append(StallFileWriter.record(ofOthersLeftOut: leftOut + othersUnsaved, stallID: stall.id))
+    pending.append(StallFileWriter.record(ofOthersLeftOut: leftOut + othersUnsaved, stallID: stall.id))
     _ = settle()
     syncIfDue()
   }
 
   mutating func add(_ note: StallNote) {
-    owed.append(StallFileWriter.record(of: note, stallID: stall.id))
+    pending.append(StallFileWriter.record(of: note, stallID: stall.id))
     _ = settle()
   }
 
@@ -175,7 +175,7 @@ struct StallFileAppender: ~Copyable {
   private mutating func owe(_ modules: [Module]) {
     guard !modules.isEmpty else { return }
     self.modules += modules
-    owed += modules.map { StallFileWriter.record(of: $0) }
+    pending += modules.map { StallFileWriter.record(of: $0) }
   }
 
   /// Returns whether the beginning and all pending records are written.
@@ -191,9 +191,9 @@ struct StallFileAppender: ~Copyable {
       guard file.append(header + records) else { return false }
       statePlace = off_t(header.count + head.count)
     }
-    while let record = owed.first {
+    while let record = pending.first {
       guard put(record) else { return false }
-      owed.removeFirst()
+      pending.removeFirst()
     }
     return true
   }
@@ -245,7 +245,7 @@ struct StallFileAppender: ~Copyable {
   /// Queues everything for an empty file except samples and other threads, which are lost.
   private mutating func beginAnew() {
     statePlace = nil
-    owed =
+    pending =
       modules.map { StallFileWriter.record(of: $0) }
       + stall.notes.map { StallFileWriter.record(of: $0, stallID: stall.id) }
     (stacks, stackCount, names) = ([:], 0, [:])

@@ -149,7 +149,7 @@ final class Engine: Sendable {
       whileDebugged: configuration.sampling.whileDebugged,
       settings: settings,
       pending: pending,
-      announce: { reporter.announce($0) },
+      deliverEvent: { reporter.deliverEvent($0) },
       notes: { activities.notes() + contexts.notes() },
       phaseNotes: { [poolWatcher] source in
         let isLikely = source.kind == .job && poolWatcher.watchpointRefusal != nil

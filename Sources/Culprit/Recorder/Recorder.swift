@@ -18,7 +18,7 @@ final class Recorder: Sendable {
   private let whileDebugged: Configuration.Sampling.Debugged
   private let settings: ReportSettings
   let pending: PendingReports
-  private let announce: @Sendable (StallEvent) -> Void
+  private let deliverEvent: @Sendable (StallEvent) -> Void
   private let notes: @Sendable () -> [StallNote]
   let phaseNotes: @Sendable (WatchedSource) -> [StallNote]
   private let name: @Sendable (Recording, StallFileQueue) -> Void
@@ -71,7 +71,7 @@ final class Recorder: Sendable {
 
   /// Creates a recorder for the events in `rings`. Without `box`, stalls are not saved.
   ///
-  /// `announce`, `name` and `deliver` must not block. `announce` is called when a stall begins and when it becomes a
+  /// `deliverEvent`, `name` and `deliver` must not block. `deliverEvent` is called when a stall begins and when it becomes a
   /// hang. `name` adds symbol names to the file of a stall under way. `deliver` receives each finished stall with its
   /// file, which it must close; `nil` if it is not kept.
   init(
@@ -84,7 +84,7 @@ final class Recorder: Sendable {
     whileDebugged: Configuration.Sampling.Debugged,
     settings: ReportSettings,
     pending: PendingReports,
-    announce: @escaping @Sendable (StallEvent) -> Void,
+    deliverEvent: @escaping @Sendable (StallEvent) -> Void,
     notes: @escaping @Sendable () -> [StallNote],
     phaseNotes: @escaping @Sendable (WatchedSource) -> [StallNote],
     name: @escaping @Sendable (Recording, StallFileQueue) -> Void,
@@ -99,7 +99,7 @@ final class Recorder: Sendable {
     self.whileDebugged = whileDebugged
     self.settings = settings
     self.pending = pending
-    self.announce = announce
+    self.deliverEvent = deliverEvent
     self.notes = notes
     self.name = name
     self.deliver = deliver
@@ -342,7 +342,7 @@ final class Recorder: Sendable {
       }
       let isCounted = box.member?.isRecorded == false
       pending.begin(stall, event.words, in: .init(slot: index, item: head.item), isCounted: isCounted)
-      announce(event)
+      deliverEvent(event)
       guard !isCounted else {
         box.item.count(stall)
         return isRecorded()
@@ -364,7 +364,7 @@ final class Recorder: Sendable {
       guard let box = state.items[index], var stall = box.item.stall else { return }
       stall.duration = Duration(wholeNanoseconds: head.age_ns)
       box.counts.hang()
-      announce(StallEvent(box.item.soFar(stall, process: process), stall, isHang: true, settings))
+      deliverEvent(StallEvent(box.item.soFar(stall, process: process), stall, isHang: true, settings))
       box.item.add(StallNote(.hang, time: stall.duration))
       // A hang might never end, so its file receives the symbol names now.
       if let file = box.item.file, let recording = box.item.finished(process: process) { name(recording, file) }

@@ -48,14 +48,14 @@ struct Storms {
     var recorded = 0
     var lastRecorded: UInt64 = 0
     /// Counted stalls that belong to no recorded stall's count yet, and their time.
-    var owed = 0
-    var owedTime: UInt64 = 0
-    /// Counted stalls under way, and the sum of the times from which their time is owed.
+    var pending = 0
+    var pendingTime: UInt64 = 0
+    /// Counted stalls under way, and the sum of the times from which their time is pending.
     var counted = 0
     var sinceSum: UInt64 = 0
     var lastTaken: UInt64 = 0
 
-    var isOver: Bool { recorded == 0 && counted == 0 && owed == 0 && owedTime == 0 }
+    var isOver: Bool { recorded == 0 && counted == 0 && pending == 0 && pendingTime == 0 }
 
     /// Whether another stall can be recorded after the first ones.
     func isDue(_ now: UInt64) -> Bool {
@@ -67,11 +67,11 @@ struct Storms {
       lastRecorded = now
     }
 
-    /// Clears the owed stalls at `now`. Returns their time.
+    /// Clears the pending stalls at `now`. Returns their time.
     mutating func take(_ now: UInt64) -> UInt64 {
       // The difference is negative if the clock was set back.
-      let time = UInt64(max(0, Int64(bitPattern: owedTime &+ UInt64(counted) &* now &- sinceSum)))
-      (owed, owedTime, sinceSum, lastTaken) = (0, 0, UInt64(counted) &* now, now)
+      let time = UInt64(max(0, Int64(bitPattern: pendingTime &+ UInt64(counted) &* now &- sinceSum)))
+      (pending, pendingTime, sinceSum, lastTaken) = (0, 0, UInt64(counted) &* now, now)
       return time
     }
 
@@ -127,8 +127,8 @@ struct Storms {
         atPlace.record(now)
       } else {
         ofSource.hasCounted = true
-        atPlace.owed += 1
-        atPlace.owedTime &+= age
+        atPlace.pending += 1
+        atPlace.pendingTime &+= age
         atPlace.count(since: now)
       }
     }
@@ -139,7 +139,7 @@ struct Storms {
   mutating func move(_ member: inout Member, to place: Place) {
     guard member.place == .unknown, place != .unknown else { return }
     let former = member
-    var isOwed = false
+    var isPending = false
     var lastRecorded: UInt64 = 0
     change(former) { _, atPlace, _ in
       atPlace.count -= 1
@@ -149,8 +149,8 @@ struct Storms {
       } else {
         member.began = max(former.began, atPlace.lastTaken)
         atPlace.stopCounting(former)
-        isOwed = atPlace.owed > 0
-        if isOwed { atPlace.owed -= 1 }
+        isPending = atPlace.pending > 0
+        if isPending { atPlace.pending -= 1 }
       }
     }
     member.place = place
@@ -162,7 +162,7 @@ struct Storms {
         atPlace.lastRecorded = max(atPlace.lastRecorded, lastRecorded)
       } else {
         atPlace.count(since: max(since, atPlace.lastTaken))
-        if isOwed { atPlace.owed += 1 }
+        if isPending { atPlace.pending += 1 }
       }
     }
   }
@@ -174,7 +174,7 @@ struct Storms {
       isDue = atPlace.recorded == 0 && atPlace.isDue(now) && recorded < Self.allRecordedMax
       guard isDue else { return }
       atPlace.stopCounting(member)
-      if atPlace.owed > 0 { atPlace.owed -= 1 } else { member.unrecorded = -1 }
+      if atPlace.pending > 0 { atPlace.pending -= 1 } else { member.unrecorded = -1 }
       recorded += 1
       ofSource.recorded += 1
       atPlace.record(now)
@@ -192,7 +192,7 @@ struct Storms {
   mutating func note(_ member: inout Member, now: UInt64) -> StallCount? {
     guard let ofSource = sources[member.source] else { return nil }
     let places = [member.place, .unknown, .others]
-    return places.contains { (ofSource.places[$0]?.owed ?? 0) > 0 } ? take(&member, now) : nil
+    return places.contains { (ofSource.places[$0]?.pending ?? 0) > 0 } ? take(&member, now) : nil
   }
 
   /// Returns the count of `member` if it is recorded and stands for others.
@@ -210,19 +210,19 @@ struct Storms {
         ofSource.recorded -= 1
         atPlace.recorded -= 1
       } else {
-        atPlace.owedTime &+= now.saturatingDifference(max(member.began, atPlace.lastTaken))
+        atPlace.pendingTime &+= now.saturatingDifference(max(member.began, atPlace.lastTaken))
         atPlace.stopCounting(member)
       }
     }
     return count
   }
 
-  /// Returns the count of `member`, adding the stalls owed at `places`, by default its own and the unknown ones.
+  /// Returns the count of `member`, adding the stalls pending at `places`, by default its own and the unknown ones.
   private mutating func take(_ member: inout Member, _ now: UInt64, from places: [Place]? = nil) -> StallCount? {
     guard var ofSource = sources[member.source] else { return nil }
     for place in places ?? [member.place, .unknown, .others] {
       guard var atPlace = ofSource.places[place] else { continue }
-      member.unrecorded += atPlace.owed
+      member.unrecorded += atPlace.pending
       member.unrecordedTime &+= atPlace.take(now)
       ofSource.places[place] = atPlace
     }
@@ -245,10 +245,10 @@ struct Storms {
     ofSource.places[member.place] = atPlace
     if ofSource.places.count > Self.keptMax { ofSource.places = ofSource.places.filter { !$0.value.isOver } }
     if ofSource.underWay == 0 {
-      let owed = ofSource.places.values.reduce(0) { $0 + $1.owed }
-      guard owed > 0, sources.count < Self.keptMax else { return }
-      let owedTime = ofSource.places.values.reduce(0) { $0 &+ $1.owedTime }
-      ofSource.places = [.others: AtPlace(owed: owed, owedTime: owedTime)]
+      let pending = ofSource.places.values.reduce(0) { $0 + $1.pending }
+      guard pending > 0, sources.count < Self.keptMax else { return }
+      let pendingTime = ofSource.places.values.reduce(0) { $0 &+ $1.pendingTime }
+      ofSource.places = [.others: AtPlace(pending: pending, pendingTime: pendingTime)]
     }
     sources[member.source] = ofSource
   }

@@ -88,7 +88,7 @@ final class Reporter: Sendable {
   var counted: UInt64 { limiter.withLock { $0.counted } }
 
   /// Events of suspended tasks can be dropped, those of threads cannot.
-  func announce(_ event: StallEvent) {
+  func deliverEvent(_ event: StallEvent) {
     (event.isHang ? hung : begun).call(event, isVital: event.thread.id != 0)
   }
 

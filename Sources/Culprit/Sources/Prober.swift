@@ -73,7 +73,7 @@ final class Prober: Sendable {
 final class ProbedSource: Sendable {
   enum Worker: Sendable {
     /// For loops that stay on one thread.
-    case threadOfLastPing
+    case threadOfLastProbe
     /// The thread named by words in memory. Each ping calls `check`, which returns whether the words are right.
     case addresses(owner: UInt64, queueHead: UInt64, check: @Sendable () -> Bool)
     case pool(PoolThreads)
@@ -130,7 +130,7 @@ final class ProbedSource: Sendable {
     }
     self.prober = prober
     switch worker {
-    case .threadOfLastPing: break
+    case .threadOfLastProbe: break
     case .addresses(let owner, let queueHead, _): observer_slot_set_addresses(lease.slot, owner, queueHead)
     case .pool(let threads):
       observer_slot_set_owners(lease.slot, threads.owners.pointer)
@@ -215,7 +215,7 @@ final class ProbedSource: Sendable {
       observer_series_probe(lease.series.counts, clinux_clock_between_ns(sent, now))
       guarded.state.isOutstanding = false
       guarded.state.next = clinux_clock_ns() &+ Self.interval(lease.slot.suspicion)
-      if case .threadOfLastPing = worker {
+      if case .threadOfLastProbe = worker {
         guarded.state.thread = observer_thread_current()
         guarded.state.threadUse = guarded.state.thread.map { observer_thread_use($0) } ?? 0
       }
