@@ -1,10 +1,6 @@
 import CulpritStallRecord
 
 /// Detects stacks of suspended tasks whose work continues elsewhere: in a callback, on a queue, or in another library.
-///
-/// No function of such a stack did the work, so none is to blame. An application function that awaits a continuation is
-/// blamed for the wait, with two exceptions: a function that only opens a section or a label around the wait, and
-/// library code that no application function awaits. A sleeping task requested the wait itself.
 enum AwaitedElsewhere {
   /// Whether no function of `frames` is to blame for the wait of a suspended task. `frames` is ordered outermost first.
   static func has(_ frames: [WeightedStack.Frame]) -> Bool {
@@ -27,19 +23,17 @@ enum AwaitedElsewhere {
       .contains { $0.owner == .system && ($0.resolved.function?.contains("sleep(") ?? false) }
   }
 
-  /// Whether the function opens a section, a label or an activity and awaits the work in it.
   private static func isOpener(_ frame: WeightedStack.Frame) -> Bool { frame.resolved.swiftModule == "Culprit" }
 
-  /// Returns the name of a function, or the names of a closure and its enclosing functions.
   private static func nameParts(_ frame: WeightedStack.Frame) -> [String] {
     FunctionName.split(frame.resolved.function ?? frame.resolved.displayName)
   }
 }
 
 extension Observations {
-  /// The innermost function outside the system's code in which the task was suspended while its work continued elsewhere,
-  /// for most of that time; and the innermost application function that awaited it, `nil` if there is no other one. `nil`
-  /// if the task was suspended for less than half of the stall.
+  /// The innermost function outside the system's code in which the task was suspended, for most of the time, while its
+  /// work continued elsewhere; and the innermost other application function that awaited it. `nil` if the task was
+  /// suspended for less than half of the stall.
   var suspension: (place: StallReport.Finding, caller: StallReport.Finding?)? {
     var times: [FunctionIdentity: Duration] = [:]
     var whole = Duration.zero

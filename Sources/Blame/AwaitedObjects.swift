@@ -1,12 +1,8 @@
 import CulpritStallRecord
 
-/// Determines the reason for a thread's wait from its system call, the object of the call, and the functions that made
-/// the call.
-///
-/// Most calls are sufficient evidence. For a futex, the waiting function of the C library, libdispatch or the Swift
-/// runtime determines the reason.
+/// Determines the reason for a thread's wait from its system call, the call's object, and, for a futex, the waiting
+/// function.
 struct AwaitedObjects {
-  /// The reason why work did not continue in one sample.
   struct Reason: Hashable {
     var kind: StallReport.Cause.Kind
     var subject: CauseSubject?
@@ -21,16 +17,9 @@ struct AwaitedObjects {
 
   let architecture: String
 
-  /// Maximum number of frames searched for a waiting function.
   private static let framesMax = 24
 
   /// Returns the reason why a thread was blocked.
-  ///
-  /// - Parameters:
-  ///   - sample: A sample of the thread.
-  ///   - number: The number of the system call; `nil` if unknown.
-  ///   - frames: The frames of the thread's stack, outermost first.
-  /// - Returns: The reason.
   func reason(_ sample: Sample, call number: Int32?, _ frames: [WeightedStack.Frame]) -> Reason {
     let symbols = Self.innermost(frames)
     // The purpose of the wait takes precedence over its mechanism.
@@ -128,7 +117,6 @@ struct AwaitedObjects {
 
   private typealias Table = [(reason: Reason, names: [String])]
 
-  /// Returns the reason for the innermost of `symbols` that is in `table`.
   private static func first(_ table: Table, _ symbols: [Substring]) -> Reason? {
     for symbol in symbols {
       for line in table where line.names.contains(where: { matches($0, symbol) }) { return line.reason }
@@ -151,7 +139,6 @@ struct AwaitedObjects {
     (Reason(.network, nil), ["getaddrinfo", "gethostbyname", "res_nquery", "res_nsend"]),
   ]
 
-  /// Functions that wait with a futex.
   private static let functions: Table = [
     (
       Reason(.signal, .semaphore),
@@ -196,16 +183,13 @@ struct AwaitedObjects {
     (Reason(.initialization), ["swift_once", "*once_slow", "dispatch_once", "pthread_once", "cxa_guard_acquire"]),
   ]
 
-  /// Functions of the C library that lock a stream.
   private static let streamFunctions = [
     "flockfile", "IO_", "fputs", "fwrite", "fread", "vfprintf", "printf", "puts", "fflush", "fgets", "putc", "fputc",
     "getc", "fgetc", "fprintf", "fclose", "fseek", "ftell", "getline", "getdelim",
   ]
 
-  /// Whether the C library's function `name`, without leading underscores, locks a stream.
   static func isStreamFunction(_ name: Substring) -> Bool { streamFunctions.contains(where: name.hasPrefix) }
 
-  /// Calls that are sufficient evidence.
   private static let calls: [String: StallReport.Cause.Kind] = {
     var kinds: [String: StallReport.Cause.Kind] = [:]
     func add(_ kind: StallReport.Cause.Kind, _ names: String) {

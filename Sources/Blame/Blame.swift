@@ -7,14 +7,6 @@ import CulpritStallRecord
 /// rule). More time for a culprit never removes it from blame.
 extension StallReport {
   /// Analyzes `stall`. The report has no other threads, and its functions no final display names.
-  ///
-  /// - Parameters:
-  ///   - stall: The stall.
-  ///   - recording: The recording with the stacks to which its samples refer.
-  ///   - rules: The rules for the application's own code.
-  ///   - architecture: The process's architecture as printed by `uname -m`, which determines the names of system
-  ///     calls.
-  ///   - resolve: Symbolizes a frame. Returns the innermost function first if calls were inlined.
   package init(
     of stall: Stall,
     in recording: Recording,
@@ -101,7 +93,6 @@ extension StallReport {
     )
   }
 
-  /// Determines the verdict, and the functions that share the time.
   private mutating func judge(_ observations: Observations, isPool: Bool) {
     guard !observations.stacks.isEmpty else {
       (verdict, verdictReason) = (.noStacks, observations.failureText)

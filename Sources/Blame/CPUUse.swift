@@ -1,18 +1,14 @@
 import CulpritStallRecord
 
 extension StallReport.CPUUse {
-  /// The kernel's counts for a thread at one time.
   struct Count {
-    /// The age of the work.
     var age: Duration
-    /// The total CPU time.
     var used: Duration?
-    /// The total time ready to run.
     var delayed: Duration?
   }
 
   /// Computes the use between neighbours of `counts`, which must be in order of time, whose indices both satisfy
-  /// `isPart`. Returns `nil` if there are none.
+  /// `isPart`.
   init?(_ counts: [Count], where isPart: (Int) -> Bool) {
     var (used, passed) = (Duration.zero, Duration.zero)
     var (delayed, counted) = (Duration.zero, Duration.zero)

@@ -1,16 +1,12 @@
 import CulpritStallRecord
 
-/// Identifies a function: by its module and full source name, which combines specializations and outlined parts;
-/// otherwise by its module, symbol and start address, because several files of a program can each have a function of
-/// that name; without a symbol, by its address.
+/// Identifies a function by module and full source name; else by module, symbol and start address; else by address.
 package struct FunctionIdentity: Hashable, Comparable, Sendable {
-  /// The compared values, shared by all copies. Names are long, and functions are looked up for each frame of each
-  /// sample.
+  /// Shared by all copies, because names are long and looked up for each frame of each sample.
   private final class Storage: Sendable {
     let module: String
     let name: String
     let start: UInt64
-    /// The hash of all values.
     let digest: Int
 
     init(module: String, name: String, start: UInt64) {
@@ -24,12 +20,9 @@ package struct FunctionIdentity: Hashable, Comparable, Sendable {
   }
 
   private let storage: Storage
-  /// The path of the module's file.
   var module: String { storage.module }
-  /// The full source name of the function, or its symbol; empty if unknown.
   var name: String { storage.name }
 
-  /// Creates the identity of the function of `frame`.
   package init(_ frame: ResolvedFrame) {
     if let function = frame.sourceFunction {
       // A merged function is distinct from the functions whose names it has.
@@ -53,7 +46,6 @@ package struct FunctionIdentity: Hashable, Comparable, Sendable {
 
   package func hash(into hasher: inout Hasher) { hasher.combine(storage.digest) }
 
-  /// An arbitrary but reproducible order.
   package static func < (left: FunctionIdentity, right: FunctionIdentity) -> Bool {
     let (one, other) = (left.storage, right.storage)
     return (one.name, one.module, one.start) < (other.name, other.module, other.start)
@@ -62,51 +54,38 @@ package struct FunctionIdentity: Hashable, Comparable, Sendable {
 
 /// A symbolized frame, shared by all copies.
 package final class FrameContent: Sendable {
-  /// The identity of the function.
   package let identity: FunctionIdentity
-  /// The symbolized frame.
   package let resolved: ResolvedFrame
-  /// The captured frame; `nil` for a placeholder.
   let captured: StackFrame?
 
-  /// Creates the content of a frame.
   package init(_ resolved: ResolvedFrame, captured: StackFrame? = nil) {
     identity = FunctionIdentity(resolved)
     (self.resolved, self.captured) = (resolved, captured)
   }
 }
 
-/// A stack with its time.
 struct WeightedStack {
   struct Frame: Sendable {
     let content: FrameContent
     var owner: CodeOwner
 
-    /// Creates a frame with the symbolized frame `resolved` and the captured frame `captured`.
     init(_ resolved: ResolvedFrame, owner: CodeOwner, captured: StackFrame? = nil) {
       content = FrameContent(resolved, captured: captured)
       self.owner = owner
     }
 
-    /// The identity of the function.
     var identity: FunctionIdentity { content.identity }
-    /// The symbolized frame.
     var resolved: ResolvedFrame { content.resolved }
-    /// The captured frame; `nil` for a placeholder.
     var captured: StackFrame? { content.captured }
-    /// Whether the frame is the application's own code.
     var isApplication: Bool { owner == .own }
-    /// Whether the frame is an entry point from source code.
     var isWrittenEntryPoint: Bool { owner == .entry && CodeOwner.isWrittenEntryPoint(resolved) }
   }
 
-  /// The frames, outermost first.
   var frames: [Frame]
   var time: Duration
 }
 
 extension WeightedStack.Frame {
-  /// A placeholder for omitted frames.
   static let omission = {
     let frame = ResolvedFrame(function: "(frames that are left out)", module: "", address: .runtime(RuntimeAddress(0)))
     return WeightedStack.Frame(frame, owner: .system)
@@ -134,23 +113,19 @@ struct PlaceTimes {
     places[Place(frame.resolved), default: (frame.content, .zero)].time += time
   }
 
-  /// Returns the frame at the heaviest place, or at the heaviest place with a line number if there is one.
   func heaviest(withLine: Bool = false) -> FrameContent? {
     places.max { left, right in
       let (one, other) = (left.value, right.value)
       let (isPlaced, isOtherPlaced) = (one.content.resolved.location != nil, other.content.resolved.location != nil)
       if withLine, isPlaced != isOtherPlaced { return isOtherPlaced }
       guard one.time == other.time else { return one.time < other.time }
-      // Ties are broken in a fixed order.
       return (left.key.address.value, left.key.line, left.key.column)
         > (right.key.address.value, right.key.line, right.key.column)
     }?.value.content
   }
 }
 
-/// Merges stacks into call trees.
 struct CallTree {
-  /// The duration of the stall, in seconds.
   let whole: Double
   let rules: OwnershipRules
 
@@ -164,7 +139,6 @@ struct CallTree {
     var time: Duration
   }
 
-  /// The stacks with the same function at a depth.
   private struct Group {
     let first: FrameContent
     var time: Duration = .zero
@@ -184,7 +158,6 @@ struct CallTree {
     }
   }
 
-  /// Merges `stacks` into call trees, starting with the frame at `depth`.
   private func merged(_ stacks: [Folded], from depth: Int) -> [StallReport.Node] {
     var groups: [FunctionIdentity: Group] = [:]
     for stack in stacks where depth < stack.frames.count {

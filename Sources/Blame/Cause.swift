@@ -1,23 +1,15 @@
 import CulpritStallRecord
 
-/// The subject of a cause, as precisely as it is known.
 enum CauseSubject: Hashable {
-  /// The kind of computation.
   case work(Work)
-  /// The awaited object.
   case object(AwaitedObject)
-  /// The descriptor of a system call.
   case descriptor(Descriptor)
-  /// A system call, by its number.
   case call(Int32)
-  /// Unknown because there are no samples of the time.
   case unobserved
-  /// Unknown because the samples have no stack.
   case noStack
   /// Unknown because the kernel did not provide the thread's state and the stack is inconclusive.
   case noState
 
-  /// Returns the code and the description for reports.
   func description(_ architecture: String) -> (code: String, text: String) {
     switch self {
     case .work(.ownCode): ("ownCode", "its own code")
@@ -35,7 +27,6 @@ enum CauseSubject: Hashable {
   }
 }
 
-/// An object that a thread waits for, other than a descriptor.
 package enum AwaitedObject: String, Hashable, Sendable, CaseIterable {
   case mutex, readWriteLock, lock, queue, fileLock, stream, allocator, actor
   case semaphore, condition, future, atomic, group, iterations, barrier, event, events, kernelSignal, semaphoreSet
@@ -43,7 +34,6 @@ package enum AwaitedObject: String, Hashable, Sendable, CaseIterable {
   case freeThread
   case futex
 
-  /// The description of the object.
   package var text: String {
     switch self {
     case .mutex: "a mutex"
@@ -73,25 +63,18 @@ package enum AwaitedObject: String, Hashable, Sendable, CaseIterable {
   }
 }
 
-/// A kind of computation.
 package enum Work: Hashable, Sendable {
-  /// Code of an application function, including code that the compiler inserted.
   case ownCode
-  /// A common kind of work.
   case kind(Kind)
-  /// Code of the package with this name.
   case package(String)
-  /// Code of the library function with this name.
   case library(String)
 
-  /// Kinds of work that many libraries do.
   package enum Kind: String, Hashable, Sendable, CaseIterable {
     case allocation, deallocation, text, json, codable, regularExpressions, sorting, compression, cryptography,
       formatting
     case collections, copying, casting, exceptions, locking, yielding, loading, fileAccess, sockets, decimals,
       reflection, pageFaults
 
-    /// The description of the kind.
     package var text: String {
       switch self {
       case .allocation: "allocating memory"

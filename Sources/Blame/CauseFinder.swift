@@ -11,23 +11,17 @@ struct CauseFinder {
   /// The index of the chain to which a sample, given by its number, belongs.
   private let chainOf: [Int: Int]
   private let awaited: AwaitedObjects
-  /// The kernel's counts for the thread; `nil` if unknown.
   private let faults: ThreadCounters?
-  /// The time for which threads of the control group or the machine waited for memory; `nil` if unknown.
   private let memoryStalled: Duration?
-  /// The bytes of files that the control group read again after the kernel had reclaimed them; `nil` if unknown.
   private let refaultedBytes: UInt64?
-  /// Whether the control group met its memory limit.
   private let hasMetLimit: Bool
   private let kinds = WorkKinds()
-  /// Whether deinitializers compute (``Deallocation/deinitializersCompute(_:)``).
   private let deinitializersCompute: Bool
   /// Whether a queue took up waiting work but had more than it could do.
   private let isCongested: Bool
   private typealias Reason = AwaitedObjects.Reason
   typealias Cause = StallReport.Cause
 
-  /// Maximum number of parts of a cause.
   private static let partsMax = 4
 
   init(
@@ -60,7 +54,6 @@ struct CauseFinder {
       if let subject = reason.subject { parts[subject, default: .zero] += time }
     }
 
-    /// Adds the values of `other`, under `subject` if that is not `nil`.
     mutating func take(_ other: Sum, as subject: CauseSubject?) {
       time += other.time
       likely += other.likely
@@ -73,7 +66,6 @@ struct CauseFinder {
     }
   }
 
-  /// Returns the causes, heaviest first.
   func causes() -> [Cause] {
     var sums: [Cause.Kind: Sum] = [:]
     let samples = observations.sampleTimes.map(\.sample)
@@ -200,7 +192,6 @@ struct CauseFinder {
     observations.places[number].map { observations.stacks[$0].stack.frames } ?? []
   }
 
-  /// Refines `reason`, which the functions imply, by the lock's words and the chain that starts there.
   private func ofLock(_ number: Int, _ sample: Sample, _ reason: Reason) -> Reason {
     guard let place = chainOf[number], chains.indices.contains(place), let link = chains[place].links.first else {
       return reason
@@ -234,7 +225,6 @@ struct CauseFinder {
     }
   }
 
-  /// Returns the reason for a suspended task.
   private func ofSuspended(_ frames: [WeightedStack.Frame]) -> Reason {
     AwaitedElsewhere.isAsleep(frames) ? Reason(.sleep) : Reason(.awaiting)
   }
@@ -292,8 +282,7 @@ struct CauseFinder {
   /// Minimum share of CPU and ready time in samples of a waiting thread. Waking up takes less.
   private static let hardlyRunning = 0.03
 
-  /// Attributes CPU time in the kernel outside system calls to page faults, if there were many. After faults that read
-  /// from disk, the cause is memory; otherwise it is first use of memory.
+  /// Attributes CPU time in the kernel outside system calls to page faults, if there were many.
   private func settleFaults(_ sums: inout [Cause.Kind: Sum]) {
     guard let counted = faults, var computing = sums[.computing],
       hasManyFaults || counted.minorFaults >= Self.manySmallFaults
@@ -304,7 +293,6 @@ struct CauseFinder {
     guard part > Self.muchOfTheKernel else { return }
     let own = CauseSubject.work(.ownCode)
     guard hasManyFaults else {
-      // Memory is used for the first time.
       let found = min(computing.parts[own] ?? .zero, computing.time * part)
       sums[.computing]?.parts[own]? -= found
       sums[.computing]?.parts[.work(.kind(.pageFaults)), default: .zero] += found
@@ -321,9 +309,7 @@ struct CauseFinder {
 
   /// Minimum number of faults that read from disk. Fewer are usual and take no time.
   private static let manyFaults: UInt64 = 50
-  /// Minimum number of faults without reads.
   private static let manySmallFaults: UInt64 = 20_000
-  /// Minimum number of ticks for a meaningful share.
   private static let enoughTicks: UInt64 = 20
   /// Minimum share of CPU time in the kernel. Interrupts and the like cause smaller shares.
   private static let muchOfTheKernel = 0.2
@@ -337,7 +323,6 @@ struct CauseFinder {
     sums[.memory, default: Sum()].take(found, as: nil)
   }
 
-  /// Whether threads waited for memory for at least half of `time`.
   private func areStalled(for time: Duration) -> Bool { memoryStalled.map { $0 * 2 >= time } ?? false }
 
   /// Whether the thread mainly read files from disk, and at least half of that had been in memory before. If

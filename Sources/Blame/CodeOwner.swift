@@ -8,16 +8,13 @@ import CulpritStallRecord
 /// The best evidence is the source file in the debug information; for inlined and generic code, it is the file in which
 /// the function was written. Without debug information, the Swift module decides, and finally the name.
 package enum CodeOwner: Hashable, Sendable {
-  /// The application: the package that was built.
   case own
   /// A package that the application depends on, or an application function that the rules pass over.
   case dependency
-  /// The system or the toolchain.
   case system
-  /// An entry point of the application. It contains all of a thread's time, so it is to blame only for its self time.
+  /// An entry point of the application, which is to blame only for its self time.
   case entry
 
-  /// Returns the owner of `frame` according to `rules` and the frame's properties.
   package static func owner(of frame: ResolvedFrame, _ rules: OwnershipRules = OwnershipRules()) -> CodeOwner {
     guard frame.module.hasPrefix("/") else { return .system }
     let kind = SourcePath(of: frame)?.kind
@@ -27,24 +24,20 @@ package enum CodeOwner: Hashable, Sendable {
     return owner == .own && rules.isWrapper(frame) ? .dependency : owner
   }
 
-  /// Returns the package of `frame`; `nil` if the application does not depend on it or it is unknown.
   package static func package(of frame: ResolvedFrame) -> String? {
     guard case .dependency(let name) = SourcePath(of: frame)?.kind else { return nil }
     return name
   }
 
-  /// Whether `frame` is the application's own code and not an entry point.
   package static func isApplication(_ frame: ResolvedFrame, _ rules: OwnershipRules = OwnershipRules()) -> Bool {
     owner(of: frame, rules) == .own
   }
 
-  /// Returns the owner of `frame` without rules. `kind` describes its source file.
   private static func owner(of frame: ResolvedFrame, _ kind: SourcePath.Kind?) -> CodeOwner {
     if SystemLibraries.contains(frame.module) || GoNames.isStandard(frame) { return .system }
     if let module = frame.swiftModule {
       if SystemNames.swiftModules.contains(module) { return .system }
     } else if let name = frame.rawName, name.hasPrefix("$s") || name == ".plt" {
-      // Compiler and linker glue without a source.
       return .system
     }
     switch kind {
@@ -53,7 +46,6 @@ package enum CodeOwner: Hashable, Sendable {
     case .own: return isEntry(frame) ? .entry : isWritten(frame) ? .own : .system
     case nil: break
     }
-    // No source file is known.
     if isEntry(frame) { return .entry }
     // The names of a type's witnesses contain the type but no module. Extensions of system types have a compilation
     // unit.
@@ -78,8 +70,8 @@ package enum CodeOwner: Hashable, Sendable {
     return SourcePath(of: frame)?.isIn(directoryOf: module) ?? true
   }
 
-  /// Whether the function of `frame`, which has no line number, was synthesized by the compiler: an accessor or initial
-  /// value of a stored property, a derived witness, or an initializer from a raw value (Swift's docs/ABI/Mangling.rst).
+  /// Whether the compiler synthesized the function of `frame`, which has no line number (Swift's
+  /// docs/ABI/Mangling.rst).
   private static func isSynthesized(_ frame: ResolvedFrame) -> Bool {
     guard var name = frame.rawName?[...], name.hasPrefix("$s") else { return false }
     if name.contains("__derived_") { return true }
@@ -120,9 +112,8 @@ package enum CodeOwner: Hashable, Sendable {
   }
 }
 
-/// Shared libraries of the toolchain and the system.
 private enum SystemLibraries {
-  /// Directories of system libraries. Their subdirectories belong to other products.
+  /// Directories of system libraries.
   private static let directories: Set<String> = [
     "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib/swift/linux", "/usr/lib/swift/linux",
   ]
@@ -134,7 +125,6 @@ private enum SystemLibraries {
     "ld-linux", "ld-musl", "libunwind",
   ]
 
-  /// Whether the file at `path` is a system library.
   static func contains(_ path: String) -> Bool {
     guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return false }
     return isInDirectory(path[..<slash]) || isName(path[path.index(after: slash)...])
@@ -147,8 +137,7 @@ private enum SystemLibraries {
     return names.contains { name.hasPrefix($0) }
   }
 
-  /// Whether `directory` holds system libraries. True for the directories of `/usr/lib/libz.so.1` and
-  /// `/usr/lib/x86_64-linux-gnu/libz.so.1`, false for that of `/usr/lib/shop/plugin.so`.
+  /// Whether `directory` holds system libraries; not their subdirectories, which belong to products.
   private static func isInDirectory(_ directory: Substring) -> Bool {
     if directories.contains(String(directory)) { return true }
     guard directory.hasSuffix("-linux-gnu"), let parent = directory.utf8.lastIndex(of: UInt8(ascii: "/")) else {

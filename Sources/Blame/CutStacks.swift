@@ -1,19 +1,13 @@
 import CulpritStallRecord
 
-/// Completes stacks without outermost frames from similar stacks near in time.
-///
-/// Otherwise the time of code that cannot be unwound would be lost to its callers. A stack that shares no function with
-/// its neighbours is left unchanged.
+/// Completes stacks without outermost frames from similar stacks near in time, so that callers do not lose their time.
 enum CutStacks {
-  /// Number of samples searched before and after.
   static let reach = 16
   /// Number of common functions that make two stacks similar. More make no difference.
   private static let likeness = 3
 
-  /// Maximum number of functions compared to choose among several occurrences of a function.
   private static let compared = 64
 
-  /// The similarity of a cut stack with a whole one, and the number of outer frames to copy.
   struct Match {
     var likeness: Int
     var callers: Int

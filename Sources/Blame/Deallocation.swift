@@ -1,8 +1,6 @@
 import CulpritStallRecord
 
-/// Recognizes deallocation: functions of the runtime and the allocator, and deinitializers.
 enum Deallocation {
-  /// Whether the function of `frame` deallocates something, directly or through its callees.
   static func isFreeing(_ frame: ResolvedFrame) -> Bool {
     guard let symbol = frame.rawName else { return false }
     if isDeinitializer(symbol) { return true }
@@ -29,16 +27,14 @@ enum Deallocation {
     }
   }
 
-  /// Whether the innermost function of `frames`, outermost first, is a deinitializer.
   static func isInDeinitializer(_ frames: [WeightedStack.Frame]) -> Bool {
     frames.last.map { isDeinitializer($0.resolved.rawName ?? "") } ?? false
   }
 
-  /// Whether the deinitializers on `stacks` compute: their self time exceeds the time that runtime and allocator spend
-  /// deallocating. A deinitializer that only releases its properties has hardly any self time.
+  /// Whether the self time of deinitializers on `stacks` exceeds the time that runtime and allocator spend
+  /// deallocating.
   static func deinitializersCompute(_ stacks: [WeightedStack]) -> Bool {
     var (own, freeing) = (Duration.zero, Duration.zero)
-    // Inspecting names is the most expensive part.
     var known: [FunctionIdentity: Bool] = [:]
     for stack in stacks {
       guard let innermost = stack.frames.last else { continue }
@@ -50,7 +46,6 @@ enum Deallocation {
     return own > freeing
   }
 
-  /// Whether `frame` is one of `names` in the C++ library or the Swift runtime.
   private static func isCxx(_ frame: ResolvedFrame, _ names: Set<Substring>) -> Bool {
     guard let path = FunctionPath(frame) else { return false }
     if path.name.hasPrefix("operator delete") { return names.contains("delete") }
@@ -73,7 +68,6 @@ enum Deallocation {
 
   private static func words(_ text: String) -> Set<Substring> { Set(text.split { $0 == " " || $0 == "\n" }) }
 
-  /// Names without leading underscores and without suffixes of copies.
   private static let c = words(
     """
     free cfree libc_free int_free malloc_consolidate unlink_chunk systrim munmap swift_release swift_release_n

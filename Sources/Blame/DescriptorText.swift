@@ -1,6 +1,5 @@
 import CulpritStallRecord
 
-/// Describes the descriptors of system calls.
 enum DescriptorText {
   /// Returns a description such as "/srv/journal.db", "a socket to 10.0.0.3:5432" or "a pipe"; `nil` if it adds nothing
   /// to the system call.
@@ -20,7 +19,6 @@ enum DescriptorText {
     return "a socket \(descriptor.isPeersAddress ? "to" : "at") \(address)" + counts(descriptor)
   }
 
-  /// Returns the numbers of unread and unsent bytes.
   private static func counts(_ descriptor: Descriptor) -> String {
     var parts: [String] = []
     if let unread = descriptor.unreadBytes, unread > 0 {
@@ -37,15 +35,13 @@ enum DescriptorText {
   private static let internet: UInt16 = 2
   private static let internet6: UInt16 = 10
 
-  /// Returns the address in `bytes`, a `struct sockaddr` (unix(7), ip(7), ipv6(7)); `nil` for an unnamed address or an
-  /// unknown family.
+  /// Returns the address in `bytes`, a `struct sockaddr` (unix(7), ip(7), ipv6(7)).
   static func address(_ bytes: [UInt8]) -> String? {
     guard bytes.count >= 2 else { return nil }
     let family = UInt16(bytes[0]) | UInt16(bytes[1]) << 8
     switch family {
     case unix where bytes.count > 2:
       let isAbstract = bytes[2] == 0
-      // A path ends with a zero byte; an abstract name starts with one.
       let name = isAbstract ? bytes[3...] : bytes[2...].prefix { $0 != 0 }
       return name.isEmpty ? nil : (isAbstract ? "@" : "") + String(decoding: name, as: UTF8.self)
     case internet where bytes.count >= 8:
@@ -57,13 +53,11 @@ enum DescriptorText {
 
   private static func port(_ bytes: [UInt8]) -> Int { Int(bytes[2]) << 8 | Int(bytes[3]) }
 
-  /// Formats an IPv6 address as in RFC 5952.
   private static func internet6Text(_ bytes: [UInt8]) -> String {
     if bytes[..<10].allSatisfy({ $0 == 0 }), bytes[10] == 0xff, bytes[11] == 0xff {
       return "::ffff:" + bytes[12...].map(String.init).joined(separator: ".")
     }
     let groups = stride(from: 0, to: 16, by: 2).map { UInt16(bytes[$0]) << 8 | UInt16(bytes[$0 + 1]) }
-    // The first longest run of at least two zero groups is omitted.
     var best = 0..<0
     var start = 0
     while start < 8 {
@@ -76,8 +70,6 @@ enum DescriptorText {
   }
 }
 
-/// Formats numbers and names for reports.
 package enum Formatting {
-  /// Returns the number with its noun, as in "1 sample" or "2 samples".
   package static func count(_ number: Int, _ noun: String) -> String { "\(number) \(noun)\(number == 1 ? "" : "s")" }
 }

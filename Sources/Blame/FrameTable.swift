@@ -2,11 +2,9 @@ import CulpritStallRecord
 
 /// A cache of symbolized frames, so that stacks share each frame's name, identity and owner.
 struct FrameTable {
-  /// The frames by address. An address can have several frames because of inlined calls, or because the callee
-  /// determines which function is meant.
+  /// The frames by address: several for inlined calls, or if the callee determines the function.
   private var frames: [StackFrame: [WeightedStack.Frame]] = [:]
 
-  /// Returns the frame for `resolved` and `captured`. `owner` determines the owner of a new frame.
   mutating func frame(
     _ resolved: ResolvedFrame,
     _ captured: StackFrame,

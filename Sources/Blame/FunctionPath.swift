@@ -6,22 +6,16 @@ import CulpritStallRecord
 ///     closure #1 in Array.sort(by:)       Array, sort
 ///     std::vector::push_back              std, vector, push_back
 struct FunctionPath: Hashable {
-  /// The types or namespaces, outermost first.
   let types: [String]
-  /// The base name of the function.
   let name: String
-  /// The labels of the parameters with their colons: "by:".
   let labels: String
-  /// Whether it is a closure or local function in the named function.
   let isClosure: Bool
 
-  /// Creates the path of the function of `frame`; `nil` if it has no name.
   init?(_ frame: ResolvedFrame) {
     guard let function = frame.function else { return nil }
     self.init(function)
   }
 
-  /// Creates the path of the function `function`, as printed in reports; `nil` if the name is empty.
   init?(_ function: String) {
     let parts = FunctionName.split(function)
     guard let whole = parts.last, !whole.isEmpty else { return nil }
@@ -34,7 +28,7 @@ struct FunctionPath: Hashable {
     (types, name) = (names, last)
   }
 
-  /// Splits `path` at each `separator`. The second of two consecutive separators starts a name, such as an operator's.
+  /// Splits `path`. The second of two consecutive separators starts a name, such as an operator's.
   private static func split(_ path: Substring, at separator: String) -> [String] {
     var names = [""]
     var rest = path

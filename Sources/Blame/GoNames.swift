@@ -2,7 +2,6 @@ import CulpritStallRecord
 
 /// Parses the names of Go functions, such as "net/http.(*conn).serve": the package path, a dot, and the function.
 enum GoNames {
-  /// Whether `frame` belongs to Go's runtime or standard library.
   static func isStandard(_ frame: ResolvedFrame) -> Bool {
     guard let name = frame.rawName, let package = package(of: name) else { return false }
     guard packages.contains(package.prefix { $0 != "/" }) else { return false }
@@ -11,14 +10,12 @@ enum GoNames {
     return file.hasSuffix(".go") || package == "runtime"
   }
 
-  /// Returns the package path of the function `name`; `nil` if it is not a Go name.
   private static func package(of name: String) -> Substring? {
     let begin = name.lastIndex(of: "/") ?? name.startIndex
     guard let point = name[begin...].firstIndex(of: "."), point != name.startIndex else { return nil }
     return name[..<point]
   }
 
-  /// The first components of the standard library's package paths.
   private static let packages: Set<Substring> = [
     "archive", "bufio", "bytes", "cmp", "compress", "container", "context", "crypto", "database", "debug", "embed",
     "encoding", "errors", "expvar", "flag", "fmt", "go", "hash", "html", "image", "index", "internal", "io", "iter",

@@ -10,23 +10,16 @@ struct Initializers {
   private let stacks: [Stack]
   private let rules: OwnershipRules
   private let resolve: (StackFrame) -> [ResolvedFrame]
-  /// The initializing threads by the stacks of the waiting threads.
   private var known: [Int: ThreadSample?] = [:]
-  /// The waits for initializations by stack.
   private var waits: [Int: Wait?] = [:]
 
-  /// A wait for a one-time initialization, as seen on a stack.
   private struct Wait {
-    /// Whether the waiting function also occurs further out, where it started this initialization: the thread waits for
-    /// itself.
+    /// Whether the thread waits for an initialization that it runs itself.
     var isForItself: Bool
-    /// Whether the thread itself runs an initialization.
     var isInitializing: Bool
-    /// Whether `swift_once` waits.
     var isOfSwift: Bool
   }
 
-  /// The identity of a function.
   private struct Function: Hashable {
     var module: String
     var start: FileAddress
@@ -82,10 +75,8 @@ struct Initializers {
     return wait.isInitializing ? id : nil
   }
 
-  /// Returns the thread `id` as captured when the stall was declared.
   func thread(_ id: Int32) -> ThreadSample? { threads.first { $0.thread.id == id } }
 
-  /// Returns the wait for an initialization in the innermost functions of `stack`; `nil` if there is none.
   private mutating func wait(in stack: Int?) -> Wait? {
     guard let stack, stacks.indices.contains(stack) else { return nil }
     if let known = waits[stack] { return known }
@@ -99,7 +90,6 @@ struct Initializers {
     guard let first = frames.firstIndex(where: isAnyOnce), frames[..<first].allSatisfy(Self.isSystemCall) else {
       return nil
     }
-    // The callers of functions for one-time initialization, innermost first.
     let callers = frames.indices.dropLast().filter { isAnyOnce(frames[$0]) && !isAnyOnce(frames[$0 + 1]) }
       .map { Function(frames[$0 + 1]) }
     guard let waiting = callers.first else { return nil }
@@ -127,27 +117,22 @@ struct Initializers {
     return found.count == 1 ? found[0] : nil
   }
 
-  /// Returns the caller of the function that waits for an initialization; `nil` if the thread with `frames`, innermost
-  /// first, waits for none.
   private func waitingCaller(_ frames: [ResolvedFrame]) -> Function? {
     let inner = frames.prefix { Self.isOnce($0) || !CodeOwner.isApplication($0, rules) }
     guard let last = inner.lastIndex(where: Self.isOnce), frames.indices.contains(last + 1) else { return nil }
     return Function(frames[last + 1])
   }
 
-  /// Whether `frame` is a function that runs or awaits a one-time initialization.
   private static func isOnce(_ frame: ResolvedFrame) -> Bool {
     guard let symbol = frame.rawName else { return false }
     return names.contains(where: symbol.contains)
   }
 
-  /// Whether `frame` is `swift_once` or its waiting part.
   private static func isSwiftOnce(_ frame: ResolvedFrame) -> Bool {
     guard let symbol = frame.rawName else { return false }
     return symbol.hasPrefix("swift_once") || (symbol.hasPrefix("_ZN5swift14threading_impl") && symbol.contains("once"))
   }
 
-  /// Whether `frame` is a function that only makes a system call.
   private static func isSystemCall(_ frame: ResolvedFrame) -> Bool {
     // A function without a name elsewhere can wait for a group or a semaphore, or compute.
     guard let symbol = frame.rawName else { return frame.function == nil && isInCLibrary(frame) }

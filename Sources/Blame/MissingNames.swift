@@ -1,11 +1,8 @@
 import CulpritStallRecord
 
-/// The notes of a report about missing function names and their remedy.
 struct MissingNames {
-  /// A note for each reason and module, and a note with the remedy.
   let notes: [String]
 
-  /// Creates notes for the missing names in `tree`, for a process with `modules`.
   init(_ tree: [StallReport.Node], _ modules: [Module]) {
     var found: Set<String> = []
     var wanted: Set<String> = []
@@ -21,7 +18,7 @@ struct MissingNames {
     notes = found.sorted() + Self.help(modules.filter { wanted.contains($0.path) && !$0.buildID.isEmpty })
   }
 
-  /// Maximum number of build IDs in a note. `culprit info --modules` lists all.
+  /// Maximum number of build IDs in a note.
   private static let modulesMax = 4
 
   private static func help(_ modules: [Module]) -> [String] {
@@ -36,7 +33,6 @@ struct MissingNames {
 }
 
 extension MissingNameReason {
-  /// Whether another file might contain the name.
   fileprivate var isOfAnotherFile: Bool {
     switch self {
     case .unreadableFile, .changedFile, .unverifiable, .noSymbols: true

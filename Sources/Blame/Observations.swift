@@ -1,23 +1,17 @@
 import CulpritStallRecord
 
-/// The samples of a stall with their times and symbolized frames.
 struct Observations {
   struct Observation {
     var stack: WeightedStack
-    /// The age of the work and the thread's CPU time when the sample was taken.
     var age: Duration
     var cpuTime: Duration?
-    /// The thread's total time ready to run without a CPU.
     var runDelay: Duration?
     var activity: ThreadActivity
-    /// The descriptor of the system call, if it has one.
     var descriptor: Descriptor?
-    /// The thread, if there are several.
     var threadID: Int32?
     var end: StackEnd
     /// Whether the task was suspended and no function of the stack is to blame.
     var isElsewhere: Bool
-    /// The stack for computing blame.
     var blamed: WeightedStack { isElsewhere ? WeightedStack(frames: [], time: stack.time) : stack }
   }
 
@@ -29,18 +23,13 @@ struct Observations {
   /// from a stack near in time with equal functions.
   private(set) var joined = 0
   private(set) var completed = 0
-  /// The number of stacks with unnamed async callers.
   private(set) var unknownCallers = 0
-  /// The duration of the stall.
   private(set) var duration: Duration
-  /// The samples, with or without a stack, and their times.
   let sampleTimes: [(sample: Sample, time: Duration)]
-  /// The index in ``stacks`` for each of ``sampleTimes``; `nil` for samples without a stack.
   private(set) var places: [Int?] = []
   /// The part of the stall that belongs to no sample, because samples are missing.
   let unobserved: Duration
   let rules: OwnershipRules
-  /// The process's architecture, which determines the names of system calls.
   let architecture: String
 
   init(
@@ -96,13 +85,11 @@ struct Observations {
     passOverLockWrappers(rules)
   }
 
-  /// Maximum depth of nested wrappers, such as `withLock` around `lock`.
   private static let wrappersMax = 3
-  /// Minimum share of waiting in the time of a wrapper function.
   private static let waitingMin = 0.9
 
   /// Passes over application functions with the name of a locking function (`Lock.lock()`, `withLock`) that only wait
-  /// in one call. Their callers are to blame.
+  /// in one call.
   private mutating func passOverLockWrappers(_ rules: OwnershipRules) {
     for _ in 0..<Self.wrappersMax {
       var times: [FunctionIdentity: Duration] = [:]
@@ -135,14 +122,12 @@ struct Observations {
     }
   }
 
-  /// Returns the indices of the samples of `stall` that count, those of each thread in order of time.
   static func places(of stall: Stall, _ recorded: [Stack]) -> [Int] {
     let samples = stall.samples
     let places = placesOfTasks(stall, recorded)
     func isBefore(_ left: Int, _ right: Int) -> Bool {
       (samples[left].threadID ?? 0, samples[left].age, left) < (samples[right].threadID ?? 0, samples[right].age, right)
     }
-    // The samples are nearly always in this order already.
     return zip(places, places.dropFirst()).allSatisfy(isBefore) ? places : places.sorted(by: isBefore)
   }
 
@@ -158,12 +143,10 @@ struct Observations {
     return stall.samples.indices.filter { place in stall.samples[place].stack.map { kinds[$0] != .thread } ?? true }
   }
 
-  /// The last sample with a stack.
   var last: Observation? {
     stacks.indices.max { (stacks[$0].age, $0) < (stacks[$1].age, $1) }.map { stacks[$0] }
   }
 
-  /// The observations of each thread as separate wholes, by thread ID; empty if there is only one thread.
   var byThread: [(threadID: Int32, observations: Observations)] {
     Dictionary(grouping: stacks.filter { $0.threadID != nil }) { $0.threadID ?? 0 }.sorted { $0.key < $1.key }
       .map { id, stacks in
@@ -173,26 +156,21 @@ struct Observations {
       }
   }
 
-  /// Returns the observations of the samples in `range` as a separate whole.
   func part(_ range: Range<Int>) -> Observations {
     var part = self
     part.stacks = Array(stacks[range])
     return part.asWhole
   }
 
-  /// The observations with the observed time as the whole duration.
   var asWhole: Observations {
     var whole = self
     whole.duration = stacks.reduce(.zero) { $0 + $1.stack.time }
     return whole
   }
 
-  /// Maximum number of frames of a stack. The middle ones are omitted. The observer records fewer, but a file can
-  /// contain more.
+  /// Maximum number of frames of a stack. A file can contain more than the observer records.
   private static let framesMax = 512
 
-  /// Returns the frames of `stack`, outermost first, and the number of unnamed async callers. `task` is the task's view
-  /// of `stack`.
   static func frames(
     of stack: Stack,
     _ task: TaskStack,
@@ -235,21 +213,18 @@ struct Observations {
     }
   }
 
-  /// Returns the claim of `function` on all stacks that contain it.
   func claim(on function: FunctionIdentity) -> StallReport.Finding {
     claim(on: function) { number, frames in
       stacks[number].isElsewhere ? nil : frames.lastIndex { $0.identity == function }
     }
   }
 
-  /// Returns the claim of `function` on the stacks in `places`, which maps their indices to frame indices.
   func claim(on function: FunctionIdentity, at places: [Int: Int]) -> StallReport.Finding {
     claim(on: function) { number, frames in
       places[number].flatMap { frames[$0].identity == function ? $0 : nil }
     }
   }
 
-  /// Returns the claim of `function` on the stacks that contain it below `caller`.
   func claim(on function: FunctionIdentity, below caller: FunctionIdentity) -> StallReport.Finding {
     claim(on: function) { number, frames in
       guard !stacks[number].isElsewhere, let place = frames.lastIndex(where: { $0.identity == caller }) else {
@@ -279,8 +254,7 @@ struct Observations {
       }
   }
 
-  /// Returns the self time of `caller` and its callees, heaviest first. Each stack counts once, at the innermost
-  /// occurrence of `caller`, so that the parts add up to its share.
+  /// Returns the self time of `caller` and its callees, heaviest first.
   func breakdown(of caller: FunctionIdentity) -> (ownTime: Duration, callees: [StallReport.Finding]) {
     var times: [FunctionIdentity: Duration] = [:]
     var ownTime = Duration.zero
@@ -290,7 +264,6 @@ struct Observations {
       if place + 1 < frames.count {
         times[frames[place + 1].identity, default: .zero] += observation.stack.time
       } else if observation.activity != .suspended {
-        // A suspended function runs no code.
         ownTime += observation.stack.time
       }
     }
@@ -306,7 +279,6 @@ struct Observations {
     return (ownTime, callees)
   }
 
-  /// Returns the claim of `function` on the stacks for which `place` returns a frame index.
   private func claim(
     on function: FunctionIdentity,
     _ place: (Int, [WeightedStack.Frame]) -> Int?
@@ -334,7 +306,6 @@ struct Observations {
     )
   }
 
-  /// Returns the number of waiting samples whose stacks satisfy `condition`, and their most frequent system call.
   private func waiting(where condition: (Int, [WeightedStack.Frame]) -> Bool) -> StallReport.Waiting? {
     var known = 0
     var waiting = 0
@@ -365,8 +336,7 @@ struct Observations {
     )
   }
 
-  /// Returns the descriptor in most of the samples with the system call `call`. Descriptors that differ only in their
-  /// byte counts are combined into the last one.
+  /// Returns the descriptor in most of the samples with the system call `call`.
   private func descriptor(of call: Int32?, where condition: (Int, [WeightedStack.Frame]) -> Bool) -> Descriptor? {
     var counts: [Descriptor: (count: Int, last: Descriptor)] = [:]
     var samples = 0
@@ -383,23 +353,19 @@ struct Observations {
     return most.last
   }
 
-  /// Returns the function with at least half of the observed time; `nil` if there is none.
   var culprit: StallReport.Finding? {
     Suspects(stacks.map(\.stack), total: duration).culprit().map { claim(on: $0.function) }
   }
 
-  /// Returns the share of `time` in the stall.
   func share(of time: Duration) -> Share {
     Share(time: time, of: duration, weights: stacks.map { $0.stack.time.inSeconds })
   }
 
-  /// Returns the CPU use between neighbouring samples whose stacks both satisfy `condition`.
   func cpuUse(where condition: (Int, [WeightedStack.Frame]) -> Bool) -> StallReport.CPUUse? {
     let counts = stacks.map { StallReport.CPUUse.Count(age: $0.age, used: $0.cpuTime, delayed: $0.runDelay) }
     return StallReport.CPUUse(counts) { condition($0, stacks[$0].stack.frames) }
   }
 
-  /// The reason why no stack was captured.
   var failureText: String {
     guard let (outcome, _) = failures.max(by: { $0.value < $1.value }) else { return "no sample was taken" }
     return outcome == .captured ? "the stacks are lost" : outcome.explanation

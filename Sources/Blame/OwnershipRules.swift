@@ -1,6 +1,5 @@
 import CulpritStallRecord
 
-/// An application's rules for code ownership, which take precedence over the detected owner.
 package struct OwnershipRules: Hashable, Sendable {
   /// Code that counts as the application's own: names of Swift modules, packages or shared libraries, or paths of
   /// sources or libraries and everything below them.
@@ -9,13 +8,11 @@ package struct OwnershipRules: Hashable, Sendable {
   /// ("!Lock.wait") exempts a function from the detection of lock wrappers.
   package var wrappers: [String]
 
-  /// Creates rules.
   package init(own: [String] = [], wrappers: [String] = []) {
     self.own = own
     self.wrappers = wrappers
   }
 
-  /// Whether the rules declare `frame` the application's own. `package` is the detected package.
   func isOwn(_ frame: ResolvedFrame, package: String?) -> Bool {
     own.contains { name in
       if name.hasPrefix("/") {
@@ -33,26 +30,22 @@ package struct OwnershipRules: Hashable, Sendable {
     return name == stem || "lib" + name == stem || name == stem + ".so"
   }
 
-  /// Whether the rules pass over `frame`.
   func isWrapper(_ frame: ResolvedFrame) -> Bool {
     matches(frame, wrappers.filter { !$0.hasPrefix("!") })
   }
 
-  /// Whether `frame` has the name of a locking function and is not exempt.
   func isNamedLikeLock(_ frame: ResolvedFrame) -> Bool {
     guard let path = FunctionPath(frame), !path.isClosure else { return false }
     let isNamed = Self.lockNames.contains(path.name) || Self.lockEndings.contains(where: path.name.hasSuffix)
     return isNamed && !matches(frame, wrappers.filter { $0.hasPrefix("!") }.map { String($0.dropFirst()) })
   }
 
-  /// Names of functions that lock or wait for their callers.
   private static let lockNames: Set<String> = [
     "lock", "withLock", "withLockVoid", "withLockUnchecked", "acquire", "wait", "synchronized", "readLock",
     "writeLock", "lockRead", "lockWrite", "lockForReading", "lockForWriting", "withReadLock", "withWriteLock",
     "withReaderLock", "withWriterLock", "lock_shared", "lockShared", "lockExclusive", "rdlock", "wrlock",
   ]
 
-  /// Suffixes of such names in C, where the name contains the type.
   private static let lockEndings = ["_lock", "_rdlock", "_wrlock", "_acquire"]
 
   private func matches(_ frame: ResolvedFrame, _ wrappers: [String]) -> Bool {

@@ -1,12 +1,10 @@
 import CulpritStallRecord
 
-/// Finds the threads that occupied a stalled pool.
 enum PoolOccupants {
   /// The functions that run a job on a Swift concurrency thread. A thread with one of them on its stack is occupied.
   private static let runners: Set<String> = ["swift_job_run", "swift_job_runImpl"]
 
-  /// Returns the stall to analyze. For a pool whose threads were not sampled individually, the threads captured once
-  /// become the samples.
+  /// Returns the stall to analyze: for a pool without samples, its threads as captured once.
   static func observed(_ stall: Stall, _ stacks: [Stack], _ resolve: (StackFrame) -> [ResolvedFrame]) -> Stall {
     guard stall.source.kind == .pool, !stall.samples.contains(where: { $0.threadID != nil }) else { return stall }
     return asSamples(stall, stacks, resolve)

@@ -2,15 +2,11 @@ import CulpritStallRecord
 
 extension StallProfile {
   /// The samples of a stall, thread by thread, as stacks of a profile.
-  ///
-  /// They are iterated several times, which takes less memory than storing data for each.
   struct Samples {
     private let stacks: ProfileStacks
     private let threads: [SampleLog.Thread]
-    /// The number of samples with a stack.
     private var withStack = 0
 
-    /// Creates the samples of `threads`, and registers their stacks.
     init(_ stacks: ProfileStacks, _ threads: [SampleLog.Thread]) {
       (self.stacks, self.threads) = (stacks, threads)
       var isAnyCut = false
@@ -30,7 +26,6 @@ extension StallProfile {
       while completed.next() != nil {}
     }
 
-    /// Returns an iterator over the samples' stacks. Missing callers are completed.
     func inOrder() -> Stacks { Stacks(stacks, threads, withStack: withStack) }
 
     private static func stack(withoutFrames entry: SampleLog.Entry, _ stacks: ProfileStacks) -> Int {
@@ -38,16 +33,14 @@ extension StallProfile {
       return stacks.stack(saying: "(no stack: \(why))")
     }
 
-    /// Iterates over the stacks of samples. Only samples with a stack count as neighbours.
+    /// Iterates over stacks of samples, of which only those with a stack count as neighbours.
     struct Stacks: IteratorProtocol {
       private let stacks: ProfileStacks
       private var entries: Entries
       private let withStack: Int
-      /// The entries with a stack from index `first` on.
       private var ahead: Entries
       private var near: [(place: Int, isCut: Bool)] = []
       private var first = 0
-      /// The index of the next sample among those with a stack.
       private var number = 0
 
       fileprivate init(_ stacks: ProfileStacks, _ threads: [SampleLog.Thread], withStack: Int) {
@@ -72,8 +65,12 @@ extension StallProfile {
         return stacks.stack(place, calledBy: found.callers, of: near[found.number - first].place)
       }
 
+<<<<<<< HEAD
       /// Loads the neighbourhood of the next sample into ``near``.
       private mutating func observeNeighbors() {
+=======
+      private mutating func lookAround() {
+>>>>>>> b-c7
         while first + near.count <= number + CutStacks.reach, let entry = ahead.next() {
           guard let found = stacks.stack(recorded: entry.stack) else { continue }
           near.append(found)
@@ -85,7 +82,6 @@ extension StallProfile {
       }
     }
 
-    /// Iterates over the samples of one thread after the other.
     private struct Entries: IteratorProtocol {
       private let threads: [SampleLog.Thread]
       private var thread = 0

@@ -5,25 +5,19 @@ import CulpritStallRecord
 /// The frames are those of reports: merged functions have the names implied by their callers, thunks are left out, and
 /// async callers are included. A placeholder frame with a text in parentheses represents missing data.
 package final class ProfileStacks {
-  /// A place in a function.
   package struct Frame: Hashable, Sendable {
-    /// The number of the function, which all its places share.
     package var function: Int
-    /// The symbolized frame.
     package var resolved: ResolvedFrame
-    /// The owner of the code.
     package var owner: CodeOwner
     /// The captured address; `nil` for a placeholder. Of several frames with one address, all after the first were
     /// inlined into it.
     package var captured: StackFrame?
   }
 
-  /// All frames.
   package private(set) var frames: [Frame] = []
   /// All stacks, outermost first, as indices of ``frames``.
   package private(set) var stacks: [[Int]] = []
 
-  /// The recorded stacks.
   let recorded: [Stack]
   private let rules: OwnershipRules
   let resolve: (StackFrame) -> [ResolvedFrame]
@@ -39,7 +33,6 @@ package final class ProfileStacks {
   private var functions: [FunctionIdentity: Int] = [:]
   private var placesOfFrames: [FrameKey: [Int]] = [:]
   private var placesOfStacks: [[Int]: Int] = [:]
-  /// For each recorded stack, its index in ``stacks`` and whether callers are missing.
   private var known: [(place: Int, isCut: Bool)?]
   private var texts: [String: Int] = [:]
   private var matches: [Pair: CutStacks.Match?] = [:]
@@ -50,12 +43,6 @@ package final class ProfileStacks {
   }
 
   /// Creates the stacks of `recording`.
-  ///
-  /// - Parameters:
-  ///   - recording: The recording.
-  ///   - rules: The rules for the application's own code.
-  ///   - isRaw: Whether frames remain as captured, without names.
-  ///   - resolve: Symbolizes a frame. Returns the innermost function first if calls were inlined.
   package init(
     _ recording: Recording,
     rules: OwnershipRules = OwnershipRules(),
@@ -83,10 +70,8 @@ package final class ProfileStacks {
     return found
   }
 
-  /// Whether the stack at `place` contains captured frames and not only placeholders.
   package func isCaptured(_ place: Int) -> Bool { stacks[place].contains { frames[$0].captured != nil } }
 
-  /// Returns a stack with a single placeholder frame `text`.
   func stack(saying text: String) -> Int { placeOfStack([frame(saying: text)]) }
 
   /// Returns the stack at `place` with the first `count` frames of the stack at `other` as its callers.
@@ -94,12 +79,10 @@ package final class ProfileStacks {
     placeOfStack(stacks[other][..<count] + stacks[place])
   }
 
-  /// Returns the stack at `place` with a placeholder for its missing callers.
   func stack(withoutCallers place: Int) -> Int {
     placeOfStack([frame(saying: "(callers are missing)")] + stacks[place])
   }
 
-  /// Returns the match of the stack at `place`, which is cut, in the stack at `other`; `nil` if there is none.
   func match(_ place: Int, in other: Int) -> CutStacks.Match? {
     // Functions can be compared only by name.
     guard !isRaw else { return nil }
@@ -110,7 +93,6 @@ package final class ProfileStacks {
     return match
   }
 
-  /// Returns the threads of `all` with a stack, and the index of the stack in ``stacks``.
   package func threads(of all: AllThreads) -> [(thread: ThreadSample, stack: Int)] {
     all.threads.compactMap { thread in
       guard let (place, isCut) = stack(recorded: thread.stack) else { return nil }
@@ -124,7 +106,6 @@ package final class ProfileStacks {
     }
   }
 
-  /// Returns the captured frames, outermost first, for symbolization by the reader.
   private func rawFrames(_ stack: Stack) -> [Int] {
     stack.frames.filter { !$0.kind.isTaskMark }.reversed()
       .map { captured in

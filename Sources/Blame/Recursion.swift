@@ -1,14 +1,9 @@
 import CulpritStallRecord
 
-/// Folds recursion in stacks.
 enum Recursion {
-  /// Maximum length of a recursive cycle that is detected.
   private static let cycleMax = 8
 
   /// Folds consecutive repetitions in `frames`, which is ordered outermost first.
-  ///
-  /// - Returns: The remaining frames with their numbers of repetitions. Only the first frame of a repeated cycle has
-  ///   more than one.
   static func folded(_ frames: [WeightedStack.Frame]) -> [(frame: WeightedStack.Frame, count: Int)] {
     var result: [(frame: WeightedStack.Frame, count: Int)] = []
     result.reserveCapacity(frames.count)
@@ -21,7 +16,6 @@ enum Recursion {
     return result
   }
 
-  /// Returns the shortest repeated cycle at `place` and its number of repetitions; a single frame if there is none.
   private static func cycle(in frames: [WeightedStack.Frame], at place: Int) -> (length: Int, count: Int) {
     let left = frames.count - place
     guard left > 1 else { return (1, 1) }

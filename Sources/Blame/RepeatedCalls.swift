@@ -2,11 +2,7 @@ import CulpritStallRecord
 
 /// Recognizes algorithms of toolchain libraries that repeatedly call a function of their caller: to compare, convert or
 /// visit elements.
-///
-/// The time of the called function belongs to the algorithm's caller. Frameworks, which call a function back to hand
-/// over work, are not included.
 enum RepeatedCalls {
-  /// Whether the function of `frame` is such an algorithm.
   static func areMade(by frame: ResolvedFrame) -> Bool {
     guard let symbol = frame.rawName else { return false }
     if symbol.hasPrefix("$s") || symbol.hasPrefix("$S") { return isSwift(frame) }
@@ -45,7 +41,6 @@ enum RepeatedCalls {
     "removeAll", "drop", "prefix", "split", "partition", "sort", "sorted", "concurrentPerform",
   ]
 
-  /// Algorithms of C++ and Rust.
   private static let cxx: Set<String> = [
     "for_each", "transform", "accumulate", "find_if", "find_if_not", "count_if", "any_of", "all_of", "none_of",
     "remove_if", "copy_if", "generate", "lower_bound", "upper_bound", "equal_range", "binary_search", "max_element",
@@ -53,7 +48,6 @@ enum RepeatedCalls {
     "sort_by", "sort_unstable_by",
   ]
 
-  /// Algorithms of the C library and libdispatch, without leading underscores.
   private static let c: Set<Substring> = [
     "qsort", "qsort_r", "msort_with_tmp", "sort", "bsearch", "tsearch", "tfind", "twalk", "lfind", "lsearch", "nftw",
     "ftw",

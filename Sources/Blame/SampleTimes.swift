@@ -6,24 +6,17 @@ import CulpritStallRecord
 /// is scaled to the stall. Where samples are missing, the time belongs to none: a sample represents little more time
 /// than its neighbours do.
 struct SampleTimes {
-  /// The time of each sample.
   let all: [Duration]
-  /// The span of each sample, by the age of the work. Spans of several threads overlap, and each is longer than its
-  /// time.
+  /// The span of each sample, by the age of the work; spans of several threads overlap.
   let spans: [Range<Duration>]
-  /// The part of the stall that belongs to no sample.
   let unobserved: Duration
-  /// The factor from lengths of ``spans`` to times.
   let scale: Double
 
-  /// Number of gaps around a sample from which the sampling interval is determined.
   private static let neighbours = 8
 
   /// Maximum extent of a sample to each side, in sampling intervals.
   private static let reach = 4
 
-  /// Computes the times of `samples` of `stall`, those of each thread in order of time. `duration` is the duration of
-  /// the stall.
   init(of stall: Stall, _ samples: [Sample], duration: Duration) {
     let start = Self.unwatched(stall)
     let threads = Dictionary(grouping: samples.indices) { samples[$0].threadID }.values
@@ -50,7 +43,6 @@ struct SampleTimes {
     self.unobserved = unobserved * scale
   }
 
-  /// A range of ages: of samples, or of a thread's presence.
   typealias Presence = (begin: Duration, end: Duration)
 
   /// Returns the presence of one of several threads. `ages` is the range of its samples, `others` the range of all
@@ -63,12 +55,10 @@ struct SampleTimes {
     )
   }
 
-  /// Returns the factor that scales the times of several threads, whose total is `sum`, to the stall.
   static func scale(of sum: Duration, _ stall: Stall, duration: Duration) -> Double {
     sum > .zero ? (duration - unwatched(stall)).inSeconds / sum.inSeconds : 0
   }
 
-  /// Returns the spans of the samples of one thread at `ages` in `presence`.
   private static func ofThread(_ stall: Stall, _ ages: [Duration], in presence: Presence)
     -> (spans: [Range<Duration>], unobserved: Duration)
   {
@@ -83,23 +73,18 @@ struct SampleTimes {
     return (spans, unobserved)
   }
 
-  /// Iterates over the samples of one thread in order of time. Returns the span of each sample, and the part of its
-  /// nearest time that belongs to no sample. Only the samples around the current one are in memory.
+  /// Iterates over the samples of one thread in order of time.
   struct Spans<Ages: IteratorProtocol<Duration>>: IteratorProtocol {
     private var ages: Ages
     private let count: Int
     private let presence: Presence
-    /// Whether samples are missing anywhere, and whether the file might have been truncated without a trace: while a
-    /// stall continues, there are samples.
     private let areMissing: Bool
     private let mayEndEarly: Bool
     private let fallback: Duration
-    /// The ages around the next sample, starting with index `first`.
     private var near: [Duration] = []
     private var first = 0
     private var number = 0
 
-    /// Creates an iterator over the `count` samples of `stall` at `ages`, for a thread with the given presence.
     init(_ stall: Stall, _ ages: Ages, count: Int, in presence: Presence) {
       (self.ages, self.count, self.presence) = (ages, count, presence)
       areMissing = stall.lostSamples > 0 || stall.isDamaged
@@ -130,8 +115,7 @@ struct SampleTimes {
       return (span, whole - span.length)
     }
 
-    /// Returns the sampling interval around the next sample: the median gap. With too few gaps, the interval is at most
-    /// ``fallback``.
+    /// Returns the sampling interval around the next sample: the median gap.
     private func gap() -> Duration {
       let first = max(1, number - SampleTimes.neighbours + 1)
       let last = min(count - 1, number + SampleTimes.neighbours)
@@ -142,7 +126,6 @@ struct SampleTimes {
     }
   }
 
-  /// Returns the times between the midpoints of `ages`. The first starts at `start`, the last ends at `end`.
   static func between(_ ages: [Duration], from start: Duration, to end: Duration) -> [Duration] {
     spans(ages, from: start, to: end).map(\.length)
   }
@@ -155,7 +138,6 @@ struct SampleTimes {
     }
   }
 
-  /// Returns the age of the work at the start of its watch. No function can be blamed for the time before.
   static func unwatched(_ stall: Stall) -> Duration {
     stall.notes.last { $0.kind == .unwatched }?.time ?? .zero
   }
@@ -171,6 +153,5 @@ extension Stall {
 }
 
 extension Range<Duration> {
-  /// The time between the bounds.
   var length: Duration { upperBound - lowerBound }
 }

@@ -1,14 +1,9 @@
 import CulpritStallRecord
 
-/// The share of a stall.
 package struct Share: Hashable, Sendable {
-  /// The fraction of the stall, from 0 to 1.
   package var fraction: Double
-  /// The time of the share.
   package var time: Duration
-  /// The lower bound of the 95 % confidence interval of the fraction.
   package var low: Double
-  /// The upper bound of the 95 % confidence interval.
   package var high: Double
 
   /// Estimates the share of `time` in `total` from samples with `weights` in seconds.

@@ -2,26 +2,18 @@ import CulpritStallRecord
 
 /// The signature of a problem: twelve hexadecimal digits that are equal across stalls, builds and hosts.
 ///
-/// It is computed from properties that a new build does not change: the service, the verdict, and the module and name of
-/// the culprit function. Addresses, lines, closure numbers and library versions are excluded. The cause is excluded too,
-/// because a function might compute on one day and lack a CPU on the next. The kind of source counts only if no function
-/// is named: one slow function delays a loop, a job and a section at once.
-/// docs/internals/many-stalls.md specifies the computation for other programs.
+/// It is computed from properties that a new build does not change: the service, the verdict, and the module and name
+/// of the culprit function. Addresses, lines, closure numbers and library versions are excluded. The cause is excluded
+/// too, because a function might compute on one day and lack a CPU on the next. The kind of source counts only if no
+/// function is named: one slow function delays a loop, a job and a section at once. docs/internals/many-stalls.md
+/// specifies the computation for other programs.
 package enum Signature {
-  /// The version of the computation, which is hashed first. Signatures of different versions are never equal.
+  /// The version of the computation, which is hashed first.
   private static let version = "1"
 
-  /// The number of digits of a signature.
   package static let digitCount = 12
 
   /// Returns the signature of a stall.
-  ///
-  /// - Parameters:
-  ///   - source: The source that stalled.
-  ///   - service: The name of the process.
-  ///   - verdict: The verdict.
-  ///   - function: The culprit function, or else the function at the end of the heaviest path.
-  /// - Returns: Twelve hexadecimal digits.
   static func of(
     _ source: StallReport.Source,
     service: String,
@@ -33,7 +25,6 @@ package enum Signature {
     return hash([version, service, kind, verdict.rawValue, function.map(module) ?? "", name])
   }
 
-  /// Returns the Swift module of the function, or else its file without a library version.
   private static func module(_ frame: ResolvedFrame) -> String {
     if let module = frame.swiftModule { return module }
     let file = frame.moduleName.split(separator: " ").first ?? ""
@@ -65,8 +56,7 @@ package enum Signature {
 
   private static func isDigit(_ character: Character) -> Bool { character.isASCII && character.isNumber }
 
-  /// Returns the upper 48 bits of the 64-bit FNV-1a hash of `parts` in UTF-8, each followed by a zero byte. Unlike
-  /// Swift's hashes, it is equal in every process.
+  /// Returns the upper 48 bits of the 64-bit FNV-1a hash of `parts` in UTF-8, each followed by a zero byte.
   package static func hash(_ parts: [String]) -> String {
     var hash: UInt64 = 0xcbf2_9ce4_8422_2325
     for part in parts {

@@ -1,24 +1,17 @@
 import CulpritStallRecord
 
-/// The path of a source file as recorded by a compiler, from which the owner of the file is inferred.
 struct SourcePath: Hashable {
   /// The path without "." and "..". Absolute, or relative to an unknown directory.
   let path: String
-  /// The part below the compiler's working directory; the whole path if the file is elsewhere.
   private let relative: Substring
   private let isBelowDirectory: Bool
 
-  /// The owner of a source file.
   enum Kind: Hashable {
-    /// The package that was built.
     case own
-    /// A dependency with this name.
     case dependency(String)
-    /// The toolchain or the system.
     case system
   }
 
-  /// Creates a path that was passed to a compiler running in `directory`.
   init(_ path: String, in directory: String = "") {
     let directory = Self.normalized(directory)
     let whole = path.hasPrefix("/") || directory.isEmpty ? path : directory + "/" + path
@@ -27,7 +20,6 @@ struct SourcePath: Hashable {
     relative = isBelowDirectory ? self.path.dropFirst(directory.count) : self.path[...]
   }
 
-  /// Creates the path of the source of `frame`; `nil` if it is unknown.
   init?(of frame: ResolvedFrame) {
     var unit: CompilationUnit?
     if case .unit(let found) = frame.origin { unit = found }
@@ -39,14 +31,11 @@ struct SourcePath: Hashable {
     self.init(file, in: unit?.directory ?? "")
   }
 
-  /// Whether the path is `place` or below it.
   func isBelow(_ place: String) -> Bool {
     let place = Self.normalized(place)
     return path == place || path.hasPrefix(place.hasSuffix("/") ? place : place + "/")
   }
 
-  /// Whether the path has a directory with the name of the Swift module `module`, in which some characters are
-  /// replaced.
   func isIn(directoryOf module: String) -> Bool {
     path.split(separator: "/").dropLast()
       .contains { directory in
@@ -54,7 +43,6 @@ struct SourcePath: Hashable {
       }
   }
 
-  /// The owner of the file.
   var kind: Kind {
     let parts = relative.split(separator: "/")
     // The location of the working directory is arbitrary. Only the path below it identifies dependencies.
@@ -64,8 +52,6 @@ struct SourcePath: Hashable {
     return .own
   }
 
-  /// Returns the package whose fetched sources contain the file with the components `parts`; `nil` if no package
-  /// manager put it there.
   private static func package(_ parts: [Substring], isBelowDirectory: Bool) -> String? {
     func part(_ index: Int) -> Substring { parts.indices.contains(index) ? parts[index] : "" }
     for index in parts.indices.dropLast() {
@@ -87,7 +73,6 @@ struct SourcePath: Hashable {
       case (_, "pkg", "mod"): package = parts.indices.dropLast().first { $0 > index && parts[$0].contains("@") }
       default: break
       }
-      // The last component is a file.
       if let package, package < parts.count - 1 {
         let name = part(package)
         return String(parts[index] == "_deps" && name.hasSuffix("-src") ? name.dropLast(4) : name)
@@ -96,13 +81,11 @@ struct SourcePath: Hashable {
     return nil
   }
 
-  /// Directories of system headers, and directories in which toolchains are built.
   private static let systemBeginnings = [
     "/usr/include/", "/usr/lib/", "/usr/lib64/", "/usr/share/swift/", "/usr/local/lib/swift/", "/home/build-user/",
     "/rustc/",
   ]
 
-  /// Whether `parts` belongs to a toolchain's headers, wherever it is installed.
   private static func hasSystemPart(_ parts: [Substring]) -> Bool {
     zip(parts, parts.dropFirst())
       .contains { pair in
@@ -130,7 +113,6 @@ struct SourcePath: Hashable {
     return (path.hasPrefix("/") ? "/" : "") + parts.joined(separator: "/")
   }
 
-  /// Whether two consecutive bytes of a path require normalization.
   private static func isOdd(_ first: UInt8, _ second: UInt8) -> Bool {
     first == UInt8(ascii: "/") && (second == UInt8(ascii: "/") || second == UInt8(ascii: "."))
   }

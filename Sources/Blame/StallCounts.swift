@@ -1,8 +1,7 @@
 import CulpritStallRecord
 
 extension StallReport.Counts {
-  /// Computes the counts from `samples`, which must be in order of time: differences between the first and the last
-  /// sample. Samples of individual threads of a source are ignored.
+  /// Computes the differences between the first and the last of `samples`, which must be in order of time.
   init(_ samples: [Sample]) {
     let alone = samples.filter { $0.threadID == nil && !$0.isInTheWay }
     let thread = Self.counters(samples)
@@ -40,12 +39,10 @@ extension StallReport.Counts {
     )
   }
 
-  /// Returns the counts of the thread of `samples`; `nil` if it was not counted twice.
   static func counters(_ samples: [Sample]) -> ThreadCounters? {
     let counters = samples.filter { $0.threadID == nil && !$0.isInTheWay }.compactMap(\.evidence.counters)
     return counters.count > 1 ? counters[counters.count - 1].since(counters[0]) : nil
   }
 
-  /// Whether nothing was counted.
   var isEmpty: Bool { self == Self([]) }
 }

@@ -2,55 +2,34 @@ import CulpritStallRecord
 
 /// A stall in order of time, with the stacks, times and completed callers on which its verdict is based.
 package struct StallProfile {
-  /// A part of the stall with its stack.
   package struct Segment: Hashable, Sendable, BitwiseCopyable {
-    /// The ages of the work at the start and the end, in nanoseconds.
     package var begin: UInt64
     package var end: UInt64
-    /// The time of the part, in nanoseconds. Less than its length if several threads worked at once. The weights of all
-    /// segments add up to the stall.
+    /// The time in nanoseconds, less than the length if several threads worked. All weights add up to the stall.
     package var weight: UInt64
-    /// The index of the stack in ``ProfileStacks/stacks``.
     package var stack: Int
-    /// The data of the sample; `nil` for a segment without a sample.
     package var sample: Found?
   }
 
-  /// A sample's data apart from its stack.
   package struct Found: Hashable, Sendable, BitwiseCopyable {
-    /// The thread's activity.
     package var activity: ThreadActivity
-    /// The index of the label in ``StallProfile/labels``.
     package var label: Int32
   }
 
-  /// The segments of one thread.
   package struct Track: Sendable {
-    /// The thread.
     package var thread: ObservedThread
-    /// The segments in order of time. One of several threads can start later or end earlier than the stall.
     package fileprivate(set) var segments: LongList<Segment>
   }
 
-  /// The stall. For a pool whose threads were not sampled individually, the threads that occupied it are its samples.
+  /// The stall, in which occupied threads of a pool are samples.
   package let stall: Stall
-  /// The application's labels of the work. The first one is empty.
+  /// The labels of the work. The first one is empty.
   package let labels: [String]
-  /// The duration of the stall, in nanoseconds.
   package let duration: UInt64
-  /// The threads that worked on the source; at least one.
   package private(set) var tracks: [Track] = []
 
-  /// Maximum sum of rounding errors, in nanoseconds.
   private static let roundingMax: UInt64 = 1000
 
-  /// Creates the profile of `observed`, whose samples refer to the recorded stacks of `stacks`.
-  ///
-  /// - Parameters:
-  ///   - observed: The stall.
-  ///   - stacks: The distinct stacks.
-  ///   - log: All samples, if the stall contains only some of them.
-  ///   - store: Storage for segments that do not fit into memory.
   package init(
     _ observed: Stall,
     _ stacks: ProfileStacks,
@@ -117,8 +96,7 @@ package struct StallProfile {
     }
   }
 
-  /// Returns the threads whose samples count: all; for jobs and pools with samples of tasks, without threads that run
-  /// no task.
+  /// Returns the threads whose samples count: for jobs and pools, only those that run tasks.
   private static func threads(of log: SampleLog, _ stall: Stall, _ recorded: [Stack]) -> [SampleLog.Thread] {
     let all = log.threads()
     guard stall.source.kind == .job || stall.source.kind == .pool else { return all }
@@ -133,7 +111,6 @@ package struct StallProfile {
     return log.threads { entry in entry.stack.map { kinds[$0] != .thread } ?? true }
   }
 
-  /// Returns the presence of each of `threads`, whose samples span `ages`, and the factor from lengths to times.
   private static func presences(
     _ stall: Stall,
     _ threads: [SampleLog.Thread],
@@ -158,7 +135,6 @@ package struct StallProfile {
     return known ?? ObservedThread(id: id, name: "")
   }
 
-  /// The ages of a thread's samples.
   private struct Ages: IteratorProtocol {
     private var entries: LongList<SampleLog.Entry>.Iterator
 
@@ -185,7 +161,6 @@ package struct StallProfile {
       sum += time
       let due = max(given, min(whole, sum.wholeNanoseconds))
       let (begin, end) = (span.lowerBound.wholeNanoseconds, span.upperBound.wholeNanoseconds)
-      // A sample without time is kept.
       guard end > begin || sample != nil else { return }
       segments.append(Segment(begin: begin, end: end, weight: due - given, stack: stack, sample: sample))
       given = due

@@ -8,23 +8,18 @@ import CulpritStallRecord
 /// framework, in contrast, leads to its callback. The name of the library function decides between the two
 /// (``RepeatedCalls``), because a decision by samples would vary from run to run.
 package struct Suspects {
-  /// The stacks in order of time.
   private let stacks: [WeightedStack]
   private let total: Duration
-  /// The time of each application function.
   private let times: [FunctionIdentity: Duration]
-  /// The functions that hold enough time to be blamed.
   private let candidates: Set<FunctionIdentity>
 
-  /// Tolerance around half of the stall within which two functions count as equal. Smaller differences are noise.
+  /// Tolerance around half of the stall, below which differences are noise.
   package static let tieMargin = 0.01
-  /// Maximum number of callers, callees and contenders.
   static let claimsMax = 8
-  /// Maximum number of levels of callers.
   static let callersMax = 3
-  /// Minimum share of own work, including work in libraries. A function with less only leads to others.
+  /// Minimum share of own work. A function with less only leads to others.
   private static let ownWorkMin = 0.1
-  /// Maximum share of a callee among several parts of its caller. A callee with more has the time alone.
+  /// Maximum share of a callee among several parts of its caller.
   private static let partMax = 0.75
 
   /// Creates the suspects.
@@ -44,8 +39,7 @@ package struct Suspects {
       .subtracting(Self.rivals(times, stacks, total)).subtracting(isHalfEnough ? [] : halves)
   }
 
-  /// Returns the functions that hold half of the time while another function holds the other half. None is to blame,
-  /// because the small difference between them is noise.
+  /// Returns functions that hold half of the time each. None is to blame, because their difference is noise.
   private static func rivals(
     _ times: [FunctionIdentity: Duration],
     _ stacks: [WeightedStack],
@@ -62,18 +56,14 @@ package struct Suspects {
     return groups.filter { group in groups.keys.contains { $0.isDisjoint(with: group.key) } }.flatMap(\.value)
   }
 
-  /// Returns the functions in `times`, heaviest first. Ties are broken by name.
   static func heaviest(_ times: [FunctionIdentity: Duration]) -> [FunctionIdentity] {
     times.sorted { $0.value != $1.value ? $0.value > $1.value : $0.key < $1.key }.map(\.key)
   }
 
-  /// Whether `time` is indistinguishable from half of `total`.
   static func isNearHalf(_ time: Duration, of total: Duration) -> Bool {
     total > .zero && abs(time.inSeconds / total.inSeconds - 0.5) <= tieMargin
   }
 
-  /// Returns the culprit, and the candidate that a library called back for it, if any; `nil` if no function holds half
-  /// of the stall.
   func culprit() -> (function: FunctionIdentity, callback: FunctionIdentity?)? {
     guard let innermost = innermostCandidate else { return nil }
     var found = innermost
@@ -86,7 +76,6 @@ package struct Suspects {
   /// innermost for less time than all candidates to which it leads together. Comparing with each one separately would
   /// favor the caller of functions that call each other.
   private var innermostCandidate: FunctionIdentity? {
-    // Candidates are passed over in this order, heaviest first.
     let order = candidates.sorted { holdsLess($1, than: $0) }
     guard order.count > 1 else { return order.first }
     let numbers = Dictionary(uniqueKeysWithValues: zip(order, order.indices))
@@ -145,8 +134,6 @@ package struct Suspects {
     }
   }
 
-  /// Returns, for each stack on which `function` called another application function, the index of that function's
-  /// frame.
   private func callees(of function: FunctionIdentity) -> [Int: Int] {
     var places: [Int: Int] = [:]
     for (number, stack) in stacks.enumerated() {
@@ -167,12 +154,9 @@ package struct Suspects {
     return parts
   }
 
-  /// Functions with their times and places.
   struct Group {
-    /// The functions, heaviest first.
     var functions: [FunctionIdentity] = []
     var times: [FunctionIdentity: Duration] = [:]
-    /// The frame index of the function for each counted stack.
     var places: [Int: Int] = [:]
   }
 
@@ -184,8 +168,8 @@ package struct Suspects {
     return Group(functions: Self.heaviest(times), times: times, places: places)
   }
 
-  /// Returns the application functions that called `function`, taken from the nearest caller on each stack. While a
-  /// level is a single function on all stacks, its callers follow, up to `levels`.
+  /// Returns the nearest application callers of `function`, and their callers, up to `levels`, while a level is one
+  /// function.
   func callers(of function: FunctionIdentity, levels: Int) -> [Group] {
     var places: [Int: Int] = [:]
     for (number, stack) in stacks.enumerated() { places[number] = stack.frames.firstIndex { $0.identity == function } }
@@ -228,7 +212,6 @@ package struct Suspects {
     return group(innermost(places))
   }
 
-  /// Returns, for each group of `places`, the innermost function that has all of the group's time.
   private func innermost(_ places: [Int: Int]) -> [Int: Int] {
     var places = places
     let groups = Dictionary(grouping: places.keys) { stacks[$0].frames[places[$0] ?? 0].identity }
@@ -245,7 +228,7 @@ package struct Suspects {
           deeper[frames[next].identity, default: (.zero, [:])].time += stacks[number].time
           deeper[frames[next].identity]?.places[number] = next
         }
-        // Only a function with all of the time replaces its caller. Otherwise the time stays with the common caller.
+        // Only a function with all of the time replaces its caller.
         guard let (_, one) = deeper.first(where: { $0.value.time == whole }) else { break }
         places.merge(one.places) { $1 }
       }
@@ -255,7 +238,6 @@ package struct Suspects {
 }
 
 extension WeightedStack {
-  /// The stack with functions of dependencies counted as the application's.
   var withDependencies: WeightedStack {
     var stack = self
     for place in stack.frames.indices where stack.frames[place].owner == .dependency {
@@ -275,8 +257,6 @@ extension WeightedStack {
     return stack
   }
 
-  /// Returns the frames below the last frame of `function`, with only dependencies counted as the application's; `nil`
-  /// without such a frame.
   func below(_ function: FunctionIdentity) -> WeightedStack? {
     guard let place = frames.lastIndex(where: { $0.identity == function }) else { return nil }
     var stack = self
@@ -285,7 +265,6 @@ extension WeightedStack {
     return stack.withDependencies
   }
 
-  /// The distinct application functions on the stack.
   fileprivate var ownFunctions: Set<FunctionIdentity> { Set(frames.lazy.filter(\.isApplication).map(\.identity)) }
 
   func contains(_ function: FunctionIdentity) -> Bool { frames.contains { $0.identity == function } }

@@ -1,7 +1,4 @@
-/// The names of the system calls in which threads wait.
 package enum SystemCalls {
-  /// Returns the name of the call `number`; `nil` if the table of `architecture`, as printed by `uname -m`, does not
-  /// contain it.
   package static func name(of number: Int32, architecture: String) -> String? {
     switch architecture {
     case "x86_64": x86[number]

@@ -1,6 +1,5 @@
 /// Names of toolchain and system functions, wherever they are linked. Used only if there is no debug information.
 enum SystemNames {
-  /// Swift modules that come with the toolchain or with Culprit.
   static let swiftModules: Set<String> = [
     "Swift", "_Concurrency", "_StringProcessing", "_RegexParser", "RegexBuilder", "Synchronization", "Observation",
     "Distributed", "Dispatch", "Foundation", "FoundationEssentials", "FoundationInternationalization",
@@ -10,7 +9,6 @@ enum SystemNames {
     "_Volatile", "Runtime",
   ]
 
-  /// Whether the linkage name `name` belongs to the toolchain or the system.
   static func contains(_ name: String) -> Bool {
     if prefixes.contains(where: name.hasPrefix) { return true }
     // Outlined and specialized functions have a suffix (".cold").
@@ -33,15 +31,13 @@ enum SystemNames {
     name.hasPrefix(prefix) ? name.dropFirst(prefix.count) : nil
   }
 
-  /// The runtime's functions have a first word in camel case ("swift_allocObject"), or one of ``runtime``.
   private static func isRuntime(_ name: Substring) -> Bool {
     let first = name.prefix { $0 != "_" }
     return first.contains(where: \.isUppercase) || runtime.contains(first) || name == "get_time"
       || name == "get_clock_res"
   }
 
-  /// Whether `name` belongs to ICU. Its functions end with a version, as in "ucol_strcoll_76"; Foundation's copies
-  /// begin with "swift_u" ("swift_ucol_strcoll"). Its C++ namespace also contains the version.
+  /// Whether `name` belongs to ICU, in C, in its C++ namespace, or in Foundation's copies (`swift_u…`).
   private static func isUnicode(_ name: Substring) -> Bool {
     if name.hasPrefix("_ZN6icu_") || name.hasPrefix("_ZNK6icu_") { return true }
     guard name.first == "u", unicode.contains(name.prefix { $0 != "_" }), let end = name.lastIndex(of: "_") else {
@@ -51,7 +47,6 @@ enum SystemNames {
     return name.startIndex != name.base.startIndex || (version.count == 2 && version.allSatisfy(\.isNumber))
   }
 
-  /// Whether `name` belongs to Core Foundation: the prefix CF, a type, and an operation.
   private static func isCoreFoundation(_ name: Substring) -> Bool {
     let name = name.drop { $0 == "_" }
     guard name.hasPrefix("CF") else { return false }
@@ -80,7 +75,6 @@ enum SystemNames {
     "Uni", "WriteStream", "Get", "Retain", "Release", "Equal", "Hash", "Copy", "Absolute", "QSort", "Sort",
   ]
 
-  /// First words behind "swift_" that are in lower case.
   private static let runtime = words(
     """
     bincompat concurrency continuation cvw demangle distributed executor func generic job nonatomic once release retain sleep
@@ -88,7 +82,6 @@ enum SystemNames {
     """
   )
 
-  /// First words behind "dispatch_".
   private static let dispatch = words(
     """
     activate after apply assert async atfork barrier benchmark block data debug debugv get group io main once queue read

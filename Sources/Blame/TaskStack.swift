@@ -5,14 +5,10 @@ import CulpritStallRecord
 /// Recorded callers are verified by name: a caller must be the start of a resumption part of an async function. Others
 /// are left out; those that might have been callers are counted.
 package struct TaskStack: Sendable {
-  /// The unwound frames, innermost first.
   package var called: ArraySlice<StackFrame>
-  /// The frames of async callers, innermost first.
   package var awaiting: ArraySlice<StackFrame>
-  /// The reason why the stack ends.
   package var end: StackEnd
 
-  /// Creates the task's view of `stack`.
   package init(_ stack: Stack) {
     let frames = stack.frames
     guard let first = frames.firstIndex(where: \.kind.isOfTask), let last = frames.lastIndex(where: \.kind.isOfTask)
@@ -29,7 +25,6 @@ package struct TaskStack: Sendable {
     }
   }
 
-  /// The kind of a stack, as far as it is known.
   enum Kind {
     case task
     case thread
@@ -39,14 +34,11 @@ package struct TaskStack: Sendable {
   /// The kind of the stack. A thread's stack is complete and contains no task.
   var kind: Kind { awaiting.isEmpty ? end == .outermost ? .thread : .unknown : .task }
 
-  /// Returns the names of the async callers, and the number of unnamed frames that might be callers.
   package func resolveAwaiting(_ resolve: (StackFrame) -> [ResolvedFrame]) -> (frames: [ResolvedFrame], unknown: Int) {
     let (frames, unknown) = namesOfAwaiting(resolve)
     return (frames.flatMap(\.names), unknown)
   }
 
-  /// Returns the names of the async callers with their captured frames, and the number of unnamed frames that might be
-  /// callers.
   func namesOfAwaiting(_ resolve: (StackFrame) -> [ResolvedFrame])
     -> (frames: [(captured: StackFrame, names: [ResolvedFrame])], unknown: Int)
   {
@@ -56,7 +48,6 @@ package struct TaskStack: Sendable {
       var resolved = resolve(frame)
       guard let function = resolved.last else { continue }
       if function.isResumption(at: frame) {
-        // Thunks between two functions carry no information here.
         guard function.kind == .function else { continue }
         for place in resolved.indices { resolved[place].isAwaiting = true }
         frames.append((frame, resolved))
@@ -67,7 +58,6 @@ package struct TaskStack: Sendable {
     return (frames, unknown)
   }
 
-  /// Returns the names of all frames.
   package func resolve(_ resolve: (StackFrame) -> [ResolvedFrame]) -> [ResolvedFrame] {
     (called.flatMap(resolve) + resolveAwaiting(resolve).frames).namingMergedFunctions()
   }

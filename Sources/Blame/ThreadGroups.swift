@@ -1,15 +1,7 @@
 import CulpritStallRecord
 
 extension ThreadsReport {
-  /// Groups the threads of `all` by equal stacks and activities, largest groups first. Groups of equal size are in the
-  /// order of their first threads.
-  ///
-  /// - Parameters:
-  ///   - all: The threads.
-  ///   - stacks: The stacks to which they refer.
-  ///   - rules: The rules for the application's own code.
-  ///   - architecture: The architecture, which determines the names of system calls.
-  ///   - resolve: Symbolizes a frame. Returns the innermost function first if calls were inlined.
+  /// Groups the threads of `all` by equal stacks and activities, largest groups first.
   package init(
     _ all: AllThreads,
     stacks: [CulpritStallRecord.Stack],
@@ -57,7 +49,6 @@ extension ThreadsReport {
       }
       groups[key]?.threads.append(sample.thread)
     }
-    // The index in `order` makes sorting stable.
     let sorted = order.enumerated().compactMap { place, key in groups[key].map { (place, key, $0) } }
       .sorted { ($1.2.threads.count, $0.0) < ($0.2.threads.count, $1.0) }
     self.init(

@@ -1,19 +1,15 @@
 import CulpritStallRecord
 
-/// A thread's use of the time around one sample, as counted by the kernel. The state in the sample alone is random if
-/// the thread alternates between running and waiting.
+/// A thread's use of the time around one sample, because the sample's state alone is random.
 struct TimeUse {
   /// The shares of time on a CPU, and ready to run without a CPU. The rest is waiting.
   var used = 0.0
   var delayed = 0.0
-  /// Whether any counts are known.
   var isKnown = false
-  /// Whether ``delayed`` is an estimate because the kernel does not count it.
   var isDelayEstimated = false
 
   var waited: Double { max(0, 1 - used - delayed) }
 
-  /// The counts between two neighbouring samples of one thread, in seconds.
   private struct Interval {
     var passed: Double
     var used: Double
@@ -21,8 +17,6 @@ struct TimeUse {
     var isDelayKnown: Bool
   }
 
-  /// Returns, for each of `samples`, the use from the previous to the next sample. Samples of each thread must be in
-  /// order of time.
   static func around(_ samples: [Sample]) -> [TimeUse] {
     var uses = [TimeUse](repeating: TimeUse(), count: samples.count)
     var begin = 0
@@ -44,7 +38,6 @@ struct TimeUse {
     return uses
   }
 
-  /// Returns the counts between neighbours; `nil` if they are unknown.
   private static func intervals(_ samples: [Sample]) -> [Interval?] {
     var all = zip(samples, samples.dropFirst())
       .map { one, next -> Interval? in
@@ -85,11 +78,9 @@ struct TimeUse {
     return all
   }
 
-  /// Minimum estimate. Smaller ones are noise.
   private static let estimateMin = 0.05
 
-  /// Estimates the time ready to run if the kernel does not count it (no schedstat): the time for which samples found
-  /// the thread running or ready, minus its CPU time.
+  /// Estimates the time ready to run without schedstat: the time found running or ready, minus the CPU time.
   private static func estimateDelays(_ all: inout [Interval?], _ samples: [Sample]) {
     var (passed, used, running) = (0.0, 0.0, 0.0)
     for place in all.indices {

@@ -5,25 +5,19 @@ import CulpritStallRecord
 /// Neighbouring samples of one function form a phase. A phase that is too short is merged into its longer neighbour,
 /// repeatedly. Functions that alternate throughout form one phase of the function with most of the time.
 enum Timeline {
-  /// Minimum length of a phase, as a share of the stall.
   private static let shortest = 0.05
-  /// Minimum length of a phase with a single sample, as a share of the stall. Shorter ones are random if functions
-  /// alternate.
+  /// Minimum length of a phase with a single sample, as a share of the stall.
   private static let longSample = 0.2
-  /// Maximum number of initial parts.
   private static let finest = 1000
-  /// Maximum number of phases.
   private static let most = 8
 
   private struct Run {
     var range: Range<Int>
     var times: [FunctionIdentity?: Duration]
     var time: Duration
-    /// The function with most of the time.
     var function: FunctionIdentity? {
       let heaviest = times.max { one, other in
         guard one.value == other.value else { return one.value < other.value }
-        // Ties are broken in a fixed order.
         guard let left = one.key, let right = other.key else { return one.key == nil }
         return right < left
       }
@@ -31,10 +25,8 @@ enum Timeline {
     }
   }
 
-  /// Returns the phases of `observations` of one thread. Sample n belongs to `functions[n]`. Empty if there is only one
-  /// phase, which contains no new information.
+  /// Returns the phases of one thread, where sample n belongs to `functions[n]`; empty if there is only one.
   static func stretches(_ observations: Observations, _ functions: [FunctionIdentity?]) -> [StallReport.Stretch] {
-    // Number of samples per initial part, which limits the number of runs.
     let step = (functions.count + Self.finest - 1) / Self.finest
     var runs = merged(
       stride(from: 0, to: functions.count, by: max(1, step))
@@ -87,7 +79,6 @@ enum Timeline {
     )
   }
 
-  /// Merges neighbours in `runs` with equal functions.
   private static func merged(_ runs: [Run]) -> [Run] {
     var result: [Run] = []
     for run in runs {

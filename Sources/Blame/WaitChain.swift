@@ -1,14 +1,11 @@
 import CulpritStallRecord
 
-/// The waits between threads during a stall.
 struct WaitGraph {
   private let stall: Stall
   private let stacks: [Stack]
   private let rules: OwnershipRules
   private let resolve: (StackFrame) -> [ResolvedFrame]
-  /// The observations at each thread, in order of time.
   private var observations: [Int32: [Observation]] = [:]
-  /// Whether the function of a stack waits for a lock of the given kind; `nil` if the function has no name.
   private var checks: [Check: Bool?] = [:]
   private var initializers: Initializers
 
@@ -28,7 +25,6 @@ struct WaitGraph {
     }
   }
 
-  /// The identity of a chain.
   private struct Signature: Hashable {
     struct Link: Hashable {
       var kind: StallReport.WaitLink.Kind
@@ -40,18 +36,14 @@ struct WaitGraph {
     var links: [Link] = []
     var isCycle = false
 
-    /// A key for a fixed order.
     var order: [UInt64] { links.flatMap { [$0.address, UInt64(UInt32(bitPattern: $0.holderID))] } }
   }
 
-  /// The chain that starts at one sample.
   private struct Way {
     var signature = Signature()
-    /// For each link, the observation at its holder at about that time, and whether the waiting function's name confirms the
-    /// wait.
+    /// For each link, the observation at its holder, and whether the waiting function's name confirms the wait.
     var holders: [Observation?] = []
     var isNamed: [Bool] = []
-    /// Whether one of the waits has a timeout.
     var isTimed = false
     /// Whether the kernel refuses one of the waits because it would never end.
     var isRefused = false
@@ -69,12 +61,9 @@ struct WaitGraph {
 
   private struct Group {
     var time = Duration.zero
-    /// The indices of the samples.
     var numbers: [Int] = []
     var waiters: [Sample] = []
-    /// For each link, the observations at its holder.
     var holders: [[Observation]]
-    /// Whether the waiting functions' names confirm the waits.
     var isNamed: [Bool]
     var isTimed = false
     var isRefused = false
@@ -84,7 +73,6 @@ struct WaitGraph {
       isNamed = way.isNamed
     }
 
-    /// Adds the sample `number`, whose chain is `way`.
     mutating func add(_ number: Int, _ sample: Sample, _ time: Duration, _ way: Way) {
       numbers.append(number)
       self.time += time
@@ -93,18 +81,14 @@ struct WaitGraph {
       isRefused = isRefused || way.isRefused
       for (place, observation) in way.holders.enumerated() {
         isNamed[place] = isNamed[place] && way.isNamed[place]
-        // One observation can be the nearest of several samples.
         guard let observation, holders[place].last.map({ !$0.isSame(as: observation) }) ?? true else { continue }
         holders[place].append(observation)
       }
     }
   }
 
-  /// Maximum number of frames searched for the waiting function.
   private static let waitingFrames = 8
-  /// Maximum number of chains.
   private static let chainsMax = 16
-  /// Maximum number of links in a chain.
   private static let linksMax = 16
 
   init(
@@ -132,7 +116,6 @@ struct WaitGraph {
     for id in observations.keys { observations[id]?.sort { $0.sample.age < $1.sample.age } }
   }
 
-  /// Returns the chains, heaviest first, and the chain index of each sample by sample number.
   mutating func chains(_ observations: Observations) -> (all: [StallReport.WaitChain], of: [Int: Int]) {
     var groups: [Signature: Group] = [:]
     for (number, (sample, time)) in observations.sampleTimes.enumerated() {
@@ -165,8 +148,6 @@ struct WaitGraph {
     return way
   }
 
-  /// Returns the chain from the object for which `sample` waits to the thread at its root; `nil` if the sample waits
-  /// for no object.
   private mutating func follow(_ sample: Sample) -> Way? {
     let worker = sample.lock?.waiterID ?? sample.threadID ?? stall.thread.id
     var seen: Set<Int32> = [worker]
@@ -213,7 +194,6 @@ struct WaitGraph {
     return way.holders.isEmpty ? nil : way
   }
 
-  /// Adds the wait of `waiter` to `way` if it leads back into a cycle of threads that wait for initializations.
   private mutating func closeRing(
     _ way: inout Way,
     at waiter: (id: Int32, sample: Sample),
@@ -223,7 +203,6 @@ struct WaitGraph {
     guard let holder = initializers.ringHolder(of: waiter.id, waiter.sample, work: (work.id, work.sample.stack)) else {
       return
     }
-    // If the holder is another thread, it in turn waits for the waiter.
     for id in seen.insert(holder).inserted ? [holder, waiter.id] : [holder] {
       way.signature.links.append(
         Signature.Link(kind: .initialization, address: 0, holderID: id, isOrphaned: false)
@@ -243,7 +222,6 @@ struct WaitGraph {
     Observation(sample: sample, thread: ObservedThread(id: id, name: name(of: id)), holds: nil)
   }
 
-  /// Returns the observation at `thread` when the stall was declared.
   private func observationWhenDeclared(_ thread: ThreadSample) -> Observation {
     let seen = Sample(
       age: stall.threshold,
@@ -270,7 +248,6 @@ struct WaitGraph {
     return isStill || distance(found) <= stall.threshold / 4 ? found : nil
   }
 
-  /// Whether the thread was in a function that waits for a lock of `kind`; `nil` if no function has a name.
   private mutating func isWaiting(_ sample: Sample, for kind: HeldLock.Kind) -> Bool? {
     guard let index = sample.stack, stacks.indices.contains(index) else { return nil }
     // The kernel itself identifies the owner of such a word.
@@ -322,8 +299,7 @@ struct WaitGraph {
     return stall.others?.threads.first { $0.thread.id == id }?.thread.name ?? ""
   }
 
-  /// Whether a thread of a group ran a task. After a suspension, a task can release its locks on another thread, so the
-  /// recorded holder might be doing something else.
+  /// Whether a thread of a group ran a task, which can release its locks on another thread.
   private func hasTask(_ group: Group) -> Bool {
     let samples = group.waiters + group.holders.flatMap { $0.map(\.sample) }
     return Set(samples.compactMap(\.stack)).contains {
@@ -343,7 +319,6 @@ struct WaitGraph {
     guard signature.isCycle, !stall.hasEnded, !group.isTimed,
       group.isRefused || group.holders.allSatisfy({ stoodStill($0.map(\.sample)) })
     else { return false }
-    // Several threads can wait for the threads of the cycle.
     return Dictionary(grouping: group.waiters) { $0.lock?.waiterID ?? 0 }.values
       .contains { samples in
         let last = stall.samples.last { $0.threadID == samples[0].threadID && !$0.isInTheWay }
@@ -351,7 +326,6 @@ struct WaitGraph {
       }
   }
 
-  /// Returns the observations of a holder as a separate whole.
   private func seen(_ observations: [Observation], _ architecture: String) -> Observations {
     var alone = stall
     alone.source.kind = .section
@@ -367,8 +341,6 @@ struct WaitGraph {
 }
 
 extension HeldLock.Kind {
-  /// Whether the function with the symbol `symbol`, from the C library or libdispatch, waits for an object of this
-  /// kind.
   func isWaitedFor(in symbol: String) -> Bool {
     // glibc uses internal aliases of its exports: `__GI___pthread_mutex_lock`.
     let own = symbol.hasPrefix("__GI_") ? symbol.dropFirst(5) : symbol[...]

@@ -1,7 +1,6 @@
 import CulpritStallRecord
 
 extension Stall {
-  /// The progress of the queue; `nil` if the source is not a queue or there are too few samples.
   var queueProgress: StallReport.QueueProgress? {
     let seen = samples.filter { $0.progress != 0 }.sorted { $0.age < $1.age }
     guard source.hasQueue, seen.count >= 2 else { return nil }
@@ -16,7 +15,6 @@ extension Stall {
       : StallReport.QueueProgress(stoodStill: false, samples: changes, of: seen.count - 1)
   }
 
-  /// The work that waited in the queue; `nil` if the source is not a queue or nothing was counted.
   var waitingWork: StallReport.WaitingWork? {
     guard source.hasQueue, let most = samples.map(\.waitingCount).max(), most > 0 else { return nil }
     // Work that the pool has accepted but not started is in another list, possibly with the probe.
@@ -29,7 +27,6 @@ extension Stall {
     )
   }
 
-  /// The longest observed time without progress, during which the waiting work kept waiting; `nil` if there is none.
   private var longestWait: Duration? {
     var (longest, since): (Duration?, Duration?) = (nil, nil)
     var progress: UInt32 = 0
@@ -49,6 +46,5 @@ extension Stall {
 }
 
 extension WatchedSource {
-  /// Whether the source has a queue of waiting work.
   fileprivate var hasQueue: Bool { kind == .queue || kind == .executor || kind == .pool }
 }

@@ -4,15 +4,8 @@ import CulpritStallRecord
 ///
 /// The outermost known function decides: a decoder that allocates memory and reads text is still a decoder.
 final class WorkKinds {
-  /// A cache of the kinds of functions.
   private var known: [FunctionIdentity: Work.Kind?] = [:]
 
-  /// Returns the kind of work of a thread.
-  ///
-  /// - Parameters:
-  ///   - frames: The frames of the thread, outermost first.
-  ///   - deinitializersCompute: Whether deinitializers compute.
-  /// - Returns: The work.
   func work(_ frames: [WeightedStack.Frame], deinitializersCompute: Bool = false) -> Work {
     let own =
       frames.lastIndex(where: \.isApplication) ?? frames.lastIndex { $0.owner == .dependency }
@@ -20,7 +13,6 @@ final class WorkKinds {
     let callees = frames[(own.map { $0 + 1 } ?? 0)...]
     let isFreeing = Deallocation.isGoingOn(frames.lazy.map(\.resolved))
     if isFreeing, !(deinitializersCompute && Deallocation.isInDeinitializer(frames)) { return .kind(.deallocation) }
-    // A running system call works in the kernel.
     if let kind = frames.last.flatMap(kind), kind == .fileAccess || kind == .sockets {
       return .kind(kind)
     }
@@ -31,7 +23,6 @@ final class WorkKinds {
       return .kind(isMatching ? .regularExpressions : kind)
     }
     if let package = callees.lazy.compactMap({ CodeOwner.package(of: $0.resolved) }).first { return .package(package) }
-    // Inlined code counts as the function's own code.
     let called = callees.first { !$0.resolved.isInlined && $0.resolved.kind == .function && $0.resolved.rawName != nil }
     return called.map { .library($0.resolved.displayName) } ?? .ownCode
   }
@@ -43,7 +34,6 @@ final class WorkKinds {
     return found
   }
 
-  /// Returns the known kind of work of `frame`; `nil` if it is unknown.
   static func kind(of frame: ResolvedFrame) -> Work.Kind? {
     guard let symbol = frame.rawName else { return nil }
     if symbol.hasPrefix("$s") || symbol.hasPrefix("$S") { return swiftKind(frame) }
@@ -61,25 +51,18 @@ final class WorkKinds {
     table.first { $0.1.contains(where: matches) }?.0
   }
 
-  /// A condition on a function's path. Parameter types are not part of the path.
+  /// A condition on a function's path.
   private enum Pattern: ExpressibleByStringLiteral {
-    /// The outermost type.
     case outermost(String)
-    /// One of the types: its name, prefix or suffix.
     case type(String)
     case typeBeginning(String)
     case typeEnding(String)
-    /// The function's base name, or its prefix.
     case name(String)
     case nameBeginning(String)
-    /// A label with its colon.
     case label(String)
-    /// One of the types, and the function's base name.
     case member(String, String)
-    /// The function's base name, and its first label with its colon.
     case labelled(String, String)
 
-    /// Creates a condition on one of the types.
     init(stringLiteral text: String) { self = .type(text) }
 
     func matches(_ path: FunctionPath) -> Bool {
@@ -116,7 +99,7 @@ final class WorkKinds {
     )
   ]
 
-  /// Functions of the toolchain's Swift modules. The first match decides.
+  /// Functions of the toolchain's Swift modules, of which the first match decides.
   private static let swift: [(Work.Kind, [Pattern])] = [
     (
       .fileAccess,
@@ -186,7 +169,6 @@ final class WorkKinds {
     ),
   ]
 
-  /// Functions of C++ libraries.
   private static let cxx: [(Work.Kind, [Pattern])] = [
     (
       .json, [.type("json"), .typeBeginning("basic_json"), "Json", "rapidjson", "simdjson", .typeBeginning("json_abi")]
@@ -267,7 +249,6 @@ final class WorkKinds {
     "sscanf": .text, "strdup": .text, "strcoll": .text, "strcasecmp": .text, "strtok_r": .text, "memchr": .text,
   ]
 
-  /// Prefixes of C names, without leading underscores.
   private static let prefixes: [(Work.Kind, [String])] = [
     (.regularExpressions, ["pcre", "uregex", "swift_uregex"]),
     (.compression, ["inflate", "deflate", "ZSTD_", "lzma_", "BZ2_", "LZ4_", "Brotli"]),

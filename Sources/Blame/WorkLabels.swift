@@ -1,7 +1,6 @@
 import CulpritStallRecord
 
 extension Observations {
-  /// The labels with their shares, longest first; empty if there are none.
   var labels: [StallReport.Label] {
     var sums: [String: Duration] = [:]
     for (sample, time) in sampleTimes where !sample.label.isEmpty { sums[sample.label, default: .zero] += time }
@@ -13,7 +12,6 @@ extension Observations {
       }
   }
 
-  /// The times in which no thread ran the task; `nil` if there are none.
   var taskTimes: StallReport.TaskTimes? {
     var (suspended, ready) = (Duration.zero, Duration.zero)
     for (sample, time) in sampleTimes {

@@ -1,13 +1,10 @@
 import CulpritStallRecord
 
-/// Describes a thread's activity: computing, waiting for something, or ready to run without a CPU, which is neither.
+/// Describes a thread's activity.
 enum ActivityText {
-  /// Minimum share of the time that is described as all of the time.
   private static let nearlyAll = 0.8
-  /// Maximum share of the time that is described as none of it.
   private static let hardly = 0.2
 
-  /// Returns how the function of `finding` spent its time; empty if nothing is known.
   static func of(_ finding: StallReport.Finding) -> String {
     var parts: [String] = []
     if let use = finding.cpuUse { parts.append(cpu(use, finding.waiting)) }
@@ -31,8 +28,7 @@ enum ActivityText {
     return parts.joined(separator: "; ")
   }
 
-  /// Returns how the function of `finding` spent its time in a deadlock whose wait the kernel refuses: the thread repeats the wait
-  /// and computes nothing.
+  /// Returns the activity in a deadlock whose wait the kernel refuses, so that the thread repeats it.
   static func ofRefused(_ finding: StallReport.Finding) -> String {
     let isSpinning =
       finding.cpuUse.map { $0.share + ($0.runnableShare ?? 0) >= nearlyAll }
@@ -42,7 +38,6 @@ enum ActivityText {
     return "waiting: it repeated a wait that the kernel refuses\(use)"
   }
 
-  /// Returns how the function of `finding` spent its time, in a word or two; empty if nothing is known.
   static func brief(_ finding: StallReport.Finding) -> String {
     let waiting = finding.waiting.flatMap { $0.of > 0 ? $0 : nil }
     let found = waiting.map { Double($0.samples) / Double($0.of) }
@@ -55,13 +50,11 @@ enum ActivityText {
     return "waiting in \(call)" + (waiting.target.map { " on \(printable($0))" } ?? "")
   }
 
-  /// Returns the activity implied by the CPU use and the samples that found the thread waiting.
   static func cpu(_ use: StallReport.CPUUse, _ waiting: StallReport.Waiting?) -> String {
     let share = Formatting.percent(use.share)
     if use.share >= nearlyAll { return "computing: on CPU \(share)" }
     guard let delay = use.runnableShare else { return withoutDelay(use.share, waiting) }
     let turn = Formatting.percent(delay)
-    // Waiting for a CPU is most of the time not spent computing.
     if use.share + delay >= nearlyAll, delay > hardly / 2 {
       return "computing: on CPU \(share), runnable but waiting for a CPU \(turn)"
     }

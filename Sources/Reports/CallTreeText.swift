@@ -7,9 +7,7 @@ struct CallTreeText {
   /// libraries.
   private static let smallestBranch = 0.01
   private static let smallestInside = 0.1
-  /// Maximum depth of branches within a library.
   private static let deepestInside = 2
-  /// Number of consecutive application functions without a branch above which they are summarized.
   private static let ownRun = 8
 
   let style: StallReport.TextStyle
@@ -18,9 +16,7 @@ struct CallTreeText {
   init(_ style: StallReport.TextStyle) { self.style = style }
 
   private var width: Int { style.width }
-  /// The depth from which branches are not indented further.
   private var deepestIndent: Int { width / 5 }
-  /// The width of the bar; 0 in narrow layouts.
   private var barWidth: Int { width >= 100 ? 12 : width >= 60 ? 8 : 0 }
 
   /// Writes `nodes`, which must be root nodes or the callees of an application function.
@@ -37,7 +33,6 @@ struct CallTreeText {
     let shown = nodes.filter { $0.share >= smallest }
     for node in shown {
       let chain = chain(from: node)
-      // The pieces in between are summarized.
       for piece in pieces(chain, isRoot: isRoot && nodes.count == 1) {
         switch piece {
         case .node(let place): line(chain[place], depth, isBranch: place == 0)
@@ -72,15 +67,12 @@ struct CallTreeText {
     case fold(Range<Int>)
   }
 
-  /// Divides `chain` into nodes with their own lines and summarized ranges.
   private func pieces(_ chain: [StallReport.Node], isRoot: Bool) -> [Piece] {
     guard !style.isFull else { return chain.indices.map(Piece.node) }
     var isKept = chain.indices.map { place in
-      // Keeps application functions and their callees, starts of branches, and the last node.
       chain[place].function.isOwn || place == chain.count - 1 || (place == 0 && !isRoot)
         || (place > 0 && chain[place - 1].function.isOwn)
     }
-    // The first and last of many consecutive application functions suffice for orientation.
     let own = chain.indices.filter { chain[$0].function.isOwn }
     if own.count > Self.ownRun { for place in own.dropFirst(2).dropLast(Self.ownRun / 2) { isKept[place] = false } }
     var pieces: [Piece] = []
@@ -110,7 +102,6 @@ struct CallTreeText {
     lines.append(head + margin + (node.function.isOwn ? Emphasis.own.on(text, style) : text))
   }
 
-  /// Writes a line that summarizes `nodes`. `leads` means that further nodes of the chain follow.
   private mutating func fold(_ nodes: ArraySlice<StallReport.Node>, _ depth: Int, isBranch: Bool, leads: Bool) {
     guard let first = nodes.first else { return }
     let head = figures(share: Formatting.percent(first.share), time: first.time, bar: first.share)
@@ -128,6 +119,5 @@ struct CallTreeText {
 }
 
 extension StallReport.Node {
-  /// Whether the node or a descendant is application code.
   fileprivate var hasOwnCode: Bool { function.isOwn || children.contains(where: \.hasOwnCode) }
 }

@@ -1,20 +1,15 @@
 import CulpritBlame
 import CulpritStallRecord
 
-/// Describes causes: what they are, the evidence, and the remedies.
 enum CauseText {
-  /// Minimum share of the stall for a line after the first one.
   private static let notable = 0.03
-  /// Maximum number of causes.
   private static let most = 4
 
-  /// Returns one line for each relevant cause of `report`, heaviest first.
   static func lines(_ report: StallReport) -> [String] {
     let worth = report.causes.enumerated().filter { $0.offset == 0 || $0.element.share >= notable }.map(\.element)
     return worth.prefix(most).map { line($0, report) }
   }
 
-  /// Returns the causes for which the report contains advice.
   static func toExplain(_ report: StallReport) -> [StallReport.Cause] {
     report.causes.prefix(most).enumerated().filter { $0.offset == 0 || $0.element.share >= 0.1 }.map(\.element)
   }
@@ -31,7 +26,6 @@ enum CauseText {
     return "\(likely)\(what(cause)), \(Formatting.percent(cause.share))"
   }
 
-  /// Returns the cause in a few words, which include its subject if there is only one.
   static func what(_ cause: StallReport.Cause) -> String {
     let parts = parts(cause)
     func about(_ text: String, _ sole: (String) -> String) -> String {
@@ -68,20 +62,15 @@ enum CauseText {
     }
   }
 
-  /// The subjects of a cause.
   private enum Parts {
-    /// A single subject with nearly all of the cause's time.
     case one(String)
-    /// Several subjects with their shares of the stall.
     case several(String)
   }
 
-  /// Maximum number of subjects of a cause.
   private static let mostParts = 3
-  /// Minimum share of a cause for a subject. A subject whose rest is smaller counts as the only one.
+  /// Minimum share of a cause for a subject.
   private static let notablePart = 0.05
 
-  /// Returns the subjects of `cause`, and the share of omitted ones; `nil` if nothing is known.
   private static func parts(_ cause: StallReport.Cause) -> Parts? {
     let least = cause.time * notablePart
     let shown = cause.subjects.prefix(mostParts).filter { $0.time >= least }
@@ -96,7 +85,6 @@ enum CauseText {
   /// The end of a long path is more informative than its start.
   private static func short(_ text: String) -> String { text.count > 72 ? "…" + text.suffix(70) : text }
 
-  /// Returns the kernel's counts that support the cause.
   private static func evidence(_ cause: StallReport.Cause, _ report: StallReport) -> String {
     if cause.kind == .lock || (cause.kind == .sleep && !cause.subjects.isEmpty) { return fileLocks(report) }
     guard let counts = report.counts else { return "" }
@@ -145,7 +133,6 @@ enum CauseText {
     }
   }
 
-  /// Returns the owners of locked files.
   private static func fileLocks(_ report: StallReport) -> String {
     let notes = report.notes.filter { $0.kind == .fileLock }
     let shown = notes.prefix(2).map { "\(short(printable($0.text))) is locked by \(printable($0.title))" }

@@ -1,6 +1,5 @@
 import CulpritStallRecord
 
-/// The text about an ongoing stall, before there is a report, in the style of reports.
 package struct EventText: Sendable {
   private let source: WatchedSource
   private let threshold, age: Duration
@@ -9,8 +8,7 @@ package struct EventText: Sendable {
   private let process: ObservedProcess?
   private let isHang, hasEnded: Bool
 
-  /// Creates the text about `stall` of `process` from its basic properties. The text is formatted on demand, because
-  /// there can be thousands of events at a time.
+  /// Creates the text, which is formatted on demand because there can be thousands of events at a time.
   package init(_ stall: Stall, of process: ObservedProcess?, isHang: Bool) {
     (source, thread, start) = (stall.source, stall.namingPoolThreads.thread, stall.began)
     (threshold, age) = (stall.threshold, stall.duration)
@@ -30,19 +28,15 @@ package struct EventText: Sendable {
     Self.place(process: process.map { ($0.name, $0.id) }, thread: StallReport.Thread(thread), began: began)
   }
 
-  /// The source, the age and the threshold.
   package var sentence: String { what }
 
-  /// The text as a single log line with time and process.
   package var summary: String { head + what }
 
-  /// The final log line of a stall.
   package var endSummary: String {
     let stuck = "\(StallReport.Source(source)) \(hasEnded ? "was" : "has been") stuck"
     return "\(head)\(stuck) for \(Formatting.duration(age)), limit \(Formatting.duration(threshold))"
   }
 
-  /// The parts of the log line about a stall under way before and after its age.
   package var summaryParts: (head: String, tail: String) {
     ("\(head)\(StallReport.Source(source)) has been stuck for ", ", limit \(Formatting.duration(threshold))")
   }
@@ -52,14 +46,12 @@ package struct EventText: Sendable {
     return "\(began) \(process)"
   }
 
-  /// Returns the text with the location of the stall, in lines of `width` characters, at least 40.
   package func text(width: Int) -> String {
     let page = Page(style: StallReport.TextStyle(width: max(40, width)), labelWidth: TextReport.labelWidth)
     return (ReportSection(isHang ? "HANG" : "BEGAN", [what, place]).map(page.lines) ?? []).joined(separator: "\n")
       + "\n"
   }
 
-  /// Returns the process, the thread and the start of the stall.
   static func place(
     process: (name: String, id: Int32)?,
     thread: StallReport.Thread,

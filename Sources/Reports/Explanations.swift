@@ -1,7 +1,7 @@
 import CulpritBlame
 
 extension StallReport.Cause.Kind {
-  /// Advice about a cause of this kind, in two or three sentences. docs/causes.md contains all of them.
+  /// Advice about a cause of this kind, as in docs/causes.md.
   public var explanation: String {
     switch self {
     case .computing:
@@ -68,7 +68,6 @@ extension StallReport.Cause.Kind {
 }
 
 extension StallReport {
-  /// Returns the first step against `cause`, in one sentence.
   func firstStep(_ cause: Cause) -> String {
     switch cause.kind {
     case .computing: "Do less at once: move it to another thread, or divide it and let other work run in between."
@@ -100,7 +99,6 @@ extension StallReport {
     }
   }
 
-  /// The change that prevents the deadlock of the report.
   private var deadlockRemedy: String {
     let ring = waitChains.first(where: \.isDeadlock)?.links ?? []
     let isAlone = Set(ring.map(\.holder.id)).count == 1

@@ -10,7 +10,6 @@ extension Formatting {
     return "\(rounded) %"
   }
 
-  /// Returns an interval such as "61–91 %".
   static func interval(_ low: Double, _ high: Double) -> String {
     "\(Int((low * 100).rounded(.down)))–\(Int((high * 100).rounded(.up))) %"
   }
@@ -26,7 +25,6 @@ extension Formatting {
     return "\(Int((seconds * 1_000_000).rounded())) µs"
   }
 
-  /// Returns `number` with `decimals` digits after the point.
   static func fixed(_ number: Double, decimals: Int) -> String {
     let scale = (0..<decimals).reduce(1) { value, _ in value * 10 }
     let scaled = Int((number * Double(scale)).rounded())
@@ -34,7 +32,6 @@ extension Formatting {
     return "\(scaled / scale)." + String(repeating: "0", count: decimals - fraction.count) + fraction
   }
 
-  /// Returns `text` padded on the left to `width` characters.
   static func right(_ text: String, _ width: Int) -> String {
     String(repeating: " ", count: max(0, width - text.count)) + text
   }
@@ -47,7 +44,6 @@ extension Formatting {
     return "\(text.prefix(head))\(gap)\(text.suffix(width - gap.count - head))"
   }
 
-  /// Returns a bar of at most `width` characters, in eighths of a character.
   static func bar(_ fraction: Double, width: Int) -> String {
     let eighths = Int((min(1, max(0, fraction)) * Double(width * 8)).rounded())
     let partial = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8]
@@ -55,11 +51,9 @@ extension Formatting {
     return bar + String(repeating: " ", count: width - bar.count)
   }
 
-  /// Units that stay on one line with their number.
   private static let units: Set<Substring> = ["%", "s", "ms", "µs", "d", "h", "min"]
 
-  /// Wraps `text` at spaces into lines of at most `width` characters. A longer word gets its own line. A unit stays
-  /// with its number.
+  /// Wraps `text` at spaces. A longer word gets its own line, and a unit stays with its number.
   static func wrapped(_ text: String, _ width: Int) -> [String] {
     var lines: [String] = []
     var line = ""
@@ -101,20 +95,13 @@ extension Formatting {
   }
 
   /// Returns the name and the location of a function, as in "load() (Catalog.swift:24)".
-  ///
-  /// - Parameters:
-  ///   - function: The function.
-  ///   - gap: The text between name and location.
-  /// - Returns: The name and the location; only the name if it contains the location.
   static func placed(_ function: StallReport.Function, gap: String = " ") -> String {
     let origin = origin(function)
     return origin.isEmpty ? function.displayName : "\(function.displayName)\(gap)(\(origin))"
   }
 
-  /// Returns " (text)"; empty if `text` is empty.
   static func inBrackets(_ text: String) -> String { text.isEmpty ? "" : " (\(text))" }
 
-  /// Maximum number of modules named in a summary of functions.
   private static let modulesMax = 3
 
   /// Returns a summary of functions by package and module, as in "… 52 frames: swift-nio, libdispatch.so".
@@ -130,13 +117,9 @@ extension Formatting {
 }
 
 extension StallReport.Function {
-  /// The location of the function in the format of reports, as in "Catalog.swift:24, inlined"; empty if the name
-  /// contains it.
   package var origin: String { Formatting.origin(self) }
 }
 
-/// Wraps `text` like reports do, at spaces into lines of at most `width` characters. A longer word gets its own line.
 package func divided(_ text: String, _ width: Int) -> [String] { Formatting.wrapped(text, width) }
 
-/// Formats `duration` like reports do, as in "5.01 s" or "250 ms".
 package func readable(_ duration: Duration) -> String { Formatting.duration(duration) }

@@ -9,7 +9,6 @@ import CulpritStallRecord
 struct FunctionNames {
   private var names: [FunctionIdentity: String] = [:]
 
-  /// Creates names for the functions of `frames`.
   init(_ frames: some Sequence<ResolvedFrame>) {
     var known: Set<FunctionIdentity> = []
     var functions: [(identity: FunctionIdentity, frame: ResolvedFrame)] = []
@@ -33,7 +32,6 @@ struct FunctionNames {
     }
   }
 
-  /// Creates names for the functions of `report`.
   init(_ report: StallReport) {
     func functions(_ nodes: [StallReport.Node]) -> [StallReport.Function] {
       nodes.flatMap { [$0.function] + functions($0.children) }
@@ -48,7 +46,6 @@ struct FunctionNames {
     self.init((functions(report.tree) + stacks + findings.map(\.function) + others).compactMap(\.frame))
   }
 
-  /// Sets the display names of all functions of `report`.
   func name(_ report: inout StallReport) {
     for path in [\.culprit, \.suspendedIn, \.spentIn, \.dominant]
       as [WritableKeyPath<StallReport, StallReport.Finding?>]
@@ -80,12 +77,10 @@ struct FunctionNames {
     }
   }
 
-  /// Sets the display names of all functions of `threads`.
   func name(_ threads: inout ThreadsReport) {
     for place in threads.groups.indices { name(&threads.groups[place].functions) }
   }
 
-  /// Sets the display names of `functions`.
   func name(_ functions: inout [StallReport.Function]) {
     for place in functions.indices { name(&functions[place]) }
   }
@@ -109,7 +104,6 @@ struct FunctionNames {
     stack = named
   }
 
-  /// Sets the display name of `function`.
   private func name(_ function: inout StallReport.Function) {
     guard let frame = function.frame else { return }
     // An address in a library is useless to readers. In application code it is the only identification.
@@ -117,17 +111,14 @@ struct FunctionNames {
     function.displayName = isNameless ? "a function of \(printable(frame.moduleName))" : name(frame)
   }
 
-  /// Returns the function of `frame`.
   func function(_ frame: ResolvedFrame, _ rules: OwnershipRules) -> StallReport.Function {
     var function = StallReport.Function(FrameContent(frame), rules)
     name(&function)
     return function
   }
 
-  /// Returns the name of `frame`.
   func name(_ frame: ResolvedFrame) -> String { printable(names[FunctionIdentity(frame)] ?? frame.shownName) }
 
-  /// Returns the first qualification that distinguishes frames with equal names.
   private static func qualification(of frames: [ResolvedFrame]) -> (ResolvedFrame) -> String {
     let ways: [(ResolvedFrame) -> String] = [
       { frame in frame.swiftModule.map { qualified(frame.shownName, by: $0) } ?? frame.shownName },
@@ -147,7 +138,6 @@ struct FunctionNames {
     return best.element
   }
 
-  /// Returns the name of `frame` with parameter types, if they are known.
   private static func typed(_ frame: ResolvedFrame, withResult: Bool = false) -> String {
     ParameterTypes(frame)?.added(to: frame.shownName, withResult: withResult) ?? frame.shownName
   }
@@ -165,7 +155,6 @@ struct FunctionNames {
     return FunctionName.fitted((parts + [joined]).joined(separator: " in "))
   }
 
-  /// Removes closure numbers: "closure #2 in load()" becomes "closure in load()".
   private static func withoutNumbers(_ name: String) -> String {
     guard name.utf8.contains(UInt8(ascii: "#")) else { return name }
     return FunctionName.split(name)
@@ -180,6 +169,5 @@ struct FunctionNames {
 }
 
 extension ResolvedFrame {
-  /// The name to print. An invisible name is replaced by words.
   fileprivate var shownName: String { visible(displayName) }
 }

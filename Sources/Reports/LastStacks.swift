@@ -1,13 +1,10 @@
 import CulpritStallRecord
 
-/// The last stacks of a stall as text. Consecutive equal stacks are combined.
 package struct LastStacksText: Sendable {
   private let stacks: [StallReport.TimedStack]
 
-  /// Creates the text of `stacks`, which must be in order of time.
   package init(_ stacks: [StallReport.TimedStack]) { self.stacks = stacks }
 
-  /// Returns the text in lines of at most `width` characters.
   package func text(width: Int = 100) -> String {
     var lines = ["LAST      \(Formatting.count(stacks.count, "stack"))"]
     var index = 0

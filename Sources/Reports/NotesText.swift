@@ -1,7 +1,6 @@
 import CulpritStallRecord
 
 extension ReportSections {
-  /// The cost of the observation for the service.
   package var observed: ReportSection? {
     let cost = report.cost
     guard cost.stacksFromOutside + cost.stacksBySignal + cost.withoutStack > 0 else { return nil }
@@ -23,7 +22,6 @@ extension ReportSections {
     return ReportSection("COST", [parts.joined(separator: "; ")])
   }
 
-  /// Limitations of the evidence.
   package var notes: ReportSection? {
     var notes: [String] = []
     for note in self.notes(of: .hang) { notes.append("a hang from \(Formatting.duration(note.time)) on") }

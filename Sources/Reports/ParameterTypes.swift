@@ -1,10 +1,8 @@
 import CulpritStallRecord
 
-/// The types of a function's parameters, which distinguish overloads. Parsed from the full demangled name.
+/// The types of a function's parameters, which distinguish overloads.
 struct ParameterTypes {
-  /// The parameter list without parentheses, with labels, and without modules and outer types.
   private let parameters: String
-  /// The result type; empty if unknown.
   private let result: String
 
   /// Creates the types of the function of `frame`; `nil` if its name lacks them or belongs to several functions.
@@ -17,8 +15,7 @@ struct ParameterTypes {
     result = rest.firstRange(of: " -> ").map { Self.short(rest[$0.upperBound...]) } ?? ""
   }
 
-  /// Replaces the labels in `name` with the types: "encode(_:forKey:)" becomes "encode(_: Int, forKey: Key)", "find"
-  /// becomes "find(int)".
+  /// Replaces the labels in `name` with the types: "encode(_:forKey:)" becomes "encode(_: Int, forKey: Key)".
   func added(to name: String, withResult: Bool = false) -> String {
     var parts = FunctionName.split(name)
     let last = parts.removeLast()
@@ -27,8 +24,7 @@ struct ParameterTypes {
     return FunctionName.fitted((parts + [typed]).joined(separator: " in "))
   }
 
-  /// Returns the range of the parameters of `function`: the first parentheses that directly follow a name and are not
-  /// nested.
+  /// Returns the range of the first parentheses that directly follow a name and are not nested.
   private static func list(in function: String) -> Range<String.Index>? {
     var depth = 0
     var previous: Character = " "
@@ -54,7 +50,6 @@ struct ParameterTypes {
     return nil
   }
 
-  /// Removes modules and outer types: "Swift.Array<Foundation.Data>" becomes "Array<Data>", "std::string const&"
-  /// becomes "string const&".
+  /// Removes modules and outer types: "Swift.Array<Foundation.Data>" becomes "Array<Data>".
   private static func short(_ types: Substring) -> String { String(types.replacing(/\w+(?:\.|::)(?=[\w(])/, with: "")) }
 }

@@ -11,7 +11,6 @@ public struct ProcessDump: Hashable, Sendable, Codable {
   /// The work that the watchdog observes: one group for each thread with work, then the work that no thread runs,
   /// grouped by the functions in which it waits.
   public var work: [Group]
-  /// The line width of ``description``.
   package var width = Aside(value: 100)
 
   enum CodingKeys: String, CodingKey { case process, time, threads, work }
@@ -93,24 +92,16 @@ extension ProcessDump: CustomStringConvertible {
   }
 }
 
-/// Work under way, from which a dump is made.
 package struct WorkUnderWay: Sendable {
-  /// The source.
   package var source: StallReport.Source
-  /// The label of the work; empty if there is none.
   package var label: String
-  /// The age of the work; `nil` if unknown.
   package var age: Duration?
-  /// The age at which the work is a stall; `nil` without a limit.
   package var threshold: Duration?
   /// The thread that works on it; 0 if there is none or it is unknown.
   package var threadID: Int32 = 0
-  /// The state of the task, if no thread works on it.
   package var activity = ThreadActivity.unknown
-  /// The index of the task's stack in the recording.
   package var stack: Int?
 
-  /// Creates work without a thread or task.
   package init(source: StallReport.Source, label: String, age: Duration?, threshold: Duration?) {
     self.source = source
     self.label = label

@@ -1,24 +1,13 @@
 @_exported import CulpritBlame
 import CulpritStallRecord
 
-/// Creates the reports of ongoing stalls, ended stalls and saved files.
-///
-/// Symbolizes, blames and names functions. All content of a report is determined here; texts and exports only print it.
+/// Creates reports, whose content is all determined here; texts and exports only print it.
 package struct ReportBuilder {
   let recording: Recording
-  /// The rules for the application's own code.
   package let rules: OwnershipRules
-  /// Symbolizes a frame. Returns the innermost function first if calls were inlined.
   package let resolve: (StackFrame) -> [ResolvedFrame]
   let architecture: String
 
-  /// Creates a builder for the stalls in `recording`.
-  ///
-  /// - Parameters:
-  ///   - recording: The recording.
-  ///   - rules: The rules for the application's own code.
-  ///   - architecture: The architecture if the recording contains none. It determines the names of system calls.
-  ///   - resolve: Symbolizes a frame. Returns the innermost function first if calls were inlined.
   package init(
     _ recording: Recording,
     rules: OwnershipRules = OwnershipRules(),
@@ -31,7 +20,6 @@ package struct ReportBuilder {
     self.architecture = recording.process?.architecture ?? architecture
   }
 
-  /// Analyzes `stall`. ``complete(_:repeats:)`` makes a report of the result.
   package func analysis(of stall: Stall) -> StallReport {
     StallReport(
       of: stall.namingPoolThreads,
@@ -43,11 +31,6 @@ package struct ReportBuilder {
   }
 
   /// Adds the other threads and the display names to an analysis.
-  ///
-  /// - Parameters:
-  ///   - analysis: The analysis of a stall of the recording.
-  ///   - repeats: The number of stalls with an equal culprit since the previous report.
-  /// - Returns: The report.
   package func complete(_ analysis: StallReport, repeats: Int = 0) -> StallReport {
     var report = analysis
     report.repeats = repeats
@@ -56,10 +39,8 @@ package struct ReportBuilder {
     return report
   }
 
-  /// Creates the report of `stall`, a stall of the recording.
   package func report(of stall: Stall) -> StallReport { complete(analysis(of: stall)) }
 
-  /// Returns the last `count` stacks of `stall` in order of time.
   package func lastStacks(of stall: Stall, count: Int = 10) -> [StallReport.TimedStack] {
     let stacks = stall.samples.suffix(count)
       .map { sample in
@@ -72,18 +53,16 @@ package struct ReportBuilder {
     }
   }
 
-  /// Returns a function that converts frames with the names used in `report`, which must be from this builder.
+  /// Returns a function that converts frames with the names used in `report`.
   package func functions(of report: StallReport) -> (ResolvedFrame) -> StallReport.Function {
     let names = FunctionNames(report)
     return { names.function($0, rules) }
   }
 
-  /// Converts a thread's activity for a report.
   package func activity(_ activity: ThreadActivity) -> StallReport.Activity {
     StallReport.Activity(activity, architecture)
   }
 
-  /// Returns a dump of the threads of `all` and of `work`, whose stacks are in the recording.
   package func dump(_ all: AllThreads, _ work: [WorkUnderWay], at time: WallTime) -> ProcessDump {
     let all = all.namingPoolThreads
     // Work without a thread is grouped like threads. Its index replaces the thread ID.
@@ -126,14 +105,12 @@ package struct ReportBuilder {
     )
   }
 
-  /// Returns a report of the threads of `all`, whose stacks are in the recording.
   package func threads(of all: AllThreads) -> ThreadsReport {
     var threads = groups(of: all.namingPoolThreads)
     FunctionNames(threads.groups.flatMap(\.functions).compactMap(\.frame)).name(&threads)
     return threads
   }
 
-  /// Groups the threads of `all`, without display names of functions.
   private func groups(of all: AllThreads) -> ThreadsReport {
     ThreadsReport(all, stacks: recording.stacks, rules: rules, architecture: architecture, resolve: resolve)
   }

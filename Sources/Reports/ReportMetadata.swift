@@ -65,7 +65,6 @@ extension StallReport {
     return pairs.mapValues { Formatting.fitted($0, Self.longestValue) }
   }
 
-  /// Notes about simultaneous stalls of the same thread or task, or with the same label, and about other simultaneous work.
   var overlaps: [Note] {
     [Note.Kind.overlap, .sharedLabel, .meanwhile].flatMap { kind in notes.filter { $0.kind == kind } }
   }
@@ -73,12 +72,10 @@ extension StallReport {
   /// Maximum length of a value. Log stores reject longer ones or handle them inefficiently, and names of generic
   /// functions can have any length.
   private static let longestValue = 1000
-  /// Maximum length of the label in a headline.
   private static let longestLabel = 60
 
   /// The report in one line: the source, the label of most of the time, the duration, and the culprit.
   public var headline: String {
-    // Blank labels are left out.
     let most = labels.first.flatMap { $0.share >= 0.5 && visible($0.text) == $0.text ? printable($0.text) : nil }
     let label = most.map { " \"\(Formatting.fitted($0, Self.longestLabel))\"" } ?? ""
     let stuck = "\(source)\(label) was stuck for \(isLowerBound ? "at least " : "")\(Formatting.duration(duration))"
@@ -93,19 +90,15 @@ extension StallReport {
     }
   }
 
-  /// Returns the function and line of `place`, where the work was suspended, and of its caller.
   func suspension(_ place: Finding) -> String {
     Self.placed(place.function) + (callers.first.map { ", called by \(Self.placed($0.function))" } ?? "")
   }
 
-  /// Returns the name of `function`, and its line if it is known.
   private static func placed(_ function: Function) -> String {
     function.displayName + (function.location.map { " (\(printable($0.fileName)):\($0.line))" } ?? "")
   }
 
-  /// Returns the report as JSON (RFC 8259) in one line. docs/internals/report-json.md describes the format, and
-  /// docs/internals/report-1.schema.json is its schema. Foundation is not needed. `JSONDecoder`, or any other decoder, recreates
-  /// the report.
+  /// Returns the report as JSON (RFC 8259) in one line, in the format of docs/internals/report-json.md.
   ///
   /// - Throws: `EncodingError` for a share that is not a number, which no stall produces.
   public func json() throws -> String { try encodedJSON(self) }

@@ -7,35 +7,24 @@ import CulpritStallRecord
 /// differently.
 package struct ReportSections: Sendable {
   let report: StallReport
-  /// Whether to include details that the answer does not need.
   let isFull: Bool
-  /// Whether to include advice for all relevant causes instead of the first step.
   let explains: Bool
 
-  /// Maximum number of contenders.
   private static let contenders = 4
-  /// Minimum share of the stall for contenders and wait chains.
   private static let notable = 0.01
-  /// Maximum numbers of the culprit's callers and parts named in the verdict. The tree contains all.
   private static let callers = 3
   private static let parts = 3
-  /// Maximum number of wait chains.
   private static let chains = 2
-  /// Maximum number of simultaneous stalls of the same thread.
   private static let overlaps = 4
-  /// Maximum number of characters of an application's note.
   private static let noteCharacters = 400
-  /// Maximum number of labels.
   private static let labels = 5
 
-  /// Creates the sections of `report`.
   package init(_ report: StallReport, isFull: Bool = false, explains: Bool = false) {
     self.report = report
     self.isFull = isFull
     self.explains = explains
   }
 
-  /// The source, the duration and the location of the stall.
   package var heading: ReportSection? {
     let time = Formatting.duration(report.duration)
     let threshold = Formatting.duration(report.threshold)
@@ -50,7 +39,6 @@ package struct ReportSections: Sendable {
     return ReportSection("STALL", [what, place] + (group.map { [$0] } ?? []))
   }
 
-  /// The stalls that the report represents.
   private var group: String? {
     guard let group = report.group else { return nil }
     let isSuspended = report.samples.last?.activity.kind == .suspended
@@ -66,14 +54,12 @@ package struct ReportSections: Sendable {
     return text
   }
 
-  /// The location of the culprit in the verdict; `nil` if the verdict contains none.
   package var culpritPlace: String? {
     culprit.map { place($0.function) }.flatMap { $0.isEmpty ? nil : $0 }
   }
 
   private var culprit: StallReport.Finding? { report.verdict == .noStacks ? nil : report.culprit }
 
-  /// The culprit and its evidence.
   package var verdict: ReportSection? {
     guard let culprit else {
       let isUnknown = report.verdict == .noStacks || report.suspendedIn != nil
@@ -94,17 +80,14 @@ package struct ReportSections: Sendable {
     )
   }
 
-  /// The activity of the thread in the culprit, in words; never empty.
   private func activity(_ culprit: StallReport.Finding) -> String {
     let isRefused = report.causes.first?.kind == .deadlock && report.waitChains.contains(where: \.canBeRefused)
     let text = isRefused ? ActivityText.ofRefused(culprit) : ActivityText.of(culprit)
     return text.isEmpty ? "the thread's state is unknown: the kernel did not report it" : text
   }
 
-  /// The causes of the stall.
   package var causes: ReportSection? { report.causes.isEmpty ? nil : ReportSection("WHY", CauseText.lines(report)) }
 
-  /// The first step, or the complete advice if requested.
   package var advice: ReportSection? {
     // A deadlock is permanent, even if another cause has taken more time so far.
     guard let first = report.causes.first(where: { $0.kind == .deadlock }) ?? report.causes.first else { return nil }
@@ -112,7 +95,6 @@ package struct ReportSections: Sendable {
     return ReportSection("ADVICE", CauseText.toExplain(report).map(\.kind.explanation))
   }
 
-  /// The owners of awaited locks, with a section for each wait chain.
   package var waitChains: [ReportSection] {
     let worth = report.waitChains.filter { $0.share >= Self.notable }
     var sections = worth.prefix(Self.chains)
@@ -130,14 +112,12 @@ package struct ReportSections: Sendable {
   /// Whether the samples are threads of a pool, each captured once.
   var isSweep: Bool { isPool && report.workers.isEmpty }
 
-  /// The whole to which shares refer.
   private var whole: String {
     guard isPool else { return "the stall" }
     return isSweep
       ? "the occupied threads of the pool" : "the time of \(Formatting.count(report.workers.count, "pool thread"))"
   }
 
-  /// Returns the introduction of a culprit that merely divides its time among others.
   private func divided() -> String {
     let shown = report.parts.prefix(Self.parts).map { "\($0.function.displayName) \(Formatting.percent($0.share))" }
     guard let last = shown.last, shown.count > 1 else { return "" }
@@ -145,7 +125,6 @@ package struct ReportSections: Sendable {
     return "divided between \(shown.dropLast().joined(separator: ", ")) and \(last)\(rest), all called by "
   }
 
-  /// The reason why no single function is to blame.
   package var nobody: String {
     if report.verdict == .noStacks {
       return "no stack was captured" + Formatting.inBrackets(report.verdictReason ?? "")
@@ -166,13 +145,11 @@ package struct ReportSections: Sendable {
     return text
   }
 
-  /// Returns the evidence for a task that was suspended in `place`.
   private func suspensionEvidence(_ place: StallReport.Finding) -> String {
     "no function on the stack does the work; a queue, a callback or another library does; "
       + "\(place.sampleCount) of \(Formatting.count(report.evidence.stackCount, "sample"))"
   }
 
-  /// Returns the culprit's activity: self time and callees.
   private func callees(_ culprit: StallReport.Finding) -> String {
     var parts: [String] = []
     let whole = culprit.time.inSeconds
@@ -195,7 +172,6 @@ package struct ReportSections: Sendable {
     return parts.isEmpty ? "" : "of that: " + parts.joined(separator: ", ")
   }
 
-  /// Returns the function of a package that took the culprit's time.
   private func spentIn(_ culprit: StallReport.Finding) -> String {
     guard let taken = report.spentIn, culprit.time > .zero else { return "" }
     let part = Formatting.percent(taken.time.inSeconds / culprit.time.inSeconds)
@@ -204,7 +180,6 @@ package struct ReportSections: Sendable {
     return "spent in: \(taken.function.displayName)\(package) \(part)\(origin)"
   }
 
-  /// Returns the application functions that called the culprit, with their shares of its time.
   private func callers(_ culprit: StallReport.Finding) -> String {
     let whole = culprit.time.inSeconds
     let shown = report.callers.prefix(Self.callers).filter { $0.time.inSeconds >= 0.005 * whole }
@@ -217,7 +192,6 @@ package struct ReportSections: Sendable {
     return "called from: " + text(shown).joined(separator: ", ") + rest + outer
   }
 
-  /// The other application functions with a relevant share.
   package var contenders: ReportSection? {
     let worth = report.contenders.filter { $0.share >= Self.notable }
     let shown = worth.prefix(Self.contenders)
@@ -230,7 +204,6 @@ package struct ReportSections: Sendable {
     return ReportSection("ALSO", texts)
   }
 
-  /// The phases of the stall.
   package var timeline: ReportSection? {
     let texts = report.timeline.map { stretch in
       let time = "\(Formatting.duration(stretch.begin)) to \(Formatting.duration(stretch.end))"
@@ -249,7 +222,6 @@ package struct ReportSections: Sendable {
     return "\(count) waited at a time\(oldest)"
   }
 
-  /// The queue, the application's labels and notes, and other activity.
   package var circumstances: [ReportSection] {
     [queue, task, labels, activities, context, overlaps, cpuTime].compactMap { $0 }
   }
@@ -303,7 +275,6 @@ package struct ReportSections: Sendable {
     )
   }
 
-  /// Returns the text of `note`, shortened unless the report is full.
   func sentence(_ note: StallReport.Note) -> String {
     abridged(note.text, limit: isFull ? .max : Self.noteCharacters)
   }
@@ -341,7 +312,6 @@ package struct ReportSections: Sendable {
 
   func notes(of kind: StallReport.Note.Kind) -> [StallReport.Note] { report.notes.filter { $0.kind == kind } }
 
-  /// The culprits of several threads, grouped by function.
   package var workers: ReportSection? {
     var groups: [(name: String?, workers: [StallReport.Worker])] = []
     for worker in report.workers {
@@ -369,7 +339,6 @@ package struct ReportSections: Sendable {
     return ReportSection("WORKERS", texts)
   }
 
-  /// The activity of the other threads.
   package var otherThreads: ReportSection? {
     guard let others = report.otherThreads, !others.groups.isEmpty else { return nil }
     let texts = ThreadsText(others).summary("when the stall was declared")
@@ -378,7 +347,6 @@ package struct ReportSections: Sendable {
     return section
   }
 
-  /// Returns the full location of `function`; empty if its name contains it.
   private func place(_ function: StallReport.Function) -> String {
     let module = function.moduleName.isEmpty ? "no module" : printable(function.moduleName)
     guard let location = function.location else {

@@ -1,34 +1,22 @@
 import CulpritBlame
 import CulpritStallRecord
 
-/// The samples of a stall with equal functions and states, for exports.
+/// The samples of a stall with equal functions and states.
 package struct SampledStack: Hashable, Sendable {
-  /// The function names, innermost first; empty if there is no stack.
   package var functions: [String]
-  /// The activity of the thread.
   package var activity: StallReport.Activity
-  /// The time of the samples.
   package var time: Duration
-  /// The number of samples.
   package var count: Int
 }
 
 extension ReportBuilder {
-  /// Returns the sampled stacks of `stall`, sorted by descending time. Their times add up to the stall, to the
-  /// nanosecond, except for unobserved time.
-  ///
-  /// - Parameters:
-  ///   - stall: A stall of the recording.
-  ///   - log: All samples, if the stall contains only some of them.
-  ///   - store: Storage for large data.
-  /// - Returns: The stacks.
+  /// Returns the sampled stacks by descending time, which add up to the stall except for unobserved time.
   package func sampledStacks(
     of stall: Stall,
     log: SampleLog? = nil,
     store: (any OverflowStore)? = nil
   ) -> [SampledStack] {
     struct Key: Hashable {
-      /// The number of the distinct list of functions.
       var functions: Int
       var activity: ThreadActivity
     }
@@ -42,7 +30,6 @@ extension ReportBuilder {
     let profile = StallProfile(stall, stacks, log: log, store: store)
     var groups: [Group] = []
     var known: [Key: Int] = [:]
-    // Several stacks have equal functions, and very many samples have equal stacks.
     var lists: [[Int]: Int] = [:]
     var listOfStack: [Int: Int] = [:]
     func list(of stack: Int) -> Int {
@@ -65,7 +52,6 @@ extension ReportBuilder {
         groups[place].count += 1
       }
     }
-    // Ties are broken by the first occurrence, so that results are reproducible.
     let order = groups.indices.sorted { (groups[$1].nanoseconds, $0) < (groups[$0].nanoseconds, $1) }
     return order.map { place in
       let group = groups[place]

@@ -1,6 +1,5 @@
 import CulpritStallRecord
 
-/// The layout of a page of text.
 struct Page {
   var style: StallReport.TextStyle
   var labelWidth: Int
@@ -8,10 +7,8 @@ struct Page {
   var textWidth: Int { style.width - labelWidth }
   var indent: String { String(repeating: " ", count: labelWidth) }
 
-  /// Labels of sections with the answer, whose first paragraph is emphasized completely.
   private static let answers: Set<String> = ["CULPRIT", "DEADLOCK"]
 
-  /// Returns the lines of `section`. The label is on the first line and is emphasized.
   func lines(_ section: ReportSection) -> [String] {
     let isAnswer = Self.answers.contains(section.label)
     return section.paragraphs.enumerated()

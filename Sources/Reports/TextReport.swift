@@ -1,24 +1,18 @@
 import CulpritStallRecord
 
-/// A stall's report as text for terminals and logs.
-///
-/// The answer comes first, then the evidence: durations, threads, the last stack, and the call tree.
 struct TextReport: Sendable {
   let report: StallReport
   private(set) var style: StallReport.TextStyle
 
-  /// Maximum number of frames of the last stack.
   private static let lastStackFrames = 8
   static let labelWidth = 10
 
-  /// Creates the text of `report` in `style`.
   init(_ report: StallReport, _ style: StallReport.TextStyle = StallReport.TextStyle()) {
     self.report = report
     self.style = style
     self.style.width = max(40, style.width)
   }
 
-  /// The complete text.
   var text: String {
     let page = Page(style: style, labelWidth: Self.labelWidth)
     var lines: [String] = []
@@ -62,7 +56,6 @@ struct TextReport: Sendable {
     func between(_ functions: ArraySlice<StallReport.Function>) -> String {
       margin + style.fitted(Formatting.between(functions), to: page.textWidth - 5)
     }
-    // Keeps application code and the innermost frame.
     let kept = functions.indices.filter { style.isFull || $0 == 0 || functions[$0].isOwn }
       .prefix(style.isFull ? functions.count : Self.lastStackFrames)
     var next = 0
@@ -83,7 +76,6 @@ struct TextReport: Sendable {
     return lines + [""]
   }
 
-  /// Whether `function`, which the last stack blames, differs from the culprit.
   private func differs(_ function: StallReport.Function?) -> Bool {
     guard let function, let culprit = report.culprit?.function else { return report.culprit != nil || function != nil }
     return function.displayName != culprit.displayName || function.module != culprit.module
@@ -104,7 +96,6 @@ struct TextReport: Sendable {
 }
 
 extension TextReport {
-  /// The answer alone: source, culprit, and cause.
   var ending: String {
     let page = Page(style: style, labelWidth: Self.labelWidth)
     let heading = sections.heading.map { ReportSection("ENDED", $0.paragraphs.map(\.text)) } ?? nil

@@ -6,11 +6,9 @@ extension StallReport {
     /// Whether to include all details: all functions of the tree and of the last stack, and sections that the answer
     /// does not need. By default, no.
     public var isFull: Bool
-    /// Whether to include advice about all relevant causes, in two or three sentences each, instead of one first step.
-    /// By default, no.
+    /// Whether to include advice about all relevant causes; by default, no.
     public var explains: Bool
-    /// Whether to use only ASCII, for terminals and logs without other characters. Other characters in names are
-    /// written as `\u{e9}`. By default, no.
+    /// Whether to use only ASCII; by default, no. Other characters in names are written as `\u{e9}`.
     public var isASCII: Bool
     /// Whether to emphasize the answer and application code with terminal colors. By default, no.
     public var hasColor: Bool
@@ -30,10 +28,9 @@ extension StallReport {
       self.hasColor = hasColor
     }
 
-    /// Returns `text` in the style's characters. Must be called before layout, because the text can become longer.
+    /// Returns `text` in the style's characters. Must be called before layout.
     func spelled(_ text: String) -> String { isASCII ? text.inASCII : text }
 
-    /// Returns `text` in the style's characters, shortened in the middle to `width` characters.
     package func fitted(_ text: String, to width: Int) -> String {
       Formatting.fitted(spelled(text), width, gap: spelled("…"))
     }
@@ -42,22 +39,17 @@ extension StallReport {
 
 /// Emphasis on a terminal (ECMA-48, "select graphic rendition").
 package enum Emphasis: String, Sendable {
-  /// Most important text.
   case strong = "1"
-  /// Less important text.
   case weak = "2"
-  /// Application code.
   case own = "36"
 
-  /// Returns `text`, emphasized if `style` has colors.
   package func on(_ text: String, _ style: StallReport.TextStyle) -> String {
     style.hasColor && !text.isEmpty ? "\u{1b}[\(rawValue)m\(text)\u{1b}[0m" : text
   }
 }
 
 extension String {
-  /// The text in ASCII. The replacements of the characters used by reports are equally long, except for ellipses and
-  /// arrows.
+  /// The text in ASCII.
   package var inASCII: String {
     guard !utf8.allSatisfy({ $0 < 0x80 }) else { return self }
     var result = ""

@@ -10,26 +10,18 @@ extension ThreadsReport: CustomStringConvertible {
   /// - Returns: The text.
   public func text(width: Int) -> String { text(StallReport.TextStyle(width: width)) }
 
-  /// Returns all groups with their complete stacks as text in `style`.
   package func text(_ style: StallReport.TextStyle) -> String { ThreadsText(self).text(style) }
 }
 
-/// All threads of a process as text, grouped by activity, with their stacks.
 struct ThreadsText: Sendable {
   private let report: ThreadsReport
-  /// The work of threads, by thread ID.
   private let work: [Int32: [ProcessDump.Work]]
 
-  /// Maximum number of thread names per group.
   private static let namedThreads = 6
-  /// Maximum number of work items per group.
   private static let namedWork = 6
-  /// Maximum number of groups in a summary.
   private static let summarizedGroups = 6
-  /// Maximum number of application functions per group in a summary.
   private static let summarizedFunctions = 3
 
-  /// Creates the text of `report`.
   init(_ report: ThreadsReport, work: [Int32: [ProcessDump.Work]] = [:]) {
     self.report = report
     self.work = work
@@ -38,7 +30,6 @@ struct ThreadsText: Sendable {
   private var groups: [ThreadsReport.Group] { report.groups }
   private var count: Int { report.count }
 
-  /// Returns all groups with their complete stacks in `style`. Lines have at least 40 characters.
   func text(_ style: StallReport.TextStyle) -> String {
     var lines = Self.wrapped(heading + shortfall, style)
     for group in groups {
@@ -51,13 +42,11 @@ struct ThreadsText: Sendable {
     return lines.joined(separator: "\n") + "\n"
   }
 
-  /// Wraps `text` into lines in `style`, indented by `indent`.
   static func wrapped(_ text: String, _ style: StallReport.TextStyle, indent: Int = 0) -> [String] {
     Formatting.wrapped(style.spelled(text), max(40, style.width) - indent)
       .map { String(repeating: " ", count: indent) + $0 }
   }
 
-  /// Returns a numbered line for each of `functions`.
   static func lines(of functions: [StallReport.Function], _ style: StallReport.TextStyle) -> [String] {
     functions.enumerated()
       .map { number, function in
@@ -69,7 +58,6 @@ struct ThreadsText: Sendable {
       }
   }
 
-  /// Returns a line for each of the first of `work`.
   static func lines(of work: [ProcessDump.Work], _ style: StallReport.TextStyle) -> [String] {
     let shown = work.prefix(namedWork).flatMap { wrapped($0.description, style, indent: 6) }
     let rest = work.count - namedWork
@@ -84,7 +72,6 @@ struct ThreadsText: Sendable {
       + (lock.hasOwnerEnded ? ", which has ended" : "")
   }
 
-  /// Returns a summary of the groups as paragraphs, for a report on a stall.
   func summary(_ when: String) -> [String] {
     var paragraphs = ["\(Formatting.count(count, "other thread")) \(when)\(shortfall)"]
     for group in groups.prefix(Self.summarizedGroups) { paragraphs.append("\(title(group)): \(place(group))") }
@@ -148,7 +135,6 @@ struct ThreadsText: Sendable {
 }
 
 extension StallReport.Activity {
-  /// The description of the activity.
   package var text: String {
     switch (kind, systemCall) {
     case (.computing, _): "computing"

@@ -6,9 +6,7 @@ extension StallReport.WaitChain {
   var canBeRefused: Bool { isDeadlock && links.contains { $0.kind == .initialization } }
 }
 
-/// Describes wait chains.
 package enum WaitChainText {
-  /// Returns the object for which the work waited, and the time.
   static func heading(_ chain: StallReport.WaitChain) -> String {
     let time =
       "\(Formatting.duration(chain.time)), \(Formatting.percent(chain.share)) of the stall "
@@ -19,7 +17,6 @@ package enum WaitChainText {
     return "waiting for \(object(first)), \(time)"
   }
 
-  /// Returns a line for each link with the holder, the object and the place. The last holder is the root of the chain.
   static func lines(_ chain: StallReport.WaitChain, of thread: StallReport.Thread) -> [String] {
     chain.links.enumerated()
       .map { number, link in
@@ -32,7 +29,6 @@ package enum WaitChainText {
         ? ["a deadlock, unless a wait ends by itself, or another thread lets go of what is waited for"] : [])
   }
 
-  /// Returns the object for which the holder of link `number` waits; `nil` for the root of the chain.
   private static func waitsFor(_ number: Int, _ chain: StallReport.WaitChain) -> String? {
     let links = chain.links
     guard links.count > 1 else { return nil }
@@ -52,7 +48,6 @@ package enum WaitChainText {
 
   private static let ordinals = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "last"]
 
-  /// Returns a summary of all but the first `shown` of `chains`; empty if there are none.
   static func rest(_ chains: [StallReport.WaitChain], shown: Int) -> String {
     let rest = chains.dropFirst(shown)
     let share = rest.reduce(0) { $0 + $1.share }
@@ -60,7 +55,6 @@ package enum WaitChainText {
       ? "" : "and \(Formatting.count(rest.count, "other holder")), \(Formatting.percent(share)) of the stall in all"
   }
 
-  /// Returns the holder that delays `thread`, for a headline; `nil` if the wait is less than half of the stall.
   static func headline(_ chains: [StallReport.WaitChain], of thread: StallReport.Thread) -> String? {
     guard let chain = chains.first, chain.share >= 0.5, let last = chain.links.last else { return nil }
     let other = chain.links.first { $0.holder.id != thread.id }
@@ -71,8 +65,6 @@ package enum WaitChainText {
       + "waiting for \(name(holder, beside: thread))\(function)"
   }
 
-  /// Returns the function that holds what `thread` waits for, for a heading; `nil` if the wait is less than half of the
-  /// stall.
   package static func holder(_ chains: [StallReport.WaitChain], of thread: StallReport.Thread) -> String? {
     guard let chain = chains.first, !chain.isCycle, !chain.isDeadlock, let owner = chain.links.last?.culprit else {
       return headline(chains, of: thread)
@@ -81,8 +73,7 @@ package enum WaitChainText {
     return (chain.links.contains(where: \.isLikely) ? "likely " : "") + "held by \(owner.function.displayName)"
   }
 
-  /// Returns the name of the holding thread. A new thread inherits the name of its creator, so the holder can have the
-  /// same name as the waiting thread `stalled`.
+  /// Returns the name of the holding thread, which can have inherited that of `stalled`.
   package static func name(_ link: StallReport.WaitLink, beside stalled: StallReport.Thread) -> String {
     let holder = link.holder
     guard !holder.name.isEmpty else { return "thread \(holder.id)" }
@@ -91,7 +82,6 @@ package enum WaitChainText {
     return isNamesake ? "another thread called \(name) (\(holder.id))" : "thread \(holder.id) \(name)"
   }
 
-  /// Returns the holder and the object of link `number`, or the reason why the object is not released.
   private static func holder(
     _ number: Int,
     _ chain: StallReport.WaitChain,
@@ -114,10 +104,8 @@ package enum WaitChainText {
     return "\(article) \(noun(link))"
   }
 
-  /// Returns the noun for the object of `link`.
   package static func noun(_ link: StallReport.WaitLink) -> String { noun(link.kind) }
 
-  /// Returns the noun for objects of `kind`.
   static func noun(_ kind: StallReport.WaitLink.Kind) -> String {
     switch kind {
     case .lock: "lock"
@@ -131,12 +119,10 @@ package enum WaitChainText {
     }
   }
 
-  /// Returns the place and the activity of the holder.
   private static func doing(_ link: StallReport.WaitLink, isRefused: Bool) -> String {
     if let culprit = link.culprit {
       let function = culprit.function
       let how = isRefused ? ActivityText.ofRefused(culprit) : ActivityText.of(culprit)
-      // The holder was captured once.
       if link.kind == .initialization {
         return "seen in \(Formatting.placed(function))"
       }

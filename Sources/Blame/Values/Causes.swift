@@ -73,7 +73,7 @@ extension StallReport {
       public static let sleep = Kind(rawValue: "sleep")
       /// The cause is unknown.
       public static let unknown = Kind(rawValue: "unknown")
-      /// All known kinds. Causes with equal shares are sorted in this order: causes that can be fixed come first.
+      /// All known kinds. Equal shares are sorted in this order: fixable causes first.
       package static let all: [Kind] = [
         .deadlock, .lock, .initialization, .loader, .threadEnd, .signal, .awaiting, .childProcess, .interProcess,
         .network,
@@ -107,9 +107,7 @@ extension StallReport {
     package var throttledSeconds: Seconds?
     package var memoryStalledSeconds: Seconds?
     package var diskStalledSeconds: Seconds?
-    /// The bytes of files that the control group read again after the kernel had reclaimed them; `nil` if unknown.
     package var refaultedBytes: UInt64?
-    /// The number of allocations that met the memory limit of the control group; `nil` if unknown.
     package var memoryLimitHits: UInt64?
     /// The maximum number of runnable threads of the machine; `nil` if unknown.
     public var runnableThreads: UInt32?

@@ -4,7 +4,6 @@ import CulpritStallRecord
 // renamed.
 
 extension StallReport.Source {
-  /// Converts `source` for a report.
   package init(_ source: WatchedSource) { self.init(kind: Kind(source.kind), name: source.name) }
 }
 
@@ -13,7 +12,7 @@ extension StallReport.Source.Kind {
 }
 
 extension WatchedSource {
-  /// Whether the source is watched by probes or periodic checks. Its work might have begun before the first one.
+  /// Whether the source is watched by probes or periodic checks.
   package var isProbed: Bool {
     switch kind {
     case .queue, .pool, .executor, .probedLoop, .job: true
@@ -77,7 +76,6 @@ extension StallReport.Note.Kind {
 }
 
 extension StallReport.Reason {
-  /// Creates the reason for a missing stack; `nil` if there is a stack.
   init?(_ outcome: CaptureOutcome) {
     let code: String
     switch outcome {
@@ -97,7 +95,6 @@ extension StallReport.Reason {
     self.init(code: code, text: outcome.explanation)
   }
 
-  /// Creates the reason for missing callers; `nil` if none are missing.
   init?(_ end: StackEnd) {
     let code: String
     switch end {
@@ -119,7 +116,6 @@ extension StallReport.Reason {
 }
 
 extension StallReport.Activity {
-  /// Converts `activity` for a report, with system calls of `architecture`.
   package init(_ activity: ThreadActivity, _ architecture: String) {
     func name(_ call: Int32) -> String { SystemCallText.name(of: call, architecture: architecture) }
     switch activity {
@@ -135,7 +131,6 @@ extension StallReport.Activity {
 }
 
 extension StallReport.Process {
-  /// Converts `process` with `modules` for a report.
   package init(_ process: ObservedProcess, _ modules: [Module]) {
     let buildID = modules.first { $0.path == process.executable }?.buildID ?? []
     self.init(
@@ -151,7 +146,7 @@ extension StallReport.Process {
 }
 
 extension StallReport.Function {
-  /// Converts a frame for a report. ``displayName`` is final only when all functions of the report are known.
+  /// Converts a frame. ``displayName`` is final only when all functions of the report are known.
   package init(_ content: FrameContent, _ rules: OwnershipRules) {
     let frame = content.resolved
     self.init(

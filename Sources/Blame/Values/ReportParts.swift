@@ -9,7 +9,7 @@ extension ReportCode {
   public var description: String { rawValue }
 }
 
-/// A duration that JSON represents as a number of seconds. Rounded to nanoseconds, so that encoding preserves it.
+/// A duration, in JSON a number of seconds, rounded to nanoseconds so that encoding preserves it.
 package struct Seconds: Hashable, Sendable, Codable, Comparable {
   package var duration: Duration
 
@@ -21,7 +21,6 @@ package struct Seconds: Hashable, Sendable, Codable, Comparable {
     guard seconds >= 0, seconds < 1e10 else {
       throw DecodingError.dataCorruptedError(in: container, debugDescription: "\(seconds) is no number of seconds")
     }
-    // Limits the duration to 64 bits of nanoseconds.
     duration = .nanoseconds(Int64((min(seconds, 9_223_372_036) * 1e9).rounded()))
   }
 
@@ -34,7 +33,7 @@ package struct Seconds: Hashable, Sendable, Codable, Comparable {
 }
 
 extension StallReport {
-  /// A UTC time. In JSON it is an RFC 3339 string with nanoseconds.
+  /// A UTC time, in JSON an RFC 3339 string with nanoseconds.
   public struct Timestamp: Hashable, Sendable, Codable, Comparable, CustomStringConvertible {
     /// Nanoseconds since 1970-01-01T00:00:00Z, without leap seconds.
     public var nanosecondsSince1970: UInt64
@@ -70,7 +69,7 @@ extension StallReport {
 
   /// A function on a stack.
   public struct Function: Hashable, Sendable, Codable {
-    /// The short, readable name, at most 100 characters. Identical in every report.
+    /// The short name, at most 100 characters, identical in every report.
     public var name: String
     /// The name to print, which is unique in the report as far as functions can be distinguished. The number of a
     /// closure, or the module, file or types of a function, are included only if the report contains a function of the
@@ -96,14 +95,13 @@ extension StallReport {
     public var address: Address
     /// The reason for a missing name; `nil` if there is a name.
     public var noName: String?
-    /// The symbolized frame; `nil` after decoding. Not part of the value.
+    /// The symbolized frame; `nil` after decoding.
     package var content = Aside<FrameContent?>(value: nil)
 
     enum CodingKeys: String, CodingKey {
       case name, displayName, fullName, symbol, module, package, location, isOwn, isInlined, isAwaiting, address, noName
     }
 
-    /// The symbolized frame; `nil` after decoding.
     package var frame: ResolvedFrame? { content.value?.resolved }
     /// The last component of ``module``.
     public var moduleName: String {
@@ -111,7 +109,6 @@ extension StallReport {
       return String(module[module.index(after: slash)...])
     }
 
-    /// Whether `name` is an address in the function's module, as in "libc.so.6+0x10d030", which contains the location.
     package func isAddress(_ name: String) -> Bool { name.hasPrefix("\(printable(moduleName))+0x") }
   }
 

@@ -19,7 +19,7 @@ public struct StallReport: Hashable, Sendable, Codable, Identifiable {
   public var process: Process?
   /// The source that stalled.
   public var source: Source
-  /// The stalled thread. Its ID is 0 if no single thread worked on the source.
+  /// The stalled thread; its ID is 0 if no single thread worked on the source.
   public var thread: Thread
   /// The start of the work item.
   public var began: Timestamp
@@ -86,9 +86,9 @@ public struct StallReport: Hashable, Sendable, Codable, Identifiable {
   public var notes: [Note]
   /// The call tree of all sampled stacks, heaviest first.
   public var tree: [Node]
-  /// The last stack, which is all that a watchdog with a single sample would show.
+  /// The last stack.
   public var lastStack: Stack?
-  /// The innermost application function on ``lastStack``, which such a watchdog would blame.
+  /// The innermost application function on ``lastStack``.
   public var lastStackBlames: Function?
   /// The samples, in order of time.
   public var samples: [Sample]
@@ -98,14 +98,13 @@ public struct StallReport: Hashable, Sendable, Codable, Identifiable {
   public var otherThreads: ThreadsReport?
   /// The cost of observing the stall.
   public var cost: Cost
-  /// The number of stalls with equal source and culprit that were counted but not reported since the previous report.
+  /// The number of equal stalls that were not reported since the previous report.
   public var repeats: Int
   /// Sentences about functions without names, and the remedy.
   public var missingNames: [String]
 
-  /// The data from which the report was made; `nil` after decoding. Not part of the value.
+  /// The data from which the report was made; `nil` after decoding.
   package var origin = Aside<Made?>(value: nil)
-  /// The line width of ``description``.
   package var width = Aside(value: 100)
 
   enum CodingKeys: String, CodingKey {
@@ -127,16 +126,12 @@ public struct StallReport: Hashable, Sendable, Codable, Identifiable {
 }
 
 extension StallReport {
-  /// The data from which a report was made.
   package struct Made: Sendable {
-    /// The recording.
     package var recording: Recording
-    /// The stall.
     package var stall: Stall
   }
 
-  /// The data from which the report was made, for exports of raw samples. Must not be used for a decoded report, which
-  /// has none.
+  /// The data for exports of raw samples, which a decoded report lacks.
   package var raw: Made {
     guard let made = origin.value else { preconditionFailure("a report that was decoded has no recording") }
     return made

@@ -6,7 +6,6 @@ public struct ThreadsReport: Hashable, Sendable, Codable {
   public var omittedCount: Int
   /// Whether all threads were captured; `false` if the stall or its process ended during the capture.
   public var isComplete: Bool
-  /// The line width of ``description``.
   package var width = Aside(value: 100)
 
   enum CodingKeys: String, CodingKey { case groups, omittedCount, isComplete }
