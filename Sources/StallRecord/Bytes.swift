@@ -1,4 +1,3 @@
-/// Appends little-endian values to a record.
 struct ByteWriter {
   private(set) var bytes: [UInt8] = []
 
@@ -18,7 +17,7 @@ struct ByteWriter {
     bytes.append(contentsOf: utf8)
   }
 
-  /// Appends the length (16 bits) and the bytes. Longer data is truncated.
+  /// Appends the length (16 bits) and the bytes.
   mutating func append(bytes more: [UInt8]) {
     let kept = more.prefix(Int(UInt16.max))
     append(UInt16(kept.count))
@@ -26,10 +25,8 @@ struct ByteWriter {
   }
 }
 
-/// A record is too short for its kind.
 struct ShortRecordError: Error {}
 
-/// Reads little-endian values from a record.
 struct ByteReader {
   private let bytes: ArraySlice<UInt8>
   private var position: Int
@@ -39,7 +36,6 @@ struct ByteReader {
     position = bytes.startIndex
   }
 
-  /// Throws an error unless `count` more bytes exist.
   func require(_ count: Int) throws(ShortRecordError) {
     guard bytes.endIndex - position >= count else { throw ShortRecordError() }
   }
@@ -61,7 +57,6 @@ struct ByteReader {
     Duration(wholeNanoseconds: min(try number(), UInt64(Int64.max)))
   }
 
-  /// Reads a duration; `nil` if it is unknown, which all bits set stand for.
   mutating func knownDuration() throws(ShortRecordError) -> Duration? {
     let nanoseconds: UInt64 = try number()
     return nanoseconds == .max ? nil : Duration(wholeNanoseconds: nanoseconds)
@@ -82,13 +77,11 @@ struct ByteReader {
   /// Reads a string. Invalid UTF-8 is repaired.
   mutating func text() throws(ShortRecordError) -> String { String(decoding: try data(), as: UTF8.self) }
 
-  /// Reads a string; `nil` if it is empty.
   mutating func knownText() throws(ShortRecordError) -> String? {
     let text = try text()
     return text.isEmpty ? nil : text
   }
 
-  /// Reads a count (16 bits) and that many strings.
   mutating func texts() throws(ShortRecordError) -> [String] {
     var texts: [String] = []
     for _ in 0..<(try number(UInt16.self)) { texts.append(try text()) }

@@ -1,21 +1,17 @@
 /// The descriptor of a blocked thread's system call, as described by the kernel.
 package struct Descriptor: Hashable, Sendable {
-  /// The descriptor number.
   package var number: Int32
   /// The target of the link in `/proc`: a path, `socket:[4711]`, `anon_inode:[eventfd]`.
   package var target: String
   /// Whether the start of a long target is missing.
   package var isCut: Bool
-  /// The address of a socket as a `struct sockaddr`; empty if there is none.
   package var address: [UInt8]
-  /// Whether ``address`` is the peer's address and not the socket's own.
   package var isPeersAddress: Bool
   /// The number of received but unread bytes; `nil` if unknown.
   package var unreadBytes: UInt32?
   /// The number of written bytes that the peer has not taken; `nil` if unknown.
   package var unsentBytes: UInt32?
 
-  /// Creates the description of the descriptor `number`.
   package init(
     number: Int32,
     target: String,

@@ -1,9 +1,6 @@
-/// Function names as printed in reports.
 package enum FunctionName {
-  /// Maximum number of characters of a name.
   package static let charactersMax = 100
 
-  /// The suffix of a function that the compiler merged with similar ones.
   package static let mergedSuffix = " or a function like it (merged by the compiler)"
 
   /// Shortens `name` to `limit` characters by omitting the least informative parts: the functions between a closure and
@@ -23,7 +20,6 @@ package enum FunctionName {
     return text.prefix(head) + "…" + text.suffix(limit - 1 - head)
   }
 
-  /// Splits `name` at each " in " outside of brackets.
   package static func split(_ name: String) -> [String] {
     var parts: [String] = []
     var part = ""

@@ -1,7 +1,5 @@
 /// Encodes `value` as JSON (RFC 8259) in one line. The keys are in the order in which the value encodes them.
 ///
-/// Services without Foundation link this library. `JSONEncoder` would add several megabytes.
-///
 /// - Throws: `EncodingError` for a number that JSON cannot represent.
 package func encodedJSON(_ value: some Encodable) throws -> String {
   let writer = JSONWriter()
@@ -19,7 +17,6 @@ private final class JSONWriter {
   private var text = ""
   private var open: [Open] = []
 
-  /// Closes all arrays and objects and returns the text.
   func finished() -> String {
     close(to: 0)
     return text
@@ -32,7 +29,6 @@ private final class JSONWriter {
     return open.count
   }
 
-  /// Prepares for the next value of the array or object at `depth`.
   func next(in depth: Int, key: String? = nil) {
     close(to: depth)
     if !open[depth - 1].isEmpty { text += "," }
@@ -40,10 +36,9 @@ private final class JSONWriter {
     if let key { text += quotedJSON(key) + ":" }
   }
 
-  /// Writes text that is already JSON.
   func write(json: String) { text += json }
 
-  /// Writes `value` and its content. A value that encodes nothing becomes an empty object.
+  /// A value that encodes nothing becomes an empty object.
   func write(_ value: some Encodable, at path: [any CodingKey]) throws {
     let (depth, length) = (open.count, text.utf8.count)
     try value.encode(to: JSONEncoding(writer: self, codingPath: path))
@@ -51,7 +46,6 @@ private final class JSONWriter {
     close(to: depth)
   }
 
-  /// Returns `value` as a JSON number.
   func number(_ value: some BinaryFloatingPoint & CustomStringConvertible, at path: [any CodingKey]) throws -> String {
     guard value.isFinite else {
       throw EncodingError.invalidValue(

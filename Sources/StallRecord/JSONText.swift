@@ -1,31 +1,21 @@
 /// A JSON object (RFC 8259). Keys are written in the order in which they are added. `nil` values are omitted.
-///
-/// For output written row by row, which needs no `Encoder`.
 package struct JSONObject: Sendable {
   private var members: [String] = []
 
-  /// Creates an object without keys.
   package init() {}
 
-  /// The object in one line.
   package var text: String { "{" + members.joined(separator: ",") + "}" }
 
-  /// Whether the object has no keys.
   package var isEmpty: Bool { members.isEmpty }
 
-  /// Adds a value that is already JSON.
   package mutating func add(_ key: String, json: String) { addRaw(key, json) }
 
-  /// Adds an array of values that are already JSON.
   package mutating func add(_ key: String, array: [String]) { addRaw(key, "[" + array.joined(separator: ",") + "]") }
 
-  /// Adds an integer.
   package mutating func add(_ key: String, _ value: some BinaryInteger) { addRaw(key, String(value)) }
 
-  /// Adds a string.
   package mutating func add(_ key: String, _ value: String?) { addRaw(key, value.map(quotedJSON)) }
 
-  /// Adds an integer.
   package mutating func add(_ key: String, _ value: Int?) { addRaw(key, value.map { "\($0)" }) }
 
   /// Adds a number, unless JSON cannot represent it.
@@ -33,21 +23,16 @@ package struct JSONObject: Sendable {
     addRaw(key, value.flatMap { $0.isFinite ? "\($0)" : nil })
   }
 
-  /// Adds a Boolean.
   package mutating func add(_ key: String, _ value: Bool) { addRaw(key, "\(value)") }
 
-  /// Adds a number of seconds, exact to the nanosecond.
   package mutating func add(_ key: String, _ value: Duration?) { addRaw(key, value.map(Self.seconds)) }
 
-  /// Adds an array of strings.
   package mutating func add(_ key: String, _ values: [String]) {
     addRaw(key, "[" + values.map(quotedJSON).joined(separator: ",") + "]")
   }
 
-  /// Adds an object.
   package mutating func add(_ key: String, _ value: JSONObject?) { addRaw(key, value?.text) }
 
-  /// Adds an array of objects.
   package mutating func add(_ key: String, _ values: [JSONObject]) {
     addRaw(key, "[" + values.map(\.text).joined(separator: ",") + "]")
   }

@@ -1,4 +1,3 @@
-/// Storage for values that do not fit into memory, usually an unnamed file.
 package protocol OverflowStore: AnyObject, Sendable {
   /// Stores `bytes`. Returns their position, or `nil` if they cannot be stored.
   func append(_ bytes: UnsafeRawBufferPointer) -> Int?
@@ -15,15 +14,12 @@ package struct LongList<Element: BitwiseCopyable & Sendable>: Sequence, Sendable
     case stored(Int)
   }
 
-  /// The number of values stored together.
   private static var pieceCount: Int { Swift.max(1, (64 << 10) / MemoryLayout<Element>.stride) }
 
-  /// The pieces, each with ``pieceCount`` values.
   private var pieces: [Piece] = []
   private var rest: [Element] = []
   private let store: (any OverflowStore)?
 
-  /// The first value.
   package private(set) var first: Element?
 
   /// Creates an empty list.
@@ -31,16 +27,12 @@ package struct LongList<Element: BitwiseCopyable & Sendable>: Sequence, Sendable
   /// - Parameter store: The storage for values that do not fit into memory.
   package init(store: (any OverflowStore)? = nil) { self.store = store }
 
-  /// The number of values.
   package var count: Int { pieces.count * Self.pieceCount + rest.count }
 
-  /// Whether the list is empty.
   package var isEmpty: Bool { rest.isEmpty }
 
-  /// The last value.
   package var last: Element? { rest.last }
 
-  /// Appends `element`.
   package mutating func append(_ element: Element) {
     if rest.count == Self.pieceCount {
       pieces.append(rest.withUnsafeBytes { store?.append($0) }.map(Piece.stored) ?? .inMemory(rest))
@@ -50,14 +42,12 @@ package struct LongList<Element: BitwiseCopyable & Sendable>: Sequence, Sendable
     rest.append(element)
   }
 
-  /// Changes the last value, if there is one.
   package mutating func updateLast(_ body: (inout Element) -> Void) {
     guard let place = rest.indices.last else { return }
     body(&rest[place])
     if count == 1 { first = rest[place] }
   }
 
-  /// Appends `elements`.
   package mutating func append(contentsOf elements: some Sequence<Element>) {
     for element in elements { append(element) }
   }
@@ -68,10 +58,8 @@ package struct LongList<Element: BitwiseCopyable & Sendable>: Sequence, Sendable
     if !rest.isEmpty { try body(rest) }
   }
 
-  /// Returns an iterator over the values.
   package func makeIterator() -> Iterator { Iterator(list: self) }
 
-  /// Iterates over a list.
   package struct Iterator: IteratorProtocol {
     fileprivate init(list: LongList) { self.list = list }
 
@@ -80,7 +68,6 @@ package struct LongList<Element: BitwiseCopyable & Sendable>: Sequence, Sendable
     private var values: [Element] = []
     private var place = 0
 
-    /// Returns the next value.
     package mutating func next() -> Element? {
       if place == values.count {
         guard piece <= list.pieces.count else { return nil }

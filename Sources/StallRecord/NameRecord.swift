@@ -1,9 +1,8 @@
-/// The record of an address's symbolized frames, written by ``StallFileWriter`` and read by ``StallFile``.
 enum NameRecord {
-  /// Maximum number of frames per address. The outermost ones are kept. Real chains of inlined calls have a few dozen.
+  /// Maximum number of frames per address. The outermost ones are kept.
   private static let framesMax = 64
 
-  /// Maximum size of a text in bytes, which limits the size of a record. Longer texts are truncated.
+  /// Maximum size of a text in bytes, which limits the size of a record.
   private static let textBytesMax = 2048
 
   private enum Flag {
@@ -24,7 +23,6 @@ enum NameRecord {
     static let swiftUnit: UInt8 = 3
   }
 
-  /// Writes the symbolized `frames` of `address`, which is a lookup address.
   static func write(_ address: RuntimeAddress, _ frames: [ResolvedFrame], to writer: inout ByteWriter) {
     let kept = frames.suffix(framesMax)
     writer.append(address.value)
@@ -73,7 +71,6 @@ enum NameRecord {
     }
   }
 
-  /// Reads a record.
   static func read(_ reader: inout ByteReader) throws -> (address: RuntimeAddress, frames: [ResolvedFrame]) {
     let address = RuntimeAddress(try reader.number())
     let count: UInt8 = try reader.number()

@@ -7,7 +7,6 @@ extension ObservedThread {
       .map { String($0.suffix(15)) }
   )
 
-  /// Whether the thread belongs to libdispatch's pool, with a name such as `oot.default-qos`.
   fileprivate var isOfPool: Bool { Self.poolNames.contains(name) }
 }
 
@@ -34,7 +33,6 @@ extension Stall {
 }
 
 extension AllThreads {
-  /// The threads with readable names for threads of libdispatch's pool, numbered by thread ID.
   package var namingPoolThreads: AllThreads {
     let ids = threads.map(\.thread).filter(\.isOfPool).map(\.id).sorted()
     return naming(Dictionary(zip(ids, (1...).lazy.map { "pool thread \($0)" })) { first, _ in first })

@@ -11,7 +11,6 @@
 /// - Returns: The printable text.
 package func printable(_ text: String, limit: Int = .max) -> String {
   var kept = text
-  // Checks the number of bytes first, because counting the characters of a long text is slow.
   if text.utf8.count > limit, let end = text.index(text.startIndex, offsetBy: limit, limitedBy: text.endIndex),
     end < text.endIndex
   {
@@ -23,7 +22,6 @@ package func printable(_ text: String, limit: Int = .max) -> String {
   return kept.unicodeScalars.map { isPrintable($0) ? String($0) : "\\u{\(String($0.value, radix: 16))}" }.joined()
 }
 
-/// Whether a terminal shows `scalar` without any other effect.
 package func isPrintable(_ scalar: Unicode.Scalar) -> Bool {
   switch scalar.properties.generalCategory {
   case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate: false
@@ -44,8 +42,7 @@ package func abridged(_ text: String, limit: Int = FunctionName.charactersMax) -
 }
 
 /// Returns the longest prefix of `text` whose printed form fits into `limit` characters, and whether it is the whole
-/// text. The printed form of a character is never divided. The prefix of a reversed text is returned in its original
-/// order.
+/// text. The prefix of a reversed text is returned in its original order.
 private func printedPrefix(of text: String, _ limit: Int, isReversed: Bool = false) -> (text: String, isAll: Bool) {
   var printed: [String] = []
   var count = 0

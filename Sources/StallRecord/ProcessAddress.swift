@@ -1,15 +1,11 @@
-/// An address in a running or former process.
-///
 /// In contrast to a ``FileAddress``, it depends on the place at which the loader mapped the module in this process.
 package struct RuntimeAddress: Hashable, Comparable, Sendable, CustomStringConvertible {
   package var value: UInt64
 
-  /// Creates an address.
   package init(_ value: UInt64) { self.value = value }
 
   package static func < (left: RuntimeAddress, right: RuntimeAddress) -> Bool { left.value < right.value }
 
-  /// The address as `0x…`.
   package var description: String { "0x" + String(value, radix: 16) }
 }
 
@@ -17,23 +13,19 @@ package struct RuntimeAddress: Hashable, Comparable, Sendable, CustomStringConve
 package struct FileAddress: Hashable, Comparable, Sendable, CustomStringConvertible {
   package var value: UInt64
 
-  /// Creates an address.
   package init(_ value: UInt64) { self.value = value }
 
   package static func < (left: FileAddress, right: FileAddress) -> Bool { left.value < right.value }
 
-  /// The address as `0x…`.
   package var description: String { "0x" + String(value, radix: 16) }
 }
 
-/// A code address and its kind.
 package enum CodeAddress: Hashable, Sendable {
   /// An address in the module's file.
   case file(FileAddress)
   /// An address in the process, outside of files or without a known file address.
   case runtime(RuntimeAddress)
 
-  /// The numeric value.
   package var value: UInt64 {
     switch self {
     case .file(let address): address.value
@@ -42,7 +34,6 @@ package enum CodeAddress: Hashable, Sendable {
   }
 }
 
-/// The kind of an address on a stack.
 package enum FrameKind: UInt8, Hashable, Sendable, CaseIterable {
   /// The next instruction of the interrupted thread.
   case programCounter = 0
@@ -54,37 +45,29 @@ package enum FrameKind: UInt8, Hashable, Sendable, CaseIterable {
   case taskStart = 3
   /// The return address of a child task's first function. The parent's callers follow if they are known.
   case childStart = 4
-  /// The address of a task whose callers could not be read, in place of the callers.
   case taskLost = 5
 }
 
-/// An address on a stack.
 package struct StackFrame: Hashable, Sendable {
-  /// The captured address.
   package var address: RuntimeAddress
-  /// The kind of the address.
   package var kind: FrameKind
   /// The start address of the function according to the unwinder; `nil` if unknown.
   package var functionStart: RuntimeAddress?
 
-  /// Creates a frame.
   package init(_ address: RuntimeAddress, _ kind: FrameKind, functionStart: RuntimeAddress? = nil) {
     self.address = address
     self.kind = kind
     self.functionStart = functionStart
   }
 
-  /// Creates a frame for the next instruction of the interrupted thread.
   package static func programCounter(_ address: RuntimeAddress, functionStart: RuntimeAddress? = nil) -> StackFrame {
     StackFrame(address, .programCounter, functionStart: functionStart)
   }
 
-  /// Creates a frame for the instruction after an unfinished call.
   package static func returnAddress(_ address: RuntimeAddress, functionStart: RuntimeAddress? = nil) -> StackFrame {
     StackFrame(address, .returnAddress, functionStart: functionStart)
   }
 
-  /// Whether the address is a return address.
   package var isReturnAddress: Bool { kind == .returnAddress }
 
   /// The address for symbol lookup.

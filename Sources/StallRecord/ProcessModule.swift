@@ -1,15 +1,10 @@
-/// A file with code mapped into the process: the executable, a shared library, or the vDSO.
 package struct Module: Hashable, Sendable {
-  /// A mapped part of the module's file.
   package struct Mapping: Hashable, Sendable {
-    /// The first address.
     package var start: RuntimeAddress
-    /// One past the last address.
     package var end: RuntimeAddress
     /// The offset in the file that corresponds to `start`, in bytes.
     package var fileOffset: UInt64
 
-    /// Creates a mapping of `start..<end` to the file from `fileOffset` on.
     package init(start: RuntimeAddress, end: RuntimeAddress, fileOffset: UInt64) {
       self.start = start
       self.end = end
@@ -17,11 +12,8 @@ package struct Module: Hashable, Sendable {
     }
   }
 
-  /// The path in `/proc/self/maps`; in brackets (`[vdso]`) if there is no file.
   package var path: String
-  /// The linker's build ID, by which the file can be identified later; empty if there is none.
   package var buildID: [UInt8]
-  /// The executable mappings.
   package var mappings: [Mapping]
   /// The difference between addresses in memory and addresses in the file; `nil` if unknown.
   package var bias: UInt64?
@@ -29,7 +21,6 @@ package struct Module: Hashable, Sendable {
   /// renaming and deleting the file. Not recorded: `nil` after reading a file.
   package var identity: String?
 
-  /// Creates a module.
   package init(path: String, buildID: [UInt8], mappings: [Mapping], bias: UInt64? = nil) {
     self.path = path
     self.buildID = buildID
@@ -37,29 +28,24 @@ package struct Module: Hashable, Sendable {
     self.bias = bias
   }
 
-  /// Whether two modules have equal paths, build IDs, mappings and biases.
   package static func == (left: Module, right: Module) -> Bool {
     left.path == right.path && left.buildID == right.buildID && left.mappings == right.mappings
       && left.bias == right.bias
   }
 
-  /// Hashes path, build ID and mappings.
   package func hash(into hasher: inout Hasher) {
     hasher.combine(path)
     hasher.combine(buildID)
     hasher.combine(mappings)
   }
 
-  /// The last component of the path.
   package var name: String {
     guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return path }
     return String(path[path.index(after: slash)...])
   }
 
-  /// Whether the module is a file.
   package var isFile: Bool { path.hasPrefix("/") }
 
-  /// Whether the module is mapped at `address`.
   package func contains(_ address: RuntimeAddress) -> Bool {
     mappings.contains { $0.start <= address && address < $0.end }
   }
@@ -92,13 +78,11 @@ package struct ModuleMap: Sendable {
     var module: Int
   }
 
-  /// The modules, in their original order.
   package let modules: [Module]
   private let entries: [Entry]
   /// The highest end of all entries up to each index, which limits the backward search.
   private let highestEnd: [RuntimeAddress]
 
-  /// Creates a map of `modules`. If several contain an address, the last one is used.
   package init(_ modules: [Module]) {
     self.modules = modules
     entries = modules.enumerated()

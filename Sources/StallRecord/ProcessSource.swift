@@ -1,27 +1,19 @@
-/// A kind of watched work.
 package enum SourceKind: Hashable, Sendable {
   /// The turns of an event loop.
   case loop
-  /// The iterations of a run loop.
   case runLoop
   /// A critical section with a threshold.
   case section
-  /// A dispatch queue, watched by probes that wait in it.
   case queue
   /// The threads of Swift concurrency, watched by probes that wait for one of them.
   case pool
-  /// An executor of Swift concurrency, for example an actor's, watched by probes that wait for their turn.
   case executor
-  /// An event loop of any library, watched by probes that wait for their turn.
   case probedLoop
-  /// A phase of the process: its launch or shutdown.
   case phase
-  /// The jobs of a Swift concurrency thread.
   case job
   /// A kind written by a newer version, with its number in the file.
   case unknown(UInt8)
 
-  /// The name of the kind for programs, in reports and exports.
   package var name: String {
     switch self {
     case .loop: "loop"
@@ -37,7 +29,6 @@ package enum SourceKind: Hashable, Sendable {
     }
   }
 
-  /// The description of the kind.
   package var description: String {
     switch self {
     case .loop: "event loop"
@@ -56,12 +47,9 @@ package enum SourceKind: Hashable, Sendable {
 
 /// A watched source.
 package struct WatchedSource: Hashable, Sendable {
-  /// The kind of work.
   package var kind: SourceKind
-  /// The name given by the application.
   package var name: String
 
-  /// Creates a source.
   package init(kind: SourceKind, name: String) {
     self.kind = kind
     self.name = name
@@ -85,7 +73,6 @@ extension SourceKind {
     }
   }
 
-  /// Creates the kind with the number `code` in files.
   package init(code: UInt8) {
     switch code {
     case 1: self = .loop

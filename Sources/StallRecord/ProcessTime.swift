@@ -1,9 +1,7 @@
 /// A UTC wall-clock time for display. Must not be used to compute durations, because the clock can jump.
 package struct WallTime: Hashable, Comparable, Sendable, CustomStringConvertible {
-  /// Nanoseconds since 1970-01-01T00:00:00Z, without leap seconds.
   package var nanosecondsSince1970: UInt64
 
-  /// Creates a time.
   package init(nanosecondsSince1970: UInt64) { self.nanosecondsSince1970 = nanosecondsSince1970 }
 
   package static func < (left: WallTime, right: WallTime) -> Bool {
@@ -13,7 +11,6 @@ package struct WallTime: Hashable, Comparable, Sendable, CustomStringConvertible
   /// The time in ISO 8601 format with milliseconds, as in `2026-11-20T10:23:51.204Z`.
   package var description: String { text(decimals: 3) }
 
-  /// Returns the time in RFC 3339 format with `decimals` digits of the second, from 1 to 9.
   package func text(decimals: Int) -> String {
     let seconds = nanosecondsSince1970 / 1_000_000_000
     let (year, month, day) = Self.civil(daysSince1970: seconds / 86_400)
@@ -46,8 +43,7 @@ package struct WallTime: Hashable, Comparable, Sendable, CustomStringConvertible
       (days * 86_400 + hour * 3_600 + minute * 60 + second) * 1_000_000_000 + (UInt64(fraction) ?? 0)
   }
 
-  /// Returns the Gregorian date `days` after 1970-01-01. Years start in March, so that the leap day is the last day of
-  /// its year.
+  /// Returns the Gregorian date `days` after 1970-01-01.
   private static func civil(daysSince1970 days: UInt64) -> (year: UInt64, month: UInt64, day: UInt64) {
     let shifted = days + 719_468  // days from 0000-03-01 to 1970-01-01
     let era = shifted / 146_097
@@ -72,7 +68,6 @@ extension FixedWidthInteger {
     return overflow ? (other < 0 ? .min : .max) : sum
   }
 
-  /// Returns the difference between this number and `other`, limited to the range of the type.
   package func saturatingDifference(_ other: Self) -> Self {
     let (difference, overflow) = subtractingReportingOverflow(other)
     return overflow ? (self < other ? .min : .max) : difference
@@ -89,10 +84,8 @@ extension Duration {
     return overflow || carried ? .max : sum
   }
 
-  /// The duration in seconds, rounded to a `Double`.
   package var inSeconds: Double { Double(components.seconds) + Double(components.attoseconds) * 1e-18 }
 
-  /// Creates a duration of `nanoseconds` from a clock or a file.
   package init(wholeNanoseconds nanoseconds: UInt64) {
     self.init(
       secondsComponent: Int64(nanoseconds / 1_000_000_000),

@@ -12,19 +12,15 @@ struct RecordScanner {
   private static let searchBytesMax = 64 << 20
 
   var problems: [StallFileProblem] = []
-  /// The bytes read so far, from the file offset `start` on.
   private var window: [UInt8]
   private var start = 0
-  /// Returns the next bytes of the file; empty at its end.
   private var more: (() -> [UInt8])?
   private var offset = StallFileFormat.headerBytes
   private var searched = 0
-  /// The tag of the file's records, taken from the first one.
   private var tag: UInt16?
 
   init(bytes: [UInt8]) { window = bytes }
 
-  /// Creates a scanner for a file whose bytes `more` returns in pieces. An empty piece is the end of the file.
   init(_ more: @escaping () -> [UInt8]) {
     window = []
     self.more = more
@@ -66,7 +62,6 @@ struct RecordScanner {
     record.offset + StallFileFormat.recordHeadBytes + record.payload.count + StallFileFormat.recordTailBytes
   }
 
-  /// Skips the rest of the file and returns the offset of its end.
   private mutating func end() -> Int {
     var end = start + window.count
     window = []
@@ -83,7 +78,6 @@ struct RecordScanner {
         more = nil
         break
       }
-      // Discards bytes only when they are half of the window, so that each byte is moved about once.
       let passed = min(offset - start, window.count)
       if passed >= window.count / 2 {
         window.removeSubrange(..<passed)

@@ -1,44 +1,30 @@
-/// A location in source code.
 package struct SourceLocation: Hashable, Sendable, CustomStringConvertible {
-  /// The path of the file as recorded by the compiler.
   package var file: String
-  /// The line, from 1.
   package var line: Int
-  /// The column, from 1; 0 if unknown.
   package var column: Int
 
-  /// Creates a location.
   package init(file: String, line: Int, column: Int = 0) {
     self.file = file
     self.line = line
     self.column = column
   }
 
-  /// The location in the format of compiler messages, without the column.
   package var description: String { "\(file):\(line)" }
 }
 
-/// The reason why an address has no name.
 package enum MissingNameReason: Hashable, Sendable {
-  /// No module was mapped at the address.
   case notMapped
-  /// The module is not a file, for example the vDSO.
   case noFile
-  /// The file could not be opened or read, for the given reason.
   case unreadableFile(String)
   /// The file is not the one that ran: its build ID differs.
   case changedFile(expected: String, found: String)
   /// The file was deleted or replaced, and has no build ID by which its replacement could be verified.
   case unverifiable
-  /// The file has no symbol table.
   case noSymbols
-  /// The file has symbols, but none contains the address.
   case noSymbolHere
 
-  /// Whether the reason lies in the correct file, and not in its absence.
   package var isOfFile: Bool { self == .noSymbols || self == .noSymbolHere }
 
-  /// The reason in words.
   package var explanation: String {
     switch self {
     case .notMapped: "no module was mapped there"
@@ -53,7 +39,6 @@ package enum MissingNameReason: Hashable, Sendable {
   }
 }
 
-/// The origin of code according to the debug information.
 package enum CodeOrigin: Hashable, Sendable {
   /// Unknown: the module has no debug information or no readable file.
   case unknown
@@ -65,25 +50,21 @@ package enum CodeOrigin: Hashable, Sendable {
 
 /// A compilation unit: a source file or a Swift module.
 package struct CompilationUnit: Hashable, Sendable {
-  /// The working directory of the compiler (DW_AT_comp_dir); empty if unknown.
   package var directory: String
   /// The source file (DW_AT_name), absolute or relative to ``directory``.
   package var file: String
   /// The Swift module of the unit; `nil` if unknown or not Swift.
   package var swiftModule: String?
 
-  /// Creates a compilation unit.
   package init(directory: String, file: String, swiftModule: String? = nil) {
     self.directory = directory
     self.file = file
     self.swiftModule = swiftModule
   }
 
-  /// ``file`` in ``directory``.
   package var path: String { file.hasPrefix("/") || directory.isEmpty ? file : directory + "/" + file }
 }
 
-/// The kind of code at an address.
 package enum FunctionKind: Hashable, Sendable {
   /// Code from source, or a copy or part of it.
   case function
@@ -96,20 +77,14 @@ package enum FunctionKind: Hashable, Sendable {
 
 /// The function meant by a call whose code is shared by several functions.
 package struct CalledFunction: Hashable, Sendable {
-  /// The readable name.
   package var function: String
-  /// The full demangled name.
   package var fullName: String
-  /// The symbol name.
   package var rawName: String
-  /// The Swift module that defines the function.
   package var swiftModule: String?
   /// The full name of the source function.
   package var sourceFunction: String?
-  /// The first address of the code.
   package var start: FileAddress
 
-  /// Creates the function whose code starts at `start`.
   package init(
     function: String,
     fullName: String,
@@ -152,45 +127,34 @@ extension [ResolvedFrame] {
   }
 }
 
-/// The symbolized form of an address on a stack.
 package struct ResolvedFrame: Hashable, Sendable {
-  /// The readable name: demangled and shortened. `nil` if there is none.
   package var function: String?
-  /// The full demangled name.
   package var fullName: String?
-  /// The symbol name.
   package var rawName: String?
-  /// The Swift module that defines the function. Generic code of a module is often compiled into another module's file.
+  /// Generic code of a module is often compiled into another module's file.
   package var swiftModule: String?
   /// The full name of the source function of which this is a variant or part without its own source name: a
-  /// specialization, a part of an async function, an implicit closure. Equal for all of them; `nil` if unknown.
+  /// specialization, a part of an async function, an implicit closure.
   package var sourceFunction: String?
-  /// The kind of the code.
   package var kind: FunctionKind
-  /// Whether the compiler merged several similar functions. The name belongs to one of them, but any might have been
-  /// called.
+  /// Whether the compiler merged several similar functions.
   package var isMerged: Bool
   /// The function called here, if its code is shared by several functions; `nil` if this does not apply or the function
   /// is unknown.
   package var called: CalledFunction?
-  /// The path of the module; empty if no module contains the address.
   package var module: String
   /// The first address of the function in the module's file; the address itself if the function is unknown.
   package var start: FileAddress?
   /// The address, in the module's file or in the process.
   package var address: CodeAddress
-  /// The source location; `nil` if unknown.
   package var location: SourceLocation?
-  /// The origin of the code. Generic and inlined code of a module is compiled into another module's unit.
+  /// Generic and inlined code of a module is compiled into another module's unit.
   package var origin: CodeOrigin
-  /// Whether the compiler inlined the function into its caller, the next frame.
   package var isInlined: Bool
-  /// The reason for a missing name; `nil` if there is a name.
   package var missing: MissingNameReason?
   /// Whether the function is not on the thread's stack and resumes here after an `await`.
   package var isAwaiting = false
 
-  /// Creates a frame at `address` of `module`.
   package init(
     function: String?,
     fullName: String? = nil,
@@ -223,14 +187,13 @@ package struct ResolvedFrame: Hashable, Sendable {
     self.missing = missing
   }
 
-  /// The last component of the module's path.
   package var moduleName: String {
     guard let slash = module.utf8.lastIndex(of: UInt8(ascii: "/")) else { return module }
     return String(module[module.index(after: slash)...])
   }
 
   /// The name to print, at most 100 characters: the function; or else the module and an offset or address; or else the
-  /// address. Merged functions are marked.
+  /// address.
   package var displayName: String {
     if let function {
       let suffix = isMerged ? FunctionName.mergedSuffix : ""

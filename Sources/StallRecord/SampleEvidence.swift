@@ -1,6 +1,5 @@
 /// Raw data of a thread and its surroundings in addition to the stack. It is interpreted when the report is made.
 package struct SampleEvidence: Hashable, Sendable {
-  /// The six arguments of the system call in which the thread was blocked; empty if there was none.
   package var arguments: [UInt64] = []
   /// The words at the address of a futex wait (futex(2)); empty if there was none.
   package var words: [UInt32] = []
@@ -14,41 +13,32 @@ package struct SampleEvidence: Hashable, Sendable {
   /// The kernel's counters of the process and the machine; `nil` if they were not read.
   package var surroundings: SurroundingCounters?
 
-  /// Creates empty evidence.
   package init() {}
 
-  /// Whether nothing is known.
   package var isEmpty: Bool { self == SampleEvidence() }
 }
 
-/// The kernel's counters of a thread since its start.
 package struct ThreadCounters: Hashable, Sendable {
   /// How often the thread gave up the CPU to wait, and how often it was preempted.
   package var voluntarySwitches: UInt64 = 0
   package var involuntarySwitches: UInt64 = 0
-  /// Page faults without and with reads from disk.
   package var minorFaults: UInt64 = 0
   package var majorFaults: UInt64 = 0
   /// The CPU time in user mode and in the kernel, in clock ticks of 10 ms.
   package var userTicks: UInt64 = 0
   package var systemTicks: UInt64 = 0
-  /// Bytes read and written by system calls.
   package var readBytes: UInt64 = 0
   package var writtenBytes: UInt64 = 0
-  /// Bytes read from and written to disk.
   package var diskReadBytes: UInt64 = 0
   package var diskWrittenBytes: UInt64 = 0
 
-  /// Creates counters of zero.
   package init() {}
 
-  /// All counters, in the order of files.
   static let all: [WritableKeyPath<ThreadCounters, UInt64> & Sendable] = [
     \.voluntarySwitches, \.involuntarySwitches, \.minorFaults, \.majorFaults, \.userTicks, \.systemTicks, \.readBytes,
     \.writtenBytes, \.diskReadBytes, \.diskWrittenBytes,
   ]
 
-  /// Returns the differences from `earlier`; zero for decreased counters.
   package func since(_ earlier: ThreadCounters) -> ThreadCounters {
     var difference = ThreadCounters()
     for count in Self.all {
@@ -58,7 +48,6 @@ package struct ThreadCounters: Hashable, Sendable {
   }
 }
 
-/// The kernel's counters of the process's control group or the machine since their start.
 package struct SurroundingCounters: Hashable, Sendable {
   /// The time for which the control group was throttled by its quota (`cpu.stat`); `nil` if unknown.
   package var throttled: Duration?
@@ -75,6 +64,5 @@ package struct SurroundingCounters: Hashable, Sendable {
   package var runnableThreads: UInt32?
   package var cpuCount: UInt32?
 
-  /// Creates empty counters.
   package init() {}
 }

@@ -1,19 +1,12 @@
-/// All samples of a stall, thread by thread, with the data that profiles need. At most one piece is in memory.
+/// All samples of a stall, thread by thread, with the data that profiles need.
 package struct SampleLog: Sendable {
-  /// The data of a sample.
   package struct Entry: BitwiseCopyable, Sendable {
-    /// The age of the work item.
     package var age: Duration
-    /// The index in ``Recording/stacks``; -1 if there is no stack.
     private var stackNumber: Int32
-    /// The index of the label in ``SampleLog/labels``.
     package var label: Int32
-    /// The thread's activity.
     package var activity: ThreadActivity
-    /// The result of the capture.
     package var outcome: CaptureOutcome
 
-    /// The index in ``Recording/stacks``; `nil` if there is no stack.
     package var stack: Int? { stackNumber < 0 ? nil : Int(stackNumber) }
 
     fileprivate init(_ sample: Sample, label: Int32) {
@@ -25,11 +18,9 @@ package struct SampleLog: Sendable {
     }
   }
 
-  /// The samples of one thread.
   package struct Thread: Sendable {
     /// The kernel's thread ID if several threads work on the source.
     package let id: Int32?
-    /// The samples, in order of time.
     package fileprivate(set) var entries: LongList<Entry>
     fileprivate var isInOrder = true
   }
@@ -46,19 +37,15 @@ package struct SampleLog: Sendable {
   /// - Parameter store: The storage for samples that do not fit into memory.
   package init(store: (any OverflowStore)? = nil) { self.store = store }
 
-  /// Creates a log of `samples`, which must be all samples of a stall.
   package init(_ samples: [Sample]) {
     store = nil
     for sample in samples { append(sample) }
   }
 
-  /// The number of samples.
   package var count: Int { all.reduce(0) { $0 + $1.entries.count } }
 
-  /// Whether the samples belong to several threads, or to another thread than the stall's.
   package var namesThreads: Bool { all.contains { $0.id != nil } }
 
-  /// Adds `sample`.
   package mutating func append(_ sample: Sample) {
     let place = places[sample.threadID] ?? all.count
     if place == all.count {
@@ -78,8 +65,7 @@ package struct SampleLog: Sendable {
     return number
   }
 
-  /// Returns the threads by ID, with those of their samples that satisfy `isWanted`. Threads without such samples are
-  /// omitted.
+  /// Returns the threads by ID, with those of their samples that satisfy `isWanted`.
   package func threads(where isWanted: ((Entry) -> Bool)? = nil) -> [Thread] {
     all.sorted { ($0.id ?? 0) < ($1.id ?? 0) }
       .map { thread in

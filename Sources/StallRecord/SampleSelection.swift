@@ -1,13 +1,11 @@
 /// Selects representative samples from many: a random one of each block of equally many.
 ///
 /// Tens of thousands of samples are as good for a report as millions, and fit into memory. Selecting at a fixed
-/// interval could always hit one of several threads that alternate. The selection is deterministic.
+/// interval could always hit one of several threads that alternate.
 struct SampleSelection {
   /// Minimum number of selected samples if there are enough. The maximum is less than twice as large.
   private let count: Int
   private var blockSize = 1
-  /// The position of the next sample in its block, and the position of the block's selected sample; -1 if that sample
-  /// has already been selected.
   private var position = 0
   private var chosen = 0
   private var random: UInt64 = 0x9e37_79b9_7f4a_7c15
@@ -15,13 +13,10 @@ struct SampleSelection {
   /// differences are computed from the first to the last one.
   private var last: Sample?
   private var lastCounted: Sample?
-  /// The total number of samples.
   private(set) var total = 0
 
-  /// Selects at least `count` samples; all if there are less than twice as many.
   init(atLeast count: Int) { self.count = Swift.max(1, count) }
 
-  /// Adds `sample` to `samples` if it is selected.
   mutating func add(_ sample: Sample, to samples: inout [Sample]) {
     total += 1
     let isChosen = position == chosen
@@ -34,7 +29,6 @@ struct SampleSelection {
     if samples.count / 2 >= count, samples.count.isMultiple(of: 2) { halve(&samples) }
   }
 
-  /// Adds the samples that must not be missing at the end.
   mutating func finish(_ samples: inout [Sample]) {
     let missing = [lastCounted, last].compactMap { $0 }
     samples += lastCounted == last ? missing.suffix(1) : missing
@@ -48,7 +42,7 @@ struct SampleSelection {
     chosen = blockSize == 1 ? 0 : Int(next() % UInt64(blockSize))
   }
 
-  /// Keeps one of each two blocks. The last block is complete, or its sample has been selected.
+  /// The last block is complete, or its sample has been selected.
   private mutating func halve(_ samples: inout [Sample]) {
     for pair in 0..<samples.count / 2 { samples[pair] = samples[2 * pair + (pair > 0 && next() & 1 != 0 ? 1 : 0)] }
     samples.removeLast(samples.count / 2)
@@ -74,7 +68,6 @@ extension Stall {
   /// Number of samples with which shares are accurate to a fifth of a percent.
   package static let samplesForReport = 50_000
 
-  /// Returns the stall with an even selection of at least `count` and less than twice as many samples.
   package func withSamples(_ count: Int) -> Stall {
     guard samples.count / 2 >= count else { return self }
     var result = self

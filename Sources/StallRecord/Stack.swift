@@ -1,6 +1,5 @@
-/// The reason why a stack ends. All values except ``outermost`` mean that callers are missing.
+/// The reason why a stack ends.
 package enum StackEnd: UInt8, Hashable, Sendable, CaseIterable {
-  /// The thread's first function was reached: the stack is complete.
   case outermost = 0
   /// The copy was shorter than the stack.
   case copyLimit = 1
@@ -25,7 +24,6 @@ package enum StackEnd: UInt8, Hashable, Sendable, CaseIterable {
   /// The stack is a task's whose awaiting functions could no longer be read.
   case taskLost = 11
 
-  /// The description of the reason for readers; `nil` if no callers are missing.
   package var explanation: String? {
     switch self {
     case .outermost: nil
@@ -46,34 +44,23 @@ package enum StackEnd: UInt8, Hashable, Sendable, CaseIterable {
 
 /// A thread's stack at one moment.
 package struct Stack: Hashable, Sendable {
-  /// The frames, innermost first.
   package var frames: [StackFrame]
-  /// The reason why the stack ends.
   package var end: StackEnd
-  /// The first frame that was taken from an earlier stack of the same work, whose return addresses were still at the
-  /// same stack addresses; `nil` if all frames were unwound.
   package var joinedFrom: Int?
-  /// The omitted middle of a stack with more frames than are kept; `nil` if there is none.
   package var omission: Omission?
 
-  /// Number of innermost frames that identify the place where work is suspended or blocked.
   package static let framesOfPlace = 8
 
-  /// Omitted frames.
   package struct Omission: Hashable, Sendable {
-    /// The number of frames before the omission, innermost first.
     package var index: Int
-    /// The number of omitted frames.
     package var count: Int
 
-    /// Creates an omission of `count` frames after the first `index` ones.
     package init(index: Int, count: Int) {
       self.index = index
       self.count = count
     }
   }
 
-  /// Creates a stack.
   package init(frames: [StackFrame], end: StackEnd, joinedFrom: Int? = nil, omission: Omission? = nil) {
     self.frames = frames
     self.end = end
@@ -82,15 +69,12 @@ package struct Stack: Hashable, Sendable {
   }
 }
 
-/// The result of capturing a stack.
 package enum CaptureOutcome: UInt8, Hashable, Sendable, CaseIterable, BitwiseCopyable {
-  /// The stack was captured.
   case captured = 0
   /// The work item ended before its thread could be sampled.
   case unitOver = 1
   /// The thread had exited, or had never been known.
   case threadGone = 2
-  /// The thread did not answer in time.
   case noAnswer = 3
   /// The kernel refused to send the signal, or the thread could not have run the handler, because it had no space on
   /// its stack or no thread-local storage.
@@ -102,16 +86,13 @@ package enum CaptureOutcome: UInt8, Hashable, Sendable, CaseIterable, BitwiseCop
   /// The thread was blocked and its stack could not be read from outside. Blocked threads get no signal, which would
   /// interrupt their wait.
   case untouchable = 8
-  /// Another handler has been installed for the signal.
   case handlerReplaced = 9
   /// The work was waiting for a thread.
   case noWorker = 10
   /// The kernel delayed the sampling thread.
   case samplerStopped = 11
-  /// The task that began the work had ended.
   case taskGone = 12
 
-  /// The description of the result for readers.
   package var explanation: String {
     switch self {
     case .captured: "captured"
@@ -130,9 +111,7 @@ package enum CaptureOutcome: UInt8, Hashable, Sendable, CaseIterable, BitwiseCop
   }
 }
 
-/// The activity of a sampled thread.
 package enum ThreadActivity: Hashable, Sendable, BitwiseCopyable {
-  /// Unknown, because the kernel did not provide the state.
   case unknown
   /// On a CPU, or ready to run.
   case running
@@ -141,7 +120,6 @@ package enum ThreadActivity: Hashable, Sendable, BitwiseCopyable {
   /// Blocked in a system call that the kernel restarted after the process had been stopped. The number is `nil` if
   /// unknown.
   case inRestartedCall(Int32?)
-  /// Blocked outside a system call, for example in a page fault.
   case blocked
 
   /// Without a thread: the task was suspended at an `await`.
@@ -157,7 +135,6 @@ package enum ThreadActivity: Hashable, Sendable, BitwiseCopyable {
     }
   }
 
-  /// The activity's number in files and in the observer's events.
   package var code: UInt8 {
     switch self {
     case .unknown: 0
@@ -179,7 +156,6 @@ package enum ThreadActivity: Hashable, Sendable, BitwiseCopyable {
     }
   }
 
-  /// Creates the activity with the number `code` and the system call `call`.
   package init(code: UInt8, call: Int32) {
     switch code {
     case 1: self = .running

@@ -1,21 +1,14 @@
 /// A sample of a stalled thread.
 package struct Sample: Hashable, Sendable {
-  /// The age of the work item.
   package var age: Duration
   /// The index in ``Recording/stacks``; `nil` if no stack was captured or a damaged file lost it.
   package var stack: Int?
-  /// The result of the capture.
   package var outcome: CaptureOutcome
-  /// The thread's CPU time so far; `nil` if unknown.
   package var cpuTime: Duration?
-  /// The thread's activity. A waiting thread was read from outside, without a signal, unless it spent time in the
-  /// handler.
+  /// A waiting thread was read from outside, without a signal, unless it spent time in the handler.
   package var activity: ThreadActivity
-  /// The time that the thread spent in the signal handler.
   package var handlerTime: Duration
-  /// The time for unwinding, on another thread.
   package var unwindTime: Duration
-  /// The application's label of the work, such as a request or job; empty if there is none.
   package var label: String
   /// A number that changes when a queue takes up waiting work; 0 if unknown or no work waits.
   package var progress: UInt32
@@ -28,31 +21,23 @@ package struct Sample: Hashable, Sendable {
   /// The number of items in the queue, including the probe; 0 if not counted. ``waitingCountMax`` means this many or
   /// more.
   package var waitingCount: UInt32
-  /// The descriptor of the system call in which the thread was blocked, if it has one.
   package var descriptor: Descriptor?
-  /// The object for which the thread waited, if another thread held it.
   package var lock: HeldLock?
   /// The kernel's counters and the arguments of the system call.
   package var evidence = SampleEvidence()
 
-  /// The arguments of the system call in which the thread was blocked; `nil` if there was none or they are unknown.
   package var arguments: [UInt64]? { evidence.arguments.isEmpty ? nil : evidence.arguments }
 
-  /// A thread for which a ready task waits.
   package enum Obstacle: UInt8, Hashable, Sendable {
-    /// A thread on which the task could run.
     case thread = 1
-    /// A thread that runs work on the task's actor.
     case actor = 2
   }
 
-  /// Whether the stack belongs to another thread, for which the work waited.
   package var isInTheWay: Bool { obstacle != nil }
 
   /// Maximum number of items counted.
   package static let waitingCountMax: UInt32 = 1000
 
-  /// Creates a sample of a thread whose work item had the age `age`.
   package init(
     age: Duration,
     stack: Int?,
@@ -90,19 +75,13 @@ package struct Sample: Hashable, Sendable {
   }
 }
 
-/// A work item that exceeded its threshold.
 package struct Stall: Hashable, Sendable, Identifiable {
   /// The number of the stall, unique in its process.
   package var id: UInt64
-  /// The watched source.
   package var source: WatchedSource
-  /// The stalled thread.
   package var thread: ObservedThread
-  /// The threshold of the work.
   package var threshold: Duration
-  /// The start of the work.
   package var began: WallTime
-  /// The samples, in order of time.
   package var samples: [Sample]
   /// The samples of threads that held objects for which the sampled threads, or other holders, waited; in order of
   /// time.
@@ -119,14 +98,10 @@ package struct Stall: Hashable, Sendable, Identifiable {
   package var isDamaged = false
   /// The time in which the process could not run (stopped, frozen, suspended). Not part of `duration`.
   package var gap: Duration
-  /// The other threads when the stall was declared; `nil` if they were not captured.
   package var others: AllThreads?
-  /// The cost of observing the stall, including the other threads.
   package var cost: ObservationCost
-  /// Notes about the stall, in order of time.
   package var notes: [StallNote]
 
-  /// Creates a stall.
   package init(
     id: UInt64,
     source: WatchedSource,
@@ -173,7 +148,6 @@ extension Stall {
       .filter { place, note in subject(note).map { last[$0] == place } ?? true }.map(\.element)
   }
 
-  /// Returns the identifier of the stall, unique on its host.
   package func reportID(in process: ObservedProcess?) -> String {
     guard let process else { return "\(began.nanosecondsSince1970)-\(id)" }
     return "\(process.id)-\(process.watchedSince.nanosecondsSince1970)-\(id)"
@@ -182,19 +156,14 @@ extension Stall {
 
 /// The recorded data of stalls of one process: the content of a `.stall` file.
 package struct Recording: Hashable, Sendable {
-  /// The process; `nil` if a damaged file lost its record.
   package var process: ObservedProcess?
-  /// The modules mapped into the process.
   package var modules: [Module]
-  /// The distinct stacks to which samples and threads refer.
   package var stacks: [Stack]
-  /// The stalls, in the order in which they were declared.
   package var stalls: [Stall]
   /// The symbolized frames by lookup address (``StackFrame/lookupAddress``), innermost function first. Empty unless the
   /// recording was symbolized for use without its modules' files.
   package var names: [RuntimeAddress: [ResolvedFrame]]
 
-  /// Creates a recording.
   package init(
     process: ObservedProcess?,
     modules: [Module] = [],

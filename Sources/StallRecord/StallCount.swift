@@ -1,18 +1,13 @@
 /// The number of stalls that a record represents: stalls of the same source that exceeded the threshold during the
-/// recorded stall. Most have no record.
+/// recorded stall.
 package struct StallCount: Hashable, Sendable {
-  /// The start of the first stall.
   package var since: WallTime
   /// The number of stalls of the source since then.
   package var all: Int
-  /// The number of these stalls that were suspended or blocked at the same place as the recorded stall.
   package var atSamePlace: Int
-  /// The number of stalls without a record, which only this record counts; -1 if another record counts this one.
   package var unrecorded: Int
-  /// The total time of the stalls without a record.
   package var unrecordedTime: Duration
 
-  /// Creates a count of stalls since `since`.
   package init(since: WallTime, all: Int, atSamePlace: Int, unrecorded: Int, unrecordedTime: Duration) {
     self.since = since
     self.all = all
@@ -21,8 +16,6 @@ package struct StallCount: Hashable, Sendable {
     self.unrecordedTime = unrecordedTime
   }
 
-  /// Creates the count of `stalls`, all recorded stalls of a source at one place. Returns `nil` for one stall without a
-  /// count.
   package init?(of stalls: [Stall]) {
     let counts = stalls.compactMap(\.count)
     guard let first = stalls.map(\.began).min(), stalls.count > 1 || !counts.isEmpty else { return nil }
@@ -37,7 +30,6 @@ package struct StallCount: Hashable, Sendable {
     )
   }
 
-  /// Parses the count in `note`; `nil` if there is none or it is inconsistent.
   package init?(_ note: StallNote) {
     let words = note.text.split(separator: " ")
     guard note.kind == .count, words.count == 4, let since = UInt64(words[0]), let all = Int(words[1]),
@@ -53,7 +45,6 @@ package struct StallCount: Hashable, Sendable {
     )
   }
 
-  /// The count as a note.
   package var note: StallNote {
     StallNote(
       .count,
@@ -64,7 +55,6 @@ package struct StallCount: Hashable, Sendable {
 }
 
 extension Stall {
-  /// The number of stalls that the record represents; `nil` if it represents only one. A later note replaces an earlier
-  /// one.
+  /// The number of stalls that the record represents; `nil` if it represents only one.
   package var count: StallCount? { notes.last { $0.kind == .count }.flatMap { StallCount($0) } }
 }

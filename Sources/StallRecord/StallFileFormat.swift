@@ -1,6 +1,5 @@
-/// Constants of `.stall` files. `docs/internals/stall-format.md` describes the format for authors of readers.
+/// Constants of `.stall` files.
 enum StallFileFormat {
-  /// The first bytes of every file.
   static let magic = Array("CULPRIT\n".utf8)
 
   /// The major version. Readers refuse files of other major versions.
@@ -10,16 +9,12 @@ enum StallFileFormat {
   /// known ones.
   static let minorVersion: UInt16 = 0
 
-  /// The size of the header: the magic bytes, two version numbers and their checksum.
   static let headerBytes = 16
 
-  /// The size of a record's length, kind and tag, which precede the payload.
   static let recordHeadBytes = 8
 
-  /// The size of the checksum after a record's payload.
   static let recordTailBytes = 4
 
-  /// Maximum payload size, so that a corrupt length cannot cause a huge allocation.
   static let payloadBytesMax = 1 << 20
 
   /// Maximum lengths of a list of names and of the names in it, which limit the size of a record. Longer ones are
@@ -27,7 +22,6 @@ enum StallFileFormat {
   static let listMax = 128
   static let listedCharactersMax = 512
 
-  /// The kind of a record.
   enum RecordKind: UInt16 {
     case process = 1
     case module = 2

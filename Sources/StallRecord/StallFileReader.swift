@@ -1,19 +1,12 @@
-/// The reason why a file is not readable as a `.stall` file.
 package enum StallFileError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The file is empty.
   case empty
-  /// The file ends inside its header.
   case cutInHeader(bytes: Int)
-  /// The file does not start with the magic bytes.
   case notAStallFile(begins: [UInt8])
-  /// The header is damaged.
   case damagedHeader(expected: UInt32, found: UInt32)
   /// The file has another major version of the format.
   case otherVersion(major: UInt16, minor: UInt16)
-  /// The file has too much data other than samples.
   case tooLarge(bytes: Int)
 
-  /// A message without a final period, to follow the file's name.
   package var description: String {
     switch self {
     case .empty: "is empty; a .stall file has at least \(StallFileFormat.headerBytes) bytes"
@@ -30,28 +23,21 @@ package enum StallFileError: Error, Hashable, Sendable, CustomStringConvertible 
   }
 }
 
-/// A problem with a part of a file. The rest could be read.
+/// A problem with a part of a file.
 package struct StallFileProblem: Hashable, Sendable, CustomStringConvertible {
   /// The file offset of the part, in bytes.
   package var offset: Int
-  /// A message without a final period.
   package var text: String
 
-  /// The message with the offset.
   package var description: String { "at byte \(offset): \(text)" }
 }
 
 /// The readable content of a `.stall` file.
 package struct StallFile: Sendable {
-  /// The recording.
   package var recording: Recording
-  /// The format version of the file.
   package var version: (major: UInt16, minor: UInt16)
-  /// The number of valid records.
   package var recordCount = 0
-  /// The tag of all records of the file.
   package var tag: UInt16 = 0
-  /// The unreadable parts.
   package var problems: [StallFileProblem]
 
   /// All samples of each stall, if requested.
@@ -59,20 +45,15 @@ package struct StallFile: Sendable {
 
   /// The data to keep of a file.
   package struct Extent: Sendable {
-    /// Minimum number of samples to keep of each stall; less than twice as many are kept, evenly selected.
     package var samples: Int
-    /// Whether to fill ``StallFile/logs``.
     package var logsSamples: Bool
-    /// The storage for large logs.
     package var store: (any OverflowStore)?
 
-    /// Creates an extent; by default, all samples without logs.
     package init(samples: Int = .max, logsSamples: Bool = false, store: (any OverflowStore)? = nil) {
       (self.samples, self.logsSamples, self.store) = (samples, logsSamples, store)
     }
   }
 
-  /// The first bytes of every file.
   package static let beginning = StallFileFormat.magic
 
   /// Maximum number of bytes other than samples, which must fit into memory.
@@ -180,10 +161,8 @@ package struct StallFile: Sendable {
   }
 }
 
-/// Assembles a recording from records.
 private struct RecordingBuilder {
   var problems: [StallFileProblem] = []
-  /// The number of damaged parts so far, and the number before the end of each ended stall, by the stall's index.
   var damageSoFar = 0
   private(set) var damageAtEnd: [Int: Int] = [:]
   private var recording = Recording(process: nil)
@@ -191,10 +170,8 @@ private struct RecordingBuilder {
   private var stackPlaces: [UInt32: Int] = [:]
   private var stallPlaces: [UInt64: Int] = [:]
   private var samplesWithoutStall = 0
-  /// The sample selection and the age of the last sample of each stall, by the stall's index.
   private var selections: [SampleSelection] = []
   private var lastSeen: [Duration] = []
-  /// All samples of each stall, if requested.
   private(set) var logs: [SampleLog] = []
   private let extent: StallFile.Extent
 
@@ -400,7 +377,6 @@ private struct RecordingBuilder {
     damageAtEnd[place] = damageSoFar
   }
 
-  /// The common fields of the records of a stall's state and end.
   private struct Progress {
     var duration: Duration
     var gap: Duration
@@ -452,7 +428,6 @@ private struct RecordingBuilder {
   }
 }
 
-/// Returns `bytes` in hexadecimal, two digits each.
 package func hexadecimal(_ bytes: [UInt8]) -> String {
   bytes.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
 }
@@ -464,7 +439,6 @@ extension ByteReader {
     ThreadActivity(code: try number(), call: try signed())
   }
 
-  /// Reads the lock of a sample; `nil` if there is none.
   fileprivate mutating func lock() throws -> HeldLock? {
     let kind: UInt8 = try number()
     guard kind != 0 else { return nil }
@@ -479,7 +453,6 @@ extension ByteReader {
     return lock
   }
 
-  /// Reads the descriptor of a sample; `nil` if there is none.
   fileprivate mutating func descriptor() throws -> Descriptor? {
     let flags: UInt8 = try number()
     guard flags & 1 != 0 else { return nil }
@@ -490,13 +463,11 @@ extension ByteReader {
     return descriptor
   }
 
-  /// Reads a count; `nil` if it is `unknown`.
   private mutating func count(unknown: UInt32) throws -> UInt32? {
     let count: UInt32 = try number()
     return count == unknown ? nil : count
   }
 
-  /// Reads the evidence of a sample: a bit set of the present parts, and the parts.
   fileprivate mutating func evidence() throws -> SampleEvidence {
     var evidence = SampleEvidence()
     let parts: UInt8 = try number()

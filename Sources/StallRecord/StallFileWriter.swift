@@ -3,7 +3,6 @@
 /// The order must be: the header; the process; modules, threads and stacks before the first record that refers to them;
 /// the start of a stall before its samples; the end of the stall.
 package enum StallFileWriter {
-  /// Returns the file header.
   package static func header() -> [UInt8] {
     var writer = ByteWriter()
     for byte in StallFileFormat.magic { writer.append(byte) }
@@ -13,7 +12,6 @@ package enum StallFileWriter {
     return writer.bytes
   }
 
-  /// Returns the record of `process`.
   package static func record(of process: ObservedProcess) -> [UInt8] {
     record(.process) {
       $0.append(process.id)
@@ -30,7 +28,6 @@ package enum StallFileWriter {
     }
   }
 
-  /// Returns the record of `module`.
   package static func record(of module: Module) -> [UInt8] {
     record(.module) {
       $0.append(module.path)
@@ -46,7 +43,6 @@ package enum StallFileWriter {
     }
   }
 
-  /// Returns the record of `thread`.
   package static func record(of thread: ObservedThread) -> [UInt8] {
     record(.thread) {
       $0.append(thread.id)
@@ -54,7 +50,6 @@ package enum StallFileWriter {
     }
   }
 
-  /// Returns the record of `stack`, to which samples refer as `index`.
   package static func record(of stack: Stack, index: Int) -> [UInt8] {
     record(.stack) {
       $0.append(UInt32(index))
@@ -84,7 +79,6 @@ package enum StallFileWriter {
     }
   }
 
-  /// Returns the record of `sample`, which belongs to the stall `stallID`.
   package static func record(of sample: Sample, stallID: UInt64) -> [UInt8] {
     record(.sample) {
       $0.append(stallID)
@@ -124,7 +118,6 @@ package enum StallFileWriter {
     append(sample.evidence, to: &writer)
   }
 
-  /// Appends a bit set of the present parts, and the parts.
   private static func append(_ evidence: SampleEvidence, to writer: inout ByteWriter) {
     let parts: [(UInt8, Bool)] = [
       (1, !evidence.arguments.isEmpty), (2, !evidence.words.isEmpty), (4, !evidence.kernelFunction.isEmpty),
@@ -181,7 +174,6 @@ package enum StallFileWriter {
     writer.append(descriptor.unsentBytes ?? .max)
   }
 
-  /// Returns the record of `note`, which belongs to the stall `stallID`.
   package static func record(of note: StallNote, stallID: UInt64) -> [UInt8] {
     record(.note) {
       $0.append(stallID)
@@ -204,7 +196,6 @@ package enum StallFileWriter {
     }
   }
 
-  /// Returns the record of the end of `stall`.
   package static func record(ofEndOf stall: Stall) -> [UInt8] {
     record(.stallEnded) {
       $0.append(stall.id)
@@ -265,10 +256,8 @@ package enum StallFileWriter {
   /// Returns the record that all possible lookups are done. It must be the last record of a file.
   package static func recordOfNamesLookedUp() -> [UInt8] { record(.namesLookedUp) { _ in } }
 
-  /// The size of the record of ``recordOfNamesLookedUp()``, in bytes.
   package static let namesLookedUpBytes = recordOfNamesLookedUp().count
 
-  /// Whether `bytes`, the last ``namesLookedUpBytes`` of a file, are the record of ``recordOfNamesLookedUp()``.
   package static func areNamesLookedUp(_ bytes: [UInt8]) -> Bool {
     var reader = ByteReader(bytes[...])
     guard let length: UInt32 = try? reader.number(), let kind: UInt16 = try? reader.number() else { return false }
@@ -294,7 +283,6 @@ package enum StallFileWriter {
     }
   }
 
-  /// Returns a complete file with `recording`.
   package static func file(of recording: Recording) -> [UInt8] {
     var bytes = header()
     if let process = recording.process { bytes += record(of: process) }
@@ -340,7 +328,6 @@ package enum StallFileWriter {
 }
 
 extension ByteWriter {
-  /// Appends the activity: its code and the system call number, -1 if there is none.
   fileprivate mutating func append(_ activity: ThreadActivity) {
     append(activity.code)
     append(activity.call)

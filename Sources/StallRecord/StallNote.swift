@@ -1,4 +1,3 @@
-/// A note about a stall.
 package struct StallNote: Hashable, Sendable {
   /// The kind of a note, by its number in files.
   package struct Kind: Hashable, Sendable {
@@ -10,11 +9,9 @@ package struct StallNote: Hashable, Sendable {
     package static var context: Kind { Kind(code: 1) }
     /// A concurrent activity by its name; the time is its duration so far.
     package static var activity: Kind { Kind(code: 2) }
-    /// A debugger was attached to the process.
     package static var debugger: Kind { Kind(code: 3) }
     /// The stall became a hang; the time is the age of the work.
     package static var hang: Kind { Kind(code: 4) }
-    /// The CPU time used.
     package static var cpuTime: Kind { Kind(code: 5) }
     /// The start of the work was not watched; the time is the duration of the unwatched part.
     package static var unwatched: Kind { Kind(code: 6) }
@@ -39,16 +36,12 @@ package struct StallNote: Hashable, Sendable {
     package static var meanwhile: Kind { Kind(code: 14) }
   }
 
-  /// The kind of the note.
   package var kind: Kind
   /// The subject in a few words; can be empty.
   package var title: String
-  /// The text of the note; can be empty.
   package var text: String
-  /// The time of the note; zero if it has none.
   package var time: Duration
 
-  /// Creates a note of `kind`.
   package init(_ kind: Kind, title: String = "", text: String = "", time: Duration = .zero) {
     self.kind = kind
     self.title = title
@@ -63,6 +56,5 @@ extension StallNote.Kind {
 }
 
 extension Stall {
-  /// The number of samples that were skipped for lack of CPU time.
   package var sparedSamples: Int { notes.last { $0.kind == .spared }.flatMap { Int($0.text) }.map { max(0, $0) } ?? 0 }
 }

@@ -2,28 +2,20 @@
 ///
 /// A table is valid for one encoding, because the fixed size of an entry depends on it.
 final class AbbreviationTable {
-  /// One attribute of an abbreviation.
   struct Specification {
     var name: UInt16
     var form: UInt16
-    /// The index in ``AbbreviationTable/constants`` of the value of an implicit constant.
     var constant: UInt32
   }
 
-  /// The layout of an entry.
   struct Abbreviation {
     var tag: UInt16
     var hasChildren: Bool
-    /// Whether the attribute that leads past the children comes first.
     var hasSibling: Bool
-    /// The index of the first attribute in ``AbbreviationTable/specifications``.
     var first: UInt32
     var count: UInt32
-    /// The number of bytes of such an entry after its code, −1 if it varies.
     var size: Int32
-    /// Whether the entry can be code: a function or an inlined call.
     var isCode: Bool
-    /// Whether the abbreviation is defined.
     var isDefined: Bool
 
     static let undefined = Abbreviation(
@@ -45,12 +37,9 @@ final class AbbreviationTable {
   let constants: [Int64]
   private let dense: [Abbreviation]
   private let sparse: [UInt64: Abbreviation]
-  /// The number of bytes read from the section.
   let byteCount: Int
-  /// The approximate memory size of the abbreviations, in bytes.
   var memory: Int { specifications.capacity * 8 + constants.capacity * 8 + dense.capacity * 24 + sparse.capacity * 40 }
 
-  /// Reads the complete abbreviations at `offset` of `section`.
   init(_ section: Bytes, at offset: Int, _ encoding: UnitEncoding) {
     var cursor = section.cursor(at: offset)
     var reader = AbbreviationReader(encoding: encoding)
@@ -76,15 +65,12 @@ final class AbbreviationTable {
     self.sparse = sparse
   }
 
-  /// Returns the abbreviation with the number `code`.
   @inline(__always) func abbreviation(_ code: UInt64) -> Abbreviation {
     if code < UInt64(dense.count) { return dense[Int(code)] }
     return sparse[code] ?? .undefined
   }
-
 }
 
-/// Reads the abbreviations of a table in sequence.
 private struct AbbreviationReader {
   let encoding: UnitEncoding
   var specifications: [AbbreviationTable.Specification] = []

@@ -1,60 +1,38 @@
 import CulpritStallRecord
 
-/// A call that contains the code at an address.
 package struct AddressCall: Hashable, Sendable {
-  /// The function's linkage name, otherwise its source name; `nil` if debug information has none.
   package var rawName: String?
   /// Whether ``rawName`` is a linkage name.
   package var isLinkageName: Bool
   /// Whether the function was inlined into the next one.
   package var isInlined: Bool
-  /// The path of the source file as recorded by the compiler, `nil` if unknown.
   package var file: String?
-  /// The line, from 1; 0 for code without a line.
   package var line: Int
-  /// The column, from 1; 0 if unknown.
   package var column: Int
-  /// The number of the block on the line (DWARF 5, 6.2.2), 0 for the first.
   package var discriminator: Int
 }
 
-/// The symbol and calls of an address in a file.
 package struct AddressDescription: Hashable, Sendable {
-  /// A symbol.
   package struct Symbol: Hashable, Sendable {
-    /// The name in the symbol table.
     package var name: String
-    /// The first address.
     package var start: FileAddress
-    /// One past the last address.
     package var end: FileAddress
-    /// The name of the source file of a local symbol, if the table has it.
     package var file: String?
   }
 
-  /// The address.
   package var address: FileAddress
-  /// The symbol that covers the address.
   package var symbol: Symbol?
-  /// The calls that contain the code, innermost first, from debug information; empty without it.
   package var calls: [AddressCall]
-  /// The PLT stub that contains the address: `poll@plt`, or `PLT stub` without a known target.
   package var stub: String?
-  /// The reason for a missing name; `nil` if there is a name.
   package var missing: MissingNameReason?
 }
 
 /// The symbol and calls of an address. Names are references into the file, valid only as long as the symbolizer.
 package struct FoundAddress {
-  /// The address.
   package var address: FileAddress
-  /// The symbol that covers the address.
   package var symbol: SymbolMatch?
-  /// The calls that contain the code, innermost first, from debug information; empty without it.
   package var calls: [SourceCall]
-  /// The PLT stub that contains the address.
   package var stub: String?
-  /// The reason for a missing name; `nil` if there is a name.
   package var missing: MissingNameReason?
 }
 
@@ -64,8 +42,6 @@ package struct FoundAddress {
 package final class AddressSymbolizer {
   private let file: SymbolFile
 
-  /// Opens the file at `path`.
-  ///
   /// - Throws: ``SymbolFileError`` if it cannot be read, is not an ELF file, or is an object file or a core dump.
   package init(path: String, search: DebugSearch = DebugSearch()) throws(SymbolFileError) {
     let image: ElfImage
@@ -85,10 +61,8 @@ package final class AddressSymbolizer {
     }
   }
 
-  /// The linker's build ID, empty if there is none.
   package var buildID: [UInt8] { file.image.buildID }
 
-  /// The size of an address of the file, in bytes: 4 or 8.
   package var addressBytes: Int { file.image.is64 ? 8 : 4 }
 
   /// Whether all files are still complete. A truncated file must not be read any more.
@@ -111,7 +85,6 @@ package final class AddressSymbolizer {
     return found
   }
 
-  /// Returns the symbol and calls of `address`.
   package func describe(_ address: FileAddress) -> AddressDescription {
     let found = find(address)
     let symbol = found.symbol.map {
@@ -134,7 +107,6 @@ package final class AddressSymbolizer {
 
 /// The reason why a file cannot be used for symbolization.
 package struct SymbolFileError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// A sentence without a final period.
   package var description: String
 }
 

@@ -1,17 +1,12 @@
-/// The encoding of a unit's numbers.
 struct UnitEncoding {
-  /// The version of DWARF, 2 to 5.
   var version: UInt16
-  /// Bytes of an address: 4 or 8.
   var addressBytes: UInt8
   /// Whether offsets have 8 bytes.
   var isWide: Bool
 
-  /// Bytes of an offset.
   var offsetBytes: Int { isWide ? 8 : 4 }
 }
 
-/// An attribute's value, before lookups in other sections.
 struct AttributeValue {
   /// The encoding of the value, a number of ``Form``.
   var form: UInt16
@@ -79,7 +74,6 @@ struct AttributeValue {
     }
   }
 
-  /// Skips a value.
   @inline(__always) static func skip(_ form: UInt16, _ cursor: inout ByteCursor, _ encoding: UnitEncoding) {
     if let size = fixedSize(form, encoding) { cursor.skip(size) } else { skipVariable(form, &cursor, encoding) }
   }
@@ -98,7 +92,7 @@ struct AttributeValue {
     }
   }
 
-  /// Skips a block, which is preceded by its length. An unknown form ends all reading, because its length is unknown.
+  /// An unknown form ends all reading, because its length is unknown.
   private static func skipBlock(_ form: UInt16, _ cursor: inout ByteCursor) {
     switch form {
     case Form.expression, Form.block: cursor.skip(cursor.uleb())
@@ -110,7 +104,6 @@ struct AttributeValue {
     }
   }
 
-  /// Returns the number of bytes of a value, or `nil` if it varies.
   @inline(__always) static func fixedSize(_ form: UInt16, _ encoding: UnitEncoding) -> Int? {
     switch form {
     case Form.flagPresent, Form.implicitConstant: return 0

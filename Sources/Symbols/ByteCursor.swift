@@ -4,36 +4,30 @@ import Glibc
 struct Bytes {
   let base: UnsafeRawPointer
   let count: Int
-  /// Whether numbers in them are big-endian.
   var isBigEndian = false
 
-  /// An empty range of bytes.
   static var none: Bytes {
     // SAFETY: the address is not zero, and no byte is ever read from it because the count is 0.
     Bytes(base: UnsafeRawPointer(bitPattern: 8).unsafelyUnwrapped, count: 0)
   }
 
-  /// Returns the part of `size` bytes from `offset` on, or `nil` if it is not inside.
   func part(_ offset: UInt64, _ size: UInt64) -> Bytes? {
     guard let offset = Int(exactly: offset), let size = Int(exactly: size), offset <= count, size <= count - offset
     else { return nil }
     return Bytes(base: base + offset, count: size, isBigEndian: isBigEndian)
   }
 
-  /// Returns the part from `offset` on; empty past the end.
   func from(_ offset: Int) -> Bytes {
     guard offset >= 0, offset <= count else { return .none }
     return Bytes(base: base + offset, count: count - offset, isBigEndian: isBigEndian)
   }
 
-  /// Returns a cursor at `offset`; a failed one if that is not inside.
   @inline(__always) func cursor(at offset: Int = 0, end: Int? = nil) -> ByteCursor {
     let last = min(end ?? count, count)
     guard offset >= 0, offset <= last else { return ByteCursor(base, count: 0, hasFailed: true) }
     return ByteCursor(base + offset, count: last - offset, isBigEndian: isBigEndian)
   }
 
-  /// Returns the NUL-terminated text at `offset`; `nil` if there is no NUL.
   func text(at offset: Int) -> TextReference? {
     guard offset >= 0, offset < count else { return nil }
     // SAFETY: memchr reads the bytes from `offset` to the end, which are all inside.
@@ -41,18 +35,13 @@ struct Bytes {
     return TextReference(base: base + offset, count: UnsafeRawPointer(end) - (base + offset))
   }
 
-  /// Returns the same bytes with the byte order `isBigEndian`.
   func ordered(isBigEndian: Bool) -> Bytes { Bytes(base: base, count: count, isBigEndian: isBigEndian) }
 
-  /// A copy.
   var array: [UInt8] { Array(UnsafeRawBufferPointer(start: base, count: count)) }
 }
 
-/// Text inside a file, not copied: valid only while the file is open.
 package struct TextReference: Equatable {
-  /// The address of the text.
   package let base: UnsafeRawPointer
-  /// The number of bytes.
   package let count: Int
 
   init(base: UnsafeRawPointer, count: Int) {
@@ -60,22 +49,18 @@ package struct TextReference: Equatable {
     self.count = count
   }
 
-  /// The bytes of the text.
   package var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: base, count: count) }
 
-  /// A copy; invalid UTF-8 is repaired.
   package var string: String {
     // SAFETY: `Bytes.text(at:)` found the end of the text inside its section.
     String(decoding: bytes, as: UTF8.self)
   }
 
-  /// Whether both have the same text.
   package static func == (left: TextReference, right: TextReference) -> Bool {
     // SAFETY: both have `count` bytes.
     left.count == right.count && memcmp(left.base, right.base, left.count) == 0
   }
 
-  /// Whether the text equals `other`.
   func equals(_ other: StaticString) -> Bool {
     // SAFETY: both have `count` bytes.
     count == other.utf8CodeUnitCount && memcmp(base, other.utf8Start, count) == 0
@@ -84,10 +69,8 @@ package struct TextReference: Equatable {
 
 /// Reads numbers in sequence. Reading past the end returns 0 and sets ``hasFailed``, so a loop needs only one check.
 struct ByteCursor {
-  /// The address of the next number.
   private(set) var position: UnsafeRawPointer
   private let end: UnsafeRawPointer
-  /// Whether a read has passed the end.
   private(set) var hasFailed: Bool
   private let isBigEndian: Bool
 
@@ -98,10 +81,8 @@ struct ByteCursor {
     self.hasFailed = hasFailed
   }
 
-  /// The number of remaining bytes.
   var remaining: Int { end - position }
 
-  /// Whether no more bytes can be read.
   var isAtEnd: Bool { position >= end || hasFailed }
 
   @inline(__always) private mutating func load<Number: FixedWidthInteger>(_: Number.Type) -> Number {
@@ -123,7 +104,6 @@ struct ByteCursor {
   @inline(__always) mutating func u32() -> UInt32 { load(UInt32.self) }
   @inline(__always) mutating func u64() -> UInt64 { load(UInt64.self) }
 
-  /// Reads a number of three bytes.
   mutating func u24() -> UInt64 {
     let (first, second, third) = (UInt64(u8()), UInt64(u8()), UInt64(u8()))
     return second << 8 | (isBigEndian ? first << 16 | third : third << 16 | first)
@@ -132,7 +112,6 @@ struct ByteCursor {
   /// Reads an offset or length: eight bytes in DWARF's 64-bit format and in 64-bit ELF files, otherwise four.
   @inline(__always) mutating func offset(isWide: Bool) -> UInt64 { isWide ? u64() : UInt64(u32()) }
 
-  /// Reads a number of `bytes` bytes; fails for an unsupported width.
   mutating func number(bytes: Int) -> UInt64 {
     switch bytes {
     case 1: return UInt64(u8())
@@ -153,7 +132,7 @@ struct ByteCursor {
     return bytes == 4 && address == UInt64(UInt32.max) ? .max : address
   }
 
-  /// Reads an unsigned LEB128 number (DWARF 5, 7.6). Bits past the 64th are dropped.
+  /// Reads an unsigned LEB128 number (DWARF 5, 7.6).
   @inline(__always) mutating func uleb() -> UInt64 {
     if position < end {
       // SAFETY: a byte is left.
@@ -178,7 +157,6 @@ struct ByteCursor {
     }
   }
 
-  /// Reads a signed LEB128 number.
   @inline(__always) mutating func sleb() -> Int64 {
     var value: UInt64 = 0
     var shift: UInt64 = 0
@@ -194,7 +172,6 @@ struct ByteCursor {
     }
   }
 
-  /// Skips `count` bytes.
   @inline(__always) mutating func skip(_ count: Int) {
     guard count >= 0, count <= end - position else {
       hasFailed = true
@@ -204,13 +181,10 @@ struct ByteCursor {
     position += count
   }
 
-  /// Skips `count` bytes, a number that can exceed the remaining bytes.
   @inline(__always) mutating func skip(_ count: UInt64) { skip(Int(exactly: count) ?? .max) }
 
-  /// Skips text and its NUL.
   mutating func skipText() { _ = text() }
 
-  /// Reads the text up to the next NUL.
   mutating func text() -> TextReference? {
     // SAFETY: memchr reads only the remaining bytes.
     guard position < end, let found = memchr(position, 0, end - position) else {
@@ -225,6 +199,5 @@ struct ByteCursor {
 }
 
 extension Array {
-  /// The same elements without unused capacity.
   var trimmed: [Element] { capacity > count + count / 8 + 2 ? withUnsafeBufferPointer { Array($0) } : self }
 }

@@ -1,6 +1,5 @@
 import Glibc
 
-/// Compressed sections and images.
 enum Compression {
   private static let zlibType: UInt32 = 1
   private static let zstdType: UInt32 = 2
@@ -109,7 +108,6 @@ struct SharedLibrary {
     self.handle = handle
   }
 
-  /// Returns the function `name`; `Function` must be its C type.
   func function<Function>(_ name: String, as type: Function.Type) -> Function? {
     // SAFETY: callers pass the type that the library's header declares for this name.
     dlsym(handle, name).map { unsafeBitCast($0, to: type) }

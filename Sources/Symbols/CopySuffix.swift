@@ -8,7 +8,6 @@ enum CopySuffix {
     "destroy", "warm", "split", "specialized", "__uniq", "__part",
   ]
 
-  /// Returns `name` without such endings.
   static func removed(from name: String) -> Substring {
     var rest = Substring(name)
     while let dot = rest.lastIndex(of: "."), dot != rest.startIndex {

@@ -3,16 +3,13 @@
 ///     int shop::sum<int, std::vector<int> >(std::vector<int> const&)         shop::sum
 ///     shop::Index::find(int)::{lambda(char)#1}::operator()(char) const      lambda #1 in shop::Index::find
 struct CxxName {
-  /// The shortened name.
   private(set) var short: String
 
-  /// Prefixes of functions that the compiler generates for another function.
   private static let thunks = [
     "non-virtual thunk to ", "virtual thunk to ", "covariant return thunk to ", "transaction clone for ",
     "TLS wrapper function for ",
   ]
 
-  /// Prefixes of objects and of code generated for them.
   private static let heads = [
     ("TLS init function for ", "initialization of thread-local "), ("guard variable for ", "guard variable of "),
     ("vtable for ", "vtable for "), ("VTT for ", "VTT for "), ("typeinfo name for ", "typeinfo name for "),
@@ -32,8 +29,6 @@ struct CxxName {
     short = name.isEmpty ? demangled : words + name
   }
 
-  /// Creates the function's name from `mangled` if the demangler does not support the rest; `nil` if `mangled` does not
-  /// begin with a name (Itanium C++ ABI, 5.1.2: names are preceded by their lengths).
   init?(mangled: String) {
     var bytes = mangled.utf8.dropFirst(2)
     while let first = bytes.first, [UInt8(ascii: "L"), UInt8(ascii: "N"), UInt8(ascii: "K")].contains(first) {
@@ -52,11 +47,9 @@ struct CxxName {
   }
 }
 
-/// Reads the output of `__cxa_demangle`.
 private struct CxxNameReader {
   private enum Component {
     case name(String)
-    /// A function that contains a local entity, or the function itself.
     case function(String)
     case lambda(String)
   }
@@ -119,7 +112,6 @@ private struct CxxNameReader {
     components.append(.name(name))
   }
 
-  /// Returns the components, starting with the innermost function if it is local to another.
   private mutating func finished() -> String {
     endComponent()
     var parts: [String] = []
@@ -132,7 +124,6 @@ private struct CxxNameReader {
       switch component {
       case .name(let name): path.append(name)
       case .function(let name):
-        // A lambda's code is its operator, or the function that calls it.
         if path.isEmpty, number > 0, case .lambda = components[number - 1], name == "operator()" || name == "_FUN" {
           continue
         }
@@ -239,7 +230,6 @@ private struct CxxNameReader {
     return false
   }
 
-  /// Returns the position after the bracketed group that begins at `start`.
   private func endOfGroup(_ start: Int) -> Int {
     var open: [UInt8] = []
     var next = start

@@ -3,14 +3,10 @@ import CCulpritZlib
 import CulpritStallRecord
 import Glibc
 
-/// The places where separate debug information is searched.
 package struct DebugSearch: Sendable {
-  /// Directories that contain files by build ID (`.build-id/ab/cdef.debug`) and by the path of the program's file.
   package var directories: [String]
-  /// The servers that are queried if no file is found; `nil`: none.
   package var servers: DebugInfoServers?
 
-  /// Creates a search in `directories`, the system's directory, and `servers`, in that order.
   package init(directories: [String] = [], servers: DebugInfoServers? = nil) {
     self.directories = directories + ["/usr/lib/debug"]
     self.servers = servers
@@ -36,7 +32,6 @@ package struct DebugSearch: Sendable {
     return servers?.path(of: buildID)
   }
 
-  /// Returns the possible places in `directory` of a file that was at `path`: by its name, or by its path.
   static func paths(in directory: String, of path: String) -> [String] {
     let name = path.split(separator: "/").last.map(String.init) ?? path
     return ["\(directory)/\(name)", directory + path]
@@ -47,14 +42,12 @@ package struct DebugSearch: Sendable {
 struct DebugFiles {
   let search: DebugSearch
 
-  /// The result of a search, or the reason why an existing file is not used.
   enum Finding {
     case found(ElfImage)
     case refused(String)
     case none
   }
 
-  /// Finds the separate file with the debug information of `image` (GDB manual, "Separate Debug Files").
   func separate(for image: ElfImage) -> Finding {
     var refusal: String?
     for path in pathsByBuildID(image.buildID) + pathsByLink(image) + pathsByName(image) {
@@ -70,7 +63,6 @@ struct DebugFiles {
     return refusal.map { .refused($0) } ?? .none
   }
 
-  /// Finds the file shared by several debug files that `image` refers to (dwz).
   func alternate(for image: ElfImage) -> Finding {
     guard let content = try? image.content(of: ".gnu_debugaltlink"), let name = content.bytes.text(at: 0) else {
       return .none
@@ -135,7 +127,6 @@ struct DebugFiles {
     return "its build-id is \(text(found)), not \(text(expected))"
   }
 
-  /// Reads `.gnu_debuglink`: a file's name, padded to four bytes, and its checksum.
   private static func link(in image: ElfImage) -> (name: String, checksum: UInt32)? {
     guard let content = try? image.content(of: ".gnu_debuglink"), let name = content.bytes.text(at: 0) else {
       return nil
@@ -158,14 +149,12 @@ struct DebugFiles {
     return UInt32(truncatingIfNeeded: sum)
   }
 
-  /// Returns the directory of `path` with its final slash; empty for a path without one.
   static func directory(of path: String) -> String {
     guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return "" }
     return String(path[...slash])
   }
 }
 
-/// Returns `path` with all symbolic links resolved, or unchanged if that fails.
 func realPath(_ path: String) -> String {
   guard let real = realpath(path, nil) else { return path }
   // SAFETY: realpath returns a NUL-terminated string from malloc.

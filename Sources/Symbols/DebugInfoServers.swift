@@ -10,20 +10,15 @@ import Glibc
 package final class DebugInfoServers: @unchecked Sendable {
   // SAFETY: everything mutable is guarded by `lock`.
 
-  /// The maximum wait of a caller.
   package enum Patience: Sendable {
-    /// The total time for all requests between two calls of ``renew()``.
     case total(Duration)
-    /// The time without progress; there is no limit while data arrives.
     case silence(Duration)
   }
 
   private struct Request {
     var buildID: [UInt8]
     var began: UInt64
-    /// The time of the last progress.
     var heard: UInt64
-    /// The number of bytes received at that time.
     var bytes = 0
   }
 
@@ -33,19 +28,15 @@ package final class DebugInfoServers: @unchecked Sendable {
   private let lock: UnsafeMutablePointer<pthread_mutex_t>
   private let changed: UnsafeMutablePointer<pthread_cond_t>
   private var request: Request?
-  /// Paths of files found, and `nil` for files that no server has.
   private var answers: [[UInt8]: String?] = [:]
   private var deadline: UInt64 = 0
   /// Whether requests have ended: they were cancelled, or servers were silent for too long.
   private var isOver = false
-  /// Whether the client must give up the current request.
   private var isAborted = false
 
   /// A progress message.
   package enum Message: Sendable {
-    /// The file with this build ID is being fetched, and that takes a while.
     case isFetching(buildID: String)
-    /// The file with this build ID did not arrive in time.
     case gaveUp(buildID: String)
   }
 
@@ -87,13 +78,11 @@ package final class DebugInfoServers: @unchecked Sendable {
     lock.deallocate()
   }
 
-  /// Restarts the time of ``Patience/total(_:)``.
   package func renew() {
     guard case .total(let time) = patience else { return }
     withLock { deadline = Self.now() &+ Self.nanoseconds(time) }
   }
 
-  /// Ends all waits, now and later, and makes the client give up its request.
   package func cancel() {
     withLock {
       isOver = true
@@ -109,8 +98,6 @@ package final class DebugInfoServers: @unchecked Sendable {
     withLock { while request != nil, waitForChange(until: end) {} }
   }
 
-  /// Returns the path of the file with debug information for `buildID` in the client's cache; `nil` if no server has
-  /// it, or none has answered in time.
   func path(of buildID: [UInt8]) -> String? {
     guard !buildID.isEmpty else { return nil }
     return withLock {
@@ -128,7 +115,6 @@ package final class DebugInfoServers: @unchecked Sendable {
     }
   }
 
-  /// Waits for the answer within the patience.
   private func wait(for buildID: [UInt8]) -> String? {
     var hasReported = false
     while true {
@@ -152,7 +138,6 @@ package final class DebugInfoServers: @unchecked Sendable {
     }
   }
 
-  /// The current end of the patience.
   private var end: UInt64 {
     switch patience {
     case .total: deadline
@@ -189,7 +174,6 @@ package final class DebugInfoServers: @unchecked Sendable {
     let begin: Begin
     let find: Find
     let end: End
-    /// Functions that versions before 0.180 lack.
     let progress: (set: SetProgress, setUserData: SetUserData, getUserData: GetUserData)?
 
     static let installed = Client()
@@ -237,8 +221,6 @@ package final class DebugInfoServers: @unchecked Sendable {
     return String(cString: path)
   }
 
-  /// Called by the client with the number of bytes received, or, while the size is unknown, the number of polls.
-  /// Returns whether the client must give up.
   private func heard(_ part: Int, of whole: Int) -> Bool {
     withLock {
       if whole > 0, let last = request?.bytes, part > last {
@@ -278,7 +260,6 @@ package final class DebugInfoServers: @unchecked Sendable {
     return clinux_clock_nanoseconds(time)
   }
 
-  /// Returns `time` in nanoseconds, limited to about a hundred years.
   private static func nanoseconds(_ time: Duration) -> UInt64 {
     let seconds = min(max(time.components.seconds, 0), 3_000_000_000)
     return UInt64(seconds) * 1_000_000_000 + UInt64(max(time.components.attoseconds, 0) / 1_000_000_000)

@@ -1,22 +1,15 @@
 import CulpritStallRecord
 
-/// A call in debug information: the function, and the position in it.
 package struct SourceCall {
-  /// The function's linkage name, or its source name if there is no other; `nil` if there is none.
   package var name: TextReference?
   /// Whether ``name`` is a linkage name.
   package var isLinkageName = false
-  /// Whether the function was inlined into the next one.
   package var isInlined = false
-  /// The path of the file, `nil` if unknown.
   package var file: String?
-  /// The line, from 1; 0 for code without a line.
   package var line: UInt32 = 0
-  /// The column, from 1; 0 if unknown.
   package var column: UInt16 = 0
-  /// The number of the block on the line, 0 for the first.
   package var discriminator: UInt32 = 0
-  /// The start of the function's hot part if the code is in another part. Not for inlined functions.
+  /// The start of the function's hot part if the code is in another part.
   package var entry: UInt64?
 }
 
@@ -29,7 +22,6 @@ final class DebugInformation {
   private var code: [Int: UnitCode] = [:]
   private var lineTables: [Int: LineTable] = [:]
   private var names: [NamePlace: FunctionName] = [:]
-  /// The unit of the last address, because neighboring addresses are often requested together.
   private var last: UnitCode?
 
   private struct NamePlace: Hashable {
@@ -46,7 +38,6 @@ final class DebugInformation {
     let functions: FunctionTable
     let lines: LineTable?
     let ranges: [AddressRange]
-    /// Cached names of the scopes of ``functions``, by number.
     var names: [FunctionName?]
     private(set) lazy var compilation = readCompilation()
 
@@ -86,29 +77,24 @@ final class DebugInformation {
       return nil
     }
 
-    /// The approximate memory size of the unit, in bytes.
     var byteCount: Int { functions.byteCount + names.capacity * MemoryLayout<FunctionName?>.stride + 200 }
   }
 
-  /// A function's name, and whether it is a linkage name.
   private struct FunctionName {
     var text: TextReference
     var isLinkageName: Bool
   }
 
-  /// Creates the debug information in `main`; `findSplit` finds the split unit of a unit.
   init(_ main: DwarfFile, findSplit: @escaping (DwarfUnit) -> DwarfUnit?) {
     self.main = main
     self.findSplit = findSplit
   }
 
-  /// The approximate memory size of the units read so far, in bytes.
   var byteCount: Int {
     main.byteCount + names.capacity * 64 + code.values.reduce(0) { $0 + $1.byteCount }
       + lineTables.values.reduce(0) { $0 + $1.byteCount }
   }
 
-  /// Drops all units; they are read again on demand.
   func forgetUnits() {
     last = nil
     code = [:]
@@ -118,7 +104,6 @@ final class DebugInformation {
     main.alternate?.forgetUnits()
   }
 
-  /// Returns the calls that contain the code at `address`, innermost first; empty if unknown.
   func calls(at address: UInt64) -> [SourceCall] {
     guard let code = unitCode(at: address) else { return [] }
     let lines = code.lines
@@ -187,15 +172,12 @@ final class DebugInformation {
     return nil
   }
 
-  /// Returns the first address from `address` on, before `end`, whose code has a line and a column.
   func firstColumn(from address: UInt64, before end: UInt64) -> UInt64? {
     unitCode(at: address)?.lines?.firstColumn(from: address, before: end)
   }
 
-  /// Returns the compilation unit of the code at `address`; `nil` if no unit claims it.
   func compilation(at address: UInt64) -> CompilationUnit? { unitCode(at: address)?.compilation }
 
-  /// Returns the compilation units of the code next to `address`, before and behind it.
   func compilations(beside address: UInt64) -> [CompilationUnit] {
     (quickIndex.index.units(beside: address) + fullIndex.units(beside: address))
       .compactMap { unitCode($0)?.compilation }
@@ -242,7 +224,6 @@ final class DebugInformation {
   /// longer chain is a loop.
   private static let chainMax = 16
 
-  /// Returns the name of the function of a scope of `code`.
   private func name(of number: Int, _ scope: FunctionTable.Scope, in code: UnitCode) -> FunctionName? {
     if let known = code.names[number] { return known }
     let offset = code.entries.header.offset + Int(scope.entry)

@@ -20,17 +20,12 @@ private func cxaDemangle(
   _ status: UnsafeMutablePointer<Int32>
 ) -> UnsafeMutablePointer<CChar>?
 
-/// A symbol's name in source terms.
 struct DemangledName: Equatable {
-  /// The shortened name, without types, modules and the compiler's additions.
   var short: String
-  /// The name with all details.
   var full: String
-  /// The module that defines the function, for Swift.
   var swiftModule: String?
   /// The full name of the Swift function in source code: the same for all its variants and parts.
   var sourceFunction: String?
-  /// The kind of code.
   var kind = FunctionKind.function
   /// Whether the code is shared by several functions.
   var isMerged = false
@@ -38,8 +33,6 @@ struct DemangledName: Equatable {
 
 /// Returns the Swift, C++, Rust or plain name for `rawName` from a symbol table. Copies and parts that a compiler has
 /// made of a function have that function's short name.
-///
-/// The short name has at most 100 characters, and four more for a stub: `shop::pay@plt`.
 func demangle(_ rawName: String) -> DemangledName {
   let unversioned = VersionSuffix.removed(from: rawName)
   if unversioned.hasSuffix(stubEnding) {
@@ -58,7 +51,6 @@ func demangle(_ rawName: String) -> DemangledName {
 /// The ending of a PLT stub's name, behind the name of its target.
 private let stubEnding = "@plt"
 
-/// Returns the full name of ``demangle(_:)`` for `rawName`, in less time.
 func demangledInFull(_ rawName: String) -> String {
   let name = VersionSuffix.removed(from: rawName)
   if name.hasSuffix(stubEnding) { return demangledInFull(String(name.dropLast(stubEnding.count))) + stubEnding }
@@ -91,7 +83,6 @@ private func demangleWhole(_ rawName: String) -> DemangledName {
   return DemangledName(short: rawName, full: rawName, swiftModule: nil)
 }
 
-/// Returns `rawName` as printed by Swift's demangler; `nil` if it is not a Swift name.
 private func swiftName(_ rawName: String) -> String? {
   guard isMangledSwift(rawName), let full = takeString(swiftDemangle(rawName, UInt(rawName.utf8.count), nil, nil, 0)),
     full != rawName
@@ -99,7 +90,6 @@ private func swiftName(_ rawName: String) -> String? {
   return full
 }
 
-/// Returns `rawName` as printed by the C++ demangler; `nil` if it is not a C++ name.
 private func cxxName(_ rawName: String) -> String? {
   var status: Int32 = 0
   guard rawName.hasPrefix("_Z"), let full = takeString(cxaDemangle(rawName, nil, nil, &status)), status == 0 else {
@@ -126,7 +116,6 @@ private func isMangledSwift(_ rawName: String) -> Bool {
 
 private let asyncMain = "async_Main"
 
-/// Whether `rawName` names a part of the async function `whole`: its name with `TQ0_` or `TY1_`.
 private func isPart(_ rawName: String, of whole: String) -> Bool {
   let part = rawName.dropFirst(whole.count)
   guard rawName.hasPrefix(whole), part.hasPrefix("TQ") || part.hasPrefix("TY"), part.hasSuffix("_") else {
@@ -162,7 +151,6 @@ private func globalOwner(of rawName: String) -> String? {
   for _ in 0..<16 {
     guard let mark = rest.lastIndex(of: "_") else { return nil }
     rest = rest[..<mark]
-    // The variable with a type that has no parts.
     let variable = String(rest) + "Sivp"
     if let owner = takeString(swiftDemangle(variable, UInt(variable.utf8.count), nil, nil, 0)), owner != variable,
       owner.hasSuffix(" : Swift.Int")
@@ -173,7 +161,6 @@ private func globalOwner(of rawName: String) -> String? {
   return nil
 }
 
-/// Copies a C string that belongs to the caller and frees it.
 private func takeString(_ text: UnsafeMutablePointer<CChar>?) -> String? {
   guard let text else { return nil }
   // SAFETY: both demanglers return a NUL-terminated string from malloc, owned by the caller.

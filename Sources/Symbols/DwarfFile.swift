@@ -1,8 +1,6 @@
 /// The sections of debug information in one file: the program's, a separate one, or a split one.
 final class DwarfFile {
-  /// The file.
   let image: ElfImage
-  /// Whether the sections are those of split DWARF, whose names end in `.dwo`.
   let isSplit: Bool
   /// The file whose `.debug_types` this object represents.
   private unowned let owner: DwarfFile?
@@ -22,7 +20,6 @@ final class DwarfFile {
   private(set) lazy var rangeLists = content(".debug_rnglists")
   private(set) lazy var addressRanges = content(".debug_aranges")
 
-  /// The units of `.debug_types`, DWARF 4's section of type units; later versions store them among the others.
   private(set) var types: DwarfFile?
   private lazy var typeEntries = readTypeEntries()
 
@@ -50,7 +47,6 @@ final class DwarfFile {
     if types.bytes.count > 0 { self.types = DwarfFile(types: types, of: self) }
   }
 
-  /// Creates a file for the section `types`, the `.debug_types` of `owner`.
   private init(types: SectionContent, of owner: DwarfFile) {
     image = owner.image
     isSplit = owner.isSplit
@@ -59,10 +55,8 @@ final class DwarfFile {
     self.owner = owner
   }
 
-  /// The file with `.debug_info`.
   var main: DwarfFile { owner ?? self }
 
-  /// The approximate memory size of units and abbreviations, in bytes.
   var byteCount: Int {
     headers.capacity * MemoryLayout<UnitHeader>.stride + roots.count * 400
       + abbreviationTables.values.reduce(0) { $0 + $1.memory } + (types?.byteCount ?? 0)
@@ -81,7 +75,6 @@ final class DwarfFile {
     return found ?? .empty
   }
 
-  /// Returns the header of the unit that contains the entry at `offset`.
   func header(containing offset: Int) -> UnitHeader? {
     guard offset >= 0, offset < info.bytes.count else { return nil }
     while scanned <= offset, let next = readHeader(at: scanned) {
@@ -97,7 +90,6 @@ final class DwarfFile {
   /// that.
   func header(at offset: Int) -> UnitHeader? { offset >= 0 ? readHeader(at: offset) : nil }
 
-  /// The headers of all units, in order.
   var allHeaders: [UnitHeader] {
     while let next = readHeader(at: scanned) {
       headers.append(next)
@@ -121,7 +113,6 @@ final class DwarfFile {
     return unit
   }
 
-  /// Returns the abbreviations at `offset` of `.debug_abbrev`, for units of `encoding`.
   func abbreviationTable(at offset: Int, _ encoding: UnitEncoding) -> AbbreviationTable {
     let key =
       offset << 6 ^ Int(encoding.addressBytes) << 2 ^ (encoding.isWide ? 2 : 0) ^ (encoding.version == 2 ? 1 : 0)
@@ -136,7 +127,6 @@ final class DwarfFile {
     return read
   }
 
-  /// Returns the entry of the type with `signature`, by which other units refer to it.
   func typeEntry(_ signature: UInt64) -> (file: DwarfFile, offset: Int)? {
     if let packagedType {
       guard let (offset, contribution) = packagedType(signature) else { return nil }
@@ -153,7 +143,6 @@ final class DwarfFile {
     return (types, offset)
   }
 
-  /// Returns the offsets of the entries of types, by their signatures.
   private func readTypeEntries() -> [UInt64: Int] {
     Dictionary(allHeaders.compactMap { $0.type.map { ($0.signature, $0.entry) } }) { first, _ in first }
   }
@@ -169,7 +158,6 @@ final class DwarfFile {
   }
 }
 
-/// The offsets of a unit's parts in the sections of a package (DWARF 5, 7.3.5.3); all 0 outside packages.
 struct Contribution {
   var abbreviations = 0
   var line = 0
@@ -179,21 +167,15 @@ struct Contribution {
 
 /// The header of a unit (DWARF 5, 7.5.1).
 struct UnitHeader {
-  /// The maximum size of a header, in bytes.
   static let bytesMax = 64
 
-  /// The offset of the unit in its section.
   var offset: Int
-  /// One past the unit's end.
   var end: Int
-  /// The offset of its first entry.
   var firstEntry: Int
   var encoding: UnitEncoding
-  /// The offset of its abbreviations.
   var abbreviations: Int
   /// The number shared by a skeleton and its split unit, from DWARF 5 on.
   var splitID: UInt64?
-  /// For a type unit: the signature by which others refer to it, and the offset of its entry.
   var type: (signature: UInt64, entry: Int)?
 
   /// Reads the header at `offset`; `nil` if it is invalid. `isType`: the section is `.debug_types`, which contains only

@@ -1,10 +1,8 @@
 /// A unit of debug information: its first entry's attributes, and lookups of its values.
 final class DwarfUnit {
   let header: UnitHeader
-  /// The file that contains the unit and retains it.
   unowned let file: DwarfFile
   let contribution: Contribution
-  /// For a split unit, its skeleton in the program's file.
   let skeleton: DwarfUnit?
   let abbreviations: AbbreviationTable
 
@@ -23,7 +21,6 @@ final class DwarfUnit {
   private var rangeListsBase: Int?
   private var gnuRangesBase = 0
 
-  /// Creates the unit with `header`; a split one belongs to `skeleton`.
   init(_ file: DwarfFile, _ header: UnitHeader, _ contribution: Contribution?, _ skeleton: DwarfUnit?) {
     self.file = file
     self.header = header
@@ -35,7 +32,6 @@ final class DwarfUnit {
     readRoot()
   }
 
-  /// Returns a cursor for reading the unit's entries.
   func cursor(at offset: Int) -> ByteCursor {
     guard offset >= header.firstEntry, offset < header.end else { return Bytes.none.cursor(at: 1) }
     file.info.require(header.end)
@@ -83,21 +79,16 @@ final class DwarfUnit {
     lowPC = lowValue.flatMap(address) ?? skeleton?.lowPC ?? 0
   }
 
-  /// The code ranges of the unit.
   var codeRanges: [AddressRange] { ranges(low: lowValue, high: highValue, list: rangesValue) }
 
-  /// The compiled source file.
   var name: TextReference? { nameValue.flatMap(text) }
 
-  /// The directory of the compilation.
   var directory: TextReference? { directoryValue.flatMap(text) ?? skeleton?.directory }
 
-  /// The file with the rest of a split unit.
   var splitName: TextReference? { splitNameValue.flatMap(text) }
 
   // MARK: Values
 
-  /// Returns the text of `value`.
   func text(_ value: AttributeValue) -> TextReference? {
     guard let number = Int(exactly: value.number) else { return nil }
     switch value.form {
@@ -130,14 +121,12 @@ final class DwarfUnit {
     return section.bytes.text(at: offset)
   }
 
-  /// Returns the position of the element `index` of a table that begins at `base`.
   private func table(_ base: Int, _ index: Int, _ width: Int) -> Int? {
     let (offset, overflow) = index.multipliedReportingOverflow(by: width)
     let (place, overflow2) = offset.addingReportingOverflow(base)
     return overflow || overflow2 || place < 0 ? nil : place
   }
 
-  /// Returns the address of `value`.
   func address(_ value: AttributeValue) -> UInt64? {
     switch value.form {
     case Form.address: return value.number
@@ -158,7 +147,6 @@ final class DwarfUnit {
     return cursor.hasFailed ? nil : address
   }
 
-  /// Returns the entry to which `value` refers: its file and its offset in the file.
   func reference(_ value: AttributeValue) -> (file: DwarfFile, offset: Int)? {
     // A signature is a 64-bit number, not an offset.
     if value.form == Form.referenceSignature { return file.main.typeEntry(value.number) }
@@ -174,7 +162,6 @@ final class DwarfUnit {
     }
   }
 
-  /// Returns the code ranges of an entry with these attributes.
   func ranges(low: AttributeValue?, high: AttributeValue?, list: AttributeValue?) -> [AddressRange] {
     if let list {
       let ranges = file.spendRangeBudget(0) ? rangeList(list) : []

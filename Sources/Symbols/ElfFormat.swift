@@ -17,7 +17,6 @@ enum ElfFormat {
   static let executableFlag: UInt64 = 4
   static let compressedFlag: UInt64 = 0x800
 
-  /// The supported processors (`e_machine`).
   enum Machine {
     static let i386: UInt16 = 3
     static let mips: UInt16 = 8
@@ -31,7 +30,6 @@ enum ElfFormat {
   private static func segmentBytes(_ header: Header) -> Int { header.is64 ? 56 : 32 }
 
   struct Header {
-    /// Whether addresses and offsets have eight bytes.
     var is64: Bool
     var type: UInt16
     var machine: UInt16
@@ -59,7 +57,6 @@ enum ElfFormat {
     }
   }
 
-  /// Returns the section headers; the second part of each is the unresolved name.
   static func sections(_ bytes: Bytes, _ header: Header) -> [(section: ElfImage.Section, name: UInt32)] {
     let (entry, is64) = (sectionBytes(header), header.is64)
     guard header.sectionOffset != 0, Int(header.sectionEntry) == entry,
@@ -95,7 +92,6 @@ enum ElfFormat {
       }
   }
 
-  /// Returns `raw` with resolved names.
   static func named(
     _ raw: [(section: ElfImage.Section, name: UInt32)],
     _ bytes: Bytes,
@@ -166,12 +162,10 @@ enum ElfFormat {
 /// A note: data that a tool has stored in a file for others (System V ABI, chapter 5, "Note Section").
 struct ElfNote {
   var type: UInt32
-  /// The owner of the note, with its NUL.
   var name: Bytes
   var descriptor: Bytes
 }
 
-/// The notes of a segment or section, up to the first incomplete one.
 struct ElfNotes: Sequence, IteratorProtocol {
   private let bytes: Bytes
   private let alignment: Int
@@ -209,10 +203,8 @@ struct ElfSymbol {
   var value: UInt64
   var size: UInt64
 
-  /// Returns the size of an entry, in bytes.
   static func byteCount(is64: Bool) -> Int { is64 ? 24 : 16 }
 
-  /// Reads the entry at `cursor`.
   @inline(__always) init(_ cursor: inout ByteCursor, is64: Bool) {
     name = cursor.u32()
     if is64 {
@@ -224,8 +216,6 @@ struct ElfSymbol {
     }
   }
 
-  /// The type: STT_FUNC, STT_OBJECT, …
   var type: UInt8 { info & 0xf }
-  /// The binding: STB_LOCAL, STB_GLOBAL, …
   var binding: UInt8 { info >> 4 }
 }

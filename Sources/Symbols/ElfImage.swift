@@ -6,7 +6,6 @@ import Glibc
 /// All contents are checked where they are used: offsets past the end, excessive counts and overlapping tables give
 /// fewer results, never a crash.
 final class ElfImage {
-  /// A section's header.
   struct Section {
     var name: String
     var type: UInt32
@@ -19,16 +18,13 @@ final class ElfImage {
     var alignment: UInt64
     var entrySize: UInt64
 
-    /// Whether the section contains loaded instructions.
     var isCode: Bool { flags & ElfFormat.executableFlag != 0 && flags & ElfFormat.allocatedFlag != 0 }
-    /// One past the last address; `nil` on overflow.
     var end: UInt64? {
       let (end, overflow) = address.addingReportingOverflow(size)
       return overflow ? nil : end
     }
   }
 
-  /// A segment's header.
   struct Segment {
     var type: UInt32
     var flags: UInt32
@@ -39,20 +35,14 @@ final class ElfImage {
     var alignment: UInt64
   }
 
-  /// The whole file.
   let bytes: Bytes
-  /// The path that was opened, or a description of an image that is not a file.
   let path: String
-  /// Whether addresses have eight bytes.
   let is64: Bool
-  /// The type of the file: program, library, object file or core dump (`e_type`).
   let type: UInt16
   let machine: UInt16
   let sections: [Section]
   let segments: [Segment]
-  /// The linker's build ID, empty if there is none.
   let buildID: [UInt8]
-  /// The mapped file, unless the bytes have another source.
   let file: MappedFile?
   private let keeper: AnyObject
   private var contents: [Int: SectionContent] = [:]
@@ -96,7 +86,6 @@ final class ElfImage {
     buildID = ElfFormat.buildID(bytes, segments, sections)
   }
 
-  /// Returns the index in ``sections`` of the first section `name` with content, or `nil`.
   func index(of name: String) -> Int? { sections.firstIndex { Self.hasContent($0, name) } }
 
   private static func hasContent(_ section: Section, _ name: String) -> Bool {
@@ -166,12 +155,10 @@ final class ElfImage {
     return content
   }
 
-  /// The memory size of inflated sections, in bytes.
   var inflatedBytes: Int {
     contents.values.reduce(0) { $0 + $1.inflatedBytes } + joinedContents.values.reduce(0) { $0 + $1.inflatedBytes }
   }
 
-  /// Returns the linked address of the byte at `offset` of the file, or `nil` if no segment loads it.
   func fileAddress(ofOffset offset: UInt64) -> FileAddress? {
     for segment in segments where segment.type == ElfFormat.loadSegment {
       if offset >= segment.offset, offset - segment.offset < segment.fileSize {

@@ -75,7 +75,6 @@ extension SymbolFile {
     return frames
   }
 
-  /// The declaration of the function of call `number` at `address`.
   private func declaration(of number: Int, at address: FileAddress) -> SourceLocation? {
     debug?.declaration(ofCall: number, at: address.value).flatMap(Self.location)
   }
@@ -92,7 +91,6 @@ extension SymbolFile {
       let next = debug?.firstColumn(from: address.value, before: end)
     else { return nil }
     let found = self.calls(at: FileAddress(next))
-    // Further inlined calls can differ.
     let depth = calls.count - number
     guard found.count >= depth, zip(found.suffix(depth), calls.suffix(depth)).allSatisfy({ $0.name == $1.name }) else {
       return nil
@@ -133,8 +131,7 @@ extension SymbolFile {
     return shown.map { FunctionName.fitted($0, to: room) }.joined(separator: " or ") + suffix
   }
 
-  /// Returns the frames for the resumption of an async function at `address`, where a part of it begins. The location
-  /// is the first one not generated for that beginning, and can belong to an inlined function.
+  /// Returns the frames for the resumption of an async function at `address`, where a part of it begins.
   func framesOfResumption(at address: FileAddress, module: String) -> [ResolvedFrame] {
     guard let function = symbol(at: address), function.range.start == address.value,
       let place = debug?.firstColumn(from: address.value, before: function.range.end)
@@ -144,7 +141,6 @@ extension SymbolFile {
     return found
   }
 
-  /// Returns the location of `call`; `nil` if it has no line in source code.
   private static func location(_ call: SourceCall) -> SourceLocation? {
     guard let file = call.file, call.line > 0, !file.hasSuffix("<compiler-generated>") else { return nil }
     return SourceLocation(file: file, line: Int(call.line), column: Int(call.column))

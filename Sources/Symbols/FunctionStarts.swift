@@ -2,7 +2,6 @@ import CulpritStallRecord
 
 /// The starts of functions in the unwind table. They delimit functions in stripped files.
 struct FunctionStarts {
-  /// The starts, sorted.
   let starts: [UInt64]
   private let bounds: CodeBounds
 
@@ -34,7 +33,6 @@ struct FunctionStarts {
       .sorted()
   }
 
-  /// Returns the start of the function that covers `address`.
   func start(at address: FileAddress) -> FileAddress? {
     let place = starts.partitioningIndex { $0 > address.value }
     guard place > 0, address.value < bounds.end(at: starts[place - 1]) else { return nil }

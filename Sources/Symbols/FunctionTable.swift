@@ -1,8 +1,6 @@
 import CCulpritLinux
 
-/// The functions of a unit and the calls inlined into them.
 struct FunctionTable {
-  /// A function, or an inlined call inside the preceding one.
   struct Scope {
     /// The first and one past the last address, with gaps if ``pieceCount`` is not 0.
     var bounds: AddressRange
@@ -10,10 +8,8 @@ struct FunctionTable {
     var entry: UInt32
     /// One past the last scope inside this one.
     var next: UInt32
-    /// The range of code pieces in ``FunctionTable/pieces``.
     var firstPiece: UInt32
     var pieceCount: UInt16
-    /// Whether this is a function instead of an inlined call.
     var isFunction: Bool
     /// The position of the call of an inlined function.
     var callColumn: UInt16
@@ -31,7 +27,6 @@ struct FunctionTable {
   private var functions: [Function] = []
   /// The offsets of the unit's direct module entries from the unit's beginning.
   private(set) var modules: [UInt32] = []
-  /// The highest end among the functions up to each index, at which a backward search can stop.
   private var highestEnd: [UInt64] = []
 
   /// Reads all entries of `unit`.
@@ -57,19 +52,15 @@ struct FunctionTable {
     }
   }
 
-  /// The approximate memory size of the table, in bytes.
   var byteCount: Int {
     scopes.capacity * MemoryLayout<Scope>.stride + pieces.capacity * 16 + functions.capacity * 24 + highestEnd.capacity
       * 8
   }
 
-  /// The number of scopes.
   var count: Int { scopes.count }
 
-  /// Returns the scope `number`.
   subscript(number: Int) -> Scope { scopes[number] }
 
-  /// Returns the numbers of the function at `address` and of the calls inlined there, each inside the preceding one.
   func chain(at address: UInt64) -> [Int] {
     guard let function = function(at: address) else { return [] }
     var chain = [function]
@@ -117,7 +108,6 @@ struct FunctionTable {
     let base = unit.file.info.bytes.base
     let start = base + unit.header.offset
     var cursor = unit.cursor(at: unit.header.firstEntry)
-    /// The enclosing scopes of the current entry, with the depth of their children.
     var open: [(scope: Int, depth: Int)] = []
     var depth = 0
     var steps = 0
@@ -174,7 +164,6 @@ struct FunctionTable {
     for last in open { scopes[last.scope].next = UInt32(truncatingIfNeeded: scopes.count) }
   }
 
-  /// Whether entries with `tag` contain no functions.
   private static func hasNoCode(_ tag: UInt16) -> Bool {
     tag == Tag.enumerationType || tag == Tag.arrayType || tag == Tag.subroutineType
   }

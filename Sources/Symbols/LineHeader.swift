@@ -21,7 +21,6 @@ struct LineHeader {
   private var files: [File] = []
   private let compilationDirectory: TextReference?
 
-  /// Reads the header at `offset`; `nil` if it is invalid.
   init?(_ file: DwarfFile, at offset: Int, directory: TextReference?, addressBytes: UInt8) {
     compilationDirectory = directory
     file.line.require(offset &+ 16)
@@ -72,13 +71,10 @@ struct LineHeader {
     return argumentCounts.indices.contains(place) ? argumentCounts[place] : 0
   }
 
-  /// One past the highest number of a file.
   var fileNumbersEnd: Int { version >= 5 ? files.count : files.count + 1 }
 
-  /// The approximate memory size of the header, in bytes.
   var byteCount: Int { directories.capacity * 16 + files.capacity * 24 }
 
-  /// Returns the path of the file `number`.
   func path(_ number: UInt32) -> String? {
     let place = version >= 5 ? Int(number) : Int(number) - 1
     guard files.indices.contains(place) else { return nil }
@@ -122,7 +118,6 @@ struct LineHeader {
         }
       }
       if cursor.hasFailed { break }
-      // An entry without a name keeps its index.
       entries.append(File(name: name ?? TextReference(base: base, count: 0), directory: directory))
     }
     return entries

@@ -13,14 +13,12 @@ final class LineTable {
     var discriminator: UInt16
   }
 
-  /// A contiguous run of code.
   struct Sequence {
     var range: AddressRange
     var first: Int
     var count: Int
   }
 
-  /// The value that marks a larger discriminator.
   private static let isLarge: UInt16 = .max
 
   private let file: DwarfFile  // keeps the names in `header` valid
@@ -29,7 +27,6 @@ final class LineTable {
   private(set) var sequences: [Sequence] = []
   private var largeDiscriminators: [Int: UInt32] = [:]
   private var highestEnd: [UInt64] = []
-  /// Cached paths, by the number of the file.
   private var paths: [String?] = []
 
   /// Reads the complete part of the table at `offset` of the sections of `file`. Paths are relative to `directory`, the
@@ -56,12 +53,10 @@ final class LineTable {
     }
   }
 
-  /// The approximate memory size of the table, in bytes.
   var byteCount: Int {
     rows.capacity * MemoryLayout<Row>.stride + sequences.capacity * MemoryLayout<Sequence>.stride + header.byteCount
   }
 
-  /// Returns the row for the code at `address`.
   func row(at address: UInt64) -> (row: Row, discriminator: UInt32)? {
     guard let sequence = sequence(at: address) else { return nil }
     let offset = address - sequence.range.start
@@ -103,8 +98,6 @@ final class LineTable {
     return nil
   }
 
-  /// Returns the path of the file `file` as recorded by the compiler: absolute, or relative to the replacement that the
-  /// compiler was given for its directory.
   func path(_ file: UInt32) -> String? {
     guard file < header.fileNumbersEnd else { return nil }
     if paths.isEmpty { paths = [String?](repeating: nil, count: header.fileNumbersEnd) }
@@ -211,9 +204,7 @@ final class LineTable {
   }
 }
 
-/// Collects the rows of one sequence.
 private struct SequenceBuilder {
-  /// The index of the sequence's first row.
   var first = 0
   var isUnsorted = false
   private var start: UInt64?

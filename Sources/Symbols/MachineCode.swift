@@ -4,7 +4,6 @@ import CCulpritUnwind
 ///
 /// Nothing is guessed: code that is not understood gives no result, and at jump targets all registers are unknown.
 struct MachineCode {
-  /// A constant value of a register.
   enum Constant: Hashable {
     case number(UInt64)
     case address(UInt64)
@@ -21,24 +20,18 @@ struct MachineCode {
     }
   }
 
-  /// A jump or call with a fixed target.
   struct Transfer {
-    /// The addresses of the instruction and of the next one.
     var place: UInt64
     var next: UInt64
     var target: UInt64
     var isCall: Bool
-    /// Whether execution does not continue after it.
     var isLast: Bool
-    /// The known registers at that point, by number.
     var registers: [Int32: Constant]
   }
 
-  /// An instruction at an address.
   struct Instruction {
     var place: UInt64
     var next: UInt64
-    /// Its operations in the list of all.
     var operations: Range<Int>
   }
 
@@ -48,7 +41,6 @@ struct MachineCode {
   private let start: UInt64
   private let isArm: Bool
 
-  /// Creates the code `bytes`, which begin at `start`.
   init(_ bytes: [UInt8], start: UInt64, isArm: Bool) {
     self.bytes = bytes + [UInt8](repeating: 0, count: Int(CODE_BYTES))
     count = bytes.count
@@ -56,8 +48,6 @@ struct MachineCode {
     self.isArm = isArm
   }
 
-  /// The registers that pass arguments in the System V ABI and in the procedure call standard for the Arm architecture,
-  /// by DWARF number.
   var argumentRegisters: [Int32] { isArm ? Array(0..<8) : [5, 4, 1, 2, 8, 9] }
 
   /// Registers that a call preserves. Swift's calling conventions use the other callee-saved ones for self and errors.
@@ -107,7 +97,6 @@ struct MachineCode {
     }
   }
 
-  /// Returns all instructions and their operations; `nil` if one is unknown or incomplete.
   func instructions() -> (instructions: [Instruction], operations: [code_operation])? {
     var found: [Instruction] = []
     var all: [code_operation] = []

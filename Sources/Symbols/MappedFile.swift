@@ -1,7 +1,6 @@
 import CCulpritLinux
 import Glibc
 
-/// The reason why a file cannot be used, as a sentence.
 struct ElfError: Error {
   var text: String
 }
@@ -11,9 +10,7 @@ struct ElfError: Error {
 /// Reading a page beyond the end of a file that was truncated since ends the process with SIGBUS, so readers check
 /// ``isIntact`` first. Package managers and linkers replace files by new ones, which does not affect this mapping.
 final class MappedFile {
-  /// The content.
   let bytes: Bytes
-  /// The path that was opened.
   let path: String
   private let device: dev_t
   private let inode: ino_t

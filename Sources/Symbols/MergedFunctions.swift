@@ -7,7 +7,6 @@ import CulpritStallRecord
 /// call of a forwarder means its function. A call that passes the constants of exactly one forwarder means that
 /// function.
 final class MergedFunctions {
-  /// A forwarder and the constants that it passes.
   private struct Forwarder {
     var name: TextReference
     var constants: [Int32: MachineCode.Constant]
@@ -17,11 +16,8 @@ final class MergedFunctions {
   private let table: SymbolTable
   /// Whether the function that begins at an address is in source code, according to debug information.
   private let isWritten: (UInt64) -> Bool
-  /// Forwarders by the first address of the merged function.
   private var forwarders: [UInt64: [Forwarder]] = [:]
-  /// Merged functions by the first address of the forwarder.
   private var forwarded: [UInt64: UInt64] = [:]
-  /// Whether debug information distinguishes functions in source code from others.
   private let hasDebugInformation: Bool
 
   /// The maximum size of a forwarder; longer functions do other work.
@@ -94,7 +90,6 @@ final class MergedFunctions {
     return (only.name, target)
   }
 
-  /// Returns the target of the call that ends at `next`.
   private func callTarget(before next: UInt64) -> UInt64? {
     let length: UInt64 = image.machine == ElfFormat.Machine.aarch64 ? 4 : 5
     guard next > length, let code = code(AddressRange(start: next - length, end: next)),
@@ -114,7 +109,6 @@ final class MergedFunctions {
     return result
   }
 
-  /// Returns whether the bytes of `range` might be a jump to one of `targets`.
   private func mayJump(_ range: AddressRange, to targets: [UInt64: UInt64]) -> Bool {
     guard let bytes = bytes(range) else { return false }
     // SAFETY: the file is open as long as this value exists.

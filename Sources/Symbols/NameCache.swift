@@ -1,6 +1,4 @@
-/// The demangled names of a file; each is demangled once.
 final class NameCache {
-  /// A name in the file, and its demangled form.
   struct Name {
     var raw: String
     var meaning: DemangledName
@@ -8,10 +6,8 @@ final class NameCache {
 
   /// Names by their address in the mapped file, which is constant.
   private var names: [UnsafeRawPointer: Name] = [:]
-  /// The approximate memory size of the names, in bytes.
   private(set) var byteCount = 0
 
-  /// Returns the name at `text` and its demangled form.
   func name(_ text: TextReference) -> Name {
     if let known = names[text.base] { return known }
     let raw = text.string
@@ -21,7 +17,6 @@ final class NameCache {
     return name
   }
 
-  /// Drops all names.
   func forget() {
     names = [:]
     byteCount = 0

@@ -1,19 +1,15 @@
 /// A demangled name as bytes, with searches outside of brackets.
 ///
-/// Brackets in names are not always balanced: operators are named `<`, and arrows are `->`. Both are skipped.
+/// Brackets in names are not always balanced: operators are named `<`, and arrows are `->`.
 struct NameText {
-  /// The bytes of the name.
   let bytes: [UInt8]
 
   init(_ text: String) { bytes = Array(text.utf8) }
 
-  /// The range of the whole name.
   var all: Range<Int> { 0..<bytes.count }
 
-  /// The text in `range`.
   subscript(range: Range<Int>) -> String { String(decoding: bytes[range], as: UTF8.self) }
 
-  /// Whether `needle` is at `place`, inside `range`.
   func has(_ needle: StaticString, at place: Int, in range: Range<Int>) -> Bool {
     let count = needle.utf8CodeUnitCount
     guard place >= range.lowerBound, count <= range.upperBound - place else { return false }
@@ -23,18 +19,15 @@ struct NameText {
     return true
   }
 
-  /// Returns `range` without `head`; `nil` if it does not begin with it.
   func dropping(_ head: StaticString, from range: Range<Int>) -> Range<Int>? {
     guard has(head, at: range.lowerBound, in: range) else { return nil }
     return range.lowerBound + head.utf8CodeUnitCount..<range.upperBound
   }
 
-  /// Whether `range` ends with `tail`.
   func ends(_ range: Range<Int>, with tail: StaticString) -> Bool {
     has(tail, at: range.upperBound - tail.utf8CodeUnitCount, in: range)
   }
 
-  /// Returns `range` without blanks at its ends.
   func trimmed(_ range: Range<Int>) -> Range<Int> {
     var range = range
     while let first = range.first, bytes[first] == UInt8(ascii: " ") { range = first + 1..<range.upperBound }
@@ -42,7 +35,6 @@ struct NameText {
     return range
   }
 
-  /// Returns the first occurrence of `needle` in `range`, in brackets or not.
   func anywhere(_ needle: StaticString, in range: Range<Int>) -> Range<Int>? {
     let count = needle.utf8CodeUnitCount
     guard range.count >= count else { return nil }
@@ -52,7 +44,6 @@ struct NameText {
     return nil
   }
 
-  /// Returns the first occurrence of `needle` in `range` outside of brackets.
   func first(_ needle: StaticString, in range: Range<Int>) -> Range<Int>? {
     var found: Range<Int>?
     outside(range) { place in
@@ -63,7 +54,6 @@ struct NameText {
     return found
   }
 
-  /// Returns the last occurrence of `needle` in `range` outside of brackets.
   func last(_ needle: StaticString, in range: Range<Int>) -> Range<Int>? {
     var found: Range<Int>?
     outside(range) { place in
@@ -73,7 +63,6 @@ struct NameText {
     return found
   }
 
-  /// Returns the parts of `range` between the occurrences of `separator` outside of brackets.
   func split(_ range: Range<Int>, at separator: StaticString) -> [Range<Int>] {
     var parts: [Range<Int>] = []
     var begin = range.lowerBound
@@ -88,7 +77,6 @@ struct NameText {
     return parts
   }
 
-  /// Returns the bracketed group that begins at `place` of `range`; it extends to the end if it is not closed.
   func group(at place: Int, in range: Range<Int>) -> Range<Int> {
     var end = range.upperBound
     var isInside = false
@@ -104,7 +92,6 @@ struct NameText {
     return place..<end
   }
 
-  /// Returns the group of round brackets at the end of `range`.
   func lastGroup(of range: Range<Int>) -> Range<Int>? {
     guard range.last.map({ bytes[$0] == UInt8(ascii: ")") }) ?? false else { return nil }
     var found: Range<Int>?
@@ -117,8 +104,6 @@ struct NameText {
     return found
   }
 
-  /// Calls `visit` with each position in `range` that is outside of brackets and operators, including opening brackets,
-  /// until it returns false.
   func outside(_ range: Range<Int>, _ visit: (Int) -> Bool) {
     var depth = 0
     var place = range.lowerBound
@@ -138,7 +123,6 @@ struct NameText {
         if byte == UInt8(ascii: "-"), place + 1 < range.upperBound, bytes[place + 1] == UInt8(ascii: ">") {
           place += 1
         } else if byte == UInt8(ascii: "`") {
-          // A quoted name can contain any character.
           repeat { place += 1 } while place < range.upperBound && bytes[place] != UInt8(ascii: "`")
         }
       }
@@ -146,8 +130,6 @@ struct NameText {
     }
   }
 
-  /// Returns the position after the operator name that begins at `place`: "< infix", "... postfix". `nil` if there is
-  /// none.
   private func endOfOperator(at place: Int, in range: Range<Int>) -> Int? {
     guard Self.isOperator(bytes[place]) else { return nil }
     if place > range.lowerBound {

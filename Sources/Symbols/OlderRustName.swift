@@ -5,7 +5,6 @@ struct OlderRustName {
   /// The path without the hash, as rustc-demangle and the binutils print it.
   let path: String
 
-  /// Demangles `rawName`; `nil` if it is not such a name.
   init?(_ rawName: String) {
     guard rawName.hasPrefix("_ZN"), rawName.utf8.allSatisfy({ $0 < 0x80 }) else { return nil }
     var rest = rawName.utf8.dropFirst(3)
@@ -25,7 +24,6 @@ struct OlderRustName {
     path = components.map(Self.decoded).joined(separator: "::")
   }
 
-  /// Whether `component` is an h and 16 digits, at least five of them different: a C++ name can look similar.
   private static func isHash(_ component: Substring.UTF8View) -> Bool {
     let digits = component.dropFirst()
     let areDigits = digits.allSatisfy {
@@ -38,7 +36,6 @@ struct OlderRustName {
     "SP": "@", "BP": "*", "RF": "&", "LT": "<", "GT": ">", "LP": "(", "RP": ")", "C": ",",
   ]
 
-  /// Returns `component` with its escapes decoded: `$LT$`, `$u20$`, and two dots for `::`.
   private static func decoded(_ component: Substring.UTF8View) -> String {
     // A component that would begin with an escape is preceded by an underscore.
     var rest = Substring(component)
@@ -63,7 +60,6 @@ struct OlderRustName {
     return text
   }
 
-  /// Returns the character that the escape `$name$` represents.
   private static func meaning(_ name: Substring) -> String? {
     if let known = escapes[name] { return known }
     guard name.first == "u", let scalar = UInt32(name.dropFirst(), radix: 16).flatMap(UnicodeScalar.init),

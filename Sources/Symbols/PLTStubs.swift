@@ -3,7 +3,6 @@
 /// The relocations of the table (`.rela.plt`, `.rel.plt`) name a function for each entry of the global offset table
 /// (GOT). The entry that a stub jumps through is read from its instructions, on supported processors.
 struct PLTStubs {
-  /// The destination of a stub.
   enum Target {
     /// The function of this name.
     case function(TextReference)
@@ -21,7 +20,6 @@ struct PLTStubs {
   private typealias Machine = ElfFormat.Machine
 
   private var sections: [Section] = []
-  /// Targets by the address of the entry in the global offset table.
   private var targets: [UInt64: Target] = [:]
   private let machine: UInt16
   /// The address that position-independent stubs for x86 expect in a register, and to which they are relative.
@@ -52,7 +50,6 @@ struct PLTStubs {
     readRelocations(image)
   }
 
-  /// Returns the target of the stub at `address`; `nil` if there is no stub.
   func target(at address: UInt64) -> Target? {
     guard let section = sections.first(where: { $0.range.contains(address) }) else { return nil }
     let start = (address - section.range.start) / section.entryBytes * section.entryBytes
@@ -84,7 +81,6 @@ struct PLTStubs {
     }
   }
 
-  /// Returns the dynamic symbols in section `number`, and their names.
   private func symbols(_ image: ElfImage, _ number: UInt32) -> (table: Bytes, texts: Bytes)? {
     guard image.sections.indices.contains(Int(number)) else { return nil }
     let section = image.sections[Int(number)]
@@ -94,13 +90,10 @@ struct PLTStubs {
     return (table, texts)
   }
 
-  /// Whether a relocation of this type fills an entry with the address that a function returns: R_X86_64_IRELATIVE,
-  /// R_AARCH64_IRELATIVE.
   private func isChosen(_ type: UInt32) -> Bool {
     machine == Machine.amd64 && type == 37 || machine == Machine.aarch64 && type == 1032
   }
 
-  /// Whether a relocation of this type fills an entry of the global offset table with a function's address.
   private func isJump(_ type: UInt32) -> Bool {
     switch machine {
     // R_X86_64_JUMP_SLOT, R_X86_64_GLOB_DAT; R_386_JUMP_SLOT, R_386_GLOB_DAT.
@@ -111,7 +104,6 @@ struct PLTStubs {
     }
   }
 
-  /// The entry of the global offset table that the stub at `start` of `section` jumps through.
   private func gotEntry(in section: Section, at start: UInt64) -> UInt64? {
     guard let offset = Int(exactly: start) else { return nil }
     switch machine {

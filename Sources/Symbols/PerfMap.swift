@@ -12,7 +12,6 @@ struct PerfMap {
     var name: String
   }
 
-  /// The path of the file.
   let path: String
   private let entries: [Entry]
 
@@ -28,7 +27,7 @@ struct PerfMap {
     self.init(text: bytes, path: path)
   }
 
-  /// Parses the map `text`. If two functions have one address, the later one is valid: the first was discarded.
+  /// If two functions have one address, the later one is valid: the first was discarded.
   init(text: [UInt8], path: String) {
     self.path = path
     var entries: [Entry] = []
@@ -48,7 +47,6 @@ struct PerfMap {
     self.entries = latest.values.sorted { $0.range.start < $1.range.start }
   }
 
-  /// Returns the name and the start of the function at `address`.
   func function(at address: RuntimeAddress) -> (name: String, start: UInt64)? {
     let place = entries.partitioningIndex { $0.range.start > address.value } - 1
     guard place >= 0, entries[place].range.contains(address.value) else { return nil }

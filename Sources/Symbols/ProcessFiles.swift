@@ -2,11 +2,9 @@ import CCulpritLinux
 import CulpritStallRecord
 import Glibc
 
-/// Reads code that is no longer in a file from the process that runs it.
 enum ProcessFiles {
   /// Returns other names of the file of `module` while the process `id` runs: its executable, and its mappings
   /// (proc(5): `map_files`, which needs privileges). They lead to the mapped file even if it was deleted or replaced.
-  /// The last one is its current path, if it was renamed.
   static func paths(of module: Module, in id: Int32) -> [String] {
     let mappings = module.mappings.prefix(4)
       .map {
@@ -16,7 +14,6 @@ enum ProcessFiles {
     return ["/proc/\(id)/exe"] + mappings + [present].compactMap { $0 }
   }
 
-  /// Returns the path that the kernel currently shows for `module`; `nil` if unknown.
   static func presentPath(of module: Module, in id: Int32) -> String? {
     guard let start = module.mappings.first?.start.value, let line = mapping(at: start, in: "\(id)"),
       let slash = line.firstIndex(of: "/")
@@ -32,14 +29,12 @@ enum ProcessFiles {
     return "\(fields[3]) \(fields[4])"
   }
 
-  /// The line of `/proc/PROCESS/maps` for the mapping that begins at `start`.
   private static func mapping(at start: UInt64, in process: String) -> String? {
     let beginning = Array((String(start, radix: 16) + "-").utf8)
     return readWhole("/proc/\(process)/maps", limit: 64 << 20)?.split(separator: UInt8(ascii: "\n"))
       .first { $0.starts(with: beginning) }.map { String(decoding: $0, as: UTF8.self) }
   }
 
-  /// Whether `module` is the executable of this process, according to the kernel's paths of both.
   static func isOwnExecutable(_ module: Module) -> Bool {
     var path = [CChar](repeating: 0, count: Int(PATH_MAX))
     let count = readlink("/proc/thread-self/exe", &path, path.count)
@@ -66,8 +61,6 @@ enum ProcessFiles {
 
   private final class Forever {}
 
-  /// Returns the content of a regular file of at most `limit` bytes, not following a symbolic link at `path`; `nil` if
-  /// it cannot be read.
   static func readWhole(_ path: String, limit: Int) -> [UInt8]? {
     var file = clinux_descriptor_keep(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW))
     defer { clinux_descriptor_close(&file) }

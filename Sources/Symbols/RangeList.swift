@@ -1,20 +1,15 @@
-/// A contiguous range of code.
 package struct AddressRange: Equatable {
-  /// The first address.
   package var start: UInt64
   /// One past the last address.
   package var end: UInt64
 
-  /// Whether the range contains `address`.
   @inline(__always) func contains(_ address: UInt64) -> Bool { start <= address && address < end }
 }
 
-/// Reads lists of code ranges.
 enum RangeList {
   /// The maximum number of ranges of a function; larger lists are corrupt.
   private static let countMax = 1 << 16
 
-  /// Reads a list in `.debug_ranges` (DWARF 4, 2.17.3).
   static func old(_ section: Bytes, at offset: Int, base: UInt64, _ encoding: UnitEncoding) -> [AddressRange] {
     var cursor = section.cursor(at: offset)
     var base = base

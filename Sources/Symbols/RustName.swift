@@ -2,12 +2,9 @@
 ///
 ///     _RNvMs_NtCs1234_4shop5indexNtB4_5Index4find     <shop::index::Index>::find
 struct RustName {
-  /// The shortened name, without generic arguments, lifetimes and hashes.
   let short: String
-  /// The name with all details except hashes, as rustc-demangle and the binutils print it.
   let full: String
 
-  /// Demangles `rawName`; `nil` if it is not such a name.
   init?(_ rawName: String) {
     guard let bytes = Self.bytes(rawName) else { return nil }
     var reader = RustNameReader(bytes, isFull: false)
@@ -17,7 +14,6 @@ struct RustName {
     full = fullReader.path(0, isValue: true) ?? short
   }
 
-  /// Returns only ``full`` of `rawName`; `nil` if it is not such a name.
   static func full(_ rawName: String) -> String? {
     guard let bytes = bytes(rawName) else { return nil }
     var reader = RustNameReader(bytes, isFull: true)
@@ -61,7 +57,6 @@ private struct RustNameReader {
     return true
   }
 
-  /// Applies `read` repeatedly up to the end of a list.
   private mutating func list(_ read: (inout RustNameReader) -> String?) -> [String]? {
     var elements: [String] = []
     while !takes("E") {
@@ -97,7 +92,6 @@ private struct RustNameReader {
     }
   }
 
-  /// "<Type as Trait>".
   private mutating func implementation(_ depth: Int) -> String? {
     guard let type = type(depth + 1), let trait = path(depth + 1) else { return nil }
     return "<\(type) as \(trait)>"
@@ -125,7 +119,6 @@ private struct RustNameReader {
     return path(depth + 1) != nil
   }
 
-  /// A generic argument.
   private mutating func argument(_ depth: Int) -> String? {
     if takes("L") { return lifetime() }
     return takes("K") ? constant(depth) : type(depth)
@@ -133,7 +126,6 @@ private struct RustNameReader {
 
   // MARK: Identifiers and numbers
 
-  /// Reads an identifier and its number among identifiers with the same name, from 0.
   private mutating func identifier() -> (name: String, number: Int)? {
     var number = 0
     if takes("s") {
@@ -196,7 +188,6 @@ private struct RustNameReader {
 
   // MARK: Lifetimes
 
-  /// Reads a lifetime by its distance from the innermost bound one: `'a`; `'_` if it is erased.
   private mutating func lifetime() -> String? {
     guard let distance = base62() else { return nil }
     return lifetimeName(distance)
@@ -209,7 +200,6 @@ private struct RustNameReader {
     return number < 26 ? "'" + String(UnicodeScalar(UInt8(ascii: "a") + UInt8(number))) : "'_\(number)"
   }
 
-  /// Applies `read` with bound lifetimes, and prefixes "for<'a> " if there are any.
   private mutating func bound(_ read: (inout RustNameReader) -> String?) -> String? {
     let outer = lifetimes
     defer { lifetimes = outer }
@@ -269,7 +259,6 @@ private struct RustNameReader {
     }
   }
 
-  /// Returns a tuple with `elements`; a single element is followed by a comma.
   private static func tuple(_ elements: [String]) -> String {
     "(" + elements.joined(separator: ", ") + (elements.count == 1 ? ",)" : ")")
   }
@@ -285,7 +274,6 @@ private struct RustNameReader {
     return type(depth + 1).map { text + (isShared ? "" : "mut ") + $0 }
   }
 
-  /// "unsafe extern "C" fn(u8) -> bool"; "fn" in the short name.
   private mutating func function(_ depth: Int) -> String? {
     var text = takes("U") ? "unsafe " : ""
     if takes("K") {
@@ -305,14 +293,12 @@ private struct RustNameReader {
     return isFull ? text : "fn"
   }
 
-  /// "dyn Trait + Other".
   private mutating func object(_ depth: Int) -> String? {
     let traits = bound { reader in reader.list { $0.trait(depth) }?.joined(separator: " + ") }
     guard let traits, takes("L"), let distance = base62(), let name = lifetimeName(distance) else { return nil }
     return "dyn " + traits + (isFull && distance != 0 ? " + \(name)" : "")
   }
 
-  /// A trait of an object, with its associated types among the arguments.
   private mutating func trait(_ depth: Int) -> String? {
     guard var trait = path(depth + 1) else { return nil }
     var types: [String] = []
@@ -355,7 +341,6 @@ private struct RustNameReader {
     }
   }
 
-  /// Reads hexadecimal digits without leading zeros, and the "_" behind them.
   private mutating func hexadecimal() -> Substring? {
     guard let end = bytes[place...].firstIndex(of: UInt8(ascii: "_")) else { return nil }
     let digits = bytes[place..<end]
@@ -367,7 +352,6 @@ private struct RustNameReader {
     return number.isEmpty ? "0" : number
   }
 
-  /// Returns a decimal number; numbers of more than 64 bits stay hexadecimal.
   private static func number(_ digits: Substring) -> String {
     UInt64(digits, radix: 16).map { String($0) } ?? "0x\(digits)"
   }
@@ -387,7 +371,6 @@ private struct RustNameReader {
 /// Identifiers with non-ASCII letters in ASCII encoding (RFC 3492): the ASCII letters, "_", and the positions of the
 /// others.
 private enum Punycode {
-  /// Decodes `text`; `nil` if it is invalid.
   static func decoded(_ text: ArraySlice<UInt8>) -> String? {
     let mark = text.lastIndex(of: UInt8(ascii: "_"))
     var scalars = text[..<(mark ?? text.startIndex)].map { UnicodeScalar($0) }

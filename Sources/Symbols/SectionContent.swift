@@ -3,8 +3,6 @@ import CCulpritZlib
 import Glibc
 
 /// The content of a section. Compressed sections are inflated on demand.
-///
-/// Debug information is often compressed, and a single address needs only its beginning; the rest stays compressed.
 final class SectionContent {
   /// The bytes; those before ``ready`` are readable.
   let bytes: Bytes
@@ -12,18 +10,14 @@ final class SectionContent {
   private var inflation: Inflation?
   private let region: UnsafeMutableRawPointer?
 
-  /// No content.
   static var empty: SectionContent { SectionContent(.none) }
 
-  /// Content that is not compressed.
   init(_ bytes: Bytes) {
     self.bytes = bytes
     ready = bytes.count
     region = nil
   }
 
-  /// Creates the content to which `compressed` inflates.
-  ///
   /// - Parameters:
   ///   - compressed: A stream as in RFC 1950.
   ///   - size: The claimed size of the content, in bytes.
@@ -69,10 +63,8 @@ final class SectionContent {
   /// Makes the bytes before `end` readable, as far as they exist.
   @inline(__always) func require(_ end: Int) { if end > ready { inflate(to: end) } }
 
-  /// The memory size of the content in bytes; 0 if it is part of the mapped file.
   var inflatedBytes: Int { region == nil ? 0 : ready }
 
-  /// Makes all bytes readable.
   func requireAll() { require(bytes.count) }
 
   private func inflate(to end: Int) {
@@ -86,7 +78,6 @@ final class SectionContent {
     self.inflation = ready < bytes.count ? inflation : nil
   }
 
-  /// Returns address space that becomes memory when it is written to.
   private static func reserve(_ count: Int) -> UnsafeMutableRawPointer? {
     let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE
     let region = mmap(nil, count, PROT_READ | PROT_WRITE, flags, -1, 0)
@@ -94,7 +85,6 @@ final class SectionContent {
   }
 }
 
-/// A zlib stream that is being inflated.
 private final class Inflation {
   private var stream = z_stream()
   private let input: Bytes

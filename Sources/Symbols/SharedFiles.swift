@@ -1,10 +1,8 @@
 import CulpritStallRecord
 
 /// The files of modules, shared by several symbolizers, each opened and read once: recordings of one service have the
-/// same modules, and reading a program's symbols takes a hundred times as long as symbolizing a stack. Not safe for
-/// concurrent use.
+/// same modules, and reading a program's symbols takes a hundred times as long as symbolizing a stack.
 package final class SharedFiles {
-  /// The state of a module's file.
   enum State {
     case opened(SymbolFile)
     case unusable(MissingNameReason)
@@ -18,7 +16,6 @@ package final class SharedFiles {
   /// The state of each file. The path is empty if it does not matter: with a build ID a copy at another path has the
   /// same code. The reason why a file is unusable depends on its path.
   private var states: [Place: State] = [:]
-  /// The open files, in order of last use.
   private var order: [Place] = []
   private let filesMax: Int
   private let memoryMax: Int
@@ -34,15 +31,12 @@ package final class SharedFiles {
     self.memoryMax = memoryMax
   }
 
-  /// The number of open files.
   var openCount: Int { order.count }
 
-  /// The approximate memory size of data read from them, in bytes.
   package var byteCount: Int { sizes.reduce(0, +) }
 
   private var sizes: [Int] { order.map { if case .opened(let file) = states[$0] { file.byteCount } else { 0 } } }
 
-  /// Returns the state of the file of `module`; calls `open` if it is unknown.
   func state(of module: Module, open: (Module) -> State) -> State {
     let (anywhere, here) = (Place(path: "", buildID: module.buildID), Place(path: module.path, buildID: module.buildID))
     if !module.buildID.isEmpty, let known = states[anywhere] {
@@ -71,7 +65,6 @@ package final class SharedFiles {
     order.append(place)
   }
 
-  /// Makes room for another file.
   private func forgetOldest() {
     let sizes = sizes
     var total = sizes.reduce(0, +)

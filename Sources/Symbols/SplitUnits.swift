@@ -1,15 +1,12 @@
 import Glibc
 
-/// Finds units that were split off to `.dwo` files, or to a package (`.dwp`) of such files.
 final class SplitUnits {
   private let program: ElfImage
   private lazy var package = SplitPackage(beside: program)
   private var opened: [String: Result<DwarfFile, ElfError>] = [:]
 
-  /// Creates a search for the split units of the file `program`.
   init(program: ElfImage) { self.program = program }
 
-  /// Finds the split unit of `skeleton`.
   func unit(for skeleton: DwarfUnit) -> Result<DwarfUnit, ElfError> {
     guard let id = skeleton.splitID, let name = skeleton.splitName?.string else {
       return .failure(ElfError(text: "a split unit has no file name"))
@@ -50,13 +47,10 @@ final class SplitUnits {
   }
 }
 
-/// A package of split units (DWARF 5, 7.3.5; before that version 2 of GNU's index).
 struct SplitPackage {
-  /// The package itself.
   let file: DwarfFile
   private let units: PackageIndex
 
-  /// Opens the package of the file `program`; `nil` if there is none.
   init?(beside program: ElfImage) {
     let path = program.path + ".dwp"
     guard access(path, R_OK) == 0, let image = try? ElfImage(path: path),
@@ -69,7 +63,6 @@ struct SplitPackage {
     file.packagedType = { types?.place(of: $0) }
   }
 
-  /// Returns the unit with the number `id`.
   func unit(_ id: UInt64, _ skeleton: DwarfUnit) -> DwarfUnit? {
     guard let (offset, contribution) = units.place(of: id), let header = file.header(at: offset) else { return nil }
     return file.unit(header, contribution, skeleton: skeleton)
@@ -113,8 +106,6 @@ private struct PackageIndex {
     slotCount = slots
   }
 
-  /// Returns the offset of the unit with the number `id` in its section, and the offsets of its parts in the other
-  /// sections.
   func place(of id: UInt64) -> (offset: Int, contribution: Contribution)? {
     guard slotCount > 0, slotCount & (slotCount - 1) == 0 else { return nil }
     // Open addressing by the low bits, with a step from the high ones (DWARF 5, 7.3.5.3).

@@ -3,7 +3,6 @@
 ///
 ///     objectdestroy.5Tm         destroying a closure's context
 struct SwiftGlue {
-  /// A description of the function.
   let short: String
 
   private static let words: [(head: String, words: String)] = [
@@ -28,7 +27,6 @@ struct SwiftGlue {
     ("__swift_noop_void_return", "__swift_noop_void_return"),
   ]
 
-  /// Describes the function `rawName`; `nil` if it is not glue.
   init?(_ rawName: String) {
     guard let found = Self.words.first(where: { rawName.hasPrefix($0.head) }) else { return nil }
     // "objectdestroy", "objectdestroy.5", "keypath_getTm", "get_type_metadata 3Si_tm": a number or a mark can follow.

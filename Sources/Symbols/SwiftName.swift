@@ -14,11 +14,9 @@ import CulpritStallRecord
 struct SwiftName {
   /// The name without types, generic arguments and module.
   private(set) var short: String
-  /// The module that defines the function; `nil` for glue without a module.
   private(set) var module: String?
   /// Whether the code is shared by several functions; the name belongs to one of them.
   private(set) var isMerged = false
-  /// The kind of code.
   private(set) var kind = FunctionKind.function
   /// The full name of the function in source code, if the code is an unnamed variant or part of it: a specialization, a
   /// part of an async function, an implicit closure.
@@ -26,8 +24,6 @@ struct SwiftName {
 
   /// Shortens `demangled`.
   ///
-  /// - Parameters:
-  ///   - demangled: The demangler's output.
   ///   - owner: For the initialization of a global or static variable, the variable as printed by the demangler.
   init(demangled: String, owner: String? = nil) {
     let text = NameText(demangled)

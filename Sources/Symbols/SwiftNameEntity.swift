@@ -1,25 +1,17 @@
 /// Entities in source code: functions, accessors, variables, closures and types, each in its context.
 extension SwiftNameReader {
-  /// A function, accessor, variable, closure, type or module.
   struct Entity {
-    /// The components of the name, from the outermost type on; empty for a module.
     var path: [String] = []
-    /// The labels of a function's arguments in their brackets.
     var labels = ""
     var module: String?
-    /// The text before the path: "closure #1 in ", "default of limit in ".
     var head = ""
-    /// The name of the enclosing function of a local entity.
     var context: String?
-    /// Whether a required context is missing.
     var lacksContext = false
     var isType = false
     var isModule = false
     var isOperator = false
-    /// The start of the entity in the text, without variant prefixes.
     var start: Int?
 
-    /// The member name in the path: the last component, or the last two for accessors.
     var member: ArraySlice<String> {
       let isAccessor = path.last.map { SwiftNameReader.accessors.contains($0) } ?? false
       return path.suffix(isAccessor ? 2 : 1)
@@ -94,7 +86,6 @@ extension SwiftNameReader {
     return result
   }
 
-  /// Reads the text after "closure #".
   func closure(
     _ range: Range<Int>,
     _ places: inout ArraySlice<Range<Int>>,
@@ -115,7 +106,6 @@ extension SwiftNameReader {
     return owner
   }
 
-  /// Reads a declaration: "Shop.Catalog.count.getter : Swift.Int", "sort #1 (Swift.Int) -> ()".
   private func declaration(
     _ range: Range<Int>,
     _ places: inout ArraySlice<Range<Int>>,
@@ -179,7 +169,6 @@ extension SwiftNameReader {
     return result
   }
 
-  /// Returns `inner` in its context `outer`.
   private func put(_ inner: Entity, into outer: Entity) -> Entity {
     var result = inner
     result.module = outer.module
@@ -232,8 +221,6 @@ extension SwiftNameReader {
     }
   }
 
-  /// Returns a component of a name without its generic arguments; only the name of a private declaration, "(name in
-  /// _1234)", and of a local one, "name #1".
   private func component(_ range: Range<Int>) -> (name: String, isLocal: Bool) {
     var range = text.trimmed(range)
     if text.has("(", at: range.lowerBound, in: range) {

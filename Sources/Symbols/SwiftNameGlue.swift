@@ -40,7 +40,6 @@ extension SwiftNameReader {
     ("outlined enum project data of ", "reading the payload of a value"),
   ]
 
-  /// Prefixes of glue for a type, with descriptions; the type follows.
   private static let glueOfTypes: [(StaticString, String)] = [
     ("value witness table for ", "value witnesses of "),
     ("type metadata accessor for ", "type metadata of "),
@@ -67,7 +66,6 @@ extension SwiftNameReader {
     "protocol conformance descriptor for ", "protocol conformance descriptor runtime record for ",
   ]
 
-  /// Returns the description of glue; `nil` for entities in source code.
   func glue(_ range: Range<Int>) -> String? {
     for (head, words) in Self.glueOfValues where text.has(head, at: range.lowerBound, in: range) { return words }
     for (head, words) in Self.glueOfTypes {
@@ -85,8 +83,6 @@ extension SwiftNameReader {
       }
       return conformanceText(conformance.upperBound..<rest.upperBound, of: rest.lowerBound..<conformance.lowerBound)
     }
-    // "associated type metadata accessor for Element in Shop.Box<A> : Swift.Sequence in Shop", "associated type witness
-    // table accessor for Element : Swift.Hashable in Shop.Box<A> : Swift.Sequence in Shop"
     for head: StaticString in ["associated type metadata accessor for ", "associated type witness table accessor for "]
     {
       guard let rest = text.dropping(head, from: range) else { continue }
@@ -94,7 +90,6 @@ extension SwiftNameReader {
       let type = conformingType(joint.upperBound..<rest.upperBound)
       var member = rest.lowerBound..<joint.lowerBound
       if let colon = text.first(" : ", in: member) { member = member.lowerBound..<colon.lowerBound }
-      // "Swift.Sequence.Iterator"
       let name = text.split(member, at: ".").last ?? member
       return "type metadata of \(type.path).\(text[name])"
     }
@@ -107,7 +102,6 @@ extension SwiftNameReader {
       "default associated conformance accessor for ", "associated conformance descriptor for ",
     ] {
       guard let rest = text.dropping(head, from: range) else { continue }
-      // "Shop.Shelf.Swift.Sequence.Iterator: Swift.IteratorProtocol"
       let type = text.first(": ", in: rest).map { rest.lowerBound..<$0.lowerBound } ?? rest
       let parts = text.split(type, at: ".").map { text[$0] }
       return "conformance of " + (parts.dropFirst().prefix(1) + parts.dropFirst(2).suffix(1)).joined(separator: ".")

@@ -1,9 +1,7 @@
-/// Parses the demangler's output.
 struct SwiftNameReader {
   struct Name {
     var short: String
     var module: String?
-    /// The start of the source function's name in the text.
     var start: Int?
     var isGlue = false
     var isThunk = false
@@ -17,13 +15,12 @@ struct SwiftNameReader {
 
   // MARK: Variants
 
-  /// Prefixes for compiler-generated variants of a function. Readers know the function without them.
+  /// Prefixes for compiler-generated variants of a function.
   private static let variants: [StaticString] = [
     "@nonobjc ", "dynamic ", "override ", "super ", "suspend resume partial function for ",
     "await resume partial function for ", "coroutine continuation prototype for ", "back deployment fallback for ",
   ]
 
-  /// Prefixes for thunks, which only call the function.
   private static let thunks: [StaticString] = [
     "partial apply forwarder for ", "partial apply ObjC forwarder for ", "partial apply for ", "@objc ",
     "dispatch thunk of ", "async function pointer to ", "coro function pointer to ", "method lookup function for ",
@@ -31,7 +28,6 @@ struct SwiftNameReader {
     "protocol self-conformance witness for ",
   ]
 
-  /// Returns `range` without the prefixes and suffixes of variants.
   mutating func withoutVariants(_ range: Range<Int>) -> Range<Int> {
     var range = range
     if let suffix = text.first(" with unmangled suffix ", in: range) { range = range.lowerBound..<suffix.lowerBound }
@@ -119,7 +115,6 @@ struct SwiftNameReader {
     return Name(short: entity.name, module: entity.module, start: entity.start)
   }
 
-  /// Returns the name of the initialization of the variable in `range` on first use.
   func initialization(of range: Range<Int>) -> Name {
     var places = text.split(range, at: " in ")[...]
     let variable = entity(&places, takesTypes: true)
@@ -145,7 +140,6 @@ struct SwiftNameReader {
     return Name(short: short, module: module ?? type.module, isThunk: true)
   }
 
-  /// Returns the type in "<A where …> Shop.Box<A> : Swift.Hashable in Shop".
   func conformingType(_ conformance: Range<Int>) -> (path: String, context: String?, module: String?) {
     var end = conformance.upperBound
     if let colon = text.last(" : ", in: conformance) { end = colon.lowerBound }
@@ -205,7 +199,6 @@ struct SwiftNameReader {
     _ = entity(&places, takesTypes: true, takesRest: false)
   }
 
-  /// Whether `type` is a single name other than a generic parameter's: a type inside a local one.
   private func isUnqualified(_ type: Range<Int>) -> Bool {
     guard let first = type.first else { return false }
     let isName = text.bytes[type].allSatisfy { byte in

@@ -4,11 +4,8 @@ import Glibc
 
 /// The symbol table's answer for an address.
 package struct SymbolMatch {
-  /// The name in the table.
   package var name: TextReference
-  /// The first address and one past the last.
   package var range: AddressRange
-  /// The source file of a local symbol, if the table has it.
   package var file: TextReference?
   /// A public name, if `name` is internal to the C library: `read`, which is also `__GI___libc_read`.
   package var publicName: TextReference?
@@ -17,7 +14,6 @@ package struct SymbolMatch {
 /// A file with code, and all sources of names for its addresses: symbols, unwind table and debug information, from the
 /// file or from related files. Each is read on first use.
 final class SymbolFile {
-  /// The file with the code.
   let image: ElfImage
   private let files: DebugFiles
   private(set) lazy var separate = findSeparate()
@@ -26,13 +22,10 @@ final class SymbolFile {
   private(set) lazy var debug = loadDebug()
   private lazy var pltStubs = PLTStubs(image)
   private lazy var merged = loadMerged()
-  /// The demangled names of this file.
   let names = NameCache()
-  /// The reasons why existing debug information is not used.
   private(set) var problems: [String] = []
   private var checkedAt: UInt64 = 0
 
-  /// Creates the file `image`, whose separate debug information is found by `search`.
   init(_ image: ElfImage, search: DebugSearch) {
     self.image = image
     files = DebugFiles(search: search)
@@ -63,7 +56,6 @@ final class SymbolFile {
   private var areTablesLoaded = false
   private var isDebugLoaded = false
 
-  /// Whether there are symbols.
   var hasSymbols: Bool { tables.contains { $0.count > 0 } }
 
   /// Returns the symbol that covers `address`, with the name `preferred` if it is one of several for the same code.
@@ -77,16 +69,12 @@ final class SymbolFile {
     return best
   }
 
-  /// Returns the other, equally good names of the code of `symbol`.
   func otherNames(of symbol: SymbolMatch) -> [TextReference] {
     tables.flatMap { $0.otherNames(of: symbol) }
   }
 
-  /// Returns the calls that contain the code at `address`, innermost first; empty if debug information does not cover
-  /// it.
   func calls(at address: FileAddress) -> [SourceCall] { debug?.calls(at: address.value) ?? [] }
 
-  /// Returns the compilation of the code at `address`.
   func origin(at address: FileAddress) -> CodeOrigin {
     guard let debug else { return .unknown }
     if let unit = debug.compilation(at: address.value) { return .unit(unit) }
@@ -99,11 +87,9 @@ final class SymbolFile {
     debug?.compilations(beside: start.value).first { $0.swiftModule == swiftModule }.map { .unit($0) }
   }
 
-  /// Whether the program itself was compiled with debug information, instead of only an object linked into it.
   private lazy var isDescribed =
     tables.lazy.compactMap(\.main).first.map { debug?.compilation(at: $0) != nil } ?? false
 
-  /// Returns the start of the function that covers `address` according to the unwind table.
   func functionStart(at address: FileAddress) -> FileAddress? { starts.start(at: address) }
 
   /// Returns the name of the PLT stub at `address`: `poll@plt`, or `PLT stub` without a known target; `nil` if there is
@@ -141,7 +127,6 @@ final class SymbolFile {
     return nil
   }
 
-  /// Returns the symbol tables, the most complete first.
   private func loadTables() -> [SymbolTable] {
     areTablesLoaded = true
     if image.sections.contains(where: { $0.type == ElfFormat.symbolTable }) { return [SymbolTable(image)] }
@@ -189,7 +174,6 @@ final class SymbolFile {
   }
 }
 
-/// Returns the coarse monotonic time in nanoseconds: fast, and exact to a few milliseconds.
 private func coarseNanoseconds() -> UInt64 {
   var time = timespec()
   clock_gettime(CLOCK_MONOTONIC_COARSE, &time)

@@ -3,7 +3,6 @@ import CulpritStallRecord
 
 /// Finds the symbol that covers an address, in a table sorted by address.
 struct SymbolIndex {
-  /// A symbol of the table.
   struct Symbol {
     /// The kind of a symbol, better names first.
     enum Rank: UInt8, Comparable {
@@ -46,7 +45,6 @@ struct SymbolIndex {
 
   var count: Int { symbols.count }
 
-  /// The approximate memory size of the index, in bytes.
   var byteCount: Int {
     symbols.capacity * 40 + (starts.capacity + highestEnd.capacity) * 8 + (aliases.capacity + publicNames.capacity) * 16
   }
@@ -148,13 +146,11 @@ struct SymbolIndex {
     return nil
   }
 
-  /// Returns the start of the first exported function with a name for which `isWanted` is true.
   func globalFunction(_ isWanted: (UInt32) -> Bool) -> UInt64? {
     symbols.first { $0.rank == .globalFunction && isWanted($0.name) }?.start
       ?? aliases.first { isWanted($0.name) }?.start
   }
 
-  /// Calls `visit` with each symbol.
   func forEach(_ visit: (Symbol) -> Void) { symbols.forEach(visit) }
 
   /// Returns the offset of a name for the code at `start` that is not reserved, if the best one is; `nil` if there is

@@ -6,13 +6,10 @@ final class SymbolTable {
   private let index: SymbolIndex
   private let names: Bytes
   private let image: ElfImage  // keeps `names` valid
-  /// The start of `main`, if the table has it.
   private(set) lazy var main = index.globalFunction { Self.isMain(names, $0) }
 
-  /// The number of addresses with a symbol.
   var count: Int { index.count }
 
-  /// The approximate memory size of the table, in bytes.
   var byteCount: Int { index.byteCount }
 
   /// Reads the symbols of `image`; the table is empty if it has none.
@@ -68,7 +65,6 @@ final class SymbolTable {
     index = SymbolIndex(symbols, limit: bounds.end, isReserved: { Self.isReserved(names, $0) })
   }
 
-  /// Returns the symbol that covers `address`, with the name `preferred` if that is one of its code's names.
   func symbol(at address: FileAddress, preferring preferred: TextReference? = nil) -> SymbolMatch? {
     guard let symbol = index.symbol(at: address), let name = names.text(at: Int(symbol.name)) else { return nil }
     var match = SymbolMatch(name: name, range: AddressRange(start: symbol.start, end: symbol.end))
@@ -100,7 +96,6 @@ final class SymbolTable {
       .filter { $0 != symbol.name && $0 != symbol.publicName }
   }
 
-  /// Calls `visit` with the range and the name of each symbol.
   func forEach(_ visit: (AddressRange, TextReference) -> Void) {
     index.forEach { symbol in
       guard let name = names.text(at: Int(symbol.name)) else { return }
@@ -108,7 +103,6 @@ final class SymbolTable {
     }
   }
 
-  /// Returns the rank of a symbol by its type and binding; `nil` if it is not code.
   private static func rank(_ symbol: ElfSymbol) -> SymbolIndex.Symbol.Rank? {
     switch symbol.type {
     case 2, 10:
@@ -161,7 +155,6 @@ private struct SymbolAddresses {
     descriptors = (AddressRange(start: section.address, end: end), bytes)
   }
 
-  /// Returns the address of the code of `symbol`.
   @inline(__always) func code(of symbol: ElfSymbol) -> UInt64 {
     switch machine {
     // The lowest bit of a function's address selects the instruction set.
@@ -171,7 +164,6 @@ private struct SymbolAddresses {
     }
   }
 
-  /// Returns the address stored in the descriptor at `address`; `address` itself if there is none.
   private func described(_ address: UInt64) -> UInt64 {
     guard let descriptors, descriptors.range.contains(address) else { return address }
     var cursor = descriptors.bytes.cursor(at: Int(address - descriptors.range.start))
@@ -180,7 +172,6 @@ private struct SymbolAddresses {
   }
 }
 
-/// The ends of code, for fast repeated lookups.
 struct CodeBounds {
   private let ranges: [(start: UInt64, end: UInt64)]
 

@@ -12,7 +12,6 @@ package final class Symbolizer {
   private let search: DebugSearch
   private let process: Int32?
   private lazy var perfMap = process.flatMap(PerfMap.init(process:))
-  /// The states of the modules' files, `nil` for those not needed yet.
   private var states: [ModuleState?]
   private let recorded: [RuntimeAddress: [ResolvedFrame]]
   private var known: [RuntimeAddress: [ResolvedFrame]] = [:]
@@ -92,7 +91,6 @@ package final class Symbolizer {
     known[address] = resolved
   }
 
-  /// The reasons why existing debug information was not used, as sentences without a final period.
   package var problems: [String] {
     states.flatMap { state -> [String] in
       if case .opened(let file) = state { file.problems } else { [] }
@@ -154,10 +152,8 @@ package final class Symbolizer {
     }
   }
 
-  /// The maximum number of addresses with cached names, each of which takes some hundred bytes.
   private var knownMax: Int { min(1 << 16, memoryMax >> 12) }
 
-  /// Moves the module to the end of ``order``, and drops others if too much memory is used.
   private func noteUse(of index: Int) {
     if order.last != index {
       order.removeAll { $0 == index }
@@ -183,7 +179,6 @@ package final class Symbolizer {
 
   private var lookUpsSinceCheck = 0
 
-  /// The approximate memory size of all data read, in bytes.
   var byteCount: Int {
     states.reduce(0) { if case .opened(let file) = $1 { $0 + file.byteCount } else { $0 } }
   }
@@ -247,7 +242,6 @@ package final class Symbolizer {
     return found == mapped
   }
 
-  /// Opens this process's vDSO, if it is also the one that ran.
   private func openVDSO(_ module: Module) -> ModuleState {
     guard module.path == "[vdso]", let image = ProcessFiles.ownVDSO() else { return .unusable(.noFile) }
     guard !image.buildID.isEmpty, image.buildID == module.buildID else { return .unusable(.noFile) }

@@ -2,13 +2,10 @@ import CCulpritLinux
 
 /// Finds the unit of debug information that covers an address.
 ///
-/// `.debug_aranges` is read first: it is short, and avoids inflating the debug information before the unit. Many
-/// compilers do not write it, and some write it only for a part of the units, so other addresses are looked up in the
-/// units' own ranges.
+/// `.debug_aranges` is read first: it is short, and avoids inflating the debug information before the unit.
 struct UnitIndex {
   private struct Entry {
     var range: AddressRange
-    /// The offset of the unit in `.debug_info`.
     var unit: Int
   }
 
@@ -38,13 +35,11 @@ struct UnitIndex {
     return nil
   }
 
-  /// Returns the offsets of the units whose code is next to `address`, before and behind it.
   func units(beside address: UInt64) -> [Int] {
     let place = entries.partitioningIndex { $0.range.start > address }
     return [place - 1, place].filter(entries.indices.contains).map { entries[$0].unit }
   }
 
-  /// Reads the index in `.debug_aranges` of `file` (DWARF 5, 6.1.2), and the set of its units.
   static func fromAddressRanges(_ file: DwarfFile) -> (index: UnitIndex, units: Set<Int>) {
     file.addressRanges.requireAll()
     let section = file.addressRanges.bytes
@@ -83,7 +78,6 @@ struct UnitIndex {
     return (UnitIndex(entries), units)
   }
 
-  /// Creates an index of the ranges of all units of `file` except `known`.
   static func fromUnits(_ file: DwarfFile, except known: Set<Int>) -> UnitIndex {
     var entries: [Entry] = []
     file.renewRangeBudget()
