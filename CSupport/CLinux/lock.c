@@ -19,7 +19,6 @@ static uint32_t of_process(void) { return clinux_process_stamp() << STATE_BITS |
 /* Whether the lock with this WORD is free for the process that writes MINE. */
 static bool is_free(uint32_t word, uint32_t mine) { return word == 0 || word >> STATE_BITS != mine >> STATE_BITS; }
 
-/* Stores TAKEN in LOCK's word if the lock is free for TAKEN's process. */
 static bool take(struct clinux_lock *lock, uint32_t taken) {
   uint32_t word = atomic_load_explicit(&lock->word, memory_order_relaxed);
   while (is_free(word, taken))

@@ -31,8 +31,7 @@ uint64_t clinux_mask_set(uint64_t mask) {
   return change(SIG_SETMASK, &mask);
 }
 
-/* Returns the value after LABEL, the beginning of a line, in the BYTES bytes of TEXT. At least ROOM bytes follow. NULL
- * if it is not found. */
+/* Returns the value after LABEL, the beginning of a line, in the BYTES bytes of TEXT. */
 static const char *find_line(const char *text, size_t bytes, const char *label, size_t room) {
   size_t length = strlen(label);
   for (size_t at = 0; at + length + room <= bytes; at++)

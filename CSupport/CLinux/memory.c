@@ -19,7 +19,6 @@ CLINUX_RESIDENT_CODE
 
 enum { PAGE = 4096, WINDOW_BYTES = 16 << 10 };
 
-/* The method that works in this process. */
 static _Atomic int way = CLINUX_MEMORY_BY_CALL;
 
 /* A file in memory and its mapping. Each context has its own, so no thread waits for one that is blocked. */
@@ -33,7 +32,6 @@ struct window {
 enum { WINDOWS = CLINUX_WATCHERS_CONTEXT + 1 };
 static struct window windows[WINDOWS];
 
-/* The other descriptors for reading, opened on demand. */
 struct sources {
   struct clinux_descriptor file, pipe_reader, pipe_writer;
 };
@@ -44,7 +42,7 @@ static struct sources all_sources[WINDOWS] = {[0 ... WINDOWS - 1] = {{.number = 
 
 static struct sources *own_sources(void) { return &all_sources[clinux_descriptor_table() != 0 ? clinux_context : 0]; }
 
-/* Opens the file if it is not open or the service has closed it. One thread at a time for each table. */
+/* Opens the file if it is not open or the service has closed it. */
 static void open_file(struct sources *sources) {
   if (!clinux_descriptor_is_ours(&sources->file))
     sources->file = clinux_descriptor_keep(open("/proc/thread-self/mem", O_RDONLY | O_CLOEXEC));
@@ -61,7 +59,6 @@ static void open_pipe(struct sources *sources) {
   sources->pipe_writer = clinux_descriptor_keep(ends[1]);
 }
 
-/* Whether the file is open, after an attempt to open it. */
 static bool has_file(struct sources *sources) {
   static atomic_flag is_taken = ATOMIC_FLAG_INIT;
   if (clinux_descriptor_is_ours(&sources->file))
@@ -85,7 +82,7 @@ static bool is_limited(void) {
   return syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) != 0 || limit.rlim_cur < WINDOW_BYTES;
 }
 
-/* Copies the readable part. Returns the number of bytes, or -1 if there is no window to read through. */
+/* Copies the readable part. */
 static long copy_through_window(uint64_t address, void *destination, size_t length) {
   struct window *window = &windows[clinux_context];
   /* SIGXFSZ, which ends the process, is blocked on the library's own threads, which are in a context. These check the
@@ -133,7 +130,6 @@ static bool read_by_file(uint64_t address, void *destination, size_t length) {
   return got >= 0 && (size_t)got == length;
 }
 
-/* Whether ERROR means that a seccomp filter has refused the call. */
 static bool is_refused(int error) { return error == EPERM || error == ENOSYS; }
 
 /* Passes the calling thread's ID: process_vm_readv(2) does not find a process by its number after its main thread has
@@ -151,8 +147,7 @@ static bool read_by_call_or_file(uint64_t address, void *destination, size_t len
          (is_refused(errno) && read_by_file(address, destination, length));
 }
 
-/* Writing unmapped memory to a pipe fails with EFAULT. Never writes more than the pipe holds; it is empty before and
- * after. */
+/* Writing unmapped memory to a pipe fails with EFAULT. */
 static bool copy_through_pipe(uint64_t address, void *destination, size_t length) {
   /* The service might have closed them, and the data must not reach a file of the service. */
   struct sources *sources = own_sources();
@@ -222,8 +217,7 @@ static size_t read_some_by_file(uint64_t address, void *destination, size_t leng
   return got > 0 ? (size_t)got : 0;
 }
 
-/* One page per piece, because the call transfers whole pieces only. Few at a time, because this runs on a signal
- * handler's stack. */
+/* One page per piece, because the call transfers whole pieces only. */
 static size_t read_some_by_call(uint64_t address, void *destination, size_t length) {
   enum { BATCH = 8 };
   pid_t self = (pid_t)syscall(SYS_gettid);
@@ -291,8 +285,7 @@ static void forget_parent(void) {
   atomic_store_explicit(&way, CLINUX_MEMORY_BY_CALL, memory_order_relaxed);
 }
 
-/* Opens WINDOW if it is not open. A window whose descriptor refers to another file is abandoned, because the number now
- * belongs to other code. */
+/* Opens WINDOW if it is not open. */
 static void open_window(struct window *window) {
   if (window->bytes && clinux_descriptor_is_ours(&window->file)) {
     atomic_store_explicit(&window->is_open, true, memory_order_release);

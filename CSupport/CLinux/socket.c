@@ -16,7 +16,6 @@
 
 enum { BACKLOG = 8 };
 
-/* Closes DESCRIPTOR and returns ERROR as a negative number. */
 static int fail(int descriptor, int error) {
   close(descriptor);
   return -error;
@@ -79,7 +78,6 @@ bool clinux_socket_peer(int socket, int32_t *process, uint32_t *user) {
   return true;
 }
 
-/* Waits until SOCKET is ready for EVENTS or has failed. Returns 0 or a negative error number. */
 static int await(int socket, short events, uint64_t deadline_ns) {
   while (true) {
     uint64_t now = clinux_clock_ns();

@@ -52,7 +52,6 @@ int clinux_task_start(void) {
   return 0;
 }
 
-/* Returns NAME as a number, 0 if it is not a number: "." and "..". */
 static int32_t number_of(const char *name) {
   int32_t number = 0;
   for (; *name >= '0' && *name <= '9'; name++)
@@ -63,8 +62,7 @@ static int32_t number_of(const char *name) {
 int64_t clinux_task_list(const int32_t **tids) {
   int saved_errno = errno;
   int64_t count = 0;
-  /* If a page is not present when the kernel writes to it, the kernel waits for the lock of the address space. An
-   * access by the thread itself does not wait. */
+  /* If a page is not present when the kernel writes to it, the kernel waits for the lock of the address space. */
   for (int at = 0; at < LIST_BYTES; at += PAGE)
     *(volatile uint8_t *)(here()->list + at) = 0;
   struct clinux_descriptor list = clinux_descriptor_keep(
@@ -185,9 +183,7 @@ struct clinux_descriptor clinux_task_open_schedule(void) {
 
 void clinux_task_close_schedule(struct clinux_descriptor schedule) { clinux_descriptor_close(&schedule); }
 
-/* Reads the run delay, the second number in the schedstat file of DESCRIPTOR, and sets *TURNS to the third. Returns
- * UINT64_MAX if the file cannot be read, if the third number is 0, so the kernel does not count, or if time is
- * simulated. */
+/* Reads the run delay, the second number in the schedstat file of DESCRIPTOR, and sets *TURNS to the third. */
 static uint64_t read_run_delay(int descriptor, uint64_t *turns) {
   const struct clinux_test_clock *test = clinux_test_clock_installed();
   bool counts = descriptor >= 0 && !(test && test->is_simulated());

@@ -12,7 +12,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A field in glibc's description for debuggers (nptl_db/structs.def): size in bits, number of elements, offset. */
 struct field {
   uint32_t bits, count, offset;
 };
@@ -42,7 +41,6 @@ static struct layout {
   bool is_known;
 } layout;
 
-/* Reads glibc's description of a field of BITS bits. Returns false if there is none. */
 static bool find_field(const char *name, uint32_t bits, uint32_t *offset) {
   const struct field *found = dlsym(RTLD_DEFAULT, name);
   if (!found || found->bits != bits)
@@ -94,7 +92,6 @@ uint64_t clinux_thread_pointer_stack_bytes(uint64_t pointer) {
 
 uint64_t clinux_thread_pointer_own(void) { return (uint64_t)pthread_self() + layout.behind; }
 
-/* Input and result of a search for a module's thread-local storage. */
 struct storage_search {
   uint64_t code, begin, end;
 };
@@ -127,8 +124,8 @@ int clinux_thread_pointer_storage(const void *code, int64_t *begin, int64_t *end
   return 0;
 }
 
-/* Asks the kernel for the robust mutex list of thread TID, 0 for the calling thread. The C library registers a list for
- * each of its threads; other threads have none. Returns false if the kernel refuses. */
+/* Asks the kernel for the robust mutex list of thread TID, 0 for the calling thread. Returns false if the kernel
+ * refuses. */
 static bool robust_list(int32_t tid, uint64_t *list) {
   size_t bytes;
   int saved_errno = errno;
@@ -184,7 +181,6 @@ bool clinux_thread_pointer_next(struct clinux_thread_walk *walk) {
   return false;
 }
 
-/* Threads found before, for each context, indexed by the last bits of their IDs. */
 enum { KNOWN = 64 };
 static struct clinux_thread_pointer known[CLINUX_WATCHERS_CONTEXT + 1][KNOWN];
 

@@ -14,7 +14,6 @@
 #include <unistd.h>
 CLINUX_RESIDENT_CODE
 
-/* The thread that must send SIGABRT to itself. */
 static _Atomic int32_t aborting;
 
 /* The timer of cprocess_abort_arm, and the process that owns it: a child does not. Used by the escalation thread. */
@@ -42,8 +41,7 @@ static void unblock_abort(void) {
   sigprocmask(SIG_UNBLOCK, &set, NULL); /* of the calling thread, like pthread_sigmask, without its errors */
 }
 
-/* Ends the process by a fault. The kernel forces a fault's signal on every process, including process 1. If it is
- * blocked, no handler is called, even if one is installed meanwhile. */
+/* Ends the process by a fault. If it is blocked, no handler is called, even if one is installed meanwhile. */
 static void meet_fault(void) {
   struct sigaction action = {.sa_handler = SIG_DFL};
   sigaction(SIGILL, &action, NULL);
@@ -122,7 +120,6 @@ void cprocess_abort_prepare(void) {
   errno = saved_errno;
 }
 
-/* Sets the timer; 0 stops it. */
 static bool set_timer(uint64_t after_ns) {
   int saved_errno = errno;
   struct itimerspec time = {.it_value = {.tv_sec = (time_t)(after_ns / UINT64_C(1000000000)),

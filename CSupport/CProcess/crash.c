@@ -15,7 +15,6 @@
 #include <unistd.h>
 CLINUX_RESIDENT_CODE
 
-/* SIGTERM only if it has its default action. */
 static const int fatal_signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGABRT, SIGTERM};
 enum { FATAL_SIGNALS = sizeof fatal_signals / sizeof fatal_signals[0] };
 
@@ -31,13 +30,11 @@ static const uint64_t patience_ns = UINT64_C(1000000000);
 /* Longest delay of SIGTERM until standard error accepts the lines of pending reports. */
 static const uint64_t lines_patience_ns = UINT64_C(100000000);
 
-/* State of the record: enum notice, changed by the thread that makes it. */
 static _Atomic uint32_t notice;
 enum notice { NOTICE_NONE = 0, NOTICE_BEGUN = 1, NOTICE_PUT = 2 };
 /* Deadline of the record's write, valid with NOTICE_PUT. It stays if a thread jumps out of its handler. */
 static _Atomic uint64_t notice_deadline_ns;
 
-/* The former actions, written before the handler is installed. */
 static struct sigaction former[FATAL_SIGNALS];
 static bool installed[FATAL_SIGNALS];
 /* Whether a handler of other code was in place at removal: it might still call this one. */
@@ -49,7 +46,6 @@ static _Atomic bool recovers[FATAL_SIGNALS];
  * atomics, bare system calls, sigaction. Forbidden: locks, allocation, stdio, anything that might enter the loader or a
  * language runtime. */
 
-/* Writes NUMBER in decimal to TEXT. Returns the number of characters, at most 20. */
 static size_t put_number(char *text, uint64_t number) {
   char digits[20];
   size_t count = 0;
@@ -62,7 +58,6 @@ static size_t put_number(char *text, uint64_t number) {
   return count;
 }
 
-/* Extends CHECKSUM, a CRC-32 as in zlib, by the LENGTH characters of TEXT. */
 static unsigned add_checksum(unsigned checksum, const char *text, size_t length) {
   checksum = ~checksum;
   for (size_t index = 0; index < length; index++) {
@@ -73,7 +68,6 @@ static unsigned add_checksum(unsigned checksum, const char *text, size_t length)
   return ~checksum;
 }
 
-/* Writes NUMBER in eight hexadecimal digits to TEXT. */
 static void put_digits(char *text, unsigned number) {
   for (int shift = 28; shift >= 0; shift -= 4)
     *text++ = "0123456789abcdef"[number >> shift & 15];
@@ -115,7 +109,6 @@ static bool is_asynchronous(int number, const siginfo_t *info) {
          (number == SIGSEGV && info->si_code == LATE_TAG_FAULT);
 }
 
-/* Whether a breakpoint is repeated when its handler returns. */
 #if defined(__aarch64__)
 enum { BREAKPOINTS_COME_AGAIN = 1 };
 #else
@@ -131,9 +124,7 @@ static bool comes_again(int number, const siginfo_t *info) {
          (number == SIGSEGV || number == SIGBUS || number == SIGILL || number == SIGFPE);
 }
 
-/* Records that a signal is about to end the process, and waits for the write up to one second. Returns whether it did:
- * once, and not in a child of fork or vfork, which inherits the handler, and perhaps the descriptor, but must not write
- * to the file. */
+/* Records that a signal is about to end the process, and waits for the write up to one second. */
 static bool note(int number, const siginfo_t *info, int process) {
   if (process != atomic_load(&note_process))
     return false;
@@ -200,9 +191,7 @@ static bool is_end(int number, const siginfo_t *info, int process) {
   return comes_again(number, info) || (pending >> (number - 1) & 1) != 0;
 }
 
-/* Passes the signal to the former handler, with its flags and its mask, which were also used to install this one. A
- * record made before the handler runs is revoked if it returns to a process that continues; from then on, a record is
- * made only after the handler has made the signal fatal. */
+/* Passes the signal to the former handler, with its flags and its mask, which were also used to install this one. */
 static void pass_on(int index, int number, siginfo_t *info, void *context, int process) {
   bool has_recovered = atomic_load(&recovers[index]);
   bool is_ours = !has_recovered && note(number, info, process);
@@ -255,8 +244,7 @@ static void die(int index, int number, siginfo_t *info, void *context, int proce
     repeat(number, context);
     return;
   }
-  /* The signal stays blocked until the handler returns. A sandbox might refuse the call that preserves the
-   * information. */
+  /* The signal stays blocked until the handler returns. */
   int thread = (int)syscall(SYS_gettid);
   if (syscall(SYS_rt_tgsigqueueinfo, process, thread, number, info) != 0)
     syscall(SYS_tgkill, process, thread, number);

@@ -2,8 +2,7 @@
  *
  * A dying thread must not wait for a disk: a write to a disk that does not answer can be neither interrupted nor
  * killed, and the signal would never take effect. The line is therefore handed over without a lock, and the wait for it
- * is bounded. The writer thread has no other task, allocates nothing and takes no lock: the dying thread might hold the
- * allocator's lock. */
+ * is bounded. */
 #ifndef CRASH_NOTES_H
 #define CRASH_NOTES_H
 

@@ -7,13 +7,10 @@
 
 #include <string.h>
 
-/* Lowest address that can hold code. */
 enum { LOWEST_CODE = 4096 };
 
-/* Bounds on following tail calls from a called function to the requested one. */
 enum { JUMPS_DEPTH = 3, JUMPING_BYTES_MAX = 16 << 10, REMEMBERED = 256, THUNK_BYTES_MAX = 64 };
 
-/* Cached result for a called function and the requested function. */
 struct remembered {
   uint64_t called, function;
   enum call_site site;
@@ -58,7 +55,6 @@ uint64_t cunwind_resolve_plt(struct unwinder *unwinder, uint64_t address) {
 static enum call_site site_of_called(struct unwinder *unwinder, uint64_t called, struct code_range function,
                                      struct code_range *whole, int depth);
 
-/* Classifies a jump to TARGET by the function at WHOLE as a call of FUNCTION. */
 static enum call_site site_of_jump(struct unwinder *unwinder, uint64_t target, struct code_range function,
                                    struct code_range *whole, int depth) {
   struct code_range other = {0};
@@ -72,7 +68,7 @@ static enum call_site site_of_jump(struct unwinder *unwinder, uint64_t target, s
   return site;
 }
 
-/* Searches the code of RANGE for jumps out of it. Sets *ANYWHERE if one jumps to an address in a register. */
+/* Searches the code of RANGE for jumps out of it. */
 static enum call_site site_by_jumps(struct unwinder *unwinder, struct code_range range, struct code_range function,
                                     struct code_range *whole, int depth, bool *anywhere) {
   enum call_site best = CALL_SITE_OTHER;
@@ -178,7 +174,6 @@ enum call_site cunwind_call_site_before(struct unwinder *unwinder, uint64_t retu
   }
 }
 
-/* Finds the target of the call that CURSOR's frame, which has FACTS, is in. */
 static bool called_by(struct cursor *cursor, const struct frame_facts *facts, uint64_t *called) {
   struct walk *walk = cursor->walk;
   struct unwinder *unwinder = walk->unwinder;

@@ -6,14 +6,12 @@
 #include "prologue.h"
 #include "unwind_tables.h"
 
-/* Only unwinders save the register that passes results and exceptions. An unwinder is within this many frames of the
- * innermost one. */
+/* Only unwinders save the register that passes results and exceptions. */
 enum { HANDING_OVER_DEPTH = 3 };
 
 /* Range of the search for the frame that handles the exception. */
 enum { SEARCHED_BYTES = 64 << 10 };
 
-/* Whether register NUMBER of CURSOR's frame is saved in the copied stack. */
 static bool is_saved(struct cursor *cursor, int number) {
   uint64_t value;
   cursor->walk->last_read = 0;

@@ -1,4 +1,4 @@
-/* Frames of a thread that is transferring control to an exception handler. Internal to CUnwind.
+/* Frames of a thread that is transferring control to an exception handler.
  *
  * To enter a handler, the compiler's unwinder copies the handler frame's saved registers over its own caller's (libgcc,
  * uw_install_context): register by register, the return address last. It then writes the handler's address there or

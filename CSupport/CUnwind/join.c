@@ -7,29 +7,23 @@
 
 #include <string.h>
 
-/* Number of kept stacks, and maximum number of frame records followed from the end of a stack. */
 enum { KEPT = 16, RECORDS_MAX = 256 };
 
-/* Maximum number of frames found between the two parts of a joined stack, and maximum length of a function searched for
- * a call. */
 enum { CALLED_MAX = 16, FUNCTION_BYTES_MAX = 1 << 20 };
 
-/* A complete stack with the stack address of each frame. */
 struct kept {
   struct unwind_work_item item;
-  uint64_t used; /* time of last use, as a counter, for eviction */
+  uint64_t used;
   uint32_t count, left_out;
   struct unwind_frame frames[UNWIND_FRAMES_MAX];
   uint64_t places[UNWIND_FRAMES_MAX];
 };
 
-/* A frame found through the call of its function. */
 struct called {
   struct unwind_frame frame;
   uint64_t place;
 };
 
-/* Only the used part becomes resident. */
 struct kept_stacks {
   struct kept kept[KEPT];
   uint64_t uses;
@@ -42,7 +36,6 @@ static bool is_same(const struct unwind_work_item *one, const struct unwind_work
          one->tid == other->tid;
 }
 
-/* Returns the kept stack of ITEM, or NULL. */
 static struct kept *find(struct kept_stacks *stacks, const struct unwind_work_item *item) {
   /* Unused entries are behind all used ones. */
   for (int index = 0; index < KEPT && stacks->kept[index].used != 0; index++)
@@ -51,7 +44,6 @@ static struct kept *find(struct kept_stacks *stacks, const struct unwind_work_it
   return NULL;
 }
 
-/* Returns the entry for a stack of ITEM, evicting the least recently used one if necessary. */
 static struct kept *room_for(struct kept_stacks *stacks, const struct unwind_work_item *item) {
   struct kept *room = find(stacks, item);
   for (int index = 0; index < KEPT && !room; index++)
@@ -85,7 +77,7 @@ static bool is_there(struct unwinder *unwinder, const struct stack_copy *copy, c
          cunwind_word(&walk, place, &word) && cunwind_code_address(unwinder, word) == kept->frames[number].address;
 }
 
-/* Sets *FUNCTION to FRAME's function if its beginning is known. The end is not exact. */
+/* Sets *FUNCTION to FRAME's function if its beginning is known. */
 static bool function_of(const struct unwind_frame *frame, struct code_range *function) {
   *function = (struct code_range){frame->address - frame->offset, frame->address + 1, false};
   return frame->offset != UNWIND_NO_OFFSET;
@@ -157,7 +149,6 @@ static uint32_t find_frame(struct unwinder *unwinder, const struct stack_copy *c
   return found;
 }
 
-/* Finds the function around ADDRESS, with or without unwind information. */
 static bool find_function(struct unwinder *unwinder, uint64_t address, struct code_range *function) {
   return cunwind_table_function(unwinder, address, function) || cunwind_function_around(unwinder, address, function);
 }
@@ -182,7 +173,6 @@ static uint64_t find_call_of(struct unwinder *unwinder, const struct stack_copy 
   return 0;
 }
 
-/* Returns the start of the function called before RETURN_ADDRESS if the call is direct, otherwise 0. */
 static uint64_t called_before(struct unwinder *unwinder, uint64_t return_address) {
   uint8_t code[UNWIND_CALL_BYTES];
   uint64_t target;

@@ -1,4 +1,4 @@
-/* The path from an instruction to its function's return. Internal to CUnwind.
+/* The path from an instruction to its function's return.
  *
  * In a function without unwind information, the remaining instructions determine the place of the return address: on
  * every path the stack pointer must point to it at the return. */
@@ -7,7 +7,6 @@
 
 #include "walk.h"
 
-/* A word that might be unknown. */
 struct known_word {
   bool is_known;
   uint64_t value;

@@ -53,7 +53,6 @@ static void reverse(struct unwind_stack *stack, uint32_t from, uint32_t to) {
   }
 }
 
-/* Sorts the TOTAL frames found into STACK; with LESS, drops the last one. */
 static void put_in_order(struct unwind_stack *stack, uint32_t total, bool less) {
   stack->count = total;
   if (total > UNWIND_FRAMES_MAX) {
@@ -67,7 +66,6 @@ static void put_in_order(struct unwind_stack *stack, uint32_t total, bool less) 
   stack->count -= less;
 }
 
-/* Returns the offset of FRAME's address from the beginning of its function. */
 static uint32_t offset_in_function(struct unwinder *unwinder, const struct unwind_frame *frame) {
   struct code_range function;
   uint64_t address = frame->address - (frame->kind == UNWIND_RETURN_ADDRESS);
@@ -88,7 +86,6 @@ static uint64_t place_of(struct cursor *cursor, uint64_t sp) {
   return cunwind_cursor_register(cursor, link, &value) ? cursor->walk->last_read : 0;
 }
 
-/* The parts of an unwinder, stored behind its header: the field that points to each, and its size. */
 static const struct {
   size_t place;
   size_t (*bytes)(void);
@@ -178,7 +175,7 @@ void cunwind_unwind(struct unwinder *unwinder, const struct stack_copy *copy, st
   enum unwind_frame_kind kind = UNWIND_PROGRAM_COUNTER;
   bool interrupted = false; /* whether the last frame was interrupted and made no call */
   uint32_t total = 0;
-  bool less = false; /* the last frame is not valid */
+  bool less = false;
   for (;;) {
     uint64_t pc = 0, sp = 0, pointer = 0;
     if (!cunwind_cursor_pc(&cursor, &pc) || !cunwind_cursor_sp(&cursor, &sp))

@@ -1,4 +1,3 @@
-/* File operations that Swift's Glibc module lacks. */
 #ifndef CLINUX_FILES_H
 #define CLINUX_FILES_H
 
@@ -15,9 +14,6 @@ bool clinux_keep_root(void);
 uint64_t clinux_root(void);
 
 /* Opens the regular file at PATH for reading, following links. The descriptor is close-on-exec.
- *
- * The file type is checked before opening (O_PATH), because opening alone rewinds a tape, arms a watchdog timer, waits
- * for the other end of a FIFO or acquires a terminal.
  *
  * Returns the descriptor, -EINVAL if the file is not a regular file, or another negative error number.
  * Async-signal-safe: no. Threads: any. */

@@ -15,8 +15,8 @@ enum clinux_module_way {
   CLINUX_MODULES_UNKNOWN = 2,   /* no method works: no stack can be unwound */
 };
 
-/* Selects the method: the loader, if USE_LOADER is set and the C library supports it. Must be called after
- * clinux_memory_start. Async-signal-safe: yes. Threads: any, one at a time, while no stack is unwound. */
+/* Selects the method: the loader, if USE_LOADER is set and the C library supports it. Async-signal-safe: yes. Threads:
+ * any, one at a time, while no stack is unwound. */
 enum clinux_module_way clinux_module_start(bool use_loader);
 
 /* Drops the calling context's cached contents of /proc/self/maps, because a module might have been loaded or replaced.
@@ -30,8 +30,8 @@ struct clinux_module {
 };
 
 /* Finds the module that contains ADDRESS. Returns false if there is none (code generated at run time, or an unloaded
- * module). The answer is valid until the module is unloaded. Async-signal-safe: yes. Threads: one at a time in each
- * context below CLINUX_CONTEXTS_MAX; with CLINUX_MODULES_BY_LOADER any. */
+ * module). Async-signal-safe: yes. Threads: one at a time in each context below CLINUX_CONTEXTS_MAX; with
+ * CLINUX_MODULES_BY_LOADER any. */
 bool clinux_module_find(uint64_t address, struct clinux_module *module);
 
 /* Finds the start of the module that contains ADDRESS, and its file. PATH has room for LENGTH bytes and is empty for

@@ -6,8 +6,7 @@
 #include "clinux_base.h"
 
 /* Returns a number, never 0, that distinguishes this process from all processes it was forked from, by any kind of
- * fork. A child of vfork(2), which shares its parent's memory, has the parent's number. Async-signal-safe: yes, except
- * for the first call in the first process (maps memory). Threads: any. */
+ * fork. Async-signal-safe: yes, except for the first call in the first process (maps memory). Threads: any. */
 CLINUX_NO_LOCKS uint32_t clinux_process_stamp(void);
 
 /* Whether STAMP is this process's. Async-signal-safe: as clinux_process_stamp. Threads: any. */

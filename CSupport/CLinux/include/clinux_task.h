@@ -1,4 +1,3 @@
-/* The threads of the process, from /proc/self/task. */
 #ifndef CLINUX_TASK_H
 #define CLINUX_TASK_H
 
@@ -7,7 +6,6 @@
 
 #include <pthread.h>
 
-/* Maximum number of threads that the kernel supports (PID_MAX_LIMIT of include/linux/threads.h). */
 #define CLINUX_TASKS_MAX 4194304
 
 /* Reserves memory for the IDs of CLINUX_TASKS_MAX threads; only the used part becomes resident. Returns 0 or an errno
@@ -31,8 +29,8 @@ CLINUX_NO_LOCKS struct clinux_descriptor clinux_task_open_file(int32_t tid, cons
 CLINUX_NO_LOCKS struct clinux_descriptor clinux_task_open_syscall(int32_t tid);
 
 /* Reads the status of thread TID (/proc/self/task/TID/status, proc(5)) into TEXT, which has room for SIZE bytes, for
- * example 4,096. The middle of a longer file is omitted; it contains the groups of the thread's user, up to 65,536.
- * Returns the number of bytes, or 0 if the status is not available. Async-signal-safe: yes. Threads: any. */
+ * example 4,096. Returns the number of bytes, or 0 if the status is not available. Async-signal-safe: yes. Threads:
+ * any. */
 CLINUX_NO_LOCKS size_t clinux_task_read_status(int32_t tid, char *text, size_t size);
 
 /* Opens the file that reports the calling thread's run delay. Async-signal-safe: yes. Threads: the monitor. */

@@ -28,7 +28,6 @@ CLINUX_NO_LOCKS bool cprocess_abort_arm(uint64_t after_ns);
 /* Cancels cprocess_abort_arm. Async-signal-safe: yes. Threads: the escalation thread. */
 CLINUX_NO_LOCKS void cprocess_abort_disarm(void);
 
-/* The signal value of that SIGPROF. */
 #define CPROCESS_ABORT_VALUE UINT64_C(0x43554c50ffffffff)
 
 /* Ends process 1, unless it was disarmed. Async-signal-safe: yes. Threads: the one that received the signal. */

@@ -1,4 +1,3 @@
-/* CPU time of the process and of the whole machine. */
 #ifndef CPROCESS_CPU_H
 #define CPROCESS_CPU_H
 
@@ -27,8 +26,7 @@ void cprocess_cpu_open(struct cprocess_cpu_source *source);
 CLINUX_NO_LOCKS void cprocess_cpu_read(const struct cprocess_cpu_source *source, struct cprocess_cpu *cpu);
 
 /* The start of the program, just before `main`: the time, and the CPU time used by the process and its main thread
- * until then. The kernel counts CPU time from the start of the process, which might have run other programs before
- * (execve(2)), and does not report when this one began. A child of fork(2) has its parent's values. */
+ * until then. A child of fork(2) has its parent's values. */
 struct cprocess_program_start {
   uint64_t at_ns; /* CLOCK_MONOTONIC */
   uint64_t user_ns;

@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-/* DWARF register numbers (DWARF for the Arm 64-bit Architecture, section 4.1): x0 to x30, sp 31, pc 32. */
 enum { X0 = 0, X29 = 29, X30 = 30, SP = 31, PC = 32, COUNT = 33 };
 _Static_assert(COUNT <= UNWIND_REGISTERS_MAX && PC <= CODE_REGISTERS, "every register has its place");
 
@@ -40,7 +39,7 @@ static bool calls_got_entry(const uint8_t *code, uint64_t return_address, uint64
   return false;
 }
 
-/* Length of a "bti" at CODE. Functions and stubs begin with one if indirect branches are checked. */
+/* Length of a "bti" at CODE. */
 static size_t landing_pad(const uint8_t *code) { return (instruction(code) & 0xffffff3f) == 0xd503241f ? 4 : 0; }
 
 /* adrp x16, page; ldr x17, [x16, offset]; add x16, x16, offset; br x17. */

@@ -1,5 +1,5 @@
 /* Transfer function and join of the dataflow analysis: the effect of an instruction on a state, and the facts common to
- * two paths that meet. Internal to CUnwind. */
+ * two paths that meet. */
 #ifndef TRANSFER_H
 #define TRANSFER_H
 

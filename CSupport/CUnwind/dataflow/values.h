@@ -1,5 +1,5 @@
 /* Facts about a frame at a call of its function, derived from the function's code: which registers and stack words hold
- * addresses within the frame or values that registers had at the function's entry. Internal to CUnwind.
+ * addresses within the frame or values that registers had at the function's entry.
  *
  * The analysis follows all paths from the entry. Values are relative to a symbol: a register at the entry, such as the
  * stack pointer, or a value created on the path (an aligned address, a stack pointer lowered by an amount known only at
@@ -38,7 +38,6 @@ struct abstract_cell {
   struct symbolic_value where, what;
 };
 
-/* The facts that hold at an instruction. */
 struct abstract_state {
   bool reached;
   uint8_t cell_count;
@@ -47,12 +46,12 @@ struct abstract_state {
 };
 
 enum symbol_kind {
-  SYMBOL_FREE = 0,     /* any value */
+  SYMBOL_FREE = 0,
   SYMBOL_LOWERED,      /* less than PARENT */
   SYMBOL_ALIGNED,      /* PARENT & MASK */
   SYMBOL_LOADED,       /* the word at PARENT */
   SYMBOL_LOADED_FIXED, /* the word at MASK */
-  SYMBOL_FIXED,        /* MASK */
+  SYMBOL_FIXED,
 };
 
 struct symbol {
@@ -62,23 +61,21 @@ struct symbol {
   uint64_t interned_at; /* address of the instruction */
 };
 
-/* How the facts at an address were derived. */
 enum facts_origin {
   FACTS_BY_PATHS = 0, /* from all paths to it */
-  FACTS_BY_TABLE = 1, /* no path leads there: from all jumps through tables */
-  FACTS_BY_CALLS = 2, /* no path or jump through a table leads there: from all calls */
+  FACTS_BY_TABLE = 1,
+  FACTS_BY_CALLS = 2,
 };
 
 struct frame_facts {
   enum facts_origin origin;
   struct abstract_state state; /* at the call */
   struct symbol symbols[SYMBOLS_MAX];
-  int first_interned; /* lower symbols are registers at the function's entry */
+  int first_interned;
   int symbol_count;
   struct code_operation call; /* the call; of another kind if it is not a call */
 };
 
-/* The known values of a frame's symbols. */
 struct symbol_values {
   uint64_t values[SYMBOLS_MAX];
   uint64_t known;    /* one bit per symbol */

@@ -1,4 +1,3 @@
-/* A copied stack, the input of unwinding. */
 #ifndef STACK_COPY_H
 #define STACK_COPY_H
 
@@ -6,12 +5,12 @@
 
 struct stack_copy {
   struct unwind_registers registers;
-  uint64_t stack_start; /* original address of the first copied byte: the stack pointer minus the red zone */
+  uint64_t stack_start;
   uint64_t stack_bytes; /* length of the copy */
-  uint64_t stack_end;   /* one past the stack's highest address; a generous guess if unknown */
-  bool truncated;       /* the stack continues beyond the copy */
+  uint64_t stack_end;
+  bool truncated; /* the stack continues beyond the copy */
   /* Set only if the thread was on another stack than its own: an alternate signal stack or a coroutine's stack. */
-  uint64_t own_low; /* the bounds of the thread's own stack, 0 if unknown */
+  uint64_t own_low;
   uint64_t own_end;
   uint64_t own_start; /* first copied address of the thread's own stack, to which a signal frame leads */
   uint64_t own_bytes; /* bytes copied from it, stored behind the STACK_BYTES of the other stack */
@@ -20,10 +19,10 @@ struct stack_copy {
   uint64_t task_allocation;
   int32_t blocked_tid; /* the thread ID if the thread was blocked; the next field is its CPU time */
   uint64_t blocked_used_ns;
-  uint64_t taken_ns;    /* time of the copy, CLOCK_MONOTONIC */
-  uint64_t handler_ns;  /* time spent in the handler */
-  const uint8_t *stack; /* the copy; owned by its creator */
-  uint32_t request;     /* for the creator: number of the request that this copy answers; UINT32_MAX: none */
+  uint64_t taken_ns;   /* time of the copy, CLOCK_MONOTONIC */
+  uint64_t handler_ns; /* time spent in the handler */
+  const uint8_t *stack;
+  uint32_t request; /* for the creator: number of the request that this copy answers; UINT32_MAX: none */
 };
 
 #endif
