@@ -14,14 +14,13 @@ enum { WORKS = 1, AWAITED = 2, CHANGE = 4 };
 struct place {
   _Atomic uint32_t process; /* stamp of the owning thread's process: a child lacks its parent's threads. 0: free */
   _Atomic uint32_t word;
-  _Atomic uint32_t given_up; /* the value of WORD for which a thread has waited long enough */
+  _Atomic uint32_t given_up;
 };
 
 static struct place places[CLINUX_FORK_PLACES_MAX];
 static _Atomic uint32_t places_used;
 _Thread_local bool clinux_fork_takes_part __attribute__((tls_model("initial-exec"))) = false;
 static _Thread_local struct place *own_place __attribute__((tls_model("initial-exec")));
-/* The stamp of the process in which the thread registered. */
 static _Thread_local uint32_t own_process __attribute__((tls_model("initial-exec")));
 static _Thread_local uint64_t works_until_ns __attribute__((tls_model("initial-exec")));
 

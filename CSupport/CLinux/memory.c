@@ -21,7 +21,7 @@ enum { PAGE = 4096, WINDOW_BYTES = 16 << 10 };
 
 static _Atomic int way = CLINUX_MEMORY_BY_CALL;
 
-/* A file in memory and its mapping. Each context has its own, so no thread waits for one that is blocked. */
+/* A file in memory and its mapping. */
 struct window {
   atomic_flag is_taken;
   _Atomic bool is_open;
@@ -42,7 +42,7 @@ static struct sources all_sources[WINDOWS] = {[0 ... WINDOWS - 1] = {{.number = 
 
 static struct sources *own_sources(void) { return &all_sources[clinux_descriptor_table() != 0 ? clinux_context : 0]; }
 
-/* Opens the file if it is not open or the service has closed it. */
+/* Opens the file if it is not open or the service has closed it. One thread at a time for each table. */
 static void open_file(struct sources *sources) {
   if (!clinux_descriptor_is_ours(&sources->file))
     sources->file = clinux_descriptor_keep(open("/proc/thread-self/mem", O_RDONLY | O_CLOEXEC));
@@ -147,7 +147,8 @@ static bool read_by_call_or_file(uint64_t address, void *destination, size_t len
          (is_refused(errno) && read_by_file(address, destination, length));
 }
 
-/* Writing unmapped memory to a pipe fails with EFAULT. */
+/* Writing unmapped memory to a pipe fails with EFAULT. Never writes more than the pipe holds; it is empty before and
+ * after. */
 static bool copy_through_pipe(uint64_t address, void *destination, size_t length) {
   /* The service might have closed them, and the data must not reach a file of the service. */
   struct sources *sources = own_sources();
@@ -285,7 +286,8 @@ static void forget_parent(void) {
   atomic_store_explicit(&way, CLINUX_MEMORY_BY_CALL, memory_order_relaxed);
 }
 
-/* Opens WINDOW if it is not open. */
+/* Opens WINDOW if it is not open. A window whose descriptor refers to another file is abandoned, because the number now
+ * belongs to other code. */
 static void open_window(struct window *window) {
   if (window->bytes && clinux_descriptor_is_ours(&window->file)) {
     atomic_store_explicit(&window->is_open, true, memory_order_release);
@@ -302,7 +304,6 @@ static void open_window(struct window *window) {
   }
   /* The first access to a page that is not present waits for the lock of the address space. */
   memset(bytes, 0, WINDOW_BYTES);
-  /* Stack contents belong neither into core files nor into children. */
   madvise(bytes, WINDOW_BYTES, MADV_DONTDUMP);
   madvise(bytes, WINDOW_BYTES, MADV_DONTFORK);
   if (window->bytes)

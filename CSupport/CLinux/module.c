@@ -68,7 +68,6 @@ static bool find_by_loader(uint64_t address, struct clinux_module *module) {
 }
 #endif
 
-/* The cached contents of /proc/self/maps, for each context. */
 enum { MODULES_MAX = 4096, LINE_MAX_BYTES = 512, READ_BYTES = 16384 };
 static struct module_table {
   bool is_current;

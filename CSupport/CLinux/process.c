@@ -14,9 +14,7 @@ CLINUX_RESIDENT_CODE
 /* The stamp's location in a page that the kernel zeroes in a child (MADV_WIPEONFORK, Linux 4.14), even if fork handlers
  * do not run. */
 static _Atomic uint32_t *_Atomic place;
-/* The stamp if there is no such page. */
 static _Atomic uint32_t ordinary;
-/* The last stamp assigned, here or in a process that this one was forked from. */
 static _Atomic uint32_t last;
 
 static void forget_parent(void) { atomic_store_explicit(&ordinary, 0, memory_order_relaxed); }

@@ -107,7 +107,6 @@ int64_t clinux_socket_receive(int socket, void *buffer, size_t capacity, uint64_
 int clinux_socket_send(int socket, const void *bytes, size_t length, uint64_t deadline_ns) {
   size_t sent = 0;
   while (sent < length) {
-    /* Checked for each piece: a peer that reads slowly is never waited for. */
     if (clinux_clock_ns() >= deadline_ns)
       return -ETIMEDOUT;
     ssize_t count = send(socket, (const char *)bytes + sent, length - sent, MSG_DONTWAIT | MSG_NOSIGNAL);

@@ -183,7 +183,9 @@ struct clinux_descriptor clinux_task_open_schedule(void) {
 
 void clinux_task_close_schedule(struct clinux_descriptor schedule) { clinux_descriptor_close(&schedule); }
 
-/* Reads the run delay, the second number in the schedstat file of DESCRIPTOR, and sets *TURNS to the third. */
+/* Reads the run delay, the second number in the schedstat file of DESCRIPTOR, and sets *TURNS to the third. Returns
+ * UINT64_MAX if the file cannot be read, if the third number is 0, so the kernel does not count, or if time is
+ * simulated. */
 static uint64_t read_run_delay(int descriptor, uint64_t *turns) {
   const struct clinux_test_clock *test = clinux_test_clock_installed();
   bool counts = descriptor >= 0 && !(test && test->is_simulated());

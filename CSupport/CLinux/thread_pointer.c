@@ -16,7 +16,6 @@ struct field {
   uint32_t bits, count, offset;
 };
 
-/* A list's head and its nodes start with the pointer to the next node. */
 enum { POINTER_BITS = 64, NODE_BITS = 2 * POINTER_BITS, ID_BITS = 32 };
 
 /* Maximum number of nodes visited: a list that changes during the walk might never return to its head. */
@@ -30,14 +29,12 @@ enum { IS_BEHIND = 0, HAS_ITSELF = 1, ITSELF = 16 };
 enum { IS_BEHIND = 1, HAS_ITSELF = 0, ITSELF = 0 };
 #endif
 
-/* The layout of the C library's data; written before threads are listed. Offsets are relative to a thread's
- * structure. */
 static struct layout {
-  uint64_t heads[LISTS]; /* the lists of threads on stacks allocated by the C library, and of other threads */
-  uint32_t node;         /* offset of a thread's list node */
-  uint32_t tid;          /* offset of a thread's ID */
-  uint32_t behind;       /* offset of the thread pointer */
-  int64_t robust;        /* offset of the robust mutex list from the thread pointer; 0: unknown */
+  uint64_t heads[LISTS];
+  uint32_t node;
+  uint32_t tid;    /* offset of a thread's ID */
+  uint32_t behind; /* offset of the thread pointer */
+  int64_t robust;  /* offset of the robust mutex list from the thread pointer; 0: unknown */
   bool is_known;
 } layout;
 
@@ -92,6 +89,7 @@ uint64_t clinux_thread_pointer_stack_bytes(uint64_t pointer) {
 
 uint64_t clinux_thread_pointer_own(void) { return (uint64_t)pthread_self() + layout.behind; }
 
+/* Input and result of a search for a module's thread-local storage. */
 struct storage_search {
   uint64_t code, begin, end;
 };

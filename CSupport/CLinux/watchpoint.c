@@ -10,7 +10,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The size of the ring buffer: the kernel's control page and one data page. */
 static size_t note_bytes(void) { return 2 * (size_t)sysconf(_SC_PAGESIZE); }
 
 bool clinux_calls_are_filtered(void) { return prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != 0; }

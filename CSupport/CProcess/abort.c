@@ -41,7 +41,8 @@ static void unblock_abort(void) {
   sigprocmask(SIG_UNBLOCK, &set, NULL); /* of the calling thread, like pthread_sigmask, without its errors */
 }
 
-/* Ends the process by a fault. If it is blocked, no handler is called, even if one is installed meanwhile. */
+/* Ends the process by a fault. The kernel forces a fault's signal on every process, including process 1. If it is
+ * blocked, no handler is called, even if one is installed meanwhile. */
 static void meet_fault(void) {
   struct sigaction action = {.sa_handler = SIG_DFL};
   sigaction(SIGILL, &action, NULL);

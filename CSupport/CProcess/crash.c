@@ -32,12 +32,10 @@ static const uint64_t lines_patience_ns = UINT64_C(100000000);
 
 static _Atomic uint32_t notice;
 enum notice { NOTICE_NONE = 0, NOTICE_BEGUN = 1, NOTICE_PUT = 2 };
-/* Deadline of the record's write, valid with NOTICE_PUT. It stays if a thread jumps out of its handler. */
 static _Atomic uint64_t notice_deadline_ns;
 
 static struct sigaction former[FATAL_SIGNALS];
 static bool installed[FATAL_SIGNALS];
-/* Whether a handler of other code was in place at removal: it might still call this one. */
 static bool is_underneath[FATAL_SIGNALS];
 /* Whether the former handler has returned to a process that continued. */
 static _Atomic bool recovers[FATAL_SIGNALS];
@@ -93,7 +91,6 @@ void cprocess_crash_write_line(char *line, size_t length) { crash_notes_write_no
 
 void cprocess_crash_wake(void) { crash_notes_wake(); }
 
-/* Queues a line with WORD, which ends in a space, and the time of day. */
 static void put_time(const char *word) {
   char line[CRASH_NOTE_LENGTH_MAX];
   size_t length = strlen(word);
@@ -124,7 +121,9 @@ static bool comes_again(int number, const siginfo_t *info) {
          (number == SIGSEGV || number == SIGBUS || number == SIGILL || number == SIGFPE);
 }
 
-/* Records that a signal is about to end the process, and waits for the write up to one second. */
+/* Records that a signal is about to end the process, and waits for the write up to one second. Returns whether it did:
+ * once, and not in a child of fork or vfork, which inherits the handler, and perhaps the descriptor, but must not write
+ * to the file. */
 static bool note(int number, const siginfo_t *info, int process) {
   if (process != atomic_load(&note_process))
     return false;
@@ -163,7 +162,6 @@ static bool note(int number, const siginfo_t *info, int process) {
   return true;
 }
 
-/* Records that the signal did not end the process, and waits for the rest of the second. */
 static void take_back(int number) {
   char line[CRASH_NOTE_LENGTH_MAX] = "survived ";
   size_t length = 9;
@@ -209,7 +207,6 @@ static void pass_on(int index, int number, siginfo_t *info, void *context, int p
     take_back(number);
 }
 
-/* Repeats the fault in process 1, which receives only signals that the kernel forces on it. */
 static void repeat(int number, void *context) {
   ucontext_t *interrupted = context;
 #if defined(__x86_64__)
@@ -228,7 +225,6 @@ static void repeat(int number, void *context) {
 #endif
 }
 
-/* Lets the signal end the process. */
 static void die(int index, int number, siginfo_t *info, void *context, int process) {
   /* The kernel withholds signals without a handler from process 1. */
   if (process == 1 && is_asynchronous(number, info))
@@ -250,7 +246,7 @@ static void die(int index, int number, siginfo_t *info, void *context, int proce
     syscall(SYS_tgkill, process, thread, number);
 }
 
-/* The signal handler. Threads: the one that receives the signal. */
+/* Threads: the one that receives the signal. */
 static void on_fatal(int number, siginfo_t *info, void *context) {
   int saved_errno = errno;
   int process = (int)syscall(SYS_getpid);

@@ -23,11 +23,9 @@ static struct {
   size_t length;
 } notes[NOTES_MAX];
 
-/* Number of lines put and written, in the lower 16 bits. The number of the run is above them: the thread of a former
- * run, which a disk might have blocked until now, must not write or count. */
+/* Number of lines put and written, in the lower 16 bits. */
 static _Atomic uint32_t put_count, written_count;
 static _Atomic uint32_t calls;
-/* The writer thread, which might be the dying one; 0 if there is none. */
 static _Atomic int writer;
 
 static uint32_t run_of(uint32_t count) { return count >> 16; }

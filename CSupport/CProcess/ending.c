@@ -13,7 +13,6 @@
 static _Atomic uint32_t armed_process;
 /* The thread that starts the stop waits on it. */
 static struct clinux_wakeup wake;
-/* The process that exits, written last; 0 if none. */
 static _Atomic uint32_t exit_process;
 static _Atomic uint64_t exit_began_ns;
 static pthread_t exiting_thread;

@@ -20,7 +20,7 @@ static struct {
   _Atomic uint64_t number;
   _Atomic bool is_of_thread;
   struct cprocess_pending_stall stall;
-  size_t bytes, age_place; /* length of the text, and place of the age in it */
+  size_t bytes, age_place;
   char text[CPROCESS_LINE_BYTES];
 } lines[CPROCESS_LINES_MAX];
 
@@ -66,7 +66,6 @@ static int take(uint32_t wanted) {
 static size_t copy(char *to, size_t room, const char *text, size_t bytes) {
   if (bytes > room) {
     bytes = room;
-    /* 10xxxxxx is a continuation byte in UTF-8. */
     while (bytes > 0 && ((unsigned char)text[bytes] & 0xc0) == 0x80)
       bytes--;
   }
@@ -150,7 +149,6 @@ bool cprocess_pending_any(void) {
   return atomic_load(&left_out) > 0;
 }
 
-/* Writes the BYTES bytes of TEXT to standard error. Gives up if it accepts none until DEADLINE_NS. */
 static void print(const char *text, size_t bytes, uint64_t deadline_ns) {
   while (bytes > 0) {
     uint64_t now = clinux_clock_ns();

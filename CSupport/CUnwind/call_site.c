@@ -34,7 +34,6 @@ enum unwind_call_kind cunwind_call_before(struct unwinder *unwinder, uint64_t re
   size_t length = sizeof code;
   if (return_address < PAGE)
     return UNWIND_CALL_NONE;
-  /* The mapping might begin at the call. */
   if (!cunwind_read(unwinder, return_address - length, code, length)) {
     length = return_address % PAGE < length ? (size_t)(return_address % PAGE) : 0;
     if (length == 0 || !cunwind_read(unwinder, return_address - length, code + sizeof code - length, length))
@@ -126,7 +125,7 @@ static enum call_site site_of_called(struct unwinder *unwinder, uint64_t called,
   if (called == function.start)
     return CALL_SITE_CERTAIN;
   if (called > function.start && called < function.end)
-    return CALL_SITE_POSSIBLE; /* a second entry, or a call of the function's own code */
+    return CALL_SITE_POSSIBLE;
   uint64_t place = (called >> 4 ^ called >> 12 ^ function.start >> 4) % REMEMBERED;
   struct remembered *memory = &unwinder->call_sites->remembered[place];
   if (memory->called == called && memory->function == function.start) {
@@ -137,7 +136,7 @@ static enum call_site site_of_called(struct unwinder *unwinder, uint64_t called,
   *whole = none;
   if (is_thunk(unwinder, called) || (!cunwind_table_function(unwinder, called, &range) &&
                                      (!cunwind_function_around(unwinder, called, &range) || range.start != called))) {
-    site = CALL_SITE_POSSIBLE; /* its target or its end is unknown */
+    site = CALL_SITE_POSSIBLE;
   } else if (range.start == called) {
     bool anywhere = range.end - range.start > JUMPING_BYTES_MAX;
     site = site_by_jumps(unwinder, range, function, whole, depth, &anywhere);

@@ -78,8 +78,6 @@ static bool find_for_expression(void *frame, int number, uint64_t *value) {
   return cunwind_cursor_register(frame, number, value);
 }
 
-/* Sets register PLACE.NUMBER of CURSOR, the caller of FRAME, according to RULE. Returns false if an expression fails.
- */
 static bool set_register(struct cursor *cursor, struct cursor *frame, const struct frame_rule *rule,
                          struct register_rule place, uint64_t cfa) {
   uint64_t bit = UINT64_C(1) << place.number, *value = &cursor->places[place.number];

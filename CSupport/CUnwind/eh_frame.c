@@ -2,7 +2,6 @@
 
 #include "process_memory.h"
 
-/* The low four bits of an encoding determine the size. */
 enum { DW_EH_PE_format = 0x0f };
 
 enum { AUGMENTATION_MAX = 16, LEB128_BITS_MAX = 7 * 16 };

@@ -33,8 +33,8 @@ size_t cunwind_encoded_bytes(uint8_t encoding);
 struct entry_format {
   uint8_t function, lsda;
   bool has_augmentation;
-  bool is_signal_frame; /* the return address is that of an interrupted instruction, not of a call */
-  bool is_unknown;      /* has an attribute of unknown meaning */
+  bool is_signal_frame;
+  bool is_unknown;
   uint64_t code_unit, return_column;
   int64_t data_unit;
   uint64_t start, end;

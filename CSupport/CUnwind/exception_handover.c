@@ -18,8 +18,6 @@ static bool is_saved(struct cursor *cursor, int number) {
   return cunwind_cursor_register(cursor, number, &value) && cursor->walk->last_read != 0;
 }
 
-/* Whether a frame of FUNCTION with the return address RETURN_ADDRESS and the stack pointer SP has a caller that can
- * have called FUNCTION. */
 static bool is_frame(const struct cursor *near, struct code_range function, uint64_t return_address, uint64_t sp) {
   struct unwinder *unwinder = near->walk->unwinder;
   struct walk trial = *near->walk;
@@ -39,8 +37,6 @@ static bool is_frame(const struct cursor *near, struct code_range function, uint
              CALL_SITE_OTHER;
 }
 
-/* Finds the frame that belongs to ADDRESS, which an unwinder has written over its own return address. *SP is the end of
- * the unwinder's frame. */
 static bool find_frame(struct cursor *cursor, uint64_t address, uint64_t *sp, uint64_t *return_address) {
   struct walk *walk = cursor->walk;
   struct unwinder *unwinder = walk->unwinder;

@@ -32,8 +32,8 @@ struct search {
 struct path_frame {
   struct code_range function;
   uint64_t caller_sp;
-  uint64_t pc;         /* its program counter */
-  enum call_site site; /* classification of its caller's call */
+  uint64_t pc;
+  enum call_site site;
 };
 
 struct candidate {
@@ -41,7 +41,7 @@ struct candidate {
   enum call_site site;
   bool exact;
   bool is_lost;
-  int mismatches; /* number of calls on the path that apparently call another function */
+  int mismatches;
   uint64_t top;
   int frames;
   struct path_frame path[PATH_FRAMES_MAX];
@@ -162,8 +162,6 @@ static bool rules_out(struct unwinder *unwinder, const struct candidate *one, co
         continue;
       if (match == 0)
         return false;
-      /* One call leads to one function: the one that it more probably called, or the one that has called others
-       * since. */
       if (here->pc == there->pc && index > 0) {
         const struct path_frame *called = &one->path[match - 1], *other_called = &other->path[index - 1];
         if (called->site > CALL_SITE_POSSIBLE && other_called->site > CALL_SITE_POSSIBLE)
@@ -177,7 +175,6 @@ static bool rules_out(struct unwinder *unwinder, const struct candidate *one, co
   return false;
 }
 
-/* Whether RECORD is consistent with FACTS and VALUES. */
 static bool agrees(struct search *search, const struct frame_facts *facts, const struct symbol_values *values,
                    uint64_t record) {
   int frame_pointer = search->walk->unwinder->architecture->frame_pointer;
@@ -234,7 +231,6 @@ static void bounds_of(const struct search *search, uint64_t *low, uint64_t *high
   const struct unwind_architecture *architecture = search->walk->unwinder->architecture;
   struct symbolic_value sp = facts->state.registers[architecture->sp];
   struct symbolic_value frame_pointer = facts->state.registers[architecture->frame_pointer];
-  /* Follows the stack pointer's symbol to its parents until it reaches the frame pointer's symbol. */
   uint64_t from = search->sp - (uint64_t)(int64_t)sp.offset, slack = 0;
   bool bounded = true;
   int number = sp.symbol;
@@ -339,8 +335,6 @@ static bool search_everywhere(struct search *search, bool parts_only, uint64_t *
   return true;
 }
 
-/* Whether the analysis of the function, which has no unwind information, reaches the program counter from its beginning
- * and finds a frame pointer. */
 static bool keeps_frame_pointer(const struct search *search) {
   const struct unwind_architecture *architecture = search->walk->unwinder->architecture;
   return search->has_facts && search->facts.origin == FACTS_BY_PATHS &&

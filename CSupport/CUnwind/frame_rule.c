@@ -66,10 +66,10 @@ struct row {
 struct rows {
   struct entry_reader reader;
   struct entry_format format;
-  uint64_t description; /* address of the table entry */
-  uint64_t end;         /* end of the instructions */
+  uint64_t description;
+  uint64_t end;
   uint64_t at, address;
-  uint64_t registers; /* number of registers */
+  uint64_t registers;
   struct row row, first, remembered[REMEMBERED_ROWS_MAX];
   int depth;
   bool failed;

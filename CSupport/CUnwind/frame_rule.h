@@ -5,7 +5,6 @@
 
 enum { RULE_REGISTERS_MAX = 18 };
 
-/* Where the caller's register is. CFA is the canonical frame address. */
 enum place_kind {
   PLACE_NONE = 0, /* the register keeps its value */
   PLACE_LOST,     /* the value is unknown */
@@ -18,7 +17,7 @@ enum place_kind {
 
 struct register_rule {
   uint8_t number;
-  uint8_t kind; /* enum place_kind */
+  uint8_t kind;
   int32_t value;
 };
 
@@ -27,7 +26,7 @@ struct frame_rule {
   struct register_rule cfa;
   uint8_t count;
   bool is_outermost;
-  bool is_signal_frame; /* the caller was interrupted by a signal */
+  bool is_signal_frame;
   struct register_rule registers[RULE_REGISTERS_MAX];
 };
 

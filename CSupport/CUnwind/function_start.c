@@ -50,7 +50,6 @@ static bool may_begin(const struct sweep *sweep, uint64_t address, bool goes_on)
          sweep->unwinder->architecture->begins_frame(code);
 }
 
-/* Whether a forward jump to TARGET is a tail call: TARGET is aligned, and the frame has been removed. */
 static bool is_tail_call(const struct sweep *sweep, uint64_t target) {
   return target % sweep->unwinder->architecture->function_alignment == 0 && (sweep->drops_frame || !sweep->has_frame);
 }
@@ -135,7 +134,6 @@ static bool find(struct unwinder *unwinder, struct code_range between, uint64_t 
     begin(&sweep, next);
     at = next;
   }
-  /* The last function of the gap ends at the next described function at the latest. */
   if (at < between.end || address < sweep.start || address >= at)
     return false;
   *function = (struct code_range){sweep.start, between.end, false};

@@ -37,7 +37,6 @@ static bool is_same(const struct unwind_work_item *one, const struct unwind_work
 }
 
 static struct kept *find(struct kept_stacks *stacks, const struct unwind_work_item *item) {
-  /* Unused entries are behind all used ones. */
   for (int index = 0; index < KEPT && stacks->kept[index].used != 0; index++)
     if (is_same(&stacks->kept[index].item, item))
       return &stacks->kept[index];
@@ -68,7 +67,6 @@ static void keep(struct kept_stacks *stacks, const struct unwind_work_item *item
   memcpy(room->places, stack->places, stack->count * sizeof stack->places[0]);
 }
 
-/* Whether COPY still has the address of KEPT's frame NUMBER in its place, above the stack pointer SP. */
 static bool is_there(struct unwinder *unwinder, const struct stack_copy *copy, const struct kept *kept, uint32_t number,
                      uint64_t sp) {
   struct walk walk = {.unwinder = unwinder, .copy = copy};
@@ -83,7 +81,6 @@ static bool function_of(const struct unwind_frame *frame, struct code_range *fun
   return frame->offset != UNWIND_NO_OFFSET;
 }
 
-/* Whether the call that returns to frame NUMBER of KEPT can only have called the next inner frame's function. */
 static bool leads_inwards(struct unwinder *unwinder, const struct kept *kept, uint32_t number) {
   struct code_range function, whole;
   if (number == 0 || kept->frames[number].kind != UNWIND_RETURN_ADDRESS ||
@@ -92,7 +89,6 @@ static bool leads_inwards(struct unwinder *unwinder, const struct kept *kept, ui
   return cunwind_call_site_before(unwinder, kept->frames[number].address, function, &whole) >= CALL_SITE_OF_WHOLE;
 }
 
-/* Whether the chain of frame records from FRAME_POINTER leads to the record with the return address at PLACE. */
 static bool is_on_chain(struct unwinder *unwinder, const struct stack_copy *copy, uint64_t frame_pointer, uint64_t sp,
                         uint64_t place) {
   struct walk walk = {.unwinder = unwinder, .copy = copy};
@@ -108,7 +104,6 @@ static bool is_on_chain(struct unwinder *unwinder, const struct stack_copy *copy
   return false;
 }
 
-/* Whether a return address lies on the stack between SP and PLACE. */
 static bool has_other_call(struct unwinder *unwinder, const struct stack_copy *copy, uint64_t sp, uint64_t place) {
   struct walk walk = {.unwinder = unwinder, .copy = copy};
   uint8_t code[UNWIND_CALL_BYTES];
@@ -126,7 +121,6 @@ static bool has_other_call(struct unwinder *unwinder, const struct stack_copy *c
   return false;
 }
 
-/* Returns the index of KEPT's innermost frame that is also an outer frame of STACK; KEPT's count if there is none. */
 static uint32_t find_frame(struct unwinder *unwinder, const struct stack_copy *copy, const struct kept *kept,
                            const struct unwind_stack *stack) {
   uint32_t innermost = kept->count, found = kept->count;
@@ -185,8 +179,8 @@ static uint64_t called_before(struct unwinder *unwinder, uint64_t return_address
 }
 
 /* Finds the frames inside KEPT's frame FROM that must exist, outermost first and at most ROOM: a frame of the function
- * that this call can only have called, then of the function that the next call names, and so on. The thread was in the
- * innermost function of KEPT, or at another call in one of the others. Returns their number. */
+ * that this call can only have called, then of the function that the next call names, and so on. Returns their
+ * number. */
 static uint32_t find_called(struct unwinder *unwinder, const struct stack_copy *copy, const struct kept *kept,
                             uint32_t from, const struct unwind_stack *stack, struct called *called, uint32_t room) {
   struct code_range function;

@@ -20,7 +20,6 @@ struct no_cfi_room {
 
 size_t cunwind_no_cfi_bytes(void) { return sizeof(struct no_cfi_room); }
 
-/* Whether the function that begins at FUNCTION, also without usable unwind information, can extend to PC. */
 static bool may_contain(struct walk *walk, uint64_t function, uint64_t pc) {
   return pc >= function && pc - function < FUNCTION_BYTES_MAX && !cunwind_is_described(walk->unwinder, function);
 }
@@ -42,7 +41,6 @@ static bool keeps_frame_pointer_at(struct walk *walk, uint64_t function, uint64_
   return true;
 }
 
-/* Whether the function around PC can return to RETURN_ADDRESS. */
 static bool may_return_to(struct walk *walk, uint64_t return_address, uint64_t pc) {
   struct unwinder *unwinder = walk->unwinder;
   uint64_t target;
@@ -69,7 +67,6 @@ static bool saved_word(struct walk *walk, const struct abstract_state *state, ui
   return false;
 }
 
-/* Returns the entry value of register NUMBER, whose current value is NOW. */
 static struct known_word at_entry(struct walk *walk, const struct abstract_state *state, uint64_t entry, int number,
                                   struct known_word now) {
   struct symbolic_value value = state->registers[number];
@@ -80,7 +77,6 @@ static struct known_word at_entry(struct walk *walk, const struct abstract_state
   return word;
 }
 
-/* Confidence in the place of a return address. */
 enum certainty {
   CERTAINTY_LOW = 0,  /* needs a second method with the same result */
   CERTAINTY_FAIR = 1, /* needs a second method, or a call that can have led here before the return address */
@@ -129,7 +125,6 @@ static bool find_from_start(struct walk *walk, struct code_range function, uint6
   return place->return_address.is_known;
 }
 
-/* Whether code analysis of CALLER's function, which has no unwind information, finds its call with full certainty. */
 static bool is_surely_called(struct walk *walk, const struct caller_frame *caller) {
   struct unwinder *unwinder = walk->unwinder;
   struct frame_registers registers = {.sp = {true, caller->sp},
@@ -145,8 +140,6 @@ static bool is_surely_called(struct walk *walk, const struct caller_frame *calle
              UNWIND_CALL_NONE;
 }
 
-/* Whether CALLER's own caller is plausible: its return address follows a call that can have led to CALLER's function.
- * SITE classifies CALLER's call. */
 static bool outer_frame_fits(const struct walk *walk, const struct caller_frame *caller, enum call_site site) {
   struct unwinder *unwinder = walk->unwinder;
   struct walk trial = *walk;
@@ -166,8 +159,7 @@ static bool outer_frame_fits(const struct walk *walk, const struct caller_frame 
   return cunwind_call_site_before(unwinder, cunwind_code_address(unwinder, pc), function, &whole) != CALL_SITE_OTHER;
 }
 
-/* Whether PLACE, found with CERTAINTY, is a plausible caller; sets *CALLER. FUNCTION is the function at PC if
- * IS_KNOWN. */
+/* Whether PLACE, found with CERTAINTY, is a plausible caller; sets *CALLER. */
 static bool is_caller(struct walk *walk, const struct return_place *place, struct code_range function, bool is_known,
                       uint64_t pc, enum certainty certainty, struct caller_frame *caller) {
   struct unwinder *unwinder = walk->unwinder;
@@ -241,7 +233,7 @@ static bool find_by_call(struct walk *walk, uint64_t pc, bool interrupted, const
 enum finding { FINDING_NONE = 0, FINDING_CALLER, FINDING_CONTRADICTION };
 
 /* Finds the caller from the code around PC alone: the path from the function's beginning and the path to its return. If
- * both give a result they must agree. A single result must have a plausible call, and its caller too. */
+ * both give a result they must agree. */
 static enum finding find_by_code(struct walk *walk, uint64_t pc, bool interrupted,
                                  const struct frame_registers *registers, struct caller_frame *caller) {
   struct unwinder *unwinder = walk->unwinder;

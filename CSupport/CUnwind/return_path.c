@@ -98,14 +98,12 @@ static void store(struct path *path, struct known_word at, struct known_word wha
     if (distance <= -8 || distance >= 8)
       path->stored[kept++] = path->stored[index];
   }
-  /* Words lowest on the stack were stored last and are loaded first. */
   if (kept == STORED)
     kept--;
   path->stored[kept] = (struct stored){at.value, what};
   path->stored_count = kept + 1;
 }
 
-/* Ends the path at a return that pops AMOUNT bytes above the return address, or at a tail call. */
 static void leave(struct search *search, const struct path *path, int64_t amount) {
   const struct unwind_architecture *architecture = search->walk->unwinder->architecture;
   if (!path->registers.sp.is_known || path->registers.sp.value < search->lowest)
@@ -198,7 +196,7 @@ static bool apply(struct search *search, struct path *path, const struct code_op
   case CODE_RETURN:
     leave(search, path, operation->amount);
     return false;
-  case CODE_JUMP_ANYWHERE: /* a tail call, or a jump table within this function */
+  case CODE_JUMP_ANYWHERE:
   case CODE_END:
     return false;
   default:

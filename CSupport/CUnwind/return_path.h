@@ -12,13 +12,11 @@ struct known_word {
   uint64_t value;
 };
 
-/* The registers of a frame that determine its return path. */
 struct frame_registers {
   struct known_word sp, frame_pointer;
   struct known_word link; /* the register that holds a return address; unused if calls push it on the stack */
 };
 
-/* The state of the caller after the return. */
 struct return_place {
   uint64_t sp;
   struct known_word return_address, frame_pointer;

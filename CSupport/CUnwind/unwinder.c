@@ -34,7 +34,6 @@ enum { WALKED_MAX = 1 << 16 };
 #define ASYNC_FRAME (UINT64_C(1) << 60)
 #define ADDRESS_BITS ((UINT64_C(1) << 56) - 1)
 
-/* Returns the array index of frame NUMBER, counted from 0. The outer half is a ring buffer. */
 static uint32_t room_for(uint32_t number) {
   return number < UNWIND_FRAMES_INNER ? number
                                       : UNWIND_FRAMES_INNER + (number - UNWIND_FRAMES_INNER) % UNWIND_FRAMES_INNER;
@@ -76,7 +75,6 @@ static uint32_t offset_in_function(struct unwinder *unwinder, const struct unwin
   return (uint32_t)(frame->address - function.start);
 }
 
-/* Returns the stack address of the return address that led to CURSOR's frame, whose stack pointer is SP; 0: unknown. */
 static uint64_t place_of(struct cursor *cursor, uint64_t sp) {
   int link = cursor->walk->unwinder->architecture->link;
   uint64_t value;
@@ -173,7 +171,7 @@ void cunwind_unwind(struct unwinder *unwinder, const struct stack_copy *copy, st
   if (!cunwind_cursor_begin(&walk, &cursor))
     return;
   enum unwind_frame_kind kind = UNWIND_PROGRAM_COUNTER;
-  bool interrupted = false; /* whether the last frame was interrupted and made no call */
+  bool interrupted = false;
   uint32_t total = 0;
   bool less = false;
   for (;;) {

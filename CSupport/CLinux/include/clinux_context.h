@@ -1,7 +1,6 @@
 /* Sets of working memory, one for each sampler.
  *
- * This memory is allocated once for each context. A sampler that the kernel blocks forever can thus be replaced by
- * another one that shares nothing with it. */
+ * A sampler that the kernel blocks forever can thus be replaced by another one that shares nothing with it. */
 #ifndef CLINUX_CONTEXT_H
 #define CLINUX_CONTEXT_H
 

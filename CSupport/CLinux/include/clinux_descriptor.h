@@ -2,8 +2,7 @@
  *
  * Library threads that run no application code therefore have their own descriptor tables if the kernel supports that.
  * In the service's table each descriptor is stored with the identity of its file; it is not read, written or closed if
- * its number refers to another file. (The check and the call are about a hundred nanoseconds apart. A file that the
- * service opens in between is not protected.) A child of fork(2) closes its copies at once. */
+ * its number refers to another file. */
 #ifndef CLINUX_DESCRIPTOR_H
 #define CLINUX_DESCRIPTOR_H
 
@@ -23,8 +22,8 @@ struct clinux_descriptor {
 void clinux_descriptor_start(void);
 
 /* Returns the just opened descriptor NUMBER with the identity of its file, or CLINUX_NO_DESCRIPTOR if it is negative. A
- * standard stream's number, which the service has closed, is replaced by another one: the service's output must not
- * reach a file of the library. A child of fork(2) closes its copy. Async-signal-safe: yes. Threads: any. */
+ * standard stream's number is replaced by another one, and a child of fork(2) closes its copy. Async-signal-safe: yes.
+ * Threads: any. */
 CLINUX_NO_LOCKS struct clinux_descriptor clinux_descriptor_keep(int number);
 
 /* Keeps the just opened descriptor NUMBER of the file at PATH, as clinux_descriptor_keep does. Returns

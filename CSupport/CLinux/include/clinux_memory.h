@@ -1,7 +1,8 @@
 /* Reads memory that might be unmapped, without locks that the service might hold or wait for.
  *
- * A write(2) from that memory into a file in memory takes no such lock if the pages are present, and returns EFAULT if
- * they are not mapped. */
+ * process_vm_readv(2) and /proc/self/mem take the lock of the address space and wait for it uninterruptibly. A write(2)
+ * from that memory into a file in memory takes no such lock if the pages are present, and returns EFAULT if they are
+ * not mapped. */
 #ifndef CLINUX_MEMORY_H
 #define CLINUX_MEMORY_H
 
@@ -17,9 +18,7 @@ enum clinux_memory_way {
   CLINUX_MEMORY_UNREADABLE = 4, /* no method works: no stack can be unwound */
 };
 
-/* Determines the method and returns it. Must be called before any read, and again if restrictions might have changed;
- * until then the method is CLINUX_MEMORY_BY_CALL. Async-signal-safe: no. Threads: any, one at a time, while no thread
- * reads. */
+/* Determines the method and returns it. Async-signal-safe: no. Threads: any, one at a time, while no thread reads. */
 enum clinux_memory_way clinux_memory_start(void);
 
 /* Opens the files through which the calling thread's context reads memory. Requires clinux_memory_start.

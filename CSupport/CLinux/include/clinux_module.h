@@ -1,8 +1,7 @@
 /* Finds the module of an address without the loader's lock.
  *
  * dl_iterate_phdr(3) takes a lock that the stalled thread might hold (it might be inside dlopen). glibc's
- * _dl_find_object (2.35 and later) takes none and is documented as async-signal-safe. Without it, /proc/self/maps is
- * read. */
+ * _dl_find_object (2.35 and later) takes none and is documented as async-signal-safe. */
 #ifndef CLINUX_MODULE_H
 #define CLINUX_MODULE_H
 
@@ -24,9 +23,9 @@ enum clinux_module_way clinux_module_start(bool use_loader);
 CLINUX_NO_LOCKS void clinux_module_forget(void);
 
 struct clinux_module {
-  uint64_t start;        /* lowest address of the module's mappings */
-  uint64_t end;          /* one past the highest */
-  uint64_t eh_frame_hdr; /* address of its .eh_frame_hdr (PT_GNU_EH_FRAME), 0 if none */
+  uint64_t start;
+  uint64_t end; /* one past the highest */
+  uint64_t eh_frame_hdr;
 };
 
 /* Finds the module that contains ADDRESS. Returns false if there is none (code generated at run time, or an unloaded

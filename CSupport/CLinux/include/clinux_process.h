@@ -17,8 +17,8 @@ static inline CLINUX_NO_LOCKS bool clinux_process_is(uint32_t stamp) { return st
 uint64_t clinux_process_memory_left(void);
 
 /* Whether the machine-wide file at PATH, in /proc or /sys, belongs to the kernel. In a container it might belong to
- * lxcfs, and reading it then waits for a process that might not respond (fuse(4)). The check itself needs only the
- * kernel. False if the kernel refuses statx(2). Async-signal-safe: yes. Threads: any. */
+ * lxcfs, and reading it then waits for a process that might not respond (fuse(4)). False if the kernel refuses
+ * statx(2). Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS bool clinux_process_is_kernels(const char *path);
 
 /* Returns the number of CPUs of the machine at the first call. If only a container's server could answer, returns the

@@ -40,14 +40,13 @@ CLINUX_NO_LOCKS struct clinux_descriptor clinux_task_open_schedule(void);
 CLINUX_NO_LOCKS void clinux_task_close_schedule(struct clinux_descriptor schedule);
 
 /* Returns the time in nanoseconds that the calling thread, which opened SCHEDULE, has waited for a CPU while runnable
- * (the second number of /proc/self/task/TID/schedstat, Documentation/scheduler/sched-stats.rst). The time does not grow
- * while the thread is stopped, frozen or asleep. 0 if the kernel does not report it. Async-signal-safe: yes. Threads:
- * the monitor. */
+ * (the second number of /proc/self/task/TID/schedstat, Documentation/scheduler/sched-stats.rst). Async-signal-safe:
+ * yes. Threads: the monitor. */
 CLINUX_NO_LOCKS uint64_t clinux_task_starved_ns(struct clinux_descriptor schedule);
 
 /* Returns the time in nanoseconds that thread TID of this process has waited for a CPU while runnable, from its
- * schedstat file; UINT64_MAX if the kernel does not report it. A wait counts when the thread gets a CPU. Sets *TURNS to
- * the number of times it got one, or 0 if the kernel does not report it. Async-signal-safe: yes. Threads: a sampler. */
+ * schedstat file; UINT64_MAX if the kernel does not report it. Sets *TURNS to the number of times it got one, or 0 if
+ * the kernel does not report it. Async-signal-safe: yes. Threads: a sampler. */
 CLINUX_NO_LOCKS uint64_t clinux_task_run_delay_ns(int32_t tid, uint64_t *turns);
 
 /* Whether thread TID is neither running nor runnable: its state in /proc/self/task/TID/stat (proc(5)) is not R. False

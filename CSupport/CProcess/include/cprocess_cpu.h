@@ -5,17 +5,16 @@
 
 /* CPU time used up to a point in time, in nanoseconds. */
 struct cprocess_cpu {
-  uint64_t taken_ns;        /* time of the reading, CLOCK_MONOTONIC; 0: never */
-  uint64_t user_ns;         /* the process, in user mode */
-  uint64_t system_ns;       /* the process, in kernel mode */
-  uint64_t machine_user_ns; /* all processes of the machine; 0 if the kernel does not report it */
+  uint64_t taken_ns;
+  uint64_t user_ns;   /* the process, in user mode */
+  uint64_t system_ns; /* the process, in kernel mode */
+  uint64_t machine_user_ns;
   uint64_t machine_system_ns;
 };
 
-/* Properties of the machine's CPU times. */
 struct cprocess_cpu_source {
-  uint32_t ticks; /* unit of the times: ticks per second */
-  uint32_t cpus;  /* number of online CPUs */
+  uint32_t ticks;
+  uint32_t cpus; /* number of online CPUs */
 };
 
 /* Initializes SOURCE. No descriptor stays open. Async-signal-safe: no. Threads: any. */

@@ -2,10 +2,8 @@
  *
  * For the next run of the service, a handler for the signals that report a fault (SIGSEGV, SIGBUS, SIGILL, SIGFPE,
  * SIGTRAP, SIGSYS, SIGABRT) has a line written to a file that is already open, waits for that up to one second, and
- * then lets the signal take its former effect. It restores the default action, with its core dump, and the signal
- * occurs again: because the instruction is repeated, or because the thread sends it to itself with the same
- * information. A handler that was installed before, such as the one of Swift's backtraces, is called with its flags and
- * its mask; if it recovers, the line is revoked.
+ * then lets the signal take its former effect. A handler that was installed before, such as the one of Swift's
+ * backtraces, is called with its flags and its mask; if it recovers, the line is revoked.
  *
  * SIGTERM is handled likewise if it has its default action, except in process 1, which has none: its line records an
  * orderly end. A handler of the service's own is left alone, whether it is installed before or later. */

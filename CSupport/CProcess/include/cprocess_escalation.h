@@ -9,7 +9,6 @@
 
 enum { CPROCESS_TEXT_BYTES = 1024 };
 
-/* A text that one thread passes to another without waiting. */
 struct cprocess_text {
   _Atomic uint32_t state;
   /* The other fields belong to the thread that has set STATE to CPROCESS_TEXT_WRITING or CPROCESS_TEXT_READING. */
@@ -37,11 +36,11 @@ struct cprocess_termination_request {
   uint64_t limit_ns;
   int32_t tid;
   struct cprocess_cpu used; /* since `used.taken_ns` */
-  uint64_t elapsed_ns;      /* time since `used.taken_ns` */
+  uint64_t elapsed_ns;
   uint32_t cpus;
-  uint64_t thread_ns;         /* CPU time of the thread since its work item was suspected */
-  uint64_t thread_elapsed_ns; /* time since its work item was suspected; 0 if unknown */
-  uint32_t bytes;             /* length of the human-readable reason */
+  uint64_t thread_ns;
+  uint64_t thread_elapsed_ns;
+  uint32_t bytes; /* length of the human-readable reason */
   char reason[2 * CPROCESS_TEXT_BYTES];
 };
 

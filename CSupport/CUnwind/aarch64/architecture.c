@@ -13,7 +13,6 @@ static uint32_t instruction(const uint8_t *code) {
   return word;
 }
 
-/* Returns the signed value of the BITS bits of WORD from bit LOW on. */
 static int64_t field(uint32_t word, int low, int bits) {
   return (int64_t)((uint64_t)(word >> low) << (64 - bits)) >> (64 - bits);
 }
@@ -53,7 +52,6 @@ static bool is_plt_stub(const uint8_t *code, uint64_t address, uint64_t *entry) 
   return true;
 }
 
-/* mov x8, SYS_rt_sigreturn; svc 0, in the vDSO. */
 static bool is_signal_return(const uint8_t *code) {
   return instruction(code) == 0xd2801168 && instruction(code + 4) == 0xd4000001;
 }

@@ -46,7 +46,7 @@ struct analysis {
   int instructions;
   bool failed;
   struct abstract_state at_calls, at_jumps;
-  uint64_t target; /* a jump target of interest */
+  uint64_t target;
   struct function_jumps jumps;
 };
 
@@ -192,7 +192,6 @@ static void run_to_fixpoint(struct analysis *analysis) {
   }
 }
 
-/* Finds the function's blocks. */
 static void prepare(struct analysis *analysis) {
   struct solver *solver = analysis->unwinder->solver;
   struct code_range range = analysis->range, cold = analysis->cold;

@@ -16,7 +16,7 @@ bool cunwind_frame_facts(struct unwinder *unwinder, struct code_range range, str
 
 /* How a function leaves its code by jumps. */
 struct function_jumps {
-  bool anywhere; /* to an address in a register, with its frame removed: a tail call of an unknown function */
+  bool anywhere;
   bool with_frame;
 };
 

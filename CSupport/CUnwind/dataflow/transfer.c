@@ -22,8 +22,6 @@ static void kill(struct abstract_state *state, int symbol) {
   state->cell_count = (uint8_t)kept;
 }
 
-/* Returns the symbol of the value that the instruction at ADDRESS creates in STATE. An instruction always has the same
- * symbol. */
 static struct symbolic_value intern(struct transfer *transfer, struct abstract_state *state, uint64_t address,
                                     enum symbol_kind kind, struct symbolic_value parent, int64_t mask) {
   struct frame_facts *facts = transfer->facts;
@@ -198,7 +196,7 @@ void cunwind_transfer(struct transfer *transfer, struct abstract_state *state, u
 
 static int joined_symbol(struct transfer *transfer, uint64_t address) {
   struct frame_facts *facts = transfer->facts;
-  uint64_t interned_at = ~address; /* not the address of an instruction */
+  uint64_t interned_at = ~address;
   for (int index = facts->first_interned; index < facts->symbol_count; index++)
     if (facts->symbols[index].interned_at == interned_at)
       return index;

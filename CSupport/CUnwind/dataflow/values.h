@@ -11,7 +11,6 @@
 
 enum { SYMBOLS_MAX = 64, CELLS_MAX = 24 };
 
-/* SYMBOL + OFFSET, shifted right by SHIFT. SYMBOL 0: unknown. */
 struct symbolic_value {
   uint8_t symbol, shift;
   int32_t offset;
@@ -47,8 +46,8 @@ struct abstract_state {
 
 enum symbol_kind {
   SYMBOL_FREE = 0,
-  SYMBOL_LOWERED,      /* less than PARENT */
-  SYMBOL_ALIGNED,      /* PARENT & MASK */
+  SYMBOL_LOWERED, /* less than PARENT */
+  SYMBOL_ALIGNED,
   SYMBOL_LOADED,       /* the word at PARENT */
   SYMBOL_LOADED_FIXED, /* the word at MASK */
   SYMBOL_FIXED,
@@ -73,13 +72,13 @@ struct frame_facts {
   struct symbol symbols[SYMBOLS_MAX];
   int first_interned;
   int symbol_count;
-  struct code_operation call; /* the call; of another kind if it is not a call */
+  struct code_operation call;
 };
 
 struct symbol_values {
   uint64_t values[SYMBOLS_MAX];
-  uint64_t known;    /* one bit per symbol */
-  bool contradicted; /* two facts about one value disagree */
+  uint64_t known; /* one bit per symbol */
+  bool contradicted;
 };
 
 /* Adds the fact that VALUE is NUMBER to VALUES. Async-signal-safe: yes. Threads: any. */

@@ -33,19 +33,19 @@ struct unwind_architecture {
   int registers;
   int general_registers;
   int sp, pc, frame_pointer;
-  int result; /* holds function results, and exceptions on entry to their handlers */
+  int result;
   int link;
   int return_column;
   int arguments[6]; /* registers that pass the arguments of system calls */
   uint64_t call_clobbered;
 
   uint64_t entry_bytes;
-  uint64_t red_zone;           /* bytes below the stack pointer that functions can use and signals preserve */
+  uint64_t red_zone;
   uint64_t function_alignment; /* alignment of function entries */
-  uint64_t instruction_bytes;  /* length of an instruction; 0 if it varies */
-  uint64_t signal_registers;   /* in a signal's return trampoline, distance of the saved registers above the stack
-                                  pointer, in order of their numbers; 0 if the trampoline has an unwind table entry */
-  uint64_t code_mask;          /* address bits of a code pointer; the other bits hold its pointer authentication code */
+  uint64_t instruction_bytes;
+  uint64_t signal_registers; /* in a signal's return trampoline, distance of the saved registers above the stack
+                                pointer, in order of their numbers; 0 if the trampoline has an unwind table entry */
+  uint64_t code_mask;        /* address bits of a code pointer; the other bits hold its pointer authentication code */
 
   /* Returns the kind of call that ends at RETURN_ADDRESS. CODE is the UNWIND_CALL_BYTES bytes before it. Sets *TARGET
    * for a direct call. */

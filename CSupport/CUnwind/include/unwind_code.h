@@ -12,8 +12,8 @@ enum { CODE_REGISTERS = 32 };
 enum { CODE_BYTES = 32, CODE_OPERATIONS = 6 };
 
 enum code_kind {
-  CODE_SET,         /* TO becomes FROM + AMOUNT; unknown without FROM */
-  CODE_LOWER,       /* TO decreases by an unknown amount */
+  CODE_SET, /* TO becomes FROM + AMOUNT; unknown without FROM */
+  CODE_LOWER,
   CODE_ALIGN,       /* TO becomes TO & AMOUNT */
   CODE_SHIFT_RIGHT, /* TO becomes TO >> AMOUNT */
   CODE_SHIFT_LEFT,  /* TO becomes TO << AMOUNT */
@@ -21,8 +21,8 @@ enum code_kind {
   CODE_STORE,
   CODE_CLOBBER,
   CODE_LOAD_FIXED,
-  CODE_SET_FIXED,  /* TO becomes TARGET */
-  CODE_SET_NUMBER, /* TO becomes the number AMOUNT, which unwinding does not need; FROM is UNWIND_NO_REGISTER */
+  CODE_SET_FIXED,
+  CODE_SET_NUMBER,
   CODE_CALL,
   CODE_CALL_REGISTER, /* calls FROM */
   CODE_CALL_MEMORY,
@@ -32,7 +32,7 @@ enum code_kind {
   CODE_JUMP,   /* jumps to TARGET */
   CODE_JUMP_GOT,
   CODE_JUMP_ANYWHERE,
-  CODE_RETURN,  /* returns to the address in FROM or at the stack pointer, and pops AMOUNT more bytes */
+  CODE_RETURN,
   CODE_END,     /* does not continue: a trap */
   CODE_PADDING, /* has no effect */
 };

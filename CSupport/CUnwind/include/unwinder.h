@@ -25,9 +25,8 @@ struct unwinder *cunwind_create(void *memory, const struct unwind_architecture *
  * one at a time for each unwinder. */
 void cunwind_unwind(struct unwinder *unwinder, const struct stack_copy *copy, struct unwind_stack *stack);
 
-/* Keeps STACK, unwound from COPY with its places, if it is complete. Otherwise adds the outer frames of ITEM's last
- * complete stack as far as they are still in place. STACK then records the index of the first joined frame, and its end
- * is the earlier stack's end.
+/* Keeps STACK, unwound from COPY with its places, if it is complete. STACK then records the index of the first joined
+ * frame, and its end is the earlier stack's end.
  *
  * Remnants of finished calls look identical. A frame is therefore joined only if one of these proves that it is live:
  * calls further out that can have led to one function only; frame pointers further in that lead to it; or the absence

@@ -19,11 +19,11 @@ struct reading {
   bool short_addresses;
   int rex;
   /* Set by read_operands: */
-  int reg, rm; /* DWARF numbers; rm: of a register operand, or UNWIND_NO_REGISTER */
-  int field;   /* the three bits of reg, which can extend the opcode */
+  int reg, rm;
+  int field;
   bool memory;
   bool relative; /* the address is relative to the next instruction */
-  int base;      /* of a memory operand; UNWIND_NO_REGISTER if there is none, or an index as well */
+  int base;
   int32_t displacement;
 };
 
@@ -276,7 +276,7 @@ static bool one_byte_opcode(struct reading *reading, int opcode, uint64_t start,
   case 0x99: /* cqo */
     forget(operations, RDX);
     return true;
-  case 0xa4: /* movs, stos, cmps, scas, lods, perhaps repeated */
+  case 0xa4:
   case 0xa5:
   case 0xa6:
   case 0xa7:
