@@ -82,7 +82,7 @@ static bool is_limited(void) {
   return syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) != 0 || limit.rlim_cur < WINDOW_BYTES;
 }
 
-/* Copies the readable part. */
+/* Copies the readable part. Returns the number of bytes, or -1 if there is no window to read through. */
 static long copy_through_window(uint64_t address, void *destination, size_t length) {
   struct window *window = &windows[clinux_context];
   /* SIGXFSZ, which ends the process, is blocked on the library's own threads, which are in a context. These check the

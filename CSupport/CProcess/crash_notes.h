@@ -13,7 +13,8 @@
 
 enum { CRASH_NOTE_LENGTH_MAX = 64 };
 
-/* Starts a run that writes its lines to FILE. Async-signal-safe: no. Threads: any, one at a time. */
+/* Starts a run that writes its lines to FILE. Returns the number of the run, for crash_notes_write. Async-signal-safe:
+ * no. Threads: any, one at a time. */
 uint32_t crash_notes_start(struct clinux_descriptor file);
 
 /* Stops writing lines and ends the writer thread. Async-signal-safe: yes. Threads: any, one at a time. */

@@ -5,9 +5,10 @@
 #include "cursor.h"
 
 enum call_site {
-  CALL_SITE_OTHER = 0,
-  CALL_SITE_POSSIBLE,
-  CALL_SITE_OF_WHOLE,
+  CALL_SITE_OTHER = 0, /* no call precedes the return address, or the call of another function does */
+  CALL_SITE_POSSIBLE,  /* a call through a register or memory, which can lead anywhere, or the kernel's call of a signal
+                          handler */
+  CALL_SITE_OF_WHOLE,  /* a call of the function whose outlined part this one is */
   CALL_SITE_CERTAIN, /* a call of the function: direct, through a PLT stub or the global offset table, or of a function
                         that tail-calls it */
 };

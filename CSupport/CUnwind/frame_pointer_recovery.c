@@ -202,7 +202,7 @@ static enum call_site find_site(struct search *search, uint64_t record, bool *ex
   *exact = false;
   if (record % RECORD_ALIGNMENT != 0 || !cunwind_word(search->walk, record + 8, &return_address))
     return CALL_SITE_OTHER;
-  /* Most words that point outside of modules are data addresses. */
+  /* Most words that point outside of modules are data addresses. Skipping them avoids useless reads. */
   if (!is_in_module(search, cunwind_code_address(unwinder, return_address)) &&
       (!cunwind_word(search->walk, record, &saved) || saved <= record || !is_on_stack(search, saved)))
     return CALL_SITE_OTHER;

@@ -5,28 +5,29 @@
 
 enum { RULE_REGISTERS_MAX = 18 };
 
+/* Where the caller's register is. CFA is the canonical frame address. */
 enum place_kind {
-  PLACE_NONE = 0, /* the register keeps its value */
-  PLACE_LOST,     /* the value is unknown */
-  PLACE_AT_OFFSET,
-  PLACE_IS_OFFSET,
-  PLACE_IN_REGISTER,
-  PLACE_AT_EXPRESSION,
-  PLACE_IS_EXPRESSION,
+  PLACE_NONE = 0,      /* the register keeps its value */
+  PLACE_LOST,          /* the value is unknown */
+  PLACE_AT_OFFSET,     /* in memory, at an offset from CFA */
+  PLACE_IS_OFFSET,     /* the value is an offset from CFA */
+  PLACE_IN_REGISTER,   /* in another register of the frame */
+  PLACE_AT_EXPRESSION, /* in memory, at the address that an expression gives */
+  PLACE_IS_EXPRESSION, /* the value is that of an expression */
 };
 
 struct register_rule {
   uint8_t number;
-  uint8_t kind;
-  int32_t value;
+  uint8_t kind;  /* enum place_kind */
+  int32_t value; /* an offset, a register, or the distance of an expression from the rule's description */
 };
 
 struct frame_rule {
-  uint64_t description; /* address of the table entry */
-  struct register_rule cfa;
+  uint64_t description;     /* address of the table entry */
+  struct register_rule cfa; /* PLACE_IS_OFFSET from register NUMBER, or PLACE_IS_EXPRESSION */
   uint8_t count;
-  bool is_outermost;
-  bool is_signal_frame;
+  bool is_outermost;    /* the return address is undefined, so the frame has no caller */
+  bool is_signal_frame; /* the caller was interrupted by a signal */
   struct register_rule registers[RULE_REGISTERS_MAX];
 };
 

@@ -15,8 +15,8 @@ struct known_module {
 
 struct known_modules {
   uint32_t count;
-  uint32_t last; /* index of the last result */
-  bool learnt_elsewhere;
+  uint32_t last;         /* index of the last result */
+  bool learnt_elsewhere; /* also set if the table is full */
   struct known_module known[MODULES_MAX];
   Elf64_Phdr segments[SEGMENTS_MAX];
   uint8_t notes[NOTES_BYTES_MAX];

@@ -54,7 +54,8 @@ static bool may_return_to(struct walk *walk, uint64_t return_address, uint64_t p
   }
 }
 
-/* Looks up the entry value of register NUMBER on the stack. ENTRY is the stack pointer at the function's entry. */
+/* Looks up the entry value of register NUMBER on the stack. ENTRY is the stack pointer at the function's entry. Returns
+ * false if STATE has no place on the stack for it. */
 static bool saved_word(struct walk *walk, const struct abstract_state *state, uint64_t entry, int number,
                        uint64_t *word) {
   struct unwinder *unwinder = walk->unwinder;
@@ -77,6 +78,7 @@ static struct known_word at_entry(struct walk *walk, const struct abstract_state
   return word;
 }
 
+/* Confidence in the place of a return address. */
 enum certainty {
   CERTAINTY_LOW = 0,  /* needs a second method with the same result */
   CERTAINTY_FAIR = 1, /* needs a second method, or a call that can have led here before the return address */

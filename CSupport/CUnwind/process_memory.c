@@ -9,14 +9,14 @@ enum { PAGE_BYTES = 4096, PAGES = 64 };
 
 struct page {
   uint64_t address; /* 0: empty */
-  bool is_whole;
-  bool is_constant;
-  bool is_unwiped; /* its bytes might hold data that is not constant, even if the entry is empty */
+  bool is_whole;    /* completely readable; otherwise read piece by piece */
+  bool is_constant; /* can change only with its module */
+  bool is_unwiped;  /* its bytes might hold data that is not constant, even if the entry is empty */
 };
 struct process_memory {
-  struct page pages[PAGES];
-  bool is_second[PAGES / 2];
-  uint8_t bytes[PAGES][PAGE_BYTES];
+  struct page pages[PAGES];         /* in pairs; a page belongs to one pair */
+  bool is_second[PAGES / 2];        /* for each pair: the second entry was used last */
+  uint8_t bytes[PAGES][PAGE_BYTES]; /* contents; separate from the entries, which are scanned for every stack */
 };
 
 size_t cunwind_memory_bytes(void) { return sizeof(struct process_memory); }

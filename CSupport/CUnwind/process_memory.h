@@ -7,8 +7,8 @@
 /* Size of this part of an unwinder, in bytes. Async-signal-safe: yes. Threads: any. */
 size_t cunwind_memory_bytes(void);
 
-/* Reads LENGTH bytes of the process at ADDRESS into DESTINATION. Async-signal-safe: as cunwind_unwind. Threads: as
- * cunwind_unwind. */
+/* Reads LENGTH bytes of the process at ADDRESS into DESTINATION. Returns false if they cannot be read.
+ * Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
 bool cunwind_read(struct unwinder *unwinder, uint64_t address, void *destination, size_t length);
 
 /* Reads a word from the copy if it lies on WALK's stack, otherwise from the process. Returns false if it cannot be read

@@ -17,6 +17,7 @@ struct frame_registers {
   struct known_word link; /* the register that holds a return address; unused if calls push it on the stack */
 };
 
+/* The state of the caller after the return. */
 struct return_place {
   uint64_t sp;
   struct known_word return_address, frame_pointer;

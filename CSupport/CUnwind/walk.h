@@ -33,13 +33,14 @@ struct code_range {
 struct walk {
   struct unwinder *unwinder;
   const struct stack_copy *copy;
-  struct unwind_registers registers;
+  struct unwind_registers
+      registers;       /* registers of the copy plus a recovered frame pointer, or those of a resumed frame */
   uint64_t returns_to; /* the return address of the resumed frame; 0: none */
-  int missing;
-  bool beyond_copy;
-  bool unreadable; /* requested memory cannot be read */
+  int missing;         /* the last register that was requested but is unknown; -1: none */
+  bool beyond_copy;    /* a requested part of the stack is not in the copy */
+  bool unreadable;     /* requested memory cannot be read */
   bool no_module;
-  bool no_info;
+  bool no_info; /* a module has no unwind information for an address */
   uint64_t last_read;
 };
 

@@ -36,11 +36,11 @@ struct cprocess_termination_request {
   uint64_t limit_ns;
   int32_t tid;
   struct cprocess_cpu used; /* since `used.taken_ns` */
-  uint64_t elapsed_ns;
+  uint64_t elapsed_ns;      /* time since `used.taken_ns` */
   uint32_t cpus;
-  uint64_t thread_ns;
-  uint64_t thread_elapsed_ns;
-  uint32_t bytes; /* length of the human-readable reason */
+  uint64_t thread_ns;         /* CPU time of the thread since its work item was suspected */
+  uint64_t thread_elapsed_ns; /* time since its work item was suspected; 0 if unknown */
+  uint32_t bytes;             /* length of the human-readable reason */
   char reason[2 * CPROCESS_TEXT_BYTES];
 };
 
@@ -217,7 +217,8 @@ static inline uint32_t cprocess_question_number(uint64_t question) {
 }
 
 /* Adds or removes a handler. Returns the number of the question that is being asked, 0 for none: an added handler does
- * not take part in it, and a removed one must still answer it. Async-signal-safe: yes. Threads: any. */
+ * not take part in it, and a removed one must still answer it. Later questions count the added handler and not the
+ * removed one. Async-signal-safe: yes. Threads: any. */
 static inline uint32_t cprocess_escalation_add_handler(struct cprocess_escalation *escalation) {
   return cprocess_question_number(
       atomic_fetch_add_explicit(&escalation->question, CPROCESS_QUESTION_HANDLER, memory_order_acq_rel));
@@ -343,7 +344,8 @@ static inline CLINUX_NO_LOCKS struct cprocess_text *cprocess_escalation_status(s
 }
 
 /* Stores the BYTES bytes at BEGIN, up to CPROCESS_TEXT_BYTES, as the answer to request NUMBER, 0 for none. Replaces a
- * text that has not been read yet. Async-signal-safe: yes. Threads: one at a time. */
+ * text that has not been read yet. Waits only for a reader that is currently sending. Async-signal-safe: yes. Threads:
+ * one at a time. */
 void cprocess_text_put(struct cprocess_text *text, uint32_t number, const char *begin, size_t bytes);
 
 /* Takes the stored text. Returns its length in bytes, 0 for none. If the result is not 0, cprocess_text_taken must

@@ -60,17 +60,18 @@ struct symbol {
   uint64_t interned_at; /* address of the instruction */
 };
 
+/* How the facts at an address were derived. */
 enum facts_origin {
   FACTS_BY_PATHS = 0, /* from all paths to it */
-  FACTS_BY_TABLE = 1,
-  FACTS_BY_CALLS = 2,
+  FACTS_BY_TABLE = 1, /* no path leads there: from all jumps through tables */
+  FACTS_BY_CALLS = 2, /* no path or jump through a table leads there: from all calls */
 };
 
 struct frame_facts {
   enum facts_origin origin;
   struct abstract_state state; /* at the call */
   struct symbol symbols[SYMBOLS_MAX];
-  int first_interned;
+  int first_interned; /* lower symbols are registers at the function's entry */
   int symbol_count;
   struct code_operation call;
 };

@@ -30,22 +30,22 @@ struct code_operation;
 struct unwind_architecture {
   const char *name; /* as in uname(2) */
 
-  int registers;
-  int general_registers;
+  int registers;         /* number of registers in struct unwind_registers */
+  int general_registers; /* lower numbers can be instruction operands */
   int sp, pc, frame_pointer;
-  int result;
-  int link;
-  int return_column;
-  int arguments[6]; /* registers that pass the arguments of system calls */
-  uint64_t call_clobbered;
+  int result;              /* holds function results, and exceptions on entry to their handlers */
+  int link;                /* receives the return address of a call; UNWIND_NO_REGISTER if calls push it on the stack */
+  int return_column;       /* the return address column of unwind tables */
+  int arguments[6];        /* registers that pass the arguments of system calls */
+  uint64_t call_clobbered; /* registers that a call can change, one bit each */
 
-  uint64_t entry_bytes;
-  uint64_t red_zone;
+  uint64_t entry_bytes; /* distance of the stack pointer below the canonical frame address at a function's entry */
+  uint64_t red_zone;    /* bytes below the stack pointer that functions can use and signals preserve */
   uint64_t function_alignment; /* alignment of function entries */
-  uint64_t instruction_bytes;
-  uint64_t signal_registers; /* in a signal's return trampoline, distance of the saved registers above the stack
-                                pointer, in order of their numbers; 0 if the trampoline has an unwind table entry */
-  uint64_t code_mask;        /* address bits of a code pointer; the other bits hold its pointer authentication code */
+  uint64_t instruction_bytes;  /* length of an instruction; 0 if it varies */
+  uint64_t signal_registers;   /* in a signal's return trampoline, distance of the saved registers above the stack
+                                  pointer, in order of their numbers; 0 if the trampoline has an unwind table entry */
+  uint64_t code_mask;          /* address bits of a code pointer; the other bits hold its pointer authentication code */
 
   /* Returns the kind of call that ends at RETURN_ADDRESS. CODE is the UNWIND_CALL_BYTES bytes before it. Sets *TARGET
    * for a direct call. */
@@ -70,7 +70,8 @@ struct unwind_architecture {
   /* Whether the UNWIND_PROLOGUE_BYTES bytes of CODE begin a function that keeps a frame pointer. */
   bool (*begins_frame)(const uint8_t *code);
 
-  /* Whether a function ends within the LENGTH bytes of CODE and another one follows. True in case of doubt. */
+  /* Whether a function ends within the LENGTH bytes of CODE and another one follows. Eight more bytes must be readable.
+   * True in case of doubt. */
   bool (*function_ends)(const uint8_t *code, size_t length);
 
   /* Returns the length of the padding instruction at the beginning of CODE, or 0 if there is none. 16 bytes must be

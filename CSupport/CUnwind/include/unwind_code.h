@@ -9,32 +9,34 @@
 
 enum { CODE_REGISTERS = 32 };
 
+/* Number of bytes read to decode an instruction, twice the longest instruction, and the maximum number of operations of
+ * one instruction. */
 enum { CODE_BYTES = 32, CODE_OPERATIONS = 6 };
 
 enum code_kind {
-  CODE_SET, /* TO becomes FROM + AMOUNT; unknown without FROM */
-  CODE_LOWER,
-  CODE_ALIGN,       /* TO becomes TO & AMOUNT */
-  CODE_SHIFT_RIGHT, /* TO becomes TO >> AMOUNT */
-  CODE_SHIFT_LEFT,  /* TO becomes TO << AMOUNT */
-  CODE_LOAD,
-  CODE_STORE,
-  CODE_CLOBBER,
-  CODE_LOAD_FIXED,
-  CODE_SET_FIXED,
-  CODE_SET_NUMBER,
-  CODE_CALL,
+  CODE_SET,           /* TO becomes FROM + AMOUNT; unknown without FROM */
+  CODE_LOWER,         /* TO decreases by an unknown amount */
+  CODE_ALIGN,         /* TO becomes TO & AMOUNT */
+  CODE_SHIFT_RIGHT,   /* TO becomes TO >> AMOUNT */
+  CODE_SHIFT_LEFT,    /* TO becomes TO << AMOUNT */
+  CODE_LOAD,          /* TO becomes the word at FROM + AMOUNT */
+  CODE_STORE,         /* the word at TO + AMOUNT becomes FROM; unknown without FROM */
+  CODE_CLOBBER,       /* the registers of the set AMOUNT become unknown */
+  CODE_LOAD_FIXED,    /* TO becomes the word at TARGET */
+  CODE_SET_FIXED,     /* TO becomes TARGET */
+  CODE_SET_NUMBER,    /* TO becomes the number AMOUNT, which unwinding does not need; FROM is UNWIND_NO_REGISTER */
+  CODE_CALL,          /* calls TARGET; 0: an unknown address from a register or memory */
   CODE_CALL_REGISTER, /* calls FROM */
-  CODE_CALL_MEMORY,
-  CODE_CALL_FIXED,
+  CODE_CALL_MEMORY,   /* calls the address stored at FROM + AMOUNT */
+  CODE_CALL_FIXED,    /* calls the address stored at TARGET */
   CODE_SYSTEM_CALL,
-  CODE_BRANCH, /* jumps to TARGET or continues */
-  CODE_JUMP,   /* jumps to TARGET */
-  CODE_JUMP_GOT,
-  CODE_JUMP_ANYWHERE,
-  CODE_RETURN,
-  CODE_END,     /* does not continue: a trap */
-  CODE_PADDING, /* has no effect */
+  CODE_BRANCH,        /* jumps to TARGET or continues */
+  CODE_JUMP,          /* jumps to TARGET */
+  CODE_JUMP_GOT,      /* jumps to the address stored at TARGET */
+  CODE_JUMP_ANYWHERE, /* jumps to the address in a register */
+  CODE_RETURN,        /* returns to the address in FROM or at the stack pointer, and pops AMOUNT more bytes */
+  CODE_END,           /* does not continue: a trap */
+  CODE_PADDING,       /* has no effect */
 };
 
 struct code_operation {

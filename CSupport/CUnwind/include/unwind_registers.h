@@ -9,7 +9,7 @@
 
 struct unwind_registers {
   uint64_t values[UNWIND_REGISTERS_MAX];
-  uint64_t known; /* bit N: values[N] is known. */
+  uint64_t known; /* bit N: values[N] is known. For a blocked thread the kernel gives only sp and pc */
 };
 
 struct unwind_architecture;

@@ -27,43 +27,45 @@ struct unwind_process {
 /* Number of innermost frames kept of a deeper stack; the other kept frames are the outermost. */
 #define UNWIND_FRAMES_INNER (UNWIND_FRAMES_MAX / 2)
 
+/* The meaning of a frame's address. */
 enum unwind_frame_kind {
-  UNWIND_PROGRAM_COUNTER = 0,
-  UNWIND_RETURN_ADDRESS = 1, /* the instruction after a call: symbolize the address minus one */
-  UNWIND_ASYNC_CALLER = 2,   /* where a caller resumes: symbolize the address itself */
-  UNWIND_TASK_START = 3,
-  UNWIND_CHILD_START = 4, /* outermost return address of a child task; its parent's callers follow if known */
-  UNWIND_TASK_LOST = 5,   /* in place of all async frames: the task's callers could not be read */
+  UNWIND_PROGRAM_COUNTER = 0, /* the next instruction to run: symbolize the address itself */
+  UNWIND_RETURN_ADDRESS = 1,  /* the instruction after a call: symbolize the address minus one */
+  /* Added from the language runtime's data, behind the frames of a task's synchronous code: */
+  UNWIND_ASYNC_CALLER = 2, /* where a caller resumes: symbolize the address itself */
+  UNWIND_TASK_START = 3,   /* the return address of the outermost async frame, not a caller */
+  UNWIND_CHILD_START = 4,  /* outermost return address of a child task; its parent's callers follow if known */
+  UNWIND_TASK_LOST = 5,    /* in place of all async frames: the task's callers could not be read */
 };
 
 #define UNWIND_NO_OFFSET UINT32_MAX
 
 struct unwind_frame {
   uint64_t address;
-  uint32_t kind; /* enum unwind_frame_kind */
-  uint32_t offset;
+  uint32_t kind;   /* enum unwind_frame_kind */
+  uint32_t offset; /* offset of ADDRESS from its function's beginning; UNWIND_NO_OFFSET if unknown */
 };
 
 /* Why a stack has no more frames. Every value except UNWIND_END_OUTERMOST means that callers are missing. */
 enum unwind_end {
   UNWIND_END_OUTERMOST = 0,
-  UNWIND_END_COPY = 1,
-  UNWIND_END_FRAME_LIMIT = 2,
+  UNWIND_END_COPY = 1,           /* the copy was shorter than the stack */
+  UNWIND_END_FRAME_LIMIT = 2,    /* the stack has too many frames to follow */
   UNWIND_END_NO_UNWIND_INFO = 3, /* a function has no unwind information and keeps no frame pointer */
   UNWIND_END_NO_MODULE = 4,      /* a return address is in no module */
-  UNWIND_END_UNREADABLE = 5,
-  UNWIND_END_NO_PROGRESS = 6, /* a frame led to itself */
-  UNWIND_END_FAILED = 7,
+  UNWIND_END_UNREADABLE = 5,     /* required memory could not be read */
+  UNWIND_END_NO_PROGRESS = 6,    /* a frame led to itself */
+  UNWIND_END_FAILED = 7,         /* the registers do not give a frame */
   UNWIND_END_NOT_CAPTURED = 8,
-  UNWIND_END_NO_REGISTER = 9,
+  UNWIND_END_NO_REGISTER = 9, /* a required register is not available for a thread read from outside */
 };
 
 struct unwind_stack {
   struct unwind_frame *frames; /* provided by the caller with room for UNWIND_FRAMES_MAX; innermost first */
-  uint64_t *places; /* NULL, or the stack address where each frame's address was found; 0: unknown. Room as FRAMES */
-  uint32_t count;   /* number of frames */
-  uint32_t left_out;
-  uint32_t joined_from;
+  uint64_t *places;  /* NULL, or the stack address where each frame's address was found; 0: unknown. Room as FRAMES */
+  uint32_t count;    /* number of frames */
+  uint32_t left_out; /* number of frames omitted behind the first UNWIND_FRAMES_INNER */
+  uint32_t joined_from; /* index of the first frame taken from an earlier stack (cunwind_join); 0: none */
   enum unwind_end end;
   uint64_t unwind_ns; /* for measurements: time spent unwinding */
   /* The outermost frame found. Its caller's data lies above its stack pointer. */
@@ -74,7 +76,7 @@ struct unwind_stack {
 /* The work item that a stack belongs to. */
 struct unwind_work_item {
   uint32_t slot, generation;
-  uint64_t began_ns;
+  uint64_t began_ns; /* 0: not a work item; its stacks are neither kept nor joined */
   int32_t tid;
 };
 

@@ -19,11 +19,11 @@ struct reading {
   bool short_addresses;
   int rex;
   /* Set by read_operands: */
-  int reg, rm;
-  int field;
+  int reg, rm; /* DWARF numbers; rm: of a register operand, or UNWIND_NO_REGISTER */
+  int field;   /* the three bits of reg, which can extend the opcode */
   bool memory;
   bool relative; /* the address is relative to the next instruction */
-  int base;
+  int base;      /* of a memory operand; UNWIND_NO_REGISTER if there is none, or an index as well */
   int32_t displacement;
 };
 
