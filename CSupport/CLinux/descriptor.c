@@ -9,8 +9,7 @@
 #include <unistd.h>
 CLINUX_RESIDENT_CODE
 
-/* The descriptors that a child must close: enough for a service with some stalls at a time. Descriptors beyond the
- * limit stay open in a child until its exec or its end. */
+/* The descriptors that a child must close: enough for a service with some stalls at a time. */
 enum { KEPT_MAX = 256 };
 
 static struct {
@@ -22,7 +21,6 @@ static struct {
 
 enum { CHANGING = -1 };
 
-/* The number of the calling thread's descriptor table, 0 for the service's. */
 static _Thread_local uint32_t own_table __attribute__((tls_model("initial-exec"))) = 0;
 static _Atomic uint32_t tables;
 
@@ -62,7 +60,6 @@ bool clinux_descriptor_identify(int number, struct clinux_descriptor *found) {
 }
 
 static bool is_equal(const struct clinux_descriptor *one, const struct clinux_descriptor *other) {
-  /* The creation time is not always known. */
   bool is_born = one->born_ns == other->born_ns || one->born_ns == 0 || other->born_ns == 0;
   return one->device == other->device && one->inode == other->inode && is_born;
 }
@@ -95,8 +92,6 @@ void clinux_descriptor_start(void) {
   pthread_once(&once, guard);
 }
 
-/* Replaces a standard stream's number by another descriptor of the same file: a service that has closed its streams
- * would read and write there. Returns -1 if there is none. */
 static int lift(int number) {
   if (number < 0 || number > STDERR_FILENO)
     return number;
@@ -164,7 +159,6 @@ bool clinux_descriptor_take_own_table(void) {
   /* In a single call: a copied table would keep the service's files and connections open. */
   if (syscall(SYS_close_range, 0, ~0U, 2U /* CLOSE_RANGE_UNSHARE */) != 0)
     return false;
-  /* Output to standard error must be discarded, and must not go to the file opened next. */
   for (int number = STDIN_FILENO; number <= STDERR_FILENO; number++)
     if (open("/dev/null", O_RDWR | O_CLOEXEC) < 0)
       break;

@@ -26,7 +26,6 @@ uint64_t clinux_root(void) {
   return is_known ? (uint64_t)root.st_dev << 40 ^ (uint64_t)root.st_ino : 0;
 }
 
-/* Checks that OPENED is a regular file with the identity of KNOWN. */
 static int check(int opened, const struct stat *known) {
   struct stat found;
   if (fstat(opened, &found) != 0)
@@ -62,7 +61,6 @@ int clinux_open_regular(const char *path) {
   return error;
 }
 
-/* Sets PATH to the /proc name of the open DESCRIPTOR. */
 static void descriptor_path(int descriptor, char path[32]) {
   snprintf(path, 32, "/proc/thread-self/fd/%d", descriptor);
 }

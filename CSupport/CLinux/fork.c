@@ -7,23 +7,21 @@
 
 #include <pthread.h>
 
-/* A registered thread's entry. Bit 0 of WORD: the thread works; bit 1: another thread waits for it to rest; upper bits:
- * number of changes between working and resting. */
+/* Bit 0 of WORD: the thread works; bit 1: another thread waits for it to rest; upper bits: number of changes between
+ * working and resting. */
 enum { WORKS = 1, AWAITED = 2, CHANGE = 4 };
 
 struct place {
   _Atomic uint32_t process; /* stamp of the owning thread's process: a child lacks its parent's threads. 0: free */
   _Atomic uint32_t word;
-  _Atomic uint32_t given_up; /* the value of WORD for which a thread has waited long enough */
+  _Atomic uint32_t given_up;
 };
 
 static struct place places[CLINUX_FORK_PLACES_MAX];
 static _Atomic uint32_t places_used;
 _Thread_local bool clinux_fork_takes_part __attribute__((tls_model("initial-exec"))) = false;
 static _Thread_local struct place *own_place __attribute__((tls_model("initial-exec")));
-/* The stamp of the process in which the thread registered. */
 static _Thread_local uint32_t own_process __attribute__((tls_model("initial-exec")));
-/* Until this time the thread works although a fork is pending, because it has rested for as long before. */
 static _Thread_local uint64_t works_until_ns __attribute__((tls_model("initial-exec")));
 
 /* The number of forking threads in the lower half; above, the lower half of their process's stamp, so that a child
@@ -37,7 +35,6 @@ static _Atomic uint32_t impatient_count;
 
 static uint32_t stamp_part(void) { return clinux_process_stamp() << STAMP_SHIFT; }
 
-/* Returns the time until which threads rest for the forks in WORD; 0 if no thread forks or the limit has passed. */
 static uint64_t forking_until_ns(uint32_t word) {
   if ((word & COUNT_MASK) == 0 || (word & ~(uint32_t)COUNT_MASK) != stamp_part())
     return 0;
@@ -70,8 +67,6 @@ static void work(struct place *place) {
   uint64_t patience_end_ns = 0;
   while (true) {
     uint32_t word = atomic_load_explicit(&place->word, memory_order_relaxed);
-    /* This thread sets WORKS before it reads `forks`, and a forking thread sets `forks` before it reads WORKS: at least
-     * one of them sees the other. */
     atomic_store_explicit(&place->word, (word & ~(uint32_t)AWAITED) + CHANGE + WORKS, memory_order_seq_cst);
     uint32_t seen = atomic_load_explicit(&forks, memory_order_seq_cst);
     uint64_t end_ns = forking_until_ns(seen);
@@ -153,7 +148,6 @@ void clinux_fork_let_ahead(void) {
 
 uint32_t clinux_fork_impatient_count(void) { return atomic_load_explicit(&impatient_count, memory_order_relaxed); }
 
-/* Waits until PLACE's thread rests, at most until DEADLINE_NS. */
 static void wait_for_rest(struct place *place, uint64_t deadline_ns) {
   uint32_t word = atomic_load_explicit(&place->word, memory_order_seq_cst);
   uint32_t change = word & ~(uint32_t)AWAITED;

@@ -11,15 +11,12 @@
 
 enum { HELD = 1, AWAITED = 2, STATE_BITS = 2 };
 
-/* Number of attempts before a thread sleeps: the lock is held for a few instructions. */
 enum { SPINS = 100 };
 
 static uint32_t of_process(void) { return clinux_process_stamp() << STATE_BITS | HELD; }
 
-/* Whether the lock with this WORD is free for the process that writes MINE. */
 static bool is_free(uint32_t word, uint32_t mine) { return word == 0 || word >> STATE_BITS != mine >> STATE_BITS; }
 
-/* Stores TAKEN in LOCK's word if the lock is free for TAKEN's process. */
 static bool take(struct clinux_lock *lock, uint32_t taken) {
   uint32_t word = atomic_load_explicit(&lock->word, memory_order_relaxed);
   while (is_free(word, taken))

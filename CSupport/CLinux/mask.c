@@ -14,10 +14,9 @@ CLINUX_RESIDENT_CODE
 
 static inline uint64_t bit(int signal) { return UINT64_C(1) << (signal - 1); }
 
-/* The C library's own signals (nptl). It never blocks them for long, and no other code should. */
+/* The C library's own signals (nptl). */
 enum { SIGNAL_CANCEL = 32, SIGNAL_SET_ID = 33 };
 
-/* The bare call, with the kernel's mask: async-signal-safe, and not filtered for the C library's own signals. */
 static uint64_t change(int how, const uint64_t *mask) {
   uint64_t before = 0;
   syscall(SYS_rt_sigprocmask, how, mask, &before, sizeof before);
@@ -31,8 +30,7 @@ uint64_t clinux_mask_set(uint64_t mask) {
   return change(SIG_SETMASK, &mask);
 }
 
-/* Returns the value after LABEL, the beginning of a line, in the BYTES bytes of TEXT. At least ROOM bytes follow. NULL
- * if it is not found. */
+/* Returns the value after LABEL, the beginning of a line, in the BYTES bytes of TEXT. */
 static const char *find_line(const char *text, size_t bytes, const char *label, size_t room) {
   size_t length = strlen(label);
   for (size_t at = 0; at + length + room <= bytes; at++)

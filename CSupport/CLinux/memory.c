@@ -19,10 +19,9 @@ CLINUX_RESIDENT_CODE
 
 enum { PAGE = 4096, WINDOW_BYTES = 16 << 10 };
 
-/* The method that works in this process. */
 static _Atomic int way = CLINUX_MEMORY_BY_CALL;
 
-/* A file in memory and its mapping. Each context has its own, so no thread waits for one that is blocked. */
+/* A file in memory and its mapping. */
 struct window {
   atomic_flag is_taken;
   _Atomic bool is_open;
@@ -33,7 +32,6 @@ struct window {
 enum { WINDOWS = CLINUX_WATCHERS_CONTEXT + 1 };
 static struct window windows[WINDOWS];
 
-/* The other descriptors for reading, opened on demand. */
 struct sources {
   struct clinux_descriptor file, pipe_reader, pipe_writer;
 };
@@ -61,7 +59,6 @@ static void open_pipe(struct sources *sources) {
   sources->pipe_writer = clinux_descriptor_keep(ends[1]);
 }
 
-/* Whether the file is open, after an attempt to open it. */
 static bool has_file(struct sources *sources) {
   static atomic_flag is_taken = ATOMIC_FLAG_INIT;
   if (clinux_descriptor_is_ours(&sources->file))
@@ -133,7 +130,6 @@ static bool read_by_file(uint64_t address, void *destination, size_t length) {
   return got >= 0 && (size_t)got == length;
 }
 
-/* Whether ERROR means that a seccomp filter has refused the call. */
 static bool is_refused(int error) { return error == EPERM || error == ENOSYS; }
 
 /* Passes the calling thread's ID: process_vm_readv(2) does not find a process by its number after its main thread has
@@ -222,8 +218,7 @@ static size_t read_some_by_file(uint64_t address, void *destination, size_t leng
   return got > 0 ? (size_t)got : 0;
 }
 
-/* One page per piece, because the call transfers whole pieces only. Few at a time, because this runs on a signal
- * handler's stack. */
+/* One page per piece, because the call transfers whole pieces only. */
 static size_t read_some_by_call(uint64_t address, void *destination, size_t length) {
   enum { BATCH = 8 };
   pid_t self = (pid_t)syscall(SYS_gettid);
@@ -309,7 +304,6 @@ static void open_window(struct window *window) {
   }
   /* The first access to a page that is not present waits for the lock of the address space. */
   memset(bytes, 0, WINDOW_BYTES);
-  /* Stack contents belong neither into core files nor into children. */
   madvise(bytes, WINDOW_BYTES, MADV_DONTDUMP);
   madvise(bytes, WINDOW_BYTES, MADV_DONTFORK);
   if (window->bytes)

@@ -68,7 +68,6 @@ static bool find_by_loader(uint64_t address, struct clinux_module *module) {
 }
 #endif
 
-/* The cached contents of /proc/self/maps, for each context. */
 enum { MODULES_MAX = 4096, LINE_MAX_BYTES = 512, READ_BYTES = 16384 };
 static struct module_table {
   bool is_current;
@@ -97,7 +96,7 @@ static bool take_hexadecimal(const char **text, uint64_t *value) {
   return has_digits;
 }
 
-/* Adds the module whose ELF header is at START, if there is one. Its program headers give its extent and its tables. */
+/* Adds the module whose ELF header is at START, if there is one. */
 static void add_module(uint64_t start) {
   Elf64_Ehdr header;
   if (table()->count == MODULES_MAX || !clinux_memory_read(start, &header, sizeof header) ||
@@ -124,8 +123,7 @@ static void add_module(uint64_t start) {
   module->eh_frame_hdr = tables ? start + (tables - first) : 0;
 }
 
-/* Parses a line of /proc/self/maps (proc(5)): "55d0a000-55d0b000 r--p 00000000 fe:00 1234   /usr/bin/name". A module
- * starts where a file is mapped from its beginning. */
+/* Parses a line of /proc/self/maps (proc(5)): "55d0a000-55d0b000 r--p 00000000 fe:00 1234 /usr/bin/name". */
 static void add_line(const char *line) {
   uint64_t start, end, offset;
   if (!take_hexadecimal(&line, &start) || *line++ != '-' || !take_hexadecimal(&line, &end) || *line++ != ' ')

@@ -14,9 +14,7 @@ CLINUX_RESIDENT_CODE
 /* The stamp's location in a page that the kernel zeroes in a child (MADV_WIPEONFORK, Linux 4.14), even if fork handlers
  * do not run. */
 static _Atomic uint32_t *_Atomic place;
-/* The stamp if there is no such page. */
 static _Atomic uint32_t ordinary;
-/* The last stamp assigned, here or in a process that this one was forked from. */
 static _Atomic uint32_t last;
 
 static void forget_parent(void) { atomic_store_explicit(&ordinary, 0, memory_order_relaxed); }
@@ -53,7 +51,6 @@ uint32_t clinux_process_stamp(void) {
                                                                                                                : stamp;
 }
 
-/* Returns the rest of LIMIT when USED bytes are in use. */
 static uint64_t left_of(int limit, uint64_t used) {
   struct rlimit present;
   if (getrlimit(limit, &present) != 0 || present.rlim_cur == RLIM_INFINITY)
@@ -86,7 +83,6 @@ uint64_t clinux_process_memory_left(void) {
   return data < all ? data : all;
 }
 
-/* Finds the device of the file at PATH. Returns false if it is not available. */
 static bool device_of(const char *path, uint64_t *device) {
   struct statx about;
   if (syscall(SYS_statx, AT_FDCWD, path, AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC, STATX_INO, &about) != 0)
@@ -116,7 +112,6 @@ bool clinux_process_is_kernels(const char *path) {
   return is_own && path[at] == '\0';
 }
 
-/* Returns the number of CPUs that the calling thread is allowed to run on. */
 static uint32_t cpus_allowed(void) {
   unsigned long set[1024 / sizeof(long)];
   long bytes = syscall(SYS_sched_getaffinity, 0, sizeof set, set);

@@ -22,8 +22,7 @@ static uint64_t page_of(uint64_t address) { return address & ~(uint64_t)(PAGE - 
 /* Total number of locked bytes. */
 static _Atomic uint64_t locked;
 
-/* Whether BYTES more can be locked. The limit is shared with the service, which might lock its own memory; the library
- * uses a quarter. */
+/* Whether BYTES more can be locked. */
 static bool may_lock(uint64_t bytes) {
   struct rlimit limit;
   if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0)
@@ -53,8 +52,6 @@ void clinux_let_go_resident(struct clinux_resident kept) { unlocked(kept.bytes);
 
 void clinux_residency_start_over(void) { atomic_store_explicit(&locked, 0, memory_order_relaxed); }
 
-/* Finds the executable memory around ADDRESS: adjacent lines of /proc/thread-self/maps (proc(5)), because locking a
- * part of a mapping splits it. */
 static bool find_code(uint64_t address, uint64_t *start, uint64_t *end) {
   FILE *maps = fopen("/proc/thread-self/maps", "re");
   char line[512];

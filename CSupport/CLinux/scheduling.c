@@ -31,7 +31,6 @@ __attribute__((constructor)) static void note_start(void) {
   int value = getpriority(PRIO_PROCESS, (id_t)process);
   if (errno == 0)
     nice_value = value;
-  /* Threads with a real-time policy have no timer slack. */
   int slack = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
   if (slack > 0)
     timer_slack_ns = (unsigned long)slack;
@@ -51,7 +50,6 @@ void clinux_scheduling_prepare(pthread_attr_t *attributes) {
 
 void clinux_scheduling_settle(void) {
   int saved_errno = errno;
-  /* The C library's attributes support only OTHER, FIFO and RR. */
   if (policy != SCHED_OTHER) {
     struct sched_param parameter = {.sched_priority = 0};
     sched_setscheduler(0, policy, &parameter);

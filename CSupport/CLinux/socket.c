@@ -16,7 +16,6 @@
 
 enum { BACKLOG = 64 };
 
-/* Closes DESCRIPTOR and returns ERROR as a negative number. */
 static int fail(int descriptor, int error) {
   close(descriptor);
   return -error;
@@ -79,7 +78,6 @@ bool clinux_socket_peer(int socket, int32_t *process, uint32_t *user) {
   return true;
 }
 
-/* Waits until SOCKET is ready for EVENTS or has failed. Returns 0 or a negative error number. */
 static int await(int socket, short events, uint64_t deadline_ns) {
   while (true) {
     uint64_t now = clinux_clock_ns();
@@ -109,7 +107,6 @@ int64_t clinux_socket_receive(int socket, void *buffer, size_t capacity, uint64_
 int clinux_socket_send(int socket, const void *bytes, size_t length, uint64_t deadline_ns) {
   size_t sent = 0;
   while (sent < length) {
-    /* Checked for each piece: a peer that reads slowly is never waited for. */
     if (clinux_clock_ns() >= deadline_ns)
       return -ETIMEDOUT;
     ssize_t count = send(socket, (const char *)bytes + sent, length - sent, MSG_DONTWAIT | MSG_NOSIGNAL);

@@ -52,7 +52,6 @@ int clinux_task_start(void) {
   return 0;
 }
 
-/* Returns NAME as a number, 0 if it is not a number: "." and "..". */
 static int32_t number_of(const char *name) {
   int32_t number = 0;
   for (; *name >= '0' && *name <= '9'; name++)
@@ -63,8 +62,7 @@ static int32_t number_of(const char *name) {
 int64_t clinux_task_list(const int32_t **tids) {
   int saved_errno = errno;
   int64_t count = 0;
-  /* If a page is not present when the kernel writes to it, the kernel waits for the lock of the address space. An
-   * access by the thread itself does not wait. */
+  /* If a page is not present when the kernel writes to it, the kernel waits for the lock of the address space. */
   for (int at = 0; at < LIST_BYTES; at += PAGE)
     *(volatile uint8_t *)(here()->list + at) = 0;
   struct clinux_descriptor list = clinux_descriptor_keep(

@@ -12,12 +12,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A field in glibc's description for debuggers (nptl_db/structs.def): size in bits, number of elements, offset. */
 struct field {
   uint32_t bits, count, offset;
 };
 
-/* A list's head and its nodes start with the pointer to the next node. */
 enum { POINTER_BITS = 64, NODE_BITS = 2 * POINTER_BITS, ID_BITS = 32 };
 
 /* Maximum number of nodes visited: a list that changes during the walk might never return to its head. */
@@ -31,18 +29,15 @@ enum { IS_BEHIND = 0, HAS_ITSELF = 1, ITSELF = 16 };
 enum { IS_BEHIND = 1, HAS_ITSELF = 0, ITSELF = 0 };
 #endif
 
-/* The layout of the C library's data; written before threads are listed. Offsets are relative to a thread's
- * structure. */
 static struct layout {
-  uint64_t heads[LISTS]; /* the lists of threads on stacks allocated by the C library, and of other threads */
-  uint32_t node;         /* offset of a thread's list node */
-  uint32_t tid;          /* offset of a thread's ID */
-  uint32_t behind;       /* offset of the thread pointer */
-  int64_t robust;        /* offset of the robust mutex list from the thread pointer; 0: unknown */
+  uint64_t heads[LISTS];
+  uint32_t node;
+  uint32_t tid;    /* offset of a thread's ID */
+  uint32_t behind; /* offset of the thread pointer */
+  int64_t robust;  /* offset of the robust mutex list from the thread pointer; 0: unknown */
   bool is_known;
 } layout;
 
-/* Reads glibc's description of a field of BITS bits. Returns false if there is none. */
 static bool find_field(const char *name, uint32_t bits, uint32_t *offset) {
   const struct field *found = dlsym(RTLD_DEFAULT, name);
   if (!found || found->bits != bits)
@@ -127,8 +122,8 @@ int clinux_thread_pointer_storage(const void *code, int64_t *begin, int64_t *end
   return 0;
 }
 
-/* Asks the kernel for the robust mutex list of thread TID, 0 for the calling thread. The C library registers a list for
- * each of its threads; other threads have none. Returns false if the kernel refuses. */
+/* Asks the kernel for the robust mutex list of thread TID, 0 for the calling thread. Returns false if the kernel
+ * refuses. */
 static bool robust_list(int32_t tid, uint64_t *list) {
   size_t bytes;
   int saved_errno = errno;
@@ -184,7 +179,6 @@ bool clinux_thread_pointer_next(struct clinux_thread_walk *walk) {
   return false;
 }
 
-/* Threads found before, for each context, indexed by the last bits of their IDs. */
 enum { KNOWN = 64 };
 static struct clinux_thread_pointer known[CLINUX_WATCHERS_CONTEXT + 1][KNOWN];
 

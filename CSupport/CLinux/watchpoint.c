@@ -10,7 +10,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The size of the ring buffer: the kernel's control page and one data page. */
 static size_t note_bytes(void) { return 2 * (size_t)sysconf(_SC_PAGESIZE); }
 
 bool clinux_calls_are_filtered(void) { return prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != 0; }
@@ -37,7 +36,6 @@ int clinux_watchpoint_set(struct clinux_watchpoint *watchpoint, int32_t tid, uin
   void *note = mmap(NULL, note_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
   /* EPERM if counters use all the memory that a user can lock for them (perf_event_mlock_kb). */
   int error = note == MAP_FAILED ? EAGAIN : 0;
-  /* Records one event, then disables itself. */
   if (error == 0 && ioctl(descriptor, PERF_EVENT_IOC_REFRESH, 1) != 0) {
     error = errno;
     munmap(note, note_bytes());

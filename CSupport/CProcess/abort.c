@@ -14,7 +14,6 @@
 #include <unistd.h>
 CLINUX_RESIDENT_CODE
 
-/* The thread that must send SIGABRT to itself. */
 static _Atomic int32_t aborting;
 
 /* The timer of cprocess_abort_arm, and the process that owns it: a child does not. Used by the escalation thread. */
@@ -122,7 +121,6 @@ void cprocess_abort_prepare(void) {
   errno = saved_errno;
 }
 
-/* Sets the timer; 0 stops it. */
 static bool set_timer(uint64_t after_ns) {
   int saved_errno = errno;
   struct itimerspec time = {.it_value = {.tv_sec = (time_t)(after_ns / UINT64_C(1000000000)),

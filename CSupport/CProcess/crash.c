@@ -15,7 +15,6 @@
 #include <unistd.h>
 CLINUX_RESIDENT_CODE
 
-/* SIGTERM only if it has its default action. */
 static const int fatal_signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGABRT, SIGTERM};
 enum { FATAL_SIGNALS = sizeof fatal_signals / sizeof fatal_signals[0] };
 
@@ -31,16 +30,12 @@ static const uint64_t patience_ns = UINT64_C(1000000000);
 /* Longest delay of SIGTERM until standard error accepts the lines of pending reports. */
 static const uint64_t lines_patience_ns = UINT64_C(100000000);
 
-/* State of the record: enum notice, changed by the thread that makes it. */
 static _Atomic uint32_t notice;
 enum notice { NOTICE_NONE = 0, NOTICE_BEGUN = 1, NOTICE_PUT = 2 };
-/* Deadline of the record's write, valid with NOTICE_PUT. It stays if a thread jumps out of its handler. */
 static _Atomic uint64_t notice_deadline_ns;
 
-/* The former actions, written before the handler is installed. */
 static struct sigaction former[FATAL_SIGNALS];
 static bool installed[FATAL_SIGNALS];
-/* Whether a handler of other code was in place at removal: it might still call this one. */
 static bool is_underneath[FATAL_SIGNALS];
 /* Whether the former handler has returned to a process that continued. */
 static _Atomic bool recovers[FATAL_SIGNALS];
@@ -49,7 +44,6 @@ static _Atomic bool recovers[FATAL_SIGNALS];
  * atomics, bare system calls, sigaction. Forbidden: locks, allocation, stdio, anything that might enter the loader or a
  * language runtime. */
 
-/* Writes NUMBER in decimal to TEXT. Returns the number of characters, at most 20. */
 static size_t put_number(char *text, uint64_t number) {
   char digits[20];
   size_t count = 0;
@@ -62,7 +56,6 @@ static size_t put_number(char *text, uint64_t number) {
   return count;
 }
 
-/* Extends CHECKSUM, a CRC-32 as in zlib, by the LENGTH characters of TEXT. */
 static unsigned add_checksum(unsigned checksum, const char *text, size_t length) {
   checksum = ~checksum;
   for (size_t index = 0; index < length; index++) {
@@ -73,7 +66,6 @@ static unsigned add_checksum(unsigned checksum, const char *text, size_t length)
   return ~checksum;
 }
 
-/* Writes NUMBER in eight hexadecimal digits to TEXT. */
 static void put_digits(char *text, unsigned number) {
   for (int shift = 28; shift >= 0; shift -= 4)
     *text++ = "0123456789abcdef"[number >> shift & 15];
@@ -99,7 +91,6 @@ void cprocess_crash_write_line(char *line, size_t length) { crash_notes_write_no
 
 void cprocess_crash_wake(void) { crash_notes_wake(); }
 
-/* Queues a line with WORD, which ends in a space, and the time of day. */
 static void put_time(const char *word) {
   char line[CRASH_NOTE_LENGTH_MAX];
   size_t length = strlen(word);
@@ -115,7 +106,6 @@ static bool is_asynchronous(int number, const siginfo_t *info) {
          (number == SIGSEGV && info->si_code == LATE_TAG_FAULT);
 }
 
-/* Whether a breakpoint is repeated when its handler returns. */
 #if defined(__aarch64__)
 enum { BREAKPOINTS_COME_AGAIN = 1 };
 #else
@@ -172,7 +162,6 @@ static bool note(int number, const siginfo_t *info, int process) {
   return true;
 }
 
-/* Records that the signal did not end the process, and waits for the rest of the second. */
 static void take_back(int number) {
   char line[CRASH_NOTE_LENGTH_MAX] = "survived ";
   size_t length = 9;
@@ -200,9 +189,7 @@ static bool is_end(int number, const siginfo_t *info, int process) {
   return comes_again(number, info) || (pending >> (number - 1) & 1) != 0;
 }
 
-/* Passes the signal to the former handler, with its flags and its mask, which were also used to install this one. A
- * record made before the handler runs is revoked if it returns to a process that continues; from then on, a record is
- * made only after the handler has made the signal fatal. */
+/* Passes the signal to the former handler, with its flags and its mask, which were also used to install this one. */
 static void pass_on(int index, int number, siginfo_t *info, void *context, int process) {
   bool has_recovered = atomic_load(&recovers[index]);
   bool is_ours = !has_recovered && note(number, info, process);
@@ -220,7 +207,6 @@ static void pass_on(int index, int number, siginfo_t *info, void *context, int p
     take_back(number);
 }
 
-/* Repeats the fault in process 1, which receives only signals that the kernel forces on it. */
 static void repeat(int number, void *context) {
   ucontext_t *interrupted = context;
 #if defined(__x86_64__)
@@ -239,7 +225,6 @@ static void repeat(int number, void *context) {
 #endif
 }
 
-/* Lets the signal end the process. */
 static void die(int index, int number, siginfo_t *info, void *context, int process) {
   /* The kernel withholds signals without a handler from process 1. */
   if (process == 1 && is_asynchronous(number, info))
@@ -255,14 +240,13 @@ static void die(int index, int number, siginfo_t *info, void *context, int proce
     repeat(number, context);
     return;
   }
-  /* The signal stays blocked until the handler returns. A sandbox might refuse the call that preserves the
-   * information. */
+  /* The signal stays blocked until the handler returns. */
   int thread = (int)syscall(SYS_gettid);
   if (syscall(SYS_rt_tgsigqueueinfo, process, thread, number, info) != 0)
     syscall(SYS_tgkill, process, thread, number);
 }
 
-/* The signal handler. Threads: the one that receives the signal. */
+/* Threads: the one that receives the signal. */
 static void on_fatal(int number, siginfo_t *info, void *context) {
   int saved_errno = errno;
   int process = (int)syscall(SYS_getpid);

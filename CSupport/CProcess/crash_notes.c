@@ -16,7 +16,6 @@ enum { NOTES_MAX = 16 };
 
 /* The file for the lines: two entries, so that the next one can be prepared. The service might have closed it. */
 static struct clinux_descriptor note_files[2];
-/* Index of the current file, -1 if there is none. */
 static _Atomic int note_place = -1;
 
 static struct {
@@ -24,19 +23,15 @@ static struct {
   size_t length;
 } notes[NOTES_MAX];
 
-/* Number of lines put and written, in the lower 16 bits. The number of the run is above them: the thread of a former
- * run, which a disk might have blocked until now, must not write or count. */
+/* Number of lines put and written, in the lower 16 bits. */
 static _Atomic uint32_t put_count, written_count;
-/* Number of wakeups of the writer thread. */
 static _Atomic uint32_t calls;
-/* The writer thread, which might be the dying one; 0 if there is none. */
 static _Atomic int writer;
 
 static uint32_t run_of(uint32_t count) { return count >> 16; }
 
 static uint32_t next_of(uint32_t count) { return (count & 0xffff0000) | ((count + 1) & 0xffff); }
 
-/* Begins a new run with an empty queue. Returns its number. */
 static uint32_t begin_run(void) {
   uint32_t run = (run_of(atomic_load(&put_count)) + 1) & 0xffff;
   atomic_store(&written_count, run << 16);
@@ -90,10 +85,8 @@ void crash_notes_write_now(const char *line, size_t length) {
 
 void crash_notes_wake(void) { clinux_notify(&calls); }
 
-/* Writes the next line of run RUN. Returns false if there is none. */
 static bool write_next(uint32_t run) {
   uint32_t put = atomic_load(&put_count), written = atomic_load(&written_count);
-  /* The two counts are read one after the other: another run might have begun in between. */
   if (run_of(put) != run || run_of(written) != run || put == written)
     return false;
   crash_notes_write_now(notes[written % NOTES_MAX].text, notes[written % NOTES_MAX].length);

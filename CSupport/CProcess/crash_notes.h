@@ -2,8 +2,7 @@
  *
  * A dying thread must not wait for a disk: a write to a disk that does not answer can be neither interrupted nor
  * killed, and the signal would never take effect. The line is therefore handed over without a lock, and the wait for it
- * is bounded. The writer thread has no other task, allocates nothing and takes no lock: the dying thread might hold the
- * allocator's lock. */
+ * is bounded. */
 #ifndef CRASH_NOTES_H
 #define CRASH_NOTES_H
 
@@ -12,7 +11,6 @@
 
 #include <stddef.h>
 
-/* Maximum length of a line, including its end. */
 enum { CRASH_NOTE_LENGTH_MAX = 64 };
 
 /* Starts a run that writes its lines to FILE. Returns the number of the run, for crash_notes_write. Async-signal-safe:

@@ -9,7 +9,6 @@ CLINUX_RESIDENT_CODE
 
 _Static_assert(sizeof(struct sockaddr_un) <= sizeof((struct cprocess_datagram *)0)->address, "an address has room");
 
-/* Opens TARGET's socket. Returns 0 or an errno value. */
 static int open_socket(struct cprocess_datagram *target) {
   int descriptor = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (descriptor < 0)

@@ -10,11 +10,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* The process whose watchdog is running; 0 if none. Set by cprocess_ending_arm only. */
 static _Atomic uint32_t armed_process;
 /* The thread that starts the stop waits on it. */
 static struct clinux_wakeup wake;
-/* The process that exits, written last; 0 if none. */
 static _Atomic uint32_t exit_process;
 static _Atomic uint64_t exit_began_ns;
 static pthread_t exiting_thread;
@@ -42,7 +40,6 @@ void cprocess_ending_done(void) {
 
 static bool is_armed(void) { return clinux_process_is(atomic_load(&armed_process)); }
 
-/* Called by exit(3). */
 static void at_exit(void) {
   /* A child of the process also runs this. */
   if (!is_armed() && !cprocess_pending_any())

@@ -15,38 +15,32 @@
 
 enum line_state { LINE_FREE = 0, LINE_WRITTEN = 1, LINE_READY = 2, LINE_PRINTED = 3 };
 
-/* All fields but the first three belong to the thread that has set `state` to LINE_WRITTEN or LINE_PRINTED. */
 static struct {
   _Atomic uint32_t state;
   _Atomic uint64_t number;
   _Atomic bool is_of_thread;
   struct cprocess_pending_stall stall;
-  size_t bytes, age_place; /* length of the text, and place of the age in it */
+  size_t bytes, age_place;
   char text[CPROCESS_LINE_BYTES];
 } lines[CPROCESS_LINES_MAX];
 
-/* Returns the age of a stall under way. */
 static uint64_t (*_Atomic age_of)(uint32_t slot, uint64_t item);
 
 /* The report that the thread has delivered last. Not allocated at first use, which might be in an exit handler. */
 static _Thread_local uint64_t delivered __attribute__((tls_model("initial-exec")));
 
-/* Number of pending reports without a line. */
 static _Atomic uint32_t left_out;
-/* Changes when a line is removed. */
 static _Atomic uint32_t changes;
 
 /* The process to which the lines belong: a child of fork inherits its parent's. */
 static _Atomic uint32_t lines_process;
 
-/* Decrements the number of reports without a line. */
 static void found_place(void) {
   uint32_t count = atomic_load(&left_out);
   while (count > 0 && !atomic_compare_exchange_weak(&left_out, &count, count - 1))
     ;
 }
 
-/* Returns the line that holds the report NUMBER and takes it, -1 if there is none, -2 if it is being printed. */
 static int take_known(uint64_t number) {
   for (int index = 0; index < CPROCESS_LINES_MAX; index++)
     if (atomic_load(&lines[index].number) == number && atomic_load(&lines[index].state) != LINE_FREE) {
@@ -56,7 +50,7 @@ static int take_known(uint64_t number) {
   return -1;
 }
 
-/* Returns a line in STATE and takes it, -1 if there is none. Leaves lines of threads unless they are free. */
+/* Returns a line in STATE and takes it, -1 if there is none. */
 static int take(uint32_t wanted) {
   for (int index = 0; index < CPROCESS_LINES_MAX; index++) {
     uint32_t state = wanted;
@@ -68,11 +62,10 @@ static int take(uint32_t wanted) {
   return -1;
 }
 
-/* Copies the BYTES bytes of TEXT to TO, which has ROOM bytes. Truncates between two characters. Returns the length. */
+/* Copies the BYTES bytes of TEXT to TO, which has ROOM bytes. */
 static size_t copy(char *to, size_t room, const char *text, size_t bytes) {
   if (bytes > room) {
     bytes = room;
-    /* 10xxxxxx is a continuation byte in UTF-8. */
     while (bytes > 0 && ((unsigned char)text[bytes] & 0xc0) == 0x80)
       bytes--;
   }
@@ -124,7 +117,6 @@ void cprocess_pending_deliver(uint64_t number) { delivered = number; }
  * Allowed: plain memory, atomics, bare system calls, clock_gettime. Forbidden: locks, allocation, stdio, anything that
  * might enter the loader or a language runtime. */
 
-/* Takes one stall off the line of NUMBER. Returns whether others are left. */
 static bool take_one_off(uint64_t number) {
   int place = take_known(number);
   if (place < 0)
@@ -157,7 +149,6 @@ bool cprocess_pending_any(void) {
   return atomic_load(&left_out) > 0;
 }
 
-/* Writes the BYTES bytes of TEXT to standard error. Gives up if it accepts none until DEADLINE_NS. */
 static void print(const char *text, size_t bytes, uint64_t deadline_ns) {
   while (bytes > 0) {
     uint64_t now = clinux_clock_ns();
@@ -177,7 +168,6 @@ static void print(const char *text, size_t bytes, uint64_t deadline_ns) {
   }
 }
 
-/* Text of limited length; longer text is truncated. */
 struct text {
   size_t length;
   char bytes[CPROCESS_LINE_BYTES + 128];
@@ -189,7 +179,6 @@ static void add(struct text *text, const char *part, size_t bytes) {
 
 static void add_string(struct text *text, const char *part) { add(text, part, strlen(part)); }
 
-/* Adds NUMBER in decimal, with at least DIGITS digits. */
 static void add_number(struct text *text, uint64_t number, int digits) {
   char characters[20];
   size_t place = sizeof characters;
@@ -198,7 +187,6 @@ static void add_number(struct text *text, uint64_t number, int digits) {
   add(text, characters + place, sizeof characters - place);
 }
 
-/* Adds a duration as reports print it (Formatting.swift). */
 static void add_duration(struct text *text, uint64_t ns) {
   uint64_t ms = (ns + 500000) / 1000000, seconds = ms / 1000;
   if (seconds >= 360000) {

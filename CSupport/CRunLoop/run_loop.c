@@ -4,8 +4,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* Declared here because the package manager does not let C targets find CFRunLoop.h. Names and layouts are Core
- * Foundation's stable ABI (CFBase.h, CFRunLoop.h). */
+/* Declared here because the package manager does not let C targets find CFRunLoop.h. */
 typedef const void *CFTypeRef;
 typedef struct __CFRunLoop *CFRunLoopRef;
 typedef struct __CFRunLoopObserver *CFRunLoopObserverRef;

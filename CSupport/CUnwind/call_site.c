@@ -7,13 +7,10 @@
 
 #include <string.h>
 
-/* Lowest address that can hold code. */
 enum { LOWEST_CODE = 4096 };
 
-/* Bounds on following tail calls from a called function to the requested one. */
 enum { JUMPS_DEPTH = 3, JUMPING_BYTES_MAX = 16 << 10, REMEMBERED = 256, THUNK_BYTES_MAX = 64 };
 
-/* Cached result for a called function and the requested function. */
 struct remembered {
   uint64_t called, function;
   enum call_site site;
@@ -37,7 +34,6 @@ enum unwind_call_kind cunwind_call_before(struct unwinder *unwinder, uint64_t re
   size_t length = sizeof code;
   if (return_address < PAGE)
     return UNWIND_CALL_NONE;
-  /* The mapping might begin at the call. */
   if (!cunwind_read(unwinder, return_address - length, code, length)) {
     length = return_address % PAGE < length ? (size_t)(return_address % PAGE) : 0;
     if (length == 0 || !cunwind_read(unwinder, return_address - length, code + sizeof code - length, length))
@@ -58,7 +54,6 @@ uint64_t cunwind_resolve_plt(struct unwinder *unwinder, uint64_t address) {
 static enum call_site site_of_called(struct unwinder *unwinder, uint64_t called, struct code_range function,
                                      struct code_range *whole, int depth);
 
-/* Classifies a jump to TARGET by the function at WHOLE as a call of FUNCTION. */
 static enum call_site site_of_jump(struct unwinder *unwinder, uint64_t target, struct code_range function,
                                    struct code_range *whole, int depth) {
   struct code_range other = {0};
@@ -72,7 +67,7 @@ static enum call_site site_of_jump(struct unwinder *unwinder, uint64_t target, s
   return site;
 }
 
-/* Searches the code of RANGE for jumps out of it. Sets *ANYWHERE if one jumps to an address in a register. */
+/* Searches the code of RANGE for jumps out of it. */
 static enum call_site site_by_jumps(struct unwinder *unwinder, struct code_range range, struct code_range function,
                                     struct code_range *whole, int depth, bool *anywhere) {
   enum call_site best = CALL_SITE_OTHER;
@@ -130,7 +125,7 @@ static enum call_site site_of_called(struct unwinder *unwinder, uint64_t called,
   if (called == function.start)
     return CALL_SITE_CERTAIN;
   if (called > function.start && called < function.end)
-    return CALL_SITE_POSSIBLE; /* a second entry, or a call of the function's own code */
+    return CALL_SITE_POSSIBLE;
   uint64_t place = (called >> 4 ^ called >> 12 ^ function.start >> 4) % REMEMBERED;
   struct remembered *memory = &unwinder->call_sites->remembered[place];
   if (memory->called == called && memory->function == function.start) {
@@ -141,7 +136,7 @@ static enum call_site site_of_called(struct unwinder *unwinder, uint64_t called,
   *whole = none;
   if (is_thunk(unwinder, called) || (!cunwind_table_function(unwinder, called, &range) &&
                                      (!cunwind_function_around(unwinder, called, &range) || range.start != called))) {
-    site = CALL_SITE_POSSIBLE; /* its target or its end is unknown */
+    site = CALL_SITE_POSSIBLE;
   } else if (range.start == called) {
     bool anywhere = range.end - range.start > JUMPING_BYTES_MAX;
     site = site_by_jumps(unwinder, range, function, whole, depth, &anywhere);
@@ -178,7 +173,6 @@ enum call_site cunwind_call_site_before(struct unwinder *unwinder, uint64_t retu
   }
 }
 
-/* Finds the target of the call that CURSOR's frame, which has FACTS, is in. */
 static bool called_by(struct cursor *cursor, const struct frame_facts *facts, uint64_t *called) {
   struct walk *walk = cursor->walk;
   struct unwinder *unwinder = walk->unwinder;

@@ -1,4 +1,4 @@
-/* Call sites: whether a return address follows a call of a given function. Internal to CUnwind. */
+/* Call sites: whether a return address follows a call of a given function. */
 #ifndef CALL_SITE_H
 #define CALL_SITE_H
 

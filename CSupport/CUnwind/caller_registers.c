@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-/* Maximum number of frames followed, from the innermost one on. */
 enum { DEPTH_MAX = 24 };
 
 struct caller_registers_room {
@@ -29,8 +28,6 @@ void cunwind_caller_learn(const struct unwind_architecture *architecture, const 
       cunwind_learn(values, facts->state.registers[number], known->values[number]);
 }
 
-/* Replaces KNOWN, the registers of a frame in FUNCTION at PC with the stack pointer SP, by the registers of its caller,
- * whose stack pointer is CALLER_SP. */
 static void go_out(struct walk *walk, struct caller_registers *known, struct code_range function, uint64_t pc,
                    bool interrupted, uint64_t sp, uint64_t caller_sp) {
   const struct unwind_architecture *architecture = walk->unwinder->architecture;
@@ -91,7 +88,6 @@ void cunwind_caller_registers(struct cursor *cursor, bool *interrupted, struct c
     if (!described || !cunwind_cursor_pc(&here, &pc) ||
         !cunwind_calls(unwinder, cunwind_code_address(unwinder, pc), function.start))
       found->known &= ~architecture->call_clobbered;
-    /* Registers that are saved according to the unwind table. */
     for (int number = 0; number < architecture->general_registers; number++)
       if (number != architecture->sp && !(architecture->call_clobbered >> number & 1) && !knows(found, number) &&
           cunwind_cursor_register(&here, number, &value))

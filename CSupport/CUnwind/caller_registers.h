@@ -1,5 +1,4 @@
-/* Recovers the registers that a caller had at its call, from the registers and arguments saved by inner frames.
- * Internal to CUnwind. */
+/* Recovers the registers that a caller had at its call, from the registers and arguments saved by inner frames. */
 #ifndef CALLER_REGISTERS_H
 #define CALLER_REGISTERS_H
 

@@ -30,7 +30,6 @@ bool cunwind_cursor_resume_at(struct walk *walk, struct cursor *cursor, uint64_t
   return cunwind_cursor_resume(walk, cursor);
 }
 
-/* Looks up register NUMBER as the steps have set it. */
 static bool find_set(struct cursor *cursor, int number, uint64_t *value) {
   struct walk *walk = cursor->walk;
   const struct unwind_architecture *architecture = walk->unwinder->architecture;
@@ -67,7 +66,6 @@ bool cunwind_cursor_pc(struct cursor *cursor, uint64_t *pc) {
   return true;
 }
 
-/* Returns the lookup address of CURSOR's frame. */
 static uint64_t looked_up(const struct cursor *cursor) {
   return cunwind_code_address(cursor->walk->unwinder, cursor->pc) - cursor->is_returned_to;
 }
@@ -80,8 +78,6 @@ static bool find_for_expression(void *frame, int number, uint64_t *value) {
   return cunwind_cursor_register(frame, number, value);
 }
 
-/* Sets register PLACE.NUMBER of CURSOR, the caller of FRAME, according to RULE. Returns false if an expression fails.
- */
 static bool set_register(struct cursor *cursor, struct cursor *frame, const struct frame_rule *rule,
                          struct register_rule place, uint64_t cfa) {
   uint64_t bit = UINT64_C(1) << place.number, *value = &cursor->places[place.number];
@@ -114,8 +110,7 @@ static bool set_register(struct cursor *cursor, struct cursor *frame, const stru
   return true;
 }
 
-/* Completes a step from FRAME to CURSOR, whose program counter is in register NUMBER. SP is its stack pointer unless
- * the step has set another one. */
+/* Completes a step from FRAME to CURSOR, whose program counter is in register NUMBER. */
 static int arrive(struct cursor *cursor, const struct cursor *frame, int number, uint64_t sp) {
   int sp_number = cursor->walk->unwinder->architecture->sp;
   cursor->sp = sp;
@@ -129,7 +124,6 @@ static int arrive(struct cursor *cursor, const struct cursor *frame, int number,
   return cursor->pc != frame->pc || cursor->sp != frame->sp ? 1 : -1;
 }
 
-/* Finds the canonical frame address of FRAME. */
 static bool find_cfa(struct cursor *frame, const struct frame_rule *rule, uint64_t *cfa) {
   uint64_t distance = (uint64_t)(int64_t)rule->cfa.value;
   if (rule->cfa.kind == PLACE_IS_EXPRESSION)

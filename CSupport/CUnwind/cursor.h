@@ -1,5 +1,5 @@
 /* Steps from frame to frame by unwind tables (frame_rule.h). Callers of code without a table are found by code analysis
- * (no_cfi.h). Internal to CUnwind. */
+ * (no_cfi.h). */
 #ifndef CURSOR_H
 #define CURSOR_H
 
@@ -11,19 +11,18 @@ struct cursor {
   bool is_returned_to;  /* the frame was reached by a step and made a call */
   bool was_interrupted; /* the frame was reached by a step and was interrupted by a signal instead */
   uint64_t pc, sp;
-  /* Registers that a step has set, one bit each; the other ones have the walk's values. */
   uint64_t saved;                        /* PLACES has the address of the value */
   uint64_t computed;                     /* PLACES has the value */
   uint64_t lost;                         /* the value is unknown */
   uint64_t places[UNWIND_REGISTERS_MAX]; /* by register number */
 };
 
-/* Sets CURSOR to the innermost frame of WALK's copy. Returns false if the frame cannot be unwound. Async-signal-safe:
- * as cunwind_unwind. Threads: as cunwind_unwind. */
+/* Sets CURSOR to the innermost frame of WALK's copy. Async-signal-safe: as cunwind_unwind. Threads: as
+ * cunwind_unwind. */
 bool cunwind_cursor_begin(struct walk *walk, struct cursor *cursor);
 
-/* Sets CURSOR to the frame of WALK's registers: the innermost frame, or the most recently resumed one. Returns false if
- * the frame cannot be unwound. Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
+/* Sets CURSOR to the frame of WALK's registers: the innermost frame, or the most recently resumed one.
+ * Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
 bool cunwind_cursor_resume(struct walk *walk, struct cursor *cursor);
 
 /* Resumes a walk in the middle: sets CURSOR and WALK to the frame with the return address RETURN_ADDRESS, the stack

@@ -20,7 +20,6 @@ size_t cunwind_decode_at(struct unwinder *unwinder, uint64_t address, struct cod
   if (!cunwind_read_code(unwinder, address, code))
     return 0;
   size_t length = unwinder->architecture->decode(code, address, operations, count);
-  /* Facts derived from the instruction are cached. */
   if (!cunwind_is_kept(unwinder, address) || (length > 0 && !cunwind_is_kept(unwinder, address + length - 1)))
     cunwind_learnt_elsewhere(unwinder);
   return length;

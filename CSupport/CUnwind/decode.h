@@ -1,4 +1,3 @@
-/* Reads and decodes instructions of the process. Internal to CUnwind. */
 #ifndef DECODE_H
 #define DECODE_H
 
@@ -10,8 +9,8 @@
  * Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
 size_t cunwind_decode_at(struct unwinder *unwinder, uint64_t address, struct code_operation *operations, int *count);
 
-/* Reads CODE_BYTES bytes of code at ADDRESS, or fewer at the end of readable memory; the rest is 0. Returns false if no
- * byte is readable. Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
+/* Reads CODE_BYTES bytes of code at ADDRESS, or fewer at the end of readable memory; the rest is 0. Async-signal-safe:
+ * as cunwind_unwind. Threads: as cunwind_unwind. */
 bool cunwind_read_code(struct unwinder *unwinder, uint64_t address, uint8_t *code);
 
 #endif

@@ -2,10 +2,8 @@
 
 #include "process_memory.h"
 
-/* The low four bits of an encoding determine the size. */
 enum { DW_EH_PE_format = 0x0f };
 
-/* Maximum length of a CIE's augmentation string, and maximum length of a number including padding. */
 enum { AUGMENTATION_MAX = 16, LEB128_BITS_MAX = 7 * 16 };
 
 uint64_t cunwind_take(struct entry_reader *reader, size_t bytes) {

@@ -1,5 +1,5 @@
 /* Reads the entries of .eh_frame (Linux Standard Base Core, "The .eh_frame section"): descriptions of functions (FDE)
- * and their common parts (CIE). Callers interpret the contents. Internal to CUnwind. */
+ * and their common parts (CIE). */
 #ifndef EH_FRAME_H
 #define EH_FRAME_H
 
@@ -21,8 +21,8 @@ uint64_t cunwind_take(struct entry_reader *reader, size_t bytes);
 uint64_t cunwind_take_leb128(struct entry_reader *reader);
 int64_t cunwind_take_signed_leb128(struct entry_reader *reader);
 
-/* Starts reading the .eh_frame entry at AT, behind its length. Sets *END to the end of the entry. Async-signal-safe: as
- * cunwind_unwind. Threads: as cunwind_unwind. */
+/* Starts reading the .eh_frame entry at AT, behind its length. Async-signal-safe: as cunwind_unwind. Threads: as
+ * cunwind_unwind. */
 struct entry_reader cunwind_entry_at(struct unwinder *unwinder, uint64_t at, uint64_t *end);
 
 /* Returns the size of an address in ENCODING, in bytes; 0 if unknown. Async-signal-safe: yes. Threads: any. */
@@ -33,8 +33,8 @@ size_t cunwind_encoded_bytes(uint8_t encoding);
 struct entry_format {
   uint8_t function, lsda;
   bool has_augmentation;
-  bool is_signal_frame; /* the return address is that of an interrupted instruction, not of a call */
-  bool is_unknown;      /* has an attribute of unknown meaning */
+  bool is_signal_frame;
+  bool is_unknown;
   uint64_t code_unit, return_column;
   int64_t data_unit;
   uint64_t start, end;

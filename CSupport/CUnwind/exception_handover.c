@@ -6,22 +6,18 @@
 #include "prologue.h"
 #include "unwind_tables.h"
 
-/* Only unwinders save the register that passes results and exceptions. An unwinder is within this many frames of the
- * innermost one. */
+/* Only unwinders save the register that passes results and exceptions. */
 enum { HANDING_OVER_DEPTH = 3 };
 
 /* Range of the search for the frame that handles the exception. */
 enum { SEARCHED_BYTES = 64 << 10 };
 
-/* Whether register NUMBER of CURSOR's frame is saved in the copied stack. */
 static bool is_saved(struct cursor *cursor, int number) {
   uint64_t value;
   cursor->walk->last_read = 0;
   return cunwind_cursor_register(cursor, number, &value) && cursor->walk->last_read != 0;
 }
 
-/* Whether a frame of FUNCTION with the return address RETURN_ADDRESS and the stack pointer SP has a caller that can
- * have called FUNCTION. */
 static bool is_frame(const struct cursor *near, struct code_range function, uint64_t return_address, uint64_t sp) {
   struct unwinder *unwinder = near->walk->unwinder;
   struct walk trial = *near->walk;
@@ -41,8 +37,6 @@ static bool is_frame(const struct cursor *near, struct code_range function, uint
              CALL_SITE_OTHER;
 }
 
-/* Finds the frame that belongs to ADDRESS, which an unwinder has written over its own return address. *SP is the end of
- * the unwinder's frame. */
 static bool find_frame(struct cursor *cursor, uint64_t address, uint64_t *sp, uint64_t *return_address) {
   struct walk *walk = cursor->walk;
   struct unwinder *unwinder = walk->unwinder;

@@ -1,4 +1,4 @@
-/* Frames of a thread that is transferring control to an exception handler. Internal to CUnwind.
+/* Frames of a thread that is transferring control to an exception handler.
  *
  * To enter a handler, the compiler's unwinder copies the handler frame's saved registers over its own caller's (libgcc,
  * uw_install_context): register by register, the return address last. It then writes the handler's address there or
@@ -12,7 +12,7 @@
 enum handover {
   HANDOVER_NONE = 0, /* no transfer: the frame is as it appears */
   HANDOVER_FOUND,    /* the frame was found; only its stack pointer is known */
-  HANDOVER_LOST,     /* the frame's location is unknown */
+  HANDOVER_LOST,
 };
 
 /* Checks whether CALLEE, frame number DEPTH (from 1), might be an unwinder that is entering an exception handler.

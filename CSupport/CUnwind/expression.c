@@ -50,7 +50,6 @@ enum {
   DW_OP_nop = 0x96,
 };
 
-/* Maximum number of stack entries, and of operations: skip and bra can go back. */
 enum { STACK_MAX = 32, OPERATIONS_MAX = 200 };
 
 struct machine {
@@ -77,7 +76,6 @@ static uint64_t pop(struct machine *machine) {
   return 0;
 }
 
-/* Pushes the entry INDEX below the top. */
 static void pick(struct machine *machine, uint64_t index) {
   if (index >= machine->depth)
     machine->failed = true;
@@ -98,21 +96,19 @@ static void push_memory(struct machine *machine, uint64_t bytes) {
   push(machine, bytes < sizeof word ? word & ((UINT64_C(1) << 8 * (bytes % sizeof word)) - 1) : word);
 }
 
-/* Pushes a constant of one, two, four or eight bytes, unsigned or signed in turn. */
 static void push_constant(struct machine *machine, uint8_t operation) {
   int kind = operation - DW_OP_const1u, unused = 64 - (8 << kind / 2);
   uint64_t value = cunwind_take(&machine->reader, (size_t)1 << kind / 2);
   push(machine, kind % 2 != 0 ? (uint64_t)((int64_t)(value << unused) >> unused) : value);
 }
 
-/* Skips forwards or backwards if CONDITION. */
 static void skip(struct machine *machine, bool condition) {
   int16_t distance = (int16_t)cunwind_take(&machine->reader, sizeof distance);
   if (condition)
     machine->reader.at += (uint64_t)(int64_t)distance;
 }
 
-/* Replaces the two entries on top by the result of OPERATION. Returns false if OPERATION does not have two operands. */
+/* Replaces the two entries on top by the result of OPERATION. */
 static bool combine(struct machine *machine, uint8_t operation) {
   if (operation < DW_OP_and || operation > DW_OP_ne || operation == DW_OP_neg || operation == DW_OP_not ||
       operation == DW_OP_plus_uconst || operation == DW_OP_bra)
@@ -178,7 +174,7 @@ static bool combine(struct machine *machine, uint8_t operation) {
   return true;
 }
 
-/* Runs an operation that moves entries or changes the one on top. Returns false if OPERATION is not one. */
+/* Runs an operation that moves entries or changes the one on top. */
 static bool change(struct machine *machine, uint8_t operation) {
   uint64_t top, second, third;
   switch (operation) {

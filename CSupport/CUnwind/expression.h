@@ -1,10 +1,8 @@
-/* DWARF expressions in unwind tables: DWARF 5, section 2.5. Internal to CUnwind. */
 #ifndef EXPRESSION_H
 #define EXPRESSION_H
 
 #include "walk.h"
 
-/* Looks up register NUMBER of FRAME. Returns false if its value is unknown. */
 typedef bool (*expression_register)(void *frame, int number, uint64_t *value);
 
 /* Evaluates WALK's expression at ADDRESS, where its length is, with the registers that FIND_REGISTER returns for FRAME

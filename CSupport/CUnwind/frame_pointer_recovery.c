@@ -10,16 +10,12 @@
 
 #include <string.h>
 
-/* Maximum number of candidates for the frame record; with more, none is trusted. */
 enum { CANDIDATES_MAX = 24, RECORD_ALIGNMENT = 16 };
 
-/* Maximum number of recorded frames on a candidate's path. */
 enum { PATH_FRAMES_MAX = 64 };
 
-/* Maximum number of steps by code analysis in one search; these steps are slow. */
 enum { BARE_STEPS_MAX = 100 };
 
-/* The search for one frame's frame pointer. */
 struct search {
   struct walk *walk;
   struct cursor cursor;
@@ -27,28 +23,26 @@ struct search {
   struct code_range function;
   uint64_t pc, sp;
   struct frame_facts facts;
-  struct symbol_values values; /* known values without the frame pointer */
+  struct symbol_values values;
   bool has_facts;
-  int bare_steps;      /* steps by code analysis so far */
-  enum call_site lost; /* the best call site of a candidate whose path ends in code without unwind information */
+  int bare_steps;
+  enum call_site lost;
 };
 
-/* A frame on the outward path of a candidate. */
 struct path_frame {
   struct code_range function;
-  uint64_t caller_sp;  /* the stack pointer of its caller at the call */
-  uint64_t pc;         /* its program counter */
-  enum call_site site; /* classification of its caller's call */
+  uint64_t caller_sp;
+  uint64_t pc;
+  enum call_site site;
 };
 
-/* A candidate for the frame record. */
 struct candidate {
   uint64_t record;
   enum call_site site;
-  bool exact;     /* the code determines its distance from the stack pointer */
-  bool is_lost;   /* the outward path ends in code without unwind information */
-  int mismatches; /* number of calls on the path that apparently call another function */
-  uint64_t top;   /* highest stack pointer on the path */
+  bool exact;
+  bool is_lost;
+  int mismatches;
+  uint64_t top;
   int frames;
   struct path_frame path[PATH_FRAMES_MAX];
 };
@@ -57,13 +51,12 @@ struct frame_pointer_search {
   struct search search;
   struct caller_registers known;
   struct frame_facts facts_of_whole;
-  struct candidate candidate; /* the candidate that the code determines */
+  struct candidate candidate;
   struct candidate candidates[CANDIDATES_MAX];
 };
 
 size_t cunwind_frame_pointer_search_bytes(void) { return sizeof(struct frame_pointer_search); }
 
-/* Finds the function of CURSOR's frame, with or without unwind information. */
 static bool find_function(struct cursor *cursor, bool interrupted, struct code_range *function) {
   struct unwinder *unwinder = cursor->walk->unwinder;
   uint64_t pc = 0;
@@ -71,8 +64,7 @@ static bool find_function(struct cursor *cursor, bool interrupted, struct code_r
          cunwind_function_at(unwinder, cunwind_code_address(unwinder, pc) - !interrupted, function);
 }
 
-/* Steps from CURSOR's frame at PC to its caller, by unwind tables or by code analysis. Returns as cunwind_cursor_step
- * does. */
+/* Steps from CURSOR's frame at PC to its caller, by unwind tables or by code analysis. */
 static int step_out(struct search *search, struct cursor *cursor, uint64_t pc, bool interrupted) {
   struct walk *walk = search->walk;
   struct cursor callee = *cursor;
@@ -93,7 +85,7 @@ static int step_out(struct search *search, struct cursor *cursor, uint64_t pc, b
 }
 
 /* Whether CANDIDATE leads to the outermost frame, or through UNWIND_FRAMES_MAX frames, and each return address on the
- * path follows a call of the frame's function. Records the path and its doubtful calls. */
+ * path follows a call of the frame's function. */
 static bool unwinds_to_root(struct search *search, struct candidate *candidate) {
   struct walk *walk = search->walk;
   struct unwinder *unwinder = walk->unwinder;
@@ -159,8 +151,7 @@ static bool came_later(struct unwinder *unwinder, const struct path_frame *calle
 
 /* Whether the path of ONE proves that OTHER is not the frame record. If OTHER were the frame record, ONE would be a
  * remnant of finished calls. Both paths share a frame, at the latest the outermost one. That frame cannot have made the
- * call on ONE's path before the call on OTHER's path if no code path leads from the former to the latter. (An earlier
- * activation of the frame at the same address could have made it; that case is ignored.) */
+ * call on ONE's path before the call on OTHER's path if no code path leads from the former to the latter. */
 static bool rules_out(struct unwinder *unwinder, const struct candidate *one, const struct candidate *other) {
   for (int index = 0; index < other->frames; index++)
     for (int match = 0; match < one->frames; match++) {
@@ -171,8 +162,6 @@ static bool rules_out(struct unwinder *unwinder, const struct candidate *one, co
         continue;
       if (match == 0)
         return false;
-      /* One call leads to one function: the one that it more probably called, or the one that has called others
-       * since. */
       if (here->pc == there->pc && index > 0) {
         const struct path_frame *called = &one->path[match - 1], *other_called = &other->path[index - 1];
         if (called->site > CALL_SITE_POSSIBLE && other_called->site > CALL_SITE_POSSIBLE)
@@ -186,7 +175,6 @@ static bool rules_out(struct unwinder *unwinder, const struct candidate *one, co
   return false;
 }
 
-/* Whether RECORD is consistent with FACTS and VALUES. */
 static bool agrees(struct search *search, const struct frame_facts *facts, const struct symbol_values *values,
                    uint64_t record) {
   int frame_pointer = search->walk->unwinder->architecture->frame_pointer;
@@ -201,14 +189,11 @@ static bool is_in_module(const struct search *search, uint64_t address) {
   return cunwind_find_module(search->walk->unwinder, address, &module);
 }
 
-/* Whether ADDRESS is on the stack, in this frame or further out. */
 static bool is_on_stack(const struct search *search, uint64_t address) {
   const struct stack_copy *copy = search->walk->copy;
   return address >= search->sp && address < copy->stack_start + copy->stack_bytes;
 }
 
-/* Classifies the call before the return address in the frame record at RECORD. *EXACT is whether a call of the whole
- * function determines the record's place. */
 static enum call_site find_site(struct search *search, uint64_t record, bool *exact) {
   struct unwinder *unwinder = search->walk->unwinder;
   struct frame_facts *facts = &unwinder->search->facts_of_whole;
@@ -237,7 +222,6 @@ static enum call_site find_site(struct search *search, uint64_t record, bool *ex
   return agrees(search, facts, &values, record) ? site : CALL_SITE_OTHER;
 }
 
-/* Finds the range of addresses in which the facts allow the frame pointer. */
 static void bounds_of(const struct search *search, uint64_t *low, uint64_t *high) {
   *low = search->sp;
   *high = UINT64_MAX;
@@ -247,7 +231,6 @@ static void bounds_of(const struct search *search, uint64_t *low, uint64_t *high
   const struct unwind_architecture *architecture = search->walk->unwinder->architecture;
   struct symbolic_value sp = facts->state.registers[architecture->sp];
   struct symbolic_value frame_pointer = facts->state.registers[architecture->frame_pointer];
-  /* Follows the stack pointer's symbol to its parents until it reaches the frame pointer's symbol. */
   uint64_t from = search->sp - (uint64_t)(int64_t)sp.offset, slack = 0;
   bool bounded = true;
   int number = sp.symbol;
@@ -265,7 +248,6 @@ static void bounds_of(const struct search *search, uint64_t *low, uint64_t *high
     *high = *low + slack;
 }
 
-/* Finds the candidates for the frame record. Returns their number, or -1 if there are too many. */
 static int find_candidates(struct search *search, bool parts_only, struct candidate *candidates) {
   const struct stack_copy *copy = search->walk->copy;
   int count = 0;
@@ -316,8 +298,7 @@ static int fitness(const struct candidate *candidate) {
   return candidate->exact ? 2 : candidate->site == CALL_SITE_OF_WHOLE ? 1 : 0;
 }
 
-/* Searches all candidates. Remnants of earlier, deeper calls look like frame records, so the result must be the only
- * candidate that a call of this function can have left. */
+/* Searches all candidates. */
 static bool search_everywhere(struct search *search, bool parts_only, uint64_t *found) {
   struct candidate *candidates = search->walk->unwinder->search->candidates;
   const struct candidate *chosen = NULL;
@@ -346,8 +327,7 @@ static bool search_everywhere(struct search *search, bool parts_only, uint64_t *
       return false;
     chosen = candidate;
   }
-  /* Any indirect call can have led here, in particular the one in the outermost frame. It proves nothing if another
-   * path might continue. */
+  /* Any indirect call can have led here, in particular the one in the outermost frame. */
   if (!chosen || (chosen->site == CALL_SITE_POSSIBLE &&
                   (search->lost != CALL_SITE_OTHER || may_be_called_from_no_module(search, chosen->record))))
     return false;
@@ -355,8 +335,6 @@ static bool search_everywhere(struct search *search, bool parts_only, uint64_t *
   return true;
 }
 
-/* Whether the analysis of the function, which has no unwind information, reaches the program counter from its beginning
- * and finds a frame pointer. */
 static bool keeps_frame_pointer(const struct search *search) {
   const struct unwind_architecture *architecture = search->walk->unwinder->architecture;
   return search->has_facts && search->facts.origin == FACTS_BY_PATHS &&

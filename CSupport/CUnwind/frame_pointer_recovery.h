@@ -1,7 +1,6 @@
 /* Recovers the frame pointer of a blocked thread. The kernel gives only the stack pointer and program counter of such a
- * thread. They suffice for frames described relative to the stack pointer; the first other frame needs the frame
- * pointer. The recovery searches the stack for a frame record (saved frame pointer, return address) whose return
- * address follows a call of the frame's function. Internal to CUnwind. */
+ * thread. The recovery searches the stack for a frame record (saved frame pointer, return address) whose return address
+ * follows a call of the frame's function. */
 #ifndef FRAME_POINTER_RECOVERY_H
 #define FRAME_POINTER_RECOVERY_H
 

@@ -39,21 +39,19 @@ enum {
   LOW_BITS = 0x3f,
 };
 
-/* Maximum number of remembered rows, and of instructions in one function. */
 enum { REMEMBERED_ROWS_MAX = 8, INSTRUCTIONS_MAX = 1 << 16 };
 
-/* Size of the rule cache: the number of rules used by the stacks of a large program. */
 enum { CACHED = 512 };
 
 struct cached_rule {
   uint64_t address; /* 0: empty */
-  uint32_t use;     /* the cache generation that it belongs to */
-  bool is_valid;    /* RULE was read */
+  uint32_t use;
+  bool is_valid; /* RULE was read */
   struct frame_rule rule;
 };
 
 struct frame_rules {
-  uint32_t use; /* current generation; increases when the cache is cleared */
+  uint32_t use;
   struct cached_rule cached[CACHED];
 };
 
@@ -61,19 +59,17 @@ size_t cunwind_rules_bytes(void) { return sizeof(struct frame_rules); }
 
 void cunwind_rules_forget(struct unwinder *unwinder) { unwinder->rules->use++; }
 
-/* A row of an unwind table. */
 struct row {
   struct register_rule cfa, registers[UNWIND_REGISTERS_MAX];
 };
 
-/* The rows of a function up to the requested one. */
 struct rows {
   struct entry_reader reader;
   struct entry_format format;
-  uint64_t description; /* address of the table entry */
-  uint64_t end;         /* end of the instructions */
+  uint64_t description;
+  uint64_t end;
   uint64_t at, address;
-  uint64_t registers; /* number of registers */
+  uint64_t registers;
   struct row row, first, remembered[REMEMBERED_ROWS_MAX];
   int depth;
   bool failed;
@@ -85,7 +81,7 @@ static void set(struct rows *rows, struct register_rule *rule, enum place_kind k
   rule->value = (int32_t)value;
 }
 
-/* Returns the rule of register NUMBER. Registers without a use in unwinding, such as vector registers, share one. */
+/* Returns the rule of register NUMBER. */
 static struct register_rule *rule_of(struct rows *rows, struct row *row, uint64_t number) {
   return &row->registers[number < rows->registers ? number : UNWIND_REGISTERS_MAX - 1];
 }
@@ -96,7 +92,6 @@ static struct register_rule *take_register(struct rows *rows) {
 
 static int64_t take_offset(struct rows *rows) { return (int64_t)cunwind_take_leb128(&rows->reader); }
 
-/* Converts OFFSET from the table's unit to bytes. Wraps around for damaged tables. */
 static int64_t in_bytes(const struct rows *rows, int64_t offset) {
   return (int64_t)((uint64_t)offset * (uint64_t)rows->format.data_unit);
 }
@@ -115,14 +110,12 @@ static void restore(struct rows *rows, uint64_t number) {
   *rule_of(rows, &rows->row, number) = *rule_of(rows, &rows->first, number);
 }
 
-/* Sets the register and the offset that give CFA. */
 static void set_cfa(struct rows *rows, uint64_t number, int64_t offset) {
   rows->failed |= number >= rows->registers;
   rows->row.cfa.number = (uint8_t)number;
   set(rows, &rows->row.cfa, PLACE_IS_OFFSET, offset);
 }
 
-/* Runs an instruction with an operand in its low bits. */
 static void run_short(struct rows *rows, uint8_t instruction) {
   uint64_t operand = instruction & LOW_BITS;
   switch (instruction & HIGH_BITS) {
@@ -138,7 +131,6 @@ static void run_short(struct rows *rows, uint8_t instruction) {
   }
 }
 
-/* Runs an instruction that sets the rule of a register. Returns false if INSTRUCTION is not one. */
 static bool run_register(struct rows *rows, uint8_t instruction) {
   struct register_rule *rule;
   switch (instruction) {
@@ -186,7 +178,6 @@ static bool run_register(struct rows *rows, uint8_t instruction) {
   }
 }
 
-/* Runs an instruction that sets CFA. Returns false if INSTRUCTION is not one. */
 static bool run_cfa(struct rows *rows, uint8_t instruction) {
   const struct register_rule *cfa = &rows->row.cfa;
   uint64_t number;
@@ -250,7 +241,6 @@ static void run_long(struct rows *rows, uint8_t instruction) {
   }
 }
 
-/* Runs instructions from the reader's position up to the row of the requested address. */
 static void run(struct rows *rows) {
   int count = 0;
   while (!rows->failed && rows->reader.at < rows->end && rows->at <= rows->address) {
@@ -263,7 +253,6 @@ static void run(struct rows *rows) {
   }
 }
 
-/* Converts the last row of ROWS to RULE. Returns false if a rule cannot hold it. */
 static bool make_rule(const struct unwind_architecture *architecture, const struct rows *rows,
                       struct frame_rule *rule) {
   const struct register_rule *registers = rows->row.registers;

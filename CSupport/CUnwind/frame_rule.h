@@ -1,10 +1,8 @@
-/* Rules of unwind tables: how a frame's caller is found from the frame's registers. Internal to CUnwind. */
 #ifndef FRAME_RULE_H
 #define FRAME_RULE_H
 
 #include "walk.h"
 
-/* Maximum number of registers in a rule: those of a signal frame on x86_64, and one more. */
 enum { RULE_REGISTERS_MAX = 18 };
 
 /* Where the caller's register is. CFA is the canonical frame address. */

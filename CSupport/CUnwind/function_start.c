@@ -6,7 +6,6 @@
 
 #include <string.h>
 
-/* Bytes searched before and after an address, and the size of the answer cache. */
 enum { SWEPT_BYTES_MAX = 64 << 10, REMEMBERED = 64 };
 
 struct function_starts {
@@ -23,18 +22,16 @@ void cunwind_function_starts_forget(struct unwinder *unwinder) {
   memset(unwinder->starts, 0, sizeof *unwinder->starts);
 }
 
-/* One pass over the gap between two described functions. */
 struct sweep {
   struct unwinder *unwinder;
   struct code_range between;
-  uint64_t start;   /* start of the current function */
-  uint64_t reached; /* highest target of the function's jumps */
-  bool by_table;    /* jumps through a table might lead further */
-  bool has_frame;   /* the stack pointer has been lowered */
-  bool drops_frame; /* the last instruction raised the stack pointer */
+  uint64_t start; /* start of the current function */
+  uint64_t reached;
+  bool by_table; /* jumps through a table might lead further */
+  bool has_frame;
+  bool drops_frame;
 };
 
-/* Returns the address of the first instruction from ADDRESS on that is not padding. */
 static uint64_t behind_padding(const struct sweep *sweep, uint64_t address) {
   uint8_t code[CODE_BYTES];
   size_t length;
@@ -44,8 +41,6 @@ static uint64_t behind_padding(const struct sweep *sweep, uint64_t address) {
   return address;
 }
 
-/* Whether a function can begin at ADDRESS after code that does not continue there, or, if it GOES_ON, ends in a call
- * that might never return. */
 static bool may_begin(const struct sweep *sweep, uint64_t address, bool goes_on) {
   uint8_t code[UNWIND_PROLOGUE_BYTES];
   bool is_aligned = address % sweep->unwinder->architecture->function_alignment == 0;
@@ -55,7 +50,6 @@ static bool may_begin(const struct sweep *sweep, uint64_t address, bool goes_on)
          sweep->unwinder->architecture->begins_frame(code);
 }
 
-/* Whether a forward jump to TARGET is a tail call: TARGET is aligned, and the frame has been removed. */
 static bool is_tail_call(const struct sweep *sweep, uint64_t target) {
   return target % sweep->unwinder->architecture->function_alignment == 0 && (sweep->drops_frame || !sweep->has_frame);
 }
@@ -93,8 +87,7 @@ static bool note(struct sweep *sweep, const struct code_operation *operations, i
   return goes_on;
 }
 
-/* Looks for the function around ADDRESS in the cache. Otherwise raises *FROM, the start of the search, to the end of
- * the last cached function before ADDRESS. */
+/* Looks for the function around ADDRESS in the cache. */
 static bool recall(struct unwinder *unwinder, uint64_t address, uint64_t *from, struct code_range *function) {
   for (int place = 0; place < REMEMBERED; place++) {
     const struct code_range *known = &unwinder->starts->remembered[place].function;
@@ -110,7 +103,6 @@ static bool recall(struct unwinder *unwinder, uint64_t address, uint64_t *from, 
   return false;
 }
 
-/* Finds the function around ADDRESS in the gap BETWEEN two described functions. */
 static bool find(struct unwinder *unwinder, struct code_range between, uint64_t address, struct code_range *function) {
   struct sweep sweep = {.unwinder = unwinder, .between = between};
   struct code_operation operations[CODE_OPERATIONS];
@@ -142,7 +134,6 @@ static bool find(struct unwinder *unwinder, struct code_range between, uint64_t 
     begin(&sweep, next);
     at = next;
   }
-  /* The last function of the gap ends at the next described function at the latest. */
   if (at < between.end || address < sweep.start || address >= at)
     return false;
   *function = (struct code_range){sweep.start, between.end, false};

@@ -1,8 +1,8 @@
-/* Finds the bounds of functions without an entry in their module's unwind table. Internal to CUnwind.
+/* Finds the bounds of functions without an entry in their module's unwind table.
  *
  * Linkers sort the entries, and compilers omit functions that exceptions cannot pass through. The gap between two
- * described functions contains only such functions. The gap is decoded once, from the end of the described function
- * before it. A function ends where execution cannot continue and no jump leads further. */
+ * described functions contains only such functions. A function ends where execution cannot continue and no jump leads
+ * further. */
 #ifndef FUNCTION_START_H
 #define FUNCTION_START_H
 

@@ -7,29 +7,23 @@
 
 #include <string.h>
 
-/* Number of kept stacks, and maximum number of frame records followed from the end of a stack. */
 enum { KEPT = 16, RECORDS_MAX = 256 };
 
-/* Maximum number of frames found between the two parts of a joined stack, and maximum length of a function searched for
- * a call. */
 enum { CALLED_MAX = 16, FUNCTION_BYTES_MAX = 1 << 20 };
 
-/* A complete stack with the stack address of each frame. */
 struct kept {
   struct unwind_work_item item;
-  uint64_t used; /* time of last use, as a counter, for eviction */
+  uint64_t used;
   uint32_t count, left_out;
   struct unwind_frame frames[UNWIND_FRAMES_MAX];
   uint64_t places[UNWIND_FRAMES_MAX];
 };
 
-/* A frame found through the call of its function. */
 struct called {
   struct unwind_frame frame;
   uint64_t place;
 };
 
-/* Only the used part becomes resident. */
 struct kept_stacks {
   struct kept kept[KEPT];
   uint64_t uses;
@@ -42,16 +36,13 @@ static bool is_same(const struct unwind_work_item *one, const struct unwind_work
          one->tid == other->tid;
 }
 
-/* Returns the kept stack of ITEM, or NULL. */
 static struct kept *find(struct kept_stacks *stacks, const struct unwind_work_item *item) {
-  /* Unused entries are behind all used ones. */
   for (int index = 0; index < KEPT && stacks->kept[index].used != 0; index++)
     if (is_same(&stacks->kept[index].item, item))
       return &stacks->kept[index];
   return NULL;
 }
 
-/* Returns the entry for a stack of ITEM, evicting the least recently used one if necessary. */
 static struct kept *room_for(struct kept_stacks *stacks, const struct unwind_work_item *item) {
   struct kept *room = find(stacks, item);
   for (int index = 0; index < KEPT && !room; index++)
@@ -76,7 +67,6 @@ static void keep(struct kept_stacks *stacks, const struct unwind_work_item *item
   memcpy(room->places, stack->places, stack->count * sizeof stack->places[0]);
 }
 
-/* Whether COPY still has the address of KEPT's frame NUMBER in its place, above the stack pointer SP. */
 static bool is_there(struct unwinder *unwinder, const struct stack_copy *copy, const struct kept *kept, uint32_t number,
                      uint64_t sp) {
   struct walk walk = {.unwinder = unwinder, .copy = copy};
@@ -85,13 +75,12 @@ static bool is_there(struct unwinder *unwinder, const struct stack_copy *copy, c
          cunwind_word(&walk, place, &word) && cunwind_code_address(unwinder, word) == kept->frames[number].address;
 }
 
-/* Sets *FUNCTION to FRAME's function if its beginning is known. The end is not exact. */
+/* Sets *FUNCTION to FRAME's function if its beginning is known. */
 static bool function_of(const struct unwind_frame *frame, struct code_range *function) {
   *function = (struct code_range){frame->address - frame->offset, frame->address + 1, false};
   return frame->offset != UNWIND_NO_OFFSET;
 }
 
-/* Whether the call that returns to frame NUMBER of KEPT can only have called the next inner frame's function. */
 static bool leads_inwards(struct unwinder *unwinder, const struct kept *kept, uint32_t number) {
   struct code_range function, whole;
   if (number == 0 || kept->frames[number].kind != UNWIND_RETURN_ADDRESS ||
@@ -100,7 +89,6 @@ static bool leads_inwards(struct unwinder *unwinder, const struct kept *kept, ui
   return cunwind_call_site_before(unwinder, kept->frames[number].address, function, &whole) >= CALL_SITE_OF_WHOLE;
 }
 
-/* Whether the chain of frame records from FRAME_POINTER leads to the record with the return address at PLACE. */
 static bool is_on_chain(struct unwinder *unwinder, const struct stack_copy *copy, uint64_t frame_pointer, uint64_t sp,
                         uint64_t place) {
   struct walk walk = {.unwinder = unwinder, .copy = copy};
@@ -116,7 +104,6 @@ static bool is_on_chain(struct unwinder *unwinder, const struct stack_copy *copy
   return false;
 }
 
-/* Whether a return address lies on the stack between SP and PLACE. */
 static bool has_other_call(struct unwinder *unwinder, const struct stack_copy *copy, uint64_t sp, uint64_t place) {
   struct walk walk = {.unwinder = unwinder, .copy = copy};
   uint8_t code[UNWIND_CALL_BYTES];
@@ -134,7 +121,6 @@ static bool has_other_call(struct unwinder *unwinder, const struct stack_copy *c
   return false;
 }
 
-/* Returns the index of KEPT's innermost frame that is also an outer frame of STACK; KEPT's count if there is none. */
 static uint32_t find_frame(struct unwinder *unwinder, const struct stack_copy *copy, const struct kept *kept,
                            const struct unwind_stack *stack) {
   uint32_t innermost = kept->count, found = kept->count;
@@ -157,7 +143,6 @@ static uint32_t find_frame(struct unwinder *unwinder, const struct stack_copy *c
   return found;
 }
 
-/* Finds the function around ADDRESS, with or without unwind information. */
 static bool find_function(struct unwinder *unwinder, uint64_t address, struct code_range *function) {
   return cunwind_table_function(unwinder, address, function) || cunwind_function_around(unwinder, address, function);
 }
@@ -182,7 +167,6 @@ static uint64_t find_call_of(struct unwinder *unwinder, const struct stack_copy 
   return 0;
 }
 
-/* Returns the start of the function called before RETURN_ADDRESS if the call is direct, otherwise 0. */
 static uint64_t called_before(struct unwinder *unwinder, uint64_t return_address) {
   uint8_t code[UNWIND_CALL_BYTES];
   uint64_t target;
@@ -195,8 +179,8 @@ static uint64_t called_before(struct unwinder *unwinder, uint64_t return_address
 }
 
 /* Finds the frames inside KEPT's frame FROM that must exist, outermost first and at most ROOM: a frame of the function
- * that this call can only have called, then of the function that the next call names, and so on. The thread was in the
- * innermost function of KEPT, or at another call in one of the others. Returns their number. */
+ * that this call can only have called, then of the function that the next call names, and so on. Returns their
+ * number. */
 static uint32_t find_called(struct unwinder *unwinder, const struct stack_copy *copy, const struct kept *kept,
                             uint32_t from, const struct unwind_stack *stack, struct called *called, uint32_t room) {
   struct code_range function;

@@ -1,4 +1,3 @@
-/* Completes stacks that end early from earlier stacks (unwinder.h). Internal to CUnwind. */
 #ifndef JOIN_H
 #define JOIN_H
 

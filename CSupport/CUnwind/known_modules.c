@@ -3,7 +3,6 @@
 #include <elf.h>
 #include <string.h>
 
-/* Maximum number of modules, and of read-only segments, program headers and note bytes of a module. */
 enum { MODULES_MAX = 48, CONSTANT_MAX = 4, SEGMENTS_MAX = 24, NOTES_BYTES_MAX = 256 };
 
 struct known_module {
@@ -19,14 +18,12 @@ struct known_modules {
   uint32_t last;         /* index of the last result */
   bool learnt_elsewhere; /* also set if the table is full */
   struct known_module known[MODULES_MAX];
-  /* Scratch for reading a module's headers. */
   Elf64_Phdr segments[SEGMENTS_MAX];
   uint8_t notes[NOTES_BYTES_MAX];
 };
 
 size_t cunwind_modules_bytes(void) { return sizeof(struct known_modules); }
 
-/* Mixes the LENGTH bytes of DATA, a multiple of 4, into HASH. */
 static uint64_t mixed(uint64_t hash, const void *data, size_t length) {
   for (size_t at = 0; at + sizeof(uint32_t) <= length; at += sizeof(uint32_t)) {
     uint32_t word;
@@ -41,7 +38,7 @@ static bool read(struct unwinder *unwinder, uint64_t address, void *destination,
   return unwinder->process.read(unwinder->process.context, address, destination, length);
 }
 
-/* Mixes the build ID in the notes at ADDRESS into *HASH (elf(5), "Notes (Nhdr)"). Returns false if there is none. */
+/* Mixes the build ID in the notes at ADDRESS into *HASH (elf(5), "Notes (Nhdr)"). */
 static bool mix_build_id(struct unwinder *unwinder, uint64_t address, uint64_t length, uint64_t *hash) {
   uint8_t *notes = unwinder->modules->notes;
   Elf64_Nhdr note;
@@ -63,7 +60,7 @@ static bool mix_build_id(struct unwinder *unwinder, uint64_t address, uint64_t l
   return false;
 }
 
-/* Reads the identity and read-only segments of KNOWN's module. Leaves them empty if the headers cannot be read. */
+/* Reads the identity and read-only segments of KNOWN's module. */
 static void read_head(struct unwinder *unwinder, struct known_module *known) {
   Elf64_Ehdr head;
   Elf64_Phdr *segments = unwinder->modules->segments;
@@ -100,7 +97,6 @@ static bool is_same(const struct unwind_module *one, const struct unwind_module 
   return one->start == other->start && one->end == other->end && one->eh_frame_hdr == other->eh_frame_hdr;
 }
 
-/* Returns the entry of MODULE, adding it if necessary; NULL if the table is full. */
 static const struct known_module *known_of(struct unwinder *unwinder, const struct unwind_module *module) {
   struct known_modules *modules = unwinder->modules;
   if (modules->last < modules->count && is_same(&modules->known[modules->last].module, module))

@@ -1,7 +1,6 @@
-/* The modules of all code that cached facts are about. The facts are valid while these modules are unchanged.
+/* The modules of all code that cached facts are about.
  *
- * A module is identified by its address and its build ID, which linkers compute from its contents. Facts about code
- * without a build ID, or outside of any module, might be stale at the next sampling. Internal to CUnwind. */
+ * A module is identified by its address and its build ID, which linkers compute from its contents. */
 #ifndef KNOWN_MODULES_H
 #define KNOWN_MODULES_H
 

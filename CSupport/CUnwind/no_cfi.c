@@ -8,13 +8,10 @@
 #include "return_path.h"
 #include "unwind_tables.h"
 
-/* Maximum distance from a function's beginning to its code, and from its stack pointer to its frame pointer. */
 enum { FUNCTION_BYTES_MAX = 64 << 10, FRAME_BYTES_MAX = 1 << 20 };
 
-/* Maximum number of bytes of a function searched for its end, and the size of the pieces read. */
 enum { SEARCHED_BYTES_MAX = 4 << 10, PIECE_BYTES = 256, OVERLAP_BYTES = 8 };
 
-/* Maximum number of instructions of a PLT stub. */
 enum { STUB_INSTRUCTIONS = 5 };
 
 struct no_cfi_room {
@@ -23,12 +20,10 @@ struct no_cfi_room {
 
 size_t cunwind_no_cfi_bytes(void) { return sizeof(struct no_cfi_room); }
 
-/* Whether the function that begins at FUNCTION, also without usable unwind information, can extend to PC. */
 static bool may_contain(struct walk *walk, uint64_t function, uint64_t pc) {
   return pc >= function && pc - function < FUNCTION_BYTES_MAX && !cunwind_is_described(walk->unwinder, function);
 }
 
-/* Whether PC is in the function that begins at FUNCTION and that function keeps a frame pointer. */
 static bool keeps_frame_pointer_at(struct walk *walk, uint64_t function, uint64_t pc) {
   struct unwinder *unwinder = walk->unwinder;
   uint8_t code[PIECE_BYTES + OVERLAP_BYTES];
@@ -46,7 +41,6 @@ static bool keeps_frame_pointer_at(struct walk *walk, uint64_t function, uint64_
   return true;
 }
 
-/* Whether the function around PC can return to RETURN_ADDRESS. */
 static bool may_return_to(struct walk *walk, uint64_t return_address, uint64_t pc) {
   struct unwinder *unwinder = walk->unwinder;
   uint64_t target;
@@ -74,7 +68,6 @@ static bool saved_word(struct walk *walk, const struct abstract_state *state, ui
   return false;
 }
 
-/* Returns the entry value of register NUMBER, whose current value is NOW. */
 static struct known_word at_entry(struct walk *walk, const struct abstract_state *state, uint64_t entry, int number,
                                   struct known_word now) {
   struct symbolic_value value = state->registers[number];
@@ -92,7 +85,6 @@ enum certainty {
   CERTAINTY_FULL = 2, /* two registers agree, or no other place is possible */
 };
 
-/* Finds the caller by analysing FUNCTION from its beginning to PC. */
 static bool find_from_start(struct walk *walk, struct code_range function, uint64_t pc, bool interrupted,
                             const struct frame_registers *registers, struct return_place *place,
                             enum certainty *certainty) {
@@ -135,7 +127,6 @@ static bool find_from_start(struct walk *walk, struct code_range function, uint6
   return place->return_address.is_known;
 }
 
-/* Whether code analysis of CALLER's function, which has no unwind information, finds its call with full certainty. */
 static bool is_surely_called(struct walk *walk, const struct caller_frame *caller) {
   struct unwinder *unwinder = walk->unwinder;
   struct frame_registers registers = {.sp = {true, caller->sp},
@@ -151,8 +142,6 @@ static bool is_surely_called(struct walk *walk, const struct caller_frame *calle
              UNWIND_CALL_NONE;
 }
 
-/* Whether CALLER's own caller is plausible: its return address follows a call that can have led to CALLER's function.
- * SITE classifies CALLER's call. */
 static bool outer_frame_fits(const struct walk *walk, const struct caller_frame *caller, enum call_site site) {
   struct unwinder *unwinder = walk->unwinder;
   struct walk trial = *walk;
@@ -172,8 +161,7 @@ static bool outer_frame_fits(const struct walk *walk, const struct caller_frame 
   return cunwind_call_site_before(unwinder, cunwind_code_address(unwinder, pc), function, &whole) != CALL_SITE_OTHER;
 }
 
-/* Whether PLACE, found with CERTAINTY, is a plausible caller; sets *CALLER. FUNCTION is the function at PC if
- * IS_KNOWN. */
+/* Whether PLACE, found with CERTAINTY, is a plausible caller; sets *CALLER. */
 static bool is_caller(struct walk *walk, const struct return_place *place, struct code_range function, bool is_known,
                       uint64_t pc, enum certainty certainty, struct caller_frame *caller) {
   struct unwinder *unwinder = walk->unwinder;
@@ -192,11 +180,9 @@ static bool is_caller(struct walk *walk, const struct return_place *place, struc
   return site != CALL_SITE_OTHER && outer_frame_fits(walk, caller, site);
 }
 
-/* Range of the search for a return address above the stack pointer, and maximum number of functions analysed for it. */
 enum { SEARCHED_STACK_BYTES = 16 << 10, CANDIDATES_MAX = 16 };
 
-/* Whether the analysis of the function that begins at FUNCTION places its return address at AT. Sets *CALLER's
- * registers. */
+/* Whether the analysis of the function that begins at FUNCTION places its return address at AT. */
 static bool returns_from(struct walk *walk, uint64_t function, uint64_t pc, bool interrupted, uint64_t at,
                          const struct frame_registers *registers, struct caller_frame *caller) {
   /* The function's end is unknown; its paths do not leave it. It does not extend into a described function. */
@@ -217,7 +203,7 @@ static bool returns_from(struct walk *walk, uint64_t function, uint64_t pc, bool
 }
 
 /* Finds the caller by a direct call: a return address above the stack pointer whose called function, analysed from its
- * beginning to PC, has its return address in that place. For architectures whose calls push the return address. */
+ * beginning to PC, has its return address in that place. */
 static bool find_by_call(struct walk *walk, uint64_t pc, bool interrupted, const struct frame_registers *registers,
                          struct caller_frame *caller) {
   struct unwinder *unwinder = walk->unwinder;
@@ -249,7 +235,7 @@ static bool find_by_call(struct walk *walk, uint64_t pc, bool interrupted, const
 enum finding { FINDING_NONE = 0, FINDING_CALLER, FINDING_CONTRADICTION };
 
 /* Finds the caller from the code around PC alone: the path from the function's beginning and the path to its return. If
- * both give a result they must agree. A single result must have a plausible call, and its caller too. */
+ * both give a result they must agree. */
 static enum finding find_by_code(struct walk *walk, uint64_t pc, bool interrupted,
                                  const struct frame_registers *registers, struct caller_frame *caller) {
   struct unwinder *unwinder = walk->unwinder;
@@ -302,7 +288,6 @@ bool cunwind_follows_call(struct unwinder *unwinder, uint64_t address) {
   return cunwind_call_before(unwinder, address, &target) != UNWIND_CALL_NONE;
 }
 
-/* Whether PC is in a PLT stub, which has its caller's frame and leaves the return address in place. */
 static bool is_in_stub(struct unwinder *unwinder, uint64_t pc) {
   uint8_t code[UNWIND_PROLOGUE_BYTES];
   uint64_t entry, width = unwinder->architecture->instruction_bytes;
@@ -314,7 +299,6 @@ static bool is_in_stub(struct unwinder *unwinder, uint64_t pc) {
   return false;
 }
 
-/* Finds the caller of an interrupted PLT stub. */
 static bool find_by_stub(struct walk *walk, uint64_t pc, const struct frame_registers *registers,
                          struct caller_frame *caller) {
   struct unwinder *unwinder = walk->unwinder;

@@ -1,11 +1,8 @@
-/* Frames of functions without unwind information: code generated at run time, assembly, and functions that compilers do
- * not describe. Internal to CUnwind. */
 #ifndef NO_CFI_H
 #define NO_CFI_H
 
 #include "cursor.h"
 
-/* The caller of such a function; its other registers are unknown. */
 struct caller_frame {
   uint64_t return_address;
   uint64_t sp;
@@ -22,10 +19,9 @@ bool cunwind_follows_call(struct unwinder *unwinder, uint64_t address);
 
 /* Finds the caller of CURSOR's frame at PC, which was INTERRUPTED or made a call and has no usable unwind information.
  * Code analysis takes precedence: the place of the return address on all paths from the function's beginning, or on all
- * paths to its return. Otherwise the frame pointer must lead to a plausible return address. In that case no word below
- * it can look like the return address of a function without a frame pointer: such a word would be the caller's, and the
- * frame pointer would belong to the caller. Returns false if the caller is unknown; the walk might record the reason. A
- * return address of 0 marks the outermost frame. Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
+ * paths to its return. Otherwise the frame pointer must lead to a plausible return address. Returns false if the caller
+ * is unknown; the walk might record the reason. A return address of 0 marks the outermost frame. Async-signal-safe: as
+ * cunwind_unwind. Threads: as cunwind_unwind. */
 bool cunwind_no_cfi_caller(struct cursor *cursor, uint64_t pc, bool interrupted, struct caller_frame *caller);
 
 #endif

@@ -4,8 +4,7 @@
 
 #include <string.h>
 
-/* Cached memory of the process outside the copy. Whole pages are read because the unwind information of a new frame
- * takes about 80 reads. */
+/* Cached memory of the process outside the copy. */
 enum { PAGE_BYTES = 4096, PAGES = 64 };
 
 struct page {
@@ -25,7 +24,6 @@ size_t cunwind_memory_bytes(void) { return sizeof(struct process_memory); }
 /* Memory within this distance below the copy counts as stack. */
 #define BELOW_STACK_BYTES (UINT64_C(64) << 10)
 
-/* Returns the entry of the page at ADDRESS if cached, otherwise the least recently used entry of its pair. */
 static struct page *place_of(struct process_memory *memory, uint64_t address) {
   uint64_t pair = (address / PAGE_BYTES ^ address / PAGE_BYTES / PAGES) % (PAGES / 2);
   struct page *pages = &memory->pages[2 * pair];
@@ -34,7 +32,6 @@ static struct page *place_of(struct process_memory *memory, uint64_t address) {
   return &pages[memory->is_second[pair]];
 }
 
-/* Returns the page at ADDRESS and sets *BYTES to its contents. */
 static const struct page *page_at(struct unwinder *unwinder, uint64_t address, const uint8_t **bytes) {
   struct process_memory *memory = unwinder->memory;
   struct page *page = place_of(memory, address);

@@ -1,4 +1,4 @@
-/* The memory that unwinding reads: the copied stack, and pages of the process. Internal to CUnwind. */
+/* The memory that unwinding reads: the copied stack, and pages of the process. */
 #ifndef PROCESS_MEMORY_H
 #define PROCESS_MEMORY_H
 

@@ -2,13 +2,11 @@
 
 #include "process_memory.h"
 
-/* Looks up the distance of the frame pointer above the stack pointer in the function at FUNCTION. */
 static bool frame_bytes(struct unwinder *unwinder, uint64_t function, uint64_t *bytes) {
   uint8_t code[UNWIND_PROLOGUE_BYTES];
   return cunwind_read(unwinder, function, code, sizeof code) && unwinder->architecture->frame_bytes(code, bytes);
 }
 
-/* Looks up the target of the call before RETURN_ADDRESS. */
 static bool call_target(struct unwinder *unwinder, uint64_t return_address, uint64_t *target) {
   uint8_t code[UNWIND_CALL_BYTES], stub[UNWIND_PROLOGUE_BYTES];
   uint64_t entry;

@@ -1,5 +1,5 @@
-/* The use of the frame pointer according to a function's first instructions, for when unwind tables cannot be trusted.
- * Internal to CUnwind. */
+/* The use of the frame pointer according to a function's first instructions, for when unwind tables cannot be
+ * trusted. */
 #ifndef PROLOGUE_H
 #define PROLOGUE_H
 

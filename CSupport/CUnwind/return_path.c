@@ -4,17 +4,14 @@
 #include "process_memory.h"
 #include "unwind_tables.h"
 
-/* Bounds on the work for one frame: instructions, pending paths, compared returns, and stored words per path. VISITED
- * is the size of a hash table, at least twice the number of instructions. */
+/* Bounds on the work for one frame: instructions, pending paths, compared returns, and stored words per path. */
 enum { INSTRUCTIONS_MAX = 2000, PATHS = 48, RETURNS_MAX = 4, STORED = 12, VISITED = 4096 };
 
-/* A stack word stored on the path. */
 struct stored {
   uint64_t at;
   struct known_word what;
 };
 
-/* A path and its current state. */
 struct path {
   uint64_t address;
   struct frame_registers registers;
@@ -45,7 +42,7 @@ struct return_paths {
 
 size_t cunwind_return_paths_bytes(void) { return sizeof(struct return_paths); }
 
-/* Marks the instruction at ADDRESS, one of at most INSTRUCTIONS_MAX. Returns whether it was not marked yet. */
+/* Marks the instruction at ADDRESS, one of at most INSTRUCTIONS_MAX. */
 static bool visit(struct return_paths *room, uint64_t address) {
   uint32_t low = (uint32_t)address;
   for (uint32_t place = (low ^ low >> 12) % VISITED;; place = (place + 1) % VISITED) {
@@ -67,7 +64,6 @@ static void branch_off(struct return_paths *room, const struct path *path, uint6
   other->address = address;
 }
 
-/* Returns the tracked register NUMBER, or NULL if it is not tracked. */
 static struct known_word *register_of(const struct unwind_architecture *architecture, struct path *path, int number) {
   if (number == architecture->sp)
     return &path->registers.sp;
@@ -102,14 +98,12 @@ static void store(struct path *path, struct known_word at, struct known_word wha
     if (distance <= -8 || distance >= 8)
       path->stored[kept++] = path->stored[index];
   }
-  /* Words lowest on the stack were stored last and are loaded first. */
   if (kept == STORED)
     kept--;
   path->stored[kept] = (struct stored){at.value, what};
   path->stored_count = kept + 1;
 }
 
-/* Ends the path at a return that pops AMOUNT bytes above the return address, or at a tail call. */
 static void leave(struct search *search, const struct path *path, int64_t amount) {
   const struct unwind_architecture *architecture = search->walk->unwinder->architecture;
   if (!path->registers.sp.is_known || path->registers.sp.value < search->lowest)
@@ -134,7 +128,6 @@ static void leave(struct search *search, const struct path *path, int64_t amount
     place->frame_pointer.is_known = false;
 }
 
-/* Continues PATH at TARGET, the target of a jump, if it belongs to the function. Returns whether it does. */
 static bool jump(struct search *search, struct path *path, uint64_t target) {
   struct code_range other;
   if (target >= search->function.start && target < search->function.end) {
@@ -147,7 +140,6 @@ static bool jump(struct search *search, struct path *path, uint64_t target) {
   return false;
 }
 
-/* Applies OPERATION. Returns whether the path continues. */
 static bool apply(struct search *search, struct path *path, const struct code_operation *operation) {
   const struct unwind_architecture *architecture = search->walk->unwinder->architecture;
   struct known_word *to = register_of(architecture, path, operation->to);
@@ -204,7 +196,7 @@ static bool apply(struct search *search, struct path *path, const struct code_op
   case CODE_RETURN:
     leave(search, path, operation->amount);
     return false;
-  case CODE_JUMP_ANYWHERE: /* a tail call, or a jump table within this function */
+  case CODE_JUMP_ANYWHERE:
   case CODE_END:
     return false;
   default:

@@ -1,4 +1,4 @@
-/* The path from an instruction to its function's return. Internal to CUnwind.
+/* The path from an instruction to its function's return.
  *
  * In a function without unwind information, the remaining instructions determine the place of the return address: on
  * every path the stack pointer must point to it at the return. */
@@ -7,13 +7,11 @@
 
 #include "walk.h"
 
-/* A word that might be unknown. */
 struct known_word {
   bool is_known;
   uint64_t value;
 };
 
-/* The registers of a frame that determine its return path. */
 struct frame_registers {
   struct known_word sp, frame_pointer;
   struct known_word link; /* the register that holds a return address; unused if calls push it on the stack */

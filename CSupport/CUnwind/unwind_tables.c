@@ -17,7 +17,6 @@ struct eh_frame_hdr {
 };
 enum { DW_EH_PE_udata4 = 0x03, DW_EH_PE_pcrel_sdata4 = 0x1b, DW_EH_PE_datarel_sdata4 = 0x3b };
 
-/* An entry of the table behind the header, sorted by function: offsets from the header. */
 struct eh_frame_entry {
   int32_t function, description;
 };
@@ -63,7 +62,6 @@ static uint64_t description_of(const struct unwind_table *table, struct eh_frame
   return table->module.eh_frame_hdr + (uint64_t)(int64_t)entry.description;
 }
 
-/* Finds the index of TABLE's first function that begins behind ADDRESS; TABLE's count if there is none. */
 static bool first_behind(struct unwinder *unwinder, const struct unwind_table *table, uint64_t address,
                          uint32_t *index) {
   struct eh_frame_entry entry;
@@ -81,7 +79,6 @@ static bool first_behind(struct unwinder *unwinder, const struct unwind_table *t
   return true;
 }
 
-/* Reads the range of the FDE of ENTRY in TABLE. */
 static bool read_fde(struct unwinder *unwinder, const struct unwind_table *table, struct eh_frame_entry entry,
                      struct code_range *range) {
   struct entry_format format;
@@ -106,7 +103,6 @@ static bool read_fde(struct unwinder *unwinder, const struct unwind_table *table
   return !reader.failed;
 }
 
-/* Finds the ENTRY of TABLE for the code at ADDRESS, and the RANGE that it describes. */
 static bool find_entry(struct unwinder *unwinder, uint64_t address, struct unwind_table *table,
                        struct eh_frame_entry *entry, struct code_range *range) {
   uint32_t behind;

@@ -1,10 +1,9 @@
-/* Looks up functions in the unwind tables of modules (.eh_frame_hdr, .eh_frame). Internal to CUnwind. */
+/* Looks up functions in the unwind tables of modules (.eh_frame_hdr, .eh_frame). */
 #ifndef UNWIND_TABLES_H
 #define UNWIND_TABLES_H
 
 #include "walk.h"
 
-/* A module's table of functions, sorted by start address. */
 struct unwind_table {
   struct unwind_module module;
   uint64_t entries; /* address of the first entry */

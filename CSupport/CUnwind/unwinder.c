@@ -34,7 +34,6 @@ enum { WALKED_MAX = 1 << 16 };
 #define ASYNC_FRAME (UINT64_C(1) << 60)
 #define ADDRESS_BITS ((UINT64_C(1) << 56) - 1)
 
-/* Returns the array index of frame NUMBER, counted from 0. The outer half is a ring buffer. */
 static uint32_t room_for(uint32_t number) {
   return number < UNWIND_FRAMES_INNER ? number
                                       : UNWIND_FRAMES_INNER + (number - UNWIND_FRAMES_INNER) % UNWIND_FRAMES_INNER;
@@ -53,7 +52,6 @@ static void reverse(struct unwind_stack *stack, uint32_t from, uint32_t to) {
   }
 }
 
-/* Sorts the TOTAL frames found into STACK; with LESS, drops the last one. */
 static void put_in_order(struct unwind_stack *stack, uint32_t total, bool less) {
   stack->count = total;
   if (total > UNWIND_FRAMES_MAX) {
@@ -67,7 +65,6 @@ static void put_in_order(struct unwind_stack *stack, uint32_t total, bool less) 
   stack->count -= less;
 }
 
-/* Returns the offset of FRAME's address from the beginning of its function. */
 static uint32_t offset_in_function(struct unwinder *unwinder, const struct unwind_frame *frame) {
   struct code_range function;
   uint64_t address = frame->address - (frame->kind == UNWIND_RETURN_ADDRESS);
@@ -78,7 +75,6 @@ static uint32_t offset_in_function(struct unwinder *unwinder, const struct unwin
   return (uint32_t)(frame->address - function.start);
 }
 
-/* Returns the stack address of the return address that led to CURSOR's frame, whose stack pointer is SP; 0: unknown. */
 static uint64_t place_of(struct cursor *cursor, uint64_t sp) {
   int link = cursor->walk->unwinder->architecture->link;
   uint64_t value;
@@ -88,7 +84,6 @@ static uint64_t place_of(struct cursor *cursor, uint64_t sp) {
   return cunwind_cursor_register(cursor, link, &value) ? cursor->walk->last_read : 0;
 }
 
-/* The parts of an unwinder, stored behind its header: the field that points to each, and its size. */
 static const struct {
   size_t place;
   size_t (*bytes)(void);
@@ -176,9 +171,9 @@ void cunwind_unwind(struct unwinder *unwinder, const struct stack_copy *copy, st
   if (!cunwind_cursor_begin(&walk, &cursor))
     return;
   enum unwind_frame_kind kind = UNWIND_PROGRAM_COUNTER;
-  bool interrupted = false; /* whether the last frame was interrupted and made no call */
+  bool interrupted = false;
   uint32_t total = 0;
-  bool less = false; /* the last frame is not valid */
+  bool less = false;
   for (;;) {
     uint64_t pc = 0, sp = 0, pointer = 0;
     if (!cunwind_cursor_pc(&cursor, &pc) || !cunwind_cursor_sp(&cursor, &sp))

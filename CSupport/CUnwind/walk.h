@@ -1,4 +1,3 @@
-/* The parts of an unwinder, and the state of one walk. Internal to CUnwind. */
 #ifndef WALK_H
 #define WALK_H
 
@@ -10,12 +9,12 @@
 struct unwinder {
   const struct unwind_architecture *architecture;
   struct unwind_process process;
-  struct process_memory *memory;     /* cached pages */
-  struct known_modules *modules;     /* modules that cached facts depend on */
-  struct unwind_tables *tables;      /* cached functions */
-  struct frame_rules *rules;         /* cached rules of described functions */
-  struct function_starts *starts;    /* cached functions without table entries */
-  struct solver *solver;             /* effects of functions on their frames */
+  struct process_memory *memory; /* cached pages */
+  struct known_modules *modules;
+  struct unwind_tables *tables;   /* cached functions */
+  struct frame_rules *rules;      /* cached rules of described functions */
+  struct function_starts *starts; /* cached functions without table entries */
+  struct solver *solver;
   struct call_sites *call_sites;     /* cached targets of calls */
   struct return_paths *return_paths; /* cached paths to returns */
   struct caller_registers_room *callers;
@@ -40,9 +39,9 @@ struct walk {
   int missing;         /* the last register that was requested but is unknown; -1: none */
   bool beyond_copy;    /* a requested part of the stack is not in the copy */
   bool unreadable;     /* requested memory cannot be read */
-  bool no_module;      /* an address is in no module */
-  bool no_info;        /* a module has no unwind information for an address */
-  uint64_t last_read;  /* address of the last stack read; 0: none since it was last reset */
+  bool no_module;
+  bool no_info; /* a module has no unwind information for an address */
+  uint64_t last_read;
 };
 
 /* Returns the code address ADDRESS without its pointer authentication code. Async-signal-safe: yes. Threads: any. */

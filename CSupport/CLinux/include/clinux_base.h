@@ -16,8 +16,6 @@
 #define CLINUX_NO_LOCKS
 #endif
 
-/* Keeps the functions below it in a file resident (observer_keep_own_code_resident): they must run even if no disk can
- * be read. */
 #define CLINUX_RESIDENT_CODE _Pragma("clang section text = \"culprit_resident\"")
 
 #endif

@@ -42,7 +42,7 @@ static inline CLINUX_NO_LOCKS uint64_t clinux_clock_read_ns(clockid_t clock) {
 }
 
 /* Returns CLOCK_MONOTONIC in nanoseconds as of the last kernel tick or the one before, at about a third of the cost of
- * the exact clock. Read through the vDSO, without a system call. Never 0. Async-signal-safe: yes. Threads: any. */
+ * the exact clock. Never 0. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS uint64_t clinux_clock_coarse_ns(void) {
   return clinux_clock_read_ns(CLOCK_MONOTONIC_COARSE);
 }
@@ -55,9 +55,8 @@ static inline CLINUX_NO_LOCKS uint64_t clinux_clock_coarse_resolution_ns(void) {
   return (uint64_t)resolution.tv_sec * UINT64_C(1000000000) + (uint64_t)resolution.tv_nsec;
 }
 
-/* Returns the maximum lag of the coarse clock behind the exact one, in nanoseconds. The coarse clock advances by whole
- * ticks, so it can be one tick behind after an update and two before the next (timekeeping_advance in the kernel's
- * kernel/time/timekeeping.c). Async-signal-safe: yes. Threads: any. */
+/* Returns the maximum lag of the coarse clock behind the exact one, in nanoseconds: two ticks (timekeeping_advance in
+ * the kernel's kernel/time/timekeeping.c). Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS uint64_t clinux_clock_coarse_error_ns(void) {
   return 2 * clinux_clock_coarse_resolution_ns();
 }

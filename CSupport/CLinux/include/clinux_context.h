@@ -1,8 +1,6 @@
 /* Sets of working memory, one for each sampler.
  *
- * Sampling a stack needs memory for the copy, for pages of code and unwind tables, and for cached facts. This memory is
- * allocated once for each context. A sampler that the kernel blocks forever can thus be replaced by another one that
- * shares nothing with it. */
+ * A sampler that the kernel blocks forever can thus be replaced by another one that shares nothing with it. */
 #ifndef CLINUX_CONTEXT_H
 #define CLINUX_CONTEXT_H
 
@@ -15,8 +13,7 @@
 /* The context of running signal handlers. It has only a window for reading memory (clinux_memory.h). */
 #define CLINUX_HANDLERS_CONTEXT CLINUX_CONTEXTS_MAX
 
-/* The context of a thread that permanently observes others and samples no stacks. It has its own window for reading
- * memory, so threads in context 0 do not wait for it. */
+/* The context of a thread that permanently observes others and samples no stacks. */
 #define CLINUX_WATCHERS_CONTEXT (CLINUX_CONTEXTS_MAX + 1)
 
 /* The calling thread's context. In the static thread-local storage, so access does not allocate. */

@@ -1,10 +1,8 @@
 /* The library's file descriptors.
  *
- * The service might close them, for example with closefrom(3), and then open its own files with the same numbers.
  * Library threads that run no application code therefore have their own descriptor tables if the kernel supports that.
  * In the service's table each descriptor is stored with the identity of its file; it is not read, written or closed if
- * its number refers to another file. (The check and the call are about a hundred nanoseconds apart. A file that the
- * service opens in between is not protected.) A child of fork(2) closes its copies at once. */
+ * its number refers to another file. */
 #ifndef CLINUX_DESCRIPTOR_H
 #define CLINUX_DESCRIPTOR_H
 
@@ -24,8 +22,8 @@ struct clinux_descriptor {
 void clinux_descriptor_start(void);
 
 /* Returns the just opened descriptor NUMBER with the identity of its file, or CLINUX_NO_DESCRIPTOR if it is negative. A
- * standard stream's number, which the service has closed, is replaced by another one: the service's output must not
- * reach a file of the library. A child of fork(2) closes its copy. Async-signal-safe: yes. Threads: any. */
+ * standard stream's number is replaced by another one, and a child of fork(2) closes its copy. Async-signal-safe: yes.
+ * Threads: any. */
 CLINUX_NO_LOCKS struct clinux_descriptor clinux_descriptor_keep(int number);
 
 /* Keeps the just opened descriptor NUMBER of the file at PATH, as clinux_descriptor_keep does. Returns
@@ -34,8 +32,7 @@ CLINUX_NO_LOCKS struct clinux_descriptor clinux_descriptor_keep(int number);
 CLINUX_NO_LOCKS struct clinux_descriptor clinux_descriptor_keep_file(int number, const char *path);
 
 /* Gives the calling thread its own descriptor table for the rest of its life, in which only the standard streams are
- * open and refer to /dev/null. Descriptors of this table do not count against the service's limit, and the kernel
- * closes them when the thread ends. Returns false without any effect if the kernel or a sandbox does not provide
+ * open and refer to /dev/null. Returns false without any effect if the kernel or a sandbox does not provide
  * close_range(2). Async-signal-safe: yes. Threads: those that use no descriptor of another thread and run no
  * application code. */
 bool clinux_descriptor_take_own_table(void);
@@ -53,8 +50,7 @@ void clinux_descriptor_share_table(uint32_t table);
 CLINUX_NO_LOCKS bool clinux_descriptor_is_ours(const struct clinux_descriptor *descriptor);
 
 /* Reads the number and the identity of NUMBER, opened by any code, into *FOUND, without waiting for its file system.
- * The device has its major number in the upper half. Returns false if NUMBER is not open. Async-signal-safe: yes.
- * Threads: any. */
+ * Returns false if NUMBER is not open. Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS bool clinux_descriptor_identify(int number, struct clinux_descriptor *found);
 
 /* Whether NUMBER, opened by any code, refers to DESCRIPTOR's file. Async-signal-safe: yes. Threads: any. */

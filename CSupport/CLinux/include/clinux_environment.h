@@ -9,9 +9,8 @@
 const char *clinux_environment(const char *name);
 
 /* Returns the environment's entry INDEX, "NAME=value", or NULL behind the last one and in a program that has more
- * privileges than the user that started it. For iteration from 0 to the first NULL. The string belongs to the
- * environment and is valid until the environment changes. Async-signal-safe: no. Threads: any, while no thread changes
- * the environment. */
+ * privileges than the user that started it. The string belongs to the environment and is valid until the environment
+ * changes. Async-signal-safe: no. Threads: any, while no thread changes the environment. */
 const char *clinux_environment_entry(int index);
 
 #endif

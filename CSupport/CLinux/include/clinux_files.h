@@ -1,4 +1,3 @@
-/* File operations that Swift's Glibc module lacks. */
 #ifndef CLINUX_FILES_H
 #define CLINUX_FILES_H
 
@@ -14,7 +13,7 @@ bool clinux_keep_root(void);
  * Async-signal-safe: yes. Threads: any. */
 uint64_t clinux_root(void);
 
-/* Opens the regular file at PATH for reading, following links. The descriptor is close-on-exec.
+/* Opens the regular file at PATH for reading, following links.
  *
  * The file type is checked before opening (O_PATH), because opening alone rewinds a tape, arms a watchdog timer, waits
  * for the other end of a FIFO or acquires a terminal.
@@ -24,7 +23,7 @@ uint64_t clinux_root(void);
 int clinux_open_regular(const char *path);
 
 /* Opens a new unnamed file in DIRECTORY for writing, with the permissions MODE (O_TMPFILE). The file disappears when
- * the process ends in any way, unless clinux_link_unnamed has named it. The descriptor is close-on-exec.
+ * the process ends in any way, unless clinux_link_unnamed has named it.
  *
  * Returns the descriptor, or a negative error number, also if the file system does not support unnamed files or /proc
  * is not mounted. Async-signal-safe: no. Threads: any. */

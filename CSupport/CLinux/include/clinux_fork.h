@@ -1,13 +1,9 @@
 /* Threads that rest while the process forks.
  *
- * A child of fork(2) inherits the locks of its parent's threads, but not the threads. The Swift runtime takes locks
- * when a type is used for the first time. The child cannot release such a lock, and any of its threads that needs it
- * hangs. Therefore a watchdog thread that uses the runtime registers here, marks when it rests, and works only while no
- * thread forks. A forking thread waits until all registered threads rest, at most CLINUX_FORK_PATIENCE_NS, and only
- * once for each piece of work. Timekeeping threads do not use the runtime and do not register: they never wait
- * for a fork.
- *
- * Children created without fork handlers (vfork(2), posix_spawn(3), _Fork(3), clone(2)) are not affected. */
+ * The Swift runtime takes locks when a type is used for the first time. The child cannot release such a lock, and any
+ * of its threads that needs it hangs. Therefore a watchdog thread that uses the runtime registers here, marks when it
+ * rests, and works only while no thread forks. A forking thread waits until all registered threads rest, at most
+ * CLINUX_FORK_PATIENCE_NS, and only once for each piece of work. */
 #ifndef CLINUX_FORK_H
 #define CLINUX_FORK_H
 
@@ -16,8 +12,7 @@
 /* Maximum wait of a forking thread. */
 #define CLINUX_FORK_PATIENCE_NS UINT64_C(100000000)
 
-/* Maximum wait of a registered thread for one fork: copying a large process takes long. After waiting that long for a
- * series of forks without a pause, a thread works for the same time before it waits again. */
+/* Maximum wait of a registered thread for one fork: copying a large process takes long. */
 #define CLINUX_FORK_STAY_NS UINT64_C(500000000)
 
 /* Maximum number of registered threads. A thread that finds no free place works without this protection. */
@@ -49,8 +44,8 @@ extern _Thread_local bool clinux_fork_takes_part __attribute__((tls_model("initi
  * fork). Threads: called by clinux_fork_yield. */
 void clinux_fork_let_ahead(void);
 
-/* Yields to a thread that is waiting to fork. The caller must hold no locks. For use in the midst of long work.
- * Async-signal-safe: no (might wait for a fork). Threads: any; no effect for an unregistered one. */
+/* Yields to a thread that is waiting to fork. The caller must hold no locks. Async-signal-safe: no (might wait for a
+ * fork). Threads: any; no effect for an unregistered one. */
 static inline void clinux_fork_yield(void) {
   if (clinux_fork_takes_part)
     clinux_fork_let_ahead();

@@ -1,9 +1,7 @@
 /* A lock that a child of fork(2) can use.
  *
  * In the child the lock is free even if a thread of the parent held it: a library in a service must not block the
- * service's children for a thread that they do not have. (The standard library's Mutex asks the kernel for its owner by
- * thread ID, does not find it in a child, and ends the process.) Data that was being changed is inconsistent in the
- * child, which must not use it: see clinux_process_is. */
+ * service's children for a thread that they do not have. */
 #ifndef CLINUX_LOCK_H
 #define CLINUX_LOCK_H
 

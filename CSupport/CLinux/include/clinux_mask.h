@@ -1,8 +1,7 @@
 /* Signal masks of threads.
  *
  * A mask has signal N as bit N - 1, as in the kernel. The watchdog's own threads block all signals except those for
- * their own faults, so that the service's threads receive the service's signals. While they run application code they
- * use the application's signal mask, because programs and threads started there inherit it. */
+ * their own faults, so that the service's threads receive the service's signals. */
 #ifndef CLINUX_MASK_H
 #define CLINUX_MASK_H
 
@@ -29,9 +28,9 @@ enum clinux_mask_answer {
       2, /* sleeps without blocking it, which is also true during sigwaitinfo(2) for a blocked signal */
 };
 
-/* Returns whether thread TID of this process blocks SIGNAL. Ignores moments in which the C library blocks all signals.
- * Sets *SLEEPS to the number of times that the thread has gone to sleep (voluntary_ctxt_switches in proc(5)), or to 0
- * if it is not available. Async-signal-safe: yes. Threads: any. */
+/* Returns whether thread TID of this process blocks SIGNAL. Sets *SLEEPS to the number of times that the thread has
+ * gone to sleep (voluntary_ctxt_switches in proc(5)), or to 0 if it is not available. Async-signal-safe: yes. Threads:
+ * any. */
 CLINUX_NO_LOCKS enum clinux_mask_answer clinux_mask_ask(int32_t tid, int signal, uint64_t *sleeps);
 
 /* Returns the main thread's signal mask. While the C library blocks all signals there for a moment (fork, posix_spawn,

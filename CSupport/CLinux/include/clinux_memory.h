@@ -1,9 +1,8 @@
 /* Reads memory that might be unmapped, without locks that the service might hold or wait for.
  *
- * process_vm_readv(2) and /proc/self/mem take the lock of the address space and wait for it uninterruptibly. If one
- * thread is in a page fault that a file system does not answer, and another one in mprotect(2), a reader waits for
- * both. A write(2) from that memory into a file in memory takes no such lock if the pages are present, and returns
- * EFAULT if they are not mapped. */
+ * process_vm_readv(2) and /proc/self/mem take the lock of the address space and wait for it uninterruptibly. A write(2)
+ * from that memory into a file in memory takes no such lock if the pages are present, and returns EFAULT if they are
+ * not mapped. */
 #ifndef CLINUX_MEMORY_H
 #define CLINUX_MEMORY_H
 
@@ -12,16 +11,14 @@
 /* The method of reading memory: the first of these that works in this process. Each of them reports unmapped pages,
  * where a load would raise SIGSEGV. */
 enum clinux_memory_way {
-  CLINUX_MEMORY_BY_WINDOW = 0,  /* written into a file in memory (memfd_create(2)) that is mapped here */
-  CLINUX_MEMORY_BY_CALL = 1,    /* process_vm_readv(2), if files in memory are not available */
-  CLINUX_MEMORY_BY_FILE = 2,    /* /proc/thread-self/mem, if a sandbox refuses the call */
+  CLINUX_MEMORY_BY_WINDOW = 0, /* written into a file in memory (memfd_create(2)) that is mapped here */
+  CLINUX_MEMORY_BY_CALL = 1,
+  CLINUX_MEMORY_BY_FILE = 2,
   CLINUX_MEMORY_BY_PIPE = 3,    /* through a pipe, if a sandbox refuses the call and the file cannot be opened */
   CLINUX_MEMORY_UNREADABLE = 4, /* no method works: no stack can be unwound */
 };
 
-/* Determines the method and returns it. Must be called before any read, and again if restrictions might have changed;
- * until then the method is CLINUX_MEMORY_BY_CALL. Async-signal-safe: no. Threads: any, one at a time, while no thread
- * reads. */
+/* Determines the method and returns it. Async-signal-safe: no. Threads: any, one at a time, while no thread reads. */
 enum clinux_memory_way clinux_memory_start(void);
 
 /* Opens the files through which the calling thread's context reads memory. Requires clinux_memory_start.

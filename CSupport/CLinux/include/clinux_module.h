@@ -1,8 +1,7 @@
 /* Finds the module of an address without the loader's lock.
  *
  * dl_iterate_phdr(3) takes a lock that the stalled thread might hold (it might be inside dlopen). glibc's
- * _dl_find_object (2.35 and later) takes none and is documented as async-signal-safe. Without it, /proc/self/maps is
- * read. */
+ * _dl_find_object (2.35 and later) takes none and is documented as async-signal-safe. */
 #ifndef CLINUX_MODULE_H
 #define CLINUX_MODULE_H
 
@@ -15,8 +14,8 @@ enum clinux_module_way {
   CLINUX_MODULES_UNKNOWN = 2,   /* no method works: no stack can be unwound */
 };
 
-/* Selects the method: the loader, if USE_LOADER is set and the C library supports it. Must be called after
- * clinux_memory_start. Async-signal-safe: yes. Threads: any, one at a time, while no stack is unwound. */
+/* Selects the method: the loader, if USE_LOADER is set and the C library supports it. Async-signal-safe: yes. Threads:
+ * any, one at a time, while no stack is unwound. */
 enum clinux_module_way clinux_module_start(bool use_loader);
 
 /* Drops the calling context's cached contents of /proc/self/maps, because a module might have been loaded or replaced.
@@ -24,14 +23,14 @@ enum clinux_module_way clinux_module_start(bool use_loader);
 CLINUX_NO_LOCKS void clinux_module_forget(void);
 
 struct clinux_module {
-  uint64_t start;        /* lowest address of the module's mappings */
-  uint64_t end;          /* one past the highest */
-  uint64_t eh_frame_hdr; /* address of its .eh_frame_hdr (PT_GNU_EH_FRAME), 0 if none */
+  uint64_t start;
+  uint64_t end; /* one past the highest */
+  uint64_t eh_frame_hdr;
 };
 
 /* Finds the module that contains ADDRESS. Returns false if there is none (code generated at run time, or an unloaded
- * module). The answer is valid until the module is unloaded. Async-signal-safe: yes. Threads: one at a time in each
- * context below CLINUX_CONTEXTS_MAX; with CLINUX_MODULES_BY_LOADER any. */
+ * module). Async-signal-safe: yes. Threads: one at a time in each context below CLINUX_CONTEXTS_MAX; with
+ * CLINUX_MODULES_BY_LOADER any. */
 bool clinux_module_find(uint64_t address, struct clinux_module *module);
 
 /* Finds the start of the module that contains ADDRESS, and its file. PATH has room for LENGTH bytes and is empty for

@@ -6,8 +6,7 @@
 #include "clinux_base.h"
 
 /* Returns a number, never 0, that distinguishes this process from all processes it was forked from, by any kind of
- * fork. A child of vfork(2), which shares its parent's memory, has the parent's number. Async-signal-safe: yes, except
- * for the first call in the first process (maps memory). Threads: any. */
+ * fork. Async-signal-safe: yes, except for the first call in the first process (maps memory). Threads: any. */
 CLINUX_NO_LOCKS uint32_t clinux_process_stamp(void);
 
 /* Whether STAMP is this process's. Async-signal-safe: as clinux_process_stamp. Threads: any. */
@@ -18,8 +17,8 @@ static inline CLINUX_NO_LOCKS bool clinux_process_is(uint32_t stamp) { return st
 uint64_t clinux_process_memory_left(void);
 
 /* Whether the machine-wide file at PATH, in /proc or /sys, belongs to the kernel. In a container it might belong to
- * lxcfs, and reading it then waits for a process that might not respond (fuse(4)). The check itself needs only the
- * kernel. False if the kernel refuses statx(2). Async-signal-safe: yes. Threads: any. */
+ * lxcfs, and reading it then waits for a process that might not respond (fuse(4)). False if the kernel refuses
+ * statx(2). Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS bool clinux_process_is_kernels(const char *path);
 
 /* Returns the number of CPUs of the machine at the first call. If only a container's server could answer, returns the

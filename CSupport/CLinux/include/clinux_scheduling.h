@@ -1,8 +1,7 @@
 /* Scheduling of the watchdog's own threads.
  *
- * A thread inherits from its creator: CPU affinity, policy and priority, nice value, and timer slack. The thread that
- * starts the watchdog might be pinned or raised for its own work, and that work is observed by the watchdog. The
- * watchdog's threads therefore use the settings that the process had at its start, and never a real-time policy. */
+ * A thread inherits from its creator: CPU affinity, policy and priority, nice value, and timer slack. The watchdog's
+ * threads therefore use the settings that the process had at its start, and never a real-time policy. */
 #ifndef CLINUX_SCHEDULING_H
 #define CLINUX_SCHEDULING_H
 

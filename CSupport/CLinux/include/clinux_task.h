@@ -1,4 +1,3 @@
-/* The threads of the process, from /proc/self/task. */
 #ifndef CLINUX_TASK_H
 #define CLINUX_TASK_H
 
@@ -7,7 +6,6 @@
 
 #include <pthread.h>
 
-/* Maximum number of threads that the kernel supports (PID_MAX_LIMIT of include/linux/threads.h). */
 #define CLINUX_TASKS_MAX 4194304
 
 /* Maximum number of threads in a list. */
@@ -34,8 +32,8 @@ CLINUX_NO_LOCKS struct clinux_descriptor clinux_task_open_file(int32_t tid, cons
 CLINUX_NO_LOCKS struct clinux_descriptor clinux_task_open_syscall(int32_t tid);
 
 /* Reads the status of thread TID (/proc/self/task/TID/status, proc(5)) into TEXT, which has room for SIZE bytes, for
- * example 4,096. The middle of a longer file is omitted; it contains the groups of the thread's user, up to 65,536.
- * Returns the number of bytes, or 0 if the status is not available. Async-signal-safe: yes. Threads: any. */
+ * example 4,096. Returns the number of bytes, or 0 if the status is not available. Async-signal-safe: yes. Threads:
+ * any. */
 CLINUX_NO_LOCKS size_t clinux_task_read_status(int32_t tid, char *text, size_t size);
 
 /* Opens the file that reports the calling thread's run delay. Async-signal-safe: yes. Threads: the monitor. */
@@ -45,14 +43,13 @@ CLINUX_NO_LOCKS struct clinux_descriptor clinux_task_open_schedule(void);
 CLINUX_NO_LOCKS void clinux_task_close_schedule(struct clinux_descriptor schedule);
 
 /* Returns the time in nanoseconds that the calling thread, which opened SCHEDULE, has waited for a CPU while runnable
- * (the second number of /proc/self/task/TID/schedstat, Documentation/scheduler/sched-stats.rst). The time does not grow
- * while the thread is stopped, frozen or asleep. 0 if the kernel does not report it. Async-signal-safe: yes. Threads:
- * the monitor. */
+ * (the second number of /proc/self/task/TID/schedstat, Documentation/scheduler/sched-stats.rst). Async-signal-safe:
+ * yes. Threads: the monitor. */
 CLINUX_NO_LOCKS uint64_t clinux_task_starved_ns(struct clinux_descriptor schedule);
 
 /* Returns the time in nanoseconds that thread TID of this process has waited for a CPU while runnable, from its
- * schedstat file; UINT64_MAX if the kernel does not report it. A wait counts when the thread gets a CPU. Sets *TURNS to
- * the number of times it got one, or 0 if the kernel does not report it. Async-signal-safe: yes. Threads: a sampler. */
+ * schedstat file; UINT64_MAX if the kernel does not report it. Sets *TURNS to the number of times it got one, or 0 if
+ * the kernel does not report it. Async-signal-safe: yes. Threads: a sampler. */
 CLINUX_NO_LOCKS uint64_t clinux_task_run_delay_ns(int32_t tid, uint64_t *turns);
 
 /* Whether thread TID is neither running nor runnable: its state in /proc/self/task/TID/stat (proc(5)) is not R. False

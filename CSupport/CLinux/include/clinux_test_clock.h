@@ -8,10 +8,10 @@
 
 /* Steps in the life of a watchdog thread. */
 enum clinux_thread_step {
-  CLINUX_THREAD_CREATED, /* reported by the creating thread, before pthread_create */
-  CLINUX_THREAD_REFUSED, /* reported by the creating thread after pthread_create failed */
-  CLINUX_THREAD_BEGAN,   /* reported by the new thread */
-  CLINUX_THREAD_ENDS,    /* reported by the thread as its last action */
+  CLINUX_THREAD_CREATED,
+  CLINUX_THREAD_REFUSED,
+  CLINUX_THREAD_BEGAN, /* reported by the new thread */
+  CLINUX_THREAD_ENDS,
 };
 
 struct clinux_test_clock {
@@ -19,7 +19,7 @@ struct clinux_test_clock {
   uint64_t (*now_ns)(clockid_t clock);
   /* Replaces clinux_wait, with the same contract. */
   void (*wait)(const _Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns);
-  /* Whether time is currently simulated. The kernel's CPU and wait times then do not match the clock. */
+  /* Whether time is currently simulated. */
   bool (*is_simulated)(void);
   /* Called when a watchdog thread has reached STEP. */
   void (*thread_reached)(enum clinux_thread_step step);

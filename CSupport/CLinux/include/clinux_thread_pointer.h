@@ -2,8 +2,7 @@
  *
  * The C library has two lists of all threads created by pthread_create(3) and the main thread. It describes their
  * layout for debuggers (nptl_db of glibc: the symbols _thread_db_...); this code relies on nothing else. The lists
- * change while they are read, because their lock is not taken. Entries are therefore checked, and a walk that leaves
- * the list ends. */
+ * change while they are read, because their lock is not taken. */
 #ifndef CLINUX_THREAD_POINTER_H
 #define CLINUX_THREAD_POINTER_H
 
@@ -26,18 +25,16 @@ struct clinux_thread_walk {
   int list, seen;
 };
 
-/* Advances to the next thread. Threads that start or end during the walk might be missing. Returns false at the end, or
- * if the layout is unknown. Async-signal-safe: yes. Threads: any that can read memory (clinux_memory.h). */
+/* Advances to the next thread. Returns false at the end, or if the layout is unknown. Async-signal-safe: yes. Threads:
+ * any that can read memory (clinux_memory.h). */
 CLINUX_NO_LOCKS bool clinux_thread_pointer_next(struct clinux_thread_walk *walk);
 
-/* Writes the threads of the process to FOUND, at most MAX. Returns their number; threads that start or end meanwhile
- * might be missing. 0 if the layout is unknown. Async-signal-safe: yes. Threads: any that can read memory
+/* Writes the threads of the process to FOUND, at most MAX. Async-signal-safe: yes. Threads: any that can read memory
  * (clinux_memory.h). */
 CLINUX_NO_LOCKS size_t clinux_thread_pointer_list(struct clinux_thread_pointer *found, size_t max);
 
-/* Finds the thread pointer of thread TID. Checks the cached answers of the calling thread's context (clinux_context.h)
- * first. Returns false if there is no such thread or the layout is unknown. Async-signal-safe: yes. Threads: any that
- * can read memory, one at a time in each context. */
+/* Finds the thread pointer of thread TID. Returns false if there is no such thread or the layout is unknown.
+ * Async-signal-safe: yes. Threads: any that can read memory, one at a time in each context. */
 CLINUX_NO_LOCKS bool clinux_thread_pointer_find(int32_t tid, uint64_t *pointer);
 
 /* Whether POINTER is still the thread pointer of thread TID, that is, the thread has not ended. Async-signal-safe: yes.
@@ -58,9 +55,8 @@ CLINUX_NO_LOCKS bool clinux_thread_pointer_is_known(void);
 CLINUX_NO_LOCKS uint64_t clinux_thread_pointer_stack_bytes(uint64_t pointer);
 
 /* Finds the thread-local storage of the module that contains CODE: from *BEGIN to *END, in bytes relative to the
- * calling thread's thread pointer. The offsets are the same for all threads if the storage is static (ELF Handling For
- * Thread-Local Storage, section 3); this function does not check that. Returns 0, or ENOTSUP if there is none.
- * Async-signal-safe: no (dl_iterate_phdr). Threads: any, after clinux_thread_pointer_start. */
+ * calling thread's thread pointer. Returns 0, or ENOTSUP if there is none. Async-signal-safe: no (dl_iterate_phdr).
+ * Threads: any, after clinux_thread_pointer_start. */
 int clinux_thread_pointer_storage(const void *code, int64_t *begin, int64_t *end);
 
 /* Returns the calling thread's thread pointer. Requires clinux_thread_pointer_start. Async-signal-safe: yes. Threads:

@@ -1,7 +1,7 @@
 /* Detects whether a thread has written to a word, with the processor's debug registers.
  *
  * A kernel counter (perf_event_open(2), PERF_TYPE_BREAKPOINT) records the first write and then disables itself: the
- * writing thread is delayed once, for some microseconds. No signal is sent, and no descriptor stays open. */
+ * writing thread is delayed once, for some microseconds. */
 #ifndef CLINUX_WATCHPOINT_H
 #define CLINUX_WATCHPOINT_H
 

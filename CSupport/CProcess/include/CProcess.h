@@ -1,4 +1,3 @@
-/* CProcess: the end of a process, and its records. */
 #ifndef CPROCESS_H
 #define CPROCESS_H
 

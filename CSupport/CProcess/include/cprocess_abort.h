@@ -5,15 +5,10 @@
 #include "clinux_base.h"
 
 /* Ends the process by SIGABRT's default action, delivered to its thread TID, so that a core file shows that thread
- * first.
- *
- * A thread that blocks SIGABRT, such as those of Dispatch and Swift concurrency, is made to send it to itself by a
- * handler for SIGPROF, which these threads do not block. If the thread accepts neither signal (it sleeps in the kernel,
- * or blocks both), or TID is 0, the calling thread gets SIGABRT after half a second.
- *
- * If process 1 of a PID namespace sends itself a signal without a handler, the kernel discards it, including SIGABRT
- * and SIGKILL (pid_namespaces(7)). Such a process ends by a fault: the thread, or else the caller, executes an invalid
- * instruction (SIGILL) in the handler for SIGPROF. Does not return. Async-signal-safe: yes. Threads: one at a time. */
+ * first. A thread that blocks SIGABRT sends it to itself in a handler for SIGPROF. If the thread accepts neither
+ * signal, or TID is 0, the calling thread gets SIGABRT after half a second. Process 1 of a PID namespace, for which the
+ * kernel discards such signals (pid_namespaces(7)), ends by SIGILL from an invalid instruction. Does not return.
+ * Async-signal-safe: yes. Threads: one at a time. */
 CLINUX_NO_LOCKS void cprocess_abort_thread(int32_t tid);
 
 /* Creates the timer for cprocess_abort_arm, if it does not exist. Later attempts might fail, because RLIMIT_SIGPENDING
@@ -28,7 +23,6 @@ CLINUX_NO_LOCKS bool cprocess_abort_arm(uint64_t after_ns);
 /* Cancels cprocess_abort_arm. Async-signal-safe: yes. Threads: the escalation thread. */
 CLINUX_NO_LOCKS void cprocess_abort_disarm(void);
 
-/* The signal value of that SIGPROF. */
 #define CPROCESS_ABORT_VALUE UINT64_C(0x43554c50ffffffff)
 
 /* Ends process 1, unless it was disarmed. Async-signal-safe: yes. Threads: the one that received the signal. */

@@ -1,4 +1,3 @@
-/* CPU time of the process and of the whole machine. */
 #ifndef CPROCESS_CPU_H
 #define CPROCESS_CPU_H
 
@@ -6,17 +5,16 @@
 
 /* CPU time used up to a point in time, in nanoseconds. */
 struct cprocess_cpu {
-  uint64_t taken_ns;        /* time of the reading, CLOCK_MONOTONIC; 0: never */
-  uint64_t user_ns;         /* the process, in user mode */
-  uint64_t system_ns;       /* the process, in kernel mode */
-  uint64_t machine_user_ns; /* all processes of the machine; 0 if the kernel does not report it */
+  uint64_t taken_ns;
+  uint64_t user_ns;   /* the process, in user mode */
+  uint64_t system_ns; /* the process, in kernel mode */
+  uint64_t machine_user_ns;
   uint64_t machine_system_ns;
 };
 
-/* Properties of the machine's CPU times. */
 struct cprocess_cpu_source {
-  uint32_t ticks; /* unit of the times: ticks per second */
-  uint32_t cpus;  /* number of online CPUs */
+  uint32_t ticks;
+  uint32_t cpus; /* number of online CPUs */
 };
 
 /* Initializes SOURCE. No descriptor stays open. Async-signal-safe: no. Threads: any. */
@@ -27,8 +25,7 @@ void cprocess_cpu_open(struct cprocess_cpu_source *source);
 CLINUX_NO_LOCKS void cprocess_cpu_read(const struct cprocess_cpu_source *source, struct cprocess_cpu *cpu);
 
 /* The start of the program, just before `main`: the time, and the CPU time used by the process and its main thread
- * until then. The kernel counts CPU time from the start of the process, which might have run other programs before
- * (execve(2)), and does not report when this one began. A child of fork(2) has its parent's values. */
+ * until then. A child of fork(2) has its parent's values. */
 struct cprocess_program_start {
   uint64_t at_ns; /* CLOCK_MONOTONIC */
   uint64_t user_ns;

@@ -1,11 +1,9 @@
 /* Records the signal that ends the process.
  *
- * Only its parent learns how a process died. For the next run of the service, a handler for the signals that report a
- * fault (SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGABRT) has a line written to a file that is already open,
- * waits for that up to one second, and then lets the signal take its former effect. It restores the default action,
- * with its core dump, and the signal occurs again: because the instruction is repeated, or because the thread sends it
- * to itself with the same information. A handler that was installed before, such as the one of Swift's backtraces, is
- * called with its flags and its mask; if it recovers, the line is revoked. An ignored signal stays ignored.
+ * For the next run of the service, a handler for the signals that report a fault (SIGSEGV, SIGBUS, SIGILL, SIGFPE,
+ * SIGTRAP, SIGSYS, SIGABRT) has a line written to a file that is already open, waits for that up to one second, and
+ * then lets the signal take its former effect. A handler that was installed before, such as the one of Swift's
+ * backtraces, is called with its flags and its mask; if it recovers, the line is revoked.
  *
  * SIGTERM is handled likewise if it has its default action, except in process 1, which has none: its line records an
  * orderly end. A handler of the service's own is left alone, whether it is installed before or later. */
@@ -17,7 +15,6 @@
 
 #include <signal.h>
 
-/* Length of a line's checksum and end, in characters. */
 enum { CPROCESS_CHECKSUM_LENGTH = 11 };
 
 /* Starts recording in FILE, the run file NUMBER, and installs the handlers if NOTES_SIGNALS. When this process (not its
@@ -27,8 +24,7 @@ enum { CPROCESS_CHECKSUM_LENGTH = 11 };
  *
  * FILE must be open for appending until cprocess_crash_stop. If the service has closed it, no line is written. A thread
  * must call cprocess_crash_write_notes with the result; until then no line is written. If a handler of other code has
- * replaced one that this process installed before, no new one is installed on top of it. That handler can call the old
- * one; otherwise the signal is not recorded.
+ * replaced one that this process installed before, no new one is installed on top of it.
  *
  * Returns the number of the run. Async-signal-safe: no. Threads: any, one at a time. */
 uint32_t cprocess_crash_start(struct clinux_descriptor file, unsigned number, bool notes_signals);
@@ -49,8 +45,7 @@ CLINUX_NO_LOCKS void cprocess_crash_wake(void);
  * at a time. */
 void cprocess_crash_stop(void);
 
-/* Writes further lines to FILE, if lines are written at all. Takes effect immediately, so that no line is lost.
- * Async-signal-safe: yes. Threads: the disk thread. */
+/* Writes further lines to FILE, if lines are written at all. Async-signal-safe: yes. Threads: the disk thread. */
 void cprocess_crash_move(struct clinux_descriptor file);
 
 /* Has the line "ended TIME #CHECKSUM" written, if lines are written at all, and waits for that until DEADLINE_NS.

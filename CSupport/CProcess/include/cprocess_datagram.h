@@ -1,4 +1,3 @@
-/* Nonblocking datagrams to a Unix socket: the transport of sd_notify(3). */
 #ifndef CPROCESS_DATAGRAM_H
 #define CPROCESS_DATAGRAM_H
 

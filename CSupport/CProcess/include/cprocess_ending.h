@@ -1,8 +1,7 @@
 /* The end of the process by exit(3).
  *
  * At an exit, a watchdog thread stops the watchdog, and the exit handler waits for it, at most cprocess_ending_ns and
- * independent of locks that the exiting thread or others hold. The handler then prints the lines of reports that are
- * still pending (cprocess_pending.h). */
+ * independent of locks that the exiting thread or others hold. */
 #ifndef CPROCESS_ENDING_H
 #define CPROCESS_ENDING_H
 

@@ -1,4 +1,3 @@
-/* State shared by the escalation thread, which acts on stalls that do not end, and the rest of the watchdog. */
 #ifndef CPROCESS_ESCALATION_H
 #define CPROCESS_ESCALATION_H
 
@@ -8,14 +7,12 @@
 #include "clinux_wait.h"
 #include "cprocess_cpu.h"
 
-/* Maximum length of a text, in bytes. */
 enum { CPROCESS_TEXT_BYTES = 1024 };
 
-/* A text that one thread passes to another without waiting. */
 struct cprocess_text {
   _Atomic uint32_t state;
   /* The other fields belong to the thread that has set STATE to CPROCESS_TEXT_WRITING or CPROCESS_TEXT_READING. */
-  uint32_t number; /* number of the request that it answers */
+  uint32_t number;
   uint32_t bytes;
   char text[CPROCESS_TEXT_BYTES];
 };
@@ -27,13 +24,11 @@ enum cprocess_text_state {
   CPROCESS_TEXT_READING = 3,
 };
 
-/* Pending notifications for systemd, as bits. */
 enum cprocess_notice {
   CPROCESS_NOTICE_READY = 1,
   CPROCESS_NOTICE_STOPPING = 2,
 };
 
-/* A stall that must end the process. */
 struct cprocess_termination_request {
   uint32_t slot;
   uint64_t item;
@@ -50,33 +45,31 @@ struct cprocess_termination_request {
 };
 
 struct cprocess_escalation {
-  _Atomic uint32_t wake; /* the escalation thread waits on it */
+  _Atomic uint32_t wake;
   _Atomic uint32_t stop;
-  _Atomic uint32_t started;            /* number of the two threads that have started */
-  _Atomic uint32_t notices;            /* enum cprocess_notice, to be sent */
-  _Atomic uint32_t request;            /* number of the current request to the blocking worker; 0: none */
-  _Atomic uint32_t request_done;       /* number of the last completed request */
-  _Atomic uint32_t request_wake;       /* the blocking worker waits on it */
-  _Atomic int32_t worker_tid;          /* the blocking worker's thread; 0: none yet */
-  _Atomic uint64_t pings;              /* number of pings sent to systemd */
-  _Atomic uint64_t pings_withheld;     /* number of pings withheld because of a hang */
-  _Atomic int32_t send_error;          /* errno of the last failed datagram; 0: none */
-  _Atomic uint64_t terminate_after_ns; /* age at which a stall ends the process; 0: never */
-  _Atomic uint32_t question_wake;      /* threads of termination handlers wait on it */
-  _Atomic uint64_t question;           /* current question to the handlers and their answers; parts below */
-  _Atomic uint64_t shutdown_ns;        /* when the end of the process began, CLOCK_MONOTONIC; 0: it has not */
-  _Atomic uint32_t shutdown_base_set;  /* 1: the CPU times at its beginning have been recorded: */
+  _Atomic uint32_t started;
+  _Atomic uint32_t notices; /* enum cprocess_notice, to be sent */
+  _Atomic uint32_t request;
+  _Atomic uint32_t request_done;
+  _Atomic uint32_t request_wake;
+  _Atomic int32_t worker_tid;
+  _Atomic uint64_t pings;
+  _Atomic uint64_t pings_withheld;
+  _Atomic int32_t send_error;
+  _Atomic uint64_t terminate_after_ns;
+  _Atomic uint32_t question_wake;
+  _Atomic uint64_t question; /* current question to the handlers and their answers; parts below */
+  _Atomic uint64_t shutdown_ns;
+  _Atomic uint32_t shutdown_base_set;
   struct cprocess_cpu shutdown_base;
   uint64_t shutdown_thread_base; /* of the main thread */
-  struct cprocess_termination_request
-      termination;              /* the escalation thread's; constant during a request or a question */
+  struct cprocess_termination_request termination;
   struct cprocess_text culprit; /* the culprit, in a phrase */
   struct cprocess_text status;  /* the service's state for systemd */
 };
 
 /* The parts of a cprocess_escalation's question, from the top: its number, 32 bits, odd while it is being asked;
- * whether a handler vetoes the end; the number of handlers, 15 bits; the number of handlers that have not answered. All
- * are in one word, so that a handler knows which questions count it. */
+ * whether a handler vetoes the end; the number of handlers, 15 bits; the number of handlers that have not answered. */
 enum { CPROCESS_QUESTION_SHIFT = 32 };
 #define CPROCESS_QUESTION_VETOED (UINT64_C(1) << 31)
 #define CPROCESS_QUESTION_HANDLER (UINT64_C(1) << 16)

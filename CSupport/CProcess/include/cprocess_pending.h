@@ -1,7 +1,7 @@
 /* One line for each pending report, printed if there is no time for the report.
  *
  * A report is pending from the declaration of its stall until it has been printed or all handlers have returned from
- * it. Its line is stored in static memory, where signal handlers and exit handlers can print it. */
+ * it. */
 #ifndef CPROCESS_PENDING_H
 #define CPROCESS_PENDING_H
 
@@ -17,11 +17,11 @@ enum { CPROCESS_LINES_MAX = 64 };
 
 /* The stalls of a line. */
 struct cprocess_pending_stall {
-  uint64_t item;   /* the stalled work item, whose present age is printed; 0 if the text contains its duration */
+  uint64_t item;
   uint64_t age_ns; /* its last known age */
   uint32_t slot;
-  uint32_t more;     /* number of further stalls for which the line stands */
-  bool is_of_thread; /* whether a thread is stuck; such lines are printed first */
+  uint32_t more;
+  bool is_of_thread;
 };
 
 /* Removes lines inherited from the process that this one was forked from. AGE, which must be async-signal-safe, returns
@@ -38,8 +38,7 @@ void cprocess_pending_put(uint64_t number, bool is_new, const struct cprocess_pe
 /* Removes the line of report NUMBER, which has been put, if it still exists. Async-signal-safe: yes. Threads: any. */
 void cprocess_pending_remove(uint64_t number);
 
-/* Records that the calling thread delivers report NUMBER to a handler. If that handler stops the watchdog or exits, the
- * report's line is not printed. Async-signal-safe: yes. Threads: any. */
+/* Records that the calling thread delivers report NUMBER to a handler. Async-signal-safe: yes. Threads: any. */
 void cprocess_pending_deliver(uint64_t number);
 
 /* Removes the report that the calling thread is delivering to a handler from its line, because the handler does not

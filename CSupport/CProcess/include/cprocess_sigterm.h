@@ -13,9 +13,9 @@ enum cprocess_sigterm_state {
 };
 
 /* Installs a handler in front of the service's, if there is one and this has not been done before. The handler notifies
- * ESCALATION, which must never be freed. The signal keeps its flags and its mask. If SIGTERM has its default action or
- * is ignored, nothing changes. A handler that replaces this one is left alone: it might call this one, and chaining
- * again would create a cycle. Async-signal-safe: yes. Threads: any, one at a time. */
+ * ESCALATION, which must never be freed. If SIGTERM has its default action or is ignored, nothing changes. A handler
+ * that replaces this one is left alone: it might call this one, and chaining again would create a cycle.
+ * Async-signal-safe: yes. Threads: any, one at a time. */
 CLINUX_NO_LOCKS enum cprocess_sigterm_state cprocess_sigterm_chain(struct cprocess_escalation *escalation);
 
 #endif

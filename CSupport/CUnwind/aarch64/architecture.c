@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-/* DWARF register numbers (DWARF for the Arm 64-bit Architecture, section 4.1): x0 to x30, sp 31, pc 32. */
 enum { X0 = 0, X29 = 29, X30 = 30, SP = 31, PC = 32, COUNT = 33 };
 _Static_assert(COUNT <= UNWIND_REGISTERS_MAX && PC <= CODE_REGISTERS, "every register has its place");
 
@@ -14,7 +13,6 @@ static uint32_t instruction(const uint8_t *code) {
   return word;
 }
 
-/* Returns the signed value of the BITS bits of WORD from bit LOW on. */
 static int64_t field(uint32_t word, int low, int bits) {
   return (int64_t)((uint64_t)(word >> low) << (64 - bits)) >> (64 - bits);
 }
@@ -40,7 +38,7 @@ static bool calls_got_entry(const uint8_t *code, uint64_t return_address, uint64
   return false;
 }
 
-/* Length of a "bti" at CODE. Functions and stubs begin with one if indirect branches are checked. */
+/* Length of a "bti" at CODE. */
 static size_t landing_pad(const uint8_t *code) { return (instruction(code) & 0xffffff3f) == 0xd503241f ? 4 : 0; }
 
 /* adrp x16, page; ldr x17, [x16, offset]; add x16, x16, offset; br x17. */
@@ -54,7 +52,6 @@ static bool is_plt_stub(const uint8_t *code, uint64_t address, uint64_t *entry) 
   return true;
 }
 
-/* mov x8, SYS_rt_sigreturn; svc 0, in the vDSO. */
 static bool is_signal_return(const uint8_t *code) {
   return instruction(code) == 0xd2801168 && instruction(code + 4) == 0xd4000001;
 }

@@ -23,7 +23,6 @@ static void forget(struct operations *operations, int number) {
     add(operations, CODE_SET, number, UNWIND_NO_REGISTER, 0);
 }
 
-/* Returns the signed value of the BITS bits of WORD from bit LOW on. */
 static int64_t field(uint32_t word, int low, int bits) {
   return (int64_t)((uint64_t)(word >> low) << (64 - bits)) >> (64 - bits);
 }
@@ -32,7 +31,6 @@ static int to_of(uint32_t word) { return word & 31; }
 
 static int from_of(uint32_t word) { return word >> 5 & 31; }
 
-/* Data processing with an immediate operand. */
 static void with_constant(uint32_t word, uint64_t address, struct operations *operations) {
   int to = to_of(word), from = from_of(word);
   if ((word & 0x9f000000) == 0x90000000) { /* adrp */
@@ -75,7 +73,6 @@ static void with_registers(uint32_t word, struct operations *operations) {
   }
 }
 
-/* One word loaded from or stored at BASE + OFFSET. */
 static void access(struct operations *operations, bool loads, bool whole, int number, int base, int64_t offset) {
   if (!loads)
     add(operations, CODE_STORE, base, whole && number != NONE ? number : UNWIND_NO_REGISTER, offset);
@@ -131,7 +128,6 @@ static void memory(uint32_t word, struct operations *operations) {
     add(operations, CODE_SET, base, base, offset);
 }
 
-/* Branches and system instructions. Returns false for other instructions. */
 static bool branch(uint32_t word, uint64_t address, struct operations *operations) {
   if ((word & 0x7c000000) == 0x14000000) /* b, bl */
     add(operations, word >> 31 ? CODE_CALL : CODE_JUMP, 0, 0, 0)->target = address + (uint64_t)(field(word, 0, 26) * 4);

@@ -1,4 +1,4 @@
-/* Instruction decoder for aarch64. Internal to CUnwind. */
+/* Instruction decoder for aarch64. */
 #ifndef AARCH64_DECODER_H
 #define AARCH64_DECODER_H
 

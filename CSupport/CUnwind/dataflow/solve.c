@@ -4,13 +4,11 @@
 
 #include <string.h>
 
-/* Bounds on the work for one function. */
 enum { CODE_BYTES_MAX = 24 << 10, BLOCKS = 512, INSTRUCTIONS_MAX = 24000 };
 
 /* Sizes of the answer caches. */
 enum { REACHED_REMEMBERED = 128, FACTS_REMEMBERED = 32 };
 
-/* A basic block: begins at the target of a jump. */
 struct block {
   uint64_t address;
   bool dirty; /* its successors must be recomputed */
@@ -29,28 +27,26 @@ struct remembered_facts {
   struct frame_facts facts;
 };
 
-/* The blocks of the current function with their states, and the answer caches. */
 struct solver {
   struct block blocks[BLOCKS];
   struct abstract_state states[BLOCKS];
   int block_count;
   struct remembered_reach reached[REACHED_REMEMBERED];
   struct remembered_facts facts[FACTS_REMEMBERED];
-  struct frame_facts unwanted; /* scratch for callers that do not need facts */
+  struct frame_facts unwanted;
 };
 
 /* The analysis of one function. */
 struct analysis {
   struct unwinder *unwinder;
-  struct transfer transfer; /* its facts hold the result at PC */
+  struct transfer transfer;
   struct code_range range, cold;
   uint64_t pc;
   bool interrupted;
   int instructions;
-  bool failed; /* the function is too large or not understood */
-  struct abstract_state at_calls,
-      at_jumps;    /* the states common to all calls, and to all jumps to unknown places of the function */
-  uint64_t target; /* a jump target of interest */
+  bool failed;
+  struct abstract_state at_calls, at_jumps;
+  uint64_t target;
   struct function_jumps jumps;
 };
 
@@ -101,7 +97,6 @@ static void add_block(struct analysis *analysis, uint64_t address) {
   solver->block_count++;
 }
 
-/* Returns the block that begins at ADDRESS or, unless it must BEGIN there, contains it; -1 if there is none. */
 static int block_of(const struct solver *solver, uint64_t address, bool begin) {
   int low = 0, high = solver->block_count;
   while (low < high) {
@@ -138,7 +133,6 @@ static void propagate(struct analysis *analysis, uint64_t address, const struct 
     solver->blocks[block].dirty = true;
 }
 
-/* Runs a block from its beginning to its end. */
 static void run_block(struct analysis *analysis, int block) {
   struct solver *solver = analysis->unwinder->solver;
   struct code_operation operations[CODE_OPERATIONS];
@@ -198,7 +192,6 @@ static void run_to_fixpoint(struct analysis *analysis) {
   }
 }
 
-/* Finds the function's blocks. */
 static void prepare(struct analysis *analysis) {
   struct solver *solver = analysis->unwinder->solver;
   struct code_range range = analysis->range, cold = analysis->cold;
@@ -214,7 +207,6 @@ static void prepare(struct analysis *analysis) {
     find_blocks(analysis, cold);
 }
 
-/* Propagates states from the function's entry. */
 static void analyse_from_entry(struct analysis *analysis) {
   struct solver *solver = analysis->unwinder->solver;
   prepare(analysis);
@@ -227,12 +219,10 @@ static void analyse_from_entry(struct analysis *analysis) {
   run_to_fixpoint(analysis);
 }
 
-/* Finds the facts at the function's program counter. */
 static void analyse(struct analysis *analysis) {
   struct solver *solver = analysis->unwinder->solver;
   analyse_from_entry(analysis);
-  /* Targets of jump tables and exception landing pads have no visible predecessor. Their state is approximated by the
-   * state at all table jumps, or at all calls of the function. */
+  /* Targets of jump tables and exception landing pads have no visible predecessor. */
   int block = block_of(solver, analysis->interrupted ? analysis->pc : analysis->pc - 1, false);
   if (!analysis->transfer.facts->state.reached && block >= 0 && !solver->states[block].reached) {
     bool catches = analysis->range.catches || analysis->cold.catches || !analysis->at_jumps.reached;
@@ -245,7 +235,6 @@ static void analyse(struct analysis *analysis) {
   }
 }
 
-/* Returns an analysis of the function in RANGE and COLD with its result in FACTS. */
 static struct analysis analysis_of(struct unwinder *unwinder, struct code_range range, struct code_range cold,
                                    struct frame_facts *facts) {
   return (struct analysis){.unwinder = unwinder,
@@ -283,7 +272,6 @@ bool cunwind_function_jumps(struct unwinder *unwinder, struct code_range range, 
   return !has_failed(&analysis);
 }
 
-/* Follows BLOCK to its end and marks its successors. Returns whether it reaches TO. */
 static bool go_through(struct analysis *analysis, int block, uint64_t to, bool *grows) {
   const struct unwind_architecture *architecture = analysis->transfer.architecture;
   struct solver *solver = analysis->unwinder->solver;

@@ -1,4 +1,4 @@
-/* Worklist solver: follows all paths of a function until its facts reach a fixpoint. Internal to CUnwind. */
+/* Worklist solver: follows all paths of a function until its facts reach a fixpoint. */
 #ifndef SOLVE_H
 #define SOLVE_H
 
@@ -16,8 +16,8 @@ bool cunwind_frame_facts(struct unwinder *unwinder, struct code_range range, str
 
 /* How a function leaves its code by jumps. */
 struct function_jumps {
-  bool anywhere;   /* to an address in a register, with its frame removed: a tail call of an unknown function */
-  bool with_frame; /* to the requested target, with its frame in place */
+  bool anywhere;
+  bool with_frame;
 };
 
 /* Finds the jumps of the function of RANGE, in particular those to TARGET. Returns false if the function is too large

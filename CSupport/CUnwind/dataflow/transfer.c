@@ -1,7 +1,5 @@
 #include "transfer.h"
 
-/* Assumed size of an object whose address is passed to a callee, and the number of bytes before a call in which loads
- * get symbols. */
 enum { ESCAPED_BYTES = 256, LOADING_BYTES = 96 };
 
 /* Symbols reserved for values more important than loads. */
@@ -13,7 +11,6 @@ static bool same_value(struct symbolic_value one, struct symbolic_value other) {
   return one.symbol == other.symbol && one.shift == other.shift && one.offset == other.offset;
 }
 
-/* Removes all facts relative to SYMBOL from STATE. */
 static void kill(struct abstract_state *state, int symbol) {
   for (int number = 0; number < CODE_REGISTERS; number++)
     if (state->registers[number].symbol == symbol)
@@ -25,8 +22,6 @@ static void kill(struct abstract_state *state, int symbol) {
   state->cell_count = (uint8_t)kept;
 }
 
-/* Returns the symbol of the value that the instruction at ADDRESS creates in STATE. An instruction always has the same
- * symbol. */
 static struct symbolic_value intern(struct transfer *transfer, struct abstract_state *state, uint64_t address,
                                     enum symbol_kind kind, struct symbolic_value parent, int64_t mask) {
   struct frame_facts *facts = transfer->facts;
@@ -45,7 +40,6 @@ static struct symbolic_value intern(struct transfer *transfer, struct abstract_s
   return (struct symbolic_value){(uint8_t)facts->symbol_count++, 0, 0};
 }
 
-/* Returns the symbol of a value loaded from memory, near the call only. */
 static struct symbolic_value loaded(struct transfer *transfer, struct abstract_state *state, uint64_t address,
                                     enum symbol_kind kind, struct symbolic_value parent, uint64_t mask) {
   bool wanted = transfer->facts->symbol_count < SYMBOLS_MAX - SYMBOLS_KEPT && address < transfer->loads_before &&
@@ -200,10 +194,9 @@ void cunwind_transfer(struct transfer *transfer, struct abstract_state *state, u
   }
 }
 
-/* Returns the symbol for the join of different stack pointers at ADDRESS. */
 static int joined_symbol(struct transfer *transfer, uint64_t address) {
   struct frame_facts *facts = transfer->facts;
-  uint64_t interned_at = ~address; /* not the address of an instruction */
+  uint64_t interned_at = ~address;
   for (int index = facts->first_interned; index < facts->symbol_count; index++)
     if (facts->symbols[index].interned_at == interned_at)
       return index;

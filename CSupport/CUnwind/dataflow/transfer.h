@@ -1,5 +1,3 @@
-/* Transfer function and join of the dataflow analysis: the effect of an instruction on a state, and the facts common to
- * two paths that meet. Internal to CUnwind. */
 #ifndef TRANSFER_H
 #define TRANSFER_H
 
@@ -8,8 +6,8 @@
 struct transfer {
   const struct unwind_architecture *architecture;
   struct frame_facts *facts;
-  uint64_t loads_before; /* loads shortly before this address get symbols; 0: no load does */
-  bool failed;           /* the symbol table is full */
+  uint64_t loads_before;
+  bool failed; /* the symbol table is full */
 };
 
 /* Applies OPERATION, a part of the instruction at ADDRESS, to STATE. Async-signal-safe: yes. Threads: any. */

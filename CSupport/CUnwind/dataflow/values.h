@@ -1,5 +1,5 @@
 /* Facts about a frame at a call of its function, derived from the function's code: which registers and stack words hold
- * addresses within the frame or values that registers had at the function's entry. Internal to CUnwind.
+ * addresses within the frame or values that registers had at the function's entry.
  *
  * The analysis follows all paths from the entry. Values are relative to a symbol: a register at the entry, such as the
  * stack pointer, or a value created on the path (an aligned address, a stack pointer lowered by an amount known only at
@@ -11,7 +11,6 @@
 
 enum { SYMBOLS_MAX = 64, CELLS_MAX = 24 };
 
-/* SYMBOL + OFFSET, shifted right by SHIFT. SYMBOL 0: unknown. */
 struct symbolic_value {
   uint8_t symbol, shift;
   int32_t offset;
@@ -38,7 +37,6 @@ struct abstract_cell {
   struct symbolic_value where, what;
 };
 
-/* The facts that hold at an instruction. */
 struct abstract_state {
   bool reached;
   uint8_t cell_count;
@@ -47,12 +45,12 @@ struct abstract_state {
 };
 
 enum symbol_kind {
-  SYMBOL_FREE = 0,     /* any value */
-  SYMBOL_LOWERED,      /* less than PARENT */
-  SYMBOL_ALIGNED,      /* PARENT & MASK */
+  SYMBOL_FREE = 0,
+  SYMBOL_LOWERED, /* less than PARENT */
+  SYMBOL_ALIGNED,
   SYMBOL_LOADED,       /* the word at PARENT */
   SYMBOL_LOADED_FIXED, /* the word at MASK */
-  SYMBOL_FIXED,        /* MASK */
+  SYMBOL_FIXED,
 };
 
 struct symbol {
@@ -75,14 +73,13 @@ struct frame_facts {
   struct symbol symbols[SYMBOLS_MAX];
   int first_interned; /* lower symbols are registers at the function's entry */
   int symbol_count;
-  struct code_operation call; /* the call; of another kind if it is not a call */
+  struct code_operation call;
 };
 
-/* The known values of a frame's symbols. */
 struct symbol_values {
   uint64_t values[SYMBOLS_MAX];
-  uint64_t known;    /* one bit per symbol */
-  bool contradicted; /* two facts about one value disagree */
+  uint64_t known; /* one bit per symbol */
+  bool contradicted;
 };
 
 /* Adds the fact that VALUE is NUMBER to VALUES. Async-signal-safe: yes. Threads: any. */

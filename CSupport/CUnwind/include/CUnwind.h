@@ -1,4 +1,3 @@
-/* CUnwind: finds the frames of a copied stack. */
 #ifndef CUNWIND_H
 #define CUNWIND_H
 

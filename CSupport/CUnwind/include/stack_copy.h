@@ -1,4 +1,3 @@
-/* A copied stack, the input of unwinding. */
 #ifndef STACK_COPY_H
 #define STACK_COPY_H
 
@@ -20,10 +19,10 @@ struct stack_copy {
   uint64_t task_allocation;
   int32_t blocked_tid; /* the thread ID if the thread was blocked; the next field is its CPU time */
   uint64_t blocked_used_ns;
-  uint64_t taken_ns;    /* time of the copy, CLOCK_MONOTONIC */
-  uint64_t handler_ns;  /* time spent in the handler */
-  const uint8_t *stack; /* the copy; owned by its creator */
-  uint32_t request;     /* for the creator: number of the request that this copy answers; UINT32_MAX: none */
+  uint64_t taken_ns;   /* time of the copy, CLOCK_MONOTONIC */
+  uint64_t handler_ns; /* time spent in the handler */
+  const uint8_t *stack;
+  uint32_t request; /* for the creator: number of the request that this copy answers; UINT32_MAX: none */
 };
 
 #endif

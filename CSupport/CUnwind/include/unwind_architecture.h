@@ -18,11 +18,10 @@ enum {
 /* Not a register number. */
 enum { UNWIND_NO_REGISTER = -1 };
 
-/* The instruction before a return address. */
 enum unwind_call_kind {
-  UNWIND_CALL_NONE = 0,     /* not a call: the address is not a return address */
-  UNWIND_CALL_DIRECT = 1,   /* a call of a fixed address */
-  UNWIND_CALL_INDIRECT = 2, /* a call through a register or memory */
+  UNWIND_CALL_NONE = 0,
+  UNWIND_CALL_DIRECT = 1,
+  UNWIND_CALL_INDIRECT = 2,
 };
 
 struct code_operation;

@@ -1,14 +1,12 @@
 /* The effects of instructions on registers and the stack, in the detail that unwinding and symbolization need.
  *
- * Each instruction is decoded into a few operations that do not depend on the processor architecture (x86_64/decode.c,
- * aarch64/decode.c). TO and FROM are registers, or UNWIND_NO_REGISTER for a value that is unknown or irrelevant. */
+ * TO and FROM are registers, or UNWIND_NO_REGISTER for a value that is unknown or irrelevant. */
 #ifndef UNWIND_CODE_H
 #define UNWIND_CODE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Maximum number of general registers of an architecture. */
 enum { CODE_REGISTERS = 32 };
 
 /* Number of bytes read to decode an instruction, twice the longest instruction, and the maximum number of operations of

@@ -1,4 +1,3 @@
-/* Registers of a thread, with the DWARF numbers of its processor architecture. */
 #ifndef UNWIND_REGISTERS_H
 #define UNWIND_REGISTERS_H
 

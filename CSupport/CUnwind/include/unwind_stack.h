@@ -1,4 +1,3 @@
-/* An unwound stack, and the process that it belongs to. */
 #ifndef UNWIND_STACK_H
 #define UNWIND_STACK_H
 
@@ -8,9 +7,9 @@
 #include <sys/types.h>
 
 struct unwind_module {
-  uint64_t start;        /* lowest address of the module's mappings */
-  uint64_t end;          /* one past the highest */
-  uint64_t eh_frame_hdr; /* address of its .eh_frame_hdr (PT_GNU_EH_FRAME), 0 if none */
+  uint64_t start;
+  uint64_t end; /* one past the highest */
+  uint64_t eh_frame_hdr;
 };
 
 /* Access to the process that stacks belong to. Callbacks run on the unwinding thread and receive CONTEXT. */
@@ -22,7 +21,7 @@ struct unwind_process {
   void *context;
 };
 
-/* Maximum number of frames in a stack. Deeper stacks are marked as incomplete. */
+/* Maximum number of frames in a stack. */
 #define UNWIND_FRAMES_MAX 512
 
 /* Number of innermost frames kept of a deeper stack; the other kept frames are the outermost. */
@@ -49,7 +48,7 @@ struct unwind_frame {
 
 /* Why a stack has no more frames. Every value except UNWIND_END_OUTERMOST means that callers are missing. */
 enum unwind_end {
-  UNWIND_END_OUTERMOST = 0,      /* the thread's first function was reached */
+  UNWIND_END_OUTERMOST = 0,
   UNWIND_END_COPY = 1,           /* the copy was shorter than the stack */
   UNWIND_END_FRAME_LIMIT = 2,    /* the stack has too many frames to follow */
   UNWIND_END_NO_UNWIND_INFO = 3, /* a function has no unwind information and keeps no frame pointer */
@@ -57,8 +56,8 @@ enum unwind_end {
   UNWIND_END_UNREADABLE = 5,     /* required memory could not be read */
   UNWIND_END_NO_PROGRESS = 6,    /* a frame led to itself */
   UNWIND_END_FAILED = 7,         /* the registers do not give a frame */
-  UNWIND_END_NOT_CAPTURED = 8,   /* no copy to unwind; see the capture status */
-  UNWIND_END_NO_REGISTER = 9,    /* a required register is not available for a thread read from outside */
+  UNWIND_END_NOT_CAPTURED = 8,
+  UNWIND_END_NO_REGISTER = 9, /* a required register is not available for a thread read from outside */
 };
 
 struct unwind_stack {
@@ -74,7 +73,7 @@ struct unwind_stack {
   uint64_t last_frame_pointer; /* its frame pointer; 0: unknown */
 };
 
-/* The work item that a stack belongs to. Stacks of different work items have nothing in common. */
+/* The work item that a stack belongs to. */
 struct unwind_work_item {
   uint32_t slot, generation;
   uint64_t began_ns; /* 0: not a work item; its stacks are neither kept nor joined */

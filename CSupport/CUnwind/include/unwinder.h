@@ -1,9 +1,7 @@
 /* Finds the frames of a copied stack.
  *
- * The unwinder's input is a copied stack and two callbacks: one reads the memory of the stack's process, the other
- * finds its modules. The unwinder does not deal with threads or signals and uses only the memory it was created in. It
- * finds frames by the modules' unwind tables, and by code analysis where the tables have no information. Stacks of each
- * architecture can be unwound on every host.
+ * The unwinder does not deal with threads or signals and uses only the memory it was created in. It finds frames by the
+ * modules' unwind tables, and by code analysis where the tables have no information.
  *
  * After setup an unwinder neither allocates nor locks, unless its callbacks do. */
 #ifndef UNWINDER_H
@@ -27,16 +25,13 @@ struct unwinder *cunwind_create(void *memory, const struct unwind_architecture *
  * one at a time for each unwinder. */
 void cunwind_unwind(struct unwinder *unwinder, const struct stack_copy *copy, struct unwind_stack *stack);
 
-/* Keeps STACK, unwound from COPY with its places, if it is complete. Otherwise adds the outer frames of ITEM's last
- * complete stack as far as they are still in place. STACK then records the index of the first joined frame, and its end
- * is the earlier stack's end.
+/* Keeps STACK, unwound from COPY with its places, if it is complete. STACK then records the index of the first joined
+ * frame, and its end is the earlier stack's end.
  *
- * The outer frames of a thread's stack stay in place during one work item. If a stack ends early but the copy still
- * holds an earlier complete stack's return addresses in their places, the earlier outer frames also belong to this
- * stack. Remnants of finished calls look identical. A frame is therefore joined only if one of these proves that it is
- * live: calls further out that can have led to one function only; frame pointers further in that lead to it; or the
- * absence of any other return address between it and the end of the stack. Async-signal-safe: as cunwind_unwind.
- * Threads: as cunwind_unwind. */
+ * Remnants of finished calls look identical. A frame is therefore joined only if one of these proves that it is live:
+ * calls further out that can have led to one function only; frame pointers further in that lead to it; or the absence
+ * of any other return address between it and the end of the stack. Async-signal-safe: as cunwind_unwind. Threads: as
+ * cunwind_unwind. */
 void cunwind_join(struct unwinder *unwinder, const struct stack_copy *copy, struct unwind_work_item item,
                   struct unwind_stack *stack);
 

@@ -89,8 +89,8 @@ static bool is_signal_return(const uint8_t *code) {
   return memcmp(code, sigreturn, sizeof sigreturn) == 0;
 }
 
-/* Whether an instruction between CODE and END might change the stack pointer by a constant: sub $n,%rsp or and $n,%rsp.
- * Matches bytes instead of instructions: a false match loses a frame, a miss would invent one. */
+/* Whether an instruction between CODE and END might change the stack pointer by a constant: sub $n,%rsp or and
+ * $n,%rsp. */
 static bool adjusts_stack(const uint8_t *code, const uint8_t *end) {
   for (; end - code >= 3; code++)
     if (code[0] == 0x48 && (code[1] == 0x83 || code[1] == 0x81) && (code[2] == 0xec || code[2] == 0xe4))
@@ -136,7 +136,7 @@ static bool fills_or_begins(const uint8_t *code) {
          (code[0] == 0x0f && code[1] == 0x1f) || landing_pad(code);
 }
 
-/* A return or a jump, followed by padding or a prologue. Matches bytes instead of instructions. */
+/* A return or a jump, followed by padding or a prologue. */
 static bool function_ends(const uint8_t *code, size_t length) {
   for (size_t at = 0; at < length; at++)
     if ((code[at] == 0xc3 && fills_or_begins(code + at + 1)) || (code[at] == 0xe9 && fills_or_begins(code + at + 5)) ||

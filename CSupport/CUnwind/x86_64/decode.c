@@ -9,7 +9,6 @@ static const int8_t dwarf_number[16] = {0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12
 
 enum { RAX = 0, RDX = 1, RCX = 2, RBX = 3, RBP = 6, RSP = 7 };
 
-/* The state of decoding one instruction. */
 struct reading {
   const uint8_t *at;
   bool wide;       /* 64-bit operands: REX.W */
@@ -88,7 +87,6 @@ static void set_number(struct operations *operations, int to, int64_t number) {
   add(operations, CODE_SET_NUMBER, to, UNWIND_NO_REGISTER, number);
 }
 
-/* Stores register FROM to the memory operand, if it is tracked. */
 static void store(struct operations *operations, const struct reading *reading, int from) {
   if (reading->memory && reading->base != UNWIND_NO_REGISTER)
     add(operations, CODE_STORE, reading->base, from, reading->displacement);
@@ -105,7 +103,6 @@ static void pop(struct operations *operations, int to) {
   add(operations, CODE_SET, RSP, RSP, 8);
 }
 
-/* Writes an unknown value to the operand rm. */
 static void change(struct operations *operations, const struct reading *reading) {
   if (reading->memory)
     store(operations, reading, UNWIND_NO_REGISTER);
@@ -113,7 +110,6 @@ static void change(struct operations *operations, const struct reading *reading)
     forget(operations, reading->rm);
 }
 
-/* Applies an arithmetic OPERATION with an immediate to the operand rm. */
 static void arithmetic(struct operations *operations, const struct reading *reading, int operation, int64_t constant) {
   if (operation == 7) /* cmp */
     return;
@@ -125,7 +121,7 @@ static void arithmetic(struct operations *operations, const struct reading *read
     add(operations, CODE_SET, reading->rm, reading->rm, operation == 0 ? constant : -constant);
 }
 
-/* Returns the address of a PC-relative operand. READING must be at the end of the instruction. */
+/* Returns the address of a PC-relative operand. */
 static uint64_t fixed_address(const struct reading *reading, uint64_t start, const uint8_t *code) {
   return start + (uint64_t)(reading->at - code) + (uint64_t)(int64_t)reading->displacement;
 }
@@ -280,7 +276,7 @@ static bool one_byte_opcode(struct reading *reading, int opcode, uint64_t start,
   case 0x99: /* cqo */
     forget(operations, RDX);
     return true;
-  case 0xa4: /* movs, stos, cmps, scas, lods, perhaps repeated */
+  case 0xa4:
   case 0xa5:
   case 0xa6:
   case 0xa7:
@@ -424,8 +420,7 @@ static bool one_byte_opcode(struct reading *reading, int opcode, uint64_t start,
   }
 }
 
-/* Opcodes of the map 0F that write a general register: reg, rm, or both. The others write vector registers or
- * irrelevant memory. */
+/* Opcodes of the map 0F that write a general register: reg, rm, or both. */
 static bool writes_reg(const struct reading *reading, int opcode) {
   if (opcode >= 0x40 && opcode <= 0x4f) /* cmov */
     return true;

@@ -1,4 +1,3 @@
-/* Instruction decoder for x86_64. Internal to CUnwind. */
 #ifndef X86_64_DECODER_H
 #define X86_64_DECODER_H
 
