@@ -41,8 +41,8 @@ static _Unwind_Reason_Code add_frame(struct _Unwind_Context *context, void *stat
 }
 
 __attribute__((noinline)) void observer_swift_task_observe(uint64_t task, uint8_t priority, uint32_t levels,
-                                                        uint64_t parent, uint64_t label_key,
-                                                        struct observer_task_clues *clues) {
+                                                           uint64_t parent, uint64_t label_key,
+                                                           struct observer_task_clues *clues) {
   uint64_t words[TASK_WORDS];
   struct task_chain chain;
   struct frames frames = {.caller = (uint64_t)(uintptr_t)__builtin_return_address(0)};

@@ -65,12 +65,7 @@ extension StallProfile {
         return stacks.stack(place, calledBy: found.callers, of: near[found.number - first].place)
       }
 
-<<<<<<< HEAD
-      /// Loads the neighbourhood of the next sample into ``near``.
       private mutating func observeNeighbors() {
-=======
-      private mutating func lookAround() {
->>>>>>> b-c7
         while first + near.count <= number + CutStacks.reach, let entry = ahead.next() {
           guard let found = stacks.stack(recorded: entry.stack) else { continue }
           near.append(found)
