@@ -55,7 +55,7 @@ import Testing
 
   /// EAGAIN also stands for a limit of threads.
   @Test func reportsLackOfThreadMemory() throws {
-    let lines = try lines(["address-space:16"])
+    let lines = try lines(["address-space:30"])
     let line = try #require(lines.count == 1 ? lines.first : nil, "\(lines)")
     #expect(line.hasPrefix("refused: cannot start a thread: Resource temporarily unavailable; "), "\(line)")
     #expect(line.hasSuffix(" bytes are left of RLIMIT_DATA or RLIMIT_AS, and a thread may take 142606336"), "\(line)")
