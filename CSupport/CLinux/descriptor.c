@@ -9,11 +9,11 @@
 #include <unistd.h>
 CLINUX_RESIDENT_CODE
 
-/* The descriptors that a child must close: enough for a service with some stalls at a time. */
+/* Enough for a service with some stalls at a time; a child closes only these. */
 enum { KEPT_MAX = 256 };
 
 static struct {
-  _Atomic int number; /* the descriptor's number plus one; 0: the entry is free; CHANGING */
+  _Atomic int number; /* the number plus one; 0: free; CHANGING */
   _Atomic uint64_t device;
   _Atomic uint64_t inode;
   _Atomic uint64_t born_ns;
@@ -28,9 +28,8 @@ uint32_t clinux_descriptor_table(void) { return own_table; }
 
 void clinux_descriptor_share_table(uint32_t table) { own_table = table; }
 
-/* Reads the identity of PATH relative to the descriptor DIRECTORY, or of DIRECTORY itself if PATH is empty. Returns
- * false if there is no such file. Uses only the kernel's cached attributes: the number might refer to a file of the
- * service by now, and its file system might not answer. */
+/* PATH is relative to DIRECTORY; empty for DIRECTORY itself. Uses the kernel's cached attributes: the number might
+ * belong to a file of the service by now, whose file system might not answer. */
 static bool identify_at(int directory, const char *path, struct clinux_descriptor *found) {
   int how = AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC | (*path ? 0 : AT_EMPTY_PATH);
   struct statx about;
@@ -44,7 +43,7 @@ static bool identify_at(int directory, const char *path, struct clinux_descripto
   }
   if (errno == EBADF || errno == ENOENT || errno == ENOTDIR)
     return false;
-  /* Sandboxes allow the bare fstat call, which the C library replaces by another one. */
+  /* Sandboxes allow the bare fstat call, which the C library does not make. */
   struct stat old;
   if ((*path ? fstatat(directory, path, &old, AT_SYMLINK_NOFOLLOW) : syscall(SYS_fstat, directory, &old)) != 0)
     return false;
@@ -73,7 +72,7 @@ static struct clinux_descriptor kept_at(int index) {
   };
 }
 
-/* Closes the parent's descriptors. Runs in the child after fork(2), in its only thread. */
+/* Runs in the child after fork(2), in its only thread. */
 static void close_parents(void) {
   int saved_errno = errno;
   for (int index = 0; index < KEPT_MAX; index++) {
@@ -149,14 +148,14 @@ struct clinux_descriptor clinux_descriptor_keep_file(int number, const char *pat
 
 bool clinux_descriptor_take_own_table(void) {
 #if defined(__SANITIZE_THREAD__)
-  /* ThreadSanitizer takes equal numbers in different threads for the same file. */
+  /* ThreadSanitizer takes equal numbers in different tables for one file. */
   return false;
 #elif defined(__has_feature)
 #if __has_feature(thread_sanitizer)
   return false;
 #endif
 #endif
-  /* In a single call: a copied table would keep the service's files and connections open. */
+  /* In one call: a copied table would keep the service's connections open. */
   if (syscall(SYS_close_range, 0, ~0U, 2U /* CLOSE_RANGE_UNSHARE */) != 0)
     return false;
   for (int number = STDIN_FILENO; number <= STDERR_FILENO; number++)
@@ -219,7 +218,7 @@ void clinux_descriptor_replace(struct clinux_descriptor *descriptor, struct clin
   if (descriptor->number != opened.number) {
     clinux_descriptor_close(descriptor);
   } else {
-    /* The service has closed it, and the file got the same number again. */
+    /* The service has closed it, and the new file got its number. */
     forget(descriptor);
   }
   *descriptor = opened;

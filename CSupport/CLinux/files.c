@@ -37,7 +37,7 @@ int clinux_open_regular(const char *path) {
   int number = open(path, O_PATH | O_CLOEXEC);
   if (number < 0)
     return -errno;
-  /* Opening the file for reading takes as long as the disk does; the service might close the descriptor meanwhile. */
+  /* The service might close the descriptor while the file is opened for reading. */
   struct clinux_descriptor place = clinux_descriptor_keep(number);
   struct stat known;
   int error = fstat(place.number, &known) != 0 ? -errno : S_ISREG(known.st_mode) ? 0 : -EINVAL;
@@ -45,11 +45,11 @@ int clinux_open_regular(const char *path) {
     clinux_descriptor_close(&place);
     return error;
   }
-  /* Opened through the descriptor, which might be in this thread's own table: the path might lead elsewhere by now. */
+  /* Through the descriptor: the path might lead elsewhere by now. */
   char again[64];
   snprintf(again, sizeof again, "/proc/thread-self/fd/%d", place.number);
   int opened = open(again, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  /* /proc is not mounted, or refuses access: the process is not dumpable, or its main thread has exited. */
+  /* /proc is not mounted, the process is not dumpable, or its main thread has exited. */
   if (opened < 0 && (errno == ENOENT || errno == ENOTDIR || errno == EACCES))
     opened = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   error = opened < 0 ? -errno : check(opened, &known);
@@ -82,6 +82,5 @@ int clinux_open_unnamed(const char *directory, unsigned mode) {
 int clinux_link_unnamed(int descriptor, const char *path) {
   char own[32];
   descriptor_path(descriptor, own);
-  /* The link leads to the file itself, which has no name. */
   return linkat(AT_FDCWD, own, AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0 ? 0 : -errno;
 }

@@ -7,12 +7,11 @@
 
 #include <pthread.h>
 
-/* Bit 0 of WORD: the thread works; bit 1: another thread waits for it to rest; upper bits: number of changes between
- * working and resting. */
+/* Bits of WORD: the thread works; another thread waits for it to rest; number of changes. */
 enum { WORKS = 1, AWAITED = 2, CHANGE = 4 };
 
 struct place {
-  _Atomic uint32_t process; /* stamp of the owning thread's process: a child lacks its parent's threads. 0: free */
+  _Atomic uint32_t process; /* stamp of the owning thread's process; 0: free */
   _Atomic uint32_t word;
   _Atomic uint32_t given_up;
 };
@@ -24,10 +23,9 @@ static _Thread_local struct place *own_place __attribute__((tls_model("initial-e
 static _Thread_local uint32_t own_process __attribute__((tls_model("initial-exec")));
 static _Thread_local uint64_t works_until_ns __attribute__((tls_model("initial-exec")));
 
-/* The number of forking threads in the lower half; above, the lower half of their process's stamp, so that a child
- * created meanwhile does not wait for them. */
+/* The number of forking threads; above, part of their process's stamp, so that a child created meanwhile does not
+ * wait for them. */
 static _Atomic uint32_t forks;
-/* Start of the latest fork. */
 static _Atomic uint64_t forks_since_ns;
 enum { STAMP_SHIFT = 16, COUNT_MASK = 0xffff };
 
@@ -45,7 +43,7 @@ static uint64_t forking_until_ns(uint32_t word) {
 
 static struct place *place_of_thread(void) {
   if (own_place && !clinux_process_is(own_process)) {
-    /* The entry belongs to the parent; another thread of the child might own it by now. */
+    /* Another thread of the child might own the entry by now. */
     own_place = NULL;
     clinux_fork_takes_part = false;
   }
@@ -100,7 +98,7 @@ void clinux_fork_enter(void) {
     own_process = mine;
     works_until_ns = 0;
     clinux_fork_takes_part = true;
-    /* A thread of the parent might have been working. */
+    /* The entry might be a working thread's of the parent. */
     rest(place);
     work(place);
     return;
@@ -137,7 +135,7 @@ void clinux_fork_let_ahead(void) {
   struct place *place = place_of_thread();
   if (!place || !works(place))
     return;
-  /* If forks had stopped waiting for this thread, its rest makes later forks wait for it again. */
+  /* Forks that had stopped waiting for this thread wait for it again after a rest. */
   uint32_t given_up = atomic_load_explicit(&place->given_up, memory_order_relaxed);
   bool is_given_up = given_up == (atomic_load_explicit(&place->word, memory_order_relaxed) & ~(uint32_t)AWAITED);
   if (!is_given_up && forking_until_ns(atomic_load_explicit(&forks, memory_order_relaxed)) == 0)
@@ -168,9 +166,8 @@ static void wait_for_rest(struct place *place, uint64_t deadline_ns) {
   }
 }
 
-/* The prepare handler. Runs in the forking thread. */
 static void prepare(void) {
-  /* The start time must be set before the fork becomes visible. */
+  /* Before the fork becomes visible. */
   atomic_store_explicit(&forks_since_ns, clinux_clock_ns(), memory_order_relaxed);
   uint32_t mine = stamp_part(), word = atomic_load_explicit(&forks, memory_order_relaxed), more;
   do
@@ -189,7 +186,6 @@ static void prepare(void) {
   }
 }
 
-/* The parent handler. A child does not wait for forks in its parent. */
 static void end(void) {
   atomic_fetch_sub_explicit(&forks, 1, memory_order_seq_cst);
   clinux_wake(&forks);

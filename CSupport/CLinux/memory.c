@@ -21,12 +21,11 @@ enum { PAGE = 4096, WINDOW_BYTES = 16 << 10 };
 
 static _Atomic int way = CLINUX_MEMORY_BY_CALL;
 
-/* A file in memory and its mapping. */
 struct window {
   atomic_flag is_taken;
   _Atomic bool is_open;
   struct clinux_descriptor file;
-  long mark; /* the file position, which no code changes: no other open file has it */
+  long mark; /* its file position, which no other open file has */
   uint8_t *bytes;
 };
 enum { WINDOWS = CLINUX_WATCHERS_CONTEXT + 1 };
@@ -37,12 +36,12 @@ struct sources {
 };
 #define NO_SOURCES ((struct sources){CLINUX_NO_DESCRIPTOR, CLINUX_NO_DESCRIPTOR, CLINUX_NO_DESCRIPTOR})
 
-/* Element 0 belongs to the service's descriptor table, the others to contexts whose thread has its own table. */
+/* Element 0 is for the service's descriptor table, the others for contexts with their own. */
 static struct sources all_sources[WINDOWS] = {[0 ... WINDOWS - 1] = {{.number = -1}, {.number = -1}, {.number = -1}}};
 
 static struct sources *own_sources(void) { return &all_sources[clinux_descriptor_table() != 0 ? clinux_context : 0]; }
 
-/* Opens the file if it is not open or the service has closed it. One thread at a time for each table. */
+/* One thread at a time for each table. */
 static void open_file(struct sources *sources) {
   if (!clinux_descriptor_is_ours(&sources->file))
     sources->file = clinux_descriptor_keep(open("/proc/thread-self/mem", O_RDONLY | O_CLOEXEC));
@@ -70,23 +69,22 @@ static bool has_file(struct sources *sources) {
   return clinux_descriptor_is_ours(&sources->file);
 }
 
-/* Whether WINDOW's number still refers to its file: other code might have closed it and opened another one. Needs less
- * of a handler's stack than clinux_descriptor_is_ours. */
+/* Other code might have closed it and opened another file. Needs less of a handler's stack than
+ * clinux_descriptor_is_ours. */
 static bool is_its_own(const struct window *window) {
   return syscall(SYS_lseek, window->file.number, 0L, SEEK_CUR) == window->mark;
 }
 
-/* Whether a window must not be written to: RLIMIT_FSIZE also applies to files in memory. */
+/* RLIMIT_FSIZE also applies to files in memory. */
 static bool is_limited(void) {
   struct rlimit limit;
   return syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) != 0 || limit.rlim_cur < WINDOW_BYTES;
 }
 
-/* Copies the readable part. Returns the number of bytes, or -1 if there is no window to read through. */
+/* Returns the number of readable bytes copied, or -1 if there is no window. */
 static long copy_through_window(uint64_t address, void *destination, size_t length) {
   struct window *window = &windows[clinux_context];
-  /* SIGXFSZ, which ends the process, is blocked on the library's own threads, which are in a context. These check the
-   * limit only to explain a failed write. */
+  /* Threads in a context block SIGXFSZ, which ends the process, so they check the limit only after a failed write. */
   bool is_own = clinux_context != 0 && clinux_context != CLINUX_HANDLERS_CONTEXT;
   if (!atomic_load_explicit(&window->is_open, memory_order_acquire) || (!is_own && is_limited()))
     return -1;
@@ -107,7 +105,7 @@ static long copy_through_window(uint64_t address, void *destination, size_t leng
       if (got <= 0)
         break;
       memcpy((uint8_t *)destination + copied, window->bytes, (size_t)got);
-      /* Stack contents must not remain anywhere except in the copy. */
+      /* Stack contents must remain only in the copy. */
       memset(window->bytes, 0, (size_t)got);
       copied += (size_t)got;
       if ((size_t)got < piece)
@@ -132,8 +130,7 @@ static bool read_by_file(uint64_t address, void *destination, size_t length) {
 
 static bool is_refused(int error) { return error == EPERM || error == ENOSYS; }
 
-/* Passes the calling thread's ID: process_vm_readv(2) does not find a process by its number after its main thread has
- * exited. */
+/* By thread ID: process_vm_readv(2) does not find a process by its number after its main thread has exited. */
 static bool read_by_call(uint64_t address, void *destination, size_t length) {
   struct iovec local = {destination, length};
   struct iovec remote = {(void *)(uintptr_t)address, length};
@@ -141,16 +138,15 @@ static bool read_by_call(uint64_t address, void *destination, size_t length) {
   return got >= 0 && (size_t)got == length;
 }
 
-/* Uses the file if a filter refuses the call, which replaces windows that the service has closed. */
+/* Uses the file if a filter refuses the call, which replaces windows closed by the service. */
 static bool read_by_call_or_file(uint64_t address, void *destination, size_t length) {
   return read_by_call(address, destination, length) ||
          (is_refused(errno) && read_by_file(address, destination, length));
 }
 
-/* Writing unmapped memory to a pipe fails with EFAULT. Never writes more than the pipe holds; it is empty before and
- * after. */
+/* Writing unmapped memory to a pipe fails with EFAULT. The pipe is empty before and after. */
 static bool copy_through_pipe(uint64_t address, void *destination, size_t length) {
-  /* The service might have closed them, and the data must not reach a file of the service. */
+  /* The data must not reach a file of the service. */
   struct sources *sources = own_sources();
   open_pipe(sources);
   if (!clinux_descriptor_is_ours(&sources->pipe_reader) || !clinux_descriptor_is_ours(&sources->pipe_writer))
@@ -169,7 +165,7 @@ static bool copy_through_pipe(uint64_t address, void *destination, size_t length
   return true;
 }
 
-/* One thread at a time. The owner is inside a few nonblocking system calls; the wait is bounded nevertheless. */
+/* One thread at a time. */
 static bool read_by_pipe(uint64_t address, void *destination, size_t length) {
   static atomic_flag is_taken = ATOMIC_FLAG_INIT;
   for (int attempt = 0; attempt < 1000; attempt++) {
@@ -218,7 +214,7 @@ static size_t read_some_by_file(uint64_t address, void *destination, size_t leng
   return got > 0 ? (size_t)got : 0;
 }
 
-/* One page per piece, because the call transfers whole pieces only. */
+/* One page per piece: the call transfers only whole pieces. */
 static size_t read_some_by_call(uint64_t address, void *destination, size_t length) {
   enum { BATCH = 8 };
   pid_t self = (pid_t)syscall(SYS_gettid);
@@ -272,8 +268,8 @@ size_t clinux_memory_read_some(uint64_t address, void *destination, size_t lengt
   return copied;
 }
 
-/* Runs in the child after fork(2): the files show the parent's memory, the pipe is shared with the parent, and the
- * windows are not mapped. clinux_descriptor.h closes their descriptors. */
+/* Runs in the child after fork(2): files and pipe are the parent's, and windows are not mapped. clinux_descriptor.h
+ * closes the descriptors. */
 static void forget_parent(void) {
   for (int index = 0; index < WINDOWS; index++) {
     all_sources[index] = NO_SOURCES;
@@ -286,8 +282,7 @@ static void forget_parent(void) {
   atomic_store_explicit(&way, CLINUX_MEMORY_BY_CALL, memory_order_relaxed);
 }
 
-/* Opens WINDOW if it is not open. A window whose descriptor refers to another file is abandoned, because the number now
- * belongs to other code. */
+/* If its number refers to another file, it belongs to other code and is not closed. */
 static void open_window(struct window *window) {
   if (window->bytes && clinux_descriptor_is_ours(&window->file)) {
     atomic_store_explicit(&window->is_open, true, memory_order_release);
@@ -302,7 +297,7 @@ static void open_window(struct window *window) {
       close(descriptor);
     return;
   }
-  /* The first access to a page that is not present waits for the lock of the address space. */
+  /* The first access to a page waits for the lock of the address space. */
   memset(bytes, 0, WINDOW_BYTES);
   madvise(bytes, WINDOW_BYTES, MADV_DONTDUMP);
   madvise(bytes, WINDOW_BYTES, MADV_DONTFORK);
@@ -316,7 +311,6 @@ static void open_window(struct window *window) {
 }
 
 static void open_windows(void) {
-  /* Files of this size must not be written. */
   if (is_limited())
     return;
   open_window(&windows[0]);
@@ -326,7 +320,7 @@ static void open_windows(void) {
 
 void clinux_memory_start_context(void) {
   struct window *window = &windows[clinux_context];
-  /* The numbers belong to the table of a former thread of this context, which no longer exists. */
+  /* The numbers belong to the table of an ended thread. */
   if (window->file.table != 0)
     window->file = CLINUX_NO_DESCRIPTOR;
   if (clinux_descriptor_table() != 0)

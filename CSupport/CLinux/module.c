@@ -18,7 +18,7 @@ CLINUX_RESIDENT_CODE
 
 static bool from_maps;
 
-/* Weak, so the service also starts with a C library before 2.35; modules are then found in /proc/self/maps. */
+/* Weak: C libraries before 2.35 do not have it. */
 #if defined(DLFO_EH_SEGMENT_TYPE)
 #pragma weak _dl_find_object
 
@@ -41,7 +41,7 @@ bool clinux_module_file(uint64_t address, uint64_t *start, char *path, size_t le
       !clinux_memory_read((uint64_t)(uintptr_t)found.dlfo_link_map, &map, sizeof map))
     return false;
   *start = (uint64_t)(uintptr_t)found.dlfo_map_start;
-  /* One byte at a time, because the page after the name might be unmapped. */
+  /* One byte at a time: the next page might be unmapped. */
   for (size_t at = 0; at < length; at++) {
     if (!clinux_memory_read((uint64_t)(uintptr_t)map.l_name + at, path + at, 1))
       break;
@@ -96,7 +96,7 @@ static bool take_hexadecimal(const char **text, uint64_t *value) {
   return has_digits;
 }
 
-/* Adds the module whose ELF header is at START, if there is one. */
+/* Adds the module whose ELF header is at START, if any. */
 static void add_module(uint64_t start) {
   Elf64_Ehdr header;
   if (table()->count == MODULES_MAX || !clinux_memory_read(start, &header, sizeof header) ||
@@ -156,7 +156,7 @@ static void read_maps(void) {
         add_line(line);
         length = 0;
       } else if (length < LINE_MAX_BYTES - 1) {
-        line[length++] = text[index]; /* the end of a long path is irrelevant */
+        line[length++] = text[index];
       }
     }
   }

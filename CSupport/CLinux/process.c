@@ -11,8 +11,7 @@
 #include <unistd.h>
 CLINUX_RESIDENT_CODE
 
-/* The stamp's location in a page that the kernel zeroes in a child (MADV_WIPEONFORK, Linux 4.14), even if fork handlers
- * do not run. */
+/* In a page that the kernel zeroes in a child (MADV_WIPEONFORK, Linux 4.14), even if fork handlers do not run. */
 static _Atomic uint32_t *_Atomic place;
 static _Atomic uint32_t ordinary;
 static _Atomic uint32_t last;
@@ -27,7 +26,7 @@ static _Atomic uint32_t *make_place(void) {
   _Atomic uint32_t *made = is_wiped ? page : &ordinary, *none = NULL;
   if (!atomic_compare_exchange_strong_explicit(&place, &none, made, memory_order_acq_rel, memory_order_acquire)) {
     is_wiped = false;
-    made = none; /* another thread was first */
+    made = none;
   } else if (made == &ordinary) {
     pthread_atfork(NULL, NULL, forget_parent);
   }
@@ -59,8 +58,8 @@ static uint64_t left_of(int limit, uint64_t used) {
 }
 
 uint64_t clinux_process_memory_left(void) {
-  /* The calling thread's file: the process's is empty after the main thread has exited. It has seven numbers of pages
-   * (proc(5)): the first is the total size, the sixth data and stack. */
+  /* The process's file is empty after the main thread has exited. Numbers of pages (proc(5)): the first is the total
+   * size, the sixth data and stack. */
   enum { ALL = 0, DATA = 5, NUMBERS = 7 };
   uint64_t pages[NUMBERS] = {0};
   char text[256];
@@ -97,7 +96,7 @@ bool clinux_process_is_kernels(const char *path) {
   int saved_errno = errno;
   uint64_t own = 0, device = 0;
   bool is_own = device_of(path[1] == 's' ? "/sys/kernel" : "/proc/self", &own);
-  /* From the root down: a lookup in a directory of another file system would ask that file system. */
+  /* From the root down: a lookup in another file system would ask its server. */
   char part[128];
   size_t at = 0;
   while (is_own && path[at] != '\0' && at < sizeof part - 1) {
@@ -125,7 +124,7 @@ uint32_t clinux_process_cpus(void) {
   static _Atomic uint32_t known;
   uint32_t count = atomic_load_explicit(&known, memory_order_relaxed);
   if (count == 0) {
-    /* The file that the C library reads for this number. */
+    /* The C library reads the number from this file. */
     bool asks_kernel = clinux_process_is_kernels("/sys/devices/system/cpu/online");
     long found = asks_kernel ? sysconf(_SC_NPROCESSORS_ONLN) : (long)cpus_allowed();
     count = found > 0 ? (uint32_t)found : 1;

@@ -19,10 +19,8 @@ enum { PAGE = 4096 };
 
 static uint64_t page_of(uint64_t address) { return address & ~(uint64_t)(PAGE - 1); }
 
-/* Total number of locked bytes. */
 static _Atomic uint64_t locked;
 
-/* Whether BYTES more can be locked. */
 static bool may_lock(uint64_t bytes) {
   struct rlimit limit;
   if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0)

@@ -17,7 +17,7 @@
 #include <unistd.h>
 CLINUX_RESIDENT_CODE
 
-/* An entry of getdents64(2). */
+/* See getdents64(2). */
 struct entry {
   uint64_t inode;
   int64_t offset;
@@ -28,7 +28,6 @@ struct entry {
 
 enum { LIST_BYTES = 32 << 10, PAGE = 4096 };
 
-/* One for each context. */
 static struct room {
   int32_t *task_ids;
   uint8_t *list;
@@ -46,8 +45,7 @@ int clinux_task_start(void) {
     return errno;
   here()->list = memory + id_bytes;
   here()->task_ids = (int32_t *)(void *)memory;
-  /* The first access to a mapping's first page takes the lock of the address space; accesses to the other pages do
-   * not. */
+  /* The first access to a mapping takes the lock of the address space. */
   here()->task_ids[0] = 0;
   return 0;
 }
@@ -62,13 +60,13 @@ static int32_t number_of(const char *name) {
 int64_t clinux_task_list(const int32_t **tids) {
   int saved_errno = errno;
   int64_t count = 0;
-  /* If a page is not present when the kernel writes to it, the kernel waits for the lock of the address space. */
+  /* The kernel waits for the lock of the address space if a page that it writes to is not present. */
   for (int at = 0; at < LIST_BYTES; at += PAGE)
     *(volatile uint8_t *)(here()->list + at) = 0;
   struct clinux_descriptor list = clinux_descriptor_keep(
       (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0));
   long bytes = list.number < 0 ? -1 : 0;
-  /* The service might have closed the descriptor and have its own directory under this number. */
+  /* The number might refer to a directory of the service by now. */
   while (clinux_descriptor_is_ours(&list) &&
          (bytes = syscall(SYS_getdents64, list.number, here()->list, (unsigned)LIST_BYTES)) > 0) {
     for (long at = 0; at < bytes;) {
@@ -89,7 +87,7 @@ int64_t clinux_task_list(const int32_t **tids) {
 
 struct clinux_descriptor clinux_task_open_file(int32_t tid, const char *name) {
   int saved_errno = errno;
-  /* Formatted by hand because snprintf is not async-signal-safe. */
+  /* snprintf is not async-signal-safe. */
   char path[sizeof "/proc/self/task/" + 10 + CLINUX_TASK_FILE_BYTES] = "/proc/self/task/";
   char digits[10];
   size_t count = 0, length = sizeof "/proc/self/task/" - 1;
@@ -114,13 +112,12 @@ size_t clinux_task_read_status(int32_t tid, char *text, size_t size) {
   int64_t offset = 0;
   long count = descriptor.number < 0 ? -1 : 1;
   while (count > 0) {
-    /* The state is in the first lines; the part after the groups is shorter than half of the buffer. */
+    /* The state is in the first lines; the part after the groups needs less than half of the buffer. */
     if (length == size) {
       memmove(text + size / 8, text + size / 2, size - size / 2);
       length = size / 8 + size - size / 2;
     }
-    /* pread fails on pipes and sockets: the service might have closed the descriptor and have one of those under this
-     * number. */
+    /* The number might refer to a pipe or socket of the service by now, on which pread fails. */
     count = syscall(SYS_pread64, descriptor.number, text + length, size - length, offset);
     length += count > 0 ? (size_t)count : 0;
     offset += count > 0 ? count : 0;
@@ -141,7 +138,7 @@ bool clinux_task_is_asleep(int32_t tid) {
   long count = descriptor.number < 0 ? 0 : syscall(SYS_pread64, descriptor.number, text, sizeof text, 0L);
   clinux_descriptor_close(&descriptor);
   errno = saved_errno;
-  /* "123 (name) S 1 …": a name has at most 15 bytes and can contain parentheses. */
+  /* "123 (name) S 1 …": a name has up to 15 bytes, possibly parentheses. */
   long at = count < 40 ? count - 1 : 39;
   while (at > 0 && text[at] != ')')
     at--;
@@ -153,7 +150,7 @@ int32_t clinux_task_self(void) { return (int32_t)syscall(SYS_gettid); }
 bool clinux_task_join(pthread_t thread, uint64_t deadline_ns) {
   if (deadline_ns == UINT64_MAX)
     return pthread_join(thread, NULL) == 0;
-  /* The C library waits by the kernel's clock, which can be ahead of a simulated one. */
+  /* The C library waits by the kernel's clock, which can differ from a simulated one. */
   uint64_t now_ns = clinux_clock_ns();
   uint64_t left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
   struct timespec deadline;
@@ -183,9 +180,8 @@ struct clinux_descriptor clinux_task_open_schedule(void) {
 
 void clinux_task_close_schedule(struct clinux_descriptor schedule) { clinux_descriptor_close(&schedule); }
 
-/* Reads the run delay, the second number in the schedstat file of DESCRIPTOR, and sets *TURNS to the third. Returns
- * UINT64_MAX if the file cannot be read, if the third number is 0, so the kernel does not count, or if time is
- * simulated. */
+/* Sets *TURNS to the third number of schedstat. Returns the second; UINT64_MAX if the file cannot be read, time is
+ * simulated, or the third number is 0 because the kernel does not count. */
 static uint64_t read_run_delay(int descriptor, uint64_t *turns) {
   const struct clinux_test_clock *test = clinux_test_clock_installed();
   bool counts = descriptor >= 0 && !(test && test->is_simulated());
@@ -205,7 +201,7 @@ static uint64_t read_run_delay(int descriptor, uint64_t *turns) {
 uint64_t clinux_task_starved_ns(struct clinux_descriptor schedule) {
   int saved_errno = errno;
   bool is_ours = clinux_descriptor_is_ours(&schedule);
-  /* If the service has closed it, it is opened each time. */
+  /* Opened each time if the service has closed it. */
   struct clinux_descriptor opened = is_ours ? schedule : clinux_descriptor_keep(open_schedule());
   uint64_t turns, waited = read_run_delay(opened.number, &turns);
   if (!is_ours)

@@ -18,11 +18,11 @@ struct field {
 
 enum { POINTER_BITS = 64, NODE_BITS = 2 * POINTER_BITS, ID_BITS = 32 };
 
-/* Maximum number of nodes visited: a list that changes during the walk might never return to its head. */
+/* A list that changes during the walk might never return to its head. */
 enum { NODES_MAX = 1 << 16, LISTS = 2 };
 
-/* On x86-64 the thread pointer points to the C library's thread structure, whose third word points to itself (tcbhead_t
- * of sysdeps/x86_64/nptl/tls.h). On aarch64 it points behind the structure. */
+/* On x86-64 the thread pointer points to the thread's structure, whose third word points to itself (tcbhead_t of
+ * sysdeps/x86_64/nptl/tls.h). On aarch64 it points behind the structure. */
 #if defined(__x86_64__)
 enum { IS_BEHIND = 0, HAS_ITSELF = 1, ITSELF = 16 };
 #else
@@ -32,7 +32,7 @@ enum { IS_BEHIND = 1, HAS_ITSELF = 0, ITSELF = 0 };
 static struct layout {
   uint64_t heads[LISTS];
   uint32_t node;
-  uint32_t tid;    /* offset of a thread's ID */
+  uint32_t tid;
   uint32_t behind; /* offset of the thread pointer */
   int64_t robust;  /* offset of the robust mutex list from the thread pointer; 0: unknown */
   bool is_known;
@@ -55,8 +55,7 @@ bool clinux_thread_pointer_is(uint64_t pointer, int32_t tid) {
          (!HAS_ITSELF || clinux_memory_read(start + ITSELF, &itself, sizeof itself)) && itself == pointer;
 }
 
-/* The offset of three consecutive words in a thread's structure: the start of its stack, its size and its guard's size
- * (struct pthread in nptl/descr.h: stackblock, stackblock_size, guardsize); 0: unknown. */
+/* The offset in struct pthread (nptl/descr.h) of stackblock, stackblock_size and guardsize; 0: unknown. */
 static _Atomic uint32_t stack_offset;
 
 void clinux_thread_pointer_learn_stacks(void) {
@@ -89,7 +88,6 @@ uint64_t clinux_thread_pointer_stack_bytes(uint64_t pointer) {
 
 uint64_t clinux_thread_pointer_own(void) { return (uint64_t)pthread_self() + layout.behind; }
 
-/* Input and result of a search for a module's thread-local storage. */
 struct storage_search {
   uint64_t code, begin, end;
 };
@@ -122,8 +120,7 @@ int clinux_thread_pointer_storage(const void *code, int64_t *begin, int64_t *end
   return 0;
 }
 
-/* Asks the kernel for the robust mutex list of thread TID, 0 for the calling thread. Returns false if the kernel
- * refuses. */
+/* TID 0 is the calling thread. */
 static bool robust_list(int32_t tid, uint64_t *list) {
   size_t bytes;
   int saved_errno = errno;
@@ -150,7 +147,6 @@ int clinux_thread_pointer_start(void) {
   found.behind = IS_BEHIND ? *bytes : 0;
   found.is_known = true;
   layout = found;
-  /* The description must match the calling thread. */
   layout.is_known = clinux_thread_pointer_is(clinux_thread_pointer_own(), clinux_task_self());
   uint64_t list;
   if (layout.is_known && robust_list(0, &list) && list != 0)
@@ -166,10 +162,9 @@ bool clinux_thread_pointer_next(struct clinux_thread_walk *walk) {
       uint64_t node = walk->node;
       walk->here = (struct clinux_thread_pointer){.pointer = node - layout.node + layout.behind};
       is_there = clinux_memory_read(node, &walk->node, sizeof walk->node);
-      /* A thread that has ended has no ID any more, one that has not started has none yet. */
+      /* A thread has no ID before its start and after its end. */
       if (clinux_memory_read(node - layout.node + layout.tid, &walk->here.tid, sizeof walk->here.tid) &&
           walk->here.tid > 0 && clinux_thread_pointer_is(walk->here.pointer, walk->here.tid)) {
-        /* The list ends with its head. */
         if (!is_there)
           walk->node = head;
         return true;

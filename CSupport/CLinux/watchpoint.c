@@ -15,7 +15,7 @@ static size_t note_bytes(void) { return 2 * (size_t)sysconf(_SC_PAGESIZE); }
 bool clinux_calls_are_filtered(void) { return prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != 0; }
 
 int clinux_watchpoint_set(struct clinux_watchpoint *watchpoint, int32_t tid, uint64_t address) {
-  /* Filters do not expect this call from a service, and some end the process for it. */
+  /* Some filters end the process for this call. */
   if (clinux_calls_are_filtered())
     return EPERM;
   struct perf_event_attr what = {
@@ -32,9 +32,9 @@ int clinux_watchpoint_set(struct clinux_watchpoint *watchpoint, int32_t tid, uin
   int descriptor = (int)syscall(SYS_perf_event_open, &what, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
   if (descriptor < 0)
     return errno;
-  /* The mapping keeps the counter alive. A child of fork(2) does not inherit it. */
+  /* The mapping keeps the counter alive; children do not inherit it. */
   void *note = mmap(NULL, note_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-  /* EPERM if counters use all the memory that a user can lock for them (perf_event_mlock_kb). */
+  /* EPERM beyond the memory that a user can lock for counters (perf_event_mlock_kb). */
   int error = note == MAP_FAILED ? EAGAIN : 0;
   if (error == 0 && ioctl(descriptor, PERF_EVENT_IOC_REFRESH, 1) != 0) {
     error = errno;

@@ -1,5 +1,4 @@
-/* CLinux: Linux interfaces that Swift's Glibc module lacks. The lowest layer; it has no notion of slots, captures or
- * stalls. */
+/* Linux interfaces that Swift's Glibc module lacks. The lowest layer. */
 #ifndef CLINUX_H
 #define CLINUX_H
 

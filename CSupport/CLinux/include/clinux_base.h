@@ -1,4 +1,3 @@
-/* Definitions common to all headers of CLinux. */
 #ifndef CLINUX_BASE_H
 #define CLINUX_BASE_H
 
@@ -8,8 +7,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Declares to the Swift compiler that a function neither locks nor allocates, so code annotated @_noLocks can call it.
- * The compiler does not check this; the function's comment must state the reason. */
+/* Declares to Swift that a function neither locks nor allocates, for callers annotated @_noLocks. The compiler does
+ * not check this. */
 #if defined(__clang__)
 #define CLINUX_NO_LOCKS __attribute__((swift_attr("@_noLocks")))
 #else

@@ -1,4 +1,4 @@
-/* The clocks, in nanoseconds. */
+/* All times are in nanoseconds. */
 #ifndef CLINUX_CLOCK_H
 #define CLINUX_CLOCK_H
 
@@ -11,8 +11,7 @@
  * yes. Threads: any. */
 extern int (*clinux_clock_gettime)(clockid_t clock, struct timespec *time);
 
-/* Returns TIME in nanoseconds: 0 if it is negative, INT64_MAX if it exceeds 292 years. Async-signal-safe: yes. Threads:
- * any. */
+/* Returns TIME, limited to 0 and INT64_MAX. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS uint64_t clinux_clock_nanoseconds(struct timespec time) {
   if (time.tv_sec < 0)
     return 0;
@@ -21,16 +20,15 @@ static inline CLINUX_NO_LOCKS uint64_t clinux_clock_nanoseconds(struct timespec 
   return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_nsec;
 }
 
-/* Returns the nanoseconds from BEGIN to END, two times of one clock or two counts; 0 if END is before BEGIN.
- * Async-signal-safe: yes. Threads: any. */
+/* Returns the time from BEGIN to END, two times of one clock or two counts; 0 if END is earlier. Async-signal-safe:
+ * yes. Threads: any. */
 static inline CLINUX_NO_LOCKS uint64_t clinux_clock_between_ns(uint64_t begin, uint64_t end) {
   return end > begin ? end - begin : 0;
 }
 
-/* Returns the time of CLOCK in nanoseconds, from the test clock if one is installed. Async-signal-safe: yes. Threads:
- * any. */
+/* Returns the time of CLOCK, from the test clock if installed. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS uint64_t clinux_clock_read_ns(clockid_t clock) {
-  /* C code of release builds has no test seam: the call would change the left-over addresses on the stack. */
+  /* Release builds of C code have no test seam: the call would change the addresses left on the stack. */
 #if defined(DEBUG) || defined(__swift__)
   const struct clinux_test_clock *test = clinux_test_clock_installed();
   if (__builtin_expect(test != NULL, 0))
@@ -41,46 +39,42 @@ static inline CLINUX_NO_LOCKS uint64_t clinux_clock_read_ns(clockid_t clock) {
   return clinux_clock_nanoseconds(now);
 }
 
-/* Returns CLOCK_MONOTONIC in nanoseconds as of the last kernel tick or the one before, at about a third of the cost of
- * the exact clock. Never 0. Async-signal-safe: yes. Threads: any. */
+/* Returns CLOCK_MONOTONIC as of the last kernel tick or the one before, at a third of the exact clock's cost. Never
+ * 0. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS uint64_t clinux_clock_coarse_ns(void) {
   return clinux_clock_read_ns(CLOCK_MONOTONIC_COARSE);
 }
 
-/* Returns the resolution of the coarse clock, one kernel tick, in nanoseconds: 1 to 10 ms. Async-signal-safe: yes.
- * Threads: any. */
+/* Returns the coarse clock's resolution, one kernel tick: 1 to 10 ms. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS uint64_t clinux_clock_coarse_resolution_ns(void) {
   struct timespec resolution;
   clock_getres(CLOCK_MONOTONIC_COARSE, &resolution);
   return (uint64_t)resolution.tv_sec * UINT64_C(1000000000) + (uint64_t)resolution.tv_nsec;
 }
 
-/* Returns the maximum lag of the coarse clock behind the exact one, in nanoseconds: two ticks (timekeeping_advance in
- * the kernel's kernel/time/timekeeping.c). Async-signal-safe: yes. Threads: any. */
+/* Returns the coarse clock's maximum lag: two ticks (timekeeping_advance in kernel/time/timekeeping.c).
+ * Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS uint64_t clinux_clock_coarse_error_ns(void) {
   return 2 * clinux_clock_coarse_resolution_ns();
 }
 
-/* Returns CLOCK_MONOTONIC in nanoseconds, exact. Async-signal-safe: yes. Threads: any. */
+/* Returns CLOCK_MONOTONIC, exact. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS uint64_t clinux_clock_ns(void) { return clinux_clock_read_ns(CLOCK_MONOTONIC); }
 
-/* Returns CLOCK_BOOTTIME in nanoseconds, the clock of the start times that the kernel reports for threads.
- * Async-signal-safe: yes. Threads: any. */
+/* Returns CLOCK_BOOTTIME, the clock of threads' start times in /proc. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS uint64_t clinux_clock_boot_ns(void) { return clinux_clock_read_ns(CLOCK_BOOTTIME); }
 
-/* Returns CLOCK_REALTIME in nanoseconds since 1970. For display only, never for durations. Async-signal-safe: yes.
- * Threads: any. */
+/* Returns CLOCK_REALTIME. For display only, never for durations. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS uint64_t clinux_clock_wall_ns(void) { return clinux_clock_read_ns(CLOCK_REALTIME); }
 
-/* Returns the CPU-time clock of thread TID of this process. The ID is built as in clock_getcpuclockid(3) and the
- * kernel's include/linux/posix-timers.h (CPUCLOCK_PERTHREAD_MASK | CPUCLOCK_SCHED), because pthread_getcpuclockid needs
- * a live pthread_t instead of a thread ID. Async-signal-safe: yes. Threads: any. */
+/* Returns the CPU-time clock of thread TID of this process, built as in clock_getcpuclockid(3) and
+ * include/linux/posix-timers.h: pthread_getcpuclockid needs a live pthread_t. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS clockid_t clinux_clock_of_thread(pid_t tid) {
   return (clockid_t)((~(unsigned)tid << 3) | 6u);
 }
 
-/* Returns the CPU time of thread TID of this process in nanoseconds, or 0 if there is no such thread.
- * Async-signal-safe: yes. Threads: any. */
+/* Returns the CPU time of thread TID of this process; 0 if there is no such thread. Async-signal-safe: yes. Threads:
+ * any. */
 static inline CLINUX_NO_LOCKS uint64_t clinux_clock_thread_cpu_ns(pid_t tid) {
   struct timespec used;
   if (clinux_clock_gettime(clinux_clock_of_thread(tid), &used) != 0)

@@ -1,37 +1,34 @@
-/* Sets of working memory, one for each sampler.
- *
- * A sampler that the kernel blocks forever can thus be replaced by another one that shares nothing with it. */
+/* Sets of working memory, one for each sampler: a sampler that the kernel blocks forever can be replaced by one that
+ * shares nothing with it. */
 #ifndef CLINUX_CONTEXT_H
 #define CLINUX_CONTEXT_H
 
 #include "clinux_base.h"
 
-/* Number of contexts. Context 0 belongs to all threads that have entered none, for setup and tools; samplers enter the
- * others. */
+/* Context 0 belongs to all threads that have entered none; samplers enter the others. */
 #define CLINUX_CONTEXTS_MAX 3
 
-/* The context of running signal handlers. It has only a window for reading memory (clinux_memory.h). */
+/* The context of running signal handlers: only a window for reading memory (clinux_memory.h). */
 #define CLINUX_HANDLERS_CONTEXT CLINUX_CONTEXTS_MAX
 
 /* The context of a thread that permanently observes others and samples no stacks. */
 #define CLINUX_WATCHERS_CONTEXT (CLINUX_CONTEXTS_MAX + 1)
 
-/* The calling thread's context. In the static thread-local storage, so access does not allocate. */
+/* In static thread-local storage, so access does not allocate. */
 extern _Thread_local int clinux_context __attribute__((tls_model("initial-exec")));
 
 /* Enters a free context. Returns its number from 1 on, or 0 if all are taken. The thread must keep SIGXFSZ blocked
- * until it leaves, because memory is read by writing it to a file (clinux_memory.h). Async-signal-safe: yes. Threads:
- * any. */
+ * until it leaves: memory is read by writing it to a file. Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS int clinux_context_enter(void);
 
 /* Makes CLINUX_WATCHERS_CONTEXT the calling thread's context. Async-signal-safe: yes. Threads: one that permanently
  * observes others, with SIGXFSZ blocked. */
 CLINUX_NO_LOCKS void clinux_context_enter_watchers(void);
 
-/* Frees all contexts in the child after fork(2). Async-signal-safe: yes. Threads: the child's only one. */
+/* Frees all contexts after fork(2). Async-signal-safe: yes. Threads: the child's only one. */
 void clinux_context_forget_parent(void);
 
-/* Leaves the calling thread's context. Async-signal-safe: yes. Threads: one that has entered. */
+/* Async-signal-safe: yes. Threads: one that has entered. */
 CLINUX_NO_LOCKS void clinux_context_leave(void);
 
 #endif

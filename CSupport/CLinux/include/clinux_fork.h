@@ -1,25 +1,24 @@
 /* Threads that rest while the process forks.
  *
- * The Swift runtime takes locks when a type is used for the first time. The child cannot release such a lock, and any
- * of its threads that needs it hangs. Therefore a watchdog thread that uses the runtime registers here, marks when it
- * rests, and works only while no thread forks. A forking thread waits until all registered threads rest, at most
- * CLINUX_FORK_PATIENCE_NS, and only once for each piece of work. */
+ * The Swift runtime takes locks at a type's first use, which a child cannot release. A watchdog thread that uses the
+ * runtime therefore registers here, marks when it rests, and works only while no thread forks. A forking thread
+ * waits until all registered threads rest, once for each piece of work. */
 #ifndef CLINUX_FORK_H
 #define CLINUX_FORK_H
 
 #include "clinux_base.h"
 
-/* Maximum wait of a forking thread. */
+/* Maximum wait of a forking thread for all registered threads. */
 #define CLINUX_FORK_PATIENCE_NS UINT64_C(100000000)
 
-/* Maximum wait of a registered thread for one fork: copying a large process takes long. */
+/* Maximum wait of a registered thread for a fork. */
 #define CLINUX_FORK_STAY_NS UINT64_C(500000000)
 
-/* Maximum number of registered threads. A thread that finds no free place works without this protection. */
+/* Further threads work without this protection. */
 #define CLINUX_FORK_PLACES_MAX 64
 
-/* Makes every fork of this process and its children wait from now on. Repeated calls have no effect. Async-signal-safe:
- * no (allocates). Threads: any. */
+/* Makes every fork of this process and its children wait from now on. Async-signal-safe: no (allocates). Threads:
+ * any. */
 void clinux_fork_start(void);
 
 /* Registers the calling thread, as working. Async-signal-safe: no (might wait for a fork). Threads: one that is not
@@ -29,19 +28,18 @@ void clinux_fork_enter(void);
 /* Unregisters the calling thread. Async-signal-safe: yes. Threads: any; no effect for an unregistered one. */
 void clinux_fork_leave(void);
 
-/* Marks the calling thread as resting: it holds no locks until it works again. Returns whether it is registered and was
- * working. Async-signal-safe: yes. Threads: any. */
+/* Marks the calling thread as resting: it must hold no locks. Returns whether it is registered and was working.
+ * Async-signal-safe: yes. Threads: any. */
 bool clinux_fork_rest(void);
 
 /* Marks the calling thread as working, after waiting until no thread forks. Returns whether it is registered and was
  * resting. Async-signal-safe: no (might wait for a fork). Threads: any. */
 bool clinux_fork_work(void);
 
-/* Whether the calling thread is registered. */
 extern _Thread_local bool clinux_fork_takes_part __attribute__((tls_model("initial-exec")));
 
-/* Yields to a thread that is waiting to fork. The caller must be registered. Async-signal-safe: no (might wait for a
- * fork). Threads: called by clinux_fork_yield. */
+/* clinux_fork_yield for a registered thread. Async-signal-safe: no (might wait for a fork). Threads: called by
+ * clinux_fork_yield. */
 void clinux_fork_let_ahead(void);
 
 /* Yields to a thread that is waiting to fork. The caller must hold no locks. Async-signal-safe: no (might wait for a

@@ -1,14 +1,10 @@
-/* A lock that a child of fork(2) can use.
- *
- * In the child the lock is free even if a thread of the parent held it: a library in a service must not block the
- * service's children for a thread that they do not have. */
+/* A lock that is free in a child of fork(2), even if a thread of the parent held it. */
 #ifndef CLINUX_LOCK_H
 #define CLINUX_LOCK_H
 
 #include "clinux_base.h"
 
-/* 0: free. Otherwise bit 0: held; bit 1: a thread might be waiting; above: the lower 30 bits of the holding process's
- * stamp. */
+/* 0: free. Otherwise bit 0: held; bit 1: a thread might be waiting; above: the holding process's stamp. */
 struct clinux_lock {
   _Atomic uint32_t word;
 };
@@ -17,10 +13,10 @@ struct clinux_lock {
  * interrupted thread). Threads: any except the monitor. */
 void clinux_lock_take(struct clinux_lock *lock);
 
-/* Acquires LOCK if that is possible without waiting. Returns whether it did. Async-signal-safe: yes. Threads: any. */
+/* Acquires LOCK if it is free. Returns whether it did. Async-signal-safe: yes. Threads: any. */
 bool clinux_lock_try(struct clinux_lock *lock);
 
-/* Releases LOCK. Async-signal-safe: yes. Threads: the owner, even if it has forked since. */
+/* Async-signal-safe: yes. Threads: the owner, even if it has forked since. */
 void clinux_lock_release(struct clinux_lock *lock);
 
 /* Whether LOCK is held, or was held when this process was forked. Async-signal-safe: yes. Threads: any. */

@@ -1,7 +1,5 @@
-/* Scheduling of the watchdog's own threads.
- *
- * A thread inherits from its creator: CPU affinity, policy and priority, nice value, and timer slack. The watchdog's
- * threads therefore use the settings that the process had at its start, and never a real-time policy. */
+/* Scheduling of the watchdog's own threads: the CPU affinity, policy, nice value and timer slack that the process
+ * had at its start, never a real-time policy, instead of their creator's. */
 #ifndef CLINUX_SCHEDULING_H
 #define CLINUX_SCHEDULING_H
 
@@ -9,13 +7,12 @@
 
 #include <pthread.h>
 
-/* Sets the policy and affinity of a thread to be created in the initialized ATTRIBUTES, as far as they are known. If
- * the kernel refuses them, creating the thread fails; it can then be created without them. Async-signal-safe: no.
- * Threads: any. */
+/* Sets the policy and affinity in the initialized ATTRIBUTES. If the kernel refuses them, creating the thread fails
+ * and must be repeated without them. Async-signal-safe: no. Threads: any. */
 void clinux_scheduling_prepare(pthread_attr_t *attributes);
 
-/* Applies the remaining settings to the calling thread, as far as permitted: without privileges a nice value can only
- * be raised. Async-signal-safe: yes. Threads: one of the watchdog's own, for itself. */
+/* Applies the remaining settings to the calling thread, as far as permitted. Async-signal-safe: yes. Threads: one of
+ * the watchdog's own, for itself. */
 void clinux_scheduling_settle(void);
 
 #endif

@@ -6,7 +6,6 @@
 
 #include <time.h>
 
-/* Steps in the life of a watchdog thread. */
 enum clinux_thread_step {
   CLINUX_THREAD_CREATED,
   CLINUX_THREAD_REFUSED,
@@ -15,31 +14,30 @@ enum clinux_thread_step {
 };
 
 struct clinux_test_clock {
-  /* Returns the time of CLOCK in nanoseconds. Async-signal-safe. */
+  /* In nanoseconds. Async-signal-safe. */
   uint64_t (*now_ns)(clockid_t clock);
   /* Replaces clinux_wait, with the same contract. */
   void (*wait)(const _Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns);
-  /* Whether time is currently simulated. */
   bool (*is_simulated)(void);
-  /* Called when a watchdog thread has reached STEP. */
+  /* Reports a step of a watchdog thread. */
   void (*thread_reached)(enum clinux_thread_step step);
 };
 
 extern _Atomic(const struct clinux_test_clock *) clinux_test_clock;
 
-/* Returns the installed test clock, NULL in a service. Async-signal-safe: yes. Threads: any. */
+/* NULL: none. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS const struct clinux_test_clock *clinux_test_clock_installed(void) {
   return atomic_load_explicit(&clinux_test_clock, memory_order_relaxed);
 }
 
-/* Installs CLOCK for the rest of the process. It must stay in memory. Async-signal-safe: yes. Threads: any, before a
- * watchdog starts. */
+/* Installs CLOCK, which must never be freed, for the rest of the process. Async-signal-safe: yes. Threads: any,
+ * before a watchdog starts. */
 static inline void clinux_test_clock_install(const struct clinux_test_clock *clock) {
   atomic_store_explicit(&clinux_test_clock, clock, memory_order_release);
 }
 
-/* Reports STEP of a watchdog thread to the test clock, if installed. Async-signal-safe: yes without a test clock.
- * Threads: as documented for STEP. */
+/* Reports STEP to the test clock, if installed. Async-signal-safe: yes without a test clock. Threads: as documented
+ * for STEP. */
 static inline void clinux_test_clock_thread_reached(enum clinux_thread_step step) {
   const struct clinux_test_clock *test = clinux_test_clock_installed();
   if (test)

@@ -1,35 +1,34 @@
-/* Thread pointers of the process's threads, and with them their thread-local storage.
+/* Thread pointers of the process's threads.
  *
- * The C library has two lists of all threads created by pthread_create(3) and the main thread. It describes their
- * layout for debuggers (nptl_db of glibc: the symbols _thread_db_...); this code relies on nothing else. The lists
- * change while they are read, because their lock is not taken. */
+ * They are found in the C library's two lists of threads, through the layout that it describes for debuggers
+ * (glibc's nptl_db: the symbols _thread_db_...). The lists change while they are read, because their lock is not
+ * taken. */
 #ifndef CLINUX_THREAD_POINTER_H
 #define CLINUX_THREAD_POINTER_H
 
 #include "clinux_base.h"
 
-/* A thread and its thread pointer. */
 struct clinux_thread_pointer {
   uint64_t pointer;
   int32_t tid;
 };
 
-/* Determines the layout of the C library's thread lists. Returns 0, or ENOTSUP if the library does not describe it or
- * the description does not match the calling thread. Async-signal-safe: no (dlsym). Threads: any. */
+/* Determines the layout of the C library's thread lists. Returns 0, or ENOTSUP if it is not described or does not
+ * match the calling thread. Async-signal-safe: no (dlsym). Threads: any. */
 int clinux_thread_pointer_start(void);
 
-/* An iteration over the threads of the process; all zero at its start. */
+/* All zero initially. */
 struct clinux_thread_walk {
   struct clinux_thread_pointer here; /* the current thread */
-  uint64_t node;                     /* internal state */
+  uint64_t node;
   int list, seen;
 };
 
-/* Advances to the next thread. Returns false at the end, or if the layout is unknown. Async-signal-safe: yes. Threads:
- * any that can read memory (clinux_memory.h). */
+/* Advances to the next thread. Returns false at the end, or if the layout is unknown. Async-signal-safe: yes.
+ * Threads: any that can read memory (clinux_memory.h). */
 CLINUX_NO_LOCKS bool clinux_thread_pointer_next(struct clinux_thread_walk *walk);
 
-/* Writes the threads of the process to FOUND, at most MAX. Async-signal-safe: yes. Threads: any that can read memory
+/* Writes up to MAX threads to FOUND. Returns their number. Async-signal-safe: yes. Threads: any that can read memory
  * (clinux_memory.h). */
 CLINUX_NO_LOCKS size_t clinux_thread_pointer_list(struct clinux_thread_pointer *found, size_t max);
 
@@ -37,26 +36,25 @@ CLINUX_NO_LOCKS size_t clinux_thread_pointer_list(struct clinux_thread_pointer *
  * Async-signal-safe: yes. Threads: any that can read memory, one at a time in each context. */
 CLINUX_NO_LOCKS bool clinux_thread_pointer_find(int32_t tid, uint64_t *pointer);
 
-/* Whether POINTER is still the thread pointer of thread TID, that is, the thread has not ended. Async-signal-safe: yes.
- * Threads: any that can read memory. */
+/* Whether thread TID still exists and has this thread POINTER. Async-signal-safe: yes. Threads: any that can read
+ * memory. */
 CLINUX_NO_LOCKS bool clinux_thread_pointer_is(uint64_t pointer, int32_t tid);
 
-/* Determines where the C library stores the bounds of threads' stacks, from the calling thread's bounds.
- * Async-signal-safe: no (pthread_getattr_np). Threads: one that pthread_create(3) has created. */
+/* Determines where the C library stores the bounds of threads' stacks. Async-signal-safe: no (pthread_getattr_np).
+ * Threads: one that pthread_create(3) has created. */
 void clinux_thread_pointer_learn_stacks(void);
 
-/* Whether threads of the C library can be distinguished from others: clinux_thread_pointer_start has succeeded.
- * Async-signal-safe: yes. Threads: any. */
+/* Whether clinux_thread_pointer_start has succeeded. Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS bool clinux_thread_pointer_is_known(void);
 
-/* Returns the size of the stack of the thread with this thread POINTER, guard pages included; 0 for the main thread and
- * if clinux_thread_pointer_learn_stacks has not succeeded. Async-signal-safe: yes. Threads: any that can read
+/* Returns the size in bytes of the stack of the thread with this thread POINTER, guard pages included; 0 for the
+ * main thread, or before clinux_thread_pointer_learn_stacks. Async-signal-safe: yes. Threads: any that can read
  * memory. */
 CLINUX_NO_LOCKS uint64_t clinux_thread_pointer_stack_bytes(uint64_t pointer);
 
-/* Finds the thread-local storage of the module that contains CODE: from *BEGIN to *END, in bytes relative to the
- * calling thread's thread pointer. Returns 0, or ENOTSUP if there is none. Async-signal-safe: no (dl_iterate_phdr).
- * Threads: any, after clinux_thread_pointer_start. */
+/* Finds the thread-local storage of the module that contains CODE: *BEGIN to *END, in bytes relative to the thread
+ * pointer. Returns 0, or ENOTSUP if there is none. Async-signal-safe: no (dl_iterate_phdr). Threads: any, after
+ * clinux_thread_pointer_start. */
 int clinux_thread_pointer_storage(const void *code, int64_t *begin, int64_t *end);
 
 /* Returns the calling thread's thread pointer. Requires clinux_thread_pointer_start. Async-signal-safe: yes. Threads:
