@@ -16,13 +16,12 @@ CLINUX_RESIDENT_CODE
 
 static _Atomic int32_t aborting;
 
-/* The timer of cprocess_abort_arm, and the process that owns it: a child does not. Used by the escalation thread. */
+/* A child of the owner has no timer. Used by the escalation thread. */
 static int timer_id;
 static pid_t timer_owner;
 static _Atomic bool is_armed;
 
-/* BEGIN ASYNC-SIGNAL-SAFE SECTION Runs on a thread that might hold any lock. Allowed: plain memory, atomics, bare
- * system calls. Forbidden: locks, allocation, stdio, anything that might enter the loader or a language runtime. */
+/* BEGIN ASYNC-SIGNAL-SAFE SECTION Runs with any lock held: no locks, allocation, stdio, loader, language runtime. */
 
 static pid_t process(void) { return (pid_t)syscall(SYS_getpid); }
 
@@ -38,11 +37,11 @@ static void unblock_abort(void) {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGABRT);
-  sigprocmask(SIG_UNBLOCK, &set, NULL); /* of the calling thread, like pthread_sigmask, without its errors */
+  sigprocmask(SIG_UNBLOCK, &set, NULL); /* affects the calling thread */
 }
 
-/* Ends the process by a fault. The kernel forces a fault's signal on every process, including process 1. If it is
- * blocked, no handler is called, even if one is installed meanwhile. */
+/* The kernel forces a fault's signal on every process, including process 1. A blocked signal calls no handler, even if
+ * installed meanwhile. */
 static void meet_fault(void) {
   struct sigaction action = {.sa_handler = SIG_DFL};
   sigaction(SIGILL, &action, NULL);
@@ -58,7 +57,7 @@ static void meet_fault(void) {
   syscall(SYS_exit_group, 128 + SIGABRT);
 }
 
-/* Runs on the aborting thread, and on others that were sent SIGPROF just before; those return. */
+/* Also runs on other threads that were sent SIGPROF just before; those return. */
 static void deliver_end(int signal) {
   (void)signal;
   int32_t self = clinux_task_self();
@@ -115,7 +114,7 @@ void cprocess_abort_prepare(void) {
   event.sigev_notify = SIGEV_SIGNAL;
   event.sigev_signo = process() == 1 ? SIGPROF : SIGKILL;
   event.sigev_value.sival_ptr = (void *)(uintptr_t)CPROCESS_ABORT_VALUE;
-  /* The bare call: the C library's function allocates. */
+  /* The C library's function allocates. */
   if (syscall(SYS_timer_create, CLOCK_MONOTONIC, &event, &timer_id) == 0)
     timer_owner = process();
   errno = saved_errno;
@@ -150,7 +149,7 @@ void cprocess_abort_say(const char *text, size_t bytes) {
     patience_ms -= 50;
     if (ready <= 0 || (place.revents & POLLOUT) == 0)
       continue;
-    /* A pipe that is ready accepts this much at once (pipe(7)). */
+    /* A pipe that is ready accepts this much (pipe(7)). */
     ssize_t written = clinux_write(STDERR_FILENO, text, bytes < PIPE_BUF ? bytes : PIPE_BUF);
     if (written < 0 && errno != EINTR && errno != EAGAIN)
       break;

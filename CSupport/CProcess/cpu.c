@@ -23,7 +23,7 @@ static uint64_t of_timeval(struct timeval time) {
 /* Written only before `main`. */
 static struct cprocess_program_start program_start;
 
-/* As early as possible: later constructors are part of the launch. */
+/* Later constructors are part of the launch. */
 __attribute__((constructor(101))) static void note_program_start(void) {
   int saved_errno = errno;
   struct rusage used = {0};
@@ -50,7 +50,7 @@ void cprocess_cpu_read(const struct cprocess_cpu_source *source, struct cprocess
   cpu->system_ns = of_timeval(used.ru_stime);
   /* "cpu  user nice system idle iowait irq softirq steal …". Guest time is part of user time. */
   char text[256];
-  /* Opened each time: the service might close a descriptor that it did not open, and children must not inherit it. */
+  /* Opened each time: the service might close a descriptor kept open. */
   int descriptor = clinux_process_is_kernels("/proc/stat") ? open("/proc/stat", O_RDONLY | O_CLOEXEC) : -1;
   ssize_t count = descriptor < 0 ? 0 : read(descriptor, text, sizeof text);
   if (descriptor >= 0)

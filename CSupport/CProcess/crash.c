@@ -18,16 +18,15 @@ CLINUX_RESIDENT_CODE
 static const int fatal_signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGABRT, SIGTERM};
 enum { FATAL_SIGNALS = sizeof fatal_signals / sizeof fatal_signals[0] };
 
-/* An asynchronous fault, which the instruction that the handler returns to does not repeat (memory tagging of aarch64;
- * not in all C libraries' headers). */
+/* SEGV_MTEAERR, an asynchronous fault of aarch64's memory tagging; not in all C libraries' headers. */
 enum { LATE_TAG_FAULT = 8 };
 
 static _Atomic int note_process;
 static _Atomic unsigned note_number;
-/* Longest delay of a crash: the time of one slow disk write, and not more than the delay at exit. */
+/* Longest delay of a crash: one slow disk write. */
 static const uint64_t patience_ns = UINT64_C(1000000000);
 
-/* Longest delay of SIGTERM until standard error accepts the lines of pending reports. */
+/* Longest wait of SIGTERM for standard error. */
 static const uint64_t lines_patience_ns = UINT64_C(100000000);
 
 static _Atomic uint32_t notice;
@@ -37,11 +36,10 @@ static _Atomic uint64_t notice_deadline_ns;
 static struct sigaction former[FATAL_SIGNALS];
 static bool installed[FATAL_SIGNALS];
 static bool is_underneath[FATAL_SIGNALS];
-/* Whether the former handler has returned to a process that continued. */
+/* Whether the former handler has returned and the process continued. */
 static _Atomic bool recovers[FATAL_SIGNALS];
 
-/* BEGIN ASYNC-SIGNAL-SAFE SECTION Runs in the handler, on any thread, with any lock held. Allowed: plain memory,
- * atomics, bare system calls, sigaction. Forbidden: locks, allocation, stdio, anything that might enter the loader or a
+/* BEGIN ASYNC-SIGNAL-SAFE SECTION Runs in the handler, with any lock held: no locks, allocation, stdio, loader,
  * language runtime. */
 
 static size_t put_number(char *text, uint64_t number) {
@@ -71,8 +69,7 @@ static void put_digits(char *text, unsigned number) {
     *text++ = "0123456789abcdef"[number >> shift & 15];
 }
 
-/* Adds the checksum and the end to the first LENGTH characters of LINE, which has room for them. Returns the new
- * length. */
+/* Adds the checksum and the end to LINE, which has room. Returns the new length. */
 static size_t end_line(char *line, size_t length) {
   char digits[8];
   put_digits(digits, atomic_load(&note_number));
@@ -99,8 +96,7 @@ static void put_time(const char *word) {
   put_line(line, length);
 }
 
-/* Whether the signal was sent, or reports an error long after it occurred, instead of being raised by the interrupted
- * instruction. */
+/* Whether the signal was sent, or reports an error later than the instruction that caused it. */
 static bool is_asynchronous(int number, const siginfo_t *info) {
   return info->si_code <= 0 || number == SIGTERM || (number == SIGBUS && info->si_code == BUS_MCEERR_AO) ||
          (number == SIGSEGV && info->si_code == LATE_TAG_FAULT);
@@ -112,8 +108,8 @@ enum { BREAKPOINTS_COME_AGAIN = 1 };
 enum { BREAKPOINTS_COME_AGAIN = 0 };
 #endif
 
-/* Whether the signal occurs again when the handler returns, because the instruction is repeated. A forbidden system
- * call is not repeated. */
+/* Whether the instruction, and with it the signal, is repeated when the handler returns. A forbidden system call is
+ * not. */
 static bool comes_again(int number, const siginfo_t *info) {
   if (number == SIGTRAP)
     return BREAKPOINTS_COME_AGAIN && info->si_code == TRAP_BRKPT;
@@ -121,9 +117,8 @@ static bool comes_again(int number, const siginfo_t *info) {
          (number == SIGSEGV || number == SIGBUS || number == SIGILL || number == SIGFPE);
 }
 
-/* Records that a signal is about to end the process, and waits for the write up to one second. Returns whether it did:
- * once, and not in a child of fork or vfork, which inherits the handler, and perhaps the descriptor, but must not write
- * to the file. */
+/* Returns whether it has recorded the signal: once, and not in a child of fork or vfork, which inherits the handler.
+ * Waits for the write up to one second. */
 static bool note(int number, const siginfo_t *info, int process) {
   if (process != atomic_load(&note_process))
     return false;
@@ -132,13 +127,12 @@ static bool note(int number, const siginfo_t *info, int process) {
     uint32_t before = NOTICE_NONE;
     if (atomic_compare_exchange_strong(&notice, &before, NOTICE_BEGUN))
       break;
-    /* Another thread has died first, and its record would be lost if the process ended now. */
+    /* Another thread has died first; its record must be written before the process ends. */
     if (before == NOTICE_BEGUN) {
       clinux_wait(&notice, NOTICE_BEGUN, deadline_ns);
     } else {
       uint64_t others_ns = atomic_load(&notice_deadline_ns);
       crash_notes_wait(others_ns < deadline_ns ? others_ns : deadline_ns);
-      /* The record was revoked because the other thread has recovered. */
       if (atomic_load(&notice) == NOTICE_PUT)
         return false;
     }
@@ -176,9 +170,9 @@ static bool has_handler(const struct sigaction *action) {
   return (action->sa_flags & SA_SIGINFO) != 0 || (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN);
 }
 
-/* Whether signal NUMBER with INFO ends the process as soon as this handler returns. */
+/* Whether the process ends as soon as this handler returns. */
 static bool is_end(int number, const siginfo_t *info, int process) {
-  /* abort(3) sends it to its own thread; if the handler returns, abort sends it again with the default action. */
+  /* abort(3) sends the signal to its own thread, again with the default action if the handler returns. */
   if (number == SIGABRT && info->si_code == SI_TKILL && info->si_pid == process)
     return true;
   struct sigaction now;
@@ -189,7 +183,7 @@ static bool is_end(int number, const siginfo_t *info, int process) {
   return comes_again(number, info) || (pending >> (number - 1) & 1) != 0;
 }
 
-/* Passes the signal to the former handler, with its flags and its mask, which were also used to install this one. */
+/* This handler is installed with the former one's flags and mask. */
 static void pass_on(int index, int number, siginfo_t *info, void *context, int process) {
   bool has_recovered = atomic_load(&recovers[index]);
   bool is_ours = !has_recovered && note(number, info, process);
@@ -211,9 +205,9 @@ static void repeat(int number, void *context) {
   ucontext_t *interrupted = context;
 #if defined(__x86_64__)
   if (number == SIGTRAP)
-    __asm__ volatile("int3"); /* blocked in this handler: the kernel ends the process at once */
+    __asm__ volatile("int3"); /* blocked here: the kernel ends the process at once */
   else
-    interrupted->uc_mcontext.gregs[REG_RIP] -= 2; /* the length of `syscall`, and of `int $0x80` */
+    interrupted->uc_mcontext.gregs[REG_RIP] -= 2; /* the length of `syscall` and `int $0x80` */
 #elif defined(__aarch64__)
   if (number == SIGTRAP)
     __asm__ volatile("brk #0");
@@ -229,7 +223,7 @@ static void die(int index, int number, siginfo_t *info, void *context, int proce
   /* The kernel withholds signals without a handler from process 1. */
   if (process == 1 && is_asynchronous(number, info))
     return;
-  /* Termination on request is an ending like exit; pending reports will not be delivered any more. */
+  /* Pending reports will not be delivered any more. */
   if (number == SIGTERM && process == atomic_load(&note_process))
     cprocess_pending_print(clinux_clock_ns() + lines_patience_ns);
   note(number, info, process);
@@ -240,13 +234,12 @@ static void die(int index, int number, siginfo_t *info, void *context, int proce
     repeat(number, context);
     return;
   }
-  /* The signal stays blocked until the handler returns. */
+  /* Blocked until the handler returns. */
   int thread = (int)syscall(SYS_gettid);
   if (syscall(SYS_rt_tgsigqueueinfo, process, thread, number, info) != 0)
     syscall(SYS_tgkill, process, thread, number);
 }
 
-/* Threads: the one that receives the signal. */
 static void on_fatal(int number, siginfo_t *info, void *context) {
   int saved_errno = errno;
   int process = (int)syscall(SYS_getpid);
@@ -285,17 +278,17 @@ uint32_t cprocess_crash_start(struct clinux_descriptor file, unsigned number, bo
       continue;
     if ((now.sa_flags & SA_SIGINFO) == 0 && now.sa_handler == SIG_IGN)
       continue;
-    /* The service decides about SIGTERM if it has a handler; process 1 has no default action, and a handler would
-     * interrupt its system calls. */
+    /* The service's handler decides. Process 1 has no default action, and a handler would interrupt its system
+     * calls. */
     if (fatal_signals[index] == SIGTERM && !cprocess_crash_is_handler(&now) && (has_handler(&now) || getpid() == 1))
       continue;
-    /* Other code that had replaced this handler has restored it: the former action is unchanged. */
+    /* Other code has restored this handler. */
     if (cprocess_crash_is_handler(&now)) {
       installed[index] = true;
       is_underneath[index] = false;
       continue;
     }
-    /* If the current handler calls the earlier instance of this one, a second instance on top would cause endless
+    /* The current handler might call the earlier instance of this one: a second one on top would cause endless
      * recursion. */
     if (has_handler(&now) && is_underneath[index])
       continue;

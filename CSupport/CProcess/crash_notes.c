@@ -11,10 +11,10 @@
 #include <unistd.h>
 CLINUX_RESIDENT_CODE
 
-/* Size of the queue: a recovering handler puts two lines for each signal. */
+/* A recovering handler puts two lines for each signal. */
 enum { NOTES_MAX = 16 };
 
-/* The file for the lines: two entries, so that the next one can be prepared. The service might have closed it. */
+/* Two entries, so that the next one can be prepared. */
 static struct clinux_descriptor note_files[2];
 static _Atomic int note_place = -1;
 
@@ -23,7 +23,7 @@ static struct {
   size_t length;
 } notes[NOTES_MAX];
 
-/* Number of lines put and written, in the lower 16 bits. */
+/* Number of lines in the lower 16 bits, the run above. */
 static _Atomic uint32_t put_count, written_count;
 static _Atomic uint32_t calls;
 static _Atomic int writer;
@@ -48,9 +48,8 @@ uint32_t crash_notes_start(struct clinux_descriptor file) {
   return run;
 }
 
-/* BEGIN ASYNC-SIGNAL-SAFE SECTION Runs in the handler of a fatal signal, on any thread, with any lock held, and on the
- * writer thread. Allowed: plain memory, atomics, bare system calls, clock_gettime. Forbidden: locks, allocation, stdio,
- * anything that might enter the loader or a language runtime. */
+/* BEGIN ASYNC-SIGNAL-SAFE SECTION Runs in the handler of a fatal signal, with any lock held: no locks, allocation,
+ * stdio, loader, language runtime. */
 
 void crash_notes_stop(void) {
   atomic_store(&note_place, -1);
@@ -78,7 +77,6 @@ void crash_notes_put(const char *line, size_t length) {
 
 void crash_notes_write_now(const char *line, size_t length) {
   int place = atomic_load(&note_place);
-  /* A failure cannot be reported anywhere. */
   if (place >= 0 && clinux_descriptor_is_ours(&note_files[place]))
     (void)!clinux_write(note_files[place].number, line, length);
 }
@@ -103,7 +101,6 @@ void crash_notes_wait(uint64_t deadline_ns) {
       ;
     return;
   }
-  /* More lines might have been written meanwhile. */
   while ((written = atomic_load(&written_count)),
          run_of(written) == run_of(put) && (int16_t)(put - written) > 0 && clinux_clock_ns() < deadline_ns)
     clinux_wait(&written_count, written, deadline_ns);
@@ -120,7 +117,7 @@ void crash_notes_write(uint32_t run, uint64_t (*more)(void)) {
     if (!write_next(run))
       clinux_wait(&calls, seen, more());
   }
-  /* Another thread might soon reuse the ID; a later run's thread might have registered already. */
+  /* The ID can be reused; a later run's thread might have registered already. */
   atomic_compare_exchange_strong(&writer, &self, 0);
 }
 

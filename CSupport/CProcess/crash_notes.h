@@ -1,8 +1,5 @@
-/* Writes lines to the run file on a dedicated thread.
- *
- * A dying thread must not wait for a disk: a write to a disk that does not answer can be neither interrupted nor
- * killed, and the signal would never take effect. The line is therefore handed over without a lock, and the wait for it
- * is bounded. */
+/* Writes lines to the run file on a dedicated thread, because a dying thread's wait for a disk could not be
+ * interrupted. Lines are handed over without a lock, and the wait for them is bounded. */
 #ifndef CRASH_NOTES_H
 #define CRASH_NOTES_H
 
@@ -13,31 +10,31 @@
 
 enum { CRASH_NOTE_LENGTH_MAX = 64 };
 
-/* Starts a run that writes its lines to FILE. Returns the number of the run, for crash_notes_write. Async-signal-safe:
- * no. Threads: any, one at a time. */
+/* Starts a run that writes its lines to FILE. Returns its number for crash_notes_write. Async-signal-safe: no.
+ * Threads: any, one at a time. */
 uint32_t crash_notes_start(struct clinux_descriptor file);
 
 /* Stops writing lines and ends the writer thread. Async-signal-safe: yes. Threads: any, one at a time. */
 void crash_notes_stop(void);
 
-/* Writes further lines to FILE, unless the run has been stopped. Async-signal-safe: yes. Threads: the disk thread. */
+/* Writes further lines to FILE, unless stopped. Async-signal-safe: yes. Threads: the disk thread. */
 void crash_notes_move(struct clinux_descriptor file);
 
-/* Queues the LENGTH characters of LINE for writing. Never blocks. Async-signal-safe: yes. Threads: any, one at a
- * time. */
+/* Queues the LENGTH characters of LINE, unless the queue is full. Never blocks. Async-signal-safe: yes. Threads:
+ * any, one at a time. */
 void crash_notes_put(const char *line, size_t length);
 
-/* Waits until all queued lines are written, at most until DEADLINE_NS. Async-signal-safe: yes. Threads: any. */
+/* Waits until all queued lines are written, or until DEADLINE_NS. Async-signal-safe: yes. Threads: any. */
 void crash_notes_wait(uint64_t deadline_ns);
 
-/* Writes the lines of run RUN until it ends. Calls MORE at the start, after each wakeup, and at the time that MORE
- * returned. Async-signal-safe: yes. Threads: one for each run. */
+/* Writes the lines of run RUN until it ends. Calls MORE after each wakeup, and at the time that MORE returned.
+ * Async-signal-safe: yes. Threads: one for each run. */
 void crash_notes_write(uint32_t run, uint64_t (*more)(void));
 
 /* Writes the LENGTH characters of LINE immediately. Async-signal-safe: yes. Threads: the writer thread, in MORE. */
 void crash_notes_write_now(const char *line, size_t length);
 
-/* Wakes the writer thread. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS void crash_notes_wake(void);
 
 #endif

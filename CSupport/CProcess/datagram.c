@@ -25,8 +25,8 @@ int cprocess_datagram_open(struct cprocess_datagram *target, const char *name) {
   if (length > sizeof address.sun_path || (length == sizeof address.sun_path && name[0] == '/'))
     return ENAMETOOLONG;
   memcpy(address.sun_path, name, length);
-  /* The length of a path includes its terminating zero; an abstract name begins with a zero and is delimited by its
-   * length alone (unix(7)). */
+  /* A path's length includes its terminating zero; an abstract name begins with a zero and has none at its end
+   * (unix(7)). */
   size_t bytes = offsetof(struct sockaddr_un, sun_path) + length + 1;
   if (name[0] == '@') {
     address.sun_path[0] = '\0';

@@ -11,15 +11,13 @@
 #include <stdlib.h>
 
 static _Atomic uint32_t armed_process;
-/* The thread that starts the stop waits on it. */
 static struct clinux_wakeup wake;
 static _Atomic uint32_t exit_process;
 static _Atomic uint64_t exit_began_ns;
 static pthread_t exiting_thread;
 
-/* BEGIN ASYNC-SIGNAL-SAFE SECTION Runs in the exit handler, on any thread, with any lock held. Allowed: plain memory,
- * atomics, bare system calls, clock_gettime. Forbidden: locks, allocation, stdio, anything that might enter the loader
- * or a language runtime. */
+/* BEGIN ASYNC-SIGNAL-SAFE SECTION Runs in the exit handler, with any lock held: no locks, allocation, stdio, loader,
+ * language runtime. */
 
 uint64_t cprocess_ending_began_ns(void) {
   return clinux_process_is(atomic_load(&exit_process)) ? atomic_load(&exit_began_ns) : 0;
@@ -41,7 +39,7 @@ void cprocess_ending_done(void) {
 static bool is_armed(void) { return clinux_process_is(atomic_load(&armed_process)); }
 
 static void at_exit(void) {
-  /* A child of the process also runs this. */
+  /* A child also runs this. */
   if (!is_armed() && !cprocess_pending_any())
     return;
   uint64_t began_ns = clinux_clock_ns();

@@ -26,13 +26,13 @@ static struct {
 
 static uint64_t (*_Atomic age_of)(uint32_t slot, uint64_t item);
 
-/* The report that the thread has delivered last. Not allocated at first use, which might be in an exit handler. */
+/* Not allocated at first use, which might be in an exit handler. */
 static _Thread_local uint64_t delivered __attribute__((tls_model("initial-exec")));
 
 static _Atomic uint32_t left_out;
 static _Atomic uint32_t changes;
 
-/* The process to which the lines belong: a child of fork inherits its parent's. */
+/* A child of fork inherits the lines. */
 static _Atomic uint32_t lines_process;
 
 static void found_place(void) {
@@ -50,7 +50,7 @@ static int take_known(uint64_t number) {
   return -1;
 }
 
-/* Returns a line in STATE and takes it, -1 if there is none. */
+/* Returns a line in the WANTED state, or -1. */
 static int take(uint32_t wanted) {
   for (int index = 0; index < CPROCESS_LINES_MAX; index++) {
     uint32_t state = wanted;
@@ -62,7 +62,7 @@ static int take(uint32_t wanted) {
   return -1;
 }
 
-/* Copies the BYTES bytes of TEXT to TO, which has ROOM bytes. */
+/* Truncates between UTF-8 characters. */
 static size_t copy(char *to, size_t room, const char *text, size_t bytes) {
   if (bytes > room) {
     bytes = room;
@@ -82,7 +82,7 @@ void cprocess_pending_put(uint64_t number, bool is_new, const struct cprocess_pe
   if (place < 0)
     place = take(LINE_FREE);
   if (place < 0 && stall->is_of_thread && (place = take(LINE_READY)) >= 0)
-    atomic_fetch_add(&left_out, 1); /* the report that had this line */
+    atomic_fetch_add(&left_out, 1);
   if (place < 0) {
     if (is_new)
       atomic_fetch_add(&left_out, 1);
@@ -113,9 +113,8 @@ void cprocess_pending_remove(uint64_t number) {
 
 void cprocess_pending_deliver(uint64_t number) { delivered = number; }
 
-/* BEGIN ASYNC-SIGNAL-SAFE SECTION Runs in the exit handler and in signal handlers, on any thread, with any lock held.
- * Allowed: plain memory, atomics, bare system calls, clock_gettime. Forbidden: locks, allocation, stdio, anything that
- * might enter the loader or a language runtime. */
+/* BEGIN ASYNC-SIGNAL-SAFE SECTION Runs in the exit handler and in signal handlers, with any lock held: no locks,
+ * allocation, stdio, loader, language runtime. */
 
 static bool take_one_off(uint64_t number) {
   int place = take_known(number);
@@ -156,7 +155,7 @@ static void print(const char *text, size_t bytes, uint64_t deadline_ns) {
     struct pollfd place = {.fd = STDERR_FILENO, .events = POLLOUT};
     int ready = poll(&place, 1, left_ms < 50 ? (int)left_ms : 50);
     if (ready > 0 && (place.revents & POLLOUT) != 0) {
-      /* A pipe that is ready accepts this much at once (pipe(7)). */
+      /* A pipe that is ready accepts this much (pipe(7)). */
       ssize_t written = clinux_write(STDERR_FILENO, text, bytes < PIPE_BUF ? bytes : PIPE_BUF);
       if (written < 0 && errno != EINTR && errno != EAGAIN)
         return;
@@ -219,7 +218,6 @@ static void print_line(int index, uint64_t deadline_ns) {
   if (stall->item != 0) {
     uint64_t (*age)(uint32_t, uint64_t) = atomic_load(&age_of);
     uint64_t age_ns = age ? age(stall->slot, stall->item) : 0;
-    /* The stall has ended just now. */
     if (age_ns == 0)
       add_string(&text, "at least ");
     add_duration(&text, age_ns > stall->age_ns ? age_ns : stall->age_ns);
@@ -239,7 +237,7 @@ void cprocess_pending_print(uint64_t deadline_ns) {
     return;
   int saved_errno = errno;
   cprocess_pending_remove_delivered();
-  /* A stuck thread can be the reason why others wait, so threads come first. */
+  /* Threads first: others might wait for a stuck one. */
   for (int pass = 0; pass < 2; pass++)
     for (int index = 0; index < CPROCESS_LINES_MAX; index++) {
       uint32_t state = LINE_READY;

@@ -11,9 +11,8 @@ CLINUX_RESIDENT_CODE
 static struct cprocess_escalation *_Atomic listener;
 static struct sigaction former; /* written once, before `listener` is set */
 
-/* BEGIN ASYNC-SIGNAL-SAFE SECTION Runs in the handler, on any thread, with any lock held. Allowed: plain memory,
- * atomics, bare system calls, clock_gettime. Forbidden: locks, allocation, stdio, anything that might enter the loader
- * or a language runtime. The service's own handler is exempt. */
+/* BEGIN ASYNC-SIGNAL-SAFE SECTION Runs in the handler, with any lock held: no locks, allocation, stdio, loader,
+ * language runtime, except in the service's handler. */
 
 static void on_sigterm(int signal, siginfo_t *information, void *context) {
   int saved_errno = errno;

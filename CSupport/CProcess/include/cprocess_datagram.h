@@ -4,24 +4,21 @@
 #include "clinux_base.h"
 #include "clinux_descriptor.h"
 
-/* The destination of datagrams. */
 struct cprocess_datagram {
   struct clinux_descriptor socket;
   uint32_t address_bytes;
   uint64_t address[16]; /* a struct sockaddr_un */
 };
 
-/* Opens TARGET for datagrams to the socket NAME: an absolute path, or `@` and a name in the abstract namespace. Returns
- * 0 or an errno value: EAFNOSUPPORT for other kinds of names, ENAMETOOLONG if the name is too long. Async-signal-safe:
- * no. Threads: any. */
+/* Opens TARGET for datagrams to the socket NAME: an absolute path, or `@` and an abstract name. Returns 0 or an
+ * errno value: EAFNOSUPPORT for other names, ENAMETOOLONG. Async-signal-safe: no. Threads: any. */
 int cprocess_datagram_open(struct cprocess_datagram *target, const char *name);
 
-/* Closes TARGET. Async-signal-safe: yes. Threads: any, while no thread sends. */
+/* Async-signal-safe: yes. Threads: any, while no thread sends. */
 void cprocess_datagram_close(struct cprocess_datagram *target);
 
-/* Sends the BYTES bytes of TEXT to TARGET. Opens another socket if the service has closed the previous one. Never
- * blocks. Returns 0, EAGAIN if the receiver's queue is full, or another errno value. Async-signal-safe: yes. Threads:
- * any, one at a time. */
+/* Sends the BYTES bytes of TEXT without blocking, over a new socket if the service has closed it. Returns 0, EAGAIN
+ * if the receiver's queue is full, or another errno value. Async-signal-safe: yes. Threads: any, one at a time. */
 CLINUX_NO_LOCKS int cprocess_datagram_send(struct cprocess_datagram *target, const char *text, size_t bytes);
 
 #endif

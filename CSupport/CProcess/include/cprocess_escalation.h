@@ -11,7 +11,7 @@ enum { CPROCESS_TEXT_BYTES = 1024 };
 
 struct cprocess_text {
   _Atomic uint32_t state;
-  /* The other fields belong to the thread that has set STATE to CPROCESS_TEXT_WRITING or CPROCESS_TEXT_READING. */
+  /* The other fields belong to the thread that has set STATE to WRITING or READING. */
   uint32_t number;
   uint32_t bytes;
   char text[CPROCESS_TEXT_BYTES];
@@ -36,11 +36,11 @@ struct cprocess_termination_request {
   uint64_t limit_ns;
   int32_t tid;
   struct cprocess_cpu used; /* since `used.taken_ns` */
-  uint64_t elapsed_ns;      /* time since `used.taken_ns` */
+  uint64_t elapsed_ns;      /* since `used.taken_ns` */
   uint32_t cpus;
-  uint64_t thread_ns;         /* CPU time of the thread since its work item was suspected */
-  uint64_t thread_elapsed_ns; /* time since its work item was suspected; 0 if unknown */
-  uint32_t bytes;             /* length of the human-readable reason */
+  uint64_t thread_ns;         /* CPU time since the work item was suspected */
+  uint64_t thread_elapsed_ns; /* time since then; 0: unknown */
+  uint32_t bytes;             /* length of the reason */
   char reason[2 * CPROCESS_TEXT_BYTES];
 };
 
@@ -58,37 +58,35 @@ struct cprocess_escalation {
   _Atomic int32_t send_error;
   _Atomic uint64_t terminate_after_ns;
   _Atomic uint32_t question_wake;
-  _Atomic uint64_t question; /* current question to the handlers and their answers; parts below */
+  _Atomic uint64_t question; /* the question to the handlers and their answers; parts below */
   _Atomic uint64_t shutdown_ns;
   _Atomic uint32_t shutdown_base_set;
   struct cprocess_cpu shutdown_base;
   uint64_t shutdown_thread_base; /* of the main thread */
   struct cprocess_termination_request termination;
-  struct cprocess_text culprit; /* the culprit, in a phrase */
-  struct cprocess_text status;  /* the service's state for systemd */
+  struct cprocess_text culprit;
+  struct cprocess_text status; /* for systemd */
 };
 
-/* The parts of a cprocess_escalation's question, from the top: its number, 32 bits, odd while it is being asked;
- * whether a handler vetoes the end; the number of handlers, 15 bits; the number of handlers that have not answered. */
+/* The parts of a question, from the top: its number, 32 bits, odd while it is asked; whether a handler vetoes the
+ * end; the number of handlers, 15 bits; the number that have not answered. */
 enum { CPROCESS_QUESTION_SHIFT = 32 };
 #define CPROCESS_QUESTION_VETOED (UINT64_C(1) << 31)
 #define CPROCESS_QUESTION_HANDLER (UINT64_C(1) << 16)
 #define CPROCESS_QUESTION_HANDLERS_MASK (CPROCESS_QUESTION_VETOED - CPROCESS_QUESTION_HANDLER)
 #define CPROCESS_QUESTION_UNANSWERED_MASK (CPROCESS_QUESTION_HANDLER - 1)
 
-/* Wakes the escalation thread. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS void cprocess_escalation_wake(struct cprocess_escalation *escalation) {
   clinux_notify(&escalation->wake);
 }
 
-/* Returns the word that the escalation thread waits on, to be read before checking. Async-signal-safe: yes. Threads:
- * the escalation thread. */
+/* Must be read before checking for work. Async-signal-safe: yes. Threads: the escalation thread. */
 static inline CLINUX_NO_LOCKS uint32_t cprocess_escalation_word(const struct cprocess_escalation *escalation) {
   return clinux_word(&escalation->wake);
 }
 
-/* Waits until DEADLINE_NS or until the word differs from SEEN. Async-signal-safe: yes. Threads: the escalation
- * thread. */
+/* Waits while the word is SEEN, until DEADLINE_NS. Async-signal-safe: yes. Threads: the escalation thread. */
 static inline CLINUX_NO_LOCKS void cprocess_escalation_wait(const struct cprocess_escalation *escalation, uint32_t seen,
                                                             uint64_t deadline_ns) {
   clinux_wait(&escalation->wake, seen, deadline_ns);
@@ -102,57 +100,56 @@ static inline void cprocess_escalation_stop(struct cprocess_escalation *escalati
   clinux_notify(&escalation->question_wake);
 }
 
-/* Whether these threads must end. Async-signal-safe: yes. Threads: any. */
+/* Whether cprocess_escalation_stop was called. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS bool cprocess_escalation_stopping(const struct cprocess_escalation *escalation) {
   return atomic_load_explicit(&escalation->stop, memory_order_acquire) != 0;
 }
 
-/* Reports that the calling thread has started. Async-signal-safe: yes. Threads: the escalation thread, the blocking
- * worker. */
+/* Counts the calling thread as started. Async-signal-safe: yes. Threads: the escalation thread, the blocking worker. */
 static inline CLINUX_NO_LOCKS void cprocess_escalation_start(struct cprocess_escalation *escalation) {
   atomic_fetch_add_explicit(&escalation->started, 1, memory_order_release);
 }
 
-/* Registers the calling thread as the blocking worker. Async-signal-safe: yes. Threads: the blocking worker. */
+/* Async-signal-safe: yes. Threads: the blocking worker. */
 static inline void cprocess_escalation_set_worker(struct cprocess_escalation *escalation) {
   atomic_store_explicit(&escalation->worker_tid, clinux_task_self(), memory_order_release);
 }
 
-/* Returns the CPU time of the blocking worker; 0 if there is none. Async-signal-safe: yes. Threads: any. */
+/* Returns the blocking worker's CPU time; 0: none. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS uint64_t cprocess_escalation_worker_cpu_ns(const struct cprocess_escalation *escalation) {
   int32_t tid = atomic_load_explicit(&escalation->worker_tid, memory_order_acquire);
   return tid == 0 ? 0 : clinux_clock_thread_cpu_ns(tid);
 }
 
-/* Returns the number of threads that have started, at most two. Async-signal-safe: yes. Threads: any. */
+/* At most two. Async-signal-safe: yes. Threads: any. */
 static inline uint32_t cprocess_escalation_started(const struct cprocess_escalation *escalation) {
   return atomic_load_explicit(&escalation->started, memory_order_acquire);
 }
 
-/* Requests that NOTICES are sent to systemd. Async-signal-safe: yes. Threads: any. */
+/* Requests that NOTICES are sent. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS void cprocess_escalation_add_notices(struct cprocess_escalation *escalation,
                                                                    uint32_t notices) {
   atomic_fetch_or_explicit(&escalation->notices, notices, memory_order_release);
   clinux_notify(&escalation->wake);
 }
 
-/* Returns the pending notices for systemd. Async-signal-safe: yes. Threads: the escalation thread. */
+/* Async-signal-safe: yes. Threads: the escalation thread. */
 static inline CLINUX_NO_LOCKS uint32_t cprocess_escalation_notices(const struct cprocess_escalation *escalation) {
   return atomic_load_explicit(&escalation->notices, memory_order_acquire);
 }
 
-/* Removes NOTICES after sending them. Async-signal-safe: yes. Threads: the escalation thread. */
+/* Must follow the sending of NOTICES. Async-signal-safe: yes. Threads: the escalation thread. */
 static inline CLINUX_NO_LOCKS void cprocess_escalation_remove_notices(struct cprocess_escalation *escalation,
                                                                       uint32_t notices) {
   atomic_fetch_and_explicit(&escalation->notices, ~notices, memory_order_relaxed);
 }
 
-/* Counts a ping as sent or withheld. Async-signal-safe: yes. Threads: the escalation thread. */
+/* Counts a ping, sent or withheld. Async-signal-safe: yes. Threads: the escalation thread. */
 static inline CLINUX_NO_LOCKS void cprocess_escalation_count_ping(struct cprocess_escalation *escalation, bool sent) {
   atomic_fetch_add_explicit(sent ? &escalation->pings : &escalation->pings_withheld, 1, memory_order_relaxed);
 }
 
-/* Returns the number of pings sent or withheld. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 static inline uint64_t cprocess_escalation_pings(const struct cprocess_escalation *escalation, bool sent) {
   return atomic_load_explicit(sent ? &escalation->pings : &escalation->pings_withheld, memory_order_relaxed);
 }
@@ -186,13 +183,13 @@ static inline void cprocess_escalation_begin_shutdown(struct cprocess_escalation
   clinux_notify(&escalation->wake);
 }
 
-/* Returns when the end of the process began; 0 if it has not. Async-signal-safe: yes. Threads: any. */
+/* Returns when the end of the process began; 0: not yet. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS uint64_t cprocess_escalation_shutdown_ns(const struct cprocess_escalation *escalation) {
   return atomic_load_explicit(&escalation->shutdown_ns, memory_order_acquire);
 }
 
-/* Records the CPU times at the beginning of the end: of process and machine, and of the main thread. Async-signal-safe:
- * yes. Threads: the escalation thread. */
+/* Records the CPU times at the beginning of the end; THREAD_NS is the main thread's. Async-signal-safe: yes.
+ * Threads: the escalation thread. */
 static inline CLINUX_NO_LOCKS void cprocess_escalation_note_shutdown(struct cprocess_escalation *escalation,
                                                                      struct cprocess_cpu base, uint64_t thread_ns) {
   escalation->shutdown_base = base;
@@ -210,15 +207,14 @@ static inline bool cprocess_escalation_shutdown_base(const struct cprocess_escal
   return true;
 }
 
-/* Returns the number of the question that is being asked in QUESTION; 0: none. */
+/* Returns the number of the question being asked; 0: none. */
 static inline uint32_t cprocess_question_number(uint64_t question) {
   uint32_t number = (uint32_t)(question >> CPROCESS_QUESTION_SHIFT);
   return (number & 1) != 0 ? number : 0;
 }
 
-/* Adds or removes a handler. Returns the number of the question that is being asked, 0 for none: an added handler does
- * not take part in it, and a removed one must still answer it. Later questions count the added handler and not the
- * removed one. Async-signal-safe: yes. Threads: any. */
+/* Adds or removes a handler. Returns the number of the question being asked, 0: none. An added handler does not take
+ * part in it; a removed one must still answer it. Async-signal-safe: yes. Threads: any. */
 static inline uint32_t cprocess_escalation_add_handler(struct cprocess_escalation *escalation) {
   return cprocess_question_number(
       atomic_fetch_add_explicit(&escalation->question, CPROCESS_QUESTION_HANDLER, memory_order_acq_rel));
@@ -230,7 +226,7 @@ static inline uint32_t cprocess_escalation_remove_handler(struct cprocess_escala
   return number;
 }
 
-/* Asks the handlers a new question. Async-signal-safe: yes. Threads: the escalation thread. */
+/* Asks all handlers. Async-signal-safe: yes. Threads: the escalation thread. */
 static inline CLINUX_NO_LOCKS void cprocess_escalation_ask(struct cprocess_escalation *escalation) {
   uint64_t question = atomic_load_explicit(&escalation->question, memory_order_relaxed), next;
   do {
@@ -242,25 +238,24 @@ static inline CLINUX_NO_LOCKS void cprocess_escalation_ask(struct cprocess_escal
   clinux_notify(&escalation->question_wake);
 }
 
-/* Whether all handlers have answered. Async-signal-safe: yes. Threads: the escalation thread. */
+/* Async-signal-safe: yes. Threads: the escalation thread. */
 static inline CLINUX_NO_LOCKS bool cprocess_escalation_is_answered(const struct cprocess_escalation *escalation) {
   return (atomic_load_explicit(&escalation->question, memory_order_acquire) & CPROCESS_QUESTION_UNANSWERED_MASK) == 0;
 }
 
-/* Ends the question. Returns whether a handler vetoes the end. Async-signal-safe: yes. Threads: the escalation
- * thread. */
+/* Ends the question. Returns whether a handler vetoes. Async-signal-safe: yes. Threads: the escalation thread. */
 static inline CLINUX_NO_LOCKS bool cprocess_escalation_end_question(struct cprocess_escalation *escalation) {
   uint64_t question =
       atomic_fetch_and_explicit(&escalation->question, ~(UINT64_C(1) << CPROCESS_QUESTION_SHIFT), memory_order_acq_rel);
   return (question & CPROCESS_QUESTION_VETOED) != 0;
 }
 
-/* Returns the number of the question that is being asked; 0: none. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 static inline uint32_t cprocess_escalation_question(const struct cprocess_escalation *escalation) {
   return cprocess_question_number(atomic_load_explicit(&escalation->question, memory_order_acquire));
 }
 
-/* Returns the word that a handler's thread waits on, to be read before checking for a question; waits while it is SEEN.
+/* The word must be read before checking for a question; the second function waits while it is SEEN.
  * Async-signal-safe: yes. Threads: a handler's. */
 static inline uint32_t cprocess_escalation_question_word(const struct cprocess_escalation *escalation) {
   return clinux_word(&escalation->question_wake);
@@ -269,8 +264,8 @@ static inline void cprocess_escalation_wait_for_question(const struct cprocess_e
   clinux_wait(&escalation->question_wake, seen, UINT64_MAX);
 }
 
-/* Answers question NUMBER for one handler, which it counts. No effect if the question is no longer being asked.
- * Async-signal-safe: yes. Threads: a handler's. */
+/* Answers question NUMBER for one handler. No effect if that question is no longer asked. Async-signal-safe: yes.
+ * Threads: a handler's. */
 static inline void cprocess_escalation_answer(struct cprocess_escalation *escalation, uint32_t number, bool vetoes) {
   uint64_t question = atomic_load_explicit(&escalation->question, memory_order_relaxed), next;
   do {
@@ -282,44 +277,43 @@ static inline void cprocess_escalation_answer(struct cprocess_escalation *escala
   clinux_notify(&escalation->wake);
 }
 
-/* Reads the stall that must end the process. Returns false unless question NUMBER is still being asked.
- * Async-signal-safe: yes. Threads: a handler's. */
+/* Reads the stall that must end the process. Returns false if question NUMBER is no longer asked. Async-signal-safe:
+ * yes. Threads: a handler's. */
 bool cprocess_escalation_read_termination(const struct cprocess_escalation *escalation, uint32_t number,
                                           struct cprocess_termination_request *request);
 
-/* Returns the stall that must end the process. Async-signal-safe: yes. Threads: the escalation thread; the blocking
- * worker during a request. */
+/* Async-signal-safe: yes. Threads: the escalation thread; the blocking worker during a request. */
 static inline CLINUX_NO_LOCKS struct cprocess_termination_request *
 cprocess_escalation_termination(struct cprocess_escalation *escalation) {
   return &escalation->termination;
 }
 
-/* Sets the reason of the end to the BYTES bytes of TEXT. Async-signal-safe: yes. Threads: the escalation thread. */
+/* Truncates a long TEXT. Async-signal-safe: yes. Threads: the escalation thread. */
 CLINUX_NO_LOCKS void cprocess_escalation_set_reason(struct cprocess_escalation *escalation, const char *text,
                                                     size_t bytes);
 
-/* Returns the culprit's text. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS struct cprocess_text *
 cprocess_escalation_culprit(struct cprocess_escalation *escalation) {
   return &escalation->culprit;
 }
 
-/* Sends request NUMBER, which must be neither 0 nor the previous number, to the blocking worker. Async-signal-safe:
- * yes. Threads: the escalation thread. */
+/* Sends request NUMBER, neither 0 nor the previous one, to the blocking worker. Async-signal-safe: yes. Threads: the
+ * escalation thread. */
 static inline CLINUX_NO_LOCKS void cprocess_escalation_send_request(struct cprocess_escalation *escalation,
                                                                     uint32_t number) {
   atomic_store_explicit(&escalation->request, number, memory_order_release);
   clinux_notify(&escalation->request_wake);
 }
 
-/* Whether request NUMBER is completed. Async-signal-safe: yes. Threads: the escalation thread. */
+/* Async-signal-safe: yes. Threads: the escalation thread. */
 static inline CLINUX_NO_LOCKS bool cprocess_escalation_is_done(const struct cprocess_escalation *escalation,
                                                                uint32_t number) {
   return atomic_load_explicit(&escalation->request_done, memory_order_acquire) == number;
 }
 
-/* Waits for a request other than LAST. Returns its number, or 0 if the worker must end. Async-signal-safe: yes.
- * Threads: the blocking worker. */
+/* Returns the next request other than LAST, or 0 if the worker must end. Async-signal-safe: yes. Threads: the
+ * blocking worker. */
 static inline uint32_t cprocess_escalation_next_request(struct cprocess_escalation *escalation, uint32_t last) {
   for (;;) {
     uint32_t seen = clinux_word(&escalation->request_wake);
@@ -332,34 +326,32 @@ static inline uint32_t cprocess_escalation_next_request(struct cprocess_escalati
   }
 }
 
-/* Reports that request NUMBER is completed. Async-signal-safe: yes. Threads: the blocking worker. */
+/* Async-signal-safe: yes. Threads: the blocking worker. */
 static inline void cprocess_escalation_done(struct cprocess_escalation *escalation, uint32_t number) {
   atomic_store_explicit(&escalation->request_done, number, memory_order_release);
   clinux_notify(&escalation->wake);
 }
 
-/* Returns the text of the service's state for systemd. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS struct cprocess_text *cprocess_escalation_status(struct cprocess_escalation *escalation) {
   return &escalation->status;
 }
 
-/* Stores the BYTES bytes at BEGIN, up to CPROCESS_TEXT_BYTES, as the answer to request NUMBER, 0 for none. Replaces a
- * text that has not been read yet. Waits only for a reader that is currently sending. Async-signal-safe: yes. Threads:
- * one at a time. */
+/* Stores up to CPROCESS_TEXT_BYTES as the answer to request NUMBER, 0: none, replacing an unread text. Waits only
+ * for a reader that is currently sending. Async-signal-safe: yes. Threads: one at a time. */
 void cprocess_text_put(struct cprocess_text *text, uint32_t number, const char *begin, size_t bytes);
 
-/* Takes the stored text. Returns its length in bytes, 0 for none. If the result is not 0, cprocess_text_taken must
- * follow. Async-signal-safe: yes. Threads: one. */
+/* Takes the stored text. Returns its length in bytes; if not 0, cprocess_text_taken must follow. Async-signal-safe:
+ * yes. Threads: one. */
 CLINUX_NO_LOCKS size_t cprocess_text_take(struct cprocess_text *text);
 
 /* Ends reading; KEEP keeps the text for the next time. Async-signal-safe: yes. Threads: the one that took it. */
 CLINUX_NO_LOCKS void cprocess_text_taken(struct cprocess_text *text, bool keep);
 
-/* Returns the number of the request that a taken text answers. Async-signal-safe: yes. Threads: the one that took
- * it. */
+/* Returns the request that a taken text answers. Async-signal-safe: yes. Threads: the one that took it. */
 static inline CLINUX_NO_LOCKS uint32_t cprocess_text_number(const struct cprocess_text *text) { return text->number; }
 
-/* Returns the bytes of a taken text. Async-signal-safe: yes. Threads: the one that took it. */
+/* Async-signal-safe: yes. Threads: the one that took it. */
 static inline CLINUX_NO_LOCKS const char *cprocess_text_bytes(const struct cprocess_text *text) { return text->text; }
 
 #endif

@@ -1,7 +1,5 @@
-/* One line for each pending report, printed if there is no time for the report.
- *
- * A report is pending from the declaration of its stall until it has been printed or all handlers have returned from
- * it. */
+/* One line for each pending report, printed if there is no time for the report. A report is pending from its stall's
+ * declaration until it has been printed or all handlers have returned. */
 #ifndef CPROCESS_PENDING_H
 #define CPROCESS_PENDING_H
 
@@ -9,53 +7,49 @@
 
 #include <stddef.h>
 
-/* Maximum length of a line without its age and count; longer lines are truncated. */
+/* Maximum length of a line without its age and count. */
 enum { CPROCESS_LINE_BYTES = 512 };
 
-/* Maximum number of lines; further reports are counted. A stall of a thread takes the line of another stall. */
+/* Further reports are only counted. A thread's stall takes the line of another stall. */
 enum { CPROCESS_LINES_MAX = 64 };
 
-/* The stalls of a line. */
 struct cprocess_pending_stall {
   uint64_t item;
-  uint64_t age_ns; /* its last known age */
+  uint64_t age_ns; /* last known */
   uint32_t slot;
   uint32_t more;
   bool is_of_thread;
 };
 
-/* Removes lines inherited from the process that this one was forked from. AGE, which must be async-signal-safe, returns
- * the age of the stalled work item in a slot, 0 if it is over. Async-signal-safe: no. Threads: any, one at a time,
- * before the other functions. */
+/* Removes lines inherited from a parent. AGE, which must be async-signal-safe, returns the age in ns of the work
+ * item in a slot; 0: over. Async-signal-safe: no. Threads: any, one at a time, before the other functions. */
 void cprocess_pending_start(uint64_t (*age)(uint32_t slot, uint64_t item));
 
-/* Stores the line of report NUMBER about STALL: the HEAD_BYTES bytes of HEAD, the age if there is a work item, and the
- * TAIL_BYTES bytes of TAIL. Replaces its former line unless the report IS_NEW. Async-signal-safe: yes. Threads: any;
- * one at a time for each NUMBER. */
+/* Stores the line of report NUMBER about STALL: HEAD, the age if there is a work item, and TAIL. Replaces its former
+ * line unless IS_NEW. Async-signal-safe: yes. Threads: any; one at a time for each NUMBER. */
 void cprocess_pending_put(uint64_t number, bool is_new, const struct cprocess_pending_stall *stall, const char *head,
                           size_t head_bytes, const char *tail, size_t tail_bytes);
 
-/* Removes the line of report NUMBER, which has been put, if it still exists. Async-signal-safe: yes. Threads: any. */
+/* Removes the line of report NUMBER, if it still exists. Async-signal-safe: yes. Threads: any. */
 void cprocess_pending_remove(uint64_t number);
 
 /* Records that the calling thread delivers report NUMBER to a handler. Async-signal-safe: yes. Threads: any. */
 void cprocess_pending_deliver(uint64_t number);
 
-/* Removes the report that the calling thread is delivering to a handler from its line, because the handler does not
- * return. Async-signal-safe: yes. Threads: one that exits the process or stops the watchdog. */
+/* Removes the report that the calling thread is delivering from its line: the handler does not return.
+ * Async-signal-safe: yes. Threads: one that exits the process or stops the watchdog. */
 void cprocess_pending_remove_delivered(void);
 
-/* Whether a report is pending. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 bool cprocess_pending_any(void);
 
-/* Returns the word that changes when a line is removed; waits while it is SEEN, until DEADLINE_NS; changes it.
- * Async-signal-safe: yes. Threads: any. */
+/* The word changes when a line is removed; waits while it is SEEN, until DEADLINE_NS; changes it. Async-signal-safe:
+ * yes. Threads: any. */
 uint32_t cprocess_pending_word(void);
 void cprocess_pending_wait(uint32_t seen, uint64_t deadline_ns);
 void cprocess_pending_wake(void);
 
-/* Prints the lines on standard error and removes them. Gives up at DEADLINE_NS if standard error does not accept them.
- * Async-signal-safe: yes. Threads: any. */
+/* Prints the lines on standard error, until DEADLINE_NS, and removes them. Async-signal-safe: yes. Threads: any. */
 void cprocess_pending_print(uint64_t deadline_ns);
 
 #endif
