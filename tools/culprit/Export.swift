@@ -76,7 +76,7 @@ private func exportProfile(
   }
   var exporter = Exporter(format, isRaw: parsed.has("raw"), version: toolVersion) { try file.write($0) }
   var failure: (any Error)?
-  var reading = Stalls.Reading()
+  var reading = Stalls.FileResult()
   // Exports are oldest first.
   let store = OverflowFile()
   let extent = stalls.extentForExports(store, includesBlame: exporter.includesBlame)

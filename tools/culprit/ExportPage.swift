@@ -43,7 +43,7 @@ private func page(_ stalls: Stalls, _ files: Expansion) throws -> (page: PageWri
   // An empty list would mean standard input.
   guard files.isWhole || !files.paths.isEmpty else { return (page, false) }
   let extent = stalls.extentForExports(store, includesBlame: true)
-  var reading = Stalls.Reading()
+  var reading = Stalls.FileResult()
   let isRead = stalls.forEachRecording(files.paths, found: files.found, extent) { name, file, rules, resolve in
     let (recording, logs) = stalls.chosen(of: file, name, rules, resolve, &reading)
     page.add(recording, logs: logs, rules: rules, resolve: resolve)

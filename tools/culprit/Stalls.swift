@@ -75,18 +75,18 @@ struct Stalls: Sendable {
     ),
   ]
 
-  struct Read {
+  struct LoadedStall {
     var stall: Stall
     var report: StallReport
     var builder: ReportBuilder
     var log: SampleLog?
   }
 
-  struct Reading {
+  struct FileResult {
     var isWhole = true
     var fileCount = 0
     /// Values present in the files, for the error when no stall matches.
-    var offer = AvailableValues()
+    var available = AvailableValues()
     var chosenCount = 0
     private var exported: Set<[String]> = []
 
@@ -201,10 +201,10 @@ struct Stalls: Sendable {
     withThreads: Bool,
     store: (any OverflowStore)? = nil,
     noteEmpty: (_ name: String) -> Void = Self.noteEmpty,
-    _ make: @escaping @Sendable (_ name: String, _ stalls: [Read]) -> Output,
+    _ make: @escaping @Sendable (_ name: String, _ stalls: [LoadedStall]) -> Output,
     _ use: (Output) -> Void
-  ) -> Reading {
-    var reading = Reading(isWhole: files.isWhole)
+  ) -> FileResult {
+    var reading = FileResult(isWhole: files.isWhole)
     // An empty list would mean standard input.
     guard files.isWhole || !files.paths.isEmpty else { return reading }
     let (selection, naming, found) = (selection, naming, files.found)
@@ -222,31 +222,31 @@ struct Stalls: Sendable {
           let recording = file.recording
           let (rules, resolve) = naming.of(file, shared)
           let builder = ReportBuilder(recording, rules: rules, resolve: resolve)
-          var read: [Read] = []
-          var offer = AvailableValues()
+          var read: [LoadedStall] = []
+          var available = AvailableValues()
           let origin = StallOrigin(recording)
           for (place, recorded) in recording.stalls.enumerated() {
             var stall = recorded
-            offer.add(stall, from: origin)
-            guard selection.includes(stall, from: origin), Self.hasLabel(stall, selection, &offer) else { continue }
+            available.add(stall, from: origin)
+            guard selection.includes(stall, from: origin), Self.hasLabel(stall, selection, &available) else { continue }
             // For a pool whose threads were not sampled individually, the other threads are the samples.
             if !withThreads, stall.source.kind != .pool { stall.others = nil }
             let report = builder.report(of: stall)
-            offer.add(signature: report.signature)
+            available.add(signature: report.signature)
             if selection.includes(signature: report.signature) {
               let log = store == nil ? nil : file.logs[place]
-              read.append(Read(stall: stall, report: report, builder: builder, log: log))
+              read.append(LoadedStall(stall: stall, report: report, builder: builder, log: log))
             }
           }
-          return (name: name, offer: offer, chosenCount: read.count, made: make(name, read))
+          return (name: name, available: available, chosenCount: read.count, made: make(name, read))
         }
       },
       { result in
         if let output = result.output {
           reading.fileCount += 1
-          reading.offer.add(output.offer)
+          reading.available.add(output.available)
           reading.chosenCount += output.chosenCount
-          if output.offer.count == 0 { noteEmpty(output.name) }
+          if output.available.count == 0 { noteEmpty(output.name) }
           use(output.made)
         }
         result.noteProblems()
@@ -260,9 +260,9 @@ struct Stalls: Sendable {
 
   /// Prints the values present in the files if there were stalls but none was selected. `side` is the operand that was
   /// read.
-  func printAvailableValues(_ reading: Reading, in side: String? = nil) {
-    guard reading.offer.count > 0, reading.chosenCount == 0 else { return }
-    output.error((side.map { "\($0): " } ?? "") + reading.offer.refusal(of: selection))
+  func printAvailableValues(_ reading: FileResult, in side: String? = nil) {
+    guard reading.available.count > 0, reading.chosenCount == 0 else { return }
+    output.error((side.map { "\($0): " } ?? "") + reading.available.refusal(of: selection))
   }
 
   /// Problems go to standard error. Returns whether there were none.
@@ -294,7 +294,7 @@ struct Stalls: Sendable {
     _ name: String,
     _ rules: OwnershipRules,
     _ resolve: @escaping (StackFrame) -> [ResolvedFrame],
-    _ reading: inout Reading
+    _ reading: inout FileResult
   ) -> (recording: Recording, logs: [SampleLog]) {
     let recording = file.recording
     if recording.stalls.isEmpty { Self.noteEmpty(name) }
@@ -304,13 +304,13 @@ struct Stalls: Sendable {
     let origin = StallOrigin(recording)
     let wanted = recording.stalls.indices.filter { place in
       let stall = recording.stalls[place]
-      reading.offer.add(stall, from: origin)
-      guard selection.includes(stall, from: origin), Self.hasLabel(stall, selection, &reading.offer) else {
+      reading.available.add(stall, from: origin)
+      guard selection.includes(stall, from: origin), Self.hasLabel(stall, selection, &reading.available) else {
         return false
       }
       if let builder {
         let signature = builder.report(of: stall).signature
-        reading.offer.add(signature: signature)
+        reading.available.add(signature: signature)
         guard selection.includes(signature: signature) else { return false }
       }
       reading.chosenCount += 1
@@ -321,16 +321,17 @@ struct Stalls: Sendable {
     return (chosen, wanted.map { file.logs[$0] })
   }
 
-  /// Whether `stall` has a selected label. Adds its labels to `offer`.
-  private static func hasLabel(_ stall: Stall, _ selection: StallSelection, _ offer: inout AvailableValues) -> Bool {
+  /// Whether `stall` has a selected label. Adds its labels to `available`.
+  private static func hasLabel(_ stall: Stall, _ selection: StallSelection, _ available: inout AvailableValues) -> Bool
+  {
     guard !selection.labels.isEmpty else { return true }
     let labels = Set(stall.samples.lazy.map(\.label))
-    offer.add(labels: labels)
+    available.add(labels: labels)
     return selection.includes(labels: labels)
   }
 
   /// Returns the selected stalls, each once, newest first.
-  func counted(_ operands: [String]) throws -> (stalls: [CountedStall], reading: Reading) {
+  func counted(_ operands: [String]) throws -> (stalls: [CountedStall], reading: FileResult) {
     var stalls: [CountedStall] = []
     let reading = forEach(
       try Expansion(operands),

@@ -13,7 +13,7 @@ final class PosixThread: Sendable {
 
   /// The size of a thread's stack.
   enum Stack {
-    /// That of the process's threads, usually 8 MiB: for code of the application, and for reading symbols.
+    /// The default of the process, usually 8 MiB: for application code, and for reading symbols.
     case usual
     /// 1 MiB.
     case small
