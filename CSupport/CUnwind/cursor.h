@@ -17,8 +17,8 @@ struct cursor {
   uint64_t places[UNWIND_REGISTERS_MAX]; /* by register number */
 };
 
-/* Sets CURSOR to the innermost frame of WALK's copy. Async-signal-safe: as cunwind_unwind. Threads: as
- * cunwind_unwind. */
+/* Sets CURSOR to the innermost frame of WALK's copy and drops cached pages of earlier stacks. Async-signal-safe: as
+ * cunwind_unwind. Threads: as cunwind_unwind. */
 bool cunwind_cursor_begin(struct walk *walk, struct cursor *cursor);
 
 /* Sets CURSOR to the frame of WALK's registers: the innermost frame, or the most recently resumed one.

@@ -12,7 +12,7 @@
 enum handover {
   HANDOVER_NONE = 0, /* no transfer: the frame is as it appears */
   HANDOVER_FOUND,    /* the frame was found; only its stack pointer is known */
-  HANDOVER_LOST,
+  HANDOVER_LOST,     /* the frame was not found */
 };
 
 /* Checks whether CALLEE, frame number DEPTH (from 1), might be an unwinder that is entering an exception handler.

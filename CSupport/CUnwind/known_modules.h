@@ -6,7 +6,7 @@
 
 #include "walk.h"
 
-/* Size of this part of an unwinder, in bytes. Async-signal-safe: yes. Threads: any. */
+/* Size of this part, in bytes. Async-signal-safe: yes. Threads: any. */
 size_t cunwind_modules_bytes(void);
 
 /* Records MODULE. Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */

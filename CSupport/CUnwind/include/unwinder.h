@@ -25,10 +25,10 @@ struct unwinder *cunwind_create(void *memory, const struct unwind_architecture *
  * one at a time for each unwinder. */
 void cunwind_unwind(struct unwinder *unwinder, const struct stack_copy *copy, struct unwind_stack *stack);
 
-/* Keeps STACK, unwound from COPY with its places, if it is complete. STACK then records the index of the first joined
- * frame, and its end is the earlier stack's end.
+/* Keeps STACK, unwound from COPY with its places, if it is complete. Otherwise appends the frames of ITEM's kept stack
+ * that are still live; STACK then records the index of the first joined frame, and ends as the kept stack does.
  *
- * Remnants of finished calls look identical. A frame is therefore joined only if one of these proves that it is live:
+ * Remnants of finished calls look like live frames. A frame is joined only if one of these proves that it is live:
  * calls further out that can have led to one function only; frame pointers further in that lead to it; or the absence
  * of any other return address between it and the end of the stack. Async-signal-safe: as cunwind_unwind. Threads: as
  * cunwind_unwind. */
