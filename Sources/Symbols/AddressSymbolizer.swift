@@ -42,7 +42,7 @@ package struct FoundAddress {
 package final class AddressSymbolizer {
   private let file: SymbolFile
 
-  /// - Throws: ``SymbolFileError`` if it cannot be read, is not an ELF file, or is an object file or a core dump.
+  /// - Throws: ``SymbolFileError`` if the file cannot be read, is not an ELF file, or is an object file or a core dump.
   package init(path: String, search: DebugSearch = DebugSearch()) throws(SymbolFileError) {
     let image: ElfImage
     do { image = try ElfImage(path: path) } catch { throw SymbolFileError(description: error.text) }

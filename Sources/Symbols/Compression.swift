@@ -76,6 +76,7 @@ enum XZ {
   /// The memory limit of the library, and the maximum size of an image of symbols.
   private static let memoryMax: UInt64 = 256 << 20
   private static let imageBytesMax = 512 << 20
+  /// LZMA_BUF_ERROR (lzma/base.h): the output does not fit.
   private static let bufferError: UInt32 = 10
 
   static func content(of compressed: Bytes) throws(ElfError) -> SectionContent {

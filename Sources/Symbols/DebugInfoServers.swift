@@ -11,7 +11,9 @@ package final class DebugInfoServers: @unchecked Sendable {
   // SAFETY: everything mutable is guarded by `lock`.
 
   package enum Patience: Sendable {
+    /// The time for all requests since the last ``DebugInfoServers/renew()``.
     case total(Duration)
+    /// The time without received data after which servers are not asked again.
     case silence(Duration)
   }
 
@@ -30,7 +32,7 @@ package final class DebugInfoServers: @unchecked Sendable {
   private var request: Request?
   private var answers: [[UInt8]: String?] = [:]
   private var deadline: UInt64 = 0
-  /// Whether requests have ended: they were cancelled, or servers were silent for too long.
+  /// Whether requests were cancelled, or servers were silent for too long.
   private var isOver = false
   private var isAborted = false
 

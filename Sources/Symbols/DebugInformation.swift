@@ -220,8 +220,8 @@ final class DebugInformation {
 
   // MARK: Names
 
-  /// Entries refer to others for their names: an inlined call to its function, a definition to its declaration. A
-  /// longer chain is a loop.
+  /// The maximum length of a chain of entries that refer to each other for their names: an inlined call to its
+  /// function, a definition to its declaration. A longer chain is a loop.
   private static let chainMax = 16
 
   private func name(of number: Int, _ scope: FunctionTable.Scope, in code: UnitCode) -> FunctionName? {

@@ -151,6 +151,7 @@ private func globalOwner(of rawName: String) -> String? {
   for _ in 0..<16 {
     guard let mark = rest.lastIndex(of: "_") else { return nil }
     rest = rest[..<mark]
+    // The name lacks the variable's type. With Int (Si) it becomes the name of a variable (vp).
     let variable = String(rest) + "Sivp"
     if let owner = takeString(swiftDemangle(variable, UInt(variable.utf8.count), nil, nil, 0)), owner != variable,
       owner.hasSuffix(" : Swift.Int")

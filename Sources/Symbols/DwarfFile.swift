@@ -86,8 +86,7 @@ final class DwarfFile {
     return headers[place - 1]
   }
 
-  /// Returns the header of the unit that begins at `offset`. Unlike ``header(containing:)`` it reads nothing before
-  /// that.
+  /// Returns the header of the unit that begins at `offset`. Unlike ``header(containing:)``, reads no earlier headers.
   func header(at offset: Int) -> UnitHeader? { offset >= 0 ? readHeader(at: offset) : nil }
 
   var allHeaders: [UnitHeader] {
@@ -134,7 +133,7 @@ final class DwarfFile {
       guard let header = file.header(at: offset), let type = header.type, type.signature == signature else {
         return nil
       }
-      // From now on it is found by its offset.
+      // From now on the unit is found by its offset.
       _ = file.unit(header, contribution)
       return (file, type.entry)
     }

@@ -131,7 +131,7 @@ final class ElfImage {
     let all = sections.indices.filter { Self.hasContent(sections[$0], name) && sections[$0].size > 0 }
     guard all.count > 1 else { return try content(first) }
     if let known = joinedContents[name] { return known }
-    // Sections of a malicious file overlap.
+    // Sections of a malicious file can overlap.
     guard all.reduce(0, { $0 + Double(sections[$1].size) }) <= Double(bytes.count) else {
       throw ElfError(text: "the sections \(name) of \(path) are larger than the file")
     }

@@ -29,8 +29,8 @@ final class LineTable {
   private var highestEnd: [UInt64] = []
   private var paths: [String?] = []
 
-  /// Reads the complete part of the table at `offset` of the sections of `file`. Paths are relative to `directory`, the
-  /// directory of the compilation. An address has `addressBytes` if the table does not state it (before DWARF 5).
+  /// Reads the complete sequences of the table at `offset`. Paths are relative to `directory`, the directory of the
+  /// compilation. An address has `addressBytes` bytes if the table does not state it (before DWARF 5).
   init?(_ file: DwarfFile, at offset: Int, directory: TextReference?, addressBytes: UInt8) {
     guard let header = LineHeader(file, at: offset, directory: directory, addressBytes: addressBytes) else {
       return nil

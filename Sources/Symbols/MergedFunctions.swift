@@ -16,7 +16,9 @@ final class MergedFunctions {
   private let table: SymbolTable
   /// Whether the function that begins at an address is in source code, according to debug information.
   private let isWritten: (UInt64) -> Bool
+  /// The forwarders that lead directly to the merged function at an address.
   private var forwarders: [UInt64: [Forwarder]] = [:]
+  /// The address of the merged function to which the forwarder at an address leads.
   private var forwarded: [UInt64: UInt64] = [:]
   private let hasDebugInformation: Bool
 

@@ -90,6 +90,7 @@ struct PLTStubs {
     return (table, texts)
   }
 
+  /// R_X86_64_IRELATIVE, R_AARCH64_IRELATIVE.
   private func isChosen(_ type: UInt32) -> Bool {
     machine == Machine.amd64 && type == 37 || machine == Machine.aarch64 && type == 1032
   }

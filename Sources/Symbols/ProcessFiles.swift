@@ -21,7 +21,7 @@ enum ProcessFiles {
     return String(line[slash...])
   }
 
-  /// The device and the inode of the file that this process has mapped at `start`, as in ``Module/identity``; `nil` if unknown.
+  /// Returns the device and inode of the file that this process has mapped at `start`, as in ``Module/identity``.
   static func ownIdentity(at start: UInt64) -> String? {
     guard let fields = mapping(at: start, in: "thread-self")?.split(separator: " "), fields.count >= 5 else {
       return nil

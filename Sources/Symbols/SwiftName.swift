@@ -22,9 +22,8 @@ struct SwiftName {
   /// part of an async function, an implicit closure.
   private(set) var function: String
 
-  /// Shortens `demangled`.
-  ///
-  ///   - owner: For the initialization of a global or static variable, the variable as printed by the demangler.
+  /// Shortens `demangled`. For the initialization of a global or static variable, `owner` is the variable as printed by
+  /// the demangler.
   init(demangled: String, owner: String? = nil) {
     let text = NameText(demangled)
     var reader = SwiftNameReader(text)

@@ -106,7 +106,7 @@ struct SwiftNameReader {
     let count = places.count
     var entity = self.entity(&places, takesTypes: true)
     if entity.lacksContext, count > 1 {
-      // The context taken for a type's is the function's.
+      // The context that was taken for a type's context is the function's.
       places = text.split(range, at: " in ")[...]
       entity = self.entity(&places, takesTypes: false)
     }
@@ -184,8 +184,8 @@ struct SwiftNameReader {
 
   // MARK: Types
 
-  /// Removes the context of the type at the end of `range` from `places`, if it has one: for "-> Order #1" in "-> Order
-  /// #1 in Shop.decode() -> ()".
+  /// Removes the context of the type at the end of `range` from `places`, if it has one: "Shop.decode() -> ()" in
+  /// "-> Order #1 in Shop.decode() -> ()".
   func takeContextOfType(_ range: Range<Int>, _ places: inout ArraySlice<Range<Int>>) {
     guard !places.isEmpty, !range.isEmpty else { return }
     var type = text.trimmed(range)

@@ -87,6 +87,7 @@ final class SymbolFile {
     debug?.compilations(beside: start.value).first { $0.swiftModule == swiftModule }.map { .unit($0) }
   }
 
+  /// Whether debug information covers the program's own code, judged by its `main`.
   private lazy var isDescribed =
     tables.lazy.compactMap(\.main).first.map { debug?.compilation(at: $0) != nil } ?? false
 
