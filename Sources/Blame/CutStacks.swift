@@ -2,6 +2,7 @@ import CulpritStallRecord
 
 /// Completes stacks without outermost frames from similar stacks near in time, so that callers do not lose their time.
 enum CutStacks {
+  /// Number of neighbours on each side that are searched.
   static let reach = 16
   /// Number of common functions that make two stacks similar. More make no difference.
   private static let likeness = 3

@@ -4,9 +4,9 @@ import CulpritStallRecord
 ///
 /// Each function that holds at least half of the stall is a candidate. The culprit is the candidate that is innermost
 /// for most of the time; the others only lead to it. If a library algorithm repeatedly calls the candidate back, the
-/// algorithm's caller is to blame, because it requested the work: the time of a comparison belongs to the sort. A
-/// framework, in contrast, leads to its callback. The name of the library function decides between the two
-/// (``RepeatedCalls``), because a decision by samples would vary from run to run.
+/// algorithm's caller is to blame: the time of a comparison belongs to the sort. A framework, in contrast, leads to its
+/// callback. The name of the library function decides between the two (``RepeatedCalls``), because a decision by samples
+/// would vary from run to run.
 package struct Suspects {
   private let stacks: [WeightedStack]
   private let total: Duration
@@ -22,12 +22,7 @@ package struct Suspects {
   /// Maximum share of a callee among several parts of its caller.
   private static let partMax = 0.75
 
-  /// Creates the suspects.
-  ///
-  /// - Parameters:
-  ///   - stacks: The stacks in order of time.
-  ///   - total: The duration of the observations.
-  ///   - isHalfEnough: Whether exactly half of the time makes a candidate. It does not for the few threads of a pool.
+  /// `isHalfEnough`: exactly half of the time makes a candidate; false for the few threads of a pool.
   init(_ stacks: [WeightedStack], total: Duration, isHalfEnough: Bool = true) {
     self.stacks = stacks
     self.total = total
@@ -72,8 +67,8 @@ package struct Suspects {
     return (found, found == innermost ? nil : innermost)
   }
 
-  /// The culprit without regard to callbacks. From the outermost candidate on, a candidate is passed over if it is
-  /// innermost for less time than all candidates to which it leads together. Comparing with each one separately would
+  /// The culprit without regard to callbacks. From the outermost candidate on, a candidate is passed over unless it is
+  /// innermost for more time than all candidates to which it leads together. Comparing with each one separately would
   /// favor the caller of functions that call each other.
   private var innermostCandidate: FunctionIdentity? {
     let order = candidates.sorted { holdsLess($1, than: $0) }
@@ -100,8 +95,7 @@ package struct Suspects {
     return left != right ? left < right : one < other
   }
 
-  /// Returns the candidate that called the library algorithm which called `function` back, for most of that function's
-  /// time; `nil` if there is none.
+  /// Returns the candidate that called the library algorithm which called `function` back, for most of its time.
   private func whoCalledTheLibrary(thatCalled function: FunctionIdentity) -> FunctionIdentity? {
     var callers: [FunctionIdentity: Duration] = [:]
     var repeats: [FunctionIdentity: Bool] = [:]

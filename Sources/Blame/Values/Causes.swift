@@ -33,9 +33,9 @@ extension StallReport {
 
     /// Kinds of causes. Newer versions can have more.
     public struct Kind: ReportCode {
-      /// The value as a string, as in JSON.
+      /// The string in JSON.
       public var rawValue: String
-      /// Creates the value with this string, known or not.
+      /// Creates a value, known or unknown.
       public init(rawValue: String) { self.rawValue = rawValue }
       /// Threads wait for each other and cannot continue.
       public static let deadlock = Kind(rawValue: "deadlock")

@@ -91,7 +91,7 @@ extension StallReport {
     public var isInlined: Bool
     /// Whether the function is an async function that is not on the thread's stack and resumes at this location.
     public var isAwaiting: Bool
-    /// The address.
+    /// The address of the code.
     public var address: Address
     /// The reason for a missing name; `nil` if there is a name.
     public var noName: String?
@@ -136,9 +136,9 @@ extension StallReport {
 
     /// Kinds of addresses.
     public struct Kind: ReportCode {
-      /// The value as a string, as in JSON.
+      /// The string in JSON.
       public var rawValue: String
-      /// Creates the value with this string, known or not.
+      /// Creates a value, known or unknown.
       public init(rawValue: String) { self.rawValue = rawValue }
       /// An address in the module's file.
       public static let file = Kind(rawValue: "file")
@@ -223,9 +223,9 @@ extension StallReport {
 
     /// Kinds of activity. Newer versions can have more.
     public struct Kind: ReportCode {
-      /// The value as a string, as in JSON.
+      /// The string in JSON.
       public var rawValue: String
-      /// Creates the value with this string, known or not.
+      /// Creates a value, known or unknown.
       public init(rawValue: String) { self.rawValue = rawValue }
       /// On a CPU, or ready to run.
       public static let computing = Kind(rawValue: "computing")
@@ -248,9 +248,9 @@ extension StallReport {
 extension StallReport.Source {
   /// Kinds of sources. Newer versions can have more.
   public struct Kind: ReportCode {
-    /// The value as a string, as in JSON.
+    /// The string in JSON.
     public var rawValue: String
-    /// Creates the value with this string, known or not.
+    /// Creates a value, known or unknown.
     public init(rawValue: String) { self.rawValue = rawValue }
     /// The turns of an event loop.
     public static let loop = Kind(SourceKind.loop)
