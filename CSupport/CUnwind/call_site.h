@@ -29,9 +29,9 @@ uint64_t cunwind_resolve_plt(struct unwinder *unwinder, uint64_t address);
 enum call_site cunwind_call_site_before(struct unwinder *unwinder, uint64_t return_address, struct code_range function,
                                         struct code_range *whole);
 
-/* Classifies the indirect call that the frame of CURSOR is in as a call of FUNCTION, from the call's operands as far as
- * registers and memory still show them. CALL_SITE_OTHER is not proof here, because memory might have changed since the
- * call. Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
+/* Classifies the indirect call that the frame of CURSOR is in as a call of FUNCTION, from the call's operands.
+ * CALL_SITE_OTHER is no proof, because memory might have changed since the call. Async-signal-safe: as cunwind_unwind.
+ * Threads: as cunwind_unwind. */
 enum call_site cunwind_call_site_of_frame(struct cursor *cursor, struct code_range function);
 
 /* Clears the cache of tail calls. Must be called before each search. Async-signal-safe: yes. Threads: as

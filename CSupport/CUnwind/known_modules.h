@@ -1,6 +1,4 @@
-/* The modules of all code that cached facts are about.
- *
- * A module is identified by its address and its build ID, which linkers compute from its contents. */
+/* The modules of all code that cached facts are about, identified by address and build ID. */
 #ifndef KNOWN_MODULES_H
 #define KNOWN_MODULES_H
 

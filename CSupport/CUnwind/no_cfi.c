@@ -54,8 +54,7 @@ static bool may_return_to(struct walk *walk, uint64_t return_address, uint64_t p
   }
 }
 
-/* Looks up the entry value of register NUMBER on the stack. ENTRY is the stack pointer at the function's entry. Returns
- * false if STATE has no place on the stack for it. */
+/* Looks up the entry value of register NUMBER on the stack. ENTRY is the stack pointer at the function's entry. */
 static bool saved_word(struct walk *walk, const struct abstract_state *state, uint64_t entry, int number,
                        uint64_t *word) {
   struct unwinder *unwinder = walk->unwinder;

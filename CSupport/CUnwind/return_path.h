@@ -1,7 +1,5 @@
-/* The path from an instruction to its function's return.
- *
- * In a function without unwind information, the remaining instructions determine the place of the return address: on
- * every path the stack pointer must point to it at the return. */
+/* The path from an instruction to its function's return: in a function without unwind information, the remaining
+ * instructions determine the place of the return address. */
 #ifndef RETURN_PATH_H
 #define RETURN_PATH_H
 

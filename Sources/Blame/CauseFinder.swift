@@ -1,9 +1,7 @@
 import CulpritStallRecord
 
-/// Determines the causes of a stall by adding up its samples.
-///
-/// The time of a sample is divided according to the kernel's counts around it: CPU time, time ready to run without a
-/// CPU, and the rest, which is waiting. All parts together are the stall.
+/// Determines the causes of a stall by adding up its samples. The time of a sample is divided according to the kernel's
+/// counts around it: CPU time, time ready to run without a CPU, and the rest, which is waiting.
 struct CauseFinder {
   private let stall: Stall
   private let observations: Observations
@@ -143,7 +141,7 @@ struct CauseFinder {
   private static let waitingKinds: Set<Cause.Kind> = [.file, .network, .memory]
 
   /// Returns the presumed reason for waits in samples that found the thread running: the reason with most time in
-  /// waiting samples, or page faults if there were many; `nil` if unknown.
+  /// waiting samples, or page faults if there were many.
   private func missedReason(_ reasons: [Reason]) -> Reason? {
     var times: [Reason: Duration] = [:]
     for (observed, reason) in zip(observations.sampleTimes, reasons)

@@ -48,8 +48,7 @@ enum CutStacks {
   }
 
   /// Returns the number of functions of `cut`, from its outermost one on, that occur consecutively in `whole`, and the
-  /// number of frames before them. If the outermost function occurs several times, the longest match counts; of equal
-  /// ones, the innermost.
+  /// number of frames before them. The longest match counts; of equal ones, the innermost.
   static func match<Frame, Identity: Equatable>(
     _ cut: [Frame],
     in whole: [Frame],

@@ -1,9 +1,7 @@
 import CulpritStallRecord
 
-/// The distinct stacks and frames of a recording, to which profiles refer.
-///
-/// The frames are those of reports: merged functions have the names implied by their callers, thunks are left out, and
-/// async callers are included. A placeholder frame with a text in parentheses represents missing data.
+/// The distinct stacks and frames of a recording, to which profiles refer. The frames are those of reports; a
+/// placeholder frame with a text in parentheses represents missing data.
 package final class ProfileStacks {
   package struct Frame: Hashable, Sendable {
     package var function: Int
@@ -42,7 +40,6 @@ package final class ProfileStacks {
     var other: Int
   }
 
-  /// Creates the stacks of `recording`.
   package init(
     _ recording: Recording,
     rules: OwnershipRules = OwnershipRules(),

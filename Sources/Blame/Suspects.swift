@@ -185,9 +185,9 @@ package struct Suspects {
     return found
   }
 
-  /// Returns the functions that hold the time which `culprit` does not hold; all of the time if it is `nil`. Each stack
-  /// counts for one function: the outermost application function that never led to the culprit, or the innermost one
-  /// with all of that function's time; if all of them led to the culprit, the innermost one.
+  /// Returns the functions that hold the time which `culprit` does not hold. Each stack counts for one: the outermost
+  /// application function that never led to the culprit, or the innermost one with all of that function's time; if all
+  /// led to the culprit, the innermost.
   func contenders(beside culprit: FunctionIdentity?) -> Group {
     var passed: Set<FunctionIdentity> = []
     if let culprit {

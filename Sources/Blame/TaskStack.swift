@@ -69,8 +69,7 @@ extension FrameKind {
 
 extension ResolvedFrame {
   /// Whether the function is a part of an async function that begins at `frame`: its symbol ends in `TQ` or `TY`, a
-  /// number, and an underscore (Swift's docs/ABI/Mangling.rst: "await resume partial function", "suspend resume partial
-  /// function").
+  /// number, and an underscore (Swift's docs/ABI/Mangling.rst).
   fileprivate func isResumption(at frame: StackFrame) -> Bool {
     guard let rawName, rawName.hasSuffix("_"), start.map({ $0.value == address.value }) ?? false else { return false }
     let head = rawName.utf8.dropLast().reversed().drop { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }

@@ -233,8 +233,8 @@ struct WaitGraph {
     return Observation(sample: seen, thread: thread.thread, holds: nil)
   }
 
-  /// Returns the observation at thread `id` nearest to `age`; `nil` if it is too distant. Between two observations
-  /// without CPU time, the thread did nothing.
+  /// Returns the observation at thread `id` nearest to `age`; `nil` if it is too distant, unless the thread used no CPU
+  /// time around `age`.
   private func nearest(_ id: Int32, to age: Duration) -> Observation? {
     guard let all = observations[id] else { return nil }
     let next = all.partitioningIndex { $0.sample.age >= age }
@@ -309,8 +309,8 @@ struct WaitGraph {
   }
 
   /// Whether the cycle is permanent: no wait has a timeout, each thread was sampled twice without using CPU time in
-  /// between, and the cycle lasted to the end of an unfinished stall. If the kernel refuses a wait, the refusal is the
-  /// evidence, because the retrying thread uses CPU time.
+  /// between, and the cycle lasted to the end of an unfinished stall. If the kernel refuses a wait, CPU time does not
+  /// count, because the retrying thread uses it.
   private func isDeadlock(_ signature: Signature, _ group: Group) -> Bool {
     func stoodStill(_ samples: [Sample]) -> Bool {
       if group.isRefused { return samples.count > 1 }
@@ -358,7 +358,7 @@ extension HeldLock.Kind {
 }
 
 extension Array {
-  /// Returns the first index from which on all elements satisfy `predicate`. The array must be partitioned accordingly.
+  /// Returns the first index whose element satisfies `predicate`, as all later ones must.
   fileprivate func partitioningIndex(where predicate: (Element) -> Bool) -> Int {
     var (low, high) = (startIndex, endIndex)
     while low < high {

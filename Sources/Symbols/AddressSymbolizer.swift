@@ -2,7 +2,6 @@ import CulpritStallRecord
 
 package struct AddressCall: Hashable, Sendable {
   package var rawName: String?
-  /// Whether ``rawName`` is a linkage name.
   package var isLinkageName: Bool
   /// Whether the function was inlined into the next one.
   package var isInlined: Bool
@@ -105,7 +104,6 @@ package final class AddressSymbolizer {
   }
 }
 
-/// The reason why a file cannot be used for symbolization.
 package struct SymbolFileError: Error, Hashable, Sendable, CustomStringConvertible {
   package var description: String
 }

@@ -5,8 +5,8 @@ import Glibc
 /// Debug information from the servers in `DEBUGINFOD_URLS` (debuginfod(8)), through elfutils' client library if
 /// installed. Must be requested explicitly, because it takes long and reveals to the servers what runs here.
 ///
-/// The library waits for servers for minutes and cannot be stopped at once, so it is called on a separate thread. The
-/// caller waits for that thread only for a limited time. Files that arrive later are available at the next request.
+/// The library waits for servers for minutes and cannot be stopped at once, so it is called on a separate thread, for
+/// which the caller waits a limited time. Files that arrive later are available at the next request.
 package final class DebugInfoServers: @unchecked Sendable {
   // SAFETY: everything mutable is guarded by `lock`.
 
@@ -36,7 +36,6 @@ package final class DebugInfoServers: @unchecked Sendable {
   private var isOver = false
   private var isAborted = false
 
-  /// A progress message.
   package enum Message: Sendable {
     case isFetching(buildID: String)
     case gaveUp(buildID: String)
@@ -93,8 +92,7 @@ package final class DebugInfoServers: @unchecked Sendable {
     }
   }
 
-  /// Waits until the client has given up its request, up to `time`. While it waits for servers the client checks once a
-  /// second whether it must give up.
+  /// Waits until the client has given up its request, up to `time`. The client checks once a second whether it must.
   package func finish(within time: Duration) {
     let end = Self.now() &+ Self.nanoseconds(time)
     withLock { while request != nil, waitForChange(until: end) {} }

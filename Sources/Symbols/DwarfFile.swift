@@ -30,9 +30,7 @@ final class DwarfFile {
   private var abbreviationBytes = 0
   private var rangeBudget = 1 << 16
 
-  /// Opens the debug information in `image`; `nil` if there is none.
-  ///
-  /// - Throws: ``ElfError`` if it is compressed in an unsupported way or damaged.
+  /// - Throws: ``ElfError`` if the information is compressed in an unsupported way or damaged.
   init?(_ image: ElfImage, isSplit: Bool = false) throws(ElfError) {
     let suffix = isSplit ? ".dwo" : ""
     guard let info = try image.content(of: ".debug_info" + suffix),

@@ -48,9 +48,7 @@ final class ElfImage {
   private var contents: [Int: SectionContent] = [:]
   private var joinedContents: [String: SectionContent] = [:]
 
-  /// Opens the file at `path`.
-  ///
-  /// - Throws: ``ElfError`` if it cannot be opened or is not an ELF file.
+  /// - Throws: ``ElfError`` if the file cannot be opened or is not an ELF file.
   convenience init(path: String) throws(ElfError) {
     let file = try MappedFile(path: path)
     try self.init(bytes: file.bytes, path: path, file: file, keeper: file)
@@ -97,8 +95,8 @@ final class ElfImage {
     section.type == ElfFormat.noBits ? nil : bytes.part(section.offset, section.size)
   }
 
-  /// Returns the content of the section `name`, inflated on demand. Sections of split units with the same name are
-  /// joined: compilers write one for each type, and linkers do not process these files.
+  /// Returns the content of the section `name`, inflated on demand. Equally named sections of split units are joined:
+  /// compilers write one for each type, and linkers do not process these files.
   ///
   /// - Throws: ``ElfError`` if it is compressed in an unsupported way or damaged.
   func content(of name: String) throws(ElfError) -> SectionContent? {

@@ -115,7 +115,6 @@ extension SymbolFile {
     name == other || name.drop { $0 == "_" } == other.drop { $0 == "_" }
   }
 
-  /// The maximum number of names shown for folded functions.
   private static let foldedMax = 4
 
   private static func joined(_ names: [String]) -> String {

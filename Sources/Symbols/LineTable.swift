@@ -75,8 +75,8 @@ final class LineTable {
     return (row, discriminator)
   }
 
-  /// Returns the first address from `address` on, before `end`, whose code has a line and a column; `nil` if there is
-  /// none, or the table does not cover `address`. Compilers give the beginning of a function a line only.
+  /// Returns the first address from `address` on, before `end`, whose code has a line and a column. Compilers give the
+  /// beginning of a function a line only.
   func firstColumn(from address: UInt64, before end: UInt64) -> UInt64? {
     guard let sequence = sequence(at: address) else { return nil }
     let all = rows[sequence.first..<sequence.first + sequence.count]

@@ -3,9 +3,8 @@ import CulpritStallRecord
 /// The merged functions of a file, and the function that a call of one means.
 ///
 /// Swift's optimizer merges functions that differ only in constants into one (`…Tm`), which receives the constants as
-/// arguments. Each original function is replaced by a short forwarder; direct calls pass the constants themselves. A
-/// call of a forwarder means its function. A call that passes the constants of exactly one forwarder means that
-/// function.
+/// arguments. Each original function becomes a short forwarder; direct calls pass the constants themselves. A call of a
+/// forwarder, or one that passes the constants of exactly one forwarder, means its function.
 final class MergedFunctions {
   private struct Forwarder {
     var name: TextReference

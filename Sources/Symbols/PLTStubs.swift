@@ -1,10 +1,9 @@
 /// The stubs of the procedure linkage table (PLT), for calls into other modules, with the names of their targets.
 ///
 /// The relocations of the table (`.rela.plt`, `.rel.plt`) name a function for each entry of the global offset table
-/// (GOT). The entry that a stub jumps through is read from its instructions, on supported processors.
+/// (GOT). A stub's instructions contain the entry that it jumps through.
 struct PLTStubs {
   enum Target {
-    /// The function of this name.
     case function(TextReference)
     /// One of several implementations (IFUNC), selected at program start by the function at this address.
     case resolver(UInt64)

@@ -41,8 +41,7 @@ enum ProcessFiles {
     return count > 0 && path[..<count].elementsEqual(module.path.utf8.map(CChar.init(bitPattern:)))
   }
 
-  /// Returns the vDSO of this process: the functions that the kernel maps into every process. Another process has an
-  /// identical one if its kernel is identical.
+  /// Returns the vDSO of this process. Another process has an identical one if its kernel is identical.
   static func ownVDSO() -> ElfImage? {
     guard let maps = readWhole("/proc/thread-self/maps", limit: 64 << 20) else { return nil }
     for line in maps.split(separator: UInt8(ascii: "\n")) {

@@ -35,7 +35,7 @@ extension SwiftNameReader {
 
   /// Reads the entity that begins `places`, the pieces separated by " in ", and removes the pieces that belong to it.
   /// `takesTypes`: types local to a function remove its name from the pieces. `takesRest`: all pieces belong to the
-  /// entity, because "Key.init()" can be in another entity, or in a module.
+  /// entity, so "Key.init()" is in another entity and not in a module "Key".
   func entity(
     _ places: inout ArraySlice<Range<Int>>,
     takesTypes: Bool,
@@ -205,7 +205,7 @@ extension SwiftNameReader {
     }
   }
 
-  /// Describes code without a name in source code that initializes a global variable on first use, and global operators.
+  /// Describes global operators, and the code that initializes a global variable on first use.
   private func nameGlobals(_ entity: inout Entity) {
     guard let last = entity.path.last else { return }
     if last == "unsafeMutableAddressor" || last == "unsafeAddressor", entity.path.count > 1 {

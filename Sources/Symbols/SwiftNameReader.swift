@@ -15,7 +15,6 @@ struct SwiftNameReader {
 
   // MARK: Variants
 
-  /// Prefixes for compiler-generated variants of a function.
   private static let variants: [StaticString] = [
     "@nonobjc ", "dynamic ", "override ", "super ", "suspend resume partial function for ",
     "await resume partial function for ", "coroutine continuation prototype for ", "back deployment fallback for ",

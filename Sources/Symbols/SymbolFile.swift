@@ -2,7 +2,6 @@ import CCulpritLinux
 import CulpritStallRecord
 import Glibc
 
-/// The symbol table's answer for an address.
 package struct SymbolMatch {
   package var name: TextReference
   package var range: AddressRange
@@ -11,8 +10,8 @@ package struct SymbolMatch {
   package var publicName: TextReference?
 }
 
-/// A file with code, and all sources of names for its addresses: symbols, unwind table and debug information, from the
-/// file or from related files. Each is read on first use.
+/// A file with code, and all sources of names for its addresses: symbols, unwind table and debug information. Each is
+/// read on first use.
 final class SymbolFile {
   let image: ElfImage
   private let files: DebugFiles
@@ -105,8 +104,7 @@ final class SymbolFile {
     }
   }
 
-  /// Returns the name of the function called before `address`, and the first address of the merged function with its
-  /// code; `nil` if no merged function is called there, or the function is ambiguous.
+  /// See ``MergedFunctions/function(calledBefore:)``.
   func mergedFunction(calledBefore address: FileAddress) -> (name: TextReference, merged: UInt64)? {
     merged?.function(calledBefore: address.value)
   }

@@ -12,11 +12,7 @@ final class SymbolTable {
 
   var byteCount: Int { index.byteCount }
 
-  /// Reads the symbols of `image`; the table is empty if it has none.
-  ///
-  /// - Parameters:
-  ///   - image: The file with the table.
-  ///   - code: The file with the code, if it is another one; it determines where code ends.
+  /// Reads the symbols of `image`, if it has any. `code` is the file with the code if it is another one.
   init(_ image: ElfImage, code: ElfImage? = nil) {
     self.image = image
     var chosen: ElfImage.Section?

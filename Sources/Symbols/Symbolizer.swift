@@ -26,11 +26,11 @@ package final class Symbolizer {
   /// - Parameters:
   ///   - modules: The modules.
   ///   - names: Known names, which need no lookup: ``Recording/names``.
-  ///   - process: The process, while it runs: files that were deleted or replaced since are read through it, and the
-  ///     map of its just-in-time compiler is read.
+  ///   - process: The process, while it runs: leads to files that were deleted or replaced, and to the map of its
+  ///     just-in-time compiler.
   ///   - search: The places to search for debug information that is not in the modules' own files.
-  ///   - memoryMax: The approximate memory limit for data read from files, in bytes. Beyond it the least recently used
-  ///     files are dropped, and read again on demand.
+  ///   - memoryMax: The approximate memory limit for data read from files, in bytes, beyond which the least recently
+  ///     used files are dropped.
   ///   - unread: The paths of modules whose files must not be opened, with the reason as a sentence without a final
   ///     period.
   ///   - shared: Files opened by other symbolizers with the same `search`, for the same process or for processes that

@@ -20,8 +20,8 @@ struct function_jumps {
   bool with_frame; /* a jump to TARGET keeps the frame, so TARGET is an outlined part */
 };
 
-/* Finds the jumps of the function of RANGE, in particular those to TARGET. Returns false if the function is too large
- * or not understood. Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
+/* Finds the jumps of the function of RANGE. Returns false if the function is too large or not understood.
+ * Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
 bool cunwind_function_jumps(struct unwinder *unwinder, struct code_range range, uint64_t target,
                             struct function_jumps *jumps);
 

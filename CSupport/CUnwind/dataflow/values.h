@@ -1,9 +1,8 @@
 /* Facts about a frame at a call by its function, derived from the function's code: which registers and stack words hold
  * addresses within the frame or values that registers had at the function's entry.
  *
- * The analysis follows all paths from the entry. Values are relative to a symbol: a register at the entry, such as the
- * stack pointer, or a value created on the path (an aligned address, a stack pointer lowered by an amount known only at
- * run time). A fact holds on every path to the call. */
+ * Values are relative to a symbol: a register at the entry, or a value created on the path, such as an aligned address.
+ * A fact holds on every path from the entry to the call. */
 #ifndef VALUES_H
 #define VALUES_H
 

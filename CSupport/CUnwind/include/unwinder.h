@@ -1,9 +1,7 @@
 /* Finds the frames of a copied stack.
  *
- * The unwinder does not deal with threads or signals and uses only the memory it was created in. It finds frames by the
- * modules' unwind tables, and by code analysis where the tables have no information.
- *
- * After setup an unwinder neither allocates nor locks, unless its callbacks do. */
+ * An unwinder finds frames by the modules' unwind tables, and by code analysis where the tables have no information. It
+ * uses only the memory it was created in, and neither allocates nor locks, unless its callbacks do. */
 #ifndef UNWINDER_H
 #define UNWINDER_H
 
@@ -35,9 +33,8 @@ void cunwind_unwind(struct unwinder *unwinder, const struct stack_copy *copy, st
 void cunwind_join(struct unwinder *unwinder, const struct stack_copy *copy, struct unwind_work_item item,
                   struct unwind_stack *stack);
 
-/* Clears cached facts about code unless all their modules are unchanged: at the same place, with the same build ID.
- * Must be called before a stall is sampled, because a module might have been replaced. Async-signal-safe: as
- * cunwind_unwind. Threads: as cunwind_unwind. */
+/* Clears cached facts about code unless all their modules are unchanged. Must be called before a stall is sampled.
+ * Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
 void cunwind_begin_sample(struct unwinder *unwinder);
 
 /* Clears cached facts about code, even if modules are unchanged. Async-signal-safe: as cunwind_unwind. Threads: as

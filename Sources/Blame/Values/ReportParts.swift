@@ -71,9 +71,8 @@ extension StallReport {
   public struct Function: Hashable, Sendable, Codable {
     /// The short name, at most 100 characters, identical in every report.
     public var name: String
-    /// The name to print, which is unique in the report as far as functions can be distinguished. The number of a
-    /// closure, or the module, file or types of a function, are included only if the report contains a function of the
-    /// same name. Unnamed functions of a library share one name.
+    /// The name to print, with the closure's number, or the function's module, file or types, if the report contains
+    /// another function of the same name. Unnamed functions of a library share one name.
     public var displayName: String
     /// The full demangled name; `nil` if there is none.
     public var fullName: String?
