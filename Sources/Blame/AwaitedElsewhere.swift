@@ -31,7 +31,8 @@ enum AwaitedElsewhere {
 
 extension Observations {
   /// The innermost function outside the system's code in which the task was suspended most, while its work continued
-  /// elsewhere, and the innermost application function that awaited it. `nil` if this took less than half of the stall.
+  /// elsewhere; and the innermost other application function that awaited it. `nil` if suspended less than half of the
+  /// stall.
   var suspension: (place: StallReport.Finding, caller: StallReport.Finding?)? {
     var times: [FunctionIdentity: Duration] = [:]
     var whole = Duration.zero

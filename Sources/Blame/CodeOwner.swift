@@ -56,8 +56,8 @@ package enum CodeOwner: Hashable, Sendable {
   }
 
   /// Whether `frame` was written in its compilation unit, into which the compiler also puts witnesses, specializations
-  /// and helpers. Without a line number, the function's module must be that of the unit or, if debug information does
-  /// not contain this, have the name of the unit's directory.
+  /// and helpers. Without a line number, the function's module must be the unit's. If debug information lacks the unit's
+  /// module, a directory of the file must have the name of the function's module.
   private static func isWritten(_ frame: ResolvedFrame) -> Bool {
     // The accessor of a global is generated. It can wait for the global's initialization (Swift's
     // docs/ABI/Mangling.rst).

@@ -81,7 +81,7 @@ package final class ProfileStacks {
   }
 
   func match(_ place: Int, in other: Int) -> CutStacks.Match? {
-    // Functions can be compared only by name.
+    // Raw frames have no names to compare.
     guard !isRaw else { return nil }
     let pair = Pair(one: place, other: other)
     if let known = matches[pair] { return known }

@@ -5,7 +5,7 @@ import CulpritStallRecord
 /// It is computed from properties that a new build does not change: the service, the verdict, and the module and name
 /// of the culprit function. The cause is excluded, because a function might compute on one day and lack a CPU on the
 /// next. The kind of source counts only if no function is named: one slow function delays a loop, a job and a section
-/// at once. docs/internals/many-stalls.md specifies the computation for other programs.
+/// at once. Specified in docs/internals/many-stalls.md.
 package enum Signature {
   /// The version of the computation, which is hashed first.
   private static let version = "1"

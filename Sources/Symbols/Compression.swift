@@ -4,7 +4,7 @@ enum Compression {
   private static let zlibType: UInt32 = 1
   private static let zstdType: UInt32 = 2
 
-  /// The maximum size of a section: debug information of a few gigabytes exists, and larger claims are corrupt.
+  /// Debug information of a few gigabytes exists; larger claims are corrupt.
   private static let sectionBytesMax: UInt64 = 64 << 30
 
   /// Returns the content of a section that begins with a compression header (System V ABI, "Section Compression").

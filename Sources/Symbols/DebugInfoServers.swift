@@ -42,12 +42,8 @@ package final class DebugInfoServers: @unchecked Sendable {
   }
 
   /// Uses the servers in the environment; `nil` if there are none, or the program has more privileges than the user
-  /// that started it.
-  ///
-  /// - Parameters:
-  ///   - patience: The maximum wait of a caller.
-  ///   - start: Starts a thread that runs its argument; returns whether it succeeded.
-  ///   - say: Receives progress messages, on the caller's thread.
+  /// that started it. `start` starts a thread that runs its argument, and returns whether it succeeded; `say` receives
+  /// progress messages, on the caller's thread.
   package init?(
     patience: Patience,
     start: @escaping @Sendable (@escaping @Sendable () -> Void) -> Bool,

@@ -1,10 +1,8 @@
 import CulpritStallRecord
 import Glibc
 
-/// An ELF file: its segments, sections and build ID (System V ABI, chapters 4 and 5).
-///
-/// All contents are checked where they are used: offsets past the end, excessive counts and overlapping tables give
-/// fewer results, never a crash.
+/// An ELF file (System V ABI, chapters 4 and 5). All contents are checked where they are used: damage gives fewer
+/// results, never a crash.
 final class ElfImage {
   struct Section {
     var name: String

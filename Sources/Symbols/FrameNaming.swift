@@ -3,9 +3,8 @@ import CulpritStallRecord
 extension SymbolFile {
   /// Returns the frames for the code at `address`, innermost first if calls were inlined.
   ///
-  /// The outermost function's name comes from the symbol table. For an outlined part (`find.cold`) it is the whole
-  /// function's name, so that both are one function. The names of inlined functions come from debug information only.
-  /// `isReturn`: a call ends behind the address.
+  /// The outermost function's name comes from the symbol table; for an outlined part (`find.cold`) it is the whole
+  /// function's. The names of inlined functions come from debug information. `isReturn`: a call ends behind the address.
   func frames(at address: FileAddress, module: String, isReturn: Bool = false) -> [ResolvedFrame] {
     let calls = calls(at: address)
     let entry = calls.last?.entry.map { FileAddress($0) } ?? address

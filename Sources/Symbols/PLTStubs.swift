@@ -1,7 +1,6 @@
-/// The stubs of the procedure linkage table (PLT), for calls into other modules, with the names of their targets.
-///
-/// The relocations of the table (`.rela.plt`, `.rel.plt`) name a function for each entry of the global offset table
-/// (GOT). A stub's instructions contain the entry that it jumps through.
+/// The stubs of the procedure linkage table (PLT), for calls into other modules, with the names of their targets. The
+/// table's relocations name a function for each entry of the global offset table (GOT), and a stub's instructions
+/// contain the entry that it jumps through.
 struct PLTStubs {
   enum Target {
     case function(TextReference)

@@ -20,10 +20,8 @@ package final class SharedFiles {
   private let filesMax: Int
   private let memoryMax: Int
 
-  /// - Parameters:
-  ///   - filesMax: The maximum number of open files.
-  ///   - memoryMax: The approximate memory limit for data read from them, in bytes. Beyond either limit the least
-  ///     recently used files are dropped.
+  /// Keeps at most `filesMax` files open, with about `memoryMax` bytes of data read from them. Beyond either limit the
+  /// least recently used files are dropped.
   package init(filesMax: Int = 256, memoryMax: Int = 1 << 30) {
     self.filesMax = filesMax
     self.memoryMax = memoryMax

@@ -31,7 +31,7 @@ extension StallReport {
       public var time: Duration { seconds.duration }
     }
 
-    /// Kinds of causes. Newer versions can have more.
+    /// Kinds of causes.
     public struct Kind: ReportCode {
       /// The string in JSON.
       public var rawValue: String

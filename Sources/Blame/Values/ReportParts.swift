@@ -220,7 +220,7 @@ extension StallReport {
     /// The system call in which the thread was blocked; `nil` if there is none or it is unknown.
     public var systemCall: String?
 
-    /// Kinds of activity. Newer versions can have more.
+    /// Kinds of activity.
     public struct Kind: ReportCode {
       /// The string in JSON.
       public var rawValue: String
@@ -245,7 +245,7 @@ extension StallReport {
 }
 
 extension StallReport.Source {
-  /// Kinds of sources. Newer versions can have more.
+  /// Kinds of sources.
   public struct Kind: ReportCode {
     /// The string in JSON.
     public var rawValue: String

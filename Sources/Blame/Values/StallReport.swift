@@ -343,7 +343,7 @@ extension StallReport {
     /// The time of the note; zero if it has none.
     public var time: Duration { seconds.duration }
 
-    /// Kinds of notes. Newer versions can have more.
+    /// Kinds of notes.
     public struct Kind: ReportCode {
       /// The string in JSON.
       public var rawValue: String

@@ -38,7 +38,7 @@ extension StallReport {
     /// The last sampled stack of the thread.
     public var stack: Stack?
 
-    /// Kinds of held objects. Newer versions can have more.
+    /// Kinds of held objects.
     public struct Kind: ReportCode {
       /// The string in JSON.
       public var rawValue: String
