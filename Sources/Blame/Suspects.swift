@@ -240,8 +240,8 @@ extension WeightedStack {
     return stack
   }
 
-  /// The stack with its entry point counted as the application's, if the entry point calls no application code. Code at
-  /// the top level of `main.swift`, or a loop in `main`, works there itself.
+  /// The stack with its entry point counted as the application's, if it calls no application code: code at the top level
+  /// of `main.swift`, or a loop in `main`.
   var withEntryPoint: WeightedStack {
     guard !frames.contains(where: { $0.owner == .own || $0.owner == .dependency }),
       let place = frames.lastIndex(where: \.isWrittenEntryPoint)

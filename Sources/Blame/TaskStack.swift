@@ -2,8 +2,8 @@ import CulpritStallRecord
 
 /// A stack in which a task's async callers, if known, replace the frames that only run the task.
 ///
-/// Recorded callers are verified by name: a caller must be the start of a resumption part of an async function. Others
-/// are left out; those that might have been callers are counted.
+/// A recorded caller must be the start of a resumption part of an async function, by its name. Others are left out;
+/// unnamed ones are counted.
 package struct TaskStack: Sendable {
   package var called: ArraySlice<StackFrame>
   package var awaiting: ArraySlice<StackFrame>

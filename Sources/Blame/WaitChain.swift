@@ -158,8 +158,8 @@ struct WaitGraph {
         break
       }
       let name = isWaiting(waiter, for: lock.kind)
-      // Memory that looked like a lock is rejected if the function's name contradicts, or if there is neither a holder
-      // nor a name. A thread cannot wait for an object it holds: the owner changed during the observation.
+      // Memory only looked like a lock if the function's name contradicts, or there is neither a holder nor a name. A
+      // thread cannot wait for an object it holds: the owner changed during the observation.
       if name == false || (lock.isOrphaned && name == nil)
         || way.signature.links.contains(where: { $0.address == lock.address })
       {

@@ -219,8 +219,8 @@ private struct SequenceBuilder {
     return address >= start ? UInt32(exactly: address - start) : nil
   }
 
-  /// Ends the sequence at `end` and returns it; `nil` if it is empty, or its code was dropped by the linker. Rows that
-  /// went backwards are sorted, and their discriminators in `large` move with them.
+  /// Ends the sequence at `end` and returns it; `nil` if it is empty, or the linker dropped its code. Sorts rows that
+  /// went backwards, with their discriminators in `large`.
   mutating func finished(
     at end: UInt64,
     _ rows: inout [LineTable.Row],

@@ -99,8 +99,8 @@ final class MergedFunctions {
     return transfer.target
   }
 
-  /// Returns the final jump of the forwarder in `range`; `nil` for other functions. A function in source code that ends
-  /// with a call of a merged one looks the same but has debug information.
+  /// Returns the final jump of the forwarder in `range`. A function in source code that ends with a call of a merged
+  /// one looks the same but has debug information.
   private func forwardingJump(_ range: AddressRange) -> MachineCode.Transfer? {
     guard let code = code(range), let transfers = code.transfers() else { return nil }
     let leaving = transfers.filter { !range.contains($0.target) }

@@ -67,8 +67,7 @@ struct SwiftNameReader {
     return range.lowerBound..<end + 2
   }
 
-  /// Returns the text after "generic specialization <…> of"; `nil` for other text. The text in the angle brackets
-  /// contains other brackets that are not balanced.
+  /// Returns the text after "generic specialization <…> of"; other brackets inside are not balanced.
   private func unspecialized(_ range: Range<Int>) -> Range<Int>? {
     guard
       let head = text.anywhere("pecialization <", in: range.lowerBound..<min(range.upperBound, range.lowerBound + 80))

@@ -39,8 +39,8 @@ final class SymbolFile {
       && (alternate?.image.file?.isIntact ?? true)
   }
 
-  /// The approximate memory size of all data read from the file, in bytes. Mapped pages do not count, because the
-  /// kernel can reclaim them.
+  /// The approximate memory size of all data read from the file, in bytes, without mapped pages, which the kernel can
+  /// reclaim.
   var byteCount: Int {
     image.inflatedBytes + (separate?.inflatedBytes ?? 0) + (alternate?.image.inflatedBytes ?? 0) + names.byteCount
       + (areTablesLoaded ? tables.reduce(0) { $0 + $1.byteCount } : 0) + (isDebugLoaded ? debug?.byteCount ?? 0 : 0)

@@ -4,7 +4,6 @@ import Glibc
 /// Symbolizes the addresses of a recording.
 ///
 /// Opens a module's file when the first address in it is resolved, and keeps it open. Not safe for concurrent use.
-/// Never used on the observing path.
 package final class Symbolizer {
   private typealias ModuleState = SharedFiles.State
 
@@ -33,8 +32,7 @@ package final class Symbolizer {
   ///     used files are dropped.
   ///   - unread: The paths of modules whose files must not be opened, with the reason as a sentence without a final
   ///     period.
-  ///   - shared: Files opened by other symbolizers with the same `search`, for the same process or for processes that
-  ///     need not be running.
+  ///   - shared: Files opened by other symbolizers with the same `search`, of this process or without a `process`.
   package init(
     modules: [Module],
     names: [RuntimeAddress: [ResolvedFrame]] = [:],
