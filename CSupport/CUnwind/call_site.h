@@ -13,7 +13,7 @@ enum call_site {
                         that tail-calls it */
 };
 
-/* Size of this part of an unwinder, in bytes. Async-signal-safe: yes. Threads: any. */
+/* Size of this part, in bytes. Async-signal-safe: yes. Threads: any. */
 size_t cunwind_call_sites_bytes(void);
 
 /* Returns the kind of call that ends at RETURN_ADDRESS, in any readable memory. Sets *TARGET for a direct call.
@@ -29,9 +29,9 @@ uint64_t cunwind_resolve_plt(struct unwinder *unwinder, uint64_t address);
 enum call_site cunwind_call_site_before(struct unwinder *unwinder, uint64_t return_address, struct code_range function,
                                         struct code_range *whole);
 
-/* Classifies the indirect call that the frame of CURSOR is in as a call of FUNCTION, from the call's operands as far as
- * registers and memory still show them. CALL_SITE_OTHER is not proof here, because memory might have changed since the
- * call. Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
+/* Classifies the indirect call that the frame of CURSOR is in as a call of FUNCTION, from the call's operands.
+ * CALL_SITE_OTHER is no proof, because memory might have changed since the call. Async-signal-safe: as cunwind_unwind.
+ * Threads: as cunwind_unwind. */
 enum call_site cunwind_call_site_of_frame(struct cursor *cursor, struct code_range function);
 
 /* Clears the cache of tail calls. Must be called before each search. Async-signal-safe: yes. Threads: as

@@ -28,6 +28,7 @@ void cunwind_caller_learn(const struct unwind_architecture *architecture, const 
       cunwind_learn(values, facts->state.registers[number], known->values[number]);
 }
 
+/* Replaces KNOWN, the registers of a frame of FUNCTION at PC, by the registers at its entry. */
 static void go_out(struct walk *walk, struct caller_registers *known, struct code_range function, uint64_t pc,
                    bool interrupted, uint64_t sp, uint64_t caller_sp) {
   const struct unwind_architecture *architecture = walk->unwinder->architecture;

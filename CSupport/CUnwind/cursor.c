@@ -20,7 +20,7 @@ bool cunwind_cursor_begin(struct walk *walk, struct cursor *cursor) {
   return cunwind_cursor_resume(walk, cursor);
 }
 
-/* The unwind table is looked up at the call instruction, because the code after a noreturn call belongs to another
+/* The unwind table is looked up at the call instruction, because the code after a noreturn call can belong to another
  * function. */
 bool cunwind_cursor_resume_at(struct walk *walk, struct cursor *cursor, uint64_t return_address, uint64_t sp,
                               uint64_t frame_pointer, bool has_frame_pointer) {

@@ -17,17 +17,16 @@ struct cursor {
   uint64_t places[UNWIND_REGISTERS_MAX]; /* by register number */
 };
 
-/* Sets CURSOR to the innermost frame of WALK's copy. Async-signal-safe: as cunwind_unwind. Threads: as
- * cunwind_unwind. */
+/* Sets CURSOR to the innermost frame of WALK's copy and drops cached pages of earlier stacks. Async-signal-safe: as
+ * cunwind_unwind. Threads: as cunwind_unwind. */
 bool cunwind_cursor_begin(struct walk *walk, struct cursor *cursor);
 
 /* Sets CURSOR to the frame of WALK's registers: the innermost frame, or the most recently resumed one.
  * Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
 bool cunwind_cursor_resume(struct walk *walk, struct cursor *cursor);
 
-/* Resumes a walk in the middle: sets CURSOR and WALK to the frame with the return address RETURN_ADDRESS, the stack
- * pointer SP and, if HAS_FRAME_POINTER, the frame pointer FRAME_POINTER. Returns false if the frame cannot be unwound.
- * Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
+/* Sets CURSOR and WALK to the frame with RETURN_ADDRESS, the stack pointer SP and, if HAS_FRAME_POINTER, FRAME_POINTER.
+ * Returns false if the frame cannot be unwound. Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
 bool cunwind_cursor_resume_at(struct walk *walk, struct cursor *cursor, uint64_t return_address, uint64_t sp,
                               uint64_t frame_pointer, bool has_frame_pointer);
 

@@ -6,7 +6,7 @@
 #include "prologue.h"
 #include "unwind_tables.h"
 
-/* Only unwinders save the register that passes results and exceptions. */
+/* Deepest frame that can be the unwinder's. */
 enum { HANDING_OVER_DEPTH = 3 };
 
 /* Range of the search for the frame that handles the exception. */
@@ -73,6 +73,7 @@ enum handover cunwind_handover(struct cursor *callee, struct cursor *cursor, uin
                                uint64_t *return_address) {
   struct unwinder *unwinder = cursor->walk->unwinder;
   struct code_range function;
+  /* Only unwinders save the register that passes results and exceptions. */
   if (depth > HANDING_OVER_DEPTH || !is_saved(cursor, unwinder->architecture->result))
     return HANDOVER_NONE;
   if (!cunwind_cursor_sp(cursor, sp) || !cunwind_cursor_pc(cursor, return_address) ||

@@ -2,8 +2,8 @@
  *
  * To enter a handler, the compiler's unwinder copies the handler frame's saved registers over its own caller's (libgcc,
  * uw_install_context): register by register, the return address last. It then writes the handler's address there or
- * further out. A thread interrupted at this point shows a mixture of both frames. None of its registers is trusted; the
- * frame that it returns to is identified by the return address. */
+ * further out. A thread interrupted meanwhile shows a mixture of both frames, of which only the return address is
+ * trusted. */
 #ifndef EXCEPTION_HANDOVER_H
 #define EXCEPTION_HANDOVER_H
 
@@ -12,7 +12,7 @@
 enum handover {
   HANDOVER_NONE = 0, /* no transfer: the frame is as it appears */
   HANDOVER_FOUND,    /* the frame was found; only its stack pointer is known */
-  HANDOVER_LOST,
+  HANDOVER_LOST,     /* the frame was not found */
 };
 
 /* Checks whether CALLEE, frame number DEPTH (from 1), might be an unwinder that is entering an exception handler.

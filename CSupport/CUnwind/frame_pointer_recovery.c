@@ -26,7 +26,7 @@ struct search {
   struct symbol_values values;
   bool has_facts;
   int bare_steps;
-  enum call_site lost;
+  enum call_site lost; /* best site of a candidate whose path leads to code without unwind information */
 };
 
 struct path_frame {
@@ -39,10 +39,10 @@ struct path_frame {
 struct candidate {
   uint64_t record;
   enum call_site site;
-  bool exact;
-  bool is_lost;
-  int mismatches;
-  uint64_t top;
+  bool exact;     /* the code allows no other place */
+  bool is_lost;   /* the path leads to code without unwind information */
+  int mismatches; /* calls on the path whose operands now show another target */
+  uint64_t top;   /* highest stack pointer on the path */
   int frames;
   struct path_frame path[PATH_FRAMES_MAX];
 };
@@ -168,7 +168,7 @@ static bool rules_out(struct unwinder *unwinder, const struct candidate *one, co
           return came_later(unwinder, here, called, other_called);
         return called->site > other_called->site || (called->site == other_called->site && index == 1 && match > 1);
       }
-      /* The searched frame itself is in a call: then it must have lowered its stack pointer since. */
+      /* A remnant lies above the stack pointer of the searched frame, INDEX 0, only if that was lowered since. */
       bool reaches = cunwind_function_reaches(unwinder, here->function, none, here->pc, there->pc, &grows);
       return !reaches || (index == 0 && !grows);
     }
@@ -222,6 +222,7 @@ static enum call_site find_site(struct search *search, uint64_t record, bool *ex
   return agrees(search, facts, &values, record) ? site : CALL_SITE_OTHER;
 }
 
+/* Bounds the frame pointer by its distance from the stack pointer, as far as the code determines it. */
 static void bounds_of(const struct search *search, uint64_t *low, uint64_t *high) {
   *low = search->sp;
   *high = UINT64_MAX;
@@ -298,7 +299,7 @@ static int fitness(const struct candidate *candidate) {
   return candidate->exact ? 2 : candidate->site == CALL_SITE_OF_WHOLE ? 1 : 0;
 }
 
-/* Searches all candidates. */
+/* Searches the stack for the frame record. PARTS_ONLY: the function is an outlined part of the called one. */
 static bool search_everywhere(struct search *search, bool parts_only, uint64_t *found) {
   struct candidate *candidates = search->walk->unwinder->search->candidates;
   const struct candidate *chosen = NULL;

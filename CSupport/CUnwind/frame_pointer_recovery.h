@@ -1,12 +1,12 @@
-/* Recovers the frame pointer of a blocked thread. The kernel gives only the stack pointer and program counter of such a
- * thread. The recovery searches the stack for a frame record (saved frame pointer, return address) whose return address
- * follows a call of the frame's function. */
+/* Recovers the frame pointer of a blocked thread, of which the kernel gives only the stack pointer and program counter:
+ * searches the stack for a frame record (saved frame pointer, return address) whose return address follows a call of
+ * the frame's function. */
 #ifndef FRAME_POINTER_RECOVERY_H
 #define FRAME_POINTER_RECOVERY_H
 
 #include "cursor.h"
 
-/* Size of this part of an unwinder, in bytes. Async-signal-safe: yes. Threads: any. */
+/* Size of this part, in bytes. Async-signal-safe: yes. Threads: any. */
 size_t cunwind_frame_pointer_search_bytes(void);
 
 /* Finds the unknown frame pointer of CURSOR's frame. Returns false if there is no candidate or more than one: a

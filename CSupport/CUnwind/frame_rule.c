@@ -45,8 +45,8 @@ enum { CACHED = 512 };
 
 struct cached_rule {
   uint64_t address; /* 0: empty */
-  uint32_t use;
-  bool is_valid; /* RULE was read */
+  uint32_t use;     /* of struct frame_rules when the rule was cached; other values are outdated */
+  bool is_valid;    /* RULE was read */
   struct frame_rule rule;
 };
 
@@ -70,7 +70,7 @@ struct rows {
   uint64_t end;
   uint64_t at, address;
   uint64_t registers;
-  struct row row, first, remembered[REMEMBERED_ROWS_MAX];
+  struct row row, first, remembered[REMEMBERED_ROWS_MAX]; /* FIRST: after the CIE's instructions */
   int depth;
   bool failed;
 };
@@ -81,7 +81,7 @@ static void set(struct rows *rows, struct register_rule *rule, enum place_kind k
   rule->value = (int32_t)value;
 }
 
-/* Returns the rule of register NUMBER. */
+/* Registers that unwinding does not track share the last rule. */
 static struct register_rule *rule_of(struct rows *rows, struct row *row, uint64_t number) {
   return &row->registers[number < rows->registers ? number : UNWIND_REGISTERS_MAX - 1];
 }

@@ -31,12 +31,11 @@ struct frame_rule {
   struct register_rule registers[RULE_REGISTERS_MAX];
 };
 
-/* Size of this part of an unwinder, in bytes. Async-signal-safe: yes. Threads: any. */
+/* Size of this part, in bytes. Async-signal-safe: yes. Threads: any. */
 size_t cunwind_rules_bytes(void);
 
 /* Returns the rule for the code at ADDRESS, which is valid until the next call; NULL if no table describes the code, or
- * its row cannot be read. Rules are cached, so a step is a few reads of the copied stack. Async-signal-safe: as
- * cunwind_unwind. Threads: as cunwind_unwind. */
+ * its row cannot be read. Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
 const struct frame_rule *cunwind_rule_at(struct unwinder *unwinder, uint64_t address);
 
 /* Clears the cache, because modules might have been replaced. Async-signal-safe: yes. Threads: as cunwind_unwind. */

@@ -25,11 +25,11 @@ void cunwind_function_starts_forget(struct unwinder *unwinder) {
 struct sweep {
   struct unwinder *unwinder;
   struct code_range between;
-  uint64_t start; /* start of the current function */
-  uint64_t reached;
-  bool by_table; /* jumps through a table might lead further */
+  uint64_t start;   /* start of the current function */
+  uint64_t reached; /* highest target of its jumps */
+  bool by_table;    /* jumps through a table might lead further */
   bool has_frame;
-  bool drops_frame;
+  bool drops_frame; /* the last instruction raised the stack pointer */
 };
 
 static uint64_t behind_padding(const struct sweep *sweep, uint64_t address) {
@@ -87,7 +87,7 @@ static bool note(struct sweep *sweep, const struct code_operation *operations, i
   return goes_on;
 }
 
-/* Looks for the function around ADDRESS in the cache. */
+/* Looks for the function around ADDRESS in the cache; raises *FROM to the end of the last cached function before it. */
 static bool recall(struct unwinder *unwinder, uint64_t address, uint64_t *from, struct code_range *function) {
   for (int place = 0; place < REMEMBERED; place++) {
     const struct code_range *known = &unwinder->starts->remembered[place].function;

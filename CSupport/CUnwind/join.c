@@ -81,6 +81,7 @@ static bool function_of(const struct unwind_frame *frame, struct code_range *fun
   return frame->offset != UNWIND_NO_OFFSET;
 }
 
+/* Whether the call of frame NUMBER can only have led to the function of the next inner frame. */
 static bool leads_inwards(struct unwinder *unwinder, const struct kept *kept, uint32_t number) {
   struct code_range function, whole;
   if (number == 0 || kept->frames[number].kind != UNWIND_RETURN_ADDRESS ||
@@ -121,6 +122,7 @@ static bool has_other_call(struct unwinder *unwinder, const struct stack_copy *c
   return false;
 }
 
+/* Returns the number of KEPT's innermost frame that is proven live, or KEPT's count if there is none. */
 static uint32_t find_frame(struct unwinder *unwinder, const struct stack_copy *copy, const struct kept *kept,
                            const struct unwind_stack *stack) {
   uint32_t innermost = kept->count, found = kept->count;
@@ -178,8 +180,8 @@ static uint64_t called_before(struct unwinder *unwinder, uint64_t return_address
              : 0;
 }
 
-/* Finds the frames inside KEPT's frame FROM that must exist, outermost first and at most ROOM: a frame of the function
- * that this call can only have called, then of the function that the next call names, and so on. Returns their
+/* Finds the frames inside KEPT's frame FROM that must exist, outermost first and at most ROOM: of the only function
+ * that FROM's call can have led to, then of the function that this frame calls directly, and so on. Returns their
  * number. */
 static uint32_t find_called(struct unwinder *unwinder, const struct stack_copy *copy, const struct kept *kept,
                             uint32_t from, const struct unwind_stack *stack, struct called *called, uint32_t room) {
@@ -205,7 +207,7 @@ static uint32_t find_called(struct unwinder *unwinder, const struct stack_copy *
 void cunwind_join(struct unwinder *unwinder, const struct stack_copy *copy, struct unwind_work_item item,
                   struct unwind_stack *stack) {
   struct kept_stacks *stacks = unwinder->kept;
-  /* On other stacks than the thread's own, another stack might have used the same addresses. */
+  /* Several stacks might have used the same addresses, except for the thread's own stack. */
   if (item.began_ns == 0 || stack->count == 0 || copy->own_end != copy->own_low)
     return;
   if (stack->end == UNWIND_END_OUTERMOST) {

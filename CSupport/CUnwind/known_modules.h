@@ -1,12 +1,10 @@
-/* The modules of all code that cached facts are about.
- *
- * A module is identified by its address and its build ID, which linkers compute from its contents. */
+/* The modules of all code that cached facts are about, identified by address and build ID. */
 #ifndef KNOWN_MODULES_H
 #define KNOWN_MODULES_H
 
 #include "walk.h"
 
-/* Size of this part of an unwinder, in bytes. Async-signal-safe: yes. Threads: any. */
+/* Size of this part, in bytes. Async-signal-safe: yes. Threads: any. */
 size_t cunwind_modules_bytes(void);
 
 /* Records MODULE. Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */

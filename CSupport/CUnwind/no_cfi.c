@@ -54,8 +54,7 @@ static bool may_return_to(struct walk *walk, uint64_t return_address, uint64_t p
   }
 }
 
-/* Looks up the entry value of register NUMBER on the stack. ENTRY is the stack pointer at the function's entry. Returns
- * false if STATE has no place on the stack for it. */
+/* Looks up the entry value of register NUMBER on the stack. ENTRY is the stack pointer at the function's entry. */
 static bool saved_word(struct walk *walk, const struct abstract_state *state, uint64_t entry, int number,
                        uint64_t *word) {
   struct unwinder *unwinder = walk->unwinder;
@@ -231,7 +230,7 @@ static bool find_by_call(struct walk *walk, uint64_t pc, bool interrupted, const
   return false;
 }
 
-/* Result of the code analysis. */
+/* Result of the code analysis. A contradiction rules out the other methods. */
 enum finding { FINDING_NONE = 0, FINDING_CALLER, FINDING_CONTRADICTION };
 
 /* Finds the caller from the code around PC alone: the path from the function's beginning and the path to its return. If
@@ -367,6 +366,7 @@ static bool find_caller(struct cursor *cursor, uint64_t pc, bool interrupted, st
   link = cunwind_code_address(unwinder, link);
   if (registers.link.is_known && link != caller->return_address && link_may_lead(walk, link, pc))
     return false;
+  /* A function without a frame record has its return address below its caller's record. */
   uint64_t target, between;
   bool is_its_own = cunwind_call_before(unwinder, caller->return_address, &target) == UNWIND_CALL_DIRECT &&
                     keeps_frame_pointer_at(walk, target, pc);

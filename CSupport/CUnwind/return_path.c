@@ -42,7 +42,8 @@ struct return_paths {
 
 size_t cunwind_return_paths_bytes(void) { return sizeof(struct return_paths); }
 
-/* Marks the instruction at ADDRESS, one of at most INSTRUCTIONS_MAX. */
+/* Marks the instruction at ADDRESS. Returns false if it was marked before. INSTRUCTIONS_MAX leaves room in the table.
+ */
 static bool visit(struct return_paths *room, uint64_t address) {
   uint32_t low = (uint32_t)address;
   for (uint32_t place = (low ^ low >> 12) % VISITED;; place = (place + 1) % VISITED) {

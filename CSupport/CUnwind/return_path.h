@@ -1,7 +1,5 @@
-/* The path from an instruction to its function's return.
- *
- * In a function without unwind information, the remaining instructions determine the place of the return address: on
- * every path the stack pointer must point to it at the return. */
+/* The path from an instruction to its function's return: in a function without unwind information, the remaining
+ * instructions determine the place of the return address. */
 #ifndef RETURN_PATH_H
 #define RETURN_PATH_H
 
@@ -26,7 +24,7 @@ struct return_place {
   bool is_by_frame_pointer; /* the distance from the stack pointer is unknown */
 };
 
-/* Size of this part of an unwinder, in bytes. Async-signal-safe: yes. Threads: any. */
+/* Size of this part, in bytes. Async-signal-safe: yes. Threads: any. */
 size_t cunwind_return_paths_bytes(void);
 
 /* Finds the return place of the function in FUNCTION, which has REGISTERS and is at PC. With BOUNDED, a jump out of

@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-/* The header of .eh_frame_hdr as linkers write it (Linux Standard Base Core, "Exception Frames"). Other encodings are
- * valid but not used in practice; they count as missing unwind information. */
+/* The header of .eh_frame_hdr as linkers write it (Linux Standard Base Core, "Exception Frames"). Other valid encodings
+ * count as missing unwind information. */
 struct eh_frame_hdr {
   uint8_t version;
   uint8_t eh_frame_ptr_encoding;

@@ -34,6 +34,7 @@ enum { WALKED_MAX = 1 << 16 };
 #define ASYNC_FRAME (UINT64_C(1) << 60)
 #define ADDRESS_BITS ((UINT64_C(1) << 56) - 1)
 
+/* Index of frame NUMBER: inner frames stay in order, the others go round in a ring. */
 static uint32_t room_for(uint32_t number) {
   return number < UNWIND_FRAMES_INNER ? number
                                       : UNWIND_FRAMES_INNER + (number - UNWIND_FRAMES_INNER) % UNWIND_FRAMES_INNER;
@@ -52,6 +53,7 @@ static void reverse(struct unwind_stack *stack, uint32_t from, uint32_t to) {
   }
 }
 
+/* Rotates the ring into order by three reversals; drops the outermost frame if LESS. */
 static void put_in_order(struct unwind_stack *stack, uint32_t total, bool less) {
   stack->count = total;
   if (total > UNWIND_FRAMES_MAX) {
@@ -144,8 +146,7 @@ void cunwind_begin_sample(struct unwinder *unwinder) {
     cunwind_forget(unwinder);
 }
 
-/* Implements cunwind_no_cfi_caller. Searches the stack for the frame pointer only if code analysis alone does not find
- * the caller. */
+/* Searches the stack for the frame pointer only if code analysis alone does not find the caller. */
 static bool find_bare_caller(struct cursor *cursor, uint64_t pc, bool interrupted, struct caller_frame *caller) {
   struct walk *walk = cursor->walk;
   int number = walk->unwinder->architecture->frame_pointer;
@@ -194,7 +195,7 @@ void cunwind_unwind(struct unwinder *unwinder, const struct stack_copy *copy, st
       stack->end = UNWIND_END_FRAME_LIMIT;
       break;
     }
-    /* A function interrupted by a signal might have no frame, and its caller's stack pointer. */
+    /* An interrupted function might have no frame: its caller's stack pointer then equals its own. */
     if (total > 1 && kind == UNWIND_RETURN_ADDRESS && (sp < stack->last_sp || (sp == stack->last_sp && !interrupted))) {
       stack->end = UNWIND_END_NO_PROGRESS;
       break;

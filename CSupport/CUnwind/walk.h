@@ -16,7 +16,7 @@ struct unwinder {
   struct function_starts *starts; /* cached functions without table entries */
   struct solver *solver;
   struct call_sites *call_sites;     /* cached targets of calls */
-  struct return_paths *return_paths; /* cached paths to returns */
+  struct return_paths *return_paths; /* pending paths to returns */
   struct caller_registers_room *callers;
   struct frame_pointer_search *search;
   struct no_cfi_room *no_cfi;
@@ -40,8 +40,8 @@ struct walk {
   bool beyond_copy;    /* a requested part of the stack is not in the copy */
   bool unreadable;     /* requested memory cannot be read */
   bool no_module;
-  bool no_info; /* a module has no unwind information for an address */
-  uint64_t last_read;
+  bool no_info;       /* a module has no unwind information for an address */
+  uint64_t last_read; /* address of the last word read from the copy */
 };
 
 /* Returns the code address ADDRESS without its pointer authentication code. Async-signal-safe: yes. Threads: any. */

@@ -17,7 +17,6 @@ enum AwaitedElsewhere {
     return frames[..<opener].contains { $0.owner != .system && nameParts($0).last == parts.last }
   }
 
-  /// Whether the suspended task of `frames` sleeps.
   static func isAsleep(_ frames: [WeightedStack.Frame]) -> Bool {
     frames.reversed().prefix { !$0.isApplication }
       .contains { $0.owner == .system && ($0.resolved.function?.contains("sleep(") ?? false) }
@@ -31,9 +30,9 @@ enum AwaitedElsewhere {
 }
 
 extension Observations {
-  /// The innermost function outside the system's code in which the task was suspended, for most of the time, while its
-  /// work continued elsewhere; and the innermost other application function that awaited it. `nil` if the task was
-  /// suspended for less than half of the stall.
+  /// The innermost function outside the system's code in which the task was suspended most, while its work continued
+  /// elsewhere; and the innermost other application function that awaited it. `nil` if suspended less than half of the
+  /// stall.
   var suspension: (place: StallReport.Finding, caller: StallReport.Finding?)? {
     var times: [FunctionIdentity: Duration] = [:]
     var whole = Duration.zero

@@ -19,7 +19,6 @@ struct AwaitedObjects {
 
   private static let framesMax = 24
 
-  /// Returns the reason why a thread was blocked.
   func reason(_ sample: Sample, call number: Int32?, _ frames: [WeightedStack.Frame]) -> Reason {
     let symbols = Self.innermost(frames)
     // The purpose of the wait takes precedence over its mechanism.

@@ -2,9 +2,8 @@ import CulpritStallRecord
 
 /// The analysis of a stall: a pure function of the recording.
 ///
-/// Each instant of the stall belongs to the sample nearest in time. If an application function holds more than half of
-/// the stall, there is a culprit; among several such functions it is the innermost (`Suspects.swift` has the complete
-/// rule). More time for a culprit never removes it from blame.
+/// Each instant of the stall belongs to the sample nearest in time (``SampleTimes``). ``Suspects`` has the rule for the
+/// culprit. More time for a culprit never removes it from blame.
 extension StallReport {
   /// Analyzes `stall`. The report has no other threads, and its functions no final display names.
   package init(
@@ -202,8 +201,8 @@ extension StallReport.Evidence {
 }
 
 extension Stall {
-  /// Returns the notes for a report with `causes`. The owner of a file's lock is among them only if the work waited for a
-  /// lock, or in a library that might have tried to take one repeatedly; work that ran meanwhile only if the work was
+  /// Returns the notes for a report with `causes`. The owner of a file's lock is among them only if the work waited for
+  /// a lock, or slept in a library that might have tried to take one repeatedly; other work only if this work was
   /// suspended.
   fileprivate func notes(_ causes: [StallReport.Cause]) -> [StallReport.Note] {
     let canWaitForFile = causes.contains { $0.kind == .lock || ($0.kind == .sleep && !$0.subjects.isEmpty) }

@@ -7,8 +7,7 @@ extension StallReport.CPUUse {
     var delayed: Duration?
   }
 
-  /// Computes the use between neighbours of `counts`, which must be in order of time, whose indices both satisfy
-  /// `isPart`.
+  /// Computes the use between neighbours of `counts`, in order of time, whose indices both satisfy `isPart`.
   init?(_ counts: [Count], where isPart: (Int) -> Bool) {
     var (used, passed) = (Duration.zero, Duration.zero)
     var (delayed, counted) = (Duration.zero, Duration.zero)

@@ -1,14 +1,12 @@
 import CulpritStallRecord
 
-/// Determines the causes of a stall by adding up its samples.
-///
-/// The time of a sample is divided according to the kernel's counts around it: CPU time, time ready to run without a
-/// CPU, and the rest, which is waiting. All parts together are the stall.
+/// Determines the causes of a stall by adding up its samples. The time of a sample is divided according to the kernel's
+/// counts around it: CPU time, time ready to run without a CPU, and the rest, which is waiting.
 struct CauseFinder {
   private let stall: Stall
   private let observations: Observations
   private let chains: [StallReport.WaitChain]
-  /// The index of the chain to which a sample, given by its number, belongs.
+  /// The index of the chain of a sample, by the sample's number.
   private let chainOf: [Int: Int]
   private let awaited: AwaitedObjects
   private let faults: ThreadCounters?
@@ -142,8 +140,8 @@ struct CauseFinder {
   /// Kinds of work that can block while they run.
   private static let waitingKinds: Set<Cause.Kind> = [.file, .network, .memory]
 
-  /// Returns the presumed reason for waits in samples that found the thread running: the most frequent reason in
-  /// waiting samples, or page faults if there were many; `nil` if unknown.
+  /// Returns the presumed reason for waits in samples that found the thread running: the reason with most time in
+  /// waiting samples, or page faults if there were many.
   private func missedReason(_ reasons: [Reason]) -> Reason? {
     var times: [Reason: Duration] = [:]
     for (observed, reason) in zip(observations.sampleTimes, reasons)
@@ -311,10 +309,10 @@ struct CauseFinder {
   private static let manyFaults: UInt64 = 50
   private static let manySmallFaults: UInt64 = 20_000
   private static let enoughTicks: UInt64 = 20
-  /// Minimum share of CPU time in the kernel. Interrupts and the like cause smaller shares.
+  /// Minimum share of CPU time in the kernel. Interrupts cause smaller shares.
   private static let muchOfTheKernel = 0.2
 
-  /// Attributes file access to memory under memory pressure, because files must be read that had been in memory.
+  /// Attributes file access to memory under memory pressure, because the files had been in memory.
   private func settlePressure(_ sums: inout [Cause.Kind: Sum]) {
     guard let files = sums[.file], areStalled(for: files.time) || areReadAgain else { return }
     var found = files
@@ -325,8 +323,8 @@ struct CauseFinder {
 
   private func areStalled(for time: Duration) -> Bool { memoryStalled.map { $0 * 2 >= time } ?? false }
 
-  /// Whether the thread mainly read files from disk, and at least half of that had been in memory before. If
-  /// the group is below its limit, the count can belong to other processes of the machine.
+  /// Whether the thread mainly read files from disk, and at least half of the bytes had been in memory before. If the
+  /// group is below its limit, the count of refaults can belong to other processes of the machine.
   private var areReadAgain: Bool {
     guard hasMetLimit, let faults, let refaultedBytes, refaultedBytes >= Self.manyRefaultedBytes else { return false }
     return faults.diskReadBytes > faults.diskWrittenBytes && refaultedBytes >= faults.diskReadBytes / 2

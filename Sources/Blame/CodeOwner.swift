@@ -2,8 +2,7 @@ import CulpritStallRecord
 
 /// The owner of a function's code.
 ///
-/// Blame goes to the application's own code, which its developers can change. It does not go to a C library function
-/// that was asked to sleep, to the Swift runtime that copied an array, or to a package that was handed a closure.
+/// Blame goes to the application's own code, which its developers can change.
 ///
 /// The best evidence is the source file in the debug information; for inlined and generic code, it is the file in which
 /// the function was written. Without debug information, the Swift module decides, and finally the name.
@@ -56,9 +55,9 @@ package enum CodeOwner: Hashable, Sendable {
     return frame.origin == .undescribed ? .dependency : .own
   }
 
-  /// Whether `frame` was written in its compilation unit. The compiler puts witnesses, specializations and helpers into
-  /// the unit that uses them. Without a line number, the function's module must be that of the unit. If the debug
-  /// information does not contain the unit's module, the unit's directory must have the module's name.
+  /// Whether `frame` was written in its compilation unit, into which the compiler also puts witnesses, specializations
+  /// and helpers. Without a line number, the function's module must be the unit's. If debug information lacks the unit's
+  /// module, a directory of the file must have the name of the function's module.
   private static func isWritten(_ frame: ResolvedFrame) -> Bool {
     // The accessor of a global is generated. It can wait for the global's initialization (Swift's
     // docs/ABI/Mangling.rst).
@@ -113,7 +112,6 @@ package enum CodeOwner: Hashable, Sendable {
 }
 
 private enum SystemLibraries {
-  /// Directories of system libraries.
   private static let directories: Set<String> = [
     "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib/swift/linux", "/usr/lib/swift/linux",
   ]

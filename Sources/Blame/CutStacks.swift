@@ -2,6 +2,7 @@ import CulpritStallRecord
 
 /// Completes stacks without outermost frames from similar stacks near in time, so that callers do not lose their time.
 enum CutStacks {
+  /// Number of neighbours on each side that are searched.
   static let reach = 16
   /// Number of common functions that make two stacks similar. More make no difference.
   private static let likeness = 3
@@ -47,8 +48,7 @@ enum CutStacks {
   }
 
   /// Returns the number of functions of `cut`, from its outermost one on, that occur consecutively in `whole`, and the
-  /// number of frames before them. If the outermost function occurs several times, the longest match counts; of equal
-  /// ones, the innermost.
+  /// number of frames before them. The longest match counts; of equal ones, the innermost.
   static func match<Frame, Identity: Equatable>(
     _ cut: [Frame],
     in whole: [Frame],

@@ -16,8 +16,7 @@ enum Deallocation {
     return symbol.hasPrefix("_Z") && ["D0Ev", "D1Ev", "D2Ev"].contains { symbol.hasSuffix($0) }
   }
 
-  /// Whether the stack of `frames`, outermost first, is deallocating something. Other work in deinitializers does not
-  /// count.
+  /// Whether the stack of `frames`, outermost first, deallocates. Other work in deinitializers does not count.
   static func isGoingOn(_ frames: some BidirectionalCollection<ResolvedFrame>) -> Bool {
     guard let innermost = frames.last, isFreeing(innermost) else { return false }
     return frames.contains { frame in

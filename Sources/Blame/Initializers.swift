@@ -3,8 +3,8 @@ import CulpritStallRecord
 /// Finds the thread that runs a one-time initialization if memory does not identify it: `std::call_once`,
 /// `pthread_once` and static variables of C++ functions.
 ///
-/// Their words in memory contain only that an initialization is in progress. The initializing thread's stack contains
-/// the same function, or the function that calls initializers, and frames below it.
+/// Their words in memory show only that an initialization is in progress. The initializing thread's stack contains the
+/// waiting function's caller, or the function that calls initializers, with frames below it.
 struct Initializers {
   private let threads: [ThreadSample]
   private let stacks: [Stack]
@@ -40,8 +40,7 @@ struct Initializers {
     (self.stacks, self.rules, self.resolve) = (stacks, rules, resolve)
   }
 
-  /// Returns the thread that runs the initialization for which stack `stack` waits; `nil` if the stack waits for
-  /// something else, or if several threads are possible.
+  /// Returns the thread that runs the initialization for which stack `stack` waits; `nil` if none or several can be it.
   mutating func thread(waitedForBy stack: Int) -> ThreadSample? {
     guard !threads.isEmpty, stacks.indices.contains(stack) else { return nil }
     if let known = known[stack] { return known }
@@ -50,18 +49,12 @@ struct Initializers {
     return found
   }
 
-  /// Returns the thread that runs the initialization for which the thread `id` waits in a cycle of threads; `nil` if it
-  /// is in no cycle.
+  /// Returns the ID of the thread that runs the initialization for which thread `id` waits in a cycle of threads; `nil`
+  /// if there is no cycle. `sample` is of the thread, `work` the thread of the stalled work with its stack.
   ///
-  /// `swift_once` waits with FUTEX_LOCK_PI. The kernel refuses a wait that would close a cycle (EDEADLK), and
-  /// `swift_once` retries, so the thread runs although it is in a cycle. For other kinds of initialization, a cycle is
-  /// detected only if the thread waits for itself.
-  ///
-  /// - Parameters:
-  ///   - id: The thread ID.
-  ///   - sample: A sample of the thread.
-  ///   - work: The thread of the stalled work, and its stack.
-  /// - Returns: The ID of the holder.
+  /// `swift_once` waits with FUTEX_LOCK_PI and retries if the kernel refuses to close a cycle (EDEADLK), so the thread
+  /// runs although it is in one. For other kinds of initialization, a cycle is detected only if the thread waits for
+  /// itself.
   mutating func ringHolder(of id: Int32, _ sample: Sample, work: (id: Int32, stack: Int?)) -> Int32? {
     guard let wait = wait(in: sample.stack) else { return nil }
     if wait.isForItself { return id }

@@ -18,7 +18,6 @@ struct MissingNames {
     notes = found.sorted() + Self.help(modules.filter { wanted.contains($0.path) && !$0.buildID.isEmpty })
   }
 
-  /// Maximum number of build IDs in a note.
   private static let modulesMax = 4
 
   private static func help(_ modules: [Module]) -> [String] {

@@ -26,8 +26,9 @@ struct Observations {
   private(set) var unknownCallers = 0
   private(set) var duration: Duration
   let sampleTimes: [(sample: Sample, time: Duration)]
+  /// The index in ``stacks`` of each sample; `nil` without a stack.
   private(set) var places: [Int?] = []
-  /// The part of the stall that belongs to no sample, because samples are missing.
+  /// The part of the stall that belongs to no sample.
   let unobserved: Duration
   let rules: OwnershipRules
   let architecture: String
@@ -132,7 +133,7 @@ struct Observations {
   }
 
   /// Returns the indices of all samples; for jobs and pools with samples of tasks, without those of threads that run no
-  /// task. The end of a job is noticed late, and such threads have already finished it.
+  /// task: they have already finished the job, whose end is noticed late.
   private static func placesOfTasks(_ stall: Stall, _ recorded: [Stack]) -> [Int] {
     guard stall.source.kind == .job || stall.source.kind == .pool else { return Array(stall.samples.indices) }
     var kinds: [Int: TaskStack.Kind] = [:]
@@ -234,8 +235,8 @@ struct Observations {
     }
   }
 
-  /// Returns the function at the end of the path of heaviest callees with at least half of the stall. The path ends
-  /// before two callees with half each.
+  /// Returns the end of the path of heaviest callees with at least half of the stall. It ends before two callees with
+  /// half each.
   func dominant(of tree: [StallReport.Node]) -> StallReport.Finding? {
     // The times of nodes are rounded down to nanoseconds.
     func isHalf(_ node: StallReport.Node) -> Bool { (node.time + .nanoseconds(1)) * 2 > duration }

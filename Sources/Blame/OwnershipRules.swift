@@ -4,8 +4,8 @@ package struct OwnershipRules: Hashable, Sendable {
   /// Code that counts as the application's own: names of Swift modules, packages or shared libraries, or paths of
   /// sources or libraries and everything below them.
   package var own: [String]
-  /// Application functions that are passed over, so that their callers are blamed. A leading exclamation mark
-  /// ("!Lock.wait") exempts a function from the detection of lock wrappers.
+  /// Application functions that are passed over, so that their callers are blamed; a trailing asterisk matches any
+  /// ending. A leading exclamation mark ("!Lock.wait") exempts a function from the detection of lock wrappers.
   package var wrappers: [String]
 
   package init(own: [String] = [], wrappers: [String] = []) {

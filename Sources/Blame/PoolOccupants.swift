@@ -11,12 +11,6 @@ enum PoolOccupants {
   }
 
   /// Returns `stall`, of a pool, with each occupied thread as a sample. All have equal shares of the time.
-  ///
-  /// - Parameters:
-  ///   - stall: The stall, for which all threads were captured.
-  ///   - stacks: The stacks to which the threads refer.
-  ///   - resolve: Symbolizes a frame.
-  /// - Returns: The stall with the occupied threads as samples.
   private static func asSamples(_ stall: Stall, _ stacks: [Stack], _ resolve: (StackFrame) -> [ResolvedFrame]) -> Stall
   {
     var isRunner: [StackFrame: Bool] = [:]

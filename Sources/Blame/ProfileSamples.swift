@@ -33,7 +33,7 @@ extension StallProfile {
       return stacks.stack(saying: "(no stack: \(why))")
     }
 
-    /// Iterates over stacks of samples, of which only those with a stack count as neighbours.
+    /// Iterates over the stacks of samples. Samples without a stack are no neighbours.
     struct Stacks: IteratorProtocol {
       private let stacks: ProfileStacks
       private var entries: Entries

@@ -1,9 +1,7 @@
 import CulpritStallRecord
 
-/// The distinct stacks and frames of a recording, to which profiles refer.
-///
-/// The frames are those of reports: merged functions have the names implied by their callers, thunks are left out, and
-/// async callers are included. A placeholder frame with a text in parentheses represents missing data.
+/// The distinct stacks and frames of a recording, to which profiles refer. The frames are those of reports; a
+/// placeholder frame with a text in parentheses represents missing data.
 package final class ProfileStacks {
   package struct Frame: Hashable, Sendable {
     package var function: Int
@@ -42,7 +40,6 @@ package final class ProfileStacks {
     var other: Int
   }
 
-  /// Creates the stacks of `recording`.
   package init(
     _ recording: Recording,
     rules: OwnershipRules = OwnershipRules(),
@@ -84,7 +81,7 @@ package final class ProfileStacks {
   }
 
   func match(_ place: Int, in other: Int) -> CutStacks.Match? {
-    // Functions can be compared only by name.
+    // Raw frames have no names to compare.
     guard !isRaw else { return nil }
     let pair = Pair(one: place, other: other)
     if let known = matches[pair] { return known }

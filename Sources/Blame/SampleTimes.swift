@@ -2,9 +2,8 @@ import CulpritStallRecord
 
 /// The time that each sample of a stall represents.
 ///
-/// Each instant belongs to the nearest sample. If several threads worked, this holds for each of them, and their total
-/// is scaled to the stall. Where samples are missing, the time belongs to none: a sample represents little more time
-/// than its neighbours do.
+/// Each instant belongs to the nearest sample of each thread; the total of several threads is scaled to the stall. Where
+/// samples are missing, the time belongs to none: a sample represents little more time than its neighbours do.
 struct SampleTimes {
   let all: [Duration]
   /// The span of each sample, by the age of the work; spans of several threads overlap.
@@ -12,6 +11,7 @@ struct SampleTimes {
   let unobserved: Duration
   let scale: Double
 
+  /// Number of gaps on each side that determine the sampling interval, and of samples in a threshold.
   private static let neighbours = 8
 
   /// Maximum extent of a sample to each side, in sampling intervals.
@@ -45,8 +45,8 @@ struct SampleTimes {
 
   typealias Presence = (begin: Duration, end: Duration)
 
-  /// Returns the presence of one of several threads. `ages` is the range of its samples, `others` the range of all
-  /// samples. A thread that started later or ended earlier represents only the time of its presence.
+  /// Returns the presence of one of several threads, which might have started later or ended earlier than others. `ages`
+  /// is the range of its samples, `others` of all samples.
   static func presence(of ages: Presence, among others: Presence, _ stall: Stall, duration: Duration) -> Presence {
     let clockError = stall.threshold / neighbours
     return (
@@ -146,9 +146,8 @@ struct SampleTimes {
 extension Stall {
   /// Returns the duration, given the age `last` of the last sample.
   ///
-  /// For an ended stall, the last sample is ignored: the ending thread can be delayed between taking the time and
-  /// reporting the end, and samples in between are late. For an unfinished stall, the last sample can be newer than the
-  /// recorded duration.
+  /// In an ended stall, samples can be late, because the thread can be delayed between taking the time and reporting the
+  /// end. In an unfinished stall, the last sample can be newer than the recorded duration.
   func length(withSamplesUntil last: Duration?) -> Duration { hasEnded ? duration : max(duration, last ?? .zero) }
 }
 

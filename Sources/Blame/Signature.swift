@@ -3,17 +3,15 @@ import CulpritStallRecord
 /// The signature of a problem: twelve hexadecimal digits that are equal across stalls, builds and hosts.
 ///
 /// It is computed from properties that a new build does not change: the service, the verdict, and the module and name
-/// of the culprit function. Addresses, lines, closure numbers and library versions are excluded. The cause is excluded
-/// too, because a function might compute on one day and lack a CPU on the next. The kind of source counts only if no
-/// function is named: one slow function delays a loop, a job and a section at once. docs/internals/many-stalls.md
-/// specifies the computation for other programs.
+/// of the culprit function. The cause is excluded, because a function might compute on one day and lack a CPU on the
+/// next. The kind of source counts only if no function is named: one slow function delays a loop, a job and a section
+/// at once. Specified in docs/internals/many-stalls.md.
 package enum Signature {
   /// The version of the computation, which is hashed first.
   private static let version = "1"
 
   package static let digitCount = 12
 
-  /// Returns the signature of a stall.
   static func of(
     _ source: StallReport.Source,
     service: String,

@@ -45,7 +45,7 @@ struct SourcePath: Hashable {
 
   var kind: Kind {
     let parts = relative.split(separator: "/")
-    // The location of the working directory is arbitrary. Only the path below it identifies dependencies.
+    // Only the path below the working directory identifies dependencies.
     if let package = Self.package(parts, isBelowDirectory: isBelowDirectory) { return .dependency(package) }
     if Self.hasSystemPart(parts) { return .system }
     if !isBelowDirectory, Self.systemBeginnings.contains(where: path.hasPrefix) { return .system }

@@ -5,6 +5,7 @@ extension StallReport.Counts {
   init(_ samples: [Sample]) {
     let alone = samples.filter { $0.threadID == nil && !$0.isInTheWay }
     let thread = Self.counters(samples)
+    // Linux reports 100 ticks a second to user space on all supported architectures (USER_HZ).
     func ticks(_ count: UInt64?) -> Seconds? { count.map { Seconds(.milliseconds(10) * Double($0)) } }
     func difference(_ counts: [UInt64]) -> UInt64? {
       guard let first = counts.first, let last = counts.last, counts.count > 1 else { return nil }

@@ -3,6 +3,7 @@ import CulpritStallRecord
 /// A stall in order of time, with the stacks, times and completed callers on which its verdict is based.
 package struct StallProfile {
   package struct Segment: Hashable, Sendable, BitwiseCopyable {
+    /// The age of the work in nanoseconds, at the start and the end.
     package var begin: UInt64
     package var end: UInt64
     /// The time in nanoseconds, less than the length if several threads worked. All weights add up to the stall.
@@ -25,6 +26,7 @@ package struct StallProfile {
   package let stall: Stall
   /// The labels of the work. The first one is empty.
   package let labels: [String]
+  /// In nanoseconds.
   package let duration: UInt64
   package private(set) var tracks: [Track] = []
 

@@ -4,9 +4,9 @@ import CulpritStallRecord
 ///
 /// Each function that holds at least half of the stall is a candidate. The culprit is the candidate that is innermost
 /// for most of the time; the others only lead to it. If a library algorithm repeatedly calls the candidate back, the
-/// algorithm's caller is to blame, because it requested the work: the time of a comparison belongs to the sort. A
-/// framework, in contrast, leads to its callback. The name of the library function decides between the two
-/// (``RepeatedCalls``), because a decision by samples would vary from run to run.
+/// algorithm's caller is to blame: the time of a comparison belongs to the sort. A framework, in contrast, leads to its
+/// callback. The name of the library function decides between the two (``RepeatedCalls``), because a decision by samples
+/// would vary from run to run.
 package struct Suspects {
   private let stacks: [WeightedStack]
   private let total: Duration
@@ -22,12 +22,7 @@ package struct Suspects {
   /// Maximum share of a callee among several parts of its caller.
   private static let partMax = 0.75
 
-  /// Creates the suspects.
-  ///
-  /// - Parameters:
-  ///   - stacks: The stacks in order of time.
-  ///   - total: The duration of the observations.
-  ///   - isHalfEnough: Whether exactly half of the time makes a candidate. It does not for the few threads of a pool.
+  /// `isHalfEnough`: exactly half of the time makes a candidate; false for the few threads of a pool.
   init(_ stacks: [WeightedStack], total: Duration, isHalfEnough: Bool = true) {
     self.stacks = stacks
     self.total = total
@@ -72,8 +67,8 @@ package struct Suspects {
     return (found, found == innermost ? nil : innermost)
   }
 
-  /// The culprit without regard to callbacks. From the outermost candidate on, a candidate is passed over if it is
-  /// innermost for less time than all candidates to which it leads together. Comparing with each one separately would
+  /// The culprit without regard to callbacks. From the outermost candidate on, a candidate is passed over unless it is
+  /// innermost for more time than all candidates to which it leads together. Comparing with each one separately would
   /// favor the caller of functions that call each other.
   private var innermostCandidate: FunctionIdentity? {
     let order = candidates.sorted { holdsLess($1, than: $0) }
@@ -100,8 +95,7 @@ package struct Suspects {
     return left != right ? left < right : one < other
   }
 
-  /// Returns the candidate that called the library algorithm which called `function` back, for most of that function's
-  /// time; `nil` if there is none.
+  /// Returns the candidate that called the library algorithm which called `function` back, for most of its time.
   private func whoCalledTheLibrary(thatCalled function: FunctionIdentity) -> FunctionIdentity? {
     var callers: [FunctionIdentity: Duration] = [:]
     var repeats: [FunctionIdentity: Bool] = [:]
@@ -191,9 +185,9 @@ package struct Suspects {
     return found
   }
 
-  /// Returns the functions that hold the time which `culprit` does not hold; all of the time if it is `nil`. Each stack
-  /// counts for one function: the outermost application function that never led to the culprit, or the innermost one
-  /// with all of that function's time; if all of them led to the culprit, the innermost one.
+  /// Returns the functions that hold the time which `culprit` does not hold. Each stack counts for one: the outermost
+  /// application function that never led to the culprit, or the innermost one with all of that function's time; if all
+  /// led to the culprit, the innermost.
   func contenders(beside culprit: FunctionIdentity?) -> Group {
     var passed: Set<FunctionIdentity> = []
     if let culprit {
@@ -246,8 +240,8 @@ extension WeightedStack {
     return stack
   }
 
-  /// The stack with its entry point counted as the application's, if the entry point calls no application code. Code at
-  /// the top level of `main.swift`, or a loop in `main`, works there itself.
+  /// The stack with its entry point counted as the application's, if it calls no application code: code at the top level
+  /// of `main.swift`, or a loop in `main`.
   var withEntryPoint: WeightedStack {
     guard !frames.contains(where: { $0.owner == .own || $0.owner == .dependency }),
       let place = frames.lastIndex(where: \.isWrittenEntryPoint)

@@ -2,8 +2,8 @@ import CulpritStallRecord
 
 /// A stack in which a task's async callers, if known, replace the frames that only run the task.
 ///
-/// Recorded callers are verified by name: a caller must be the start of a resumption part of an async function. Others
-/// are left out; those that might have been callers are counted.
+/// A recorded caller must be the start of a resumption part of an async function, by its name. Others are left out;
+/// unnamed ones are counted.
 package struct TaskStack: Sendable {
   package var called: ArraySlice<StackFrame>
   package var awaiting: ArraySlice<StackFrame>
@@ -69,8 +69,7 @@ extension FrameKind {
 
 extension ResolvedFrame {
   /// Whether the function is a part of an async function that begins at `frame`: its symbol ends in `TQ` or `TY`, a
-  /// number, and an underscore (Swift's docs/ABI/Mangling.rst: "await resume partial function", "suspend resume partial
-  /// function").
+  /// number, and an underscore (Swift's docs/ABI/Mangling.rst).
   fileprivate func isResumption(at frame: StackFrame) -> Bool {
     guard let rawName, rawName.hasSuffix("_"), start.map({ $0.value == address.value }) ?? false else { return false }
     let head = rawName.utf8.dropLast().reversed().drop { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }

@@ -29,10 +29,10 @@ extension ThreadsReport {
         resolved[place] = frames
       }
       var lock = sample.lock
-      // A name that contradicts the lock's words shows that they are not a lock's.
+      // Without a function that waits for such a lock, the words in memory only look like one.
       let names = frames.prefix(8).compactMap(\.resolved.rawName)
       if let kind = lock?.kind, !names.isEmpty, !names.contains(where: kind.isWaitedFor) { lock = nil }
-      // Threads that wait for one lock differ in this only.
+      // Threads that wait for one lock differ only in their IDs.
       lock?.waiterID = 0
       let key = Key(
         functions: frames.map(\.identity),

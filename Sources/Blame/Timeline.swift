@@ -1,9 +1,7 @@
 import CulpritStallRecord
 
-/// Divides a stall into phases with one dominant function each.
-///
-/// Neighbouring samples of one function form a phase. A phase that is too short is merged into its longer neighbour,
-/// repeatedly. Functions that alternate throughout form one phase of the function with most of the time.
+/// Divides a stall into phases with one dominant function each: neighbouring samples of one function form a phase, and
+/// phases that are too short are merged into their longer neighbours, repeatedly.
 enum Timeline {
   private static let shortest = 0.05
   /// Minimum length of a phase with a single sample, as a share of the stall.

@@ -133,9 +133,8 @@ struct WaitGraph {
     return (heaviest.prefix(Self.chainsMax).map { chain($0, $1, observations) }, chainOf)
   }
 
-  /// Returns the chain to the thread that runs the initialization for which `sample` waits. The threads were captured
-  /// once, when the stall was declared; no other thread can take over the initialization. `nil` if the sample waits for
-  /// something else or the thread is unknown.
+  /// Returns the chain to the thread that runs the initialization for which `sample` waits; `nil` if unknown. The
+  /// threads were captured once, when the stall was declared; no other thread can take over the initialization.
   private mutating func initialization(_ sample: Sample) -> Way? {
     guard sample.activity.isWaiting, let stack = sample.stack, let found = initializers.thread(waitedForBy: stack)
     else { return nil }
@@ -159,8 +158,8 @@ struct WaitGraph {
         break
       }
       let name = isWaiting(waiter, for: lock.kind)
-      // Memory that looked like a lock is rejected if the function's name contradicts, or if there is neither a holder
-      // nor a name. A thread cannot wait for an object it holds: the owner changed during the observation.
+      // Memory only looked like a lock if the function's name contradicts, or there is neither a holder nor a name. A
+      // thread cannot wait for an object it holds: the owner changed during the observation.
       if name == false || (lock.isOrphaned && name == nil)
         || way.signature.links.contains(where: { $0.address == lock.address })
       {
@@ -194,6 +193,7 @@ struct WaitGraph {
     return way.holders.isEmpty ? nil : way
   }
 
+  /// Closes a cycle in which `waiter` waits for a one-time initialization.
   private mutating func closeRing(
     _ way: inout Way,
     at waiter: (id: Int32, sample: Sample),
@@ -233,8 +233,8 @@ struct WaitGraph {
     return Observation(sample: seen, thread: thread.thread, holds: nil)
   }
 
-  /// Returns the observation at thread `id` nearest to the age `age`; `nil` if it is too distant. Between two observations without
-  /// CPU time, the thread did nothing.
+  /// Returns the observation at thread `id` nearest to `age`; `nil` if it is too distant, unless the thread used no CPU
+  /// time around `age`.
   private func nearest(_ id: Int32, to age: Duration) -> Observation? {
     guard let all = observations[id] else { return nil }
     let next = all.partitioningIndex { $0.sample.age >= age }
@@ -248,9 +248,10 @@ struct WaitGraph {
     return isStill || distance(found) <= stall.threshold / 4 ? found : nil
   }
 
+  /// Whether a function on the stack of `sample` waits for `kind`; `nil` if no function has a name.
   private mutating func isWaiting(_ sample: Sample, for kind: HeldLock.Kind) -> Bool? {
     guard let index = sample.stack, stacks.indices.contains(index) else { return nil }
-    // The kernel itself identifies the owner of such a word.
+    // The kernel identifies the owner of a lock word.
     if kind == .word { return true }
     let check = Check(stack: index, kind: kind)
     if let known = checks[check] { return known }
@@ -308,8 +309,8 @@ struct WaitGraph {
   }
 
   /// Whether the cycle is permanent: no wait has a timeout, each thread was sampled twice without using CPU time in
-  /// between, and the cycle lasted to the end of an unfinished stall. If the kernel refuses a wait, the refusal is the
-  /// evidence, because the retrying thread uses CPU time.
+  /// between, and the cycle lasted to the end of an unfinished stall. If the kernel refuses a wait, CPU time does not
+  /// count, because the retrying thread uses it.
   private func isDeadlock(_ signature: Signature, _ group: Group) -> Bool {
     func stoodStill(_ samples: [Sample]) -> Bool {
       if group.isRefused { return samples.count > 1 }
@@ -357,7 +358,7 @@ extension HeldLock.Kind {
 }
 
 extension Array {
-  /// Returns the first index from which on all elements satisfy `predicate`. The array must be partitioned accordingly.
+  /// Returns the first index whose element satisfies `predicate`, as all later ones must.
   fileprivate func partitioningIndex(where predicate: (Element) -> Bool) -> Int {
     var (low, high) = (startIndex, endIndex)
     while low < high {

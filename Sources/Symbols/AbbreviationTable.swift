@@ -5,6 +5,7 @@ final class AbbreviationTable {
   struct Specification {
     var name: UInt16
     var form: UInt16
+    /// The index of the form's implicit constant in ``constants``.
     var constant: UInt32
   }
 
@@ -14,6 +15,7 @@ final class AbbreviationTable {
     var hasSibling: Bool
     var first: UInt32
     var count: UInt32
+    /// The size of all values, in bytes; -1 if it varies.
     var size: Int32
     var isCode: Bool
     var isDefined: Bool

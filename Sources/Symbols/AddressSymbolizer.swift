@@ -2,7 +2,6 @@ import CulpritStallRecord
 
 package struct AddressCall: Hashable, Sendable {
   package var rawName: String?
-  /// Whether ``rawName`` is a linkage name.
   package var isLinkageName: Bool
   /// Whether the function was inlined into the next one.
   package var isInlined: Bool
@@ -42,7 +41,7 @@ package struct FoundAddress {
 package final class AddressSymbolizer {
   private let file: SymbolFile
 
-  /// - Throws: ``SymbolFileError`` if it cannot be read, is not an ELF file, or is an object file or a core dump.
+  /// - Throws: ``SymbolFileError`` if the file cannot be read, is not an ELF file, or is an object file or a core dump.
   package init(path: String, search: DebugSearch = DebugSearch()) throws(SymbolFileError) {
     let image: ElfImage
     do { image = try ElfImage(path: path) } catch { throw SymbolFileError(description: error.text) }
@@ -105,7 +104,6 @@ package final class AddressSymbolizer {
   }
 }
 
-/// The reason why a file cannot be used for symbolization.
 package struct SymbolFileError: Error, Hashable, Sendable, CustomStringConvertible {
   package var description: String
 }

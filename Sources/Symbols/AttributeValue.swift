@@ -13,7 +13,7 @@ struct AttributeValue {
   /// The number, offset, index or length. For text in the entry itself, the text's offset in the section.
   var number: UInt64
 
-  /// Reads the value at `cursor`, in a section that begins at `base` in memory. A form without bytes has the value
+  /// Reads the value at `cursor`, in a section that begins at `base` in memory. An implicit constant has the value
   /// `implicit`, from the abbreviation.
   @inline(__always) init(
     _ form: UInt16,

@@ -125,7 +125,7 @@ struct ByteCursor {
     }
   }
 
-  /// Reads an address of `bytes` bytes. The highest address marks code that the linker dropped. It is widened to 64
+  /// Reads an address of `bytes` bytes. The highest one, which marks code that the linker dropped, is widened to 64
   /// bits, so that adding to it overflows.
   @inline(__always) mutating func address(bytes: Int) -> UInt64 {
     let address = number(bytes: bytes)

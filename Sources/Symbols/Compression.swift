@@ -4,7 +4,7 @@ enum Compression {
   private static let zlibType: UInt32 = 1
   private static let zstdType: UInt32 = 2
 
-  /// The maximum size of a section: debug information of a few gigabytes exists, and larger claims are corrupt.
+  /// Debug information of a few gigabytes exists; larger claims are corrupt.
   private static let sectionBytesMax: UInt64 = 64 << 30
 
   /// Returns the content of a section that begins with a compression header (System V ABI, "Section Compression").
@@ -76,6 +76,7 @@ enum XZ {
   /// The memory limit of the library, and the maximum size of an image of symbols.
   private static let memoryMax: UInt64 = 256 << 20
   private static let imageBytesMax = 512 << 20
+  /// LZMA_BUF_ERROR (lzma/base.h): the output does not fit.
   private static let bufferError: UInt32 = 10
 
   static func content(of compressed: Bytes) throws(ElfError) -> SectionContent {

@@ -1,8 +1,7 @@
 /// The endings that compilers add to a function's name for its copies and parts: `find.cold`,
 /// `find.part.0.constprop.1`, `$s…M.resume.0`, `find.llvm.1234`. Readers know the function without them.
 enum CopySuffix {
-  /// GCC's: cold and hot parts, split heads, specialized copies. LLVM's: names made unique for link-time optimization,
-  /// parts of coroutines, parts of functions by a profile.
+  /// Endings of GCC and LLVM.
   private static let words: Set<Substring> = [
     "cold", "hot", "unlikely", "part", "isra", "constprop", "lto_priv", "localalias", "llvm", "resume", "cleanup",
     "destroy", "warm", "split", "specialized", "__uniq", "__part",

@@ -29,6 +29,7 @@ struct CxxName {
     short = name.isEmpty ? demangled : words + name
   }
 
+  /// Reads the names at the beginning of a mangled name that the C++ library cannot demangle.
   init?(mangled: String) {
     var bytes = mangled.utf8.dropFirst(2)
     while let first = bytes.first, [UInt8(ascii: "L"), UInt8(ascii: "N"), UInt8(ascii: "K")].contains(first) {
@@ -79,7 +80,7 @@ private struct CxxNameReader {
       case UInt8(ascii: "'"): readQuoted()
       case UInt8(ascii: "("):
         if current.isEmpty {
-          // An unnamed namespace; otherwise a function that returns a function pointer, or a type in brackets.
+          // A function that returns a function pointer, or a type in brackets; otherwise an unnamed namespace.
           if has("(*") || has("(&") {
             place += 2
             continue

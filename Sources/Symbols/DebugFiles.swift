@@ -13,12 +13,8 @@ package struct DebugSearch: Sendable {
   }
 
   /// Finds a file with `buildID` in one of ``directories``, or from ``servers``: the program's own file, otherwise its
-  /// debug information.
-  ///
-  /// - Parameters:
-  ///   - buildID: The build ID.
-  ///   - path: The former path of the program's file, if known: a file with its name in a directory can be it.
-  /// - Returns: The file's path; `nil` if there is none.
+  /// debug information. Returns its path. `path` is the former path of the program's file, if known: a file with its
+  /// name in a directory can be it.
   package func file(withBuildID buildID: [UInt8], formerlyAt path: String? = nil) -> String? {
     guard buildID.count > 1 else { return nil }
     let digits = hexadecimal(buildID)

@@ -5,13 +5,15 @@ import Glibc
 /// Debug information from the servers in `DEBUGINFOD_URLS` (debuginfod(8)), through elfutils' client library if
 /// installed. Must be requested explicitly, because it takes long and reveals to the servers what runs here.
 ///
-/// The library waits for servers for minutes and cannot be stopped at once, so it is called on a separate thread. The
-/// caller waits for that thread only for a limited time. Files that arrive later are available at the next request.
+/// The library waits for servers for minutes and cannot be stopped at once, so it is called on a separate thread, for
+/// which the caller waits a limited time. Files that arrive later are available at the next request.
 package final class DebugInfoServers: @unchecked Sendable {
   // SAFETY: everything mutable is guarded by `lock`.
 
   package enum Patience: Sendable {
+    /// The time for all requests since the last ``DebugInfoServers/renew()``.
     case total(Duration)
+    /// The time without received data after which servers are not asked again.
     case silence(Duration)
   }
 
@@ -30,23 +32,18 @@ package final class DebugInfoServers: @unchecked Sendable {
   private var request: Request?
   private var answers: [[UInt8]: String?] = [:]
   private var deadline: UInt64 = 0
-  /// Whether requests have ended: they were cancelled, or servers were silent for too long.
+  /// Whether requests were cancelled, or servers were silent for too long.
   private var isOver = false
   private var isAborted = false
 
-  /// A progress message.
   package enum Message: Sendable {
     case isFetching(buildID: String)
     case gaveUp(buildID: String)
   }
 
   /// Uses the servers in the environment; `nil` if there are none, or the program has more privileges than the user
-  /// that started it.
-  ///
-  /// - Parameters:
-  ///   - patience: The maximum wait of a caller.
-  ///   - start: Starts a thread that runs its argument; returns whether it succeeded.
-  ///   - say: Receives progress messages, on the caller's thread.
+  /// that started it. `start` starts a thread that runs its argument, and returns whether it succeeded; `say` receives
+  /// progress messages, on the caller's thread.
   package init?(
     patience: Patience,
     start: @escaping @Sendable (@escaping @Sendable () -> Void) -> Bool,
@@ -91,8 +88,7 @@ package final class DebugInfoServers: @unchecked Sendable {
     }
   }
 
-  /// Waits until the client has given up its request, up to `time`. While it waits for servers the client checks once a
-  /// second whether it must give up.
+  /// Waits until the client has given up its request, up to `time`. The client checks once a second whether it must.
   package func finish(within time: Duration) {
     let end = Self.now() &+ Self.nanoseconds(time)
     withLock { while request != nil, waitForChange(until: end) {} }

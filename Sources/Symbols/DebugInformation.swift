@@ -2,7 +2,6 @@ import CulpritStallRecord
 
 package struct SourceCall {
   package var name: TextReference?
-  /// Whether ``name`` is a linkage name.
   package var isLinkageName = false
   package var isInlined = false
   package var file: String?
@@ -13,7 +12,6 @@ package struct SourceCall {
   package var entry: UInt64?
 }
 
-/// Functions, lines and inlined calls from debug information.
 final class DebugInformation {
   private let main: DwarfFile
   private let findSplit: (DwarfUnit) -> DwarfUnit?
@@ -29,7 +27,6 @@ final class DebugInformation {
     var offset: Int
   }
 
-  /// A unit with its cached contents.
   private final class UnitCode {
     /// The unit in the program's file.
     let unit: DwarfUnit
@@ -220,8 +217,8 @@ final class DebugInformation {
 
   // MARK: Names
 
-  /// Entries refer to others for their names: an inlined call to its function, a definition to its declaration. A
-  /// longer chain is a loop.
+  /// The maximum length of a chain of entries that refer to each other for their names: an inlined call to its
+  /// function, a definition to its declaration. A longer chain is a loop.
   private static let chainMax = 16
 
   private func name(of number: Int, _ scope: FunctionTable.Scope, in code: UnitCode) -> FunctionName? {
@@ -255,8 +252,7 @@ final class DebugInformation {
     return plain.map { FunctionName(text: $0, isLinkageName: false) }
   }
 
-  /// Returns the name of the entry at `offset` of `file`, to which an entry of `unit` refers. Cached, because many
-  /// entries refer to the same one.
+  /// Returns the name of the entry at `offset` of `file`, to which an entry of `unit` refers.
   private func referredName(_ offset: Int, _ file: DwarfFile, _ unit: DwarfUnit, _ depth: Int) -> FunctionName? {
     let place = NamePlace(file: ObjectIdentifier(file), offset: offset)
     if let known = names[place] { return known }

@@ -31,8 +31,7 @@ struct DemangledName: Equatable {
   var isMerged = false
 }
 
-/// Returns the Swift, C++, Rust or plain name for `rawName` from a symbol table. Copies and parts that a compiler has
-/// made of a function have that function's short name.
+/// Demangles `rawName` from a symbol table. A compiler's copies and parts of a function have its short name.
 func demangle(_ rawName: String) -> DemangledName {
   let unversioned = VersionSuffix.removed(from: rawName)
   if unversioned.hasSuffix(stubEnding) {
@@ -70,7 +69,7 @@ private func demangleWhole(_ rawName: String) -> DemangledName {
   if let full = cxxName(rawName) {
     return DemangledName(short: CxxName(demangled: full).short, full: full, swiftModule: nil)
   }
-  // The compiler is newer than the library.
+  // The C++ library cannot demangle all names of newer compilers.
   if rawName.hasPrefix("_Z"), let name = CxxName(mangled: rawName) {
     return DemangledName(short: name.short, full: rawName, swiftModule: nil)
   }
@@ -142,8 +141,7 @@ extension DemangledName {
   }
 }
 
-/// Returns the global or static variable that `rawName` initializes, as printed by the demangler, which prints only the
-/// last part of the initialization's name. `nil` for other names.
+/// Returns the global or static variable that `rawName` initializes, of which the demangler prints only the last part.
 private func globalOwner(of rawName: String) -> String? {
   var rest = rawName.hasSuffix("Tm") ? rawName.dropLast(2) : rawName[...]
   guard rest.hasSuffix("_WZ") else { return nil }
@@ -151,6 +149,7 @@ private func globalOwner(of rawName: String) -> String? {
   for _ in 0..<16 {
     guard let mark = rest.lastIndex(of: "_") else { return nil }
     rest = rest[..<mark]
+    // The name lacks the variable's type. With Int (Si) it becomes the name of a variable (vp).
     let variable = String(rest) + "Sivp"
     if let owner = takeString(swiftDemangle(variable, UInt(variable.utf8.count), nil, nil, 0)), owner != variable,
       owner.hasSuffix(" : Swift.Int")

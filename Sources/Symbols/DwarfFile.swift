@@ -30,9 +30,7 @@ final class DwarfFile {
   private var abbreviationBytes = 0
   private var rangeBudget = 1 << 16
 
-  /// Opens the debug information in `image`; `nil` if there is none.
-  ///
-  /// - Throws: ``ElfError`` if it is compressed in an unsupported way or damaged.
+  /// - Throws: ``ElfError`` if the information is compressed in an unsupported way or damaged.
   init?(_ image: ElfImage, isSplit: Bool = false) throws(ElfError) {
     let suffix = isSplit ? ".dwo" : ""
     guard let info = try image.content(of: ".debug_info" + suffix),
@@ -86,8 +84,7 @@ final class DwarfFile {
     return headers[place - 1]
   }
 
-  /// Returns the header of the unit that begins at `offset`. Unlike ``header(containing:)`` it reads nothing before
-  /// that.
+  /// Returns the header of the unit that begins at `offset`. Unlike ``header(containing:)``, reads no earlier headers.
   func header(at offset: Int) -> UnitHeader? { offset >= 0 ? readHeader(at: offset) : nil }
 
   var allHeaders: [UnitHeader] {
@@ -134,7 +131,7 @@ final class DwarfFile {
       guard let header = file.header(at: offset), let type = header.type, type.signature == signature else {
         return nil
       }
-      // From now on it is found by its offset.
+      // From now on the unit is found by its offset.
       _ = file.unit(header, contribution)
       return (file, type.entry)
     }

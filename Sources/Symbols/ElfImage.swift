@@ -1,10 +1,8 @@
 import CulpritStallRecord
 import Glibc
 
-/// An ELF file: its segments, sections and build ID (System V ABI, chapters 4 and 5).
-///
-/// All contents are checked where they are used: offsets past the end, excessive counts and overlapping tables give
-/// fewer results, never a crash.
+/// An ELF file (System V ABI, chapters 4 and 5). All contents are checked where they are used: damage gives fewer
+/// results, never a crash.
 final class ElfImage {
   struct Section {
     var name: String
@@ -48,9 +46,7 @@ final class ElfImage {
   private var contents: [Int: SectionContent] = [:]
   private var joinedContents: [String: SectionContent] = [:]
 
-  /// Opens the file at `path`.
-  ///
-  /// - Throws: ``ElfError`` if it cannot be opened or is not an ELF file.
+  /// - Throws: ``ElfError`` if the file cannot be opened or is not an ELF file.
   convenience init(path: String) throws(ElfError) {
     let file = try MappedFile(path: path)
     try self.init(bytes: file.bytes, path: path, file: file, keeper: file)
@@ -97,8 +93,8 @@ final class ElfImage {
     section.type == ElfFormat.noBits ? nil : bytes.part(section.offset, section.size)
   }
 
-  /// Returns the content of the section `name`, inflated on demand. Sections of split units with the same name are
-  /// joined: compilers write one for each type, and linkers do not process these files.
+  /// Returns the content of the section `name`, inflated on demand. Equally named sections of split units are joined:
+  /// compilers write one for each type, and linkers do not process these files.
   ///
   /// - Throws: ``ElfError`` if it is compressed in an unsupported way or damaged.
   func content(of name: String) throws(ElfError) -> SectionContent? {
@@ -131,7 +127,7 @@ final class ElfImage {
     let all = sections.indices.filter { Self.hasContent(sections[$0], name) && sections[$0].size > 0 }
     guard all.count > 1 else { return try content(first) }
     if let known = joinedContents[name] { return known }
-    // Sections of a malicious file overlap.
+    // Sections of a malicious file can overlap.
     guard all.reduce(0, { $0 + Double(sections[$1].size) }) <= Double(bytes.count) else {
       throw ElfError(text: "the sections \(name) of \(path) are larger than the file")
     }

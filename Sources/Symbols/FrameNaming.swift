@@ -3,14 +3,8 @@ import CulpritStallRecord
 extension SymbolFile {
   /// Returns the frames for the code at `address`, innermost first if calls were inlined.
   ///
-  /// The outermost function's name comes from the symbol table. For an outlined part (`find.cold`) it is the whole
-  /// function's name, so that both are one function. The names of inlined functions come from debug information only.
-  ///
-  /// - Parameters:
-  ///   - address: The address.
-  ///   - module: The path of the module.
-  ///   - isReturn: Whether a call ends behind the address.
-  /// - Returns: The function, preceded by the functions inlined there.
+  /// The outermost function's name comes from the symbol table; for an outlined part (`find.cold`) it is the whole
+  /// function's. The names of inlined functions come from debug information. `isReturn`: a call ends behind the address.
   func frames(at address: FileAddress, module: String, isReturn: Bool = false) -> [ResolvedFrame] {
     let calls = calls(at: address)
     let entry = calls.last?.entry.map { FileAddress($0) } ?? address
@@ -24,7 +18,7 @@ extension SymbolFile {
         outer.origin = originOfMerged(at: start, swiftModule: module) ?? origin
       }
       outer.location = calls.last.flatMap(Self.location)
-      // Code without a line in the compiler's output is still in its function.
+      // The compiler gives some code of a function no line.
       if outer.location == nil, let start = outer.start {
         outer.location =
           nextLocation(of: calls.count - 1, calls, from: address, symbol)
@@ -80,7 +74,7 @@ extension SymbolFile {
   }
 
   /// Returns the location of call `number` of `calls`, the calls at `address`, from the next code with a line if that
-  /// has the same calls; otherwise `nil`. The compiler gives some code no line.
+  /// code has the same calls; otherwise `nil`.
   private func nextLocation(
     of number: Int,
     _ calls: [SourceCall],
@@ -120,7 +114,6 @@ extension SymbolFile {
     name == other || name.drop { $0 == "_" } == other.drop { $0 == "_" }
   }
 
-  /// The maximum number of names shown for folded functions.
   private static let foldedMax = 4
 
   private static func joined(_ names: [String]) -> String {

@@ -5,8 +5,8 @@ struct FunctionStarts {
   let starts: [UInt64]
   private let bounds: CodeBounds
 
-  /// Reads the sorted table of `.eh_frame_hdr`, in the encoding that linkers write (Linux Standard Base, "Exception
-  /// Frames"): pairs of 32-bit offsets from the section's beginning, function first.
+  /// Reads the table of `.eh_frame_hdr`, in the encoding that linkers write (Linux Standard Base, "Exception Frames"):
+  /// pairs of 32-bit offsets from the section's beginning, function first.
   init(_ image: ElfImage) {
     bounds = CodeBounds(image)
     guard let segment = image.segments.first(where: { $0.type == ElfFormat.unwindSegment }),
@@ -41,7 +41,7 @@ struct FunctionStarts {
 }
 
 extension RandomAccessCollection where Index == Int {
-  /// Returns the first index whose element satisfies `condition`. All later elements must satisfy it too.
+  /// Returns the first index whose element satisfies `condition`, as all later ones must.
   @inline(__always) func partitioningIndex(where condition: (Element) -> Bool) -> Int {
     var low = startIndex
     var high = endIndex

@@ -29,7 +29,6 @@ struct FunctionTable {
   private(set) var modules: [UInt32] = []
   private var highestEnd: [UInt64] = []
 
-  /// Reads all entries of `unit`.
   init(_ unit: DwarfUnit) {
     unit.file.renewRangeBudget()
     read(unit)

@@ -29,8 +29,8 @@ final class LineTable {
   private var highestEnd: [UInt64] = []
   private var paths: [String?] = []
 
-  /// Reads the complete part of the table at `offset` of the sections of `file`. Paths are relative to `directory`, the
-  /// directory of the compilation. An address has `addressBytes` if the table does not state it (before DWARF 5).
+  /// Reads the complete sequences of the table at `offset`. Paths are relative to `directory`, the directory of the
+  /// compilation. An address has `addressBytes` bytes if the table does not state it (before DWARF 5).
   init?(_ file: DwarfFile, at offset: Int, directory: TextReference?, addressBytes: UInt8) {
     guard let header = LineHeader(file, at: offset, directory: directory, addressBytes: addressBytes) else {
       return nil
@@ -75,8 +75,8 @@ final class LineTable {
     return (row, discriminator)
   }
 
-  /// Returns the first address from `address` on, before `end`, whose code has a line and a column; `nil` if there is
-  /// none, or the table does not cover `address`. Compilers give the beginning of a function a line only.
+  /// Returns the first address from `address` on, before `end`, whose code has a line and a column. Compilers give the
+  /// beginning of a function a line only.
   func firstColumn(from address: UInt64, before end: UInt64) -> UInt64? {
     guard let sequence = sequence(at: address) else { return nil }
     let all = rows[sequence.first..<sequence.first + sequence.count]
@@ -219,8 +219,8 @@ private struct SequenceBuilder {
     return address >= start ? UInt32(exactly: address - start) : nil
   }
 
-  /// Ends the sequence at `end` and returns it; `nil` if it is empty, or its code was dropped by the linker. Rows that
-  /// went backwards are sorted, and their discriminators in `large` move with them.
+  /// Ends the sequence at `end` and returns it; `nil` if it is empty, or the linker dropped its code. Sorts rows that
+  /// went backwards, with their discriminators in `large`.
   mutating func finished(
     at end: UInt64,
     _ rows: inout [LineTable.Row],

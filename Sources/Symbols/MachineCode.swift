@@ -1,8 +1,7 @@
 import CCulpritUnwind
 
-/// The constant values of registers at calls and jumps, found by following code straight ahead.
-///
-/// Nothing is guessed: code that is not understood gives no result, and at jump targets all registers are unknown.
+/// The constant values of registers at calls and jumps, found by following code straight ahead. At jump targets all
+/// registers are unknown; code that is not understood gives no result.
 struct MachineCode {
   enum Constant: Hashable {
     case number(UInt64)

@@ -7,8 +7,8 @@ struct ElfError: Error {
 
 /// A memory-mapped file.
 ///
-/// Reading a page beyond the end of a file that was truncated since ends the process with SIGBUS, so readers check
-/// ``isIntact`` first. Package managers and linkers replace files by new ones, which does not affect this mapping.
+/// Reading beyond the end of a file that was truncated since ends the process with SIGBUS, so readers check ``isIntact``
+/// first. Replacing the file, as package managers and linkers do, does not affect the mapping.
 final class MappedFile {
   let bytes: Bytes
   let path: String
@@ -16,9 +16,7 @@ final class MappedFile {
   private let inode: ino_t
   private let size: off_t
 
-  /// Maps the file at `path`.
-  ///
-  /// - Throws: ``ElfError`` if it cannot be opened or is not a regular file.
+  /// - Throws: ``ElfError`` if the file cannot be opened or is not a regular file.
   init(path: String) throws(ElfError) {
     guard !path.utf8.contains(0) else { throw ElfError(text: "the path has a NUL in it") }
     let descriptor = clinux_open_regular(path)

@@ -3,9 +3,8 @@ import CulpritStallRecord
 /// The merged functions of a file, and the function that a call of one means.
 ///
 /// Swift's optimizer merges functions that differ only in constants into one (`…Tm`), which receives the constants as
-/// arguments. Each original function is replaced by a short forwarder; direct calls pass the constants themselves. A
-/// call of a forwarder means its function. A call that passes the constants of exactly one forwarder means that
-/// function.
+/// arguments. Each original function becomes a short forwarder; direct calls pass the constants themselves. A call of a
+/// forwarder, or one that passes the constants of exactly one forwarder, means its function.
 final class MergedFunctions {
   private struct Forwarder {
     var name: TextReference
@@ -16,7 +15,9 @@ final class MergedFunctions {
   private let table: SymbolTable
   /// Whether the function that begins at an address is in source code, according to debug information.
   private let isWritten: (UInt64) -> Bool
+  /// The forwarders that lead directly to the merged function at an address.
   private var forwarders: [UInt64: [Forwarder]] = [:]
+  /// The address of the merged function to which the forwarder at an address leads.
   private var forwarded: [UInt64: UInt64] = [:]
   private let hasDebugInformation: Bool
 
@@ -98,8 +99,8 @@ final class MergedFunctions {
     return transfer.target
   }
 
-  /// Returns the final jump of the forwarder in `range`; `nil` for other functions. A function in source code that ends
-  /// with a call of a merged one looks the same but has debug information.
+  /// Returns the final jump of the forwarder in `range`. A function in source code that ends with a call of a merged
+  /// one looks the same but has debug information.
   private func forwardingJump(_ range: AddressRange) -> MachineCode.Transfer? {
     guard let code = code(range), let transfers = code.transfers() else { return nil }
     let leaving = transfers.filter { !range.contains($0.target) }

@@ -104,6 +104,7 @@ struct NameText {
     return found
   }
 
+  /// Calls `visit` with each place outside of brackets, and with opening ones there, until it returns false.
   func outside(_ range: Range<Int>, _ visit: (Int) -> Bool) {
     var depth = 0
     var place = range.lowerBound

@@ -24,6 +24,7 @@ struct OlderRustName {
     path = components.map(Self.decoded).joined(separator: "::")
   }
 
+  /// Whether `component` is a hash: like the binutils (rust-demangle.c), requires five different digits.
   private static func isHash(_ component: Substring.UTF8View) -> Bool {
     let digits = component.dropFirst()
     let areDigits = digits.allSatisfy {

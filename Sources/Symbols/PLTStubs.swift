@@ -1,10 +1,8 @@
-/// The stubs of the procedure linkage table (PLT), for calls into other modules, with the names of their targets.
-///
-/// The relocations of the table (`.rela.plt`, `.rel.plt`) name a function for each entry of the global offset table
-/// (GOT). The entry that a stub jumps through is read from its instructions, on supported processors.
+/// The stubs of the procedure linkage table (PLT), for calls into other modules, with the names of their targets. The
+/// table's relocations name a function for each entry of the global offset table (GOT), and a stub's instructions
+/// contain the entry that it jumps through.
 struct PLTStubs {
   enum Target {
-    /// The function of this name.
     case function(TextReference)
     /// One of several implementations (IFUNC), selected at program start by the function at this address.
     case resolver(UInt64)
@@ -90,6 +88,7 @@ struct PLTStubs {
     return (table, texts)
   }
 
+  /// R_X86_64_IRELATIVE, R_AARCH64_IRELATIVE.
   private func isChosen(_ type: UInt32) -> Bool {
     machine == Machine.amd64 && type == 37 || machine == Machine.aarch64 && type == 1032
   }

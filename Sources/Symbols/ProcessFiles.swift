@@ -21,7 +21,7 @@ enum ProcessFiles {
     return String(line[slash...])
   }
 
-  /// The device and the inode of the file that this process has mapped at `start`, as in ``Module/identity``; `nil` if unknown.
+  /// Returns the device and inode of the file that this process has mapped at `start`, as in ``Module/identity``.
   static func ownIdentity(at start: UInt64) -> String? {
     guard let fields = mapping(at: start, in: "thread-self")?.split(separator: " "), fields.count >= 5 else {
       return nil
@@ -41,8 +41,7 @@ enum ProcessFiles {
     return count > 0 && path[..<count].elementsEqual(module.path.utf8.map(CChar.init(bitPattern:)))
   }
 
-  /// Returns the vDSO of this process: the functions that the kernel maps into every process. Another process has an
-  /// identical one if its kernel is identical.
+  /// Returns the vDSO of this process. Another process has an identical one if its kernel is identical.
   static func ownVDSO() -> ElfImage? {
     guard let maps = readWhole("/proc/thread-self/maps", limit: 64 << 20) else { return nil }
     for line in maps.split(separator: UInt8(ascii: "\n")) {

@@ -18,6 +18,7 @@ enum RangeList {
     while ranges.count < countMax {
       let (start, end) = (cursor.address(bytes: width), cursor.address(bytes: width))
       if cursor.hasFailed || (start == 0 && end == 0) { break }
+      // A base address selection entry (DWARF 4, 2.17.3).
       if start == .max {
         base = end
       } else {

@@ -318,8 +318,7 @@ private struct RustNameReader {
 
   // MARK: Constants
 
-  /// Reads the value of a generic argument: a number, a Boolean or a character. The binutils read no others, which stable
-  /// Rust does not have.
+  /// Reads the value of a generic argument: a number, a Boolean or a character. Stable Rust has no other kinds.
   private mutating func constant(_ depth: Int) -> String? {
     budget -= 1
     guard depth < Self.depthMax, budget > 0, let kind = take() else { return nil }

@@ -18,10 +18,8 @@ final class SectionContent {
     region = nil
   }
 
-  /// - Parameters:
-  ///   - compressed: A stream as in RFC 1950.
-  ///   - size: The claimed size of the content, in bytes.
-  ///   - file: The owner of the compressed bytes.
+  /// Inflates the stream `compressed` (RFC 1950) on demand, up to its claimed `size` in bytes.
+  ///
   /// - Throws: ``ElfError`` for impossible sizes.
   init(inflating compressed: Bytes, to size: UInt64, of file: MappedFile?) throws(ElfError) {
     guard let count = Int(exactly: size), count > 0 else {
@@ -69,7 +67,7 @@ final class SectionContent {
 
   private func inflate(to end: Int) {
     guard let inflation, let region else { return }
-    // In larger pieces that grow with the size inflated so far, to amortize the calls.
+    // Pieces grow with the size inflated so far, to amortize the calls.
     let target = min(bytes.count, max(end, ready + max(64 << 10, ready / 4)))
     let isComplete = inflation.fill(region, from: ready, to: target)
     ready = target
@@ -108,7 +106,7 @@ private final class Inflation {
   deinit { inflateEnd(&stream) }
 
   private static let headerBytes = 2
-  /// The value for a stream without a header and with a window of 32 KiB.
+  /// The `windowBits` of inflateInit2 for a stream without a header and with a window of 32 KiB.
   private static let withoutHeader: Int32 = -15
 
   /// Whether `input` begins like a stream without a preset dictionary (RFC 1950, 2.2).

@@ -1,7 +1,7 @@
 import CulpritStallRecord
 
 /// The files of modules, shared by several symbolizers, each opened and read once: recordings of one service have the
-/// same modules, and reading a program's symbols takes a hundred times as long as symbolizing a stack.
+/// same modules.
 package final class SharedFiles {
   enum State {
     case opened(SymbolFile)
@@ -20,12 +20,8 @@ package final class SharedFiles {
   private let filesMax: Int
   private let memoryMax: Int
 
-  /// Creates an empty set of files.
-  ///
-  /// - Parameters:
-  ///   - filesMax: The maximum number of open files.
-  ///   - memoryMax: The approximate memory limit for data read from them, in bytes. Beyond either limit the least
-  ///     recently used files are dropped, and read again on demand.
+  /// Keeps at most `filesMax` files open, with about `memoryMax` bytes of data read from them. Beyond either limit the
+  /// least recently used files are dropped.
   package init(filesMax: Int = 256, memoryMax: Int = 1 << 30) {
     self.filesMax = filesMax
     self.memoryMax = memoryMax

@@ -41,7 +41,7 @@ struct SwiftGlue {
 
 /// The ending that the linker adds to the name of a function with several versions: `poll@GLIBC_2.2.5`.
 enum VersionSuffix {
-  /// Returns `name` without such an ending. "poll@plt" is a stub, and keeps its ending.
+  /// Returns `name` without its version. "poll@plt" is a stub, and keeps its ending.
   static func removed(from name: String) -> String {
     guard let sign = name.utf8.firstIndex(of: UInt8(ascii: "@")), sign != name.startIndex else { return name }
     var version = name[sign...]

@@ -18,13 +18,11 @@ struct SwiftName {
   /// Whether the code is shared by several functions; the name belongs to one of them.
   private(set) var isMerged = false
   private(set) var kind = FunctionKind.function
-  /// The full name of the function in source code, if the code is an unnamed variant or part of it: a specialization, a
-  /// part of an async function, an implicit closure.
+  /// The full name of the function in source code, of which the code can be an unnamed variant or part.
   private(set) var function: String
 
-  /// Shortens `demangled`.
-  ///
-  ///   - owner: For the initialization of a global or static variable, the variable as printed by the demangler.
+  /// Shortens `demangled`. For the initialization of a global or static variable, `owner` is the variable as printed by
+  /// the demangler.
   init(demangled: String, owner: String? = nil) {
     let text = NameText(demangled)
     var reader = SwiftNameReader(text)

@@ -6,10 +6,12 @@ extension SwiftNameReader {
     var module: String?
     var head = ""
     var context: String?
+    /// Whether no pieces were left for the context of a local entity.
     var lacksContext = false
     var isType = false
     var isModule = false
     var isOperator = false
+    /// The offset of the entity in the text.
     var start: Int?
 
     var member: ArraySlice<String> {
@@ -32,12 +34,8 @@ extension SwiftNameReader {
   ]
 
   /// Reads the entity that begins `places`, the pieces separated by " in ", and removes the pieces that belong to it.
-  ///
-  /// - Parameters:
-  ///   - places: The pieces.
-  ///   - takesTypes: Whether types local to a function remove its name from the pieces.
-  ///   - takesRest: Whether all pieces belong to the entity: "Key.init()" can be in another entity, or in a module.
-  /// - Returns: The entity in its context.
+  /// `takesTypes`: types local to a function remove its name from the pieces. `takesRest`: all pieces belong to the
+  /// entity, so "Key.init()" is in another entity and not in a module "Key".
   func entity(
     _ places: inout ArraySlice<Range<Int>>,
     takesTypes: Bool,
@@ -182,7 +180,7 @@ extension SwiftNameReader {
     return result
   }
 
-  /// Names that no declaration has.
+  /// Last components of names that are not types.
   private static let endings = accessors.union([
     "init", "__allocating_init", "deinit", "__deallocating_deinit", "__isolated_deallocating_deinit",
     "__ivar_initializer", "__ivar_destroyer", "subscript",
@@ -207,7 +205,7 @@ extension SwiftNameReader {
     }
   }
 
-  /// Names the code that initializes a global variable on first use, which has no name in source code.
+  /// Describes global operators, and the code that initializes a global variable on first use.
   private func nameGlobals(_ entity: inout Entity) {
     guard let last = entity.path.last else { return }
     if last == "unsafeMutableAddressor" || last == "unsafeAddressor", entity.path.count > 1 {

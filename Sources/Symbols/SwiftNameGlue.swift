@@ -1,7 +1,7 @@
 /// Compiler-generated glue: value witnesses, metadata, outlined copies.
 extension SwiftNameReader {
-  /// Prefixes of glue for values of a type, with descriptions; the type follows. The description does not name the
-  /// type: if several types have identical glue, the compiler keeps one function under any of their names.
+  /// Prefixes of glue for values of a type, with descriptions. These do not name the type, which follows: if several
+  /// types have identical glue, the compiler keeps one function under any of their names.
   private static let glueOfValues: [(StaticString, String)] = [
     ("initializeBufferWithCopyOfBuffer value witness for ", "copying a value"),
     ("initializeBufferWithCopy value witness for ", "copying a value"),

@@ -15,7 +15,6 @@ struct SwiftNameReader {
 
   // MARK: Variants
 
-  /// Prefixes for compiler-generated variants of a function.
   private static let variants: [StaticString] = [
     "@nonobjc ", "dynamic ", "override ", "super ", "suspend resume partial function for ",
     "await resume partial function for ", "coroutine continuation prototype for ", "back deployment fallback for ",
@@ -68,8 +67,7 @@ struct SwiftNameReader {
     return range.lowerBound..<end + 2
   }
 
-  /// Returns the text after "generic specialization <…> of"; `nil` for other text. The text in the angle brackets
-  /// contains other brackets that are not balanced.
+  /// Returns the text after "generic specialization <…> of"; other brackets inside are not balanced.
   private func unspecialized(_ range: Range<Int>) -> Range<Int>? {
     guard
       let head = text.anywhere("pecialization <", in: range.lowerBound..<min(range.upperBound, range.lowerBound + 80))
@@ -106,7 +104,7 @@ struct SwiftNameReader {
     let count = places.count
     var entity = self.entity(&places, takesTypes: true)
     if entity.lacksContext, count > 1 {
-      // The context taken for a type's is the function's.
+      // The context that was taken for a type's context is the function's.
       places = text.split(range, at: " in ")[...]
       entity = self.entity(&places, takesTypes: false)
     }
@@ -184,8 +182,8 @@ struct SwiftNameReader {
 
   // MARK: Types
 
-  /// Removes the context of the type at the end of `range` from `places`, if it has one: for "-> Order #1" in "-> Order
-  /// #1 in Shop.decode() -> ()".
+  /// Removes the context of the type at the end of `range` from `places`, if it has one: "Shop.decode() -> ()" in
+  /// "-> Order #1 in Shop.decode() -> ()".
   func takeContextOfType(_ range: Range<Int>, _ places: inout ArraySlice<Range<Int>>) {
     guard !places.isEmpty, !range.isEmpty else { return }
     var type = text.trimmed(range)

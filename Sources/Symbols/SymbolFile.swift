@@ -2,7 +2,6 @@ import CCulpritLinux
 import CulpritStallRecord
 import Glibc
 
-/// The symbol table's answer for an address.
 package struct SymbolMatch {
   package var name: TextReference
   package var range: AddressRange
@@ -11,8 +10,8 @@ package struct SymbolMatch {
   package var publicName: TextReference?
 }
 
-/// A file with code, and all sources of names for its addresses: symbols, unwind table and debug information, from the
-/// file or from related files. Each is read on first use.
+/// A file with code, and all sources of names for its addresses: symbols, unwind table and debug information. Each is
+/// read on first use.
 final class SymbolFile {
   let image: ElfImage
   private let files: DebugFiles
@@ -40,8 +39,8 @@ final class SymbolFile {
       && (alternate?.image.file?.isIntact ?? true)
   }
 
-  /// The approximate memory size of all data read from the file, in bytes. Mapped pages do not count, because the
-  /// kernel can reclaim them.
+  /// The approximate memory size of all data read from the file, in bytes, without mapped pages, which the kernel can
+  /// reclaim.
   var byteCount: Int {
     image.inflatedBytes + (separate?.inflatedBytes ?? 0) + (alternate?.image.inflatedBytes ?? 0) + names.byteCount
       + (areTablesLoaded ? tables.reduce(0) { $0 + $1.byteCount } : 0) + (isDebugLoaded ? debug?.byteCount ?? 0 : 0)
@@ -87,6 +86,7 @@ final class SymbolFile {
     debug?.compilations(beside: start.value).first { $0.swiftModule == swiftModule }.map { .unit($0) }
   }
 
+  /// Whether debug information covers the program's own code, judged by its `main`.
   private lazy var isDescribed =
     tables.lazy.compactMap(\.main).first.map { debug?.compilation(at: $0) != nil } ?? false
 
@@ -104,8 +104,7 @@ final class SymbolFile {
     }
   }
 
-  /// Returns the name of the function called before `address`, and the first address of the merged function with its
-  /// code; `nil` if no merged function is called there, or the function is ambiguous.
+  /// See ``MergedFunctions/function(calledBefore:)``.
   func mergedFunction(calledBefore address: FileAddress) -> (name: TextReference, merged: UInt64)? {
     merged?.function(calledBefore: address.value)
   }

@@ -4,7 +4,7 @@ import CulpritStallRecord
 /// Finds the symbol that covers an address, in a table sorted by address.
 struct SymbolIndex {
   struct Symbol {
-    /// The kind of a symbol, better names first.
+    /// Better names first.
     enum Rank: UInt8, Comparable {
       case globalFunction, weakFunction, localFunction, label
 
@@ -49,14 +49,9 @@ struct SymbolIndex {
     symbols.capacity * 40 + (starts.capacity + highestEnd.capacity) * 8 + (aliases.capacity + publicNames.capacity) * 16
   }
 
-  /// Creates an index of `symbols`.
-  ///
-  /// - Parameters:
-  ///   - symbols: The symbols, in any order.
-  ///   - limit: The end of the code that contains an address, which bounds symbols of unknown length; such a symbol
-  ///     also ends where the next one starts.
-  ///   - isReserved: Whether the name at an offset begins with two underscores: exported functions of the C library
-  ///     that have such a name also have another one.
+  /// Creates an index of `symbols`, in any order. `limit` returns the end of the code that contains an address; it and
+  /// the next symbol bound symbols of unknown length. `isReserved`: the name at an offset begins with two underscores.
+  /// Exported functions of the C library with such a name also have another one.
   init(_ symbols: [Symbol], limit: (UInt64) -> UInt64, isReserved: (UInt32) -> Bool = { _ in false }) {
     var kept: [Symbol] = []
     var aliases: [(start: UInt64, name: UInt32)] = []
@@ -153,15 +148,13 @@ struct SymbolIndex {
 
   func forEach(_ visit: (Symbol) -> Void) { symbols.forEach(visit) }
 
-  /// Returns the offset of a name for the code at `start` that is not reserved, if the best one is; `nil` if there is
-  /// none.
+  /// Returns the offset of an unreserved name for the code at `start` if the best one is reserved.
   func publicName(at start: UInt64) -> UInt32? {
     let first = publicNames.partitioningIndex { $0.start >= start }
     return first < publicNames.count && publicNames[first].start == start ? publicNames[first].name : nil
   }
 
-  /// Returns the offsets of the other, equally good names for the code at `start`: for example of constructors for
-  /// complete objects and for subobjects, or of exported functions.
+  /// Returns the offsets of the other, equally good names for the code at `start`.
   func otherNames(at start: UInt64) -> [UInt32] {
     let first = aliases.partitioningIndex { $0.start >= start }
     return aliases[first...].prefix { $0.start == start }.map(\.name)

@@ -12,11 +12,7 @@ final class SymbolTable {
 
   var byteCount: Int { index.byteCount }
 
-  /// Reads the symbols of `image`; the table is empty if it has none.
-  ///
-  /// - Parameters:
-  ///   - image: The file with the table.
-  ///   - code: The file with the code, if it is another one; it determines where code ends.
+  /// Reads the symbols of `image`, if it has any. `code` is the file with the code if it is another one.
   init(_ image: ElfImage, code: ElfImage? = nil) {
     self.image = image
     var chosen: ElfImage.Section?
@@ -128,9 +124,8 @@ final class SymbolTable {
       && cursor.u8() == UInt8(ascii: "n") && cursor.u8() == 0 && !cursor.hasFailed
   }
 
-  /// Whether the name is used only by assemblers and disassemblers: `.L2`, `.LASF12` and, for MIPS, `$L2`. The symbols
-  /// `$x`, `$d`, `$a`, `$t` and `$m`, with any ending after a dot, mark kinds of code and data (ELF for the Arm
-  /// Architecture, 5.5.5).
+  /// Whether the name is used only by assemblers and disassemblers: `.L2` and, for MIPS, `$L2`; `$x`, `$d` and others,
+  /// with any ending after a dot, which mark kinds of code and data (ELF for the Arm Architecture, 5.5.5).
   private static func isMark(_ names: Bytes, _ name: UInt32) -> Bool {
     var cursor = names.cursor(at: Int(name))
     let (first, second, third) = (cursor.u8(), cursor.u8(), cursor.u8())

@@ -4,7 +4,6 @@ import Glibc
 /// Symbolizes the addresses of a recording.
 ///
 /// Opens a module's file when the first address in it is resolved, and keeps it open. Not safe for concurrent use.
-/// Never used on the observing path.
 package final class Symbolizer {
   private typealias ModuleState = SharedFiles.State
 
@@ -26,15 +25,14 @@ package final class Symbolizer {
   /// - Parameters:
   ///   - modules: The modules.
   ///   - names: Known names, which need no lookup: ``Recording/names``.
-  ///   - process: The process, while it runs: files that were deleted or replaced since are read through it, and the
-  ///     map of its just-in-time compiler is read.
+  ///   - process: The process, while it runs: leads to files that were deleted or replaced, and to the map of its
+  ///     just-in-time compiler.
   ///   - search: The places to search for debug information that is not in the modules' own files.
-  ///   - memoryMax: The approximate memory limit for data read from files, in bytes. Beyond it the least recently used
-  ///     files are dropped, and read again on demand.
+  ///   - memoryMax: The approximate memory limit for data read from files, in bytes, beyond which the least recently
+  ///     used files are dropped.
   ///   - unread: The paths of modules whose files must not be opened, with the reason as a sentence without a final
   ///     period.
-  ///   - shared: Files opened by other symbolizers with the same `search`, for the same process or for processes that
-  ///     need not be running.
+  ///   - shared: Files opened by other symbolizers with the same `search`, of this process or without a `process`.
   package init(
     modules: [Module],
     names: [RuntimeAddress: [ResolvedFrame]] = [:],

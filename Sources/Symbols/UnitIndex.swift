@@ -1,8 +1,6 @@
 import CCulpritLinux
 
-/// Finds the unit of debug information that covers an address.
-///
-/// `.debug_aranges` is read first: it is short, and avoids inflating the debug information before the unit.
+/// Finds the unit of debug information that covers an address. `.debug_aranges` is read first, because it is short.
 struct UnitIndex {
   private struct Entry {
     var range: AddressRange

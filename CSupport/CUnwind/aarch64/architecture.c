@@ -52,6 +52,7 @@ static bool is_plt_stub(const uint8_t *code, uint64_t address, uint64_t *entry) 
   return true;
 }
 
+/* mov x8, 139 (rt_sigreturn); svc 0. */
 static bool is_signal_return(const uint8_t *code) {
   return instruction(code) == 0xd2801168 && instruction(code + 4) == 0xd4000001;
 }

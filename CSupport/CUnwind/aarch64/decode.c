@@ -46,7 +46,7 @@ static void with_constant(uint32_t word, uint64_t address, struct operations *op
     add(operations, CODE_SET, to, from, word >> 30 & 1 ? -amount : amount);
   } else if ((word & 0xff800000) == 0x92000000 && (word >> 22 & 1)) { /* and, 64 bits */
     int rotation = (int)(word >> 16 & 63), ones = (int)(word >> 10 & 63) + 1;
-    if (rotation == ones && from != NONE) {
+    if (rotation == ones && from != NONE) { /* clears low bits */
       add(operations, CODE_SET, to, from, 0);
       add(operations, CODE_ALIGN, to, UNWIND_NO_REGISTER, (int64_t)(UINT64_MAX << (64 - ones)));
     } else {

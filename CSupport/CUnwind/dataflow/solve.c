@@ -33,7 +33,7 @@ struct solver {
   int block_count;
   struct remembered_reach reached[REACHED_REMEMBERED];
   struct remembered_facts facts[FACTS_REMEMBERED];
-  struct frame_facts unwanted;
+  struct frame_facts unwanted; /* of analyses that need other results only */
 };
 
 /* The analysis of one function. */
@@ -45,7 +45,7 @@ struct analysis {
   bool interrupted;
   int instructions;
   bool failed;
-  struct abstract_state at_calls, at_jumps;
+  struct abstract_state at_calls, at_jumps; /* joined states after all calls, and at all jumps through tables */
   uint64_t target;
   struct function_jumps jumps;
 };

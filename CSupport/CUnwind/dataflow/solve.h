@@ -4,7 +4,7 @@
 
 #include "values.h"
 
-/* Size of this part of an unwinder, in bytes. Async-signal-safe: yes. Threads: any. */
+/* Size of this part, in bytes. Async-signal-safe: yes. Threads: any. */
 size_t cunwind_solver_bytes(void);
 
 /* Finds the facts of a frame whose function is entered at RANGE's beginning and is at PC: after the call that ends
@@ -16,12 +16,12 @@ bool cunwind_frame_facts(struct unwinder *unwinder, struct code_range range, str
 
 /* How a function leaves its code by jumps. */
 struct function_jumps {
-  bool anywhere;
-  bool with_frame;
+  bool anywhere;   /* a tail call has an unknown target */
+  bool with_frame; /* a jump to TARGET keeps the frame, so TARGET is an outlined part */
 };
 
-/* Finds the jumps of the function of RANGE, in particular those to TARGET. Returns false if the function is too large
- * or not understood. Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
+/* Finds the jumps of the function of RANGE. Returns false if the function is too large or not understood.
+ * Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
 bool cunwind_function_jumps(struct unwinder *unwinder, struct code_range range, uint64_t target,
                             struct function_jumps *jumps);
 

@@ -1,5 +1,6 @@
 #include "transfer.h"
 
+/* Assumed size of an object whose address escapes, and distance before LOADS_BEFORE in which loads get symbols. */
 enum { ESCAPED_BYTES = 256, LOADING_BYTES = 96 };
 
 /* Symbols reserved for values more important than loads. */
@@ -22,6 +23,7 @@ static void kill(struct abstract_state *state, int symbol) {
   state->cell_count = (uint8_t)kept;
 }
 
+/* Returns the symbol of the instruction at ADDRESS. It becomes free if its meaning differs from an earlier path's. */
 static struct symbolic_value intern(struct transfer *transfer, struct abstract_state *state, uint64_t address,
                                     enum symbol_kind kind, struct symbolic_value parent, int64_t mask) {
   struct frame_facts *facts = transfer->facts;

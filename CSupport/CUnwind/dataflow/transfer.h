@@ -6,16 +6,16 @@
 struct transfer {
   const struct unwind_architecture *architecture;
   struct frame_facts *facts;
-  uint64_t loads_before;
-  bool failed; /* the symbol table is full */
+  uint64_t loads_before; /* loads shortly before this address get symbols */
+  bool failed;           /* the symbol table is full */
 };
 
 /* Applies OPERATION, a part of the instruction at ADDRESS, to STATE. Async-signal-safe: yes. Threads: any. */
 void cunwind_transfer(struct transfer *transfer, struct abstract_state *state, uint64_t address,
                       const struct code_operation *operation);
 
-/* Removes from INTO, the state at ADDRESS, everything that STATE does not confirm. Returns whether INTO changed.
- * Async-signal-safe: yes. Threads: any. */
+/* Removes from INTO, the state at ADDRESS, everything that STATE does not confirm. States collected from several
+ * instructions use 0, 1 and 2 as ADDRESS. Returns whether INTO changed. Async-signal-safe: yes. Threads: any. */
 bool cunwind_state_join(struct transfer *transfer, struct abstract_state *into, const struct abstract_state *state,
                         uint64_t address);
 

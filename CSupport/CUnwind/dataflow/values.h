@@ -1,9 +1,8 @@
-/* Facts about a frame at a call of its function, derived from the function's code: which registers and stack words hold
+/* Facts about a frame at a call by its function, derived from the function's code: which registers and stack words hold
  * addresses within the frame or values that registers had at the function's entry.
  *
- * The analysis follows all paths from the entry. Values are relative to a symbol: a register at the entry, such as the
- * stack pointer, or a value created on the path (an aligned address, a stack pointer lowered by an amount known only at
- * run time). A fact holds on every path to the call. */
+ * Values are relative to a symbol: a register at the entry, or a value created on the path, such as an aligned address.
+ * A fact holds on every path from the entry to the call. */
 #ifndef VALUES_H
 #define VALUES_H
 
@@ -11,6 +10,7 @@
 
 enum { SYMBOLS_MAX = 64, CELLS_MAX = 24 };
 
+/* The value of SYMBOL shifted right by SHIFT bits, plus OFFSET. Symbol 0 is an unknown value. */
 struct symbolic_value {
   uint8_t symbol, shift;
   int32_t offset;
@@ -33,6 +33,7 @@ static inline bool symbolic_is_entry(struct symbolic_value value, int number) {
   return value.symbol == 1 + number && value.shift == 0;
 }
 
+/* The word at WHERE is WHAT. */
 struct abstract_cell {
   struct symbolic_value where, what;
 };
@@ -45,12 +46,12 @@ struct abstract_state {
 };
 
 enum symbol_kind {
-  SYMBOL_FREE = 0,
-  SYMBOL_LOWERED, /* less than PARENT */
-  SYMBOL_ALIGNED,
+  SYMBOL_FREE = 0,     /* any value */
+  SYMBOL_LOWERED,      /* less than PARENT */
+  SYMBOL_ALIGNED,      /* PARENT & MASK */
   SYMBOL_LOADED,       /* the word at PARENT */
   SYMBOL_LOADED_FIXED, /* the word at MASK */
-  SYMBOL_FIXED,
+  SYMBOL_FIXED,        /* MASK */
 };
 
 struct symbol {

@@ -1,5 +1,5 @@
-/* The properties of a processor architecture that unwinding needs. All architectures are compiled everywhere; the
- * stack, not the host, determines which one is used. */
+/* The properties of a processor architecture that unwinding needs. The stack, not the host, determines which one is
+ * used. */
 #ifndef UNWIND_ARCHITECTURE_H
 #define UNWIND_ARCHITECTURE_H
 

@@ -8,8 +8,8 @@
 
 struct unwind_module {
   uint64_t start;
-  uint64_t end; /* one past the highest */
-  uint64_t eh_frame_hdr;
+  uint64_t end;          /* one past the highest */
+  uint64_t eh_frame_hdr; /* address of .eh_frame_hdr; 0: none */
 };
 
 /* Access to the process that stacks belong to. Callbacks run on the unwinding thread and receive CONTEXT. */

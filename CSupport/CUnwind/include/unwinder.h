@@ -1,9 +1,7 @@
 /* Finds the frames of a copied stack.
  *
- * The unwinder does not deal with threads or signals and uses only the memory it was created in. It finds frames by the
- * modules' unwind tables, and by code analysis where the tables have no information.
- *
- * After setup an unwinder neither allocates nor locks, unless its callbacks do. */
+ * An unwinder finds frames by the modules' unwind tables, and by code analysis where the tables have no information. It
+ * uses only the memory it was created in, and neither allocates nor locks, unless its callbacks do. */
 #ifndef UNWINDER_H
 #define UNWINDER_H
 
@@ -25,19 +23,18 @@ struct unwinder *cunwind_create(void *memory, const struct unwind_architecture *
  * one at a time for each unwinder. */
 void cunwind_unwind(struct unwinder *unwinder, const struct stack_copy *copy, struct unwind_stack *stack);
 
-/* Keeps STACK, unwound from COPY with its places, if it is complete. STACK then records the index of the first joined
- * frame, and its end is the earlier stack's end.
+/* Keeps STACK, unwound from COPY with its places, if it is complete. Otherwise appends the frames of ITEM's kept stack
+ * that are still live; STACK then records the index of the first joined frame, and ends as the kept stack does.
  *
- * Remnants of finished calls look identical. A frame is therefore joined only if one of these proves that it is live:
+ * Remnants of finished calls look like live frames. A frame is joined only if one of these proves that it is live:
  * calls further out that can have led to one function only; frame pointers further in that lead to it; or the absence
  * of any other return address between it and the end of the stack. Async-signal-safe: as cunwind_unwind. Threads: as
  * cunwind_unwind. */
 void cunwind_join(struct unwinder *unwinder, const struct stack_copy *copy, struct unwind_work_item item,
                   struct unwind_stack *stack);
 
-/* Clears cached facts about code unless all their modules are unchanged: at the same place, with the same build ID.
- * Must be called before a stall is sampled, because a module might have been replaced. Async-signal-safe: as
- * cunwind_unwind. Threads: as cunwind_unwind. */
+/* Clears cached facts about code unless all their modules are unchanged. Must be called before a stall is sampled.
+ * Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
 void cunwind_begin_sample(struct unwinder *unwinder);
 
 /* Clears cached facts about code, even if modules are unchanged. Async-signal-safe: as cunwind_unwind. Threads: as

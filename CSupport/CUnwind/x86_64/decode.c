@@ -3,8 +3,7 @@
 #include <string.h>
 
 /* Instruction encodings: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, chapters 2 to 6 and
- * appendix A. The instruction set numbers registers in another order than DWARF (System V ABI, AMD64 supplement, figure
- * 3.36). */
+ * appendix A. DWARF numbers registers in another order (System V ABI, AMD64 supplement, figure 3.36). */
 static const int8_t dwarf_number[16] = {0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15};
 
 enum { RAX = 0, RDX = 1, RCX = 2, RBX = 3, RBP = 6, RSP = 7 };

@@ -31,11 +31,11 @@ extension StallReport {
       public var time: Duration { seconds.duration }
     }
 
-    /// Kinds of causes. Newer versions can have more.
+    /// Kinds of causes.
     public struct Kind: ReportCode {
-      /// The value as a string, as in JSON.
+      /// The string in JSON.
       public var rawValue: String
-      /// Creates the value with this string, known or not.
+      /// Creates a value, known or unknown.
       public init(rawValue: String) { self.rawValue = rawValue }
       /// Threads wait for each other and cannot continue.
       public static let deadlock = Kind(rawValue: "deadlock")

@@ -71,9 +71,8 @@ extension StallReport {
   public struct Function: Hashable, Sendable, Codable {
     /// The short name, at most 100 characters, identical in every report.
     public var name: String
-    /// The name to print, which is unique in the report as far as functions can be distinguished. The number of a
-    /// closure, or the module, file or types of a function, are included only if the report contains a function of the
-    /// same name. Unnamed functions of a library share one name.
+    /// The name to print, with the closure's number, or the function's module, file or types, if the report contains
+    /// another function of the same name. Unnamed functions of a library share one name.
     public var displayName: String
     /// The full demangled name; `nil` if there is none.
     public var fullName: String?
@@ -91,7 +90,7 @@ extension StallReport {
     public var isInlined: Bool
     /// Whether the function is an async function that is not on the thread's stack and resumes at this location.
     public var isAwaiting: Bool
-    /// The address.
+    /// The address of the code.
     public var address: Address
     /// The reason for a missing name; `nil` if there is a name.
     public var noName: String?
@@ -136,9 +135,9 @@ extension StallReport {
 
     /// Kinds of addresses.
     public struct Kind: ReportCode {
-      /// The value as a string, as in JSON.
+      /// The string in JSON.
       public var rawValue: String
-      /// Creates the value with this string, known or not.
+      /// Creates a value, known or unknown.
       public init(rawValue: String) { self.rawValue = rawValue }
       /// An address in the module's file.
       public static let file = Kind(rawValue: "file")
@@ -221,11 +220,11 @@ extension StallReport {
     /// The system call in which the thread was blocked; `nil` if there is none or it is unknown.
     public var systemCall: String?
 
-    /// Kinds of activity. Newer versions can have more.
+    /// Kinds of activity.
     public struct Kind: ReportCode {
-      /// The value as a string, as in JSON.
+      /// The string in JSON.
       public var rawValue: String
-      /// Creates the value with this string, known or not.
+      /// Creates a value, known or unknown.
       public init(rawValue: String) { self.rawValue = rawValue }
       /// On a CPU, or ready to run.
       public static let computing = Kind(rawValue: "computing")
@@ -246,11 +245,11 @@ extension StallReport {
 }
 
 extension StallReport.Source {
-  /// Kinds of sources. Newer versions can have more.
+  /// Kinds of sources.
   public struct Kind: ReportCode {
-    /// The value as a string, as in JSON.
+    /// The string in JSON.
     public var rawValue: String
-    /// Creates the value with this string, known or not.
+    /// Creates a value, known or unknown.
     public init(rawValue: String) { self.rawValue = rawValue }
     /// The turns of an event loop.
     public static let loop = Kind(SourceKind.loop)

@@ -2,8 +2,8 @@ import CulpritStallRecord
 
 /// The culprit of a stall, and the evidence.
 ///
-/// A report is a value: it can be compared, encoded as JSON with any encoder (docs/internals/report-json.md describes the format)
-/// and printed. ``text(width:explains:)`` and ``metadata`` depend only on the value, so a decoded report has the same text.
+/// A report is a value: it can be compared, encoded as JSON with any encoder (docs/internals/report-json.md) and
+/// printed. ``text(width:explains:)`` and ``metadata`` depend only on the value, so a decoded report has the same text.
 public struct StallReport: Hashable, Sendable, Codable, Identifiable {
   /// The version of the JSON format. A reader of version 1 can read every report of version 1.
   public static let formatVersion = 1
@@ -42,11 +42,11 @@ public struct StallReport: Hashable, Sendable, Codable, Identifiable {
   /// The function in which the task was suspended, with its share of the stall; `nil` unless ``verdict`` is
   /// ``Verdict/suspended``. If another application function awaited it, ``callers`` contains the innermost one.
   public var suspendedIn: Finding?
-  /// The application functions that called the culprit, with their shares of its time, heaviest first.
+  /// The application functions that called the culprit, heaviest first. Each has the time of the culprit below it.
   public var callers: [Finding]
   /// If ``callers`` is a single function with all of the culprit's time: its callers, nearest first.
   public var outerCallers: [Finding]
-  /// The culprit's callees, heaviest first.
+  /// The culprit's callees, heaviest first, at most eight. Each has its time below the culprit.
   public var callees: [Finding]
   package var ownSeconds: Seconds
   /// The function of a dependency, or the application's callback, that took most of the culprit's time.
@@ -141,9 +141,9 @@ extension StallReport {
 extension StallReport {
   /// Whether a function is to blame. Newer versions can have more values.
   public struct Verdict: ReportCode {
-    /// The value as a string, as in JSON.
+    /// The string in JSON.
     public var rawValue: String
-    /// Creates the value with this string, known or not.
+    /// Creates a value, known or unknown.
     public init(rawValue: String) { self.rawValue = rawValue }
     /// One application function holds at least half of the stall.
     public static let culprit = Verdict(rawValue: "culprit")
@@ -343,11 +343,11 @@ extension StallReport {
     /// The time of the note; zero if it has none.
     public var time: Duration { seconds.duration }
 
-    /// Kinds of notes. Newer versions can have more.
+    /// Kinds of notes.
     public struct Kind: ReportCode {
-      /// The value as a string, as in JSON.
+      /// The string in JSON.
       public var rawValue: String
-      /// Creates the value with this string, known or not.
+      /// Creates a value, known or unknown.
       public init(rawValue: String) { self.rawValue = rawValue }
       /// Context added by the application.
       public static let context = Kind(rawValue: "context")
@@ -367,7 +367,7 @@ extension StallReport {
       public static let fileLock = Kind(rawValue: "fileLock")
       /// Other work with the same label stalled simultaneously. The title is its source, the text its report ID.
       public static let sharedLabel = Kind(rawValue: "sharedLabel")
-      /// The work might have been several jobs of a task, because system calls for observing its pauses were refused.
+      /// The work might have been several jobs of a task, because system calls that show its pauses were refused.
       public static let likely = Kind(rawValue: "likely")
       /// Other work ran while this work was suspended, and might have held the awaited resource. The title is its label,
       /// the text its report ID if it stalled.

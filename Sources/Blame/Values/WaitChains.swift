@@ -12,7 +12,8 @@ extension StallReport {
     public var sampleCount: Int
     /// Whether the last link leads back to a thread of the chain.
     public var isCycle: Bool
-    /// Whether the cycle is permanent: each thread was found twice in the cycle, without CPU use in between.
+    /// Whether the cycle is permanent: no wait has a timeout, and each thread was found twice in the cycle, without CPU
+    /// use in between or with a wait that the kernel refused.
     public var isDeadlock: Bool
 
     /// The time of the stall with this chain.
@@ -37,11 +38,11 @@ extension StallReport {
     /// The last sampled stack of the thread.
     public var stack: Stack?
 
-    /// Kinds of held objects. Newer versions can have more.
+    /// Kinds of held objects.
     public struct Kind: ReportCode {
-      /// The value as a string, as in JSON.
+      /// The string in JSON.
       public var rawValue: String
-      /// Creates the value with this string, known or not.
+      /// Creates a value, known or unknown.
       public init(rawValue: String) { self.rawValue = rawValue }
       /// A lock whose word contains the holder's thread ID: Swift's `Mutex`, the initialization of a global
       /// (`swift_once`).
