@@ -18,6 +18,7 @@ func benchIdle(_ figures: Figures) throws {
   figures.print("idle.rss_watched", with, "MiB")
   figures.print("idle.rss_unwatched", without, "MiB")
   figures.print("idle.rss_delta", with - without, "MiB", in: -1...4)
+  figures.print("idle.reserved_delta", watched.reservedMiB() - unwatched.reservedMiB(), "MiB", in: 0...450)
 }
 
 /// A running service to measure.
@@ -38,6 +39,9 @@ private final class Service {
 
   /// Resident memory, the kernel's exact count.
   func residentMiB() -> Double { Double(number("Rss:", in: readFile("/proc/\(id)/smaps_rollup"))) / 1024 }
+
+  /// Reserved address space.
+  func reservedMiB() -> Double { Double(number("VmSize:", in: readFile("/proc/\(id)/status"))) / 1024 }
 
   /// The number of voluntary context switches of the watchdog's threads so far: each is a wakeup.
   func watchdogWakeups() -> Int {
