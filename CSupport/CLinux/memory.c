@@ -69,8 +69,8 @@ static bool has_file(struct sources *sources) {
   return clinux_descriptor_is_ours(&sources->file);
 }
 
-/* Other code might have closed it and opened another file. Needs less of a handler's stack than
- * clinux_descriptor_is_ours. */
+/* Whether the descriptor of WINDOW still refers to its file: other code might have closed and reused the number. Needs
+ * less of a handler's stack than clinux_descriptor_is_ours. */
 static bool is_its_own(const struct window *window) {
   return syscall(SYS_lseek, window->file.number, 0L, SEEK_CUR) == window->mark;
 }
@@ -138,7 +138,7 @@ static bool read_by_call(uint64_t address, void *destination, size_t length) {
   return got >= 0 && (size_t)got == length;
 }
 
-/* Uses the file if a filter refuses the call, which replaces windows closed by the service. */
+/* Uses the file if a filter refuses the call. The call is untested if it replaces a window that the service closed. */
 static bool read_by_call_or_file(uint64_t address, void *destination, size_t length) {
   return read_by_call(address, destination, length) ||
          (is_refused(errno) && read_by_file(address, destination, length));
@@ -146,7 +146,7 @@ static bool read_by_call_or_file(uint64_t address, void *destination, size_t len
 
 /* Writing unmapped memory to a pipe fails with EFAULT. The pipe is empty before and after. */
 static bool copy_through_pipe(uint64_t address, void *destination, size_t length) {
-  /* The data must not reach a file of the service. */
+  /* Copied memory must not be written to a file of the service that has reused a number of the pipe. */
   struct sources *sources = own_sources();
   open_pipe(sources);
   if (!clinux_descriptor_is_ours(&sources->pipe_reader) || !clinux_descriptor_is_ours(&sources->pipe_writer))
@@ -282,7 +282,7 @@ static void forget_parent(void) {
   atomic_store_explicit(&way, CLINUX_MEMORY_BY_CALL, memory_order_relaxed);
 }
 
-/* If its number refers to another file, it belongs to other code and is not closed. */
+/* Does not close the window's former descriptor: if its number refers to another file, it belongs to other code. */
 static void open_window(struct window *window) {
   if (window->bytes && clinux_descriptor_is_ours(&window->file)) {
     atomic_store_explicit(&window->is_open, true, memory_order_release);

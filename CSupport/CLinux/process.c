@@ -11,7 +11,8 @@
 #include <unistd.h>
 CLINUX_RESIDENT_CODE
 
-/* In a page that the kernel zeroes in a child (MADV_WIPEONFORK, Linux 4.14), even if fork handlers do not run. */
+/* The address of the stamp, in a page that the kernel zeroes in a child (MADV_WIPEONFORK, Linux 4.14), even if fork
+ * handlers do not run. */
 static _Atomic uint32_t *_Atomic place;
 static _Atomic uint32_t ordinary;
 static _Atomic uint32_t last;
@@ -58,8 +59,8 @@ static uint64_t left_of(int limit, uint64_t used) {
 }
 
 uint64_t clinux_process_memory_left(void) {
-  /* The process's file is empty after the main thread has exited. Numbers of pages (proc(5)): the first is the total
-   * size, the sixth data and stack. */
+  /* /proc/self/statm is empty after the main thread has exited. The file holds numbers of pages (proc(5)): the first
+   * is the total size, the sixth data and stack. */
   enum { ALL = 0, DATA = 5, NUMBERS = 7 };
   uint64_t pages[NUMBERS] = {0};
   char text[256];
@@ -96,7 +97,7 @@ bool clinux_process_is_kernels(const char *path) {
   int saved_errno = errno;
   uint64_t own = 0, device = 0;
   bool is_own = device_of(path[1] == 's' ? "/sys/kernel" : "/proc/self", &own);
-  /* From the root down: a lookup in another file system would ask its server. */
+  /* Checks each directory from the root down: a lookup in another file system could wait for its server. */
   char part[128];
   size_t at = 0;
   while (is_own && path[at] != '\0' && at < sizeof part - 1) {

@@ -34,7 +34,7 @@ int clinux_watchpoint_set(struct clinux_watchpoint *watchpoint, int32_t tid, uin
     return errno;
   /* The mapping keeps the counter alive; children do not inherit it. */
   void *note = mmap(NULL, note_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-  /* EPERM beyond the memory that a user can lock for counters (perf_event_mlock_kb). */
+  /* mmap(2) fails with EPERM if the user has locked too much memory for counters (perf_event_mlock_kb). */
   int error = note == MAP_FAILED ? EAGAIN : 0;
   if (error == 0 && ioctl(descriptor, PERF_EVENT_IOC_REFRESH, 1) != 0) {
     error = errno;

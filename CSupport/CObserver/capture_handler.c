@@ -27,8 +27,8 @@ static struct sigaction previous_actions[PREVIOUS_MAX];
 static uint32_t previous_count;
 static const struct sigaction *_Atomic previous_action;
 
-/* BEGIN ASYNC-SIGNAL-SAFE SECTION Runs in the handler, on any thread, with any lock held: plain memory, atomics, raw
- * system calls and clock_gettime only. */
+/* BEGIN ASYNC-SIGNAL-SAFE SECTION. Runs in the handler, on any thread, with any lock held. Uses only plain memory,
+ * atomics, raw system calls and clock_gettime. */
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
@@ -38,7 +38,8 @@ static const struct sigaction *_Atomic previous_action;
 #endif
 #endif
 
-/* Uninstrumented: sanitizers forbid reading other functions' frames. Volatile bytes prevent a call of their memcpy. */
+/* Uninstrumented: sanitizers forbid reading other functions' frames. Volatile bytes prevent a call of the
+ * sanitizer's memcpy. */
 #if defined(SANITIZED)
 __attribute__((no_sanitize("address", "thread"))) static void copy_stack(uint8_t *to, const uint8_t *from,
                                                                          size_t length) {
@@ -88,7 +89,7 @@ static enum observer_request_state answer(struct observer_request *request, cons
       copy->stack_bytes = clinux_memory_read_some(page, request->stack, bytes_wanted(page, request->stack_capacity));
     }
     copy->truncated = copy->stack_bytes == request->stack_capacity;
-    /* A signal interrupted a thread on its alternate stack: the interrupted stack is copied too. */
+    /* The thread runs a handler on its alternate stack: its own stack, which the handler interrupted, is copied too. */
     const stack_t *alternate = &((const ucontext_t *)context)->uc_stack;
     if (sp - (uint64_t)(uintptr_t)alternate->ss_sp < alternate->ss_size)
       observer_copy_own_stack(copy, request->stack, request->stack_capacity, request->stack_low, request->stack_high);
@@ -118,8 +119,8 @@ static uint64_t mask_of(const struct sigaction *action, const ucontext_t *contex
 /* Static thread-local storage: access does not allocate. */
 static _Thread_local volatile bool is_passing_on __attribute__((tls_model("initial-exec")));
 
-/* Passes another signal to the former handler, unless it came from there. The default action counts as ignored: it
- * would end the process for a forgotten profiling timer. */
+/* Passes a signal of other code to the former handler, unless that handler is already running on this thread. The
+ * default action counts as ignored: it would end the process for a forgotten profiling timer. */
 static void pass_on(int signal, siginfo_t *information, void *context) {
   const struct sigaction *previous = atomic_load_explicit(&previous_action, memory_order_acquire);
   if (!previous || is_passing_on || previous->sa_handler == SIG_DFL || previous->sa_handler == SIG_IGN)
@@ -153,9 +154,9 @@ static bool serve(uint32_t index, pid_t tid, const void *context, uint64_t began
   return true;
 }
 
-/* Answers a request of the calling thread whose signal can arrive like this one, without a value. Such a signal of
- * other code is taken for ours, and ours is passed on instead. Async-signal-safe: yes. Threads: the one that received
- * the signal. */
+/* Answers a request for the calling thread whose signal can arrive without a value, as this one did. If other code
+ * sent it, our own signal arrives later and is passed on instead. Async-signal-safe: yes. Threads: the one that
+ * received the signal. */
 static bool serve_without_value(const siginfo_t *information, bool from_here, pid_t tid, const void *context,
                                 uint64_t began) {
   bool is_bare = information->si_code == SI_TKILL && from_here;

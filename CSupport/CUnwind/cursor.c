@@ -148,7 +148,8 @@ static int step_by_rule(struct cursor *cursor, struct cursor *frame, const struc
   return arrive(cursor, frame, cursor->walk->unwinder->architecture->return_column, cfa);
 }
 
-/* Whether FRAME is the return trampoline of a signal handler, whose registers are found without a table. */
+/* Whether FRAME is the return trampoline of a signal handler. The interrupted registers lie at a fixed offset on its
+ * stack, so they are found without a table. */
 static bool is_trampoline(const struct cursor *frame) {
   struct unwinder *unwinder = frame->walk->unwinder;
   uint8_t code[UNWIND_SIGNAL_RETURN_BYTES];

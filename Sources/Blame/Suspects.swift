@@ -22,7 +22,8 @@ package struct Suspects {
   /// Maximum share of a callee among several parts of its caller.
   private static let partMax = 0.75
 
-  /// `isHalfEnough`: exactly half of the time makes a candidate; false for the few threads of a pool.
+  /// `isHalfEnough`: whether a function with exactly half of the time is a candidate; false for pools, where two
+  /// threads can hold half each.
   init(_ stacks: [WeightedStack], total: Duration, isHalfEnough: Bool = true) {
     self.stacks = stacks
     self.total = total
@@ -67,9 +68,9 @@ package struct Suspects {
     return (found, found == innermost ? nil : innermost)
   }
 
-  /// The culprit without regard to callbacks. From the outermost candidate on, a candidate is passed over unless it is
-  /// innermost for more time than all candidates to which it leads together. Comparing with each one separately would
-  /// favor the caller of functions that call each other.
+  /// The culprit without regard to callbacks: the outermost candidate that is innermost for more time than the total of
+  /// the candidates to which it leads. Comparing with each one separately would favor the caller of functions that call
+  /// each other.
   private var innermostCandidate: FunctionIdentity? {
     let order = candidates.sorted { holdsLess($1, than: $0) }
     guard order.count > 1 else { return order.first }
@@ -95,7 +96,7 @@ package struct Suspects {
     return left != right ? left < right : one < other
   }
 
-  /// Returns the candidate that called the library algorithm which called `function` back, for most of its time.
+  /// Returns the candidate whose call of a library algorithm led to `function`, for most of the time of `function`.
   private func whoCalledTheLibrary(thatCalled function: FunctionIdentity) -> FunctionIdentity? {
     var callers: [FunctionIdentity: Duration] = [:]
     var repeats: [FunctionIdentity: Bool] = [:]
@@ -118,7 +119,7 @@ package struct Suspects {
     return caller
   }
 
-  /// Returns the time of `function` without application functions below it, in which it or a library worked.
+  /// Returns the time of stacks without application functions below `function`: its own work, or that of a library.
   private func ownWork(of function: FunctionIdentity) -> Duration {
     stacks.reduce(.zero) { sum, stack in
       guard let place = stack.frames.lastIndex(where: { $0.identity == function }),
@@ -137,7 +138,7 @@ package struct Suspects {
     return places
   }
 
-  /// Returns the functions among which `function` merely divides its time, none of which has most of it; empty if
+  /// Returns the functions among which `function` divides its time. Empty if one of them has most of it, or if
   /// `function` itself works. Each is represented by the innermost function with all of its time.
   func parts(of function: FunctionIdentity) -> Group {
     let held = (times[function] ?? .zero).inSeconds
@@ -162,8 +163,8 @@ package struct Suspects {
     return Group(functions: Self.heaviest(times), times: times, places: places)
   }
 
-  /// Returns the nearest application callers of `function`, and their callers, up to `levels`, while a level is one
-  /// function.
+  /// Returns the nearest application callers of `function`, then their callers, up to `levels`. Stops after a level of
+  /// several functions, or one that some stacks lack.
   func callers(of function: FunctionIdentity, levels: Int) -> [Group] {
     var places: [Int: Int] = [:]
     for (number, stack) in stacks.enumerated() { places[number] = stack.frames.firstIndex { $0.identity == function } }
@@ -174,7 +175,7 @@ package struct Suspects {
       for (number, place) in callees {
         let frames = stacks[number].frames
         let name = frames[place].resolved.displayName
-        // A function that stands for another has an equal name, such as a protocol witness.
+        // Skips functions of equal name that only forward calls, such as protocol witnesses.
         places[number] = frames[..<place].lastIndex { $0.isApplication && $0.resolved.displayName != name }
       }
       let level = group(places)
@@ -185,9 +186,9 @@ package struct Suspects {
     return found
   }
 
-  /// Returns the functions that hold the time which `culprit` does not hold. Each stack counts for one: the outermost
-  /// application function that never led to the culprit, or the innermost one with all of that function's time; if all
-  /// led to the culprit, the innermost.
+  /// Returns the functions that hold the time outside `culprit`. Each stack counts for its outermost application
+  /// function that never led to the culprit; if all of them led to it, for the innermost one. A callee with all of a
+  /// function's time replaces the function.
   func contenders(beside culprit: FunctionIdentity?) -> Group {
     var passed: Set<FunctionIdentity> = []
     if let culprit {

@@ -4,11 +4,11 @@ import Synchronization
 import TestWorkloads
 import Testing
 
-/// Threads that stand aside while the process forks.
+/// Forks wait until registered threads rest or yield.
 @Suite(.serialized) struct ForkingTests {
   init() { clinux_fork_start() }
 
-  /// Memory of registered threads: a word that each changes before its work, and another one after it.
+  /// Two words for each registered thread: one is changed before its work, the other one after it.
   private struct Words {
     var begun: InlineArray<3, UInt64> = [0, 0, 0]
     var done: InlineArray<3, UInt64> = [0, 0, 0]
@@ -34,7 +34,7 @@ import Testing
     return (status & 127 == 0 ? status >> 8 : 100, hasWaited)
   }
 
-  /// Threads change two words that belong together; no child sees one of them changed and the other one not.
+  /// Threads change pairs of words. Each child must see both changes of a pair, or neither.
   @Test(arguments: [false, true]) func childSeesNoPartialWork(_ yields: Bool) {
     let count = 3
     let words = Shared(Words())
@@ -61,7 +61,7 @@ import Testing
     var outcomes: Set<Int32> = []
     for _ in 0..<40 {
       let (outcome, hasWaited) = inChild { memcmp(begun, begun + bytes, bytes) == 0 ? 0 : 1 }
-      // On a busy machine a thread may take longer than a fork waits.
+      // On a busy machine, a thread might work for longer than a fork waits.
       if hasWaited { outcomes.insert(outcome) }
     }
     clinux_wakeup_stop(isOver.pointer)
@@ -70,7 +70,7 @@ import Testing
     for number in 0..<count { #expect(words.pointer.pointee.done[number] > 0) }
   }
 
-  /// Nobody waits for ever for a thread that the kernel holds up, nor for one that rests or has left.
+  /// Forks do not wait indefinitely for a stuck thread, and not at all for threads that have left.
   @Test func forkDoesNotWaitForStuckThreads() {
     let (isWorking, isOver) = (Shared(clinux_wakeup()), Shared(clinux_wakeup()))
     func wait(for wakeup: Shared<clinux_wakeup>) {
@@ -100,7 +100,7 @@ import Testing
     #expect(inChild { 9 } == (9, true))
   }
 
-  /// Threads that take part get their work done while the process never stops to fork.
+  /// A registered thread completes its work while other threads fork continuously.
   @Test func continuousForksDoNotStarveThreads() {
     let (isOver, steps) = (Shared(clinux_wakeup()), Shared(clinux_wakeup()))
     let forking = (0..<2)
@@ -128,7 +128,7 @@ import Testing
     RunningThread {
       clinux_fork_enter()
       let found = inChild {
-        // The parent's place is not the child's.
+        // The parent's registration does not extend to the child.
         if clinux_fork_rest() { return 1 }
         clinux_fork_enter()
         guard clinux_fork_rest() else { return 2 }

@@ -14,7 +14,7 @@ import Testing
     #expect(DescriptorText.of(Descriptor(number: 3, target: target)) == text)
   }
 
-  /// An event loop in epoll_wait waits on its epoll descriptor, which is no information.
+  /// In epoll_wait, the epoll descriptor itself is not informative.
   @Test func omitsEpollAndMarksTruncation() {
     #expect(DescriptorText.of(Descriptor(number: 3, target: "anon_inode:[eventpoll]")) == nil)
     #expect(DescriptorText.of(Descriptor(number: 3, target: "deep/journal.db", isCut: true)) == "…deep/journal.db")

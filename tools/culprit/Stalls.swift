@@ -155,7 +155,7 @@ struct Stalls: Sendable {
     self.selection = selection
   }
 
-  /// Parses the first digits into lower case, as in reports.
+  /// Returns the first digits of a signature in lower case, as in reports.
   private static func signature(_ text: String) throws(UsageError) -> String {
     guard !text.isEmpty, text.allSatisfy({ $0.isASCII && $0.isHexDigit }) else {
       throw UsageError("--signature takes the first digits of a signature, such as 1f3a, not \"\(text)\"")
@@ -166,7 +166,7 @@ struct Stalls: Sendable {
     return text.lowercased()
   }
 
-  /// Parses the first digits into lower case.
+  /// Returns the first digits of a build-id in lower case.
   private static func build(_ text: String) throws(UsageError) -> String {
     guard text != StallSelection.unknown else { return text }
     guard !text.isEmpty, text.allSatisfy({ $0.isASCII && $0.isHexDigit }) else {
@@ -229,7 +229,7 @@ struct Stalls: Sendable {
             var stall = recorded
             available.add(stall, from: origin)
             guard selection.includes(stall, from: origin), Self.hasLabel(stall, selection, &available) else { continue }
-            // For a pool whose threads were not sampled individually, the other threads are the samples.
+            // Reports of a pool need the other threads if its own were not sampled individually.
             if !withThreads, stall.source.kind != .pool { stall.others = nil }
             let report = builder.report(of: stall)
             available.add(signature: report.signature)
@@ -265,7 +265,7 @@ struct Stalls: Sendable {
     output.error((side.map { "\($0): " } ?? "") + reading.available.refusal(of: selection))
   }
 
-  /// Problems go to standard error. Returns whether there were none.
+  /// Calls `body` for each recording. Prints problems to standard error, and returns whether there were none.
   func forEachRecording(
     _ paths: [String],
     found: Set<String>,

@@ -1,5 +1,5 @@
 /* Detects a thread's first write to a word, with the processor's debug registers (perf_event_open(2),
- * PERF_TYPE_BREAKPOINT). That write is delayed by some microseconds, later ones are not. */
+ * PERF_TYPE_BREAKPOINT). The first write is delayed by some microseconds; later ones are not. */
 #ifndef CLINUX_WATCHPOINT_H
 #define CLINUX_WATCHPOINT_H
 

@@ -16,8 +16,8 @@ private let kept = Atomic(0)
   kept.add(1, ordering: .relaxed)
 }
 
-/// Has `count` suspended sections and an activity, then blocks every thread of Swift's pool. A thread waits for a lock
-/// of the main thread, which waits for the end of standard input.
+/// Has `count` suspended sections and an activity, then blocks every thread of Swift's pool. `bystanders` threads,
+/// at least one, wait for a lock of the main thread, which waits for standard input.
 @Sendable func beControlled(_ arguments: [String]) throws {
   let watchdog = try Watchdog(Watchdog.Configuration(threshold: .seconds(50)))
   let sections = count(arguments)

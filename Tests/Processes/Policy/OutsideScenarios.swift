@@ -9,15 +9,15 @@ private let nasty = "n\u{1B}[2J\u{7F}\u{9B}\u{2028}\u{2029}\u{202E}\u{2066}\u{20
 
 private let work = Atomic<UInt64>(0)
 
-/// Computes for the given milliseconds of wall time and half of that in CPU time. A thread that does not run answers no
-/// signal.
+/// Computes for at least the given milliseconds of wall time, and half of that in CPU time: only a running thread
+/// handles the watchdog's signals.
 @inline(never)
 func computeInTheWay(_ milliseconds: Int) {
   let end = ContinuousClock.now + .milliseconds(milliseconds)
   var used = timespec()
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used)
   let enough = used.tv_sec * 1_000_000_000 + used.tv_nsec + milliseconds * 500_000
-  // The system call is inlined: samples often hit a returning call, whose function would be the culprit.
+  // No helper function makes the system call: samples often hit its return, and the helper would be the culprit.
   while ContinuousClock.now < end || used.tv_sec * 1_000_000_000 + used.tv_nsec < enough {
     for _ in 0..<1000 { work.wrappingAdd(1, ordering: .relaxed) }
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used)
@@ -134,7 +134,7 @@ private func beginAndLetGo(_ watchdog: Watchdog) throws -> Int {
     text += chunk[..<count].drop { $0 == UInt8(ascii: "x") }
   }
   say("told=true")
-  // The next one's message cannot be written, and stop() does not wait for it.
+  // The message about a second activity cannot be written, and stop() does not wait for it.
   let other = fillPipe(STDERR_FILENO)
   _ = try beginAndLetGo(watchdog)
   watchdog.stop(patience: .seconds(10))
@@ -142,7 +142,7 @@ private func beginAndLetGo(_ watchdog: Watchdog) throws -> Int {
   for descriptor in [unread, other] { close(descriptor) }
 }
 
-/// Uses a hostile name in every place, and prints all output about it. Its watchdog ends it.
+/// Uses a hostile name wherever the API takes one, and prints all results. The watchdog terminates the process.
 @Sendable func beNasty(_ arguments: [String]) throws {
   guard let directory = arguments.first else { exit(2) }
   if let file = fopen("/proc/thread-self/comm", "w") {
@@ -185,8 +185,8 @@ private func beginAndLetGo(_ watchdog: Watchdog) throws -> Int {
   loop.withTurn(label: nasty) { while true { computeInTheWay(100) } }
 }
 
-/// Suspends in a section while its child tasks compute on all threads, until the first section has found the location
-/// of task data.
+/// Suspends in a section while its child tasks compute on all threads. Repeats this until a report has task times: the
+/// location of task data is unknown at first.
 @Sendable func yieldToOthers(_ arguments: [String]) throws {
   let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(400), interval: .milliseconds(50)))
   let isReported = Atomic<Bool>(false)

@@ -66,8 +66,8 @@ private func sayMask(_ place: String) {
 @inline(never)
 private func waitFor(_ expected: Set<String>) -> Bool { clock.wait { places.withLock { $0.isSuperset(of: expected) } } }
 
-/// Prints the signals that are blocked in each kind of handler, in a program started by one, and in each thread of the
-/// watchdog between handlers: `masks DIRECTORY`.
+/// Prints the signals that are blocked in each kind of handler, in a program that a handler starts, and in each thread
+/// of the watchdog between handlers: `masks DIRECTORY`.
 @Sendable func sayMasks(_ arguments: [String]) throws {
   guard arguments.count == 1 else { exit(2) }
   workload_block_signal(SIGUSR1)
@@ -108,7 +108,7 @@ private func waitFor(_ expected: Set<String>) -> Bool { clock.wait { places.with
   workload_block_signal(SIGUSR2)
   loop.withTurn { _ = waitFor(["began", "hang", "terminate"]) }
   say("complete=\(waitFor(["began", "hang", "terminate", "stall", "leaked", "context", "ping", "expiration"]))")
-  // No thread is in a handler then.
+  // Waits until no thread runs a handler.
   clock.settle()
   for (id, name) in ownThreads() { say("thread.\(name)=\(mask(of: id).map(hexadecimal) ?? "gone")") }
   activity.end()
@@ -140,7 +140,7 @@ private func waitFor(_ expected: Set<String>) -> Bool { clock.wait { places.with
     isExpired.store(true, ordering: .sequentiallyConsistent)
   }
   let descriptor = workload_read_by_descriptor(SIGTERM)
-  // Handlers that began before, and the threads that they started, do not block the signal.
+  // Handlers that began before SIGTERM was blocked, and threads that they started, do not block it. Waits for them.
   let before = pings.load(ordering: .sequentiallyConsistent)
   wait {
     isExpired.load(ordering: .sequentiallyConsistent) && pings.load(ordering: .sequentiallyConsistent) > before + 1
@@ -169,11 +169,11 @@ private func waitFor(_ expected: Set<String>) -> Bool { clock.wait { places.with
   say("ended=true")
 }
 
-/// Takes turns at computing and waiting for any signal, longer than the threshold.
+/// Computes and waits for any signal in alternation, for longer than the threshold.
 @Sendable func waitForSignals(_ arguments: [String]) throws {
   let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(100), interval: .milliseconds(10)))
   watchdog.onStall { _ in }
-  // Blocks the signals: a thread that was seen without its mask is signalled for some seconds more.
+  // Blocks the signals before the thread is watched: the watchdog relies on an observed signal mask for some seconds.
   _ = workload_compute_and_wait_for_signals(0, 0, 0)
   let loop = try watchdog.watchLoop(named: "signals")
   for work in [5, 50, 150] as [UInt64] {
@@ -194,14 +194,14 @@ private func waitFor(_ expected: Set<String>) -> Bool { clock.wait { places.with
 @Sendable func reportToNobody(_ arguments: [String]) throws {
   guard arguments.count == 2 else { exit(2) }
   if arguments[0] == "pipe" { workload_break_standard_error() } else { workload_fill_standard_error(arguments[1]) }
-  // A message of the thread that starts the watchdog.
+  // Makes the thread that starts the watchdog print a message.
   setenv("CULPRIT_INTERVAL", "nonsense", 1)
   clock.begin()
   var configuration = Watchdog.Configuration(threshold: .milliseconds(200), interval: .milliseconds(50))
   configuration.lifecycle.terminateAfter = .milliseconds(600)
   let watchdog = try Watchdog(configuration)
   watchdog.onTerminate { _ in .veto }
-  // Handlers do not block signals that an earlier write may have left pending.
+  // Handlers unblock SIGPIPE and SIGXFSZ: a signal left pending by an earlier write would end the process there.
   watchdog.onStallBegan { _ in reports.add(1, ordering: .sequentiallyConsistent) }
   _ = try watchdog.beginActivity("dropped")
   let expired = try watchdog.beginActivity("expired", threshold: .milliseconds(50)) {}
@@ -218,7 +218,7 @@ private func waitFor(_ expected: Set<String>) -> Bool { clock.wait { places.with
 }
 
 /// Gets stuck while standard error is a full pipe: `report-to-full-pipe alone|beside-stuck`. One handler vetoes the
-/// end; another one can be stuck.
+/// termination; with `beside-stuck`, another handler is stuck.
 @Sendable func reportToFullPipe(_ arguments: [String]) throws {
   var configuration = Watchdog.Configuration(threshold: .milliseconds(200), interval: .milliseconds(50))
   configuration.lifecycle.terminateAfter = .milliseconds(600)
@@ -229,7 +229,7 @@ private func waitFor(_ expected: Set<String>) -> Bool { clock.wait { places.with
     return .veto
   }
   let loop = try watchdog.watchLoop(named: "http")
-  // Its other end stays open.
+  // The reading end stays open.
   _ = fillPipe(STDERR_FILENO)
   for round in 1...2 {
     loop.withTurn { say("asked=\(wait { reports.load(ordering: .sequentiallyConsistent) == round })") }
@@ -240,7 +240,7 @@ private func waitFor(_ expected: Set<String>) -> Bool { clock.wait { places.with
   _exit(0)
 }
 
-/// Dies in a way, under a watchdog that notes crashes, with or without an earlier handler:
+/// Dies in the given way under a watchdog that notes crashes, with or without an earlier signal handler:
 /// `die DIRECTORY WAY [SIGNAL RECOVERY [WAY]]`.
 @Sendable func dieNoted(_ arguments: [String]) throws {
   guard arguments.count == 2 || arguments.count >= 4, arguments.count < 4 || Int32(arguments[2]) != nil else { exit(2) }
@@ -261,13 +261,13 @@ private func waitForNotes() {
   while !allThreads().contains(where: { $0.name == "culprit-note" }) { usleep(10_000) }
 }
 
-/// Dies by a signal to the thread that writes notes: `die-noting DIRECTORY SIGNAL`. A signal to a process whose other
-/// threads block it goes to that thread.
+/// Dies by a signal to the thread that writes notes: `die-noting DIRECTORY SIGNAL`. The kernel delivers a process's
+/// signal to this thread if all others block it.
 @Sendable func dieNoting(_ arguments: [String]) throws {
   guard arguments.count == 2, let signal = Int32(arguments[1]) else { exit(2) }
   let watchdog = try Watchdog(Watchdog.Configuration(directory: arguments[0]))
   waitForNotes()
-  // Asleep twice: it waits for crashes.
+  // Two naps in a row show that the thread waits for crashes.
   for thread in allThreads() where thread.name == "culprit-note" {
     for _ in 0..<2 {
       while !isAsleep(thread.id) { usleep(10_000) }

@@ -31,7 +31,8 @@ func waitForGood() {
   var limit = rlimit(rlim_cur: rlim_t.max, rlim_max: rlim_t.max)
   setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &limit)
   let isStuck = DispatchSemaphore(value: 0)
-  // CPU shares are of real time, and a thread of the watchdog that the kernel holds up stops simulated time.
+  // These ways need real time: CPU shares are measured in it, and simulated time stops while the kernel blocks a
+  // thread of the watchdog.
   if !["asked", "malloc", "disk", "errors"].contains(way) {
     clock.begin()
     Thread.detachNewThread {
@@ -75,7 +76,7 @@ func waitForGood() {
     }
   case "blocked":
     stick {
-      // Delivered although it is blocked and ignored.
+      // The watchdog's signals must end the process although the thread blocks and ignores them.
       signal(SIGABRT, SIG_IGN)
       signal(SIGILL, SIG_IGN)
       var some = sigset_t()
@@ -92,7 +93,7 @@ func waitForGood() {
   }
 }
 
-/// Gets stuck until a handler has vetoed the end, and for two seconds after that: `terminate-vetoed`.
+/// Gets stuck for 3 s, and vetoes the termination after 600 ms: `terminate-vetoed`.
 @Sendable func vetoTheEnd(_ arguments: [String]) throws {
   clock.begin()
   var configuration = Watchdog.Configuration(threshold: .milliseconds(200), interval: .milliseconds(50))
@@ -108,7 +109,7 @@ func waitForGood() {
   watchdog.stop(patience: .seconds(60))
 }
 
-/// Gets stuck ten times. The handler that is called before the end ends the work.
+/// Gets stuck ten times. The handler that is called before each termination ends the section.
 @Sendable func releaseWhatIsStuck(_ arguments: [String]) throws {
   clock.begin()
   var configuration = Watchdog.Configuration(threshold: .milliseconds(100), interval: .milliseconds(50))
@@ -131,7 +132,7 @@ func waitForGood() {
   say("released=\(released.load(ordering: .sequentiallyConsistent))")
 }
 
-/// Gets stuck for 1.5 s, with an end after 600 ms that is configured once no thread can be started.
+/// Gets stuck for 1.5 s. Termination after 600 ms is configured when threads can no longer be started.
 @Sendable func changeWithoutThreads(_ arguments: [String]) throws {
   clock.begin()
   let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(200), interval: .milliseconds(50)))
@@ -185,7 +186,7 @@ private func prepare(_ way: String, _ watchdog: Watchdog) {
     }
     for _ in 0..<2 * sysconf(Int32(_SC_NPROCESSORS_ONLN)) { busy.wait() }
   case "caught":
-    // The default action takes precedence over its handler.
+    // Must not be called: termination uses the default action.
     signal(SIGABRT) { _ in _exit(3) }
   default: break
   }

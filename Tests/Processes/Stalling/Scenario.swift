@@ -9,9 +9,9 @@ import TestWorkloads
 enum Scenario: String {
   /// Inside malloc, with the allocator's lock held.
   case malloc
-  /// The same on another thread, which has the allocator's second arena.
+  /// Inside malloc on another thread, with the lock of the allocator's second arena held.
   case arena
-  /// In the runtime's code that makes types, wherever a signal finds it.
+  /// In the runtime's code that instantiates generic types, at a random point.
   case metadata
   /// In the initializer of a library that is being opened, with the loader's lock held.
   case initializer
@@ -19,38 +19,39 @@ enum Scenario: String {
   case modules
   /// With stdout and stderr locked.
   case stdio
-  /// In the making of a global variable, which another watched thread waits for.
+  /// In the initializer of a global variable, while another watched thread waits for the variable.
   case once
   /// In the unwinder, throwing exceptions.
   case exceptions
-  /// In a library that is closed before its work has taken too long.
+  /// In a library that is closed before the stall exceeds the threshold.
   case plugin
-  /// Anywhere, in a process that is stopped for three seconds meanwhile: by a signal, or by a freezer of control
-  /// groups.
+  /// Anywhere, while a signal or a control-group freezer stops the process for three seconds.
   case stopped
   case frozen
   case frozen2
-  /// In a system call that is restarted, because the process is stopped for a while: before the first sample, or later.
+  /// In a system call that the kernel restarts, because the process is stopped and continued: before the first sample
+  /// or later.
   case restartedSleep = "restarted-sleep"
   case restartedPoll = "restarted-poll"
-  /// Anywhere, in a process that may not use a whole processor.
+  /// Anywhere, in a process with a CPU quota below one CPU.
   case quota
   /// Anywhere, in a process that a debugger has attached to.
   case traced
-  /// On every thread of Swift concurrency's: in many short tasks, or in one each that does one thing after another.
+  /// On every thread of Swift's pool: in many short tasks, or in one task per thread that calls several functions in
+  /// turn.
   case tasks
   case inTurn = "in-turn"
-  /// On one thread of Swift concurrency's, while the others are free; and on all of them, but with pauses.
+  /// On one thread of Swift's pool while the others are idle, or in tasks that yield often.
   case oneJob = "one-job"
   case pauses
-  /// On all that run tasks of one priority, while those of another one have short turns.
+  /// On all threads that run tasks of one priority, while tasks of another priority run in short turns.
   case besideOthers = "beside-others"
-  /// On one such thread, when it is watched no more.
+  /// On one thread of Swift's pool, beyond the end of its observation.
   case letGo = "let-go"
   /// Anywhere, while every thread of Dispatch and of Swift Concurrency is blocked.
   case pools
 
-  /// Longer where all samples are of computing threads, which are late on a busy machine.
+  /// Longer for exceptions: samples of a thread that always computes can be late on a busy machine.
   var threshold: Duration { self == .exceptions ? .seconds(1) : .milliseconds(400) }
 
   var interval: Duration { self == .exceptions ? .milliseconds(10) : .milliseconds(50) }
@@ -166,7 +167,7 @@ enum Scenario: String {
 
   private func runPools(on stage: Stage) throws {
     let pools = BlockedPools(stage)
-    // The pools take the place of a contending thread.
+    // No thread contends for a lock here: this one only lets `workload_hold` return.
     let contender = workload_thread_start({ _, _ in workload_contend({ _ in }, nil) }, nil)
     try stage.turn("main") { workload_hold() }
     while !stage.hasReport(of: .loop) { usleep(10_000) }
@@ -188,7 +189,7 @@ extension Scenario {
 }
 
 extension Scenario {
-  /// One function returns within 400 ms and is to blame; its successors are not.
+  /// Runs tasks that call `fillTheCache` for 380 ms and then `servePages` for 150 ms. The first is to blame.
   fileprivate func runInTurn(on stage: Stage) throws {
     let watch = try stage.watchdog.watchConcurrency()
     for limitation in stage.watchdog.status.limitations { say("limited=\(limitation)") }
@@ -288,7 +289,7 @@ final class BlockedPools: Sendable {
   private static let qualities: [DispatchQoS.QoSClass] = [
     .userInteractive, .userInitiated, .default, .utility, .background,
   ]
-  /// More than the threads of a pool.
+  /// More blocks than a pool has threads.
   private static let blocksPerQueue = 300
   private static let taskCount = 64
 

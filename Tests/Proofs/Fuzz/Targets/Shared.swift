@@ -12,7 +12,7 @@ final class FuzzInput {
   }
 
   init(_ array: [UInt8]) {
-    // Of exactly this size, so that AddressSanitizer detects reads past the end.
+    // Exactly as large as the input, so that AddressSanitizer detects reads past the end.
     let region = UnsafeMutableRawPointer.allocate(byteCount: max(array.count, 1), alignment: 1)
     array.withUnsafeBytes { UnsafeMutableRawBufferPointer(start: region, count: $0.count).copyMemory(from: $0) }
     self.region = region
@@ -29,7 +29,7 @@ enum FuzzedImage {
     ".debug_aranges", ".debug_addr", ".debug_str_offsets", ".debug_types",
   ]
 
-  /// An ELF file with `contents`, the sections in the order of ``sectionNames``.
+  /// Returns an ELF file whose sections have `contents`, in the order of ``sectionNames``.
   static func elf(_ contents: [[UInt8]], is64: Bool, isBigEndian: Bool) -> [UInt8] {
     let (headerBytes, entryBytes) = is64 ? (64, 64) : (52, 40)
     var bytes = [UInt8](repeating: 0, count: headerBytes)

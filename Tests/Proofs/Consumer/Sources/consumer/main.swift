@@ -1,4 +1,4 @@
-// Uses every public type of Culprit with no other import. Prints the facts of a stall report, one a line.
+// Uses every public type of Culprit with no other import. Prints the facts of a stall report, one per line.
 import Blame
 import CZlib
 import CommandLineOptions
@@ -7,7 +7,7 @@ import Dispatch
 import Reports
 import Symbols
 
-// Names of the service that must not collide with a module's.
+// Types of the service with names that modules of Culprit also use. They must not conflict.
 struct Configuration {}
 struct Activity {}
 struct Termination {}
