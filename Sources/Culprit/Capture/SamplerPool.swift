@@ -46,7 +46,7 @@ final class SamplerPool: @unchecked Sendable {
     let tables = Tables(slots: slots, stalls: stalls)
     for number in 0..<Int(OBSERVER_SAMPLERS_MAX) {
       let isReady = Promise<Bool>()
-      let thread = try PosixThread(name: "culprit-sample", stack: .small) { [self] in
+      let thread = try PosixThread(name: "culprit-sample") { [self] in
         let stack = clinux_keep_stack_resident(number == 0)
         defer { clinux_let_go_resident(stack) }
         defer { clinux_context_leave() }

@@ -173,7 +173,7 @@ final class Engine: Sendable {
         _ = clinux_keep_root()
         reporter.run()
       }
-      let recorderThread = try PosixThread(name: "culprit-record", stack: .small) {
+      let recorderThread = try PosixThread(name: "culprit-record") {
         _ = clinux_keep_root()
         recorder.run()
       }
@@ -181,7 +181,7 @@ final class Engine: Sendable {
       observer_last_stacks_start()
       try samplers.start(control, slots: table.pointer, stalls: table.stalls)
       PageLocking.keep(table.pointer, table.stalls)
-      let monitorThread = try PosixThread(name: "culprit-monitor", stack: .small) {
+      let monitorThread = try PosixThread(name: "culprit-monitor") {
         let stack = clinux_keep_stack_resident(true)
         defer { clinux_let_go_resident(stack) }
         var monitor = Monitor(

@@ -11,14 +11,6 @@ final class PosixThread: Sendable {
   /// The owning process: a child of fork(2) inherits `thread`, whose memory might have been reused.
   private let process = clinux_process_stamp()
 
-  /// The size of a thread's stack.
-  enum Stack {
-    /// The default of the process, usually 8 MiB: for application code, and for reading symbols.
-    case usual
-    /// 1 MiB.
-    case small
-  }
-
   private struct Running {
     var ids = Set<Int32>(minimumCapacity: 64)
     var ended = ThreadUse()
@@ -54,15 +46,15 @@ final class PosixThread: Sendable {
   /// The thread has the scheduling of the process's start. It blocks the application's signals, so application code
   /// must run through ``HandlerMask/run(_:)``. Forks of the process wait while it is working, so long waits must run
   /// through ``allowingFork(_:)``.
-  init(name: String, stack: Stack = .usual, _ body: @escaping @Sendable () -> Void) throws(PosixThreadError) {
+  init(name: String, _ body: @escaping @Sendable () -> Void) throws(PosixThreadError) {
     end = Promise<Bool>()
     clinux_fork_start()
     let start = Unmanaged.passRetained(Start(name, body, end))
     clinux_test_clock_thread_reached(CLINUX_THREAD_CREATED)
     var created = pthread_t()
-    var error = Self.create(&created, stack, isScheduled: true, start)
+    var error = Self.create(&created, isScheduled: true, start)
     // A sandbox might forbid scheduling, and the CPUs of the process's start might all be offline.
-    if error != 0, error != EAGAIN { error = Self.create(&created, stack, isScheduled: false, start) }
+    if error != 0, error != EAGAIN { error = Self.create(&created, isScheduled: false, start) }
     guard error == 0 else {
       start.release()
       clinux_test_clock_thread_reached(CLINUX_THREAD_REFUSED)
@@ -72,16 +64,10 @@ final class PosixThread: Sendable {
   }
 
   /// Returns the error number of pthread_create(3), 0 on success.
-  private static func create(
-    _ thread: inout pthread_t,
-    _ stack: Stack,
-    isScheduled: Bool,
-    _ start: Unmanaged<Start>
-  ) -> Int32 {
+  private static func create(_ thread: inout pthread_t, isScheduled: Bool, _ start: Unmanaged<Start>) -> Int32 {
     var attributes = pthread_attr_t()
     pthread_attr_init(&attributes)
     defer { pthread_attr_destroy(&attributes) }
-    if stack == .small { pthread_attr_setstacksize(&attributes, 1 << 20) }
     if isScheduled { clinux_scheduling_prepare(&attributes) }
     clinux_mask_prepare(&attributes)
     return pthread_create(&thread, &attributes, Self.run, start.toOpaque())
