@@ -82,19 +82,23 @@ let product: [Target] = [
 /// Programs for users. The target of the command `culprit` has another name, because file systems can ignore case and the
 /// module `Culprit` exists.
 let commands: [Target] = [
-  .target(name: "CulpritOptions", dependencies: ["CulpritStallRecord"], path: "Sources/Options"),
+  .target(name: "CulpritOptions", dependencies: ["CulpritStallRecord"], path: "tools/culprit/Options"),
   // Many stalls: ranks, comparisons, and rows for query engines.
-  .target(name: "CulpritCounting", dependencies: ["CulpritReports", "CulpritStallRecord"], path: "Sources/Counting"),
+  .target(
+    name: "CulpritCounting",
+    dependencies: ["CulpritReports", "CulpritStallRecord"],
+    path: "tools/culprit/Counting"
+  ),
   .target(
     name: "CulpritExports",
     dependencies: ["CCulpritZlib", "CulpritBlame", "CulpritStallRecord"],
-    path: "Sources/Exports"
+    path: "tools/culprit/Exports"
   ),
   // Reports as pages for a browser.
   .target(
     name: "CulpritPages",
     dependencies: ["CulpritBlame", "CulpritExports", "CulpritReports", "CulpritStallRecord"],
-    path: "Sources/Pages",
+    path: "tools/culprit/Pages",
     resources: [.embedInCode("Web")]
   ),
   .executableTarget(
@@ -104,7 +108,7 @@ let commands: [Target] = [
       "CulpritPages", "CulpritReports",
       "CulpritStallRecord", "CulpritSymbols",
     ],
-    path: "tools/culprit"
+    path: "tools/culprit/Command"
   ),
   .target(name: "ExampleServer", dependencies: ["CulpritOptions"], path: "tools/Examples/Server"),
   .executableTarget(

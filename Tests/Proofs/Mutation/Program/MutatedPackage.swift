@@ -106,7 +106,7 @@ struct MutatedPackage {
 
     for target in package.targets where target.type == .regular || target.type == .executable {
       let path = target.path ?? "Sources/" + target.name
-      guard ["CSupport/", "Sources/", "tools/culprit"].contains(where: path.hasPrefix) else { continue }
+      guard ["CSupport/", "Sources/", "tools/culprit/"].contains(where: path.hasPrefix) else { continue }
       target.dependencies.append("CFaultSwitch")
     }
     package.targets.append(.target(name: "CFaultSwitch", path: "FaultSwitch"))

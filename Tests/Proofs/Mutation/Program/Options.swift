@@ -6,7 +6,7 @@ struct Options {
   var seed: UInt64 = 1
   var patience = 120.0
   var root = FileManager.default.currentDirectoryPath
-  var folders = ["Sources", "CSupport/CUnwind"]
+  var folders = ["Sources", "tools/culprit", "CSupport/CUnwind"]
   var isList = false
   var isLeft = false
 

@@ -66,7 +66,7 @@ func notice(
   patience: Double
 ) throws -> String? {
   let parts = fault.file.split(separator: "/")
-  let near = (parts.first == "CSupport" || parts.first == "Sources" ? String(parts[1]) : "Command") + "Tests"
+  let near = parts[parts.first == "tools" ? 2 : 1] + "Tests"
   // One second more for tests of another target: they are sometimes quick, too.
   let order = tests.filter { $0.reached.contains(number) }
     .sorted { ($0.seconds + ($0.target == near ? 0 : 1)) < ($1.seconds + ($1.target == near ? 0 : 1)) }
