@@ -73,7 +73,7 @@ import Testing
     }
   }
 
-  /// A jump of the clock looks like a stopped process.
+  /// A simulated stop of the process must not expire the activity.
   @Test func excludesStoppedTime() throws {
     try watching { watchdog, _, _ in
       let calls = Mutex(0)
@@ -92,7 +92,7 @@ import Testing
       let calls = Mutex(0)
       let kept = try watchdog.beginActivity("late", threshold: .milliseconds(50)) { calls.withLock { $0 += 1 } }
       #expect(kept.timeRemaining == .milliseconds(50))
-      let inTime = try watchdog.beginActivity("in time", threshold: .seconds(60)) { Issue.record("expired") }
+      let inTime = try watchdog.beginActivity("in time", threshold: .seconds(60)) { Issue.record("ended, but expired") }
       inTime.end()
       clock.wait { !leaks.all.isEmpty }
       #expect(calls.withLock { $0 } == 1)
@@ -113,7 +113,7 @@ import Testing
     }
   }
 
-  /// All expiration handlers of an activity share the budget.
+  /// Expiration handlers that exceed their threshold must be reported as a stall.
   @Test func reportsSlowExpirationHandlers() throws {
     try watching { watchdog, reports, _ in
       let activity = try watchdog.beginActivity("job", threshold: .milliseconds(20)) {
@@ -265,7 +265,7 @@ import Testing
       #expect(!section.end())
       let (time, age) = try #require(declared.withLock { $0 })
       #expect(age == time - began)
-      // A sample can be due right before the threshold, and the monitor pauses after a tick.
+      // A tick right before the threshold delays the declaration by the monitor's pause.
       let pause = Duration(wholeNanoseconds: Monitor.gap(sampled: 1))
       #expect(age >= .milliseconds(400) && age < .milliseconds(400) + pause, "\(age)")
       clock.wait { !reports.all.isEmpty }
@@ -343,7 +343,7 @@ import Testing
     await watchdog.stop()
   }
 
-  /// The report of the first stall in `body`.
+  /// Returns the report of the first stall in `body`.
   private func report(_ body: (Watchdog) async throws -> Void) async throws -> StallReport {
     _ = try await TaskProbe.knownLayout()
     let reports = Reports()
@@ -402,8 +402,8 @@ import Testing
     #expect(events.withLock { $0 } == ["request"])
   }
 
-  /// Counting only the first sample of each place would give each of them half of the time.
-  @Test func attributesSuspendedTimeToItsPlace() async throws {
+  /// Suspensions of 600 ms and 150 ms must get 80 % and 20 % of the time.
+  @Test func attributesTimeToSuspensionPoints() async throws {
     let report = try await report { watchdog in
       await watchdog.withSection("remote calls", threshold: .milliseconds(200)) {
         await waitForAnAnswer()

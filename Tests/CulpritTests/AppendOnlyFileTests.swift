@@ -17,14 +17,14 @@ private final class OpenFile {
   var wasClosed: Bool { file.wasClosed }
   var isGone: Bool { file.isGone }
   func append(_ text: String) -> Bool { file.append(Array(text.utf8)) }
-  func replace(_ text: String, at place: off_t) -> Bool { file.replace(Array(text.utf8), at: place) }
+  func replace(_ text: String, at offset: off_t) -> Bool { file.replace(Array(text.utf8), at: offset) }
   func copy(to other: OpenFile) -> Bool { file.copy(to: &other.file) }
   func remove() { file.remove() }
   func flush() { file.flush() }
 }
 
 private final class LastReference: @unchecked Sendable {
-  // SAFETY: only one thread at a time uses it.
+  // SAFETY: used by one thread at a time.
   private var file: OpenFile?
   init(_ file: OpenFile?) { self.file = file }
   func release() { file = nil }
@@ -59,7 +59,7 @@ private final class LastReference: @unchecked Sendable {
     #expect(try content("\(directory)/file") == "theirs")
   }
 
-  /// Another thread cannot close a descriptor of the disk thread's table.
+  /// A file released by another thread must be closed in the disk thread's descriptor table.
   @Test func closesFilesReleasedByAnotherThread() throws {
     let open = OwnDescriptors.run { () -> Int in
       let files = OpenFiles()
@@ -118,7 +118,7 @@ private final class LastReference: @unchecked Sendable {
     for number in [number, again, other] { close(number) }
   }
 
-  /// Output to a closed standard stream must not reach a file of the library.
+  /// A new file must not get the descriptor of a closed standard stream.
   @Test func avoidsStandardStreamDescriptors() throws {
     let path = "\(directory)/file"
     let (numbers, failure) = try withOwnDescriptors {
@@ -140,7 +140,6 @@ private final class LastReference: @unchecked Sendable {
     #expect(file.append("one"))
     let number = try descriptor(of: path)
     let saved = fcntl(number, F_DUPFD_CLOEXEC, 0)
-    // A write to a read-only descriptor fails.
     let readOnly = open(path, O_RDONLY)
     dup2(readOnly, number)
     #expect(!file.append("two") && file.bytes == 3)

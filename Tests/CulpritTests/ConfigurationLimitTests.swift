@@ -199,7 +199,7 @@ import Testing
     var file = ConfigurationFile(path: path)
     try write("a = 1")
     #expect(file.readIfChanged() == line("1") && file.readIfChanged() == nil)
-    // With unchanged size and modification time.
+    // Replaces the file, keeping size and modification time.
     let date = try #require(FileManager.default.attributesOfItem(atPath: path)[.modificationDate] as? Date)
     try write("a = 2")
     try FileManager.default.setAttributes([.modificationDate: date], ofItemAtPath: path)
@@ -213,7 +213,7 @@ import Testing
     #expect(file.readIfChanged() == .unreadable("it has 65537 bytes, more than 65536"))
   }
 
-  // MARK: While a watchdog runs
+  // MARK: Live changes
 
   private func live(_ base: Watchdog.Configuration = Watchdog.Configuration(), _ variables: [String: String] = [:])
     -> LiveConfiguration

@@ -83,7 +83,7 @@ func storageLimits(
     #expect(modules.map(\.mappings.count) == [1, 1])
   }
 
-  /// Reading symbols adds a mapping of the file, and locking memory divides mappings.
+  /// The file's second mapping must be ignored; divided code mappings must be joined.
   @Test(arguments: [0x7000_0000_0000, 0x7200_0000_0000] as [UInt64])
   func readsHeadersOfLoadedMappings(elsewhere: UInt64) {
     func line(_ start: UInt64, _ length: UInt64, _ access: String, _ offset: UInt64) -> String {

@@ -12,7 +12,7 @@ import Testing
   @TemporaryDirectory private var directory: String
   private let process = ObservedProcess(7, "/bin/shop", version: Watchdog.version, since: 1_790_000_000_000_000_000)
 
-  /// A disk that responds only after `open`.
+  /// A disk that blocks until `open()` is called.
   private final class Gate: Sendable {
     private let isOpen = Atomic<Bool>(false)
     func open() { isOpen.store(true, ordering: .releasing) }
@@ -54,14 +54,14 @@ import Testing
     #expect(files.count == 1)
     let file = try read(try #require(files.first))
     let saved = try #require(file.recording.stalls.first)
-    // 8 MiB of stacks of 8 KiB.
+    // The queue holds 8 MiB, and each stack takes 8 KiB.
     #expect((500..<1100).contains(saved.samples.count), "\(saved.samples.count)")
     #expect(saved.samples.count + Int(saved.lostSamples) == 2000)
     #expect(saved.hasEnded && file.problems.isEmpty)
     #expect(box.problems.all == ["the disk is too slow: a stall of \"main\" is not saved"])
   }
 
-  /// Stalls that began before the watchdog, such as launches, must sort behind their run.
+  /// Files of stalls that began before the watchdog must sort behind the run's file.
   @Test func namesStallFilesAfterRun() throws {
     let box = try box(directory)
     var early = stall(1)
@@ -134,7 +134,7 @@ import Testing
   @Test func reopensRunFileClosedByService() throws {
     var configuration = Watchdog.Configuration()
     configuration.storage.notesCrashes = false
-    // As on kernels whose threads cannot have their own descriptors.
+    // Simulates a kernel without separate descriptor tables for threads.
     let disk = DiskThread(hasOwnTable: false)
     let box = BlackBoxWriter(directory, configuration, process, ProblemList(), disk: disk)
     try box.open()

@@ -9,7 +9,7 @@ import Testing
     try ChildProcess(ChildProcess.built("policy-process"), ["end"] + arguments, environment: [:])
   }
 
-  /// The report can be a single line on a busy machine.
+  /// Whether the report, which can be a single line, names `source`.
   private func names(_ child: ChildProcess, _ source: String = "event loop") -> Bool {
     child.errors.contains("\(source) \"accept\" ")
   }
@@ -58,7 +58,7 @@ import Testing
     child.errors.split(separator: "\n").filter { $0.hasPrefix("culprit: ") }
   }
 
-  /// Counted requests have been reported with the recorded ones.
+  /// Exit must print no lines about requests that earlier reports have counted.
   @Test func printsNoLinesAfterAStorm() throws {
     let child = try storm("recovered", "200")
     #expect(child.hasExited && child.status == 0 && lines(child).isEmpty, "\(child)")
@@ -89,7 +89,7 @@ import Testing
     #expect(next.fact("run") == "cleanExit" && next.fact("reports") == "0", "\(next)")
   }
 
-  /// The first report was delivered, the second one was not.
+  /// The second report, prevented by a kill, must be delivered at the next launch.
   @Test func reportsPendingStallsAtTheNextLaunch() throws {
     let child = try run("pending", directory)
     #expect(!child.hasExited && child.status == SIGKILL, "\(child)")
@@ -97,7 +97,7 @@ import Testing
     #expect(next.facts("hang").isEmpty && next.fact("reports") == "1", "\(next)")
   }
 
-  /// The first process of a container has no default action.
+  /// Process 1 of a container must survive SIGTERM, which has no default action there.
   @Test(.needsNamespaces) func leavesSIGTERMOfProcess1Alone() throws {
     let namespace = ["timeout", "--signal=KILL", "100", "unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
     let service = [ChildProcess.built("policy-process"), "end", "terminate", directory]

@@ -168,9 +168,9 @@ import Testing
     #expect(applied(["CULPRIT_THRESHOLD": "200ms"]).configuration.sampleInterval == .milliseconds(200))
     let (found, problems) = applied(["CULPRIT_THRESHOLD": "200ms", "CULPRIT_INTERVAL": "300ms"])
     #expect(found.sampleInterval == .milliseconds(200) && problems.count == 1)
-    let asked = Watchdog.Configuration(interval: .seconds(1))
-    #expect(applied(["CULPRIT_THRESHOLD": "2s"], to: asked).configuration.sampling.interval == .seconds(1))
-    #expect(applied(["CULPRIT_THRESHOLD": "200ms"], to: asked).configuration.sampleInterval == .milliseconds(200))
+    let explicit = Watchdog.Configuration(interval: .seconds(1))
+    #expect(applied(["CULPRIT_THRESHOLD": "2s"], to: explicit).configuration.sampling.interval == .seconds(1))
+    #expect(applied(["CULPRIT_THRESHOLD": "200ms"], to: explicit).configuration.sampleInterval == .milliseconds(200))
   }
 
   @Test func reportsInvalidLines() {
@@ -250,12 +250,12 @@ import Testing
     #expect(child.errors == problems.map { "culprit: \($0)\n" }.joined())
   }
 
-  @Test(.needsRoot(to: "give files away"))
+  @Test(.needsRoot(to: "change file owners"))
   func setUserIDProgramsIgnoreEnvironment() throws {
     var place = statvfs()
     try #require(statvfs(directory, &place) == 0)
     if place.f_flag & 2 /* ST_NOSUID of statvfs(3), whose macro is not imported */ != 0 {
-      try Test.cancel("set-user-ID programs do not work there")
+      try Test.cancel("the file system ignores set-user-ID bits")
     }
     let program = directory + "/policy-process"
     try ChildProcess.copyProgram(ChildProcess.built("policy-process"), to: program)

@@ -10,7 +10,7 @@ import Testing
 
 private let nextName = Atomic<Int>(0)
 
-/// An escalation thread that the test runs step by step, with a socket in place of systemd's.
+/// An escalation thread that the test runs step by step, with a test socket instead of systemd's.
 private final class Escalated {
   let own = EscalationBlock()
   let control = ControlBlock()
@@ -51,7 +51,7 @@ private final class Escalated {
     )
   }
 
-  /// The last termination's.
+  /// The reason of the last termination.
   var reason: String {
     var request = cprocess_termination_request()
     _ = cprocess_escalation_read_termination(own.pointer, 0, &request)
@@ -70,7 +70,7 @@ private final class Escalated {
 
   func fill() { while cprocess_datagram_send(target, "filler", 6) == 0 {} }
 
-  /// Pings after `milliseconds`. Returns the time until the next step, and the messages.
+  /// Advances the time, then pings. Returns the milliseconds to the next step, and the messages.
   func ping(after milliseconds: UInt64 = 0) -> (wait: UInt64, heard: [String]) {
     now += milliseconds * Self.ms
     if ticks { _ = observer_control_begin_tick(control.pointer) }
@@ -90,7 +90,7 @@ private final class Escalated {
     return number == 0 ? nil : EscalationRequest(rawValue: number & 3)
   }
 
-  /// Stalls slot `index`, whose threshold is one second.
+  /// Begins a stall in slot `index`, with a threshold of one second.
   func stall(_ index: Int, _ name: String, age milliseconds: UInt64, item: UInt64 = 6) {
     observer_slot_begin_for(slots + index, nil, item)
     observer_stall_set_name(stalls + index, 1, name, name.utf8.count)
@@ -151,7 +151,7 @@ private struct Veto {
     #expect(escalated.ping(after: 100) == (250, []) && escalated.request() == .lastReport)
     let request = cprocess_escalation_next_request(escalated.own.pointer, 0)
     #expect(escalated.ping(after: 250) == (250, []))
-    #expect(cprocess_escalation_next_request(escalated.own.pointer, 0) == request, "once")
+    #expect(cprocess_escalation_next_request(escalated.own.pointer, 0) == request, "the report was requested twice")
     #expect(cprocess_escalation_pings(escalated.own.pointer, false) == 1)
     observer_stall_clear(escalated.stalls + 1)
     #expect(escalated.ping(after: 10) == (5000, ["STATUS=", "WATCHDOG=1"]))
@@ -236,7 +236,7 @@ private struct Veto {
     let escalated = try Escalated()
     #expect(escalated.terminateIfDue() == .max)
     cprocess_escalation_set_terminate_after_ns(escalated.own.pointer, 8000 * Escalated.ms)
-    // CPU time is recorded 32 times meanwhile.
+    // CPU time is recorded 32 times before termination.
     #expect(escalated.terminateIfDue() == escalated.now + 250 * Escalated.ms)
     escalated.stall(1, "http", age: 7900)
     #expect(escalated.terminateIfDue() == escalated.now + 100 * Escalated.ms)
@@ -274,7 +274,7 @@ private struct Veto {
     observer_control_set_hang_delay_ns(escalated.control.pointer, .max)
     _ = observer_control_begin_tick(escalated.control.pointer)
     cprocess_escalation_begin_shutdown(own.pointer, escalated.now)
-    // Keeps the process alive if the change has no effect.
+    // Without the veto, a failing test would end the process.
     let veto = try Veto(own)
     defer { veto.end() }
     var last: UInt32 = 0
@@ -289,14 +289,14 @@ private struct Veto {
       }
       #expect(escalated.terminateIfDue() == 0)
       let request = escalated.lastRequest
-      try #require(request != last, "asked again")
+      try #require(request != last, "the change caused no new request")
       change.join(until: .max)
       last = request
     }
     #expect(escalated.heard() == ["STOPPING=1", "WATCHDOG=1"])
   }
 
-  /// The worker can respond late, for an earlier stall.
+  /// A culprit reported late, for an earlier stall, must be ignored.
   @Test(arguments: [true, false]) func acceptsCulpritOnlyForItsStall(isItsOwn: Bool) throws {
     let escalated = try Escalated()
     let own = escalated.own
@@ -353,7 +353,7 @@ private struct Veto {
   }
 
   @Test(arguments: [
-    // The times of the last computation and of the end of the wait, in milliseconds.
+    // Milliseconds until the worker stops computing, and until the wait must end.
     (last: UInt64(0), end: UInt64(2000)), (1300, 2000), (1400, 2100), (2400, 3100), (9200, 9900), (9400, 10_000),
     (20_000, 10_000),
   ])

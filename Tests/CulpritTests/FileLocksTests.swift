@@ -25,7 +25,7 @@ import Testing
   }
 
   @Test func returnsNoOwnerWithoutEvidence() {
-    // Locks of open file descriptions have no owner. Other processes do not wait, or wait for other files.
+    // Locks of open file descriptions have no owner. Other processes do not wait for the file.
     #expect(FileLocks.holder(in: list, waiter: 42, inode: 200) == nil)
     #expect(FileLocks.holder(in: list, waiter: 42, inode: 400) == nil)
     #expect(FileLocks.holder(in: list, waiter: 44, inode: 100) == nil)
@@ -44,15 +44,15 @@ import Testing
     }
   }
 
-  /// Files are open once or twice; locks are of this process (42) and of others.
+  /// Arguments: the file's locks, the number of its descriptors in process 42, the expected owner.
   @Test(arguments: [
     ("POSIX WRITE 7", 1, Int32(7)), ("FLOCK WRITE 7", 1, 7), ("POSIX READ 7", 1, 7), ("LEASE WRITE 7", 1, nil),
     ("OFDLCK WRITE -1", 1, nil), ("POSIX WRITE 42", 1, nil), ("POSIX READ 42", 2, nil), ("POSIX WRITE 42", 2, 42),
-    // A writer takes precedence over readers. Several owners are ambiguous.
+    // A writer takes precedence over readers. Two equal owners yield none.
     ("POSIX READ 8,POSIX READ 42,POSIX WRITE 7", 2, 7), ("POSIX READ 7,POSIX READ 8", 1, nil),
     ("POSIX WRITE 7,POSIX WRITE 8", 1, nil), ("POSIX WRITE 42,POSIX READ 7", 2, nil),
     ("POSIX WRITE 42,POSIX READ 7", 1, 7), ("-> POSIX WRITE 7", 1, nil),
-  ]) func onlyPossibleOwnerOfTriedLockIsFound(text: String, descriptors: Int, owner: Int32?) throws {
+  ]) func findsOnlyPossibleLockOwner(text: String, descriptors: Int, owner: Int32?) throws {
     let lines = text.split(separator: ",")
       .map { lock in
         let words = lock.split(separator: " ")

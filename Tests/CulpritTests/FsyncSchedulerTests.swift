@@ -37,7 +37,7 @@ import Testing
     #expect(scheduler.isTurn(&other, lastSync: 0, now: 100 * second))
   }
 
-  /// Order is fair, at no more than five syncs per second.
+  /// Files must take turns, with at most five syncs per second.
   @Test(arguments: [1, 4, 5, 6, 50]) func schedulesFilesFairly(files: Int) {
     var random = SplitMix(UInt64(files))
     let scheduler = FsyncScheduler()
@@ -57,7 +57,7 @@ import Testing
     }
     #expect(zip(times, times.dropFirst()).allSatisfy { $1 - $0 >= second / 5 })
     #expect((turns.max() ?? 0) - (turns.min() ?? 0) <= 1)
-    // Waits of up to 20 ms add to each second, and to each fifth of a second.
+    // Polling every 1 to 20 ms delays each turn by up to 20 ms.
     #expect((turns.min() ?? 0) >= min(58, 270 / files))
     #expect((turns.max() ?? 0) <= 60)
   }

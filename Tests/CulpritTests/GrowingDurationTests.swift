@@ -8,7 +8,7 @@ import Testing
 @Suite(.usesSimulatedClock) struct GrowingDurationTests {
   @TemporaryDirectory private var directory: String
 
-  /// Late samples are one second apart.
+  /// The saved duration must grow between late samples, one second apart.
   @Test func savesDurationBetweenSamples() throws {
     let watchdog = try Watchdog(
       Watchdog.Configuration(threshold: .seconds(1), interval: .seconds(1), directory: directory)

@@ -44,7 +44,7 @@ import Testing
     }
   }
 
-  /// A stored function must not gain a thunk with each call.
+  /// Repeated calls must not wrap the stored function in more and more thunks.
   @Test func searchesForSectionsAtConstantStackDepth() throws {
     try withWorkers { workers in
       let stack = Mutex((lowest: UInt.max, highest: UInt(0), searches: 0))
@@ -92,7 +92,7 @@ import Testing
     }
   }
 
-  /// The limit is 64 calls in addition to the running call, and 64 more vital calls.
+  /// In addition to the running call, a queue holds 64 calls and 64 more vital calls.
   @Test func dropsCallsBeyondLimit() throws {
     try withWorkers { workers in
       let queue = HandlerQueue(workers)

@@ -3,12 +3,12 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Stalls in which the kernel blocks threads that take the address space's lock or fault on a missing page.
+/// Stalls during which the kernel blocks threads in page faults or at the address space's lock.
 @Suite(.ownThread, .serialized) struct HeldUpTests {
   @TemporaryDirectory private var directory: String
   static let limit: Int32 = 60_000
 
-  /// Starts the service with a thread that accesses a file on `disk`, freezes the disk, and lets the thread stall.
+  /// Starts the service, freezes `disk`, and makes a thread of the service access a file on the disk.
   private func stalled(_ disk: FaultyDisk, _ mode: String, _ arguments: String...) throws -> ServiceProcess {
     let service = try ServiceProcess(besideThis: "held-up-process", [mode, disk.path + "/file"] + arguments)
     for expected in ["byte=0", "hanging=rehearsal", "ready"] {
@@ -19,32 +19,32 @@ import Testing
     return service
   }
 
-  /// The output of the service, which ends by itself.
+  /// Runs the service to its end and returns the output.
   private func output(_ mode: String) throws -> String {
     let service = try ServiceProcess(besideThis: "held-up-process", [mode])
     defer { #expect(service.end() == 0) }
     return service.rest()
   }
 
-  /// A thread waits in a page fault on a frozen file system, and a writer waits for the address space's lock.
-  /// `process_vm_readv` would wait for both.
+  /// A thread waits in a page fault on a frozen disk; another thread waits for the address space's lock.
+  /// The stall must be reported, although `process_vm_readv` would block.
   @Test(.enabled(if: FaultyDisk.obstacle == nil, "needs root, loop devices and mkfs.ext4"))
-  func seesStallInPageFault() throws {
+  func reportsStallInPageFault() throws {
     let disk = try FaultyDisk(.ext4, mebibytes: 8, seconds: 120)
     defer { disk.remove() }
     let systemd = try SystemdListener(directory + "/notify")
     defer { _ = disk.thaw() }
     let service = try stalled(disk, "frozen", systemd.name)
-    // Decided from slots and clocks alone. Handlers and stacks can wait for the lock.
+    // Hangs are detected from slots and clocks alone; handlers and samplers can be blocked.
     var lines: [String] = []
     while !lines.contains("hanging=store"), let line = service.line(within: Self.limit) { lines.append(line) }
     #expect(lines.contains("hanging=store"), "\(lines)")
     #expect(systemd.heard().contains("WATCHDOG=1"))
-    // A healthy service sends seven pings in this time. One can be under way.
+    // Seven pings are due; one can already have been sent.
     usleep(1_500_000)
     #expect(systemd.heard().count { $0 == "WATCHDOG=1" } <= 1)
     service.send("limitations")
-    // The response comes after the thaw if it needs the lock.
+    // A response that needs the lock comes only after the thaw.
     if let line = service.line(within: 1000) { lines.append(line) }
     #expect(disk.thaw())
     var durations: [Int] = []
@@ -53,10 +53,10 @@ import Testing
       if line.hasPrefix("duration=") { durations.append(Int(line.dropFirst(9)) ?? 0) }
     }
     #expect(durations.count == 2 && durations.allSatisfy { $0 >= 2 }, "\(lines)")
-    // Threads with resident pages are sampled, unless samplers have touched other pages.
+    // Threads with resident pages must be sampled, unless the kernel blocks the samplers.
     let midway = lines.first { $0.hasPrefix("bystander midway=") }
-    let areHeldUp = lines.contains { $0.hasPrefix("limitations=") && $0.contains("the kernel blocks ") }
-    #expect(midway != nil && (midway != "bystander midway=0" || areHeldUp), "\(lines)")
+    let areSamplersBlocked = lines.contains { $0.hasPrefix("limitations=") && $0.contains("the kernel blocks ") }
+    #expect(midway != nil && (midway != "bystander midway=0" || areSamplersBlocked), "\(lines)")
     #expect(lines.contains("began=store"))
     #expect(lines.contains("hang=store"))
     #expect(lines.contains("culprit=store_into_frozen_file") || lines.contains("culprit=nobody"))
@@ -66,23 +66,23 @@ import Testing
     #expect(service.end() == 0)
   }
 
-  /// The process ends when the kernel releases the thread.
+  /// SIGABRT must end the process after the thaw.
   @Test(.enabled(if: FaultyDisk.obstacle == nil, "needs root, loop devices and mkfs.ext4"))
   func terminatesProcessStuckInPageFault() throws {
     let disk = try FaultyDisk(.ext4, mebibytes: 8, seconds: 120)
     defer { disk.remove() }
     defer { _ = disk.thaw() }
     let service = try stalled(disk, "terminate")
-    var said: String?
-    while said == nil, let line = service.line(within: Self.limit) {
-      if line.hasPrefix("culprit: ending process") { said = line }
+    var message: String?
+    while message == nil, let line = service.line(within: Self.limit) {
+      if line.hasPrefix("culprit: ending process") { message = line }
     }
-    #expect(said?.contains("event loop \"store\" on thread") == true)
+    #expect(message?.contains("event loop \"store\" on thread") == true)
     #expect(disk.thaw())
     #expect(service.end() == -SIGABRT)
   }
 
-  /// The library's file system stops responding after loading, and its unwind tables are not in memory.
+  /// Sampling must not wait for an unresponsive file system with a library's unwind tables.
   @Test(.needsFUSE)
   func survivesUnresponsiveLibraryFileSystem() throws {
     let library = try compiledLibrary(
@@ -106,7 +106,6 @@ import Testing
     files.answer(false)
     service.send("stall")
     #expect(service.fact("began", within: Self.limit) == "plugin")
-    // The file system does not respond yet.
     #expect(service.fact("duration", within: Self.limit) != nil)
     files.answer(true)
     service.send("end")
@@ -115,8 +114,8 @@ import Testing
     withExtendedLifetime(files) {}
   }
 
-  /// The service closes all descriptors, also the watchdog's, and reuses their numbers.
-  /// The owner of a number must be found without a request to the file system's server.
+  /// The service replaces the watchdog's descriptors with descriptors of an unresponsive file system.
+  /// The watchdog must notice without a request to the file system.
   @Test(.needsFUSE)
   func survivesReusedDescriptorNumbers() throws {
     let file = directory + "/file"
@@ -130,13 +129,13 @@ import Testing
     #expect(service.fact("culprit", within: Self.limit) == "$s15held_up_process12sleepForLongSiyF")
     service.send("end")
     #expect(service.fact("stopped", within: Self.limit) == "true")
-    // The kernel sends a request when the service's files are closed.
+    // Closing the service's files needs a response of the file system.
     files.answer(true)
     #expect(service.end() == 0)
     withExtendedLifetime(files) {}
   }
 
-  /// The replacement leaves the stack alone. The first sampler becomes a spare after its return.
+  /// The next sampler must skip the blocking stack. The first sampler becomes a spare after its return.
   @Test(.needsUserfaultfd) func replacesBlockedSampler() throws {
     let service = try ServiceProcess(besideThis: "held-up-process", ["page"])
     let began = service.fact("began", within: Self.limit)
@@ -171,7 +170,7 @@ import Testing
     #expect(lines.contains("stopped=true"), "\(lines)")
   }
 
-  /// The kernel does not find the process by its number after the main thread has exited.
+  /// After the main thread's exit, the kernel does not find the process by its id.
   @Test func samplesAfterMainThreadExit() throws {
     let rest = try output("leave")
     let culprits = rest.split(separator: "\n").filter { $0.hasPrefix("culprit=") }
@@ -181,7 +180,7 @@ import Testing
     #expect(!rest.contains("limitation="))
   }
 
-  /// The kernel ends a process that has no room for a signal frame.
+  /// A thread without space for a signal frame must get no signal: the kernel would end the process.
   @Test func sendsNoSignalWithoutStackRoom() throws {
     let rest = try output("small")
     let sentence =
@@ -192,7 +191,7 @@ import Testing
     #expect(rest.contains("stopped=true"))
   }
 
-  /// The signal's frame does not fit, or its handler finds no thread pointer.
+  /// Threads without space for a signal frame, or without a thread pointer, must survive.
   @Test func survivesSignalsWithLittleStack() throws {
     let rest = try output("little")
     #expect(rest.contains("little error=0") && rest.contains("bare error=0"), "\(rest)")
@@ -202,7 +201,7 @@ import Testing
     #expect(rest.contains("stopped=true"), "\(rest)")
   }
 
-  /// The red zone is not mapped.
+  /// A stack must be sampled although its red zone is not mapped.
   @Test func samplesStackOnLowestPage() throws {
     let rest = try output("edge")
     #expect(rest.contains("culprit=sleep_at_lowest_page"))
@@ -210,7 +209,7 @@ import Testing
   }
 }
 
-/// A mounted file system with one file, whose server can be stopped. Unmounted in `deinit`.
+/// A mounted file system with one file and a server that can be stopped. Unmounted in `deinit`.
 private final class SilentFileSystem {
   let file: String
   private let mount: String

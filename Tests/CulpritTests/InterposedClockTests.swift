@@ -7,7 +7,7 @@ import Testing
 @Suite(.ownThread) struct InterposedClockTests {
   @TemporaryDirectory private var directory: String
 
-  /// The preloaded library shifts the clock like libfaketime; the kernel's deadlines are not shifted.
+  /// A preloaded library shifts the clock by ten days, like libfaketime. Durations must stay correct.
   @Test(arguments: ["- 864000", "+ 864000"]) func ignoresInterposedClock(offset: String) throws {
     let source = """
       #define _GNU_SOURCE
@@ -49,7 +49,7 @@ import Testing
     #expect(UInt64(3).saturatingDifference(5) == 0 && UInt64(3).saturatingSum(5) == 8)
   }
 
-  /// The tick must record no gap.
+  /// A clock reading before the last one must record no gap.
   @Test func clockSetBackCausesNoGap() {
     let tick = WorkItemTracker.Tick(now: 5, last: 1_000_000, allowed: 250)
     #expect(tick.elapsed == 0 && tick.charged == 0)

@@ -7,7 +7,7 @@ import Testing
 @testable import Culprit
 
 @Suite(.serialized, .usesObserver) struct JobSlotsTests {
-  /// Slots of a registry without a monitor.
+  /// Runs `body` with slots of a registry without a monitor.
   private func withSlots(
     threshold: Duration = .seconds(1),
     _ body: (inout JobSlots, (String) -> SlotRegistry.Lease?) throws -> Void
@@ -53,7 +53,7 @@ import Testing
     }
   }
 
-  /// The watcher might have no CPU for longer than the threshold while the job ends.
+  /// A job must not become a stall before an observation has confirmed its age.
   @Test func declaresConfirmedJobsOnly() throws {
     try withSlots { slots, lease in
       var leases: [SlotRegistry.Lease] = []
@@ -87,10 +87,10 @@ import Testing
     }
   }
 
-  /// While a probe waits, jobs that are not stalls yet are part of the pool's stall.
+  /// While the pool's probe waits, jobs that are no stalls yet must end.
   @Test func keepsOnlyStalledJobs() {
     let now = clinux_clock_ns()
-    // Far more than this test takes, and the clock began earlier.
+    // Half of the uptime: far longer than this test.
     let age = now / 2
     withSlots(threshold: .nanoseconds(Int64(age))) { slots, lease in
       _ = slots.begin(1, since: now - age, lease)
@@ -123,7 +123,7 @@ import Testing
         #expect(thread.join(until: .max))
         let ended = id.withLock { $0 }
         begin(ended)
-        // A mark stays until it is ended, even without its thread.
+        // A job that does not end keeps its slot, even without a thread.
         if round == 0 { begin(.max - 1) }
         slots.end(ended)
       }

@@ -4,7 +4,7 @@ import Testing
 @testable import Culprit
 
 @Suite struct JobTrackerTests {
-  /// The evidence of whether a computing task was suspended.
+  /// Sources of evidence that a computing task was suspended.
   enum Evidence: CaseIterable { case watchpoints, enqueues, none }
 
   private struct Timeline {
@@ -58,7 +58,7 @@ import Testing
     return made
   }
 
-  /// `check` is called after each observation.
+  /// Observes `thread`, calling `check` each time. Returns the number of watchpoints.
   private func follow(
     _ thread: Timeline,
     until end: UInt64,
@@ -138,7 +138,7 @@ import Testing
     #expect(count > 50 && count < 150)
   }
 
-  /// After a stop of the process, earlier observations do not count.
+  /// Observations far apart, as around a stop of the process, must not be combined.
   @Test func ignoresDistantObservations() {
     let thread = Timeline(jobs: [.init(task: 8, words: [], start: 1, end: 1_000_000)], blocked: [1..<1_000_000])
     var tracker = JobTracker(interval: 100)
@@ -147,13 +147,13 @@ import Testing
     #expect(tracker.advance(thread.observation(at: 411)).hasEnded)
     #expect(tracker.since == nil)
     #expect(tracker.advance(thread.observation(at: 500)).began == 411)
-    // Three intervals are close enough.
+    // Observations three intervals apart are still combined.
     #expect(!tracker.advance(thread.observation(at: 800)).hasEnded)
     tracker.restart()
     #expect(tracker.since == nil && tracker.advance(thread.observation(at: 900)) == JobTracker.Step())
   }
 
-  /// Jobs can change during an observation: begins count from its end, confirmations up to its start.
+  /// An observation takes time: new jobs begin at its end, known jobs are confirmed up to its start.
   @Test func handlesJobChangeDuringObservation() {
     var tracker = JobTracker(interval: 100)
     func observation(_ time: UInt64) -> JobTracker.Observation {

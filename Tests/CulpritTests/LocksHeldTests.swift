@@ -4,25 +4,25 @@ import TestSupport
 import Testing
 
 /// Stalls of threads that hold a lock which the watchdog or its handlers might need.
-/// Each runs in a separate process, which an alarm ends if it hangs.
+/// Each scenario runs in a separate process; an alarm ends a process that hangs.
 @Suite(.serialized, .ownThread) struct LocksHeldTests {
   struct Outcome {
     var process: ChildProcess
     var stalls: [NamedStall]
 
-    /// Requires all samples to be present, and nearly all to be complete. `mayBeCut` permits cut stacks.
+    /// Returns the complete samples of `name`. Few can be incomplete, with stacks truncated as `mayBeCut` permits.
     func samples(of name: String, mayBeCut: (NamedSample) -> Bool = { _ in false }) throws -> [NamedSample] {
       let found = try #require(stalls.first { $0.stall.source.name == name }, "\(process.output)")
       let (stall, samples) = (found.stall, found.samples)
       #expect(stall.hasEnded && stall.lostSamples == 0)
-      // A busy machine can leave only the samples before the threshold.
+      // On a busy machine, nearly all samples can precede the threshold.
       #expect(samples.count >= 8)
       #expect((samples.first?.sample.age ?? .zero) < stall.threshold)
       #expect((samples.last?.sample.age ?? .zero) > stall.threshold)
-      // On a busy machine a computing thread might get no CPU in time, which is recorded.
+      // Excludes computing threads that got no CPU to answer in time, as on a busy machine.
       let captured = samples.filter { $0.sample.outcome != .noAnswer || $0.sample.activity != .running }
       let complete = captured.filter { $0.sample.outcome == .captured && $0.end == .outermost }
-      // One incomplete sample is always permitted: with few samples it exceeds a tenth.
+      // A tenth of the samples, but always one, can be incomplete.
       #expect(complete.count >= 5 && captured.count - complete.count <= 1 + captured.count / 10)
       let wrong = captured.first { $0.end != .outermost && !mayBeCut($0) }
       #expect(wrong == nil)
@@ -44,13 +44,13 @@ import Testing
     }
   }
 
-  /// A few samples can differ, because the turn begins and ends outside of the functions.
+  /// Expects `functions` in all stacks, except a few at the begin and end of the turn.
   func expect(_ samples: [NamedSample], toShow functions: [String]) {
     let others = samples.filter { !$0.shows(functions) }
     #expect(others.count <= 1 + samples.count / 10, "\(others.first.debugDescription)")
   }
 
-  /// The recorder cannot allocate until the stall is over; samples wait in the ring.
+  /// The thread holds malloc's lock, so samples must wait in the ring until the stall ends.
   @Test(arguments: [false, true]) func samplesInsideMalloc(computes: Bool) throws {
     let outcome = try runScenario("malloc", computes: computes)
     #expect(outcome.process.fact("inside") == "true")
@@ -80,7 +80,7 @@ import Testing
     )
   }
 
-  /// The locks of the loader's list and of standard output.
+  /// The thread holds the lock of the loader's list or of standard output.
   @Test(arguments: [("modules", ["hold_once", "workload_hold_in_module_list"]), ("stdio", ["workload_hold_stdio"])])
   func samplesWithSharedLockHeld(scenario: String, holders: [String]) throws {
     for computes in [false, true] {
@@ -90,7 +90,7 @@ import Testing
     }
   }
 
-  /// The library is unmapped when the stall is declared, and another library can have its addresses.
+  /// The library is unmapped before the stall is declared; its functions must still be named.
   @Test func samplesInUnloadedLibrary() throws {
     let source = """
       #include <stdlib.h>
@@ -118,7 +118,7 @@ import Testing
     let stall = try #require(outcome.stalls.first).stall
     guard tracer != 0 else {
       #expect(!stall.notes.contains { $0.kind == .debugger })
-      try Test.cancel("no process may be a debugger here")
+      try Test.cancel("needs ptrace")
     }
     #expect(stall.notes.filter { $0.kind == .debugger } == [StallNote(.debugger, text: "process \(tracer)")])
     #expect(outcome.process.output.contains("a debugger was attached: process "))
@@ -129,7 +129,7 @@ import Testing
     #expect(outcome.process.fact("contended") == "true")
     #expect((outcome.process.fact("first"), outcome.process.fact("second")) == ("8", "9"))
     expect(try outcome.samples(of: "main"), toShow: ["workload_hold", "makeSlowly()", "useWhatIsSlowlyMade()"])
-    // Reads the waiting thread from outside. swift_once continues in once_slow with a jump.
+    // The waiting thread's stack is read from outside. swift_once jumps to once_slow.
     let second = try #require(outcome.stalls.first { $0.stall.source.name == "second" })
     #expect(second.stall.hasEnded && second.stall.lostSamples == 0)
     let waiting = second.samples.filter { $0.sample.outcome == .captured && $0.sample.activity != .running }
@@ -140,8 +140,8 @@ import Testing
     }
   }
 
-  /// Functions that an exception passes are on the stack completely or not at all.
-  /// A stack can end early in the unwinder's last instructions, where the stack pointer belongs to neither frame.
+  /// Exceptions unwind 16 functions; stacks must show the remaining functions without gaps.
+  /// A stack can be truncated in the unwinder's last instructions, where the stack pointer belongs to neither frame.
   @Test func samplesInsideUnwinder() throws {
     let outcome = try runScenario("exceptions", computes: true)
     #expect(Int(outcome.process.fact("caught") ?? "").map { $0 > 1000 } == true)
@@ -158,7 +158,7 @@ import Testing
     #expect(samples.count >= 50 && samples.count { $0.names.contains { $0.hasPrefix("_Unwind_") } } * 4 > samples.count)
   }
 
-  /// Neither Dispatch nor Swift Concurrency has a free thread.
+  /// Stalls must be sampled although Dispatch and Swift concurrency have no free thread.
   @Test(arguments: [false, true]) func samplesWithAllPoolsBlocked(computes: Bool) throws {
     let outcome = try runScenario("pools", computes: computes)
     #expect(outcome.process.fact("idle-workers") == "0")

@@ -40,7 +40,7 @@ struct MinimalRootTests {
   }
 
   @Test func readmeListsRequiredPackages() throws {
-    // Matches by name, because the package manager lists some files below /lib, which is a link to /usr/lib.
+    // Matches by name, because the package manager lists some files below the link /lib.
     let names = try libraries(of: ChildProcess.built("policy-process")).filter { !$0.contains("/swift/") }
       .map { "*/" + URL(fileURLWithPath: $0).resolvingSymlinksInPath().lastPathComponent }
     let owners = try ChildProcess("/usr/bin/dpkg", ["--search"] + names, keepsErrors: true)
@@ -50,8 +50,8 @@ struct MinimalRootTests {
       .filter { !$0.hasSuffix("-cross") }
     let page = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(path: "../../README.md")
     let readme = try String(contentsOf: page, encoding: .utf8)
-    let told = try #require(readme.firstMatch(of: /apt-get install (.*?) *# where it runs/))
-    let named = Set(told.1.split(separator: " "))
+    let command = try #require(readme.firstMatch(of: /apt-get install (.*?) *# where it runs/))
+    let named = Set(command.1.split(separator: " "))
     #expect(!packages.isEmpty && packages.subtracting(essential).isSubset(of: named), "\(packages), \(named)")
     #expect(named.subtracting(packages) == [], "\(named)")
   }

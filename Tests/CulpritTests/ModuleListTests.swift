@@ -39,7 +39,7 @@ import Testing
     #expect(list.all == [program])
   }
 
-  /// A header can be unreadable, and locking a part of a file in memory divides its mappings.
+  /// A module must be recognized after its header became unreadable or mlock divided its mappings.
   @Test func recognizesModulesWithChangedMappings() {
     let program = module("p", 0x1000, 0x5000)
     var nameless = program
@@ -63,7 +63,7 @@ import Testing
     #expect(list.all.isEmpty)
   }
 
-  /// A deployment deletes, renames or replaces the file that runs.
+  /// A deleted or renamed file must stay one module; a replaced file must not.
   @Test(arguments: ["/opt/shop (deleted)", "/opt/shop.old"], [true, false])
   func recognizesModulesWithChangedPaths(path: String, hasBuildID: Bool) {
     func program(_ path: String, inode: Int) -> Module {

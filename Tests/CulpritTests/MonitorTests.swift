@@ -5,7 +5,7 @@ import Testing
 
 @testable import Culprit
 
-/// A monitor with its own tables, whose time the test drives: no thread, no clock.
+/// A monitor with separate tables, without thread and clock. The test sets the time.
 private final class Watched {
   let control = ControlBlock()
   let slots: UnsafeMutablePointer<observer_slot>
@@ -62,7 +62,7 @@ private final class Watched {
 
   var item: UInt64 { observer_slot_work_item(slots) }
 
-  /// Ticks after `milliseconds`, all of which count. Returns the wait in milliseconds.
+  /// Ticks after `milliseconds`, charged in full. Returns the next wait in milliseconds.
   @discardableResult
   func tick(after milliseconds: UInt64) -> UInt64 {
     now += milliseconds * Self.ms
@@ -117,7 +117,7 @@ private final class Watched {
     #expect(events.first?.threshold_ns == 1000 * Watched.ms && events.first?.age_ns == 1000 * Watched.ms)
     #expect(zip(events, events.dropFirst()).allSatisfy { $0.age_ns <= $1.age_ns && $0.time_ns <= $1.time_ns })
     #expect(events.dropLast().allSatisfy { $0.time_ns - $0.age_ns == item })
-    // The exact end is the real clock's, far behind simulated time, so the last sighting is the end.
+    // The slot's end time is from the real clock, far before simulated time, so the last sighting counts.
     #expect(events.last?.age_ns == 2500 * Watched.ms)
   }
 
@@ -151,7 +151,7 @@ private final class Watched {
       watched.tick(after: 50)
       return watched.events(OBSERVER_EVENT_GOES_ON)
     }
-    // 2 ms for each stall.
+    // With 200 stalls, each has one event per 400 ms.
     #expect(Dictionary(grouping: events, by: \.slot).values.allSatisfy { $0.count <= 4 })
     #expect(Set(events.map(\.slot)).count > 90)
   }
@@ -276,7 +276,7 @@ private final class Watched {
   }
 
   @Test func recordsStallBetweenTicks() throws {
-    // Threads record their end with the real clock.
+    // Slots record the end of work with the real clock.
     let watched = try Watched(now: clinux_clock_ns() - 1200 * Watched.ms)
     watched.begin()
     watched.tick(after: 500)
@@ -435,7 +435,7 @@ private final class Watched {
     let second = watched.item
     for _ in 0..<13 { watched.tick(after: 100) }
     #expect(watched.stall.item == second && watched.stall.age_ns == 1300 * Watched.ms)
-    // The first work item was no stall: its end makes room for the end of a stall.
+    // The pending end of the first work item is dropped, because it was no stall.
     observer_slot_end(watched.slots)
     watched.tick(after: 100)
     #expect(watched.stall.item == 0)
@@ -467,7 +467,7 @@ private final class Watched {
     watched.tick(after: 1000)
     #expect(watched.events(OBSERVER_EVENT_STALL_BEGAN).map(\.slot) == [0])
     observer_control_use_slots(watched.control.pointer, 3)
-    // The time before is charged with one tick at most.
+    // Time before a slot's use counts as one tick at most.
     watched.tick(after: 250)
     #expect(watched.events(OBSERVER_EVENT_STALL_BEGAN).isEmpty)
     watched.tick(after: 750)

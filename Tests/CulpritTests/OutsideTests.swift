@@ -29,8 +29,8 @@ import Testing
 
     deinit { close(descriptor) }
 
-    /// Whether a connection has arrived. The kernel accepts it; the server never responds.
-    var wasAsked: Bool {
+    /// Whether a client has connected. The server never responds.
+    var wasContacted: Bool {
       let connection = accept(descriptor, nil, nil)
       if connection >= 0 { close(connection) }
       return connection >= 0
@@ -45,24 +45,24 @@ import Testing
     )
   }
 
-  private func asking(_ server: SilentServer, _ directory: String) -> [String: String] {
+  private func debuginfod(_ server: SilentServer, _ directory: String) -> [String: String] {
     ["DEBUGINFOD_URLS": "http://127.0.0.1:\(server.port)", "DEBUGINFOD_CACHE_PATH": "\(directory)/cache"]
   }
 
   @Test func fetchesNothingByDefault() throws {
     let server = try SilentServer()
-    let child = try runScenario(["stall"], asking(server, directory))
+    let child = try runScenario(["stall"], debuginfod(server, directory))
     #expect(child.output == "report=computeInTheWay(_:)\nstopped=true\n", "\(child)")
-    #expect(!server.wasAsked)
+    #expect(!server.wasContacted)
   }
 
   @Test(arguments: ["wait", "stop"]) func unresponsiveServerDelaysNeitherReportNorStop(how: String) throws {
     let server = try SilentServer()
-    var environment = asking(server, directory)
+    var environment = debuginfod(server, directory)
     environment["CULPRIT_FETCH_DEBUG_INFORMATION"] = "yes"
     let child = try runScenario(["stall", how], environment)
     #expect(child.output == "report=computeInTheWay(_:)\nstopped=true\n", "\(child)")
-    if how == "wait" { #expect(server.wasAsked, "libdebuginfod1 is not installed: tools/setup does that") }
+    if how == "wait" { #expect(server.wasContacted, "libdebuginfod1 is not installed: tools/setup does that") }
   }
 
   @Test func stuckClientDelaysNeitherReportNorStop() throws {
@@ -94,7 +94,7 @@ import Testing
   @Test func releasingActivityDoesNotBlock() throws {
     let child = try runScenario(["let-go"], [:])
     for fact in ["let go", "told", "stopped"] { #expect(child.fact(fact) == "true", "\(child)") }
-    // Symbolizing would touch thousands of pages, also pages of the modules' files.
+    // Symbolizing would touch thousands of pages.
     let pages = try #require(child.fact("pages").flatMap { Int($0) })
     #expect(pages < 300, "\(child)")
   }
@@ -110,7 +110,7 @@ import Testing
     #expect(child.output == "problems=1\nmetrics=true\nstopped=true\n", "\(child)")
   }
 
-  /// Expects no control character for a terminal, and no injected line.
+  /// Expects `text` without terminal control characters and injected lines.
   private func expectHarmless(_ text: String, _ what: String) {
     for scalar in text.unicodeScalars where scalar != "\n" {
       switch scalar.properties.generalCategory {
@@ -143,7 +143,7 @@ import Testing
       #expect(child.errors.contains("its last reference was released"), "\(child)")
       expectHarmless(child.output, "standard output")
       expectHarmless(child.errors, "standard error")
-      #expect(child.errors.utf8.count < 100_000, "a value is told in full, however long it is")
+      #expect(child.errors.utf8.count < 100_000, "a long value was printed in full")
     }
     let stalls = "\(directory)/\(nasty)"
     #expect(mkfifo("\(stalls)/culprit-x\u{1B}[1m.stall", 0o600) == 0)
@@ -154,10 +154,10 @@ import Testing
       ["symbolize", "--build-id=\(nasty)"], ["symbolize", "--build-id=00ff", "--debug-dir=\(nasty)", "0"],
       ["symbolize", "-o", nasty, "\(nasty)/missing"], ["symbolize", "-o", "\(nasty)/missing", stalls],
     ] {
-      let said = try ChildProcess(ChildProcess.built("culprit"), words, environment: [:])
-      #expect(!(said.output + said.errors).isEmpty)
-      expectHarmless(said.output, "\(words)")
-      expectHarmless(said.errors, "\(words)")
+      let result = try ChildProcess(ChildProcess.built("culprit"), words, environment: [:])
+      #expect(!(result.output + result.errors).isEmpty)
+      expectHarmless(result.output, "\(words)")
+      expectHarmless(result.errors, "\(words)")
     }
   }
 
@@ -190,7 +190,7 @@ import Testing
       #expect(problems.allSatisfy { $0.hasSuffix(": File name too long") && $0.count < 400 }, "\(problems)")
       watchdog.stop()
       let made = try FileManager.default.contentsOfDirectory(atPath: directory)
-      #expect(made == [], "nothing is made on the way")
+      #expect(made == [], "parent directories were left behind")
     }
   }
 }

@@ -34,7 +34,7 @@ import Testing
     )
     #expect(notes.map(\.time) == [.nanoseconds(80), .nanoseconds(50)])
     #expect(overlaps.notes(of: known("outer", 60..<200, worker: nil), beside: [], now: 900).isEmpty)
-    // A task differs from the thread that runs it, and from a later task at its address.
+    // A task must not match its thread or a later task at the same address.
     overlaps.remember(known("task", 0..<500, worker: .task(0x700, 3)))
     func beside(_ worker: ConcurrentStalls.Worker) -> [String] {
       overlaps.notes(of: known("outer", 60..<200, worker: worker), beside: [], now: 900).map(\.text)
@@ -43,7 +43,7 @@ import Testing
     #expect(overlaps.notes(of: known("inner", 100..<180), beside: [], now: 900).isEmpty)
   }
 
-  /// A job and a section of its task are one stall.
+  /// A job and a section of the job's task must be linked as overlapping.
   @Test func jobsContainTheSectionsOfTheirTasks() {
     func job(_ range: Range<UInt64>, thread: Int32) -> ConcurrentStalls.Known {
       var known = known("job", range, worker: .thread(thread))
@@ -58,7 +58,7 @@ import Testing
         + ConcurrentStalls().notes(of: section, beside: [job], now: 900).map(\.kind)
     }
     #expect(kinds(job(100..<400, thread: 7)) == [.overlap, .overlap])
-    // A job on another thread, and a later one on the same thread.
+    // A job on another thread, or a later job on the thread, shares only the label.
     #expect(kinds(job(100..<400, thread: 8)) == [.sharedLabel, .sharedLabel])
     #expect(kinds(job(350..<400, thread: 7)) == [.sharedLabel, .sharedLabel])
   }
@@ -79,7 +79,7 @@ import Testing
     let notes = overlaps.notes(of: one, beside: [], now: 200)
     #expect(notes.map(\.text) == ["turn", "same"] && notes.map(\.kind) == [.sharedLabel, .overlap])
     #expect(overlaps.notes(of: labelled("section", []), beside: [], now: 200).isEmpty)
-    // Thousands of requests can share a label.
+    // Thousands of stalls can share a label; five are noted.
     for number in 0..<9 { overlaps.remember(labelled("\(number)", ["request 4711"])) }
     #expect(overlaps.notes(of: one, beside: [], now: 200).count == 5)
   }
@@ -110,7 +110,7 @@ import Testing
     let notes = overlaps.meanwhile(one, beside: [labelled("suspect", 130)], now: 900)
     #expect(notes.map(\.title) == ["holder", "suspect"] && notes.map(\.text) == ["1-2", ""])
     #expect(notes.map(\.time) == [.nanoseconds(80), .nanoseconds(70)])
-    // Several works with one label count once, by the longest.
+    // Work with equal labels is noted once, with the longest time.
     let holders = [labelled("holder", 50), labelled("holder", 120)]
     #expect(overlaps.meanwhile(one, beside: holders, now: 900).map(\.time) == [.nanoseconds(100)])
     let requests = (0..<9).map { labelled("\($0)", 50) }
@@ -124,7 +124,7 @@ import Testing
     #expect(notes.count == 32 && notes.last?.text == "99")
   }
 
-  /// Holds for every thread that runs the task. A loop's turn that waits for the task is another stall.
+  /// Two sections of a task overlap on all threads. A loop's turn that waits for the task does not.
   @Test(.ownThread) func sectionsOfOneTaskOverlap() throws {
     let child = try ChildProcess(ChildProcess.built("waiting-process"), ["nested-task", "json"])
     let reports = try child.output.split(separator: "\n")
@@ -159,11 +159,11 @@ import Testing
       #expect(note.time == .seconds(2))
       #expect(one.metadata["culprit.stall.overlaps"] == other.id)
       #expect(one.text(width: 400).contains("OVERLAP   \(other.source) was stuck at the same work, for "))
-      // On a busy machine a thread that computes might get no CPU in an instant of simulated time.
+      // On a busy machine, a computing thread might get no CPU before a simulated deadline.
       if !isComputing { #expect(one.culprit?.function.name == "stallByWaiting(for:)" && one.culprit?.share == 1) }
     }
     #expect(Set(reports.map(\.source.kind)) == [.loop, .section])
-    // Both have each sample from the suspicion of the later one on.
+    // From the suspicion of the later stall on, both have all samples.
     let ages = reports.map { Set($0.samples.map(\.age)) }
     let common = ages[0].intersection(ages[1]).count
     #expect(common > 20 && common + 5 > max(ages[0].count, ages[1].count), "\(ages.map { $0.sorted() })")

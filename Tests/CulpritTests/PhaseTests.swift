@@ -21,7 +21,7 @@ import Testing
     }
   }
 
-  /// The first 300 ms have no samples; the other 200 ms belong to `startSlowly`.
+  /// The 300 ms before the watchdog's start must be attributed to no function.
   @Test func launchBeginsWithProcess() throws {
     let child = try run("launch-with-head")
     #expect(child.facts("report") == ["phase launch"], "\(child)")

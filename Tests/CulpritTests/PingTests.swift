@@ -17,7 +17,7 @@ import Testing
   @Test func ignoresSlowProbeClosure() throws {
     let pings = Atomic(0)
     let found = try reports { watchdog in
-      let watch = try watchdog.watchLoop(named: "slowly handed over") { ping in
+      let watch = try watchdog.watchLoop(named: "slow closure") { ping in
         clock.block(for: .milliseconds(700))
         ping()
         pings.add(1, ordering: .relaxed)
@@ -32,17 +32,17 @@ import Testing
     let turnstile = Turnstile()
     let found = try reports { watchdog in
       watchdog.onStallBegan { _ in turnstile.open() }
-      let watch = try watchdog.watchLoop(named: "never handed over") { ping in
+      let watch = try watchdog.watchLoop(named: "blocked closure") { ping in
         turnstile.pass()
         ping()
       }
       clock.block(for: .seconds(3))
       watch.stop()
     }
-    #expect(found.map(\.source.name) == ["never handed over"])
+    #expect(found.map(\.source.name) == ["blocked closure"])
   }
 
-  /// The closure that returns blocks again at once; then another one returns.
+  /// A closure that returns and blocks again must not delay the other closure.
   @Test func blockedProbeClosuresDoNotDelayEachOther() throws {
     let (first, second) = (Turnstile(), Turnstile())
     _ = try reports { watchdog in

@@ -207,7 +207,7 @@ import Testing
     var history = CPUHistory()
     let unknown = history.used(since: 0)
     #expect(unknown.user_ns == 0 && unknown.system_ns == 0 && unknown.taken_ns > 0)
-    // More records than the history holds, each between two moments.
+    // More records than the history holds, each between two clock readings.
     var moments = [clinux_clock_ns()]
     for _ in 0..<CPUHistory.length + 20 {
       history.note()

@@ -29,7 +29,7 @@ import Testing
     }
 
     func needPrivileges() throws {
-      if self == .othersFile, getuid() != 0 { try Test.cancel("needs root to give files away") }
+      if self == .othersFile, getuid() != 0 { try Test.cancel("needs root to change file owners") }
     }
   }
 
@@ -53,7 +53,7 @@ import Testing
 
   private static let stallFile = Data(StallFileWriter.file(of: Recording(process: process(), stalls: [stall])))
 
-  /// The type, content, modification time and link count of every file below `path`.
+  /// Returns the attributes and content of every file below `path`.
   private func state(_ path: String) throws -> [String: String] {
     var found: [String: String] = [:]
     for name in try FileManager.default.subpathsOfDirectory(atPath: path) {
@@ -161,7 +161,7 @@ import Testing
       #expect(try state(others) == before.1)
       try FileManager.default.removeItem(atPath: stem + ".new")
 
-      // The run replaces everything but a directory.
+      // The run's file replaces any planted file except a directory.
       try planted.plant(at: stem + ".run", "\(others)/file")
       before = try (state(ours), state(others))
       if planted == .directory {
@@ -181,7 +181,7 @@ import Testing
     }
   }
 
-  /// Closing a descriptor of the file by another name would release the lock of the process.
+  /// Other names of the run's file must not be opened: closing would release the process's lock.
   @Test func keepsLockOfFileWithSecondName() throws {
     let process = Self.process(WallTime(nanosecondsSince1970: 1_790_000_000_000_000_000), id: getpid())
     let file = try runFile(directory, process)
@@ -207,7 +207,7 @@ import Testing
     let place = "\(directory)/place"
     let link = "\(directory)/link"
     try #require(mkdir(place, 0o700) == 0 && symlink(place, link) == 0)
-    // The group is no risk if it is root's.
+    // Members of group root are no risk.
     for mode: mode_t in [0o700, 0o1777] + (getgid() == 0 ? [0o770] : []) {
       try #require(chmod(place, mode) == 0)
       for path in [place, link, link + "/"] { #expect(DirectoryRisks.found(path) == [], "\(mode)") }
@@ -218,7 +218,7 @@ import Testing
     }
   }
 
-  @Test(.needsRoot(to: "give files away"))
+  @Test(.needsRoot(to: "change file owners"))
   func reportsDirectoriesAndLinksOfOtherUsers() throws {
     let (place, link) = ("\(directory)/place", "\(directory)/link")
     try #require(mkdir(place, 0o700) == 0 && symlink(place, link) == 0)
@@ -232,7 +232,7 @@ import Testing
     #expect(DirectoryRisks.found(place) == ["its owner, user 12345, can remove or replace the files in \(place)"])
     try #require(chown(place, 0, 12_345) == 0 && chmod(place, 0o770) == 0)
     #expect(DirectoryRisks.found(place) == ["group 12345 can remove or replace the files in \(place): its mode is 770"])
-    // The owner of a directory on the path can replace entries below it, also where the path has links.
+    // The owner of any directory on the path, even behind links, can replace its entries.
     let inner = "\(place)/a/b"
     let way = "\(directory)/way"
     try #require(mkdir("\(place)/a", 0o700) == 0 && mkdir(inner, 0o700) == 0 && symlink("place/./a", way) == 0)
@@ -242,7 +242,7 @@ import Testing
     }
     try #require(chown(place, 0, 0) == 0 && chmod(place, 0o777) == 0)
     #expect(DirectoryRisks.found(inner) == ["all users can create a directory in \(place): its mode is 777"])
-    // The sticky bit protects files of others. A link to itself leads nowhere.
+    // The sticky bit protects other users' files. A link to itself is no risk.
     try #require(chmod(place, 0o1777) == 0 && symlink("round", "\(place)/round") == 0)
     #expect(DirectoryRisks.found(inner) == [])
     #expect(DirectoryRisks.found("\(place)/round") == [])

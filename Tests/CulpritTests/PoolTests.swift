@@ -5,7 +5,7 @@ import Testing
 
 @testable import Culprit
 
-/// The pool of Swift concurrency, in separate processes because tests run on it, too.
+/// Stalls of Swift concurrency's thread pool, in separate processes because tests use the pool.
 @Suite(.ownThread, .serialized) struct PoolTests {
   @TemporaryDirectory private var directory: String
 
@@ -24,7 +24,7 @@ import Testing
     #expect(try poolStall(in: directory) != nil, "\(text)")
   }
 
-  /// The work that took most of the time has returned when the stall is declared.
+  /// Work that took most of the time must be blamed even if it returned before the declaration.
   @Test(arguments: ["waiting", "computing"]) func blamesEarlierWorkOfPool(kind: String) throws {
     let process = try ChildProcess(ChildProcess.built("stalling-process"), ["in-turn", kind, directory])
     #expect(process.hasExited && process.status == 0, "\(process)")
@@ -42,13 +42,13 @@ import Testing
     #expect(process.hasExited && process.status == 0, "\(process)")
     #expect(process.output.contains("CULPRIT   fillTheCache() "), "\(process)")
     let stall = try #require(try namedStalls(in: directory).first { $0.stall.source.kind == .pool })
-    // A thread that changes its priority between two observations is sampled once more.
-    // If all priorities counted, these threads would have half of the samples.
+    // Threads that change their priority are sampled once more.
+    // Counting all priorities would give these threads half of the samples.
     let others = stall.samples.filter { $0.names.contains { $0.contains("takeTurns()") } }
     #expect(others.count * 5 < stall.samples.count, "\(process)")
   }
 
-  /// One of several threads is stuck. Where system calls are filtered, watchpoints are unavailable.
+  /// A job blocks one of several threads. A seccomp filter makes watchpoints unavailable.
   @Test(arguments: ["waiting", "computing"], [[], ["filtered"]]) func reportsStuckJob(kind: String, options: [String])
     throws
   {
@@ -82,9 +82,9 @@ import Testing
     let words = ["pauses", "computing", directory] + options
     let process = try ChildProcess(ChildProcess.built("stalling-process"), words)
     #expect(process.hasExited && process.status == 0, "\(process)")
-    // Beside busy processes, the pool can be late.
+    // On a busy machine, the pool can be late.
     guard process.output.contains("healthy=true") else { return #expect(process.output.contains("healthy=false")) }
-    // Counted enqueues miss pauses at which the task continues at once, so reports are marked as likely.
+    // Without watchpoints, pauses that end at once are missed, so reports are marked as likely.
     #expect(!process.output.contains(options.isEmpty ? "STALL" : "was stuck"), "\(process)")
   }
 

@@ -7,11 +7,11 @@ import Testing
 
 @testable import Culprit
 
-/// Threads that compute and wait for a processor. The CPU time is real.
+/// Stalls on a busy or throttled CPU, in real CPU time.
 @Suite(.serialized, .usesObserver) struct ProcessorWaitTests {
   @TemporaryDirectory private var directory: String
 
-  private func reportInACrowd(_ body: @escaping @Sendable () -> Void) throws -> StallReport {
+  private func reportOnBusyCPU(_ body: @escaping @Sendable () -> Void) throws -> StallReport {
     let reports = Reports()
     let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(400), interval: .milliseconds(50)))
     watchdog.onStall { reports.add($0) }
@@ -30,8 +30,8 @@ import Testing
   }
 
   @Test func reportsCPUShareOfComputingThread() throws {
-    // CPU time instead of elapsed time gives enough samples on a busy machine, too.
-    let report = try reportInACrowd {
+    // Computes for 300 ms of CPU time, for enough samples even on a busy machine.
+    let report = try reportOnBusyCPU {
       let enough = clinux_clock_thread_cpu_ns(clinux_task_self()) + 300_000_000
       while clinux_clock_thread_cpu_ns(clinux_task_self()) < enough {
         workload_spin(workload_now_ns() + 10_000_000, nil)
@@ -44,14 +44,14 @@ import Testing
   }
 
   @Test func reportsSleepingThreadAsWaiting() throws {
-    let report = try reportInACrowd { workload_sleep(1_000_000_000) }
+    let report = try reportOnBusyCPU { workload_sleep(1_000_000_000) }
     #expect(report.description.contains("waiting: on CPU "), "\(report)")
     #expect(!report.description.contains("computing, but"), "\(report)")
   }
 
   @Test(.ownThread) func reportsThrottledServiceAsComputing() throws {
     guard let quota = Quota(microseconds: 20_000, of: 100_000) else {
-      try Test.cancel("this process cannot create control groups with a quota")
+      try Test.cancel("needs a control group with a CPU quota")
     }
     defer { quota.remove() }
     let process = try ChildProcess(
@@ -86,7 +86,7 @@ private struct Quota {
 
   func add(_ id: pid_t) -> Bool { Self.write("\(id)", to: "\(directory)/cgroup.procs") }
 
-  /// Removes the group. The kernel can report it as busy for a moment after its processes have ended.
+  /// Removes the control group, which can stay busy for a moment after its processes have ended.
   func remove() { for _ in 0..<500 where rmdir(directory) != 0 && errno == EBUSY { usleep(10_000) } }
 
   private static func write(_ text: String, to path: String) -> Bool {

@@ -8,7 +8,7 @@ import Testing
 
 @testable import Culprit
 
-/// Queues and executors. Their threads are real: time passes only while the test has one of them blocked.
+/// Queues and executors with real threads. Simulated time passes only while the test blocks such a thread.
 @Suite(.serialized, .usesSimulatedClock) struct QueueTests {
   @Test func findsDrainingThreadOfQueue() throws {
     let layout = try #require(QueueLayout.current)
@@ -26,7 +26,7 @@ import Testing
     #expect(!isDrained.withLock { $0 })
   }
 
-  /// The queue can be the last object of the memory that the allocator has mapped.
+  /// The layout must be found even if the queue is the last object in mapped memory.
   @Test func layoutDoesNotDependOnNeighbours() throws {
     let layout = try #require(QueueLayout.current)
     let missed = Mutex<[QueueLayout?]>([])
@@ -35,7 +35,7 @@ import Testing
     Thread.detachNewThread {
       var kept: [UnsafeMutableRawPointer?] = []
       for _ in 0..<3000 {
-        // Takes all free chunks, so that the queue comes last.
+        // Takes all free chunks, to place the queue last.
         for _ in 0..<8 { kept.append(malloc(Int.random(in: 16...300))) }
         let found = QueueLayout()
         if found != layout { missed.withLock { $0.append(found) } }
@@ -53,7 +53,7 @@ import Testing
     #expect(report.source == source)
     #expect(report.culprit?.function.name == "stallByWaiting(for:)", "\(report)")
     #expect(report.hasEnded)
-    // The obstacle can have begun before the probe was sent.
+    // The stall can begin before the probe, so the duration is a lower bound.
     #expect(report.description.contains("was stuck for at least "), "\(report)")
     return report
   }

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Stalls of one problem in two builds of a service. Lines, closure numbers and addresses differ.
+/// Signatures must be equal for two builds that differ in lines, closure numbers and addresses.
 @Suite(.ownThread) struct RebuildTests {
   @TemporaryDirectory private var directory: String
 
@@ -12,7 +12,7 @@ import Testing
     var function: String
   }
 
-  /// Each function has nearly all of its time as self time, not in the calls that read the clock.
+  /// Each function spends nearly all of its time in its own code, not in clock calls.
   private static let swift = """
     import Glibc
     @inline(__always) private func now() -> Double {

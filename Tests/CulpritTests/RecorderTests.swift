@@ -10,7 +10,7 @@ import Testing
 
 @testable import Culprit
 
-/// A recorder whose test plays the monitor and the samplers: no thread, no clock.
+/// A recorder without threads. The test writes the events of the monitor and the samplers.
 private final class Recorded {
   private final class Outcome: Sendable {
     let recordings = Mutex<[Recording]>([])
@@ -237,7 +237,7 @@ private final class Recorded {
     #expect(stall.gap == .nanoseconds(5) && stall.lostSamples == 6)
   }
 
-  /// A delayed sampler's results must not reach the next work item.
+  /// Samples of a delayed sampler must not reach the next work item.
   @Test(arguments: [false, true]) func discardsLateSamples(isNextKnown: Bool) throws {
     let found = try recorded { recording in
       let later = recording.item + 5_000_000_000
@@ -296,7 +296,7 @@ private final class Recorded {
     )
   }
 
-  /// All threads belong to each stall declared before their capture began, without the stall's own thread.
+  /// A stall declared before a capture of all threads must get the captured threads, except the stall's own.
   @Test func attachesOtherThreadsToEarlierStalls() throws {
     func thread(_ recording: Recorded, _ id: Int32, _ addresses: [UInt64], of capture: UInt64) {
       recording.sample(addresses, at: 1100, kind: OBSERVER_EVENT_THREAD) { event in
@@ -305,17 +305,17 @@ private final class Recorded {
       }
     }
     let found = try recorded { recording in
-      let asked = recording.recorder.requestThreads(ControlBlock())
+      let request = recording.recorder.requestThreads(ControlBlock())
       recording.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000)
       recording.sample([0x10], at: 1050)
       recording.sample([], at: 1100, kind: OBSERVER_EVENT_ALL_THREADS_BEGAN) { event in
         event.all_threads = 3
-        event.served = asked.number
+        event.served = request.number
       }
       thread(recording, 51, [0x60], of: 3)
       thread(recording, 4711, [0x61], of: 3)
       thread(recording, 52, [0x60], of: 2)
-      // A delayed sampler restarts the capture; threads captured before stay.
+      // A restarted capture keeps the threads captured before.
       recording.sample([], at: 1200, kind: OBSERVER_EVENT_ALL_THREADS_BEGAN) { $0.all_threads = 4 }
       thread(recording, 51, [0x62], of: 4)
       thread(recording, 53, [0x63], of: 4)
@@ -327,7 +327,7 @@ private final class Recorded {
       recording.sample([0x10], at: 1900)
       recording.monitor(OBSERVER_EVENT_WORK_ITEM_ENDED, at: 2000)
       recording.run()
-      let answer = asked.wait(until: clinux_clock_ns())
+      let answer = request.wait(until: clinux_clock_ns())
       let (all, stacks) = try #require(answer.threads)
       #expect(answer.isAnswered && all.isComplete && all.leftOut == 2)
       #expect(all.threads.map(\.thread.id) == [51, 53] && stacks.count == 2)
@@ -335,7 +335,7 @@ private final class Recorded {
     let recording = try #require(found.recordings.first)
     let others = try #require(recording.stalls.first?.others)
     #expect(others.isComplete && others.leftOut == 2 && others.threads.map(\.thread.id) == [51, 53])
-    // Stack indices follow those of the samples.
+    // Stacks of other threads follow the stacks of samples.
     #expect(others.threads.map { $0.stack.map { recording.stacks[$0].frames[0].address.value } } == [0x60, 0x63])
     #expect(
       recording.stalls[0].samples.map { $0.stack.map { recording.stacks[$0].frames[0].address.value } } == [0x10, 0x10]
@@ -344,9 +344,9 @@ private final class Recorded {
 
   @Test func stopAnswersRequests() throws {
     let found = try recorded { recording in
-      let asked = recording.recorder.requestThreads(ControlBlock())
+      let request = recording.recorder.requestThreads(ControlBlock())
       recording.run()
-      let first = asked.wait(until: clinux_clock_ns())
+      let first = request.wait(until: clinux_clock_ns())
       let second = recording.recorder.requestThreads(ControlBlock()).wait(until: clinux_clock_ns())
       #expect(first.isAnswered && first.threads == nil && second.isAnswered && second.threads == nil)
     }

@@ -24,7 +24,7 @@ import Testing
     }
   }
 
-  /// Locked ranges of the address space: `lo` in their VmFlags (proc_pid_smaps(5)).
+  /// Returns the locked address ranges, marked `lo` in VmFlags (proc_pid_smaps(5)).
   private func lockedRanges() throws -> [Range<UInt64>] {
     var found: [Range<UInt64>] = []
     var range: Range<UInt64>?
@@ -76,7 +76,7 @@ import Testing
     for thread in try FileManager.default.contentsOfDirectory(atPath: "/proc/self/task") {
       let name = (try? String(contentsOfFile: "/proc/self/task/\(thread)/comm", encoding: .utf8)) ?? ""
       guard ["culprit-monitor\n", "culprit-escalat\n"].contains(name) else { continue }
-      // The last number but one is the stack pointer of a waiting thread (proc_pid_syscall(5)).
+      // The second to last number is the stack pointer of a waiting thread (proc_pid_syscall(5)).
       while true {
         let call = try String(contentsOfFile: "/proc/self/task/\(thread)/syscall", encoding: .utf8)
         if let stack = call.split(separator: " ").dropLast().last, let address = UInt64(stack.dropFirst(2), radix: 16) {
@@ -117,14 +117,14 @@ import Testing
   }
 
   private func isMarked(_ range: Range<UInt64>, _ memory: Int32) -> Bool {
-    withUnsafeTemporaryAllocation(byteCount: 1 << 18, alignment: 8) { room in
-      defer { room.initializeMemory(as: UInt8.self, repeating: 0) }
+    withUnsafeTemporaryAllocation(byteCount: 1 << 18, alignment: 8) { buffer in
+      defer { buffer.initializeMemory(as: UInt8.self, repeating: 0) }
       var at = range.lowerBound
       while at < range.upperBound {
-        // Clears earlier reads, in which the search would find the mark again.
-        room.initializeMemory(as: UInt8.self, repeating: 0)
-        let length = Int(min(UInt64(room.count), range.upperBound - at))
-        guard let bytes = room.baseAddress else { return false }
+        // Clears earlier contents, where the search would find the mark again.
+        buffer.initializeMemory(as: UInt8.self, repeating: 0)
+        let length = Int(min(UInt64(buffer.count), range.upperBound - at))
+        guard let bytes = buffer.baseAddress else { return false }
         // SAFETY: the buffer has `length` bytes.
         let count = pread(memory, bytes, length, off_t(at))
         guard count > 0 else { return false }
@@ -135,7 +135,7 @@ import Testing
     }
   }
 
-  /// Copies of stacks are in no core file and no child, and are wiped.
+  /// Copies of stacks must be in no core file and no child, and be wiped.
   @Test(.usesObserver, .ownThread) func keepsStackCopiesPrivate() throws {
     let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(200)))
     defer { watchdog.stop() }
@@ -148,7 +148,7 @@ import Testing
       let started = marked_stack_start(
         way,
         { begins, context in
-          // SAFETY: the loop outlives the thread, which has ended below.
+          // SAFETY: the loop outlives the thread, which ends below.
           let loop = Unmanaged<WatchedLoop>.fromOpaque(context.unsafelyUnwrapped).takeUnretainedValue()
           if begins { loop.begin() } else { loop.end() }
         },
@@ -179,7 +179,7 @@ import Testing
       let flags = line.split(separator: " ")
       #expect(flags.contains("dd") && flags.contains("dc"), "\(line)")
     }
-    // The windows of the samplers, of signal handlers, and of all-thread captures.
+    // One window per sampler, one for signal handlers, one for captures.
     #expect(windows == Int(OBSERVER_SAMPLERS_MAX) + 2)
   }
 }

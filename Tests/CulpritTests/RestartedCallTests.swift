@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// System calls that the kernel restarts after a stop have the number of restart_syscall(2).
+/// Restarted system calls have the number of restart_syscall(2); reports must show the original name.
 @Suite(.ownThread, .serialized) struct RestartedCallTests {
   @TemporaryDirectory private var directory: String
 

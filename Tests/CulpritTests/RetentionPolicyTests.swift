@@ -50,7 +50,7 @@ import Testing
     RunRecord(identity: identity, executable: "/bin/shop", since: WallTime(nanosecondsSince1970: 5), memoryKills: [])
   }
 
-  /// The record of the parent, which runs.
+  /// Returns a record of the parent process, which runs.
   private func parent() throws -> Data {
     let own = ProcessIdentity.ofThisProcess()
     let start = try #require(ProcessIdentity.state(of: getppid())?.start)
@@ -85,7 +85,7 @@ import Testing
     #expect(removed[3] == [files[2].name, files[3].name, files[4].name])
   }
 
-  /// The check runs after every stall, and reading a thousand files takes longer than many stalls.
+  /// Within the limits, no file must be opened, because the check runs after every stall.
   @Test func opensNoFilesWithinLimits() throws {
     let names = ["culprit-20260101T000001.000Z-7.run", "culprit-20260101T000002.000Z-7-1.stall"]
     try run(ended: false).write(to: URL(fileURLWithPath: "\(directory)/\(names[0])"))
@@ -136,7 +136,7 @@ import Testing
       ("culprit-\(own).run", run(ended: false), true), ("culprit-\(own)-1.stall", stall(ended: false), true),
       ("culprit-\(own)-2.stall", stall(ended: true), false), ("culprit-\(other).run", try parent(), true),
       ("culprit-20260101T000011.000Z-\(getppid())-1.stall", stall(ended: false), true),
-      // Another process had the number before.
+      // An earlier process had this id.
       ("culprit-20260101T000009.999Z-\(getppid())-1.stall", stall(ended: false), false),
       ("culprit-20260101T000009.999Z-\(getpid())-1.stall", stall(ended: false), false),
     ]
@@ -264,13 +264,13 @@ import Testing
     }
     func openFiles() throws -> Int { try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count }
     let before = try openFiles()
-    // Each turn exceeds the limit by one file, and puts the first two back.
+    // Each turn exceeds the limit by one file, so the policy opens all files.
     for turn in 0..<300 {
       let name = "culprit-20250101T000000.\(100 + turn)Z-1-1.stall"
       try stall(ended: false).write(to: URL(fileURLWithPath: "\(directory)/\(name)"))
       RetentionPolicy(directory: directory, limits: storageLimits(files: 9), own: nil).enforce()
     }
-    // Other tests open files meanwhile.
+    // Other tests open files at the same time.
     #expect(try openFiles() < before + 250)
   }
 }

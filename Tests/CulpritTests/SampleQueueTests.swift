@@ -60,7 +60,7 @@ import Testing
     #expect(found.slots == [2, 1, 3, 0])
   }
 
-  @Test func protectionIgnoresLastLook() {
+  @Test func protectionIgnoresLastSample() {
     for lastSample in [UInt64(0), 1 << 40] {
       let found = order { queue in
         for slot in 0..<100 {
@@ -72,7 +72,7 @@ import Testing
   }
 }
 
-@Suite struct LastLookTests {
+@Suite struct LastSampleTests {
   @Test func recognizesUnmovedTask() {
     let place = LastSample.place(3, stack: 5, observer_label())
     var last = LastSample()

@@ -56,8 +56,8 @@ import Testing
     #expect(report.causes.first?.kind == (scenario == "bridge-function" ? .awaiting : .sleep), "\(report)")
   }
 
-  /// The request that holds the connection is under suspicion, without a stall.
-  @Test func hintsAtRequestWithTheConnection() throws {
+  /// Waiting requests must name the request that holds the connection, which is no stall.
+  @Test func namesRequestThatHoldsConnection() throws {
     let waiting = try reports(of: "bridge-pool").filter { $0.source.name == "request" }
     try #require(waiting.count == 2, "\(waiting)")
     for report in waiting {

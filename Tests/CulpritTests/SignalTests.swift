@@ -19,7 +19,7 @@ import Testing
     for place in ["began", "hang", "stall", "terminate", "leaked", "context"] {
       #expect(Set(child.facts("mask.\(place)")) == [expected], "\(place): \(child)")
     }
-    // These can run before the second signal is blocked.
+    // Probe and expiration closures can run before SIGUSR2 is blocked.
     for place in ["ping", "expiration"] {
       let mask = child.fact("mask.\(place)")
       #expect(mask == expected || mask == String(bit(SIGUSR1), radix: 16), "\(place): \(child)")
@@ -111,7 +111,7 @@ import Testing
     }
   }
 
-  /// A handler installed before the watchdog's recovers from the fault.
+  /// An earlier handler recovers from the fault, so no crash must be noted.
   @Test func notesNoCrashesAfterRecovery() throws {
     for (way, signal, result) in [
       ("breakpoint", SIGTRAP, -1), ("seccomp", SIGSYS, -1), ("unmapped", SIGSEGV, 0), ("kill-\(SIGABRT)", SIGABRT, -1),
@@ -142,7 +142,7 @@ import Testing
     }
   }
 
-  /// A crash reporter, installed under the first watchdog, passes the fault on to that watchdog's handler.
+  /// A crash reporter passes the fault to the handler of the first, stopped watchdog.
   @Test(arguments: ["calling", "restoring"]) func faultsEndProcessAfterRestart(way: String) throws {
     let death = try die([way], as: "die-after-restart")
     #expect(!death.child.hasExited && death.child.status == SIGILL, "\(death)")

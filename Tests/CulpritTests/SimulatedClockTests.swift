@@ -5,7 +5,7 @@ import Testing
 @testable import Culprit
 
 @Suite(.usesSimulatedClock) struct SimulatedClockTests {
-  /// A tick on the kernel's clock would be early, and the next tick would miss its threshold.
+  /// The monitor must not tick while only real time passes.
   @Test func monitorWaitsForSimulatedTime() throws {
     let watchdog = try Watchdog()
     defer { watchdog.stop() }

@@ -53,7 +53,7 @@ import Testing
       defer { registry.end(lease) }
       func wakes(asleepFor time: UInt64, _ body: () -> Void) -> Bool {
         let word = observer_control_begin_tick(control.pointer)
-        // Does not wait, but stores the deadline.
+        // Stores the deadline without waiting.
         observer_control_end_tick(control.pointer, word &- 1, clinux_clock_ns() + time)
         body()
         return observer_control_begin_tick(control.pointer) != word
@@ -147,18 +147,18 @@ import Testing
     }
   }
 
-  /// A late recorder needs the former owner if the monitor has requested the end of its work item.
+  /// A slot's former owner must stay known if the monitor has requested the owner's end time.
   @Test func remembersFormerOwners() throws {
     try withRegistry {
-      for isAsked in [true, false] {
-        let former = try lease("former \(isAsked)", .section)
+      for isEndRequested in [true, false] {
+        let former = try lease("former \(isEndRequested)", .section)
         observer_slot_begin(former.slot)
-        if isAsked { #expect(observer_slot_want_end_time(former.slot, observer_slot_work_item(former.slot))) }
+        if isEndRequested { #expect(observer_slot_want_end_time(former.slot, observer_slot_work_item(former.slot))) }
         registry.end(former)
         #expect(observer_slot_work_item(former.slot) == 0 && !registry.owns(former))
         let present = try lease("present", .section)
         try #require(present.index == former.index && present.generation != former.generation)
-        #expect(name(former) == (isAsked ? "former true" : nil) && name(present) == "present")
+        #expect(name(former) == (isEndRequested ? "former true" : nil) && name(present) == "present")
         #expect(registry.source(present.index)?.name == "present")
         observer_slot_begin(present.slot)
         registry.endItem(former)
@@ -273,7 +273,7 @@ import Testing
     #expect(all.notes().map(\.title) == ["a", "b", "c"] && all.notes(limit: 2).map(\.title) == ["a", "b"])
     #expect(all.notes().map(\.time) == [.seconds(2), .seconds(1), .zero])
     #expect(all.notes().allSatisfy { $0.kind == .activity })
-    // Another test can have enabled the states of tasks, in which tests run.
+    // The text can be the task's state, which another test can have enabled.
     #expect(all.notes().allSatisfy { ["", "its task runs"].contains($0.text) })
     kept[1].end()
     kept[1].end()

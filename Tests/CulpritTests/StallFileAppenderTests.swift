@@ -142,7 +142,7 @@ import Testing
     #expect(stallFiles(in: directory).isEmpty)
   }
 
-  /// Closures cannot hold noncopyable appenders directly.
+  /// Wraps a noncopyable appender for use in closures.
   private final class Appender {
     var file: StallFileAppender
     init(_ box: BlackBoxWriter, _ id: UInt64) throws {

@@ -31,7 +31,7 @@ private let interruptions = Atomic<Int>(0)
     defer { isOver.set() }
     try withOwnDescriptors {
       dup2(writing.fileDescriptor, STDERR_FILENO)
-      // Threads of Dispatch, which started this thread, block most signals.
+      // Dispatch threads, whose signal mask this thread inherits, block most signals.
       var signals = sigset_t()
       sigemptyset(&signals)
       sigaddset(&signals, SIGWINCH)
@@ -40,7 +40,7 @@ private let interruptions = Atomic<Int>(0)
       printToStandardError(text)
       isOver.set()
     }
-    // The reader gets the end of the pipe when the last writing descriptor is closed.
+    // Reading ends when the last writing descriptor is closed.
     try writing.close()
     while !isRead.isSet { usleep(1000) }
     #expect(received.withLock { $0 } == Data(text.utf8))

@@ -92,11 +92,11 @@ import Testing
     #expect(!storms.records(&members[11], now: 9 * Self.second))
     #expect(storms.note(&members[10], now: 4 * Self.second) == nil)
     let count = try #require(storms.end(&members[10], now: 5 * Self.second))
-    // The first of the others has counted it.
+    // -1, because an earlier count includes this stall.
     #expect(count.atSamePlace == 12 && count.unrecorded == -1)
   }
 
-  /// Counts are complete when the last recorded stall has ended, whatever the order of events.
+  /// Counts must be complete after the last recorded stall, in any order of events.
   @Test(arguments: 0..<200 as Range<UInt64>) func countsEachStallOnce(seed: UInt64) throws {
     var random = SplitMix(seed)
     var storms = Storms()
@@ -123,7 +123,7 @@ import Testing
       }
     }
     while var member = members.popLast() { add(storms.end(&member, now: now), member) }
-    // Stalls that belong to no record yet belong to the next one.
+    // The next recorded stall counts all stalls not counted so far.
     begun += 1
     var last = storms.begin(Self.source, place(9), since: wall(9), now: now + 10 * Self.second)
     add(storms.end(&last, now: now + 11 * Self.second), last)
@@ -146,8 +146,8 @@ import Testing
     #expect(storms.hasUnnoted && storms.note(&members[3], now: 2 * Self.second)?.unrecorded == 1)
   }
 
-  /// Bursts of stalls without samples are recorded like those of one place.
-  @Test func boundsTheRecordedStallsAtUnknownPlaces() {
+  /// Stalls moved from the unknown place must stay within the limit of one place.
+  @Test func boundsRecordedStallsMovedFromUnknownPlace() {
     var storms = Storms()
     var members: [Storms.Member] = []
     for _ in 0..<20 {

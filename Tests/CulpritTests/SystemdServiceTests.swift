@@ -7,11 +7,11 @@ import Testing
 
   private static let systemd = "/lib/systemd/systemd"
 
-  /// A user instance aborts a hanging service; the report comes up to two seconds before.
-  /// The mount namespace is for /run, which systemd checks before it starts.
+  /// A user instance of systemd aborts a hanging service, which must print its report before.
+  /// The mount namespace replaces /run, which systemd checks at its start.
   @Test(.needsNamespaces, .enabled(if: FileManager.default.isExecutableFile(atPath: systemd), "needs systemd"))
   func reportsBeforeSystemdEndsService() throws {
-    // Instances share the control group, where units of one name would end together.
+    // Instances share the control group, so each needs a unique unit name.
     let unit = "hanging-\(UUID().uuidString).service"
     try FileManager.default.createDirectory(atPath: "\(directory)/systemd/user", withIntermediateDirectories: true)
     chmod(directory, 0o700)
@@ -46,11 +46,11 @@ import Testing
     """
     .write(toFile: "\(directory)/go", atomically: true, encoding: .utf8)
     let outcome = try ChildProcess("/usr/bin/unshare", ["--mount", "sh", "\(directory)/go"])
-    if outcome.status == 77 { try Test.cancel("namespaces are refused, or systemd does not run for want of cgroups") }
+    if outcome.status == 77 { try Test.cancel("needs namespaces and control groups for systemd") }
     #expect(outcome.fact("started") == "yes" && outcome.fact("Result") == "watchdog", "\(outcome)")
     #expect(outcome.fact("ExecMainStatus") == "\(SIGABRT)")
     let said = try String(contentsOfFile: "\(directory)/said", encoding: .utf8)
-    // On a busy machine, stalls that ended can come before.
+    // On a busy machine, reports of ended stalls can come first.
     let reports = said.split(separator: "\n")
     #expect(reports.last == "report=http, under way", "\(said)")
     #expect(reports.dropLast().allSatisfy { $0 == "report=http, over" }, "\(said)")

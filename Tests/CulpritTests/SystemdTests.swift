@@ -28,7 +28,7 @@ import Testing
     #expect(listener.heard() == ["READY=1", "STATUS=serving READY=0"])
     clock.block(for: .seconds(1))
     #expect(listener.heard() == ["WATCHDOG=1", "WATCHDOG=1"])
-    // The next ping is due at an age of 420 ms, 20 ms after the monitor's tick at the limit.
+    // The next ping is due 20 ms after the monitor's tick at the hang threshold, 400 ms.
     clock.block(for: .milliseconds(80))
     loop.begin()
     clock.block(for: .milliseconds(800))

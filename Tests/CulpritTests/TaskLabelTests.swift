@@ -10,7 +10,7 @@ import Testing
     ("ä" + String(repeating: "a", count: 55), String(repeating: "a", count: 55)),
     ("ä" + String(repeating: "a", count: 54), "ä" + String(repeating: "a", count: 54)),
     ("€" + String(repeating: "a", count: 54), String(repeating: "a", count: 54)),
-  ]) func keepsTheEndOfLongLabels(text: String, kept: String) {
+  ]) func keepsEndOfLongLabels(text: String, kept: String) {
     #expect(TaskLabel(text).label.string == kept)
   }
 

@@ -138,8 +138,8 @@ import Testing
     #expect(await task.value == depth)
   }
 
-  /// The child ends, and its parent resumes, while the stack is being read.
-  @Test func neverDeniesParentOfEndingChild() async throws {
+  /// A stack read while the child ends must not show the child without its parent.
+  @Test func keepsParentOfEndingChild() async throws {
     let layout = try await TaskProbe.knownLayout()
     let race = Race()
     let reader = Thread { race.readStacks(runner: layout.value.runner, whole: 2000) }
@@ -176,7 +176,7 @@ private actor Race {
   }
 
   private nonisolated func beThere() async {
-    // The actor is free, so the parent waits.
+    // Waits for the parent to leave the actor.
     await pass()
     var copy = stack_copy()
     observer_swift_task_note(&copy)

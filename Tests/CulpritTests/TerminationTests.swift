@@ -11,12 +11,12 @@ import Testing
     var files: [StallFile]
   }
 
-  /// A shell runs `prepare` first, in a mount namespace of the process; `$0` is the process's directory.
+  /// Runs scenario `way`, after `prepare` in a shell with a separate mount namespace and the directory as `$0`.
   private func end(_ way: String, asInit: Bool = false, prepare: String? = nil) throws -> End {
     try withTemporaryDirectory { directory in
       let service = [ChildProcess.built("policy-process"), "terminate", way, directory]
       let namespace = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
-      // SIGALRM does not end the first process of a namespace.
+      // Uses timeout(1): SIGALRM does not end the first process of a namespace.
       var command = asInit ? ["timeout", "--signal=KILL", "100"] + namespace + service : service
       if let prepare {
         command = ["unshare", "--mount", "sh", "-ec", "\(prepare); exec \"$@\"", directory] + service
@@ -28,7 +28,7 @@ import Testing
     }
   }
 
-  /// The first thread of a core file and its signal, at offsets 32 and 12 of struct elf_prstatus (64-bit Linux).
+  /// Returns the first thread of a core file and its signal: offsets 32 and 12 of struct elf_prstatus (64-bit Linux).
   private func crash(in core: String) throws -> (thread: Int32, signal: Int16)? {
     let file = try FileHandle(forReadingFrom: URL(fileURLWithPath: core))
     defer { try? file.close() }
@@ -41,7 +41,7 @@ import Testing
       let header = table + index * 56
       guard number(header, UInt32.self) == 4 else { continue }
       let note = Int(number(header + 8, UInt64.self))
-      #expect(number(note + 8, UInt32.self) == 1, "the first note is NT_PRSTATUS")
+      #expect(number(note + 8, UInt32.self) == 1, "the first note is not NT_PRSTATUS")
       let content = note + 12 + (Int(number(note, UInt32.self)) + 3) / 4 * 4
       return (number(content + 32, Int32.self), number(content + 12, Int16.self))
     }
@@ -64,7 +64,7 @@ import Testing
   private static let hasCores =
     (try? String(contentsOfFile: "/proc/sys/kernel/core_pattern", encoding: .utf8))?.hasPrefix("core") == true
 
-  /// In a container another program can serve files of /proc. If it hangs, opening them blocks forever.
+  /// Termination must not wait for files of /proc that block, as in a container with a hanging server.
   @Test(.enabled(if: FaultyDisk.obstacle == nil, "needs root, loop devices and mkfs.ext4"))
   func endsWithoutMachineStatisticsWhenProcHangs() throws {
     let end = try end(
@@ -83,7 +83,7 @@ import Testing
   func deliversSIGABRTToStuckThread(way: String) throws {
     let end = try end(way)
     expectAbort(end)
-    // On a busy machine a computing thread might get no CPU in an instant of simulated time.
+    // On a busy machine, a computing thread might get no CPU before a simulated deadline.
     let isComputing = way == "computing" || way == "caught"
     #expect(isComputing || end.child.errors.contains("Culprit so far: waitForGood()"), "\(end)")
     #expect(end.files.count == 1 && end.files.first?.recording.stalls.first?.hasEnded == false)
@@ -154,7 +154,7 @@ import Testing
     if Self.hasCores { #expect(end.core.map { "\($0.thread)" } == end.child.fact("stuck")) }
   }
 
-  /// A hanging disk, exhausted pools, and handlers that never return.
+  /// A hanging disk, exhausted pools and blocked handlers must not prevent termination.
   @Test(arguments: ["disk", "pools", "deaf", "silent"])
   func boundsItsWaits(way: String) throws {
     let end = try end(way)
@@ -176,7 +176,7 @@ import Testing
       ["terminate-without-threads"],
       environment: ["SWIFT_BACKTRACE": "enable=no"]
     )
-    if child.status == 77 { try Test.cancel("system calls cannot be refused here") }
+    if child.status == 77 { try Test.cancel("needs seccomp filters") }
     #expect(child.hasExited && child.status == 0 && child.fact("ended") == "true", "\(child)")
     #expect(child.errors.contains("culprit: cannot start a thread: Operation not permitted\n"), "\(child)")
   }

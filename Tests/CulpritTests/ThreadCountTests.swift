@@ -7,7 +7,7 @@ import Testing
 
 @testable import Culprit
 
-/// README and docs/internals/architecture.md document these numbers.
+/// README and docs/internals/architecture.md document these numbers of threads.
 @Suite(.serialized, .usesSimulatedClock) struct ThreadCountTests {
   @TemporaryDirectory private var directory: String
   private static let idle = ["culprit-monitor", "culprit-record", "culprit-report", "culprit-sample", "culprit-sample"]
@@ -18,7 +18,7 @@ import Testing
     func add() { number.add(1, ordering: .relaxed) }
   }
 
-  /// Threads of earlier tests, which may not have ended yet.
+  /// Threads that earlier tests have started.
   private let earlier = ids
 
   private static var ids: Set<String> {

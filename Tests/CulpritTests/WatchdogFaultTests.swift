@@ -176,7 +176,7 @@ extension WatchdogTests {
   @Test func startsAndStopsConcurrently() throws {
     let configuration = quick
     DispatchQueue.concurrentPerform(iterations: 8) { _ in
-      // A start waits 10 s for a watchdog that is being stopped: no time passes while another thread stops it.
+      // A start waits up to 10 s for another stop, so simulated time must not pass during a stop.
       clock.countingThread {
         for _ in 0..<10 {
           do {
@@ -205,7 +205,7 @@ extension WatchdogTests {
       }
       #expect(found.count == 1)
     }
-    // Opens files that the process keeps.
+    // The first cycle opens files that stay open.
     try cycle()
     try withOwnDescriptors {
       let before = try openFiles().map(\.path).sorted()
@@ -282,7 +282,7 @@ extension WatchdogTests {
   @Test(.needsMounts)
   func reportsInFullWhenDiskFillsUp() throws {
     try #require(mount("culprit-test", directory, "tmpfs", 0, "size=64k") == 0)
-    // A program that another test starts holds a copy of each descriptor for a moment.
+    // MNT_DETACH, because programs started by other tests briefly hold copies of descriptors.
     defer { umount2(directory, Int32(MNT_DETACH)) }
     try Data(count: 40 << 10).write(to: URL(fileURLWithPath: "\(directory)/ballast"))
     var configuration = Watchdog.Configuration(threshold: .milliseconds(100), interval: .milliseconds(10))
@@ -294,7 +294,7 @@ extension WatchdogTests {
         for round in 0..<4000 where watchdog.status.problems.isEmpty { wait(round % 80 * 3) }
         for depth in 0..<10 { wait(depth * 3) }
       }
-      // Each kind of failure is one problem, which ends when a stall can be saved.
+      // Repeated failures are one problem, which disappears once a stall is saved.
       for _ in 0..<2 {
         watchdog.withSection("full again", threshold: .milliseconds(100)) { stallByWaiting(for: .milliseconds(300)) }
       }
@@ -392,7 +392,7 @@ extension WatchdogTests {
         fill(ballast)
         wait(depth)
       }
-      // The end takes more room than a sample whose stack is already written.
+      // Samples of known stacks, smaller than the end record, use up the remaining space.
       for _ in 0..<10 { wait(3) }
     }
     watchdog.stopPatiently()

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Culprit
 
-/// Run loops. Their threads are real: time passes only while the test has one of them blocked.
+/// Run loops with real threads. Simulated time passes only while the test blocks such a thread.
 extension WatchdogTests {
   @Test func reportsStuckRunLoopIteration() throws {
     struct RunningLoop: @unchecked Sendable {

@@ -33,7 +33,7 @@ import Testing
       }
       for _ in 0..<12 { begun.wait() }
       watchdog.withSection("victim", threshold: .milliseconds(200)) {
-        // The section can end before the sampler has collected the last response.
+        // Extends the section until three more samples are collected.
         let end = watchdog.status.captures + 3
         stallByComputing(for: .milliseconds(300))
         while watchdog.status.captures < end { stallByComputing(for: .milliseconds(10)) }
@@ -46,7 +46,7 @@ import Testing
     #expect((victim?.evidence.stackCount ?? 0) > 1)
   }
 
-  /// The stacks of blocked threads are read without a signal.
+  /// Sampling a sleeping thread must not interrupt the sleep with a signal.
   @Test func doesNotInterruptSleeps() throws {
     let found = try reports { watchdog in
       watchdog.withSection("asleep", threshold: .milliseconds(200)) { sleepOnce() }

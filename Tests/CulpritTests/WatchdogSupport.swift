@@ -48,7 +48,7 @@ func recurse(_ depth: Int, _ work: () -> Void) {
   computed.wrappingAdd(1, ordering: .relaxed)
 }
 
-/// Sleeps for 700 ms in one call. Sets `slept` to 0 if no signal interrupted it, else to 1.
+/// Sleeps for 700 ms in one call. Sets `slept` to 1 if a signal interrupted the sleep, else to 0.
 @inline(never)
 func sleepOnce() {
   var left = timespec()
@@ -70,7 +70,7 @@ func read(_ path: String) throws -> StallFile {
   try StallFile(bytes: [UInt8](Data(contentsOf: URL(fileURLWithPath: path))))
 }
 
-/// The open files in the calling thread's descriptor table, with their paths.
+/// Returns the open files in the calling thread's descriptor table, with their paths.
 func openFiles() throws -> [(descriptor: Int32, path: String)] {
   let directory = "/proc/thread-self/fd"
   return try FileManager.default.contentsOfDirectory(atPath: directory).compactMap { name in
@@ -85,7 +85,7 @@ func descriptor(of path: String) throws -> Int32 {
   try #require(openFiles().first { $0.path == path }).descriptor
 }
 
-/// Runs `body` on a thread with a private copy of the descriptor table, where it can close and replace descriptors.
+/// Runs `body` on a thread with a private copy of the descriptor table, whose descriptors can be replaced.
 /// The test is skipped where `unshare` is forbidden.
 func withOwnDescriptors<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) throws -> Value {
   let result = Mutex<Result<Value, any Error>?>(nil)
@@ -99,7 +99,7 @@ func withOwnDescriptors<Value: Sendable>(_ body: @escaping @Sendable () throws -
   }
   thread.start()
   isOver.wait()
-  guard let found = result.withLock({ $0 }) else { try Test.cancel("no thread can have descriptors of its own here") }
+  guard let found = result.withLock({ $0 }) else { try Test.cancel("needs unshare(CLONE_FILES)") }
   return try found.get()
 }
 
@@ -116,7 +116,7 @@ final class Finished: Sendable {
 }
 
 extension Watchdog {
-  /// Naming the functions of a test bundle takes long on a busy machine.
+  /// Stops with enough time to symbolize a test bundle on a busy machine.
   func stopPatiently() { stop(patience: .seconds(100)) }
 }
 

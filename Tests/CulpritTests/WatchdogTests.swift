@@ -54,7 +54,7 @@ import Testing
     let file = try read(try #require(stallFiles(in: directory).first))
     #expect(file.problems.isEmpty)
     #expect(file.recording.stalls.first?.notes.contains { $0.kind == .reported } == true)
-    // Stack numbers can differ between the file and memory, and the delivery is noted in the file only.
+    // Removes the stack numbers, which can differ between file and memory, and the file's delivery note.
     func unnumbered(_ stall: Stall?) -> Stall? {
       var stall = stall?.namingPoolThreads
       stall?.notes.removeAll { $0.kind == .reported }
@@ -87,7 +87,7 @@ import Testing
     for recording in [try #require(found.first).raw.recording, file.recording] {
       let stacks = recording.stalls[0].samples.compactMap { $0.stack.map { recording.stacks[$0] } }
       #expect(stacks.count > 3, "\(recording.stalls[0].samples.map(\.outcome))")
-      // Only one stack is copied whole at a time; a late copy can take the room of the next.
+      // Only one stack is copied whole at a time, so a late copy can truncate the next.
       let whole = stacks.filter { $0.end != .copyLimit }
       #expect(whole.count > stacks.count / 2)
       for stack in whole {
@@ -102,7 +102,7 @@ import Testing
     }
   }
 
-  @Test(.enabled(if: frames_can_be_made(), "no code is made for this processor"))
+  @Test(.enabled(if: frames_can_be_made(), "needs frames generated for this processor"))
   func joinsTruncatedStacks() throws {
     let stop = UnsafeMutablePointer<Int32>.allocate(capacity: 1)
     stop.initialize(to: 0)
@@ -112,7 +112,7 @@ import Testing
       let loop = try watchdog.watchLoop(named: "lost")
       let ender = Thread {
         clock.block(for: .seconds(4))
-        // SAFETY: the flag outlives the turn below, which this ends.
+        // SAFETY: the flag outlives the turn below, which ends here.
         flag.pointee = 1
       }
       ender.start()
@@ -217,7 +217,7 @@ import Testing
         clock.detachThread {
           clock.block(for: .seconds(waits))
           answer()
-          // The next probe names this thread, until it ends.
+          // The next probe is attributed to this thread until the thread ends.
           clock.block(for: .seconds(1))
         }
       }
@@ -304,7 +304,7 @@ import Testing
       let loop = try watchdog.watchLoop(named: "odd")
       loop.end()
       loop.end()
-      // Each begin starts a new turn, so none is older than 150 ms, or slightly more on a busy machine.
+      // Each begin starts a new turn, so no turn exceeds the threshold.
       for _ in 0..<30 {
         loop.begin()
         computeAfterwards(for: .milliseconds(150))

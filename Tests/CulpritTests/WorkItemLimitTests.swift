@@ -8,7 +8,7 @@ import Testing
 
   private static let eventInterval = WorkItemTracker.eventInterval
 
-  /// A work item begun at 1,000 with a threshold of 10,000 and a hang 5,000 later; sampled rarely by default.
+  /// A work item with begin 1,000 and threshold 10,000; by default sampled rarely and without a hang.
   private func snapshot(
     item: UInt64 = 1000,
     suspicion: UInt64 = 2000,
@@ -39,10 +39,10 @@ import Testing
   }
 
   @Test func suspectsWorkItemAtSuspicionAge() {
-    for (age, isLooked) in [(UInt64(1999), false), (2000, true), (2001, true)] {
+    for (age, isSuspected) in [(UInt64(1999), false), (2000, true), (2001, true)] {
       var tracker = WorkItemTracker(seed: 1)
       let step = tracker.advance(snapshot(), tick(1000 + age, after: 5000))
-      #expect(step.sample == isLooked && step.suspect == isLooked && tracker.isSampled == isLooked, "\(age)")
+      #expect(step.sample == isSuspected && step.suspect == isSuspected && tracker.isSampled == isSuspected, "\(age)")
       #expect(tracker.age == age && !tracker.isStalled)
     }
   }
@@ -72,8 +72,8 @@ import Testing
       let step = tracker.advance(snapshot(hangDelay: 5000), tick(1000 + age, after: age - 12_000))
       #expect(step.hang == isHang && !step.declare, "\(age)")
     }
-    var unheard = WorkItemTracker(seed: 1)
-    #expect(!unheard.advance(snapshot(hangDelay: 5000), tick(101_000, after: 1 << 20)).hang)
+    var undeclared = WorkItemTracker(seed: 1)
+    #expect(!undeclared.advance(snapshot(hangDelay: 5000), tick(101_000, after: 1 << 20)).hang)
     for delay in [.max, .max - 10_000, .max - 9999] as [UInt64] {
       var tracker = stalled(snapshot(hangDelay: delay), age: 12_000)
       #expect(!tracker.advance(snapshot(hangDelay: delay), tick(1 << 40, after: 1 << 40)).hang)
@@ -143,7 +143,7 @@ import Testing
     #expect(tracker.age == 0 && tracker.exemptTime == 500)
     _ = tracker.advance(view(700), tick(2000, after: 500))
     #expect(tracker.age == 300 && tracker.exemptTime == 700)
-    // The third observation covers exempt time after the second one's clock reading.
+    // Half of the new exempt time lies after the clock reading; it counts later.
     _ = tracker.advance(view(900, lag: 150), tick(2100, after: 100))
     #expect(tracker.age == 300 && tracker.exemptTime == 800)
     _ = tracker.advance(view(900), tick(2300, after: 200))
@@ -173,7 +173,7 @@ import Testing
     #expect(tracker.age == 6600 && !tracker.isUndeclaredStall)
     _ = tracker.owe()
     _ = tracker.advanceToNext(next, tick(14_000, after: 10_000))
-    // The exempt time can belong to either owner.
+    // With one owner, the exempt time can belong to either work item.
     #expect(tracker.age == (generation == 1 ? 0 : 400))
   }
 
@@ -195,8 +195,8 @@ import Testing
     #expect(other.age == 9100 && other.exemptTime == 3000)
   }
 
-  /// Turns shorter than the uncertainty of their begins are nearly always new at a tick.
-  /// Exempt time of earlier turns must not reduce the age of the turn that hangs.
+  /// Each tick sees a new turn, younger than the uncertainty of its begin.
+  /// Exempt time of earlier turns must not reduce the age of the last turn, which hangs.
   @Test func doesNotAccumulateExemptTime() {
     var tracker = WorkItemTracker(seed: 1)
     func seen(_ number: UInt64) -> WorkItemTracker.SlotSnapshot {
@@ -252,7 +252,7 @@ import Testing
     }
   }
 
-  /// An end before the last sighting comes from a clock that was read slightly early.
+  /// An end before the last sighting, from an early clock reading, must not reduce the age.
   @Test func endNeverReducesAge() {
     for end in [UInt64(1), 3000, 4000] {
       var tracker = WorkItemTracker(seed: 1)
@@ -335,26 +335,26 @@ import Testing
     var now = (1 << 40) + UInt64.random(in: 0...allowed, using: &random)
     var (age, gap, exempt) = (now - (1 << 40), UInt64(0), UInt64(0))
     var elapsed = allowed
-    var heardAt: UInt64?
+    var recordedAt: UInt64?
     var lastEvent: UInt64 = 0
-    var (isSuspected, isHangHeard) = (false, false)
+    var (isSuspected, isHangRecorded) = (false, false)
     for number in 0..<60 {
       let step = tracker.advance(view, Tick(now: now, elapsed: elapsed, allowed: allowed))
       #expect(tracker.age == age && tracker.gap == gap && tracker.exemptTime == exempt)
       #expect(step.suspect == (!isSuspected && age >= view.suspicion))
       isSuspected = isSuspected || age >= view.suspicion
       #expect(tracker.isSampled == isSuspected && tracker.isStalled == (isSuspected && age >= threshold))
-      #expect(step.declare == (age >= threshold && heardAt == nil))
-      #expect(step.hang == (heardAt != nil && !isHangHeard && age >= threshold + view.hangDelay))
-      #expect(step.goesOn == (heardAt != nil && age >= lastEvent + Self.eventInterval))
+      #expect(step.declare == (age >= threshold && recordedAt == nil))
+      #expect(step.hang == (recordedAt != nil && !isHangRecorded && age >= threshold + view.hangDelay))
+      #expect(step.goesOn == (recordedAt != nil && age >= lastEvent + Self.eventInterval))
       if step.goesOn { lastEvent = age }
       expectNothingBefore(step.wait, tracker, view, now)
       if step.declare, Bool.random(using: &random) {
-        (heardAt, lastEvent) = (age, age)
+        (recordedAt, lastEvent) = (age, age)
         tracker.stallRecorded()
       }
       if step.hang, Bool.random(using: &random) {
-        isHangHeard = true
+        isHangRecorded = true
         tracker.hangRecorded()
       }
       elapsed = UInt64.random(in: 1...(number % 7 == 0 ? 4 * allowed : allowed), using: &random)
@@ -376,13 +376,13 @@ import Testing
     _ now: UInt64
   ) {
     guard wait > 1, wait < .max else { return }
-    func isSomething(after time: UInt64) -> Bool {
+    func isAnythingDue(after time: UInt64) -> Bool {
       var copy = tracker
       let step = copy.advance(view, tick(now + time, after: time))
       return step.sample || step.declare || step.hang || step.goesOn
     }
-    guard !isSomething(after: 0) else { return }
-    #expect(!isSomething(after: wait - 1))
-    #expect(isSomething(after: wait))
+    guard !isAnythingDue(after: 0) else { return }
+    #expect(!isAnythingDue(after: wait - 1))
+    #expect(isAnythingDue(after: wait))
   }
 }

@@ -100,7 +100,7 @@ private struct Simulation {
     #expect(simulation.ended == 4300 && !simulation.noticedAtEnd)
   }
 
-  /// A monitor that is delayed between reading the clock and the slot sees begins in its future.
+  /// A work item can begin between the monitor's readings of the clock and of the slot.
   @Test func measuresAgeOfWorkBegunAfterTick() {
     var simulation = Simulation()
     let item = simulation.now + 200 + 90
@@ -213,7 +213,7 @@ private struct Simulation {
     #expect(!sixth.ended)
   }
 
-  /// A stamp from the coarse clock is early, which must not turn punctual work into a stall.
+  /// Early begins from the coarse clock must not turn work below the threshold into stalls.
   @Test func doesNotChargeClockResolution() {
     var tracker = WorkItemTracker(seed: 1)
     let work = snapshot(item: 1000, clockError: 4)
@@ -232,22 +232,22 @@ private struct Simulation {
     #expect(tracker.advance(work, WorkItemTracker.Tick(now: 1060, elapsed: 30, allowed: 100)).ended)
     tracker.close(endedAt: 1050, lastTick: 1030, allowed: 100)
     _ = tracker.owe()
-    // It began 0 to 8 later than 1000.
+    // The begin is 1,000 to 1,008: mean age 46.
     #expect(tracker.pendingEnd?.age == 46)
   }
 
   @Test func samplesUnresponsiveThreadLessOften() {
     var simulation = Simulation()
     var backoff = SampleBackoff()
-    var asked = 0
+    var attempts = 0
     for number: UInt64 in 0..<3000 {
       let now = number * 10_000_000
       if simulation.tick(after: 10, item: 1_000_000).sample, backoff.allows(1_000_000, now) {
-        asked += 1
+        attempts += 1
         backoff.notAnswered(1_000_000, now)
       }
     }
-    #expect(asked < 15)
+    #expect(attempts < 15)
     #expect(simulation.declaredAt == 4000)
     #expect(!backoff.allows(1_000_000, 30_000_000_000))
     #expect(backoff.allows(2_000_000, 30_000_000_000))
@@ -277,7 +277,7 @@ private struct Simulation {
       step = simulation.tick(after: step.wait / 1_000_000 + 30, item: 1_000_000, allowed: 1000)
     }
     let span = Double((simulation.samples.last ?? 0) - 500)
-    // 1,990 of them; the standard deviation of their mean is 1.3 ms.
+    // The mean of 1,990 gaps has a standard deviation of 1.3 ms.
     #expect(abs(span / Double(simulation.samples.count - 1) - 200) < 8)
   }
 
@@ -306,7 +306,7 @@ private struct Simulation {
         #expect((450...550).contains(samples.count))
         for phase: UInt64 in stride(from: 0, to: 200, by: 50) {
           let part = Double(samples.filter { $0 % 200 >= phase && $0 % 200 < phase + 50 }.count) / Double(samples.count)
-          // A quarter; two percent is the standard deviation of as many independent samples.
+          // Each phase must have a quarter; independent samples have a standard deviation of two percent.
           #expect(abs(part - 0.25) < 0.09)
         }
       }
@@ -331,9 +331,8 @@ private struct Simulation {
 @Suite struct ShortThresholdTests {
   private let millisecond: UInt64 = 1_000_000
 
-  /// Simulates work items of 90 to 99.9 % of `threshold`.
-  /// Kernel ticks are 4 ms apart; the coarse clock lags up to 8 ms.
-  /// Counts those reported as stalls, and those that exceeded `threshold` and the uncertainty of their begin by 1 %.
+  /// Simulates work items of 90 to 99.9 % of `threshold`, and as many that exceed `threshold` and clock error by 1 %.
+  /// The coarse clock lags up to 8 ms. Returns the reported stalls of both kinds.
   private func stalls(threshold: UInt64, seed: UInt64) -> (inTime: Int, late: Int, workItemsEach: Int) {
     var random = SampleGaps(seed: seed)
     func upTo(_ limit: UInt64) -> UInt64 { random.next(limit) &- limit / 2 }
@@ -351,7 +350,7 @@ private struct Simulation {
       let length = isLate ? threshold + threshold / 100 + clockError : threshold / 1000 * (900 + upTo(100))
       let end = begin + length
       let item = isExact ? begin : begin - upTo(8 * ms)
-      var isAsked = false
+      var isSampled = false
       var isOver = false
       while !isOver {
         var snapshot = WorkItemTracker.SlotSnapshot(
@@ -366,7 +365,7 @@ private struct Simulation {
         let tick = WorkItemTracker.Tick(now: now, elapsed: now - last, allowed: 250 * ms)
         var step = tracker.advance(snapshot, tick)
         if step.ended {
-          tracker.close(endedAt: isAsked ? end : 0, lastTick: last, allowed: 250 * ms)
+          tracker.close(endedAt: isSampled ? end : 0, lastTick: last, allowed: 250 * ms)
           if tracker.isUndeclaredStall { if isLate { late += 1 } else { inTime += 1 } }
           _ = tracker.owe()
           snapshot.item = 0
@@ -375,13 +374,13 @@ private struct Simulation {
         } else if now > end + threshold {
           isOver = true
         }
-        if step.sample { isAsked = true }
+        if step.sample { isSampled = true }
         if step.declare {
           if isLate { late += 1 } else { inTime += 1 }
           tracker.stallRecorded()
         }
         last = now
-        // The monitor wakes up late where other threads have the CPUs.
+        // The monitor wakes up late while other threads have the CPUs.
         let wait = max(ms, min(min(step.wait, threshold / 8), 222 * ms))
         now += wait + (upTo(4) == 0 ? upTo(12 * ms) : upTo(100_000))
       }
