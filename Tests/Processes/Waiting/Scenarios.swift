@@ -38,7 +38,7 @@ let endlessScenarios: Set = [
   "deadlock", "deadlock-queue", "deadlock-three", "self-deadlock", "orphan", "timed-deadlock",
 ]
 
-/// A section of a task within another one. No thread runs the task for most of the time.
+/// Stalls in nested sections of one task, first on a blocked thread, then suspended.
 private func stallInATask() {
   let isDone = DispatchSemaphore(value: 0)
   Task.detached {
@@ -99,7 +99,7 @@ private func onThread(_ name: String, _ body: @escaping @Sendable (_ begun: @Sen
   while clock.now < end { for _ in 0..<10_000 { kept.add(1, ordering: .relaxed) } }
 }
 
-/// An optimized tail call would leave no frame, so a store follows the call.
+/// Modified after calls, because an optimized tail call would leave no frame.
 let kept = Atomic(0)
 
 @inline(never) func answerRequest(_ wait: () -> Void) {
