@@ -29,7 +29,7 @@ package enum Shell {
     let (input, output) = (try Spawn.pipe(), try Spawn.pipe())
     let nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC)
     defer { for descriptor in [input.reading, output.reading, nowhere] { close(descriptor) } }
-    // A private namespace: a copy in another process that unshares this one's would keep the mount alive.
+    // A private namespace, because a process that unshares this process's namespace would keep the mount alive.
     let words = ["/usr/bin/unshare", "--mount", "--propagation=private"] + words(command)
     // Standard error goes to /dev/null: a reader of this process's stderr would otherwise wait for the guard, too.
     let process: pid_t

@@ -1,7 +1,7 @@
 import Culprit
 import Foundation
 
-/// Facts about one stalled trial, as the program measured them itself.
+/// Facts about one stalled trial, measured by the program itself.
 package struct BlameTruth: Sendable {
   /// Work that the trial ran, and its measured times in nanoseconds.
   package struct Part: Sendable {
@@ -25,7 +25,7 @@ package struct BlameTruth: Sendable {
   }
 
   package var number: Int
-  /// The work in the order in which it ran. The first part is the culprit, unless the trial is divided.
+  /// The work in order of execution. The first part is the culprit, unless the trial is divided.
   package var parts: [Part]
   /// Whether no part was planned to take half of the stall.
   package var isDivided: Bool
@@ -66,7 +66,7 @@ package struct BlameJudgement {
   package init(_ trial: BlameTruth, report: StallReport?) {
     self.trial = trial
     self.report = report
-    // So wide that no line is wrapped.
+    // Wide enough for unwrapped lines.
     text = report?.text(width: 1000) ?? ""
   }
 
@@ -112,7 +112,7 @@ package struct BlameJudgement {
   /// "named" if the report names the culprit. For a divided trial: if it reports the division and all parts.
   private var verdict: String {
     guard report != nil else { return "unreported" }
-    // The machine delayed a part so much that the trial became another one.
+    // Delays changed the shares so much that the planned trial did not take place.
     if trial.isDivided != (trial.parts.indices.allSatisfy { trial.share($0) < 0.5 }) || !trial.isDivided && truth < 0.5
     {
       return "void"
@@ -120,7 +120,7 @@ package struct BlameJudgement {
     let isNobody = !isSomebody
     if trial.isDivided {
       let parts = trial.parts.filter { mentions(head.joined(separator: " "), $0) }
-      // A merged function can have half although none of its sources has.
+      // A merged function can have half of the stall although none of its sources has.
       let isMerged = culprit.contains(" like it") && truthOfMerged >= 0.5
       return (isNobody || headline.contains("divided") || isMerged) && parts.count == trial.parts.count
         ? "named" : "other"
@@ -150,7 +150,7 @@ package struct BlameJudgement {
   /// The verdict's first line.
   private var headline: String { head.first ?? "" }
 
-  /// The paragraphs between the first one and the last stack: the verdict, and other functions with a share.
+  /// The lines between the first paragraph and the last stack: the verdict, and other functions with a share.
   private var head: [String] {
     text.split(separator: "\n", omittingEmptySubsequences: false).drop { !$0.isEmpty }.filter { !$0.isEmpty }
       .prefix { line in !["LAST SEEN", "TREE", "OTHERS", "COST"].contains { line.hasPrefix($0) } }
@@ -164,7 +164,7 @@ package struct BlameJudgement {
     return (name.firstMatch(of: /\ [<>]?[0-9]+\ %\ of\ /).map { name[..<$0.range.lowerBound] } ?? name).description
   }
 
-  /// Whether the culprit's name is one from source code: no compiler or linker terms, at most 100 characters.
+  /// Whether the culprit's name can come from source code: no compiler or linker terms, at most 100 characters.
   private var isNameGood: Bool {
     let strange = [
       "top-level code", "thunk", "Swift.", "-> (", "unsafeMutableAddressor", "__deallocating_deinit", "@GLIBC",
@@ -174,7 +174,7 @@ package struct BlameJudgement {
     return name.count <= 100 && !strange.contains { culprit.contains($0) }
   }
 
-  /// The report without names of merged functions, which stand for others too.
+  /// The report without names of merged functions, which also represent other functions.
   private var textOfNames: String {
     text.split(separator: "\n")
       .map { line -> String in
@@ -189,7 +189,8 @@ package struct BlameJudgement {
     text.split(separator: "\n").first { $0.hasPrefix("LAST SEEN") }.map(String.init) ?? ""
   }
 
-  /// The reported share of the culprit: from the verdict, or from the tree if the verdict names a function it calls.
+  /// The reported share of the culprit: from the verdict, or from the tree if the verdict names a callee of the
+  /// culprit.
   private func share(_ report: StallReport) -> Double {
     let base = culprit.prefix { $0 != "(" && $0 != "<" }.split { $0 == "." || $0 == ":" || $0 == " " }.last ?? ""
     if base == first.name || isMergeable, let share = report.culprit?.share { return share }
@@ -201,7 +202,7 @@ package struct BlameJudgement {
     return found
   }
 
-  /// For each kind: the number of samples, and of those with an incomplete stack.
+  /// The numbers of samples and of incomplete stacks of each kind of work.
   private func samples(_ report: StallReport) -> String {
     var counts: [String: (all: Int, cut: Int)] = [:]
     for sample in report.samples where sample.noStack == nil {
@@ -213,7 +214,7 @@ package struct BlameJudgement {
     return counts.sorted { $0.key < $1.key }.map { "\($0.key):\($0.value.all):\($0.value.cut)" }.joined(separator: ",")
   }
 
-  /// Outermost functions of stacks, other than those that start threads.
+  /// Outermost functions of stacks, except functions that start threads.
   private func roots(_ report: StallReport) -> String {
     report.tree.map(\.function.name).filter { !$0.contains("clone") && !$0.contains("start") }
       .map { $0.prefix(60).description }.joined(separator: ";")
@@ -233,7 +234,7 @@ package struct BlameJudgement {
     return words.hasPrefix("waiting") ? .waiting : .nothing
   }
 
-  /// States that agree with the measured times; two of them near a limit.
+  /// States that agree with the measured times. Near a limit, two states agree.
   private var allowedStates: Set<State> {
     let part = first
     let running = Double(part.running) / Double(max(1, part.length))

@@ -13,7 +13,8 @@ package enum TaskJudgement {
     package var isNamed: Bool
     /// Whether the tree contains the caller, regardless of the task that did the work.
     package var hasCaller: Bool
-    /// Indices of samples without the label. The last one can lack it: the label is read after the stack was captured.
+    /// Indices of samples without the label. The last sample can lack the label, which is read after the stack was
+    /// captured.
     package var unlabelled: [Int]
     /// Whether all samples that must have the label have it.
     package var isLabelled: Bool

@@ -34,7 +34,7 @@ static bool trap_mkdir(void) {
          syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0;
 }
 
-/* A page that cannot be read, and one of a file that has been cut. */
+/* An unreadable page, and a page beyond the end of its file. */
 static volatile int *untouchable(void) {
   static void *page;
   if (!page)
@@ -93,7 +93,7 @@ int64_t workload_die(const char *way) {
     static volatile int zero;
     return 1 / zero;
 #else
-    raise(SIGFPE); /* a division by zero is none of this architecture's faults */
+    raise(SIGFPE); /* a division by zero is no fault on this architecture */
 #endif
   } else if (strcmp(way, "abort") == 0) {
     abort();
@@ -142,10 +142,10 @@ static void die_as_if_alone(int signal) {
   raise(signal);
 }
 
-/* The handler that a handler of this file has replaced. */
+/* The handler that workload_recover_from has replaced. */
 static struct sigaction before;
 
-/* Like crash reporters: they call the replaced handler, or restore it and let the fault recur. */
+/* Like crash reporters, which call the replaced handler, or restore it and let the fault recur. */
 static void call_former(int signal, siginfo_t *information, void *context) {
   recovered = recovered + 1;
   before.sa_sigaction(signal, information, context);
@@ -276,7 +276,7 @@ bool workload_become_unusual(void) {
     }
   struct sched_param parameter = {.sched_priority = 10};
   sched_setaffinity(0, sizeof first, &first);
-  /* Before the real-time policy, under which there is no timer slack. */
+  /* Before the real-time policy, which has no timer slack. */
   prctl(PR_SET_TIMERSLACK, 200000000, 0, 0, 0);
   setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), -5);
   if (pthread_setschedparam(pthread_self(), SCHED_FIFO, &parameter) == 0)
