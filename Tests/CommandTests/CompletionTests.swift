@@ -137,7 +137,7 @@ import Testing
     #expect(pages.count == 11 && pages.contains("culprit.1") && pages.contains("culprit-top.1"))
     for page in pages {
       let path = "\(directory)/man/man1/\(page)"
-      // A page gets its date at the release.
+      // Pages have a date only in a release.
       let lint = try ChildProcess("/usr/bin/mandoc", ["-T", "lint", "-W", "warning", path])
       let complaints = lint.output.split(separator: "\n").filter { !$0.contains("missing date") }
       #expect(complaints.isEmpty, "\(complaints)")

@@ -19,7 +19,7 @@ import Testing
     }
   }
 
-  /// Waits until a stall with all other threads and some samples is on disk. Returns its file.
+  /// Waits for a saved stall with all other threads and some samples. Returns the path of its file.
   private func stall(_ directory: String, of process: pid_t) -> String {
     while !isOver(process) {
       if let name = fileNames(in: directory, ".stall").first(where: { $0.contains("-\(process)-") }),

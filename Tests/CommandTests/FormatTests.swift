@@ -4,7 +4,7 @@ import SampleRecordings
 import TestSupport
 import Testing
 
-/// Golden files of the formats that no other suite covers.
+/// Compares formats that no other suite covers with golden files.
 @Suite(.ownThread) struct FormatTests {
   @TemporaryDirectory private var directory: String
 

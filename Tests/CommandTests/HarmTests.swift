@@ -81,7 +81,7 @@ import Testing
   @Test func survivesServiceClosingAllDescriptors() throws {
     let process = try runScenario("close-all", inDirectory: true)
     #expect(process.facts("harmed") == ["[]", "[]"], "\(process)")
-    #expect(process.fact("told") == "true", "\(process)")
+    #expect(process.fact("reported") == "true", "\(process)")
     // The problem is reported only if threads cannot have their own descriptor table.
     let problem = "the service has closed files that are not its own"
     let problems = process.fact("problems") ?? ""
@@ -132,9 +132,9 @@ import Testing
   @Test func restartedWatchdogStartsClean() throws {
     let systemd = try SystemdListener("@culprit-test-\(UUID().uuidString)")
     let process = try runScenario("restarts", "3", systemd: systemd)
-    #expect(process.fact("asked") == "[]", "\(process)")
+    #expect(process.fact("requested") == "[]", "\(process)")
     #expect(process.fact("withheld") == "[]", "\(process)")
-    #expect(process.fact("told") == "3", "\(process)")
+    #expect(process.fact("pinged") == "3", "\(process)")
     #expect(!process.errors.contains("culprit: ending process"), "\(process)")
     #expect(!process.errors.contains("the process goes on"), "\(process)")
   }

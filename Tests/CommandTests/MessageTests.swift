@@ -8,7 +8,7 @@ import Testing
 @testable import CulpritBlame
 @testable import CulpritReports
 
-/// Compares the sentences that users can see with one file, Golden/messages.txt.
+/// Compares all sentences that users can see with Golden/messages.txt.
 ///
 /// Enumerations are complete, by `allCases` or by a switch that the compiler checks. Whole reports are in
 /// ReportsTests/Snapshots, and the texts of metrics in CulpritTests/Golden.

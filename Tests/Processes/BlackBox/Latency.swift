@@ -13,7 +13,7 @@ import Synchronization
 ///                           reported=SOURCE DURATION SAMPLES LOST AGE-OF-THE-LAST CULPRIT
 ///     status                problems=COUNT SENTENCE|SENTENCE…
 ///     stop                  stops the watchdog: stopped=true
-///     die                   dies of a signal without a backtrace by Swift
+///     die                   dies of SIGSYS, for which Swift prints no backtrace
 ///     exit                  exits, as at the end of the input
 @Sendable func measureLatency(_ watchdog: Watchdog) throws {
   watchdog.onStall { report in

@@ -48,7 +48,7 @@ let scenarios: [String: @Sendable (Watchdog) throws -> Void] = [
     }
     stopCompletely(watchdog)
   },
-  // Changes the program's file as the argument specifies, between the first sample and the declaration.
+  // Changes the program's file between the first sample and the declaration. The argument is the kind of change.
   "change-program": { watchdog in
     watchdog.onStall { say("\($0)") }
     try stall(watchdog) {
@@ -89,7 +89,7 @@ private func turn(_ watchdog: Watchdog, until isOver: () -> Bool) throws {
   }
 }
 
-/// Turns a loop that works for a quarter of its threshold, and prints every stall.
+/// Runs turns of a loop, each for a quarter of the threshold, and prints every stall.
 @Sendable private func work(_ watchdog: Watchdog) throws {
   watchdog.onStall { say("stall=\($0.duration.wholeNanoseconds)\n\($0)") }
   let loop = try watchdog.watchLoop(named: "main")

@@ -1,4 +1,4 @@
-// A service whose end tests observe from outside and in its next launch.
+// A service for tests that observe its end, from outside and in its next launch.
 //
 //   $ blackbox-process /tmp/runs stall
 //   stalled=123456789            (CLOCK_MONOTONIC in nanoseconds, just before the work began)

@@ -1,4 +1,4 @@
-// Stalls under a watchdog and counts calls of the monitor, sampler and recorder. All calls of the stalled thread come
+// Stalls under a watchdog and counts calls of the monitor, sampler and recorder. All calls of the computing thread come
 // from the signal handler.
 //
 //   $ counted-process

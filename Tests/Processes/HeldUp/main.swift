@@ -46,7 +46,7 @@ func printEvents(_ watchdog: Watchdog) {
     let middle = report.raw.stall.samples.filter { $0.age > .milliseconds(500) && $0.age < .seconds(2) }
     say("\(report.source.name) midway=\(middle.count { $0.outcome == .captured })")
     say("frames=\(report.raw.recording.stacks.map(\.frames.count).max() ?? 0)")
-    say("told of stallInPlugin=\(report.text(width: 200).contains("stallInPlugin"))")
+    say("mentions stallInPlugin=\(report.text(width: 200).contains("stallInPlugin"))")
     say("duration=\(report.duration.components.seconds)")
   }
 }
@@ -121,7 +121,8 @@ func stallOnFrozenFile(_ path: String, terminateAfter: Duration? = nil, systemd:
     }
     startThread {
       usleep(50_000)
-      // Waits for the lock, which the faulting thread holds. Later users of the lock wait for this thread.
+      // Waits for the address space's lock, which the faulting thread holds. Later users of the lock wait for this
+      // thread.
       mprotect(place.bytes + 2 * 4096, 4096, PROT_READ)
       say("protected")
     }

@@ -143,7 +143,7 @@ func forkWhileReporting(_ inheritance: Inheritance) throws {
     if child.isWaitedFor { ends.wait(for: child.id) } else { otherEnds.wait(for: child.id) }
   }
   stopOrReport(watchdog)
-  // Most forks must not time out, on any machine.
+  // Most forks must not time out, even on a busy machine.
   if ends.others.isEmpty, ends.exited > otherEnds.exited { return }
   ends.print()
   otherEnds.print()

@@ -186,7 +186,7 @@ func closeAll(_ arguments: [String]) throws {
   stall(.milliseconds(1500))
   loop.end()
   for _ in 0..<3 { loop.withTurn { stall(.milliseconds(1500)) } }
-  say("told=\(waitUntil { names.all.count >= 5 })")
+  say("reported=\(waitUntil { names.all.count >= 5 })")
   let status = watchdog.status
   say("problems=\(status.problems)")
   say("systemd=\(status.systemd.map { "\($0.pings > 0) \($0.problem ?? "no problem")" } ?? "none")")
@@ -308,7 +308,7 @@ func countThreadDescriptors() throws {
   say("more=\(descriptors().count - before)")
 }
 
-/// Ends a section on another thread, within its exemption. The next owner of its slot must be watched.
+/// Ends a section on another thread, while the section is exempt. The next owner of the section's slot must be watched.
 func exemptNobodyElse() throws {
   let watchdog = try Watchdog(quick())
   let names = Names()
@@ -329,14 +329,14 @@ func exemptNobodyElse() throws {
   loop.label("own")
   timer.label("foreign")
   loop.withTurn { stall(.milliseconds(800)) }
-  say("told=\(waitUntil { !names.all.isEmpty })")
+  say("reported=\(waitUntil { !names.all.isEmpty })")
   let second = watchdog.beginSection("left", threshold: .seconds(60))
   second.end()
   let other = try watchdog.watchLoop(named: "then")
   other.label("own")
   second.label("foreign")
   second.withExemption { other.withTurn { stall(.milliseconds(800)) } }
-  say("told=\(waitUntil { names.all.count >= 2 })")
+  say("reported=\(waitUntil { names.all.count >= 2 })")
   // A late `launched()` must not end work of the next watchdog.
   watchdog.stop(patience: .seconds(10))
   var configuration = quick()
@@ -351,16 +351,17 @@ func exemptNobodyElse() throws {
   launching.launched()
   stall(.milliseconds(800))
   for slot in slots { slot.end() }
-  say("told=\(waitUntil { names.all.count >= 5 })")
+  say("reported=\(waitUntil { names.all.count >= 5 })")
   next.stop(patience: .seconds(10))
   say("stalls=\(names.all.sorted())")
 }
 
-/// Stops watchdogs whose loops are stuck, and starts others. These must send pings and must not request a termination.
+/// Stops watchdogs whose loops are stuck, and starts others. The new watchdogs must send pings and request no
+/// termination.
 func restart(_ count: Int) throws {
-  let asked = Names()
-  let held = Names()
-  var told = 0
+  let requested = Names()
+  let withheld = Names()
+  var pinged = 0
   for number in 0..<count {
     let first = try Watchdog(quick())
     first.onStall { _ in }
@@ -375,17 +376,17 @@ func restart(_ count: Int) throws {
     configuration.lifecycle.notifiesSystemd = true
     let second = try Watchdog(configuration)
     second.onTerminate { termination in
-      asked.add("\(number): \(termination.source.name)")
+      requested.add("\(number): \(termination.source.name)")
       return .veto
     }
     usleep(20_000)
     // Pings start at once, in spite of the earlier watchdog's stalls.
-    if waitUntil({ second.status.systemd.map { $0.pings > 0 } ?? false }) { told += 1 }
-    if let state = second.status.systemd, state.hangs > 0 { held.add("\(number)") }
+    if waitUntil({ second.status.systemd.map { $0.pings > 0 } ?? false }) { pinged += 1 }
+    if let state = second.status.systemd, state.hangs > 0 { withheld.add("\(number)") }
     second.stop(patience: .seconds(10))
     for loop in loops { loop.end() }
   }
-  say("asked=\(asked.all)")
-  say("withheld=\(held.all)")
-  say("told=\(told)")
+  say("requested=\(requested.all)")
+  say("withheld=\(withheld.all)")
+  say("pinged=\(pinged)")
 }

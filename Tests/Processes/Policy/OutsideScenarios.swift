@@ -17,7 +17,8 @@ func computeInTheWay(_ milliseconds: Int) {
   var used = timespec()
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used)
   let enough = used.tv_sec * 1_000_000_000 + used.tv_nsec + milliseconds * 500_000
-  // Not in a helper function: samples often hit a returning system call, and the helper would become the culprit.
+  // The system call is not in a helper function: samples often hit a returning call, and the helper would become the
+  // culprit.
   while ContinuousClock.now < end || used.tv_sec * 1_000_000_000 + used.tv_nsec < enough {
     for _ in 0..<1000 { work.wrappingAdd(1, ordering: .relaxed) }
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used)

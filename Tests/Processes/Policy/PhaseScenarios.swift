@@ -119,8 +119,8 @@ private func handler() -> UnsafeMutableRawPointer? {
   return unsafeBitCast(action.__sigaction_handler.sa_handler, to: UnsafeMutableRawPointer?.self)
 }
 
-/// A shutdown with a threshold of 300 ms: `shutdown before|after|replaced|default|call MILLISECONDS`. A call begins it,
-/// or SIGTERM, for which a handler was installed before or after the watchdog's.
+/// A shutdown with a threshold of 300 ms: `shutdown before|after|replaced|default|call MILLISECONDS`. It begins with a
+/// call or with SIGTERM. The service installs its handler of SIGTERM before or after the watchdog's.
 @Sendable func shutDown(_ arguments: [String]) throws {
   guard arguments.count == 2, let milliseconds = Int(arguments[1]) else { exit(2) }
   let way = arguments[0]
@@ -178,7 +178,7 @@ private func handler() -> UnsafeMutableRawPointer? {
 
 /// A late shutdown whose report cannot be completed: `shutdown-held-up stderr|malloc|arena`. Standard error is a full
 /// pipe, or the process exits in a signal handler while its thread holds the lock of an arena. With `arena`, the
-/// allocator has only one.
+/// allocator has only one arena.
 @Sendable func beHeldUpAtTheEnd(_ arguments: [String]) throws {
   if arguments.first == "arena" { workload_use_arenas(1) }
   clock.begin()

@@ -104,7 +104,7 @@ private func waitFor(_ expected: Set<String>) -> Bool { clock.wait { places.with
   let watchedQueue = try watchdog.watchQueue(queue)
   let activity = try watchdog.beginActivity("upload", threshold: .milliseconds(50)) { sayMask("expiration") }
   let loop = try watchdog.watchLoop(named: "http")
-  // The application blocks another signal later.
+  // The application blocks another signal after the start.
   workload_block_signal(SIGUSR2)
   loop.withTurn { _ = waitFor(["began", "hang", "terminate"]) }
   say("complete=\(waitFor(["began", "hang", "terminate", "stall", "leaked", "context", "ping", "expiration"]))")
@@ -203,8 +203,8 @@ private func waitFor(_ expected: Set<String>) -> Bool { clock.wait { places.with
   configuration.lifecycle.terminateAfter = .milliseconds(600)
   let watchdog = try Watchdog(configuration)
   watchdog.onTerminate { _ in .veto }
-  // SIGPIPE and SIGXFSZ are unblocked in handlers. A signal that is pending after an earlier write ends the process
-  // there.
+  // SIGPIPE and SIGXFSZ are unblocked in handlers. A signal that is pending after an earlier write ends the process in
+  // a handler.
   watchdog.onStallBegan { _ in reports.add(1, ordering: .sequentiallyConsistent) }
   _ = try watchdog.beginActivity("dropped")
   let expired = try watchdog.beginActivity("expired", threshold: .milliseconds(50)) {}

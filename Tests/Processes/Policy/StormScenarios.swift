@@ -41,7 +41,7 @@ private func saved(in directory: String?, _ name: String) -> Int {
     .reduce(0) { $0 + ($1.source.name == name ? 1 + ($1.count?.unrecorded ?? 0) : 0) }
 }
 
-/// Ends while many requests are late and a loop is stuck: `storm WAY COUNT [DIRECTORY]`.
+/// Ends the process while many requests are late and a loop is stuck: `storm WAY COUNT [DIRECTORY]`.
 @Sendable func storm(_ arguments: [String]) throws {
   let way = arguments.first ?? ""
   let count = arguments.dropFirst().first.flatMap { Int($0) } ?? 100

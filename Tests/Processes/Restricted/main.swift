@@ -23,7 +23,8 @@ func computeForLong() {
   var used = timespec()
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used)
   let enough = used.tv_sec * 1_000_000_000 + used.tv_nsec + 500_000_000
-  // Not in a helper function: samples often hit a returning system call, and the helper would become the culprit.
+  // The system call is not in a helper function: samples often hit a returning call, and the helper would become the
+  // culprit.
   while ContinuousClock.now < end || used.tv_sec * 1_000_000_000 + used.tv_nsec < enough {
     var round = 0
     while round < 100_000 {

@@ -40,7 +40,7 @@ enum Scenario: String {
   /// turn.
   case tasks
   case inTurn = "in-turn"
-  /// On one thread of Swift's pool while the others are idle, or in tasks that yield often.
+  /// On one thread of Swift's pool while the other threads are idle, or in tasks that yield often.
   case oneJob = "one-job"
   case pauses
   /// On all threads that run tasks of one priority, while tasks of another priority run in short turns.
@@ -217,7 +217,7 @@ extension Scenario {
 }
 
 extension Scenario {
-  /// Runs tasks that compute for 2 s and yield every 5 ms: one task, one per thread, and one more than threads.
+  /// Runs tasks that compute for 2 s and yield every 5 ms: first one task, then one per thread, then one more.
   fileprivate func runWithPauses(on stage: Stage) throws {
     let watch = try stage.watchdog.watchConcurrency()
     usleep(300_000)

@@ -369,7 +369,7 @@ private func deadlockForAWhile() {
   answerRequest { other.lock(within: 30_000) }
 }
 
-/// A waiter for a queue with a target already owns the queue and waits for the target.
+/// A thread that waits for a queue with a target already owns the queue, and waits for the target.
 private func waitForTargetQueue() {
   let outer = DispatchQueue(label: "outer")
   let inner = DispatchQueue(label: "inner", target: outer)

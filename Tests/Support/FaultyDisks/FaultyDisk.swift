@@ -6,7 +6,7 @@ import Glibc
 /// The file system is mounted in a separate mount namespace. In this process's namespace, any process that calls
 /// unshare(2) would copy the mount and keep the broken file system alive after the unmount.
 ///
-/// A guard process unmounts it on removal, at any end of this process, or at the time limit. No failure leaves a frozen
+/// A guard process unmounts it on removal, when this process ends, or at the time limit. No failure leaves a frozen
 /// file system, a mount or a loop device behind.
 package final class FaultyDisk {
   package enum Kind: Sendable {
@@ -26,7 +26,7 @@ package final class FaultyDisk {
   /// The guard's standard input. The guard cleans up when it reads a line or end of file.
   private var guardInput: Int32
 
-  /// The reason why no disk can be created, as a sentence without a period; `nil` if one can be.
+  /// The reason why no disk can be created, as a sentence without a period, or `nil`.
   package static var obstacle: String? {
     guard getuid() == 0 else { return "mounting file systems needs root" }
     guard access("/dev/loop-control", W_OK) == 0 else { return "there are no loop devices" }
@@ -50,7 +50,7 @@ package final class FaultyDisk {
     var template = Array("\(place)/culprit-disk-XXXXXX".utf8CString)
     guard mkdtemp(&template) != nil else { throw SpawnError("mkdtemp", errno) }
     home = template.withUnsafeBufferPointer { String(cString: $0.baseAddress.unsafelyUnwrapped) }
-    // The guard must run before anything is mounted.
+    // The guard must run before the mount.
     (guardProcess, guardInput) = try Shell.start(
       "echo; exec >/dev/null; timeout \(seconds) head -n 1; cd '\(home)' || exit; fsfreeze -u mounted; "
         + "umount mounted || umount -l mounted; rm -rf --one-file-system '\(home)'"
@@ -105,7 +105,7 @@ package final class FaultyDisk {
   /// Frees the space that ``fill()`` has taken.
   package func drain() { unlink("\(path)/ballast") }
 
-  /// Remounts it read-only, even for files open for writing, as the kernel does after an error: writes fail with EROFS.
+  /// Remounts it read-only, as the kernel does after an error. Writes fail with EROFS, even to files open for writing.
   package func makeReadOnly() throws(SpawnError) { try run("mount -o remount,abort '\(pathInside)'") }
 
   /// Makes all further operations fail with EIO, as when a disk is pulled out. Unwritten data is lost.

@@ -92,7 +92,7 @@ package final class ServiceProcess {
     return true
   }
 
-  /// Waits for its end. Returns the exit status, or the negative number of the signal that ended it.
+  /// Waits for the end of the process. Returns the exit status, or the negative number of the signal that ended it.
   @discardableResult
   package func end() -> Int32 { Spawn.end(process) ?? -1 }
 

@@ -31,7 +31,7 @@ package struct BlameTruth: Sendable {
   package var isDivided: Bool
   /// Identifiers of work that no thread ran during the trial.
   package var absent: Set<String>
-  /// Functions that the optimizer may merge into one.
+  /// Functions that the optimizer can merge into one.
   package var mergeable: Set<String>
   /// The dependency's function that took the culprit's time; `nil` if the culprit spent it itself.
   package var dependency: String?
@@ -109,7 +109,7 @@ package struct BlameJudgement {
     return Self.joined(fields)
   }
 
-  /// "named" if the report names the culprit. For a divided trial: if it reports the division and all parts.
+  /// "named" if the report names the culprit or, for a divided trial, the division and all parts.
   private var verdict: String {
     guard report != nil else { return "unreported" }
     // Delays changed the shares so much that the planned trial did not take place.
@@ -157,7 +157,7 @@ package struct BlameJudgement {
       .map { $0.split(separator: " ").joined(separator: " ") }
   }
 
-  /// The culprit's name, without the names of its parts.
+  /// The culprit's name, without the names of its callees.
   private var culprit: String {
     guard isSomebody else { return "" }
     let name = headline.ranges(of: ", all called by ").last.map { headline[$0.upperBound...] } ?? headline.dropFirst(8)

@@ -45,7 +45,7 @@ package struct BlameVerdict {
         let words = part.split(separator: ":")
         return (kind: String(words[0]), all: Int(words[1]) ?? 0, cut: Int(words[2]) ?? 0)
       }
-    // Reports can complete stacks, and only count the others. These are distributed in proportion.
+    // Reports complete some of the incomplete stacks, and only count the others. Distributes this count in proportion.
     let cut = recorded.reduce(0) { $0 + $1.cut }
     let left = Double(text("ends")) ?? 0
     return recorded.map { ($0.kind, $0.all, cut > 0 ? Double($0.cut) * left / Double(cut) : 0) }

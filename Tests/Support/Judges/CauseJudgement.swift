@@ -76,7 +76,7 @@ package struct CauseJudgement {
   package private(set) var holdersRight = 0
   package private(set) var falseDeadlocks = 0
   package private(set) var wrongSums = 0
-  /// Reports with a contradiction, or without the line or activity of the culprit or a text or contender of the
+  /// Reports that contradict themselves, or lack the culprit's line or activity, or a text or contender of the
   /// scenario.
   package private(set) var unsound = 0
   package private(set) var unavailable = 0

@@ -2,7 +2,7 @@ import Culprit
 
 /// Judges reports about tasks.
 package enum TaskJudgement {
-  /// Returns whether `reports` is exactly one report, and blames `function`.
+  /// Returns whether `reports` has exactly one report, which blames `function`.
   package static func isNamed(_ function: String, in reports: [StallReport]) -> Bool {
     reports.count == 1 && reports[0].culprit?.function.name == function
   }
@@ -37,7 +37,7 @@ package enum TaskJudgement {
   /// The judgement of a chain of async callers.
   package enum Chain: String {
     case whole
-    /// The innermost callers only, and the report states that callers are missing; or no stack.
+    /// The report has only innermost callers, or none, and states that callers are missing.
     case part
     case wrong
 

@@ -73,7 +73,7 @@ package enum SampleRecordings {
     )
   }
 
-  /// A stall of a pool with two working threads, the second from the middle on.
+  /// A stall of a pool with two threads. The second thread works from the middle on.
   package static func workers() -> Recording {
     var maker = RecordingMaker(process: process(), modules: modules)
     for sample in 0..<20 {
@@ -95,8 +95,8 @@ package enum SampleRecordings {
     )
   }
 
-  /// A stall with a chain of lock waits: the work waits for an owner that waits for a second lock. A computing thread
-  /// holds the second lock or, if `isDeadlock`, the work itself. Thread names are ``hostileNames``.
+  /// A stall with a chain of lock waits: the work waits for an owner that waits for a second lock. If `isDeadlock`, the
+  /// work holds the second lock, otherwise a computing thread. Thread names are ``hostileNames``.
   package static func waits(isDeadlock: Bool) -> Recording {
     var maker = RecordingMaker(process: process(), modules: modules)
     let lock: [RecordingMaker.Function] = [.call("pthread_mutex_lock"), .call("__lll_lock_wait")]
@@ -231,7 +231,7 @@ package enum SampleRecordings {
     for stack in 0..<stacks {
       var rest = stack
       let functions = (0..<depth).map { level -> RecordingMaker.Function in
-        // Leaves of a binary call tree.
+        // Each stack is a path in a binary call tree.
         defer { rest /= 2 }
         return .own("level\(level).function\(rest)()", "Level\(level).swift", rest % 1000 + 1)
       }

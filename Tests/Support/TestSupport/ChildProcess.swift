@@ -67,15 +67,16 @@ package struct ChildProcess: Sendable {
     return path
   }
 
-  /// Copies a program by cp(1). After a copy by this process, a child could have inherited the descriptor, and a file
-  /// that is open for writing cannot be executed.
+  /// Copies a program by cp(1). If this process wrote the copy, a child could inherit the open file, and a file open
+  /// for writing cannot be executed.
   package static func copyProgram(_ from: String, to: String) throws {
     let copy = try ChildProcess("/bin/cp", [from, to], keepsErrors: true)
     try #require(copy.hasExited && copy.status == 0, "\(copy)")
   }
 }
 
-/// Whether `process` has no thread and no open descriptor left. kill(2) also succeeds for an unreaped child.
+/// Whether `process` has no thread and no open descriptor left. kill(2) cannot show this: it also succeeds for an
+/// unreaped child.
 package func isOver(_ process: pid_t) -> Bool {
   guard let status = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8) else { return true }
   let tasks = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(process)/task")) ?? []

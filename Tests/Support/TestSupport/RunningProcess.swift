@@ -54,7 +54,7 @@ package final class RunningProcess {
     if errorFile >= 0 { close(errorFile) }
   }
 
-  /// Writes `data` to standard input. Returns whether the process read all of it.
+  /// Writes `data` to standard input. Returns whether all was written.
   @discardableResult
   package func write(_ data: Data) -> Bool { Spawn.write(data, to: input) }
 

@@ -27,7 +27,8 @@
 #define NAMESPACES                                                                                                     \
   (CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET)
 
-/* Stricter than Docker, which refuses ptrace(2), process_vm_readv(2) and process_vm_writev(2) only before Linux 4.8. */
+/* The list is stricter than that of Docker, which refuses ptrace(2), process_vm_readv(2) and process_vm_writev(2) only
+ * before Linux 4.8. */
 static const unsigned refused[] = {
     SYS_acct,
     SYS_add_key,

@@ -192,7 +192,7 @@ __asm__(".text\n"
         "jnz 1b\n"
         "ret\n"
         ".size frames_bare_leaf, . - frames_bare_leaf\n"
-        /* Functions with unwind information that jump to functions without. The call site names the jumping
+        /* Functions with unwind information that jump to functions without it. The call site names the jumping
          * function. */
         "function frames_jumps_to_leaf\n"
         ".cfi_startproc\n"

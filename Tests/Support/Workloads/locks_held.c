@@ -62,7 +62,7 @@ void workload_use_arenas(int count) { mallopt(M_ARENA_MAX, count); }
 /* Larger than chunks in tcache and fast bins, smaller than M_MMAP_THRESHOLD. */
 enum { CHUNK_BYTES = 256 << 10, PAGE_BYTES = 4096 };
 
-static uint8_t *guarded; /* the page that cannot be accessed */
+static uint8_t *guarded; /* the inaccessible page */
 static pid_t holder;     /* the thread that must call workload_hold there */
 static bool has_held;
 

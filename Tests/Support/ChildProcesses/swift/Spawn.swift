@@ -26,7 +26,7 @@ package enum Spawn {
   ///   - input: Standard input; `nil` for /dev/null.
   ///   - output: Standard output; `nil` inherits this process's.
   ///   - errors: Standard error; `nil` inherits this process's.
-  ///   - isAlone: Whether it gets a separate process group, which signals to this process's group do not reach.
+  ///   - isAlone: Whether the program gets a separate process group, which signals to this process's group do not reach.
   /// - Returns: The process id.
   /// - Throws: ``SpawnError``.
   package static func process(

@@ -35,7 +35,7 @@ void workload_on_signal(int signal);
 /* Whether the action for SIGPROF differs from the default. */
 bool workload_has_handler(void);
 
-/* Installs workload_on_signal for SIGPROF; sends SIGPROF to the calling thread. */
+/* Installs workload_on_signal for SIGPROF. workload_raise sends SIGPROF to the calling thread. */
 void workload_install_handler(void);
 void workload_raise(void);
 
@@ -110,21 +110,20 @@ bool workload_become_undumpable(void);
 /* Hides /proc from this process, which must have one thread. Needs privileges. Returns whether it could. */
 bool workload_hide_proc(void);
 
-/* Starts a profiler: an interval timer that sends SIGPROF, and a handler. workload_profiled counts its calls by the
- * timer. */
+/* Starts a profiler: an interval timer that sends SIGPROF, and a handler. workload_profiled returns the number of its
+ * calls by the timer. */
 void workload_start_profiler(void);
 int workload_profiled(void);
 
 /* Starts a child that sleeps for 5 s without exec, with all descriptors except the standard streams. Returns 0. */
 int workload_fork_and_leave(void);
 
-/* Starts the program PATH with ARGUMENTS, which end with NULL, in a child process: by posix_spawn(3) when WAY is
- * "spawn", by vfork(2) when it is "vfork", by fork(2) otherwise, and execv(3). Returns its process id, or -1 on
- * failure. */
+/* Starts the program PATH with ARGUMENTS, which end with NULL, in a child process: by posix_spawn(3) if WAY is "spawn",
+ * otherwise by execv(3) after vfork(2), if WAY is "vfork", or fork(2). Returns its process id, or -1 on failure. */
 int workload_start(const char *way, const char *path, char *const arguments[]);
 
 /* Runs BODY on a new thread and returns its result. In a child of fork, the first thread keeps its parent's thread
- * number in the Swift runtime (6.3), and can hang for ever when it meets another thread in a lazy initialization. */
+ * number in the Swift runtime (6.3), and can hang in a lazy initialization that another thread runs. */
 int workload_call_on_thread(int (*body)(void));
 
 /* Runs CHILD in a child process. Returns its exit status, or -1 if it did not exit. */
@@ -157,7 +156,7 @@ bool workload_use_up_pending_signals(void);
 void workload_break_standard_error(void);
 void workload_fill_standard_error(const char *path);
 
-/* Return the calling thread's signal mask, with signal N as bit N-1; and block SIGNAL. */
+/* Returns the calling thread's signal mask, with signal N as bit N-1. workload_block_signal adds SIGNAL to the mask. */
 uint64_t workload_blocked_signals(void);
 void workload_block_signal(int signal);
 
@@ -168,7 +167,8 @@ int workload_read_by_descriptor(int signal);
  * WAIT_NS, until CLOCK_MONOTONIC reaches DEADLINE_NS. Returns the first signal received, or 0. */
 int workload_compute_and_wait_for_signals(uint64_t work_ns, uint64_t wait_ns, uint64_t deadline_ns);
 
-/* Install a handler for SIGPROF with BLOCKED in its sa_mask; and return the signal mask during its last run. */
+/* Installs a handler for SIGPROF with BLOCKED in its sa_mask. workload_mask_in_handler returns the signal mask of its
+ * last run. */
 void workload_install_masking_handler(int blocked);
 uint64_t workload_mask_in_handler(void);
 

@@ -21,7 +21,7 @@ void frames_through_stub(const volatile int *stop);
 /* Calls a function that spends most of its time in prologue and epilogue. */
 void frames_mostly_prologue(const volatile int *stop);
 
-/* Ends with a call that does not return. The callee comes back here by longjmp(3). */
+/* Ends with a call that does not return. The callee returns here by longjmp(3). */
 void frames_end_in_call(const volatile int *stop);
 
 /* Calls frames_spin from a function whose frame is described by expressions (DW_CFA_def_cfa_expression), as GCC does

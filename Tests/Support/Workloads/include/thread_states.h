@@ -51,7 +51,7 @@ enum workload_stop {
   WORKLOAD_STOP_BY_SIGNAL,   /* SIGSTOP and SIGCONT */
   WORKLOAD_STOP_BY_FREEZER,  /* the freezer of control groups, version 1 */
   WORKLOAD_STOP_BY_FREEZER2, /* the freezer of control groups, version 2 */
-  WORKLOAD_STOP_ASLEEP,      /* by signals, once the main thread is asleep */
+  WORKLOAD_STOP_ASLEEP,      /* SIGSTOP and SIGCONT, once the main thread is asleep */
 };
 
 /* Stops this process in the given WAY after BEFORE_NS, and resumes it DURING_NS later. Returns a pointer to the

@@ -34,8 +34,7 @@ void simulated_clock_skip(uint64_t duration_ns);
 void simulated_clock_step_wall(int64_t step_ns);
 
 /* Make a thread of a test count as one of the watchdog's: time passes only while the thread waits in one of these
- * functions or is idle. Called by the creating thread, by the new thread at its begin, and by the new thread at its
- * end. */
+ * functions or is idle. Called by the creating thread, and by the new thread at its start and at its end. */
 void simulated_clock_thread_created(void);
 void simulated_clock_thread_began(void);
 void simulated_clock_thread_ends(void);
