@@ -69,7 +69,7 @@ let scenarios: [String: @Sendable (Watchdog) throws -> Void] = [
   "fault": { _ in fault() },
   "fork": forkAndTurn,
   "start": startInMidStall,
-  "exec": { _ in becomeAnew() },
+  "exec": { _ in executeAgain() },
   "exec-stalled": execInMidStall,
   "out-of-memory": { _ in takeAllMemory() },
   "latency": measureLatency,
@@ -210,7 +210,7 @@ private func hasStall() -> Bool {
 }
 
 /// Executes this program again in this process: `exec SCENARIO`.
-private func becomeAnew() {
+private func executeAgain() {
   say("before=\(getpid())")
   execv("/proc/self/exe", cArguments([CommandLine.arguments[0], CommandLine.arguments[1]] + rest))
   say("error=\(errno)")
@@ -219,7 +219,7 @@ private func becomeAnew() {
 @Sendable private func execInMidStall(_ watchdog: Watchdog) throws {
   try stall(watchdog) {
     holdUp { hasStall() }
-    becomeAnew()
+    executeAgain()
   }
 }
 

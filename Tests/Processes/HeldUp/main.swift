@@ -59,20 +59,20 @@ struct Place: @unchecked Sendable {
 }
 
 /// Waits until `watchdog` lists `source` as hanging, and prints its name.
-func sayHang(_ watchdog: Watchdog, _ source: String) {
+func waitForHang(_ watchdog: Watchdog, _ source: String) {
   while !watchdog.status.hanging.contains(where: { $0.source.name == source }) { usleep(10_000) }
   say("hanging=\(source)")
 }
 
 /// Hangs until the status of a separate watchdog lists the hang.
-func findHang() throws {
+func hangOnce() throws {
   var configuration = Watchdog.Configuration(threshold: .milliseconds(20))
   configuration.sampling.hangThreshold = .milliseconds(40)
   configuration.lifecycle.notifiesSystemd = false
   let watchdog = try Watchdog(configuration)
   watchdog.onStall { _ in }
   let loop = try watchdog.watchLoop(named: "rehearsal")
-  loop.withTurn { sayHang(watchdog, "rehearsal") }
+  loop.withTurn { waitForHang(watchdog, "rehearsal") }
   watchdog.stop(patience: .seconds(60))
 }
 
@@ -94,7 +94,7 @@ func stallOnFrozenFile(_ path: String, terminateAfter: Duration? = nil, systemd:
   configuration.lifecycle.notifiesSystemd = systemd != nil
   // Grows the heap and finds a first hang, because the main thread must not need the address space's lock later.
   free(malloc(100 << 10))
-  try findHang()
+  try hangOnce()
   let watchdog = try Watchdog(configuration)
   printEvents(watchdog)
   let loop = try watchdog.watchLoop(named: "store")
@@ -127,7 +127,7 @@ func stallOnFrozenFile(_ path: String, terminateAfter: Duration? = nil, systemd:
       say("protected")
     }
   }
-  sayHang(watchdog, "store")
+  waitForHang(watchdog, "store")
   waitForLine()
   say("limitations=\(watchdog.status.limitations.map(\.description))")
   waitForLine()

@@ -18,20 +18,20 @@ let scenarios: [String: @Sendable () -> Void] = [
   "queue": waitForQueue,
   "once": waitForGlobal,
   "chain": waitForChain,
-  "handover": waitForTwo,
+  "handover": waitForTwoOwners,
   "deadlock": deadlockOfMutexes,
   "deadlock-queue": deadlockOfMutexAndQueue,
   "deadlock-three": deadlockOfThree,
   "self-deadlock": lockTwice,
-  "orphan": waitForTheDead,
+  "orphan": waitForEndedThread,
   "semaphore": waitForSignal,
   "condition": waitForCondition,
   "sleep": { clock.block(for: .milliseconds(1500)) },
   "stream": waitForStream,
   "file-lock": waitForFile,
-  "timed-deadlock": deadlockForAWhile,
+  "timed-deadlock": deadlockWithTimeouts,
   "target-queue": waitForTargetQueue,
-  "nested-task": stallInATask,
+  "nested-task": stallInNestedSections,
 ]
 
 let endlessScenarios: Set = [
@@ -39,7 +39,7 @@ let endlessScenarios: Set = [
 ]
 
 /// Stalls in nested sections of one task, first on a blocked thread, then suspended.
-private func stallInATask() {
+private func stallInNestedSections() {
   let isDone = DispatchSemaphore(value: 0)
   Task.detached {
     await watchdog.withSection("request", threshold: .milliseconds(500)) {
@@ -202,7 +202,7 @@ private func waitForChain() {
 
 @inline(never) func storeOrder(_ queue: DispatchQueue) { queue.sync { _ = kept.add(1, ordering: .relaxed) } }
 
-private func waitForTwo() {
+private func waitForTwoOwners() {
   let lock = NSLock()
   let isTaken = DispatchSemaphore(value: 0)
   onThread("first") { begun in
@@ -272,7 +272,7 @@ private func lockTwice() {
   answerRequest { lock.lock() }
 }
 
-private func waitForTheDead() {
+private func waitForEndedThread() {
   let lock = NSLock()
   let isGone = DispatchSemaphore(value: 0)
   Thread.detachNewThread {
@@ -358,7 +358,7 @@ private final class PlainMutex: @unchecked Sendable {
   }
 }
 
-private func deadlockForAWhile() {
+private func deadlockWithTimeouts() {
   let (one, other) = (PlainMutex(), PlainMutex())
   one.lock()
   onThread("keeper") { begun in

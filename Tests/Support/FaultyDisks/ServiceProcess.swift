@@ -102,10 +102,10 @@ package final class ServiceProcess {
     byThreads prefix: String,
     except exception: String? = nil
   ) -> (bytes: Int, calls: Int, dirtied: Int) {
-    let passedOver = exception.map { "\($0)*) ;; " } ?? ""
+    let excluded = exception.map { "\($0)*) ;; " } ?? ""
     let text = try? Shell.run(
       "cd /proc/\(process)/task && for task in *; do case $(cat $task/comm) in "
-        + "\(passedOver)\(prefix)*) cat $task/io;; esac; done"
+        + "\(excluded)\(prefix)*) cat $task/io;; esac; done"
     )
     func sum(_ name: String) -> Int {
       (text ?? "").split(separator: "\n").filter { $0.hasPrefix(name + ": ") }

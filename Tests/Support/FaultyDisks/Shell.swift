@@ -17,10 +17,10 @@ package enum Shell {
   package static func run(_ command: String, in namespace: pid_t? = nil) throws(SpawnError) -> String {
     let words = words(command + " 2>&1", in: namespace)
     let process = try ServiceProcess(words[0], words)
-    let said = process.rest()
+    let text = process.rest()
     let status = process.end()
-    guard status == 0 else { throw SpawnError("\(command): status \(status): \(said)") }
-    return said
+    guard status == 0 else { throw SpawnError("\(command): status \(status): \(text)") }
+    return text
   }
 
   /// Starts `command` in a new process group and mount namespace, and waits for its first line of output. Returns its

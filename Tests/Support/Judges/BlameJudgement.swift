@@ -74,7 +74,9 @@ package struct BlameJudgement {
   private var truth: Double { trial.share(0) }
 
   /// Whether the last stack names the culprit, although other work ran last.
-  private var isLastOurs: Bool { isOurs(lastSeen) && !mentions(lastSeen, trial.parts[trial.parts.count - 1]) }
+  private var lastStackNamesCulprit: Bool {
+    mentionsCulprit(lastSeen) && !mentions(lastSeen, trial.parts[trial.parts.count - 1])
+  }
 
   /// The true share of the function in the headline: the sum of all parts that the optimizer merged into it.
   private var truthOfNamed: Double { isMergeable && culprit.contains(" like it") ? truthOfMerged : truth }
@@ -94,15 +96,15 @@ package struct BlameJudgement {
     guard let report else { return Self.joined(fields) }
     let invented = Self.identifiers(in: textOfNames).intersection(trial.absent).sorted().joined(separator: ",")
     fields += [
-      ("headline", headline), ("invented", invented), ("last", isLastOurs ? "1" : "0"),
+      ("headline", headline), ("invented", invented), ("last", lastStackNamesCulprit ? "1" : "0"),
       ("samples", samples(report)), ("ends", "\(report.evidence.missingCallers.reduce(0) { $0 + $1.count })"),
       ("roots", roots(report)),
     ]
     if verdict == "named" {
       fields += [("error", percent(share(report) - truthOfNamed)), ("state", state), ("words", words)]
-      fields.append(("state_right", allowedStates.contains(said) ? "1" : "0"))
+      fields.append(("state_right", allowedStates.contains(reportedState) ? "1" : "0"))
     }
-    if isSomebody { fields.append(("name_right", isNameGood ? "1" : "0")) }
+    if namesFunction { fields.append(("name_right", isNameGood ? "1" : "0")) }
     if let dependency = trial.dependency, !trial.isDivided {
       fields.append(("dependency", Self.identifiers(in: head.joined(separator: " ")).contains(dependency) ? "1" : "0"))
     }
@@ -117,19 +119,19 @@ package struct BlameJudgement {
     {
       return "void"
     }
-    let isNobody = !isSomebody
+    let namesNothing = !namesFunction
     if trial.isDivided {
       let parts = trial.parts.filter { mentions(head.joined(separator: " "), $0) }
       // A merged function can have half of the stall although none of its sources has.
       let isMerged = culprit.contains(" like it") && truthOfMerged >= 0.5
-      return (isNobody || headline.contains("divided") || isMerged) && parts.count == trial.parts.count
+      return (namesNothing || headline.contains("divided") || isMerged) && parts.count == trial.parts.count
         ? "named" : "other"
     }
-    if isNobody { return "none" }
-    return isOurs(culprit) && !culprit.hasPrefix("std::") && !culprit.contains(" std::") ? "named" : "other"
+    if namesNothing { return "none" }
+    return mentionsCulprit(culprit) && !culprit.hasPrefix("std::") && !culprit.contains(" std::") ? "named" : "other"
   }
 
-  private func isOurs(_ text: String) -> Bool { mentions(text, first) }
+  private func mentionsCulprit(_ text: String) -> Bool { mentions(text, first) }
 
   /// Whether `text` mentions `part`, or a function that the optimizer merged with it.
   private func mentions(_ text: String, _ part: BlameTruth.Part) -> Bool {
@@ -143,7 +145,7 @@ package struct BlameJudgement {
   private var isMergeable: Bool { trial.mergeable.contains(first.name) }
 
   /// Whether the verdict names a function.
-  private var isSomebody: Bool {
+  private var namesFunction: Bool {
     headline.hasPrefix("CULPRIT ") && !["none: ", "unknown: "].contains { headline.hasPrefix("CULPRIT " + $0) }
   }
 
@@ -159,7 +161,7 @@ package struct BlameJudgement {
 
   /// The culprit's name, without the names of its callees.
   private var culprit: String {
-    guard isSomebody else { return "" }
+    guard namesFunction else { return "" }
     let name = headline.ranges(of: ", all called by ").last.map { headline[$0.upperBound...] } ?? headline.dropFirst(8)
     return (name.firstMatch(of: /\ [<>]?[0-9]+\ %\ of\ /).map { name[..<$0.range.lowerBound] } ?? name).description
   }
@@ -197,7 +199,7 @@ package struct BlameJudgement {
     var found = 0.0
     var nodes = report.tree[...]
     while let node = nodes.popFirst() {
-      if isOurs(node.function.name) { found += node.share } else { nodes.append(contentsOf: node.children) }
+      if mentionsCulprit(node.function.name) { found += node.share } else { nodes.append(contentsOf: node.children) }
     }
     return found
   }
@@ -227,7 +229,7 @@ package struct BlameJudgement {
   /// The reported state of the culprit.
   private var words: String { head.first { $0.hasPrefix("computing") || $0.hasPrefix("waiting") } ?? "" }
 
-  private var said: State {
+  private var reportedState: State {
     if words.hasPrefix("computing and waiting") { return .inTurn }
     if words.hasPrefix("computing:"), words.contains("runnable but waiting") { return .delayed }
     if words.hasPrefix("computing") { return .computing }

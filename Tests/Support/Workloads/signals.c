@@ -35,7 +35,7 @@ static bool trap_mkdir(void) {
 }
 
 /* An unreadable page, and a page beyond the end of its file. */
-static volatile int *untouchable(void) {
+static volatile int *unreadable_page(void) {
   static void *page;
   if (!page)
     page = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -79,7 +79,7 @@ int64_t workload_die(const char *way) {
       return -2;
     return syscall(SYS_mkdirat, AT_FDCWD, "/nowhere/at/all", 0700);
   } else if (strcmp(way, "unmapped") == 0) {
-    return *untouchable();
+    return *unreadable_page();
   } else if (strcmp(way, "cut-file") == 0) {
     return *beyond_file();
   } else if (strcmp(way, "no-instruction") == 0) {
@@ -116,7 +116,7 @@ static void recover_by_returning(int signal, siginfo_t *information, void *conte
   (void)information;
   recovered = recovered + 1;
   if (signal == SIGSEGV)
-    mprotect((void *)(uintptr_t)untouchable(), 4096, PROT_READ | PROT_WRITE);
+    mprotect((void *)(uintptr_t)unreadable_page(), 4096, PROT_READ | PROT_WRITE);
 #if defined(__x86_64__)
   if (signal == SIGSYS)
     ((ucontext_t *)context)->uc_mcontext.gregs[REG_RAX] = -EACCES;
@@ -135,7 +135,7 @@ static void recover_by_jumping(int signal) {
 }
 
 /* Like the crash handlers of many services. */
-static void die_as_if_alone(int signal) {
+static void die_by_default_action(int signal) {
   recovered = recovered + 1;
   struct sigaction action = {.sa_handler = SIG_DFL};
   sigaction(signal, &action, NULL);
@@ -168,7 +168,7 @@ void workload_recover_from(int signal, const char *way) {
   } else if (strcmp(way, "restoring") == 0) {
     action.sa_handler = restore_former;
   } else {
-    action.sa_handler = strcmp(way, "jumping") == 0 ? recover_by_jumping : die_as_if_alone;
+    action.sa_handler = strcmp(way, "jumping") == 0 ? recover_by_jumping : die_by_default_action;
   }
   sigaction(signal, &action, &before);
 }

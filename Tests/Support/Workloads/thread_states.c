@@ -43,8 +43,8 @@ struct workload_storm {
   } places[STORM_PLACES_MAX];
 };
 
-/* An unlikely value. A sign consists of this word, the place, the work item (0 before it begins), and a checksum, which
- * excludes partly overwritten signs in reused stack memory. */
+/* An unlikely value. A sign consists of this word, the place, the work item (0 before it begins), and a checksum. The
+ * checksum excludes partly overwritten signs in reused stack memory. */
 #define STORM_SIGN UINT64_C(0x9d3b5f6a71c8e24b)
 enum { STORM_SIGN_WORDS = 4 };
 

@@ -34,8 +34,8 @@ int compute_with_little_stack(int milliseconds, void (*mark)(bool begins));
  * at once. */
 int compute_on_bare_thread(int milliseconds);
 
-/* Sleeps for MILLISECONDS with the stack pointer at most 64 bytes above the lowest page that the main thread's stack
- * has grown to, without touching memory below. Call once, on the main thread. */
+/* Sleeps for MILLISECONDS with the stack pointer 64 bytes above the start of the main thread's lowest stack page,
+ * without touching memory below. Call once, on the main thread. */
 void sleep_at_lowest_page(int milliseconds);
 
 #endif

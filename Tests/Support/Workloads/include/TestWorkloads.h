@@ -122,8 +122,8 @@ int workload_fork_and_leave(void);
  * otherwise by execv(3) after vfork(2), if WAY is "vfork", or fork(2). Returns its process id, or -1 on failure. */
 int workload_start(const char *way, const char *path, char *const arguments[]);
 
-/* Runs BODY on a new thread and returns its result. In a child of fork, the first thread keeps its parent's thread
- * number in the Swift runtime (6.3), and can hang in a lazy initialization that another thread runs. */
+/* Runs BODY on a new thread and returns its result. In the Swift runtime (6.3), the first thread of a forked child
+ * keeps its parent's thread number. It can hang in a lazy initialization that another thread runs. */
 int workload_call_on_thread(int (*body)(void));
 
 /* Runs CHILD in a child process. Returns its exit status, or -1 if it did not exit. */
@@ -134,8 +134,8 @@ int workload_fork(int (*child)(void));
  * Returns the result of the faulting call if the process survives. */
 int64_t workload_die(const char *way);
 
-/* Installs a handler for SIGNAL that recovers by `returning` or `jumping`, continues with the replaced handler by
- * `calling` or `restoring` it, or (`dying`) raises the signal again with the default action. */
+/* Installs a handler for SIGNAL. `returning` and `jumping` recover, `calling` and `restoring` continue with the
+ * replaced handler, and `dying` raises the signal again with the default action. */
 void workload_recover_from(int signal, const char *way);
 
 /* Calls workload_die. The handler that jumps returns here. workload_recovered returns the number of runs of these

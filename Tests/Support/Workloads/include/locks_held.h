@@ -44,8 +44,8 @@ void workload_hold_stdio(void);
 /* Calls workload_hold in a callback of dl_iterate_phdr, which holds the lock of the loader's list of modules. */
 void workload_hold_in_module_list(void);
 
-/* Calls the function plugin_works of the library at PATH with workload_rest, which sleeps for 280 ms, then closes the
- * library and sleeps for three times as long. Returns whether it could. */
+/* Calls the function plugin_works of the library at PATH with workload_rest, which sleeps for 280 ms. Then closes the
+ * library and calls workload_rest three times. Returns whether it could. */
 bool workload_hold_in_plugin(const char *path);
 void workload_rest(void);
 
