@@ -2,22 +2,23 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Children inherit nothing that happens to be set in the test process.
+/// Children inherit no signal state and no descriptors from the test process.
 @Suite(.ownThread) struct ChildProcessTests {
-  /// Dispatch blocks most signals on its threads; a service that inherited that mask would ignore SIGTERM.
+  /// A child must start with no signal blocked or ignored, even if its parent's thread blocks signals, as threads of
+  /// Dispatch do.
   @Test func clearsSignalMaskAndIgnoredSignals() throws {
     var (all, before) = (sigset_t(), sigset_t())
     sigfillset(&all)
     pthread_sigmask(SIG_SETMASK, &all, &before)
     defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
-    // Unused elsewhere in this process.
+    // No other code of this process uses SIGXFSZ.
     let former = signal(SIGXFSZ, SIG_IGN)
     defer { signal(SIGXFSZ, former) }
     let child = try ChildProcess("/bin/cat", ["/proc/self/status"])
     for field in ["SigBlk", "SigIgn"] {
       let line = try #require(child.output.split(separator: "\n").first { $0.hasPrefix(field + ":\t") })
       let signals = try #require(UInt64(line.dropFirst(field.count + 2), radix: 16))
-      // 32 and 33 are reserved by the C library.
+      // The C library reserves the signals 32 and 33.
       #expect(signals & ~0x1_8000_0000 == 0, "\(line)")
     }
   }
@@ -26,7 +27,7 @@ import Testing
     let descriptor = open("/dev/null", O_RDONLY)
     defer { close(descriptor) }
     let child = try ChildProcess("/bin/ls", ["/proc/self/fd"])
-    // 3 is the directory.
+    // Descriptor 3 is the listed directory.
     #expect(child.output == "0\n1\n2\n3\n")
   }
 
@@ -35,7 +36,7 @@ import Testing
     signal(SIGPIPE, before)
     let process = try RunningProcess("/bin/true", [])
     process.end()
-    // Children that other tests are starting hold copies of the pipe until they call exec(2).
+    // Repeats the write, because starting children of other tests hold copies of the pipe until exec(2).
     while process.write(Data("unread".utf8)) { usleep(1000) }
     let after = signal(SIGPIPE, SIG_DFL)
     signal(SIGPIPE, after)

@@ -251,8 +251,7 @@ func builtProgram(_ name: String) -> URL { URL(fileURLWithPath: ChildProcess.bui
     #expect(newer < older)
   }
 
-  /// Root can read every file.
-  @Test(.enabled(if: getuid() != 0, "root may read anything")) func reportsUnreadableFiles() throws {
+  @Test(.enabled(if: getuid() != 0, "root can read any file")) func reportsUnreadableFiles() throws {
     _ = try write("x", to: "\(directory)/x")
     chmod("\(directory)/x", 0)
     let outcome = try culprit(["report", "\(directory)/x"])

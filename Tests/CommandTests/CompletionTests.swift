@@ -5,7 +5,7 @@ import Testing
 @Suite(.ownThread) struct CompletionTests {
   @TemporaryDirectory private var directory: String
 
-  /// Command lines, whose last word is completed.
+  /// Command lines, and the completions of their last words.
   private static let cases: [(line: [String], offered: Set<String>)] = [
     (["to"], ["top"]), (["top", "--by", "c"], ["culprit", "cause"]), (["export", "-f", "p"], ["pprof"]),
     (["report", "--wi"], ["--width"]), (["completion", ""], ["bash", "zsh", "fish"]),
@@ -26,7 +26,7 @@ import Testing
   @Test(.needs("bash")) func completesInBash() throws {
     try makeFiles()
     for (line, offered) in Self.cases {
-      // readline splits the line in this way.
+      // readline splits words at `=`.
       let words = line.flatMap { $0.hasSuffix("=") ? [String($0.dropLast()), "="] : [$0] }
       let script =
         "source bash.sh; COMP_WORDS=(culprit \"$@\"); COMP_CWORD=$#; _culprit; "
@@ -94,7 +94,7 @@ import Testing
 
   @Test(.needs("zsh")) func completesInZsh() throws {
     try makeFiles()
-    // zsh keeps no list of matches, so the test collects the additions to the line.
+    // zsh keeps no list of matches, so a replacement of `compadd` records them.
     let script = #"""
       autoload -U compinit && compinit -u -D
       source ./zsh.sh
@@ -105,7 +105,7 @@ import Testing
         builtin compadd "$@"
       }
       PS1=; zle -C offer list-choices _main_complete; bindkey '^T' offer
-      # Before that the terminal itself takes keys.
+      # Before the line editor starts, the terminal itself takes keys.
       zle-line-init() { print -n EDITING }; zle -N zle-line-init
       """#
     try script.write(toFile: "\(directory)/.zshrc", atomically: true, encoding: .utf8)
@@ -137,7 +137,7 @@ import Testing
     #expect(pages.count == 11 && pages.contains("culprit.1") && pages.contains("culprit-top.1"))
     for page in pages {
       let path = "\(directory)/man/man1/\(page)"
-      // A page has the date of its release.
+      // Pages have a date only in a release.
       let lint = try ChildProcess("/usr/bin/mandoc", ["-T", "lint", "-W", "warning", path])
       let complaints = lint.output.split(separator: "\n").filter { !$0.contains("missing date") }
       #expect(complaints.isEmpty, "\(complaints)")

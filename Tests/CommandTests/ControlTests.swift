@@ -23,7 +23,7 @@ import Testing
       output += text
     }
     defer {
-      // The end of its input would stop it.
+      // A process that is not killed ends at the end of its input.
       if isKilled { kill(process.id, SIGKILL) }
       process.end()
     }
@@ -62,7 +62,7 @@ import Testing
       let report = try culprit(["report", "\(process.id)"])
       #expect(report.status == 0 && report.error.contains("no stall is under way"))
     }
-    // The socket of a killed process is removed by the next one, which removes its own at the stop.
+    // The next process removes the socket of the killed process, and its own socket at the stop.
     let left = try sockets(in: directory)
     #expect(left.count == 1)
     try withProcess(["control", "0"], environment, isKilled: false) { process in
@@ -113,7 +113,7 @@ import Testing
     }
   }
 
-  @Test func statesMissingPlaceForSocket() throws {
+  @Test func reportsMissingSocketDirectory() throws {
     let environment = ["CULPRIT_CONTROL": "yes", "XDG_RUNTIME_DIR": "", "CULPRIT_DIRECTORY": ""]
     let process = try RunningProcess(builtProgram("policy-process").path, ["control", "0"], environment: environment)
     process.closeInput()
@@ -125,7 +125,7 @@ import Testing
   @Test func reportsStallUnderWay() throws {
     let environment = ["CULPRIT_CONTROL": "yes", "CULPRIT_DIRECTORY": directory, "CULPRIT_SYSTEMD": "no"]
     try withProcess(["hang-under-systemd"], environment, until: "") { process in
-      // The stall is declared before a report can be requested, which the file in the directory shows.
+      // The stall file shows that the stall is declared and can be reported.
       while try FileManager.default.contentsOfDirectory(atPath: directory).allSatisfy({ !$0.hasSuffix(".stall") }) {
         sched_yield()
       }
@@ -135,7 +135,8 @@ import Testing
     }
   }
 
-  /// The recorder and the control thread wait for the allocator's lock.
+  /// While a stalled thread holds the allocator's lock, the recorder and the control thread are blocked. The report
+  /// must come from the note of the stall.
   @Test func reportsNotedStallWhileAllocatorIsLocked() throws {
     let environment = ["CULPRIT_CONTROL": "yes", "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"]
     let runs = directory + "/runs"

@@ -1,8 +1,8 @@
 import TestSupport
 import Testing
 
-/// The observing path neither allocates nor locks. An allocator and lock functions in front of the C library's count
-/// the calls.
+/// The observing path must neither allocate nor lock. Replacements of the allocator and of lock functions count the
+/// calls.
 @Suite(.ownThread) struct CountedCallsTests {
   @Test func observingPathNeverAllocatesOrLocks() throws {
     let child = try ChildProcess(ChildProcess.built("counted-process"), [])
@@ -13,7 +13,7 @@ import Testing
         #expect(try number("\(path).\(call)") == 0, "\(child.fact("\(path).first") ?? "")")
       }
     }
-    // The observer was active, and the counters work.
+    // These numbers show that the observer was active and that the counters work.
     #expect(try number("sleeping.passive") > 5)
     #expect(try number("computing.signalled") > 5)
     #expect(try number("threads") >= 2)

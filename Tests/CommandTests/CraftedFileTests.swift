@@ -11,7 +11,7 @@ import Testing
     ["report", "top", "info", "report --format=json", "top --format=json", "diff"]
     + ["html", "collapsed", "pprof", "firefox", "chrome", "otlp"].map { "export --format=\($0)" }
 
-  /// Runs every command on a file with `recording`, together with two copies from another process.
+  /// Runs every command on files with `recording` from three processes. All must succeed.
   private func read(_ recording: Recording) throws {
     let paths = try (Int32(1)...3)
       .map { number in

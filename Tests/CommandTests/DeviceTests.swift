@@ -5,11 +5,11 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Root runs the command on files and paths that others have written, so it must open only regular files.
+/// The command must open only regular files, because root runs it on files and paths of other users.
 @Suite(.ownThread) struct DeviceTests {
   @TemporaryDirectory private var directory: String
 
-  /// A FIFO that detects a reader: its writer continues only when another process opens it.
+  /// A FIFO that detects a reader: its writer is blocked until another process opens the FIFO.
   private final class Trap: Sendable {
     private let path: String
     private let opened = Atomic<Bool>(false)
@@ -95,7 +95,7 @@ import Testing
     #expect(try culpritWithLimit(["symbolize", "-o", "/dev/fd/1", saved]).out.hasPrefix("CULPRIT"))
   }
 
-  /// As with `culprit report <(ssh host cat file)`.
+  /// Paths of open descriptors must be read, as in `culprit report <(ssh host cat file)`.
   @Test func readsOpenDescriptors() throws {
     for path in ["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"] {
       let outcome = try culprit(["info", path], input: Data("not a stall file".utf8))

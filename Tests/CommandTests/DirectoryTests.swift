@@ -19,7 +19,7 @@ import Testing
     }
   }
 
-  /// Waits until a stall with all other threads and some samples is on disk. Returns its file.
+  /// Waits for a saved stall with all other threads and some samples. Returns the path of its file.
   private func stall(_ directory: String, of process: pid_t) -> String {
     while !isOver(process) {
       if let name = fileNames(in: directory, ".stall").first(where: { $0.contains("-\(process)-") }),
@@ -40,7 +40,7 @@ import Testing
     }
   }
 
-  /// A stopped service answers no request.
+  /// The stall of a running or stopped service must be reported from its file. A stopped service answers no request.
   @Test(arguments: [false, true]) func reportsOngoingStalls(isStopped: Bool) throws {
     try service("stall", directory, signal: SIGKILL) { process in
       let file = stall(directory, of: process)
@@ -133,7 +133,7 @@ import Testing
       #expect(outcome.error == sentences.joined(), "\(outcome)")
       #expect(outcome.out.components(separatedBy: marker).count == 2, "\(outcome)")
     }
-    // Standard input is not read as a substitute.
+    // Standard input must not be read instead.
     let saved = try #require(
       FileManager.default.contents(atPath: "\(directory)/open/\(fileNames(in: "\(directory)/open", ".stall")[0])")
     )

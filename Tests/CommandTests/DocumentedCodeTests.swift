@@ -39,7 +39,7 @@ import Testing
 
     """
 
-  /// Names from packages that this package does not depend on. `Integrations/` compiles the code with its products.
+  /// Code of packages that this package does not depend on. `Integrations/` compiles such code.
   private static let foreign = [
     ".package(", "import CulpritHummingbird", "import CulpritLogging", "import CulpritMetrics", "import CulpritNIO",
     "import CulpritServiceLifecycle", "import CulpritTesting", "import CulpritTracing", "import CulpritVapor",

@@ -23,10 +23,9 @@ import Testing
     }
   }
 
-  /// Programs of others that read the command's output. If one is not installed, a program that reads all input
-  /// replaces it.
+  /// Third-party programs that read the command's output. A program that discards its input replaces a missing reader.
   private static let readers = ["check-jsonschema", "flamegraph.pl", "jq"]
-  /// Documented paths that are below the test's directory.
+  /// Documented paths, which the test creates below its directory.
   private static let places = ["/var/lib/shop", "/srv", "/usr/local/share", "/usr/lib/libshop.so"]
   private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(path: "../..")
     .standardized.path
@@ -38,8 +37,8 @@ import Testing
     }
   }
 
-  /// Returns the commands of the blocks that begin with a prompt. A command ends with a line that ends in neither `|`
-  /// nor a backslash.
+  /// Returns the commands of the blocks that begin with a prompt. A command continues after a line that ends in `|` or
+  /// a backslash.
   private static func commands(of page: String) throws -> [Command] {
     let text = try String(contentsOfFile: "\(root)/\(page)", encoding: .utf8)
     return text.matches(of: /```[a-z]*\n(\$ (?:.|\n)*?)```/).flatMap { block in
@@ -63,7 +62,7 @@ import Testing
     }
   }
 
-  /// Makes the files that the pages name. The newest stall is a day old.
+  /// Creates the files that `page` names. The newest stall is a day old.
   private func prepare(_ directory: String, for page: String) throws {
     let folders = [
       "work", "bin", "var/lib/shop/culprit", "srv/stalls/build-41", "srv/stalls/build-42", "usr/lib",
@@ -117,7 +116,7 @@ import Testing
     return outcome
   }
 
-  /// Replaces days, which depend on the day of the test.
+  /// Replaces dates, which depend on the day of the test.
   private func withoutDays(_ text: String) -> String {
     text.replacing(/\d{4}-\d\d-\d\d/, with: "DAY")
   }

@@ -95,7 +95,7 @@ struct ExampleStalls {
     return Module(path, number == 20 ? [] : [UInt8(number), 1], at: start..<start + 0x1000)
   }
 
-  /// Writes the record of a run that was watched for a day or killed, with `lines` at its end.
+  /// Writes the record of a run, with `lines` at its end.
   func run(in directory: String, _ name: String, _ lines: (RunRecord) -> String) throws {
     let record = RunRecord(
       identity: ProcessIdentity(process: 4242, start: 1, boot: "another", namespace: 1),

@@ -17,7 +17,7 @@ import Testing
     return lines.map { $0.dropFirst(2) }.reversed().drop { $0.isEmpty }.reversed()
   }
 
-  /// Compares line by line. A line that ends in an ellipsis is compared up to there.
+  /// Compares line by line. A line that ends in an ellipsis is compared up to the ellipsis.
   private func compare(_ outcome: Outcome, _ example: [Substring]) {
     #expect(outcome.status == 0 && outcome.error == "", "\(outcome)")
     let lines = outcome.out.split(separator: "\n", omittingEmptySubsequences: false).dropLast()

@@ -71,7 +71,7 @@ import Testing
     #expect(lines.first?.hasPrefix("event loop") == true && lines.last?.hasPrefix("thread pool") == true)
   }
 
-  /// A stall that is found twice counts once.
+  /// The export of a directory with two copies of a stall must equal the export of one copy.
   @Test(arguments: ["collapsed", "pprof", "firefox", "chrome", "otlp", "html", "jsonl"])
   func countsDuplicateFilesOnce(format: String) throws {
     let path = "\(directory)/culprit-20261120T100000.000Z-7-1.stall"
@@ -111,7 +111,7 @@ import Testing
     #expect(!FileManager.default.fileExists(atPath: path))
   }
 
-  /// Recordings cannot be replaced, so no export overwrites one.
+  /// No export must overwrite a recording.
   @Test(arguments: [[], ["--format=html"], ["--format=pprof"], ["--format=jsonl"]])
   func refusesToOverwriteRecordings(format: [String]) throws {
     for name in ["a.stall", "b.stall", "saved"] {
@@ -120,7 +120,7 @@ import Testing
     let manager = FileManager.default
     try manager.createSymbolicLink(atPath: "\(directory)/link.html", withDestinationPath: "saved")
     try manager.linkItem(atPath: "\(directory)/saved", toPath: "\(directory)/hard")
-    // The expansion of `-o *.stall`, the input itself, another recording, links to it, and a new name.
+    // The expansion of `-o *.stall`, the input itself, a new name, another recording, and links.
     let calls = [
       (["a.stall", "b.stall"], "{} has the suffix of a recording"),
       (["a.stall", "a.stall"], "{} has the suffix of a recording"),

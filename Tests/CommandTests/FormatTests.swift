@@ -4,7 +4,7 @@ import SampleRecordings
 import TestSupport
 import Testing
 
-/// Golden files of the formats that no other suite covers.
+/// Compares formats that no other suite covers with golden files.
 @Suite(.ownThread) struct FormatTests {
   @TemporaryDirectory private var directory: String
 
@@ -47,7 +47,7 @@ import Testing
     try expectGolden(try written(["export", "--format=jsonl"], on: recording), "\(name).rows.jsonl")
   }
 
-  /// Scripts and styles are separate files, and samples are compressed by zlib; the golden pages leave both out.
+  /// The golden pages leave out scripts and styles, which are separate files, and samples, which zlib compresses.
   @Test(arguments: recordings.keys.sorted()) func exportedPages(name: String) throws {
     let recording = try #require(Self.recordings[name])
     let page = try written(["export", "--format=html"], on: recording)
@@ -69,7 +69,7 @@ import Testing
     try expectGolden(text, "diff\(words.joined().replacing("=", with: "-")).txt")
   }
 
-  /// Names in files and symbol tables can contain any bytes. The output is UTF-8 and marks the invalid ones.
+  /// Names in files and symbol tables can contain any bytes. The output must be UTF-8 and mark invalid bytes.
   @Test(arguments: [
     ["report"], ["report", "--brief"], ["report", "--format=json"], ["info"], ["top"], ["top", "--format=json"],
     ["export", "--format=html"], ["export", "--format=jsonl"], ["export", "--format=collapsed"],

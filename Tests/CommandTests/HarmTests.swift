@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Services that fork, close descriptors of the watchdog and restart it. Each runs in its own process.
+/// Services that fork, close descriptors of the watchdog, or restart the watchdog.
 @Suite(.ownThread) struct HarmTests {
   @TemporaryDirectory private var directory: String
 
@@ -14,7 +14,7 @@ import Testing
     try ChildProcess(
       ChildProcess.built("policy-process"),
       arguments + (inDirectory ? [directory] : []),
-      // Backtraces of crashing children take longer than the rest of the test.
+      // Disables backtraces of crashing children, which take longer than the rest of the test.
       environment: ["SWIFT_BACKTRACE": "enable=no"]
         .merging(systemd.map { ["NOTIFY_SOCKET": $0.name, "WATCHDOG_USEC": "2000000"] } ?? [:]) { $1 }
     ) { id in
@@ -28,7 +28,7 @@ import Testing
     }
   }
 
-  /// The child is forked inside a section while other threads mark.
+  /// Children that are forked inside a section, while other threads begin and end work, must all exit.
   @Test(arguments: ["forks", "forks-exit", "forks-release"])
   func childrenLeaveInheritedSections(_ name: String) throws {
     let process = try runScenario(name, "40")
@@ -69,11 +69,11 @@ import Testing
     #expect(process.fact("exited") == "1", "\(process)")
   }
 
-  /// The child reuses the parent's thread ids.
+  /// A thread of the child has the id of the parent's monitor thread. The child's watchdog must capture it.
   @Test(.needsThreadIDs)
   func distinguishesReusedThreadIDsInChild() throws {
     let process = try runScenario("fork-numbers")
-    if process.fact("seen") == "taken" { try Test.cancel("somebody else has the number") }
+    if process.fact("seen") == "taken" { try Test.cancel("another thread has the id") }
     #expect(process.fact("seen") == "true" && process.fact("own") == "false", "\(process)")
     #expect(process.fact("exited") == "1", "\(process)")
   }
@@ -81,8 +81,8 @@ import Testing
   @Test func survivesServiceClosingAllDescriptors() throws {
     let process = try runScenario("close-all", inDirectory: true)
     #expect(process.facts("harmed") == ["[]", "[]"], "\(process)")
-    #expect(process.fact("told") == "true", "\(process)")
-    // Reported only where threads cannot have their own descriptor table.
+    #expect(process.fact("reported") == "true", "\(process)")
+    // The problem is reported only if threads cannot have their own descriptor table.
     let problem = "the service has closed files that are not its own"
     let problems = process.fact("problems") ?? ""
     #expect(problems == "[]" || problems.contains(problem), "\(process)")
@@ -94,7 +94,8 @@ import Testing
     #expect(try String(contentsOfFile: directory + "/box/" + run, encoding: .utf8).contains("\nended "))
   }
 
-  /// Sampling opens files of `/proc` for a moment, in which the service can close and reuse their numbers.
+  /// Sampling opens files of `/proc` for a moment. The service then closes and reuses their numbers, and its own files
+  /// must stay intact.
   @Test func neverTouchesReusedDescriptorsWhileSampling() throws {
     let process = try runScenario("close-in-stalls", inDirectory: true)
     #expect(process.fact("rounds") == "300", "\(process)")
@@ -131,9 +132,9 @@ import Testing
   @Test func restartedWatchdogStartsClean() throws {
     let systemd = try SystemdListener("@culprit-test-\(UUID().uuidString)")
     let process = try runScenario("restarts", "3", systemd: systemd)
-    #expect(process.fact("asked") == "[]", "\(process)")
+    #expect(process.fact("requested") == "[]", "\(process)")
     #expect(process.fact("withheld") == "[]", "\(process)")
-    #expect(process.fact("told") == "3", "\(process)")
+    #expect(process.fact("pinged") == "3", "\(process)")
     #expect(!process.errors.contains("culprit: ending process"), "\(process)")
     #expect(!process.errors.contains("the process goes on"), "\(process)")
   }

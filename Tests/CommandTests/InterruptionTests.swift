@@ -12,7 +12,7 @@ import Testing
     while !condition() { usleep(10_000) }
   }
 
-  /// Runs `script` on its own terminal of 60 columns.
+  /// Runs `script` on a separate terminal of 60 columns.
   private func onTerminal(_ script: String, in directory: String) throws -> ChildProcess {
     let whole = "stty cols 60; export TERM=xterm LC_ALL=C.UTF-8; \(script)"
     return try ChildProcess("/usr/bin/script", ["-qfec", whole, "typescript"], directory: directory)
@@ -86,7 +86,7 @@ import Testing
     #expect(try String(contentsOfFile: "\(place)/x.json", encoding: .utf8).hasPrefix("{"))
   }
 
-  /// The next export removes what SIGKILL left behind.
+  /// Only SIGKILL leaves files behind, which the next export must remove.
   @Test(arguments: [SIGINT, SIGKILL]) func cleansUpInterruptedRowExport(signal: Int32) throws {
     let words = ["export", "-fjsonl", "-o", "\(directory)/rows"]
     let child = try RunningProcess(builtProgram("culprit").path, words)
@@ -100,7 +100,7 @@ import Testing
     #expect(files.count == 3 && files.allSatisfy { !$0.hasPrefix(".") }, "\(files)")
   }
 
-  /// As under nohup.
+  /// With SIGHUP ignored, as under nohup, the signal must not end the command.
   @Test func honorsIgnoredSignals() throws {
     let program = builtProgram("culprit").path
     let child = try RunningProcess("/bin/sh", ["-c", "trap '' HUP; exec \"$0\" top", program])
@@ -133,7 +133,7 @@ import Testing
     let parts = terminal.output.components(separatedBy: "\r\u{1b}[K")
     try #require(parts.count == 2, "\(terminal.output)")
     #expect(parts[0].hasPrefix("\rreading standard input, 0 B, ") && parts[1].hasPrefix("1 stall of 1 kind"))
-    // Without a terminal the command runs for more than half a second and prints no progress.
+    // On a dumb terminal, or with --no-progress, a command of more than half a second prints no progress.
     for settings in ["TERM=dumb \(culprit) top --no-pager", "\(culprit) top --no-pager --no-progress"] {
       let silent = try onTerminal("(sleep 1; cat a.stall) | env \(settings)", in: directory)
       #expect(silent.status == 0 && !silent.output.contains("reading"), "\(silent)")

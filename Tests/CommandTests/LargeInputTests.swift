@@ -16,7 +16,7 @@ import Testing
 
   /// Runs the command with its output in `output`. Returns its peak memory in bytes.
   ///
-  /// A small process starts it: a child's peak includes the memory of its parent up to exec(2).
+  /// A small process starts the command, because a child's peak includes the memory of its parent up to exec(2).
   @discardableResult private func peak(_ words: [String], output: String = "/dev/null") throws -> Int {
     let measuring = """
       import resource, subprocess, sys
@@ -45,10 +45,10 @@ import Testing
     }
   }
 
-  /// Reports use a selection of the samples; rows contain all of them.
+  /// The rows of a large stall must contain every sample, although reports use a selection.
   @Test func rowsContainEverySample() throws {
     let (stall, rows) = ("\(directory)/large.stall", "\(directory)/rows.jsonl")
-    // The CPU time of blame grows with the depth.
+    // Shallow stacks, because the CPU time of blame grows with the depth.
     try write(samples: 120_000, depth: 3, to: stall)
     try peak(["export", "--format=jsonl", stall], output: rows)
     let text = try String(contentsOfFile: rows, encoding: .utf8)
@@ -57,7 +57,7 @@ import Testing
       let row = try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
       let kind = try #require(row["row"] as? String)
       counts[kind, default: 0] += try #require(row["count"] as? Int)
-      // The written digits: a floating-point number would lose the last ones.
+      // Reads the digits as text, because a floating-point number would lose the last ones.
       let written = try #require(line.firstMatch(of: /"seconds":([0-9.]+)/)?.1)
       seconds[kind, default: 0] += try #require(Decimal(string: String(written)))
     }

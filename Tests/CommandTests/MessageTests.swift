@@ -8,9 +8,9 @@ import Testing
 @testable import CulpritBlame
 @testable import CulpritReports
 
-/// Writes the sentences that users can see into one file, Golden/messages.txt, for reading them in one go.
+/// Compares all sentences that users can see with Golden/messages.txt.
 ///
-/// Enumerations are complete: their `allCases`, or a switch that the compiler checks. Whole reports are in
+/// Enumerations are complete, by `allCases` or by a switch that the compiler checks. Whole reports are in
 /// ReportsTests/Snapshots, and the texts of metrics in CulpritTests/Golden.
 @Suite(.ownThread) struct MessageTests {
   @Test func listsAllMessages() throws {

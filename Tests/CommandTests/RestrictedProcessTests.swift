@@ -2,13 +2,13 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Processes with restrictions or a shared SIGPROF. Each runs in its own process.
+/// Watchdogs under restrictions or with a shared SIGPROF. Each test runs a separate process.
 @Suite(.ownThread) struct RestrictedProcessTests {
   private let computing = "computing: computeForLong(), captured"
   private let asleep = "asleep: sleepForLong(), captured"
   private let asleepUnseen = "asleep: nobody, nothing captured: [\"noState\"]"
 
-  /// Returns the lines that the program printed. Skips the test where the restrictions need missing privileges.
+  /// Returns the output of the program as lines. Skips the test if the restrictions need missing privileges.
   private func lines(_ arguments: [String]) throws -> [String] {
     let outcome = try run("restricted-process", arguments)
     if outcome.status == 77 { try Test.cancel("\(outcome.out)") }
@@ -21,7 +21,7 @@ import Testing
     #expect(try lines([]) == [computing, asleep, "profiled: 0", "interrupted: false"])
   }
 
-  /// Without process_vm_readv, memory is read through a memory file or /proc/self/mem.
+  /// Without process_vm_readv(2), memory is read through a memory file or /proc/self/mem. Both stalls must be captured.
   @Test func capturesWithoutProcessVMReadv() throws {
     #expect(
       try lines(["refuse:process_vm_readv"]) == [computing, asleep, "profiled: 0", "interrupted: false"]
@@ -30,15 +30,15 @@ import Testing
     #expect(lines.filter { !$0.hasPrefix("limitation: ") } == [computing, asleep, "profiled: 0", "interrupted: false"])
   }
 
-  /// fstat(2) replaces statx(2).
+  /// Without statx(2), the watchdog uses fstat(2), and must close its descriptors.
   @Test func closesDescriptorsWithoutStatx() throws {
     let lines = try lines(["descriptors", "refuse:statx", "refuse:newfstatat"])
-    // Symbol files cannot be opened by then.
+    // Symbol files cannot be opened under this restriction.
     #expect(lines.prefix(2).allSatisfy { $0.hasSuffix(", captured") }, "\(lines)")
     #expect(lines.contains("descriptors: few more"), "\(lines)")
   }
 
-  /// systemd kills a service that makes a call outside SystemCallFilter=@system-service.
+  /// The watchdog must make no call outside SystemCallFilter=@system-service, for which systemd kills a service.
   @Test func runsWithinSystemServiceFilter() throws {
     let lines = try lines(["system-service", "tasks"])
     #expect(lines.contains(computing) && lines.contains(asleep) && lines.last == "interrupted: false", "\(lines)")
@@ -53,7 +53,7 @@ import Testing
     #expect(outcome.error.contains(/culprit: section "computing" was stuck for \d+\./), "\(outcome)")
   }
 
-  /// EAGAIN also stands for a limit of threads.
+  /// EAGAIN can also mean a limit of threads, so the message must show the memory limits.
   @Test func reportsLackOfThreadMemory() throws {
     let lines = try lines(["address-space:30"])
     let line = try #require(lines.count == 1 ? lines.first : nil, "\(lines)")
@@ -61,12 +61,12 @@ import Testing
     #expect(line.hasSuffix(" bytes are left of RLIMIT_DATA or RLIMIT_AS, and a thread may take 142606336"), "\(line)")
   }
 
-  /// The figure in docs/deploying.md, with an allocator that reserves no arena per thread.
+  /// A watchdog must start within the address space given in docs/deploying.md, if the allocator has one arena.
   @Test func startsWithinDocumentedAddressSpace() throws {
     #expect(try lines(["one-arena", "address-space:200"]) == ["started"])
   }
 
-  /// Memory is read through a pipe.
+  /// With all other ways refused, memory is read through a pipe. Computing threads must be captured.
   @Test func capturesComputingThreadsThroughPipe() throws {
     let lines = try lines(["refuse:process_vm_readv", "refuse:memfd_create", "undumpable"])
     #expect(lines.first == computing)
@@ -79,7 +79,7 @@ import Testing
     #expect(lines.last == "interrupted: false")
   }
 
-  /// The kernel hides the thread state of undumpable processes, so blocked threads are not sampled.
+  /// The kernel hides the thread state of undumpable processes, so only computing threads are captured.
   @Test func capturesComputingThreadsWhenUndumpable() throws {
     let lines = try lines(["undumpable"])
     #expect(lines.first == computing)
@@ -93,7 +93,7 @@ import Testing
     )
   }
 
-  /// Each look at a thread takes an entry of a small table; a leaked entry would use the table up.
+  /// Each observation of a thread takes an entry of a small table. No entry must leak.
   @Test(arguments: [["queue"], ["queue", "undumpable"]]) func releasesEveryThreadVisit(arguments: [String]) throws {
     #expect(try lines(arguments).contains("visits: 0"))
   }
@@ -105,7 +105,7 @@ import Testing
       return try #require(Int(line.filter(\.isNumber)))
     }
     let (first, last, child) = (try number("first: "), try number("last: "), try number("child exited with "))
-    // Without a limit for unprivileged processes nothing can be locked.
+    // Without permission to lock memory, the numbers are 0.
     guard first > 0 else { return }
     #expect(last > first - 64, "\(lines)")
     #expect(child * 32 > first - 128, "\(lines)")
@@ -113,7 +113,7 @@ import Testing
 
   @Test func signalsThreadsDirectlyWithoutTimers() throws {
     for refused in [["refuse:timer_create"], ["refuse:timer_create", "refuse:rt_tgsigqueueinfo"]] {
-      // The limitation allows the sleep to be interrupted.
+      // Under this limitation the sleep can be interrupted.
       #expect(
         try lines(refused).filter { !$0.hasPrefix("interrupted: ") } == [
           computing, asleep,
@@ -163,7 +163,7 @@ import Testing
     )
   }
 
-  /// Memory is read with process_vm_readv.
+  /// Without memfd_create(2), memory is read with process_vm_readv(2).
   @Test func capturesStacksWithoutMemoryFiles() throws {
     let limitation =
       "limitation: stalls in a blocked page fault might have no stacks, because memfd_create is refused"
@@ -177,7 +177,7 @@ import Testing
     #expect(lines.last == "interrupted: false")
   }
 
-  /// The earlier profiler's signals can interrupt a sleep.
+  /// The profiler's signals can interrupt the sleep.
   @Test func coexistsWithOtherProfiler() throws {
     #expect(try lines(["profiler"]).dropLast() == [computing, asleep, "profiled: many"])
   }

@@ -48,7 +48,7 @@ private final class RunningService {
     return (String(parts[0].prefix { $0 != "\r\n" }), parts.count > 1 ? parts[1] : "")
   }
 
-  /// Waits for a report. On a busy machine the service shortens its last report to one line.
+  /// Waits for a report, because on a busy machine the service shortens its last report to one line.
   func waitForReport() throws {
     while !output.contains("\nSTALL ") {
       let text = process.next()
@@ -68,13 +68,13 @@ private final class RunningService {
 @Suite(.ownThread) struct ServiceTests {
   @TemporaryDirectory private var directory: String
 
-  /// The report, the saved file and the command agree, also after the executable was replaced.
+  /// The service and `culprit report` must print the same report, also after the executable was replaced.
   @Test func reproducesReportFromSavedFile() throws {
     // A copy that the test can replace.
     let executable = "\(directory)/example-service"
     try ChildProcess.copyProgram(builtProgram("example-service").path, to: executable)
 
-    // The threshold is one second less than the stall, which the last samples show.
+    // The threshold is one second less than the stall.
     let words = ["--directory=\(directory)/stalls", "--width=100", "--threshold=4100"]
     let service = try RunningService(executable: executable, words)
     #expect(try service.request("GET", "/health").body == "ok\n")

@@ -7,7 +7,7 @@ import Testing
 @Suite(.ownThread) struct SilentServerTests {
   @TemporaryDirectory private var directory: String
 
-  /// Calls `body` with the environment that selects this server.
+  /// Calls `body` with the environment that selects such a server.
   private func withServer(_ body: ([String: String]) throws -> Void) throws {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     defer { close(descriptor) }
@@ -68,7 +68,7 @@ import Testing
         let build = [0x0A, 0x0B, 0x0C, 0x0D, UInt8(number * 17)]
         modules.append(Module(path, build, at: start..<start + 0x10000))
       }
-      // An address inside code; a function of the fixture has one address in all modules.
+      // The function `answer` has one address in all modules.
       let table = try ChildProcess("/usr/bin/nm", [modules[0].path]).output.split(separator: "\n")
       let line = try #require(table.first { $0.hasSuffix(" answer") })
       let offset = try #require(UInt64(line.prefix(16), radix: 16))
@@ -97,7 +97,7 @@ import Testing
         kill -TERM $command
         wait $command
         """
-      // The test thread blocks signals, and the child would inherit its mask.
+      // Unblocks all signals, some of which the thread of the test can block.
       var none = sigset_t()
       var before = sigset_t()
       sigemptyset(&none)

@@ -63,8 +63,8 @@ import Testing
       }
   }
 
-  /// Excludes the differences listed in docs/internals/symbols.md: addr2line's names of inlined functions without a
-  /// linkage name depend on its earlier queries, and it misreads DWARF 5.
+  /// The output must equal addr2line's, except for differences listed in docs/internals/symbols.md: addr2line misreads
+  /// DWARF 5, and its names of inlined functions without a linkage name depend on earlier queries.
   @Test func outputMatchesAddr2line() throws {
     try buildProgram()
     let input = try addresses(directory, count: 400).joined(separator: "\n") + "\n"
@@ -92,7 +92,8 @@ import Testing
       in: directory
     )
     let found = try culprit(["symbolize", "-fi", "-e", directory + "/shop"], input: Data(input.utf8)).out
-    /// Drops discriminators, which addr2line prints for the innermost call only. 0 and ? both mean no line.
+    /// Drops discriminators, which addr2line prints for the innermost call only, and the lines 0 and ?, which mean no
+    /// line.
     func comparable(_ text: String) -> [Substring] {
       text.split(separator: "\n")
         .map { line in
@@ -103,7 +104,7 @@ import Testing
     let (ours, theirs) = (comparable(found), comparable(expected))
     try #require(ours.count == theirs.count && ours.count >= 2000)
     for (line, other) in zip(ours, theirs) where line != other {
-      // C1 and C2, D1 and D2 are constructors and destructors that share code.
+      // Constructors C1 and C2 share code, and so do destructors D1 and D2.
       let demangled = try shell("c++filt -n '\(line)' '\(other)'", in: directory).split(separator: "\n")
       #expect(demangled.first == demangled.last, "\(line) \(other)")
     }

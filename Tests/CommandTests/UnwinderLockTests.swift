@@ -5,8 +5,8 @@ import Testing
 @Suite(.ownThread) struct UnwinderLockTests {
   @TemporaryDirectory private var directory: String
 
-  /// A preloaded library that brings libunwind into the global scope and blocks in it, holding the lock of the pool
-  /// that every step allocates from.
+  /// A preloaded library that loads libunwind into the global scope and blocks in it, with the lock of the pool from
+  /// which every step allocates.
   private static let source = """
     #define _GNU_SOURCE
     #include <dlfcn.h>
@@ -84,7 +84,7 @@ import Testing
       begin(&cursor, space, NULL);
       armed = 1;
       step(&cursor);
-      // Not as it was meant: the test must not pass.
+      // The step took no lock, so the test must fail.
       holding = -1;
       return NULL;
     }

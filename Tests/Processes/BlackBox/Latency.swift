@@ -7,13 +7,13 @@ import Synchronization
 
 /// Measures whether the stall of one loop delays the turns of another loop. Each line of standard input is a command:
 ///
-///     stall [differently]   begins an endless turn of the loop "stuck", with one stack, or a new one in each sample
+///     stall [differently]   begins an endless turn of the loop "stuck"; `differently`: each sample has another stack
 ///     turn MILLISECONDS     makes short turns of the loop "requests": turns=COUNT
 ///     end                   ends the stuck turn. The handler prints
 ///                           reported=SOURCE DURATION SAMPLES LOST AGE-OF-THE-LAST CULPRIT
 ///     status                problems=COUNT SENTENCE|SENTENCE…
 ///     stop                  stops the watchdog: stopped=true
-///     die                   dies of a signal that Swift's backtraces ignore
+///     die                   dies of SIGSYS, for which Swift prints no backtrace
 ///     exit                  exits, as at the end of the input
 @Sendable func measureLatency(_ watchdog: Watchdog) throws {
   watchdog.onStall { report in
@@ -25,7 +25,7 @@ import Synchronization
     )
   }
   let stuck = try watchdog.watchLoop(named: "stuck")
-  // On a busy machine a short turn can exceed the usual threshold, which is not the subject here.
+  // High, because short turns can exceed the usual threshold on a busy machine.
   let requests = try watchdog.watchLoop(named: "requests", threshold: .seconds(60))
   let thread = ClosureLoop()
   say("ready=\(getpid())")
@@ -62,7 +62,6 @@ import Synchronization
 
 private let isStuck = Atomic<Bool>(false)
 
-/// Makes short turns for `milliseconds`.
 private func turn(_ loop: WatchedLoop, _ watchdog: Watchdog, milliseconds: UInt64) {
   var count = 0
   let end = now() + milliseconds * 1_000_000
@@ -83,7 +82,7 @@ private func answer() {
 private let answers = Atomic<Int>(0)
 private let steps = Atomic<Int>(0)
 
-/// Blocks its thread with another stack in each sample.
+/// Blocks the calling thread, with another stack in each sample.
 private func holdUpDifferently() {
   var way = 0
   while isStuck.load(ordering: .acquiring) {
@@ -92,8 +91,8 @@ private func holdUpDifferently() {
   }
 }
 
-/// Recurses on a path chosen by the digits of `way`. The two functions differ, because an optimizer would merge equal
-/// ones.
+/// Recurses. The bits of `way` choose the function of each level. `goLeft` and `goRight` differ, because an optimizer
+/// merges equal functions.
 @inline(never)
 private func goLeft(_ way: Int, depth: Int) {
   if depth == 0 {

@@ -27,7 +27,7 @@ let scenarios: [String: @Sendable (Watchdog) throws -> Void] = [
     }
     stopCompletely(watchdog)
   },
-  // A shutdown that does not end: it is killed after it has stopped the watchdog.
+  // A hanging shutdown. The test kills the process after the watchdog has stopped.
   "stop-hanging": { watchdog in
     let isHang = Atomic<Bool>(false)
     watchdog.onHang { _ in isHang.store(true, ordering: .releasing) }
@@ -48,7 +48,7 @@ let scenarios: [String: @Sendable (Watchdog) throws -> Void] = [
     }
     stopCompletely(watchdog)
   },
-  // The argument is the change of the program's file, made between the first sample and the declaration.
+  // Changes the program's file between the first sample and the declaration. The argument is the kind of change.
   "change-program": { watchdog in
     watchdog.onStall { say("\($0)") }
     try stall(watchdog) {
@@ -69,7 +69,7 @@ let scenarios: [String: @Sendable (Watchdog) throws -> Void] = [
   "fault": { _ in fault() },
   "fork": forkAndTurn,
   "start": startInMidStall,
-  "exec": { _ in becomeAnew() },
+  "exec": { _ in executeAgain() },
   "exec-stalled": execInMidStall,
   "out-of-memory": { _ in takeAllMemory() },
   "latency": measureLatency,
@@ -83,13 +83,13 @@ private func turn(_ watchdog: Watchdog, until isOver: () -> Bool) throws {
   let loop = try watchdog.watchLoop(named: "main")
   say("turning=\(getpid())")
   while !isOver() {
-    // A turn that sleeps would be late while threads wait for a CPU.
+    // A turn that slept could exceed the threshold on a busy machine.
     loop.withTurn {}
     usleep(2000)
   }
 }
 
-/// Turns a loop that works for a quarter of its threshold, and prints every stall.
+/// Runs turns of a loop, each for a quarter of the threshold, and prints every stall.
 @Sendable private func work(_ watchdog: Watchdog) throws {
   watchdog.onStall { say("stall=\($0.duration.wholeNanoseconds)\n\($0)") }
   let loop = try watchdog.watchLoop(named: "main")
@@ -107,13 +107,13 @@ private func stall(_ watchdog: Watchdog, _ body: () -> Void) throws {
   }
 }
 
-/// The culprit.
+/// The expected culprit.
 @inline(never)
 func holdUp(_ isOver: () -> Bool) {
   while !isOver() { usleep(20_000) }
 }
 
-/// Runs last, and is not to blame.
+/// Runs after the culprit, for a shorter time.
 @inline(never)
 func linger(_ isOver: () -> Bool) {
   while !isOver() { usleep(10_000) }
@@ -147,7 +147,7 @@ private func changeProgram(_ change: String) {
     }
     if CommandLine.arguments.contains("--text") { say(run.description) }
   }
-  // A stop() that gives up on a slow disk leaves the rest to the next launch.
+  // A `stop()` that times out on a slow disk leaves the remaining runs to the next launch.
   let runs = CommandLine.arguments.firstIndex(of: "--runs").flatMap { Int(CommandLine.arguments[$0 + 1]) } ?? 0
   for _ in 0..<runs { reported.wait() }
   stopCompletely(watchdog)
@@ -172,7 +172,7 @@ private func fault() {
   UnsafeMutablePointer<Int>(bitPattern: 8)?.pointee = 1
 }
 
-/// Forks children that end in every way, and one that outlives this process without exec.
+/// Forks children that exit, crash, or leave a sleeping process that outlives this one.
 @Sendable private func forkAndTurn(_ watchdog: Watchdog) throws {
   say("child=\(workload_fork { exit(7) })")
   say("child=\(workload_fork { fault(); return 0 })")
@@ -186,15 +186,15 @@ private var rest: [String] { Array(CommandLine.arguments.dropFirst(3)) }
 /// `words` as C strings with a final NULL. Never freed.
 private func cArguments(_ words: [String]) -> [UnsafeMutablePointer<CChar>?] { words.map { strdup($0) } + [nil] }
 
-/// Whether a stall is on disk. Its file is renamed before it has content.
+/// Whether the directory has a stall file with content. A file gets its final name first.
 private func hasStall() -> Bool {
   let box = BlackBoxDirectory(path: CommandLine.arguments[1])
   let names = try? box.names([".stall"])
   return names?.contains { box.stall($0)?.recording.stalls.isEmpty == false } == true
 }
 
-/// Stalls, and then starts a program in a child: `start WAY PROGRAM ARGUMENT…`. The file `child` in the directory gets
-/// the child's process id.
+/// Stalls, and then starts a program in a child: `start WAY PROGRAM ARGUMENT…`. Writes the child's process id to the
+/// file `child` in the directory.
 @Sendable private func startInMidStall(_ watchdog: Watchdog) throws {
   startThread {
     while !hasStall() { usleep(10_000) }
@@ -210,7 +210,7 @@ private func hasStall() -> Bool {
 }
 
 /// Executes this program again in this process: `exec SCENARIO`.
-private func becomeAnew() {
+private func executeAgain() {
   say("before=\(getpid())")
   execv("/proc/self/exe", cArguments([CommandLine.arguments[0], CommandLine.arguments[1]] + rest))
   say("error=\(errno)")
@@ -219,7 +219,7 @@ private func becomeAnew() {
 @Sendable private func execInMidStall(_ watchdog: Watchdog) throws {
   try stall(watchdog) {
     holdUp { hasStall() }
-    becomeAnew()
+    executeAgain()
   }
 }
 

@@ -1,4 +1,4 @@
-// A service for tests of its end, as seen from outside and by its next launch.
+// A service for tests that observe its end, from outside and in its next launch.
 //
 //   $ blackbox-process /tmp/runs stall
 //   stalled=123456789            (CLOCK_MONOTONIC in nanoseconds, just before the work began)
@@ -13,7 +13,7 @@ import Glibc
 import Programs
 import TestWorkloads
 
-// SIGALRM ends a hanging process. Generous, because the machine can be busy.
+// SIGALRM ends a hanging process. The limit allows for a busy machine.
 alarm(100)
 
 guard CommandLine.arguments.count >= 3, scenarios[CommandLine.arguments[2]] != nil else {
@@ -39,7 +39,7 @@ func serve() -> Int32 {
   }
 }
 
-// A prefork server: each worker starts its own watchdog, and the parent waits for all of them.
+// A prefork server: each worker starts its own watchdog, and the parent waits for all workers.
 if let place = CommandLine.arguments.firstIndex(of: "--workers"), let count = Int(CommandLine.arguments[place + 1]) {
   var isWorker = false
   for _ in 0..<count where !isWorker { isWorker = workload_plain_fork() == 0 }

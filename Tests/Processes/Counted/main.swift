@@ -1,5 +1,5 @@
-// Stalls under a watchdog and counts the calls of threads on the observing path. One is the monitor. The other makes no
-// calls itself, so all its calls come from the signal handler.
+// Stalls under a watchdog and counts calls of the monitor, sampler and recorder. All calls of the computing thread come
+// from the signal handler.
 //
 //   $ counted-process
 //   monitor.allocations=0
@@ -41,14 +41,14 @@ final class Computing: @unchecked Sendable {
   /// Starts counting. Returns the counter's index.
   func count() -> Int32 {
     while tid.load(ordering: .acquiring) == 0 { usleep(1000) }
-    // After this the thread only reads a flag.
+    // After this sleep the thread only reads a flag.
     usleep(10_000)
     let place = counted_calls_begin(tid.load(ordering: .relaxed))
     counts.store(true, ordering: .releasing)
     return place
   }
 
-  /// Ends the turn. Later calls are not the handler's.
+  /// Ends the turn, after which the thread makes calls itself.
   func stop() { flag.pointee = 1 }
 }
 
@@ -66,7 +66,7 @@ let computingPlace = computing.count()
 let undescribed = workload_thread_start({ @Sendable _, stop in workload_without_unwind_information(.max, stop) }, nil)
 // Two stalls, to include both one-time and repeated work.
 let monitorPlace = counted_calls_begin(counted_calls_find("culprit-monitor"))
-// The active sampler is the first that was started.
+// The sampler that was started first is the active one.
 let samplerPlace = counted_calls_begin(counted_calls_find("culprit-sample"))
 let recorderPlace = counted_calls_begin(counted_calls_find("culprit-record"))
 for _ in 0..<2 {

@@ -7,23 +7,23 @@ import KernelWaits
 import Programs
 import Synchronization
 
-// A service with threads blocked in the kernel by a file system that does not answer, and its watchdog's reports.
+// A service whose threads are blocked in the kernel by a silent file system or a missing page.
 //
-//   held-up-process serve FILE NAME PLACE   serves the file system at PLACE, which has FILE as NAME
+//   held-up-process serve FILE NAME PLACE   mounts at PLACE a file system that has FILE as NAME, and serves it
 //   held-up-process frozen FILE SOCKET      stores into FILE on a frozen file system while another thread waits for the
-//                                           lock of the address space; systemd listens at SOCKET
-//   held-up-process terminate FILE          as frozen, with a termination limit and standard error of the watchdog
-//   held-up-process plugin FILE             calls into the library FILE, whose file system then does not answer
-//   held-up-process descriptors FILE        closes every descriptor, opens FILE under their numbers, and is stuck
-//                                           when its file system does not answer any more
-//   held-up-process page                    works above a missing page of its stack while another loop is stuck
-//   held-up-process pages                   works above two missing pages, so that every sampler is blocked, and
-//                                           starts another watchdog
-//   held-up-process leave                   is stuck after the main thread has left
+//                                           lock of the address space; pings systemd at SOCKET
+//   held-up-process terminate FILE          as `frozen`, with a termination limit; prints the watchdog's messages, too
+//   held-up-process plugin FILE             calls into the library FILE while its file system does not answer
+//   held-up-process descriptors FILE        closes every descriptor, opens FILE under their numbers, and stalls while
+//                                           the file system of FILE does not answer
+//   held-up-process page                    stalls above a missing page of its stack, and in another loop
+//   held-up-process pages                   stalls above two missing pages, which block every sampler, and starts
+//                                           another watchdog
+//   held-up-process leave                   stalls after the main thread has ended
 //   held-up-process small                   computes on a thread with a signal stack that is too small
-//   held-up-process little                  computes with little stack left, on threads with and without work, and
+//   held-up-process little                  computes with little stack left, on watched and unwatched threads, and
 //                                           without a thread pointer
-//   held-up-process edge                    is stuck at the lowest page of the main thread's stack
+//   held-up-process edge                    stalls at the lowest page of the main thread's stack
 //
 // Prints "ready", waits for a line, stalls, prints the calls of the watchdog's handlers, and ends after another line.
 
@@ -38,7 +38,7 @@ func printEvents(_ watchdog: Watchdog) {
   watchdog.onStallBegan { say("began=\($0.source.name)") }
   watchdog.onHang { say("hang=\($0.source.name)") }
   watchdog.onStall { report in
-    // Excludes reports of the running stall, before systemd ends the service.
+    // Ignores reports of a running stall, made before systemd ends the service.
     guard report.hasEnded else { return }
     say("culprit=\(report.culprit?.function.symbol ?? report.culprit?.function.name ?? "nobody")")
     say("captured=\(report.raw.stall.samples.count { $0.outcome == .captured })")
@@ -46,7 +46,7 @@ func printEvents(_ watchdog: Watchdog) {
     let middle = report.raw.stall.samples.filter { $0.age > .milliseconds(500) && $0.age < .seconds(2) }
     say("\(report.source.name) midway=\(middle.count { $0.outcome == .captured })")
     say("frames=\(report.raw.recording.stacks.map(\.frames.count).max() ?? 0)")
-    say("told of stallInPlugin=\(report.text(width: 200).contains("stallInPlugin"))")
+    say("mentions stallInPlugin=\(report.text(width: 200).contains("stallInPlugin"))")
     say("duration=\(report.duration.components.seconds)")
   }
 }
@@ -58,21 +58,21 @@ struct Place: @unchecked Sendable {
   let bytes: UnsafeMutablePointer<CChar>
 }
 
-/// Says when `watchdog` finds that `source` is hanging.
-func sayHang(_ watchdog: Watchdog, _ source: String) {
+/// Waits until `watchdog` lists `source` as hanging, and prints its name.
+func waitForHang(_ watchdog: Watchdog, _ source: String) {
   while !watchdog.status.hanging.contains(where: { $0.source.name == source }) { usleep(10_000) }
   say("hanging=\(source)")
 }
 
-/// Hangs until the status of a separate watchdog has the hang.
-func findHang() throws {
+/// Hangs until the status of a separate watchdog lists the hang.
+func hangOnce() throws {
   var configuration = Watchdog.Configuration(threshold: .milliseconds(20))
   configuration.sampling.hangThreshold = .milliseconds(40)
   configuration.lifecycle.notifiesSystemd = false
   let watchdog = try Watchdog(configuration)
   watchdog.onStall { _ in }
   let loop = try watchdog.watchLoop(named: "rehearsal")
-  loop.withTurn { sayHang(watchdog, "rehearsal") }
+  loop.withTurn { waitForHang(watchdog, "rehearsal") }
   watchdog.stop(patience: .seconds(60))
 }
 
@@ -86,19 +86,19 @@ func stallOnFrozenFile(_ path: String, terminateAfter: Duration? = nil, systemd:
     let mapped = mmap(nil, 4 * 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0), mapped != MAP_FAILED
   else { fail("cannot map \(path)") }
   let place = Place(bytes: mapped.assumingMemoryBound(to: CChar.self))
-  // The page is resident and clean, so the next store asks the file system.
+  // Makes the page resident and clean, so the next store needs the file system.
   say("byte=\(place.bytes[0])")
   var configuration = Watchdog.Configuration(threshold: .milliseconds(300))
   configuration.sampling.hangThreshold = .milliseconds(900)
   configuration.lifecycle.terminateAfter = terminateAfter
   configuration.lifecycle.notifiesSystemd = systemd != nil
-  // The main thread must not wait for the address space's lock: its heap has room, and it has found a hang before.
+  // Grows the heap and finds a first hang, because the main thread must not need the address space's lock later.
   free(malloc(100 << 10))
-  try findHang()
+  try hangOnce()
   let watchdog = try Watchdog(configuration)
   printEvents(watchdog)
   let loop = try watchdog.watchLoop(named: "store")
-  // Termination must concern the other source.
+  // Without a bystander, a termination concerns the source "store".
   let bystander = terminateAfter == nil ? try watchdog.watchLoop(named: "bystander") : nil
   var ends: [Int32] = [0, 0]
   guard pipe(&ends) == 0 else { fail("pipe") }
@@ -121,12 +121,13 @@ func stallOnFrozenFile(_ path: String, terminateAfter: Duration? = nil, systemd:
     }
     startThread {
       usleep(50_000)
-      // Waits for the faulting thread, and all threads that need the lock wait for this one.
+      // Waits for the address space's lock, which the faulting thread holds. Later users of the lock wait for this
+      // thread.
       mprotect(place.bytes + 2 * 4096, 4096, PROT_READ)
       say("protected")
     }
   }
-  sayHang(watchdog, "store")
+  waitForHang(watchdog, "store")
   waitForLine()
   say("limitations=\(watchdog.status.limitations.map(\.description))")
   waitForLine()
@@ -146,7 +147,7 @@ func stallInPlugin(_ path: String) throws {
   let wait = unsafeBitCast(symbol, to: Wait.self)
   let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(300)))
   printEvents(watchdog)
-  // The library's code is resident now.
+  // Makes the library's code resident.
   wait(1)
   say("ready")
   waitForLine()
@@ -161,7 +162,7 @@ func stallWithForeignDescriptors(_ path: String) throws {
   let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(300)))
   printEvents(watchdog)
   let loop = try watchdog.watchLoop(named: "numbers")
-  // As services do that become daemons or start programs.
+  // Daemons and services that start programs close their descriptors like this.
   for number in STDERR_FILENO + 1..<64 { close(number) }
   for _ in 0..<64 where open(path, O_RDONLY | O_CLOEXEC) < 0 { fail("cannot open \(path)") }
   say("ready")
@@ -173,8 +174,8 @@ func stallWithForeignDescriptors(_ path: String) throws {
 
 nonisolated(unsafe) var markedLoops: [WatchedLoop] = []
 
-/// Starts `count` threads in turns of loops, above stack pages that do not arrive. Returns the pipe from which each
-/// thread reads a byte to continue.
+/// Starts `count` threads that stall in turns of loops, above missing stack pages. Each thread continues when a byte is
+/// written to the returned pipe.
 func startAbovePages(_ count: Int32) -> Int32 {
   var ends: [Int32] = [0, 0]
   guard pipe(&ends) == 0 else { fail("pipe") }
@@ -201,7 +202,7 @@ func stallAbovePage() throws {
   let end = startAbovePages(1)
   while watchdog.status.limitations.isEmpty { usleep(10_000) }
   for limitation in watchdog.status.limitations { say("limitation=\(limitation)") }
-  // The replacement for the blocked sampler takes this thread's stacks.
+  // The replacement for the blocked sampler samples this thread.
   other.withTurn { _ = sleepForLong() }
   unanswered_pages_answer()
   while !watchdog.status.limitations.isEmpty { usleep(10_000) }
@@ -211,8 +212,8 @@ func stallAbovePage() throws {
   say("stopped=\(watchdog.stop(patience: .seconds(60)))")
 }
 
-/// All samplers are blocked. Stalls are still detected, a stop does not wait, and the next watchdog reports why it has
-/// no stacks.
+/// Blocks all samplers. Stalls must still be detected, a stop must not wait, and the next watchdog must report why it
+/// has no stacks.
 func stallAbovePages() throws {
   var configuration = Watchdog.Configuration(threshold: .milliseconds(300))
   configuration.sampling.hangThreshold = .milliseconds(900)
@@ -300,7 +301,8 @@ func stallWithSmallSignalStack() throws {
 
 nonisolated(unsafe) var littleLoop: WatchedLoop?
 
-/// These stacks have no room for a signal frame, and the last thread has no thread pointer for a handler.
+/// Computes on stacks without space for a signal frame, and on a thread without a thread pointer, which a handler
+/// needs.
 func computeWithLittleStack() throws {
   let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(300)))
   printEvents(watchdog)
@@ -311,7 +313,7 @@ func computeWithLittleStack() throws {
   say("little error=\(error)")
   startThread { _ = compute_with_little_stack(30_000, nil) }
   say("bare error=\(compute_on_bare_thread(30_000))")
-  // Both compute until both have been reported.
+  // The two unwatched threads compute until one capture reports both.
   var computing = 0
   while computing < 2 {
     let groups = try watchdog.captureThreads().groups.filter { $0.noStack?.code == "notSignalled" }

@@ -16,8 +16,8 @@ private let kept = Atomic(0)
   kept.add(1, ordering: .relaxed)
 }
 
-/// Has `count` suspended sections and an activity, then blocks every thread of Swift's pool. `bystanders` threads,
-/// at least one, wait for a lock of the main thread, which waits for standard input.
+/// Suspends sections, begins an activity, and blocks every thread of Swift's pool: `control SECTIONS [BYSTANDERS]`. At
+/// least one bystander thread waits for a lock of the main thread, which waits for standard input.
 @Sendable func beControlled(_ arguments: [String]) throws {
   let watchdog = try Watchdog(Watchdog.Configuration(threshold: .seconds(50)))
   let sections = count(arguments)
@@ -62,6 +62,6 @@ private let kept = Atomic(0)
   upload.end()
   for problem in watchdog.status.problems { say("problem=\(problem)") }
   watchdog.stop(patience: .seconds(60))
-  // The threads still wait.
+  // The other threads are still blocked.
   _exit(0)
 }

@@ -8,7 +8,7 @@ import TestWorkloads
 @inline(never)
 private func serveSlowly() { usleep(600_000) }
 
-/// Sets up a watchdog without keeping it, as functions that configure an application do.
+/// Starts a watchdog without keeping a reference, as setup functions of applications do.
 @Sendable private func configure(_ directory: String?) throws {
   let watchdog = try Watchdog(threshold: .milliseconds(400), directory: directory)
   watchdog.onStallBegan { _ in isStuck.store(true, ordering: .releasing) }
@@ -35,7 +35,7 @@ private func importOnce(_ directory: String?) throws {
   watchdog.withSection("accept", threshold: .milliseconds(400)) { serveSlowly() }
 }
 
-/// Stalls and ends: `end WAY [DIRECTORY]`. The way `previous` prints how the run before ended.
+/// Stalls and ends the process in the given way: `end WAY [DIRECTORY]`. `previous` prints the end of the previous run.
 @Sendable func end(_ arguments: [String]) throws {
   let way = arguments.first ?? ""
   let directory = arguments.dropFirst().first
@@ -43,7 +43,7 @@ private func importOnce(_ directory: String?) throws {
   switch way {
   case "scope":
     try configure(directory)
-    // Occupies all of Swift's threads.
+    // Occupies all threads of Swift's pool.
     for _ in 0..<sysconf(Int32(_SC_NPROCESSORS_ONLN)) { Task.detached { serveSlowly() } }
     while !isStuck.load(ordering: .acquiring) { usleep(10_000) }
     exit(0)

@@ -4,7 +4,7 @@ import Glibc
 import Synchronization
 import TestWorkloads
 
-/// The parent's watchdog and its objects in a child.
+/// The parent's watchdog and its objects, as a child inherits them.
 final class Inheritance {
   var watchdog: Watchdog?
   var loop: WatchedLoop?
@@ -23,8 +23,8 @@ final class Inheritance {
   }
 }
 
-/// Forks `count` times within a turn and a section, while other threads mark. Each child leaves both, runs `body` and
-/// exits.
+/// Forks `count` times within a turn and a section, while other threads begin and end work. Each child ends the turn
+/// and the section, runs `body` and exits.
 func haveChildren(_ count: Int, _ body: (Inheritance) throws -> Void) throws {
   let inheritance = try Inheritance()
   guard let watchdog = inheritance.watchdog, let loop = inheritance.loop else { return }
@@ -35,7 +35,7 @@ func haveChildren(_ count: Int, _ body: (Inheritance) throws -> Void) throws {
       watchdog.withSection("forking", threshold: .seconds(60)) { loop.withExemption { workload_plain_fork() } }
     }
     if child == 0 {
-      // Distinguishes a hanging child from a crashing one.
+      // Ends a hanging child by SIGALRM. A crashing child has another status.
       alarm(30)
       try body(inheritance)
       _exit(0)
@@ -75,7 +75,7 @@ func releaseEverything(_ inheritance: Inheritance) throws {
   inheritance.watchdog = nil
 }
 
-/// Starts a child's own watchdog, which sees a stall, and uses the inherited objects.
+/// Starts a watchdog in a child, which must report a stall while inherited objects are used.
 func watchForThemselves(_ inheritance: Inheritance) throws {
   let seen = Atomic<Int>(0)
   try withExtendedLifetime(Witness()) { witness in
@@ -83,7 +83,7 @@ func watchForThemselves(_ inheritance: Inheritance) throws {
     watchdog.onStall { report in if report.source.name == "own" { witness.seen.add(1, ordering: .relaxed) } }
     let loop = try watchdog.watchLoop(named: "own")
     loop.begin()
-    // The parent's watchdog must not end this one's work.
+    // The inherited objects must not end work of the child's watchdog.
     inheritance.loop?.begin()
     inheritance.loop?.end()
     inheritance.timer?.end()
@@ -116,8 +116,8 @@ func haveChildOfTheirOwn(_ inheritance: Inheritance) throws {
   if status != 0 { _exit(6) }
 }
 
-/// Forks while the first report is made, when the Swift runtime meets most types. Each child uses new types and exits.
-/// Hanging children count only if the fork waited for the report; on a busy machine a report can exceed that wait.
+/// Forks during the first report, when the Swift runtime instantiates most types. Each child uses new types and exits.
+/// A hanging child is an error unless its fork timed out, as on a busy machine.
 func forkWhileReporting(_ inheritance: Inheritance) throws {
   inheritance.loop = nil
   let witness = Witness()
@@ -143,7 +143,7 @@ func forkWhileReporting(_ inheritance: Inheritance) throws {
     if child.isWaitedFor { ends.wait(for: child.id) } else { otherEnds.wait(for: child.id) }
   }
   stopOrReport(watchdog)
-  // Most forks wait, on any machine.
+  // Most forks must not time out, even on a busy machine.
   if ends.others.isEmpty, ends.exited > otherEnds.exited { return }
   ends.print()
   otherEnds.print()

@@ -42,10 +42,11 @@ final class Names: Sendable {
   var all: [String] { names.withLock { $0 } }
 }
 
-/// Starts programs in every way while other threads mark. Each prints its descriptors.
+/// Starts programs by fork, vfork and posix_spawn while other threads begin and end work. Prints descriptors that a
+/// program inherited.
 func startPrograms(_ arguments: [String]) throws {
   let count = count(arguments)
-  // Descriptors that the test left open.
+  // Closes descriptors that the test left open.
   closefrom(3)
   let watchdog = try Watchdog(quick(directory: arguments[1]))
   let loop = try watchdog.watchLoop(named: "main")
@@ -78,7 +79,7 @@ func startPrograms(_ arguments: [String]) throws {
     var status: Int32 = 0
     waitpid(child, &status, 0)
     let numbers = String(decoding: text, as: UTF8.self).split(separator: "\n").compactMap { Int($0) }.sorted()
-    // The last one lists the others.
+    // Descriptor 3 is the listing itself.
     if numbers != [0, 1, 2, 3] || status != 0 { inherited.add("\(way): \(numbers), status \(status)") }
   }
   busy.end()
@@ -86,17 +87,16 @@ func startPrograms(_ arguments: [String]) throws {
   say("inherited=\(inherited.all)")
 }
 
-/// Forks and lists the child's descriptors. The child then closes all and opens its own files.
+/// Forks and lists the child's descriptors. The child then closes all descriptors and opens its own files.
 func lookAtDescriptorsInChild(_ arguments: [String]) throws {
   let directory = arguments[0]
-  // Excludes the descriptor of the listing itself.
   let before = Set(descriptors().keys)
   let watchdog = try Watchdog(quick(directory: "\(directory)/box"))
   let loop = try watchdog.watchLoop(named: "main")
   let reported = Names()
   watchdog.onStall { reported.add($0.source.name) }
   loop.withTurn { stall(.milliseconds(300)) }
-  // The report reads names from files, which the child must not keep.
+  // The child must not inherit the files from which the report reads names.
   _ = waitUntil { !reported.all.isEmpty }
   loop.begin()
   stall(.milliseconds(400))
@@ -111,7 +111,7 @@ func lookAtDescriptorsInChild(_ arguments: [String]) throws {
     for _ in 0..<100 { loop.withTurn {} }
     let own = try Watchdog(quick())
     let ownLoop = try own.watchLoop(named: "own")
-    // Threads that reuse the parent's values.
+    // New threads can reuse resources of the parent's threads.
     for _ in 0..<20 {
       let isOver = Witness()
       startThread {
@@ -132,10 +132,10 @@ func lookAtDescriptorsInChild(_ arguments: [String]) throws {
   ends.print()
 }
 
-/// Forks. A thread of the child gets the id of a thread of the parent's watchdog, and the child captures its threads.
+/// Forks. A thread of the child gets the id of the parent's monitor thread. The child's watchdog must capture it.
 func takeNumberOfThreadInChild() throws {
   let watchdog = try Watchdog(quick())
-  // A new thread sets its own name.
+  // The monitor sets its name after its start.
   _ = waitUntil { !threads(named: "culprit-monitor").isEmpty }
   guard let number = threads(named: "culprit-monitor").first else { return say("seen=no monitor") }
   var ends: [Int32] = [0, 0]
@@ -166,7 +166,7 @@ func takeNumberOfThreadInChild() throws {
   result.print()
 }
 
-/// Closes every descriptor under a watchdog, opens its own files there, and stalls.
+/// Closes every descriptor under a watchdog, opens its own files under their numbers, and stalls.
 func closeAll(_ arguments: [String]) throws {
   let directory = arguments[0]
   let box = "\(directory)/box"
@@ -178,7 +178,7 @@ func closeAll(_ arguments: [String]) throws {
   watchdog.onStall { report in names.add("\(report.source.name) \(report.culprit?.function.name ?? "nobody")") }
   let loop = try watchdog.watchLoop(named: "main")
   loop.withTurn { stall(.milliseconds(1500)) }
-  // Also during a stall, whose file is open.
+  // Closes the descriptors during a stall, whose file is open.
   loop.begin()
   stall(.milliseconds(1500))
   closefrom(3)
@@ -186,7 +186,7 @@ func closeAll(_ arguments: [String]) throws {
   stall(.milliseconds(1500))
   loop.end()
   for _ in 0..<3 { loop.withTurn { stall(.milliseconds(1500)) } }
-  say("told=\(waitUntil { names.all.count >= 5 })")
+  say("reported=\(waitUntil { names.all.count >= 5 })")
   let status = watchdog.status
   say("problems=\(status.problems)")
   say("systemd=\(status.systemd.map { "\($0.pings > 0) \($0.problem ?? "no problem")" } ?? "none")")
@@ -232,7 +232,7 @@ func closeAtStart(_ arguments: [String]) throws {
   }
   let watchdog = try Watchdog(quick(directory: box))
   var harmed: [String] = []
-  // The read takes some ten milliseconds, in which the service reuses its descriptors.
+  // Reading the directory takes some ten milliseconds. Meanwhile the service reuses the descriptors.
   for round in 0..<40 {
     closefrom(3)
     let files = OwnFiles(in: directory, upTo: 16)
@@ -243,8 +243,8 @@ func closeAtStart(_ arguments: [String]) throws {
   watchdog.stop(patience: .seconds(10))
 }
 
-/// Starts without standard streams, and prints which of their numbers the watchdog uses, from its start to the saving
-/// of a stall.
+/// Starts a watchdog without standard streams. Prints which of the descriptors 0 to 2 the watchdog uses until a stall
+/// is saved.
 func startWithoutStreams(_ arguments: [String]) throws {
   let out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 100)
   for stream in [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO] { close(stream) }
@@ -255,7 +255,7 @@ func startWithoutStreams(_ arguments: [String]) throws {
   loop.withTurn {
     for _ in 0..<8 {
       stall(.milliseconds(50))
-      // Another thread can open one for a moment; only kept descriptors count.
+      // Another thread can open a descriptor for a moment. Only lasting descriptors count.
       let now = [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO].filter { fcntl($0, F_GETFD) >= 0 }
       usleep(20_000)
       taken.formUnion(now.filter { fcntl($0, F_GETFD) >= 0 })
@@ -266,7 +266,7 @@ func startWithoutStreams(_ arguments: [String]) throws {
   say("taken=\(taken.sorted())")
 }
 
-/// Reads SIGPROF from a descriptor, as other services read SIGUSR1.
+/// Accepts SIGPROF by sigtimedwait(2), as other services accept SIGUSR1.
 func readProfilingSignals() throws {
   var profiling = sigset_t()
   sigemptyset(&profiling)
@@ -277,7 +277,7 @@ func readProfilingSignals() throws {
   var read = 0
   for _ in 0..<20 {
     kill(getpid(), SIGPROF)
-    // The reader is not waiting at once.
+    // A busy service does not accept the signal at once.
     usleep(5000)
     var patience = timespec(tv_sec: 0, tv_nsec: 200_000_000)
     if sigtimedwait(&profiling, nil, &patience) == SIGPROF { read += 1 }
@@ -308,7 +308,7 @@ func countThreadDescriptors() throws {
   say("more=\(descriptors().count - before)")
 }
 
-/// Invalidates a timer on another thread, during a long scope of it. The slot's next owner must be watched.
+/// Ends a section on another thread, while the section is exempt. The next owner of the section's slot must be watched.
 func exemptNobodyElse() throws {
   let watchdog = try Watchdog(quick())
   let names = Names()
@@ -329,15 +329,15 @@ func exemptNobodyElse() throws {
   loop.label("own")
   timer.label("foreign")
   loop.withTurn { stall(.milliseconds(800)) }
-  say("told=\(waitUntil { !names.all.isEmpty })")
+  say("reported=\(waitUntil { !names.all.isEmpty })")
   let second = watchdog.beginSection("left", threshold: .seconds(60))
   second.end()
   let other = try watchdog.watchLoop(named: "then")
   other.label("own")
   second.label("foreign")
   second.withExemption { other.withTurn { stall(.milliseconds(800)) } }
-  say("told=\(waitUntil { names.all.count >= 2 })")
-  // A late end of the launch must not end other work.
+  say("reported=\(waitUntil { names.all.count >= 2 })")
+  // A late `launched()` must not end work of the next watchdog.
   watchdog.stop(patience: .seconds(10))
   var configuration = quick()
   configuration.lifecycle.launchThreshold = .seconds(60)
@@ -351,16 +351,17 @@ func exemptNobodyElse() throws {
   launching.launched()
   stall(.milliseconds(800))
   for slot in slots { slot.end() }
-  say("told=\(waitUntil { names.all.count >= 5 })")
+  say("reported=\(waitUntil { names.all.count >= 5 })")
   next.stop(patience: .seconds(10))
   say("stalls=\(names.all.sorted())")
 }
 
-/// Restarts watchdogs while a loop of each is stuck for longer than the next one's threshold.
+/// Stops watchdogs whose loops are stuck, and starts others. The new watchdogs must send pings and request no
+/// termination.
 func restart(_ count: Int) throws {
-  let asked = Names()
-  let held = Names()
-  var told = 0
+  let requested = Names()
+  let withheld = Names()
+  var pinged = 0
   for number in 0..<count {
     let first = try Watchdog(quick())
     first.onStall { _ in }
@@ -375,17 +376,17 @@ func restart(_ count: Int) throws {
     configuration.lifecycle.notifiesSystemd = true
     let second = try Watchdog(configuration)
     second.onTerminate { termination in
-      asked.add("\(number): \(termination.source.name)")
+      requested.add("\(number): \(termination.source.name)")
       return .veto
     }
     usleep(20_000)
-    // Pings are sent from the start, without regard to an earlier watchdog's stall.
-    if waitUntil({ second.status.systemd.map { $0.pings > 0 } ?? false }) { told += 1 }
-    if let state = second.status.systemd, state.hangs > 0 { held.add("\(number)") }
+    // Pings start at once, in spite of the earlier watchdog's stalls.
+    if waitUntil({ second.status.systemd.map { $0.pings > 0 } ?? false }) { pinged += 1 }
+    if let state = second.status.systemd, state.hangs > 0 { withheld.add("\(number)") }
     second.stop(patience: .seconds(10))
     for loop in loops { loop.end() }
   }
-  say("asked=\(asked.all)")
-  say("withheld=\(held.all)")
-  say("told=\(told)")
+  say("requested=\(requested.all)")
+  say("withheld=\(withheld.all)")
+  say("pinged=\(pinged)")
 }

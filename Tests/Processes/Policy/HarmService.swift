@@ -33,8 +33,8 @@ final class BusyThreads: Sendable {
         running.subtract(1, ordering: .releasing)
       }
     }
-    // The Swift runtime locks while it looks up a type for the first time, and a child forked then can hang. So each
-    // thread first runs all of its code once.
+    // The Swift runtime holds a lock while it looks up a type for the first time. A child forked meanwhile can hang, so
+    // each thread first runs all of its code.
     _ = waitUntil { ready.load(ordering: .relaxed) == count }
   }
 
@@ -80,7 +80,7 @@ func descriptors() -> [Int32: String] {
   let targets = entries(of: "/proc/self/fd").compactMap { name in
     Int32(name).map { ($0, linkTarget(of: "/proc/self/fd/\(name)")) }
   }
-  // The descriptor of the listing is closed.
+  // Excludes the descriptor of the listing, which is closed.
   return Dictionary(uniqueKeysWithValues: targets.filter { !$0.1.isEmpty })
 }
 
@@ -95,7 +95,7 @@ func allThreads() -> [(id: Int32, name: String)] {
 
 private func line(_ path: String) -> String? { readFile(path).split(separator: "\n").first.map(String.init) }
 
-/// Stops `watchdog`. If that hangs, prints the state of all threads and ends the process.
+/// Stops `watchdog`. If this takes 20 s, prints the state of all threads and ends the process.
 func stopOrReport(_ watchdog: Watchdog) {
   guard !watchdog.stop(patience: .seconds(20)) else { return }
   for thread in allThreads() {
@@ -106,7 +106,7 @@ func stopOrReport(_ watchdog: Watchdog) {
   _exit(9)
 }
 
-/// Files opened under closed numbers. Only this service may change their content.
+/// Files under the numbers of closed descriptors. No other code must change their content.
 struct OwnFiles {
   private let directory: String
   private let content = Array("content of the service's own\n".utf8)

@@ -4,20 +4,21 @@ import Glibc
 import Programs
 import Synchronization
 
-/// Escape sequences, control characters, line ends and changes of direction.
+/// A name with escape sequences, control characters, line ends and changes of text direction.
 private let nasty = "n\u{1B}[2J\u{7F}\u{9B}\u{2028}\u{2029}\u{202E}\u{2066}\u{200F}\r\nINJECTED"
 
 private let work = Atomic<UInt64>(0)
 
-/// Computes for at least the given milliseconds of wall time, and half of that in CPU time: only a running thread
-/// handles the watchdog's signals.
+/// Computes for at least the given wall time and half as much CPU time: only a running thread handles the watchdog's
+/// signals.
 @inline(never)
 func computeInTheWay(_ milliseconds: Int) {
   let end = ContinuousClock.now + .milliseconds(milliseconds)
   var used = timespec()
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used)
   let enough = used.tv_sec * 1_000_000_000 + used.tv_nsec + milliseconds * 500_000
-  // No helper function makes the system call: samples often hit its return, and the helper would be the culprit.
+  // The system call is not in a helper function: samples often hit a returning call, and the helper would become the
+  // culprit.
   while ContinuousClock.now < end || used.tv_sec * 1_000_000_000 + used.tv_nsec < enough {
     for _ in 0..<1000 { work.wrappingAdd(1, ordering: .relaxed) }
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used)
@@ -63,7 +64,7 @@ private func ownPages() -> Int {
   let watchdog = try Watchdog(configuration)
   let isReported = Atomic<Bool>(false)
   watchdog.onStall { report in
-    // The section with the threshold 0 is late when its thread is preempted.
+    // The section "short" is reported if its thread is preempted.
     guard report.source.name == "work" else { return }
     say("report=\(report.culprit?.function.name ?? "nobody")")
     say("length=\("\(report)".count > 100)")
@@ -92,7 +93,7 @@ func fillPipe(_ descriptor: Int32) -> Int32 {
   return ends[0]
 }
 
-/// Has an invalid configuration file in CULPRIT_CONFIGURATION, while standard error is a full pipe.
+/// Writes an invalid configuration file to the path in CULPRIT_CONFIGURATION, while standard error is a full pipe.
 @Sendable func beMisconfigured(_ arguments: [String]) throws {
   guard let path = getenv("CULPRIT_CONFIGURATION").map({ String(cString: $0) }) else { exit(2) }
   let watchdog = try Watchdog()
@@ -110,7 +111,7 @@ func fillPipe(_ descriptor: Int32) -> Int32 {
   close(unread)
 }
 
-/// Returns the number of pages touched by the release.
+/// Begins and releases an activity. Returns the number of page faults of the release.
 @inline(never)
 private func beginAndLetGo(_ watchdog: Watchdog) throws -> Int {
   let activity = try watchdog.beginActivity("forgotten")
@@ -134,7 +135,7 @@ private func beginAndLetGo(_ watchdog: Watchdog) throws -> Int {
     text += chunk[..<count].drop { $0 == UInt8(ascii: "x") }
   }
   say("told=true")
-  // The message about a second activity cannot be written, and stop() does not wait for it.
+  // The message about a second activity cannot be written. `stop()` must not wait for the message.
   let other = fillPipe(STDERR_FILENO)
   _ = try beginAndLetGo(watchdog)
   watchdog.stop(patience: .seconds(10))
@@ -186,7 +187,7 @@ private func beginAndLetGo(_ watchdog: Watchdog) throws -> Int {
 }
 
 /// Suspends in a section while its child tasks compute on all threads. Repeats this until a report has task times: the
-/// location of task data is unknown at first.
+/// watchdog must first locate task data.
 @Sendable func yieldToOthers(_ arguments: [String]) throws {
   let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(400), interval: .milliseconds(50)))
   let isReported = Atomic<Bool>(false)

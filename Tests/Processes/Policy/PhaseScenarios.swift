@@ -55,7 +55,7 @@ private func configuration(_ change: (inout Watchdog.Configuration.Lifecycle) ->
   printReports(of: watchdog)
   startSlowly(time)
   watchdog.launched()
-  // Work after the launch, also under another watchdog, is not part of it.
+  // Later work, also under another watchdog, is not part of the launch.
   endSlowly(600_000)
   watchdog.stop(patience: .seconds(60))
   let second = try Watchdog(configuration)
@@ -65,7 +65,7 @@ private func configuration(_ change: (inout Watchdog.Configuration.Lifecycle) ->
   say("done=true")
 }
 
-/// A launch that begins 300 ms before the watchdog. 400 ms are allowed.
+/// A launch with a threshold of 400 ms that begins 300 ms before the watchdog.
 @Sendable func launchWithHead(_ arguments: [String]) throws {
   usleep(300_000)
   clock.begin()
@@ -76,7 +76,7 @@ private func configuration(_ change: (inout Watchdog.Configuration.Lifecycle) ->
   watchdog.stop(patience: .seconds(60))
 }
 
-/// Executes itself after 300 ms, and then launches in 1.6 s. 800 ms are allowed.
+/// Executes itself after 300 ms, and then launches in 1.6 s with a threshold of 800 ms.
 @Sendable func launchAnew(_ arguments: [String]) throws {
   guard let executed = arguments.first else {
     usleep(300_000)
@@ -119,8 +119,8 @@ private func handler() -> UnsafeMutableRawPointer? {
   return unsafeBitCast(action.__sigaction_handler.sa_handler, to: UnsafeMutableRawPointer?.self)
 }
 
-/// A shutdown with a threshold of 300 ms: `shutdown before|after|replaced|default|call MILLISECONDS`. It begins by
-/// SIGTERM, which has a handler installed before or after the watchdog's, or by a call.
+/// A shutdown with a threshold of 300 ms: `shutdown before|after|replaced|default|call MILLISECONDS`. It begins with a
+/// call or with SIGTERM. The service installs its handler of SIGTERM before or after the watchdog's.
 @Sendable func shutDown(_ arguments: [String]) throws {
   guard arguments.count == 2, let milliseconds = Int(arguments[1]) else { exit(2) }
   let way = arguments[0]
@@ -137,7 +137,7 @@ private func handler() -> UnsafeMutableRawPointer? {
   switch way {
   case "call": watchdog.shuttingDown()
   case "default":
-    // The watchdog checks every 500 ms whether there is a handler.
+    // The watchdog checks every 500 ms whether SIGTERM has a handler.
     clock.block(for: .seconds(2))
     say("untouched=\(handler() == former)")
     kill(getpid(), SIGTERM)
@@ -156,11 +156,11 @@ private func handler() -> UnsafeMutableRawPointer? {
   }
   say("handled=true")
   endSlowly(milliseconds)
-  // Like most services, it does not stop the watchdog.
+  // Most services exit without stopping the watchdog.
   exit(0)
 }
 
-/// Watches something, or nothing, for a minute: `idle loop|section|activity|off|nothing`.
+/// Sleeps for a minute after watching the given kind of work: `idle loop|section|activity|off|nothing`.
 @Sendable func beIdle(_ arguments: [String]) throws {
   clock.begin()
   var configuration = Watchdog.Configuration()
@@ -177,8 +177,8 @@ private func handler() -> UnsafeMutableRawPointer? {
 }
 
 /// A late shutdown whose report cannot be completed: `shutdown-held-up stderr|malloc|arena`. Standard error is a full
-/// pipe, or the process exits in a signal handler while its thread holds the lock of the allocator, of one arena or of
-/// the only one.
+/// pipe, or the process exits in a signal handler while its thread holds the lock of an arena. With `arena`, the
+/// allocator has only one arena.
 @Sendable func beHeldUpAtTheEnd(_ arguments: [String]) throws {
   if arguments.first == "arena" { workload_use_arenas(1) }
   clock.begin()
@@ -186,7 +186,7 @@ private func handler() -> UnsafeMutableRawPointer? {
   watchdog.shuttingDown()
   endSlowly(1200)
   say("late=true")
-  // The reporter blocks, and simulated time would stand still.
+  // Simulated time stops while the reporter is blocked.
   clock.end()
   // Ends a process that hangs.
   alarm(30)

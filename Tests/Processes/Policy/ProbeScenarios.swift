@@ -5,8 +5,8 @@ import Synchronization
 
 private let isStuck = Atomic<Bool>(false)
 
-/// A service that renews a file while no thread hangs, as in docs/deploying.md. Each line of standard input makes it
-/// hang or resume.
+/// A service that renews a file while no thread hangs, as in docs/deploying.md. The line `hang` of standard input makes
+/// its loop hang, and any other line ends the hang.
 @Sendable func liveForAProbe(_ arguments: [String]) throws {
   let file = arguments.first ?? ""
   let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(200), hangThreshold: .milliseconds(400)))
@@ -15,7 +15,7 @@ private let isStuck = Atomic<Bool>(false)
   startThread {
     while true {
       if watchdog.status.hanging.isEmpty {
-        // An empty file sets the time.
+        // Truncation updates the modification time.
         let descriptor = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
         if descriptor >= 0 { close(descriptor) }
         say("renewed=true")

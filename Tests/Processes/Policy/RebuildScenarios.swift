@@ -4,7 +4,7 @@ import Programs
 import Synchronization
 
 /// Stalls in each function that `shop_work` of the given libraries selects by number. Prints each stall's signature,
-/// culprit and place.
+/// source location and culprit.
 @Sendable func stallInBuilds(_ arguments: [String]) throws {
   guard let functions = arguments.first.flatMap({ Int32($0) }) else { exit(2) }
   let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(200), interval: .milliseconds(20)))
@@ -26,7 +26,7 @@ import Synchronization
     for number in 0..<functions {
       watchdog.withSection("work", threshold: .milliseconds(200)) { work(number, 0.6) }
       stalls += 1
-      // One at a time, to keep the order.
+      // Waits for each report, to keep the order.
       while reported.load(ordering: .acquiring) < stalls { usleep(10_000) }
     }
   }

@@ -4,7 +4,7 @@ import Glibc
 import Programs
 import SimulatedClock
 
-/// The clock of the watchdog: simulated in scenarios that begin a simulation, the kernel's in others.
+/// The clock of the watchdog: simulated after `begin()`, otherwise the kernel's.
 let clock = SimulatedClock()
 
 let scenarios: [String: @Sendable ([String]) throws -> Void] = [

@@ -28,7 +28,7 @@ private func ownThreads() -> [(id: Int32, name: String)] {
   allThreads().filter { $0.name.hasPrefix("culprit-") }.sorted { $0.name < $1.name }
 }
 
-/// The signals that a thread blocks; `nil` after its end.
+/// Returns the signals that a thread blocks, or `nil` after its end.
 private func mask(of id: Int32) -> UInt64? {
   let line = readFile("/proc/self/task/\(id)/status").split(separator: "\n").first { $0.hasPrefix("SigBlk:") }
   return line.flatMap { UInt64($0.dropFirst(8), radix: 16) }
@@ -104,7 +104,7 @@ private func waitFor(_ expected: Set<String>) -> Bool { clock.wait { places.with
   let watchedQueue = try watchdog.watchQueue(queue)
   let activity = try watchdog.beginActivity("upload", threshold: .milliseconds(50)) { sayMask("expiration") }
   let loop = try watchdog.watchLoop(named: "http")
-  // The application can block further signals later.
+  // The application blocks another signal after the start.
   workload_block_signal(SIGUSR2)
   loop.withTurn { _ = waitFor(["began", "hang", "terminate"]) }
   say("complete=\(waitFor(["began", "hang", "terminate", "stall", "leaked", "context", "ping", "expiration"]))")
@@ -115,7 +115,7 @@ private func waitFor(_ expected: Set<String>) -> Bool { clock.wait { places.with
   _ = withExtendedLifetime((pinged, watchedQueue)) { watchdog.stop(patience: .seconds(10)) }
 }
 
-/// Reads SIGTERM from a descriptor after the start of a watchdog, while handlers run and while they do not.
+/// Reads SIGTERM from a descriptor before, during and after handlers of a watchdog.
 @Sendable func readSignals(_ arguments: [String]) throws {
   var configuration = Watchdog.Configuration(threshold: .milliseconds(200), interval: .milliseconds(50))
   configuration.lifecycle.terminateAfter = .seconds(1000)
@@ -140,7 +140,8 @@ private func waitFor(_ expected: Set<String>) -> Bool { clock.wait { places.with
     isExpired.store(true, ordering: .sequentiallyConsistent)
   }
   let descriptor = workload_read_by_descriptor(SIGTERM)
-  // Handlers that began before SIGTERM was blocked, and threads that they started, do not block it. Waits for them.
+  // Waits for handlers that began before SIGTERM was blocked, and for threads that they started: these do not block
+  // SIGTERM.
   let before = pings.load(ordering: .sequentiallyConsistent)
   wait {
     isExpired.load(ordering: .sequentiallyConsistent) && pings.load(ordering: .sequentiallyConsistent) > before + 1
@@ -148,7 +149,7 @@ private func waitFor(_ expected: Set<String>) -> Bool { clock.wait { places.with
   }
   let loop = try watchdog.watchLoop(named: "http")
   func term(_ place: String) {
-    // A pending signal absorbs another one.
+    // Reads each signal before the next one, because a pending signal absorbs another.
     for _ in 0..<20 {
       kill(getpid(), SIGTERM)
       var information = [UInt8](repeating: 0, count: 128)
@@ -169,11 +170,12 @@ private func waitFor(_ expected: Set<String>) -> Bool { clock.wait { places.with
   say("ended=true")
 }
 
-/// Computes and waits for any signal in alternation, for longer than the threshold.
+/// Alternates between computing and waiting for any signal, for longer than the threshold.
 @Sendable func waitForSignals(_ arguments: [String]) throws {
   let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(100), interval: .milliseconds(10)))
   watchdog.onStall { _ in }
-  // Blocks the signals before the thread is watched: the watchdog relies on an observed signal mask for some seconds.
+  // Blocks the signals before the thread is watched, because the watchdog keeps an observed signal mask for some
+  // seconds.
   _ = workload_compute_and_wait_for_signals(0, 0, 0)
   let loop = try watchdog.watchLoop(named: "signals")
   for work in [5, 50, 150] as [UInt64] {
@@ -194,14 +196,15 @@ private func waitFor(_ expected: Set<String>) -> Bool { clock.wait { places.with
 @Sendable func reportToNobody(_ arguments: [String]) throws {
   guard arguments.count == 2 else { exit(2) }
   if arguments[0] == "pipe" { workload_break_standard_error() } else { workload_fill_standard_error(arguments[1]) }
-  // Makes the thread that starts the watchdog print a message.
+  // The thread that starts the watchdog prints a message about this value.
   setenv("CULPRIT_INTERVAL", "nonsense", 1)
   clock.begin()
   var configuration = Watchdog.Configuration(threshold: .milliseconds(200), interval: .milliseconds(50))
   configuration.lifecycle.terminateAfter = .milliseconds(600)
   let watchdog = try Watchdog(configuration)
   watchdog.onTerminate { _ in .veto }
-  // Handlers unblock SIGPIPE and SIGXFSZ: a signal left pending by an earlier write would end the process there.
+  // SIGPIPE and SIGXFSZ are unblocked in handlers. A signal that is pending after an earlier write ends the process in
+  // a handler.
   watchdog.onStallBegan { _ in reports.add(1, ordering: .sequentiallyConsistent) }
   _ = try watchdog.beginActivity("dropped")
   let expired = try watchdog.beginActivity("expired", threshold: .milliseconds(50)) {}
@@ -234,7 +237,7 @@ private func waitFor(_ expected: Set<String>) -> Bool { clock.wait { places.with
   for round in 1...2 {
     loop.withTurn { say("asked=\(wait { reports.load(ordering: .sequentiallyConsistent) == round })") }
   }
-  // Does not wait for the thread that writes to the pipe.
+  // `stop` must not wait for the thread that writes to the pipe.
   watchdog.stop(patience: .milliseconds(100))
   say("ended=true")
   _exit(0)
@@ -261,13 +264,13 @@ private func waitForNotes() {
   while !allThreads().contains(where: { $0.name == "culprit-note" }) { usleep(10_000) }
 }
 
-/// Dies by a signal to the thread that writes notes: `die-noting DIRECTORY SIGNAL`. The kernel delivers a process's
-/// signal to this thread if all others block it.
+/// Dies of a signal to the thread that writes crash notes: `die-noting DIRECTORY SIGNAL`. The kernel delivers a
+/// process's signal to this thread if all other threads block it.
 @Sendable func dieNoting(_ arguments: [String]) throws {
   guard arguments.count == 2, let signal = Int32(arguments[1]) else { exit(2) }
   let watchdog = try Watchdog(Watchdog.Configuration(directory: arguments[0]))
   waitForNotes()
-  // Two naps in a row show that the thread waits for crashes.
+  // A thread that is asleep twice, 100 ms apart, waits for crashes.
   for thread in allThreads() where thread.name == "culprit-note" {
     for _ in 0..<2 {
       while !isAsleep(thread.id) { usleep(10_000) }
@@ -281,7 +284,7 @@ private func waitForNotes() {
 }
 
 /// Dies of an invalid instruction under the last of several watchdogs: `die-after-restart DIRECTORY calling|restoring`.
-/// A crash reporter was installed under the first one.
+/// A crash reporter is installed under the first watchdog.
 @Sendable func dieAfterRestart(_ arguments: [String]) throws {
   guard arguments.count == 2 else { exit(2) }
   let configuration = Watchdog.Configuration(directory: arguments[0])

@@ -35,13 +35,13 @@ private func stalls(_ watchdog: Watchdog, _ name: String) -> (begun: Int, ended:
   return (found.reduce(0) { $0 + Int($1.stalls) }, found.reduce(0) { $0 + Int($1.stallDurations.count) })
 }
 
-/// Returns the number of stalls of the source `name` for which the files in `directory` stand.
+/// Returns the number of stalls of the source `name` that the files in `directory` record or count.
 private func saved(in directory: String?, _ name: String) -> Int {
   savedStalls(in: directory).flatMap { (try? StallFile(bytes: $0))?.recording.stalls ?? [] }
     .reduce(0) { $0 + ($1.source.name == name ? 1 + ($1.count?.unrecorded ?? 0) : 0) }
 }
 
-/// Ends while many requests are late and a loop is stuck: `storm WAY COUNT [DIRECTORY]`.
+/// Ends the process while many requests are late and a loop is stuck: `storm WAY COUNT [DIRECTORY]`.
 @Sendable func storm(_ arguments: [String]) throws {
   let way = arguments.first ?? ""
   let count = arguments.dropFirst().first.flatMap { Int($0) } ?? 100

@@ -10,13 +10,11 @@ import TestWorkloads
 
 private let steps = Atomic<Int>(0)
 
-/// Computes until `steps` is negative.
 @inline(never)
 func computeForGood() {
   while steps.load(ordering: .relaxed) >= 0 { steps.add(1, ordering: .relaxed) }
 }
 
-/// Sleeps until `steps` is negative.
 @inline(never)
 func waitForGood() {
   while steps.load(ordering: .relaxed) >= 0 { usleep(1_000_000) }
@@ -31,8 +29,8 @@ func waitForGood() {
   var limit = rlimit(rlim_cur: rlim_t.max, rlim_max: rlim_t.max)
   setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &limit)
   let isStuck = DispatchSemaphore(value: 0)
-  // These ways need real time: CPU shares are measured in it, and simulated time stops while the kernel blocks a
-  // thread of the watchdog.
+  // The excluded ways need real time: CPU shares are measured in real time, and simulated time stops while the kernel
+  // blocks a thread of the watchdog.
   if !["asked", "malloc", "disk", "errors"].contains(way) {
     clock.begin()
     Thread.detachNewThread {
@@ -109,7 +107,7 @@ func waitForGood() {
   watchdog.stop(patience: .seconds(60))
 }
 
-/// Gets stuck ten times. The handler that is called before each termination ends the section.
+/// Gets stuck ten times. The termination handler ends the section each time.
 @Sendable func releaseWhatIsStuck(_ arguments: [String]) throws {
   clock.begin()
   var configuration = Watchdog.Configuration(threshold: .milliseconds(100), interval: .milliseconds(50))
@@ -186,7 +184,7 @@ private func prepare(_ way: String, _ watchdog: Watchdog) {
     }
     for _ in 0..<2 * sysconf(Int32(_SC_NPROCESSORS_ONLN)) { busy.wait() }
   case "caught":
-    // Must not be called: termination uses the default action.
+    // This handler must not be called: termination uses the default action.
     signal(SIGABRT) { _ in _exit(3) }
   default: break
   }

@@ -1,4 +1,5 @@
-// A process under a watchdog whose policies are tested from outside: by its environment, signals, sockets and its end.
+// A process whose watchdog is tested from outside, through the environment, signals, sockets and the end of the
+// process.
 //
 //   $ CULPRIT_THRESHOLD=2s policy-process settings
 //   threshold=2.0 seconds

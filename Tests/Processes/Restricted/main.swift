@@ -9,13 +9,13 @@ import Glibc
 import Synchronization
 import TestWorkloads
 
-// Stalls twice, computing and asleep, under the restrictions in its arguments, and prints the watchdog's reports:
+// Stalls twice, computing and asleep, under the restrictions given as arguments. Prints the watchdog's reports:
 //
 //   restricted-process [refuse:CALL | system-service | tasks | queue | little-memory | descriptors | undumpable | no-proc
 //                       | no-pending | no-pending-later | profiler | fork | restarts | replaced | coroutine | one-arena
 //                       | address-space:MIB]...
 
-/// Computes for a second of wall time and half a second of CPU time. A thread that does not run answers no signal.
+/// Computes for a second of wall time and half a second of CPU time: only a running thread handles signals.
 @inline(never)
 func computeForLong() {
   let end = ContinuousClock.now + .seconds(1)
@@ -23,7 +23,8 @@ func computeForLong() {
   var used = timespec()
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used)
   let enough = used.tv_sec * 1_000_000_000 + used.tv_nsec + 500_000_000
-  // The system call is inlined: samples often hit a returning call, whose function would be the culprit.
+  // The system call is not in a helper function: samples often hit a returning call, and the helper would become the
+  // culprit.
   while ContinuousClock.now < end || used.tv_sec * 1_000_000_000 + used.tv_nsec < enough {
     var round = 0
     while round < 100_000 {
@@ -49,7 +50,7 @@ func sleepForLong() {
 let computed = Atomic<UInt64>(0)
 nonisolated(unsafe) var wasInterrupted = false
 
-/// Describes the two stalls, a line each, and the reported limitations.
+/// Returns a line for each of the two stalls, each limitation and each problem.
 func describeStalls() throws -> [String] {
   let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(200)))
   nonisolated(unsafe) var lines: [String] = []
@@ -63,7 +64,7 @@ func describeStalls() throws -> [String] {
         + (captured.isEmpty ? "nothing captured: \(failures.map { "\($0)" }.sorted())" : "captured")
     )
   }
-  // Enough memory for the service, but not for a report.
+  // Leaves enough memory for the service, but not for a report.
   if given.contains("little-memory") { _ = workload_leave_memory(40 << 20) }
   if given.contains("tasks") {
     _ = try watchdog.watchConcurrency()
@@ -96,12 +97,12 @@ func openDescriptors() -> Int { (0..<4096).count { fcntl(Int32($0), F_GETFD) >= 
 nonisolated(unsafe) var parentsWatchdog: Watchdog?
 nonisolated(unsafe) var impatientForks: UInt32 = 0
 
-/// The exit status of a child whose parent has forked while a thread of the watchdog was working.
+/// The exit status of a child that might have inherited locks of a working thread of the watchdog.
 let inheritsLocks: Int32 = 5
 
-/// The parent's watchdog does nothing in the child, and a new one works.
+/// Checks in a child that the parent's watchdog does nothing and that a new watchdog reports stalls.
 func runChild() -> Int32 {
-  // Such a child may hang in any function of the runtime (clinux_fork.h).
+  // A child with inherited locks can hang in any function of the runtime (clinux_fork.h).
   guard clinux_fork_impatient_count() == impatientForks else { return inheritsLocks }
   guard let parents = parentsWatchdog else { return 2 }
   do {
@@ -137,7 +138,7 @@ func lockedByWatchdog() throws -> Int {
   return lockedMemory()
 }
 
-// A higher priority where permitted: the tests concern restrictions, not busy machines.
+// Raises the priority where permitted, against delays on busy machines.
 setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, -10)
 
 let given = Set(CommandLine.arguments.dropFirst())
@@ -198,7 +199,7 @@ if given.contains("restarts") {
     print("\(report.source.name): \(captured > 0 ? "captured" : "nothing captured")")
   }
   let loop = try watchdog.watchLoop(named: "coroutines")
-  // The main thread's stack bounds are known from here on. The heap grows, and a coroutine's stack is at its end.
+  // Records the main thread's stack bounds. Then the heap grows, and a coroutine's stack is at the end of the heap.
   loop.withTurn { _ = computed.wrappingAdd(1, ordering: .relaxed) }
   for _ in 0..<64 { withExtendedLifetime(malloc(64 << 10)) {} }
   loop.withTurn { workload_spin_on_coroutine(64 << 10, workload_now_ns() + 1_500_000_000, nil) }
@@ -220,7 +221,8 @@ if given.contains("restarts") {
   loop.end()
   watchdog.stop(patience: .seconds(60))
 } else if given.contains("replaced") {
-  // SIGPROF is taken over while a watchdog runs. The next watchdog takes it back and forwards other signals.
+  // A profiler replaces the handler of SIGPROF while a watchdog runs. The next watchdog installs its handler again and
+  // forwards the profiler's signals.
   let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(200)))
   workload_start_profiler()
   print("replaced: \(watchdog.status.limitations.map { "\($0)" })")

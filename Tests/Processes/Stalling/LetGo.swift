@@ -27,7 +27,7 @@ extension Scenario {
 
 private let isLetGo = Atomic(false)
 
-/// The number of perf events of the process.
+/// Returns the number of perf events that the process has mapped.
 private func watchpoints() -> Int {
   guard let file = fopen("/proc/self/maps", "re") else { return 0 }
   defer { fclose(file) }

@@ -2,7 +2,7 @@ import Glibc
 import TestWorkloads
 
 extension Scenario {
-  /// Makes types until a signal interrupts the thread, and stays in the signal's handler.
+  /// Instantiates types until a signal interrupts the thread, and stays in the signal's handler.
   func runInMetadata(on stage: Stage) throws {
     var action = sigaction()
     action.__sigaction_handler.sa_handler = { _ in workload_hold() }

@@ -29,8 +29,7 @@ enum Scenario: String {
   case stopped
   case frozen
   case frozen2
-  /// In a system call that the kernel restarts, because the process is stopped and continued: before the first sample
-  /// or later.
+  /// In a system call that the kernel restarts after a stop of the process, before the first sample or later.
   case restartedSleep = "restarted-sleep"
   case restartedPoll = "restarted-poll"
   /// Anywhere, in a process with a CPU quota below one CPU.
@@ -41,17 +40,17 @@ enum Scenario: String {
   /// turn.
   case tasks
   case inTurn = "in-turn"
-  /// On one thread of Swift's pool while the others are idle, or in tasks that yield often.
+  /// On one thread of Swift's pool while the other threads are idle, or in tasks that yield often.
   case oneJob = "one-job"
   case pauses
   /// On all threads that run tasks of one priority, while tasks of another priority run in short turns.
   case besideOthers = "beside-others"
-  /// On one thread of Swift's pool, beyond the end of its observation.
+  /// On one thread of Swift's pool, until after the end of the watch.
   case letGo = "let-go"
   /// Anywhere, while every thread of Dispatch and of Swift Concurrency is blocked.
   case pools
 
-  /// Longer for exceptions: samples of a thread that always computes can be late on a busy machine.
+  /// Longer for exceptions, because samples of a computing thread can be late on a busy machine.
   var threshold: Duration { self == .exceptions ? .seconds(1) : .milliseconds(400) }
 
   var interval: Duration { self == .exceptions ? .milliseconds(10) : .milliseconds(50) }
@@ -78,7 +77,7 @@ enum Scenario: String {
     case .restartedSleep: try runRestarted(on: stage) { workload_sleep(2_500_000_000) }
     case .restartedPoll: try runRestarted(on: stage) { workload_poll(2_500_000_000) }
     case .quota:
-      // CPU time, because other processes can delay the thread.
+      // Measures CPU time, because other processes can delay the thread.
       try stage.turn("main") {
         while ownCPUTime() < .milliseconds(400) { workload_spin(workload_now_ns() + 20_000_000, nil) }
       }
@@ -99,7 +98,6 @@ enum Scenario: String {
     }
   }
 
-  /// The CPU time of the calling thread.
   private func ownCPUTime() -> Duration {
     var time = timespec()
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
@@ -167,7 +165,7 @@ enum Scenario: String {
 
   private func runPools(on stage: Stage) throws {
     let pools = BlockedPools(stage)
-    // No thread contends for a lock here: this one only lets `workload_hold` return.
+    // This thread contends for no lock. It only lets `workload_hold` return.
     let contender = workload_thread_start({ _, _ in workload_contend({ _ in }, nil) }, nil)
     try stage.turn("main") { workload_hold() }
     while !stage.hasReport(of: .loop) { usleep(10_000) }
@@ -189,7 +187,7 @@ extension Scenario {
 }
 
 extension Scenario {
-  /// Runs tasks that call `fillTheCache` for 380 ms and then `servePages` for 150 ms. The first is to blame.
+  /// Runs tasks that call `fillTheCache`, the culprit, for 380 ms and then `servePages` for 150 ms.
   fileprivate func runInTurn(on stage: Stage) throws {
     let watch = try stage.watchdog.watchConcurrency()
     for limitation in stage.watchdog.status.limitations { say("limited=\(limitation)") }
@@ -219,7 +217,7 @@ extension Scenario {
 }
 
 extension Scenario {
-  /// Tasks that compute for 2 s and yield every 5 ms: one, one per thread, and more.
+  /// Runs tasks that compute for 2 s and yield every 5 ms: first one task, then one per thread, then one more.
   fileprivate func runWithPauses(on stage: Stage) throws {
     let watch = try stage.watchdog.watchConcurrency()
     usleep(300_000)
@@ -244,7 +242,7 @@ extension Scenario {
       }
       tasks.wait()
     }
-    // Other processes can delay the pool itself.
+    // Other processes can delay the whole pool.
     let isHealthy = Duration.nanoseconds(longestTurn.load(ordering: .relaxed)) < threshold / 4
     say("healthy=\(isHealthy)")
     watch.stop()
@@ -263,7 +261,6 @@ func servePages() {
   if isComputing { while DispatchTime.now() < end {} } else { usleep(150_000) }
 }
 
-/// Takes turns of 100 ms until the process ends.
 @inline(never)
 func takeTurns() async {
   while true {
@@ -298,7 +295,7 @@ final class BlockedPools: Sendable {
   private let witnesses = Atomic<Int>(0)
   private let sectionsEnded = Atomic<Int>(0)
 
-  /// Blocks the pools, while one thread of each kind works in a section of `stage`.
+  /// Blocks the pools. One thread of each kind is blocked in a section of `stage`.
   init(_ stage: Stage) {
     DispatchQueue.global().async { self.work(in: "worker", of: stage) }
     Task.detached { self.work(in: "task", of: stage) }

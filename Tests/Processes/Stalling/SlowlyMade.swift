@@ -1,6 +1,6 @@
 import TestWorkloads
 
-/// A global that takes long to make. Not in main.swift, where globals are made in order before they are used.
+/// A global with a slow lazy initializer. Globals of main.swift are initialized at the start.
 let slowlyMade = makeSlowly()
 
 @inline(never)

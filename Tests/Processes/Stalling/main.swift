@@ -9,7 +9,7 @@
 // With "filtered" instead of a library, a seccomp filter refuses perf_event_open(2). With "for-ever" the stall lasts
 // until the process is killed.
 //
-// The stalls are saved in the directory. Facts about what happened are printed as `name=value`, then the reports.
+// Saves the stalls in the directory. Prints facts as `name=value`, then the reports.
 
 import Culprit
 import Glibc

@@ -6,7 +6,7 @@ import Synchronization
 
 private typealias Answer = CheckedContinuation<Void, Never>
 
-/// Sections whose task waits for other work, by the way of handing the work on.
+/// Sections whose task waits for other work, named after the mechanism that starts this work.
 let bridgeScenarios: [String: @Sendable () -> Void] = [
   "bridge-task": { requestAnswer { answer in Task { answerLater(answer) } } },
   "bridge-nested-task": { requestAnswer { answer in Task { Task { answerLater(answer) } } } },
@@ -44,7 +44,7 @@ let bridgeScenarios: [String: @Sendable () -> Void] = [
   "bridge-detached": { requestAnswer { answer in Task.detached { answerLater(answer) } } },
   "bridge-dispatch": { requestAnswer { answer in DispatchQueue.global().async { answerLater(answer) } } },
   "bridge-thread": { requestAnswer { answer in Thread.detachNewThread { answerLater(answer) } } },
-  // A child that is not awaited does not work for the wait.
+  // A child task that is not awaited is not the cause of the wait.
   "bridge-other-child": {
     inSection {
       async let other: Void = computeBeside()
@@ -120,7 +120,7 @@ private actor Pool {
   await Pool.shared.release()
 }
 
-/// Holds the only connection in a request, while two others wait for it.
+/// Holds the only connection in a request, while two other requests wait for it.
 private func exhaustPool() {
   inTask {
     await withTaskGroup(of: Void.self) { requests in
@@ -155,7 +155,7 @@ private func inSection(_ body: @escaping @Sendable () async -> Void) {
   inTask { await watchdog.withSection("request", threshold: .milliseconds(500)) { await body() } }
 }
 
-/// Opens a section and awaits in it the answer to the work that `handOn` starts.
+/// Starts work by `handOn` in a section, and awaits its answer.
 private func requestAnswer(_ handOn: @escaping @Sendable (Answer) -> Void) {
   inTask {
     await watchdog.withSection("request", threshold: .milliseconds(500)) {

@@ -18,28 +18,28 @@ let scenarios: [String: @Sendable () -> Void] = [
   "queue": waitForQueue,
   "once": waitForGlobal,
   "chain": waitForChain,
-  "handover": waitForTwo,
+  "handover": waitForTwoOwners,
   "deadlock": deadlockOfMutexes,
   "deadlock-queue": deadlockOfMutexAndQueue,
   "deadlock-three": deadlockOfThree,
   "self-deadlock": lockTwice,
-  "orphan": waitForTheDead,
+  "orphan": waitForEndedThread,
   "semaphore": waitForSignal,
   "condition": waitForCondition,
   "sleep": { clock.block(for: .milliseconds(1500)) },
   "stream": waitForStream,
   "file-lock": waitForFile,
-  "timed-deadlock": deadlockForAWhile,
+  "timed-deadlock": deadlockWithTimeouts,
   "target-queue": waitForTargetQueue,
-  "nested-task": stallInATask,
+  "nested-task": stallInNestedSections,
 ]
 
 let endlessScenarios: Set = [
   "deadlock", "deadlock-queue", "deadlock-three", "self-deadlock", "orphan", "timed-deadlock",
 ]
 
-/// A section of a task within another one. No thread runs the task for most of the time.
-private func stallInATask() {
+/// Stalls in nested sections of one task, first on a blocked thread, then suspended.
+private func stallInNestedSections() {
   let isDone = DispatchSemaphore(value: 0)
   Task.detached {
     await watchdog.withSection("request", threshold: .milliseconds(500)) {
@@ -99,7 +99,7 @@ private func onThread(_ name: String, _ body: @escaping @Sendable (_ begun: @Sen
   while clock.now < end { for _ in 0..<10_000 { kept.add(1, ordering: .relaxed) } }
 }
 
-/// An optimized tail call would leave no frame, so a store follows the call.
+/// Modified after calls, because an optimized tail call would leave no frame.
 let kept = Atomic(0)
 
 @inline(never) func answerRequest(_ wait: () -> Void) {
@@ -202,7 +202,7 @@ private func waitForChain() {
 
 @inline(never) func storeOrder(_ queue: DispatchQueue) { queue.sync { _ = kept.add(1, ordering: .relaxed) } }
 
-private func waitForTwo() {
+private func waitForTwoOwners() {
   let lock = NSLock()
   let isTaken = DispatchSemaphore(value: 0)
   onThread("first") { begun in
@@ -272,7 +272,7 @@ private func lockTwice() {
   answerRequest { lock.lock() }
 }
 
-private func waitForTheDead() {
+private func waitForEndedThread() {
   let lock = NSLock()
   let isGone = DispatchSemaphore(value: 0)
   Thread.detachNewThread {
@@ -358,7 +358,7 @@ private final class PlainMutex: @unchecked Sendable {
   }
 }
 
-private func deadlockForAWhile() {
+private func deadlockWithTimeouts() {
   let (one, other) = (PlainMutex(), PlainMutex())
   one.lock()
   onThread("keeper") { begun in
@@ -369,7 +369,7 @@ private func deadlockForAWhile() {
   answerRequest { other.lock(within: 30_000) }
 }
 
-/// A waiter for a queue with a target already owns the queue and waits for the target.
+/// A thread that waits for a queue with a target already owns the queue, and waits for the target.
 private func waitForTargetQueue() {
   let outer = DispatchQueue(label: "outer")
   let inner = DispatchQueue(label: "inner", target: outer)

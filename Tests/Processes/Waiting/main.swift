@@ -1,9 +1,9 @@
-// A process whose main thread waits for what another thread holds, in one of many ways, under a watchdog.
+// A process under a watchdog. Its main thread waits for a resource of another thread.
 //
 //   $ waiting-process mutex
 //   STALL     event loop "orders" was stuck for …
 //
-// Prints the report of the stall as text, or with `json` behind the scenario as JSON.
+// Prints the report of the stall as text, or as JSON if `json` follows the scenario.
 
 import Culprit
 import Foundation

@@ -94,7 +94,7 @@ int posix_memalign(void **memory, size_t alignment, size_t size) {
   return *memory ? 0 : ENOMEM;
 }
 
-/* Finds the C library's function that the one here replaces. */
+/* Finds the function of the C library that NAME replaces. */
 #define BEHIND(name)                                                                                                   \
   static __typeof__(&name) behind;                                                                                     \
   if (!behind) {                                                                                                       \

@@ -1,13 +1,13 @@
 import ChildProcesses
 import Glibc
 
-/// A small private file system that can fail while a process writes to it: full, read-only, failing, stuck. Needs root.
+/// A small private file system that tests can fill, freeze, make read-only or let fail. Needs root.
 ///
-/// It is mounted in a separate mount namespace. If it were mounted in this process's namespace, any process that calls
-/// unshare(2) would copy the mount and keep the broken file system alive after it is unmounted here.
+/// The file system is mounted in a separate mount namespace. In this process's namespace, any process that calls
+/// unshare(2) would copy the mount and keep the broken file system alive after the unmount.
 ///
-/// A guard process unmounts it on removal, when this process ends for any reason, or at its time limit. No failure here
-/// leaves a frozen file system, a mount or a loop device behind.
+/// A guard process unmounts it on removal, when this process ends, or at the time limit. No failure leaves a frozen
+/// file system, a mount or a loop device behind.
 package final class FaultyDisk {
   package enum Kind: Sendable {
     /// ext4 on a file, by a loop device.
@@ -18,7 +18,7 @@ package final class FaultyDisk {
 
   /// The mount point, for processes outside its mount namespace.
   package var path: String { "/proc/\(guardProcess)/root\(pathInside)" }
-  /// The mount point, for programs that are started ``inside(_:)``.
+  /// The mount point, for programs started by ``inside(_:)``.
   package var pathInside: String { "\(home)/mounted" }
   private let home: String
   private let kind: Kind
@@ -26,7 +26,7 @@ package final class FaultyDisk {
   /// The guard's standard input. The guard cleans up when it reads a line or end of file.
   private var guardInput: Int32
 
-  /// The reason why no disk can be created, as a sentence without a period; `nil` if one can be.
+  /// The reason why no disk can be created, as a sentence without a period, or `nil`.
   package static var obstacle: String? {
     guard getuid() == 0 else { return "mounting file systems needs root" }
     guard access("/dev/loop-control", W_OK) == 0 else { return "there are no loop devices" }
@@ -50,7 +50,7 @@ package final class FaultyDisk {
     var template = Array("\(place)/culprit-disk-XXXXXX".utf8CString)
     guard mkdtemp(&template) != nil else { throw SpawnError("mkdtemp", errno) }
     home = template.withUnsafeBufferPointer { String(cString: $0.baseAddress.unsafelyUnwrapped) }
-    // The guard must run before anything is mounted.
+    // The guard must run before the mount.
     (guardProcess, guardInput) = try Shell.start(
       "echo; exec >/dev/null; timeout \(seconds) head -n 1; cd '\(home)' || exit; fsfreeze -u mounted; "
         + "umount mounted || umount -l mounted; rm -rf --one-file-system '\(home)'"
@@ -74,11 +74,11 @@ package final class FaultyDisk {
 
   private func run(_ command: String) throws(SpawnError) { try Shell.run(command, in: guardProcess) }
 
-  /// The command line that runs `program` in the mount namespace of the file system. nsenter(1) executes `program` in
-  /// place, so the process id stays valid.
+  /// The command line that runs `program` in the mount namespace of the file system. nsenter(1) becomes `program` by
+  /// execve(2), so the process id stays valid.
   package func inside(_ program: [String]) -> [String] { Shell.entering(guardProcess) + program }
 
-  /// Unmounts and deletes it.
+  /// Unmounts and deletes the file system.
   package func remove() {
     guard guardInput >= 0 else { return }
     Spawn.write("\n".utf8, to: guardInput)
@@ -91,7 +91,7 @@ package final class FaultyDisk {
     try run("cd '\(pathInside)' && rm -r '\(name)'\(andMakesNew ? " && mkdir -m 700 '\(name)'" : "")")
   }
 
-  /// Fills it until no byte is free.
+  /// Fills the file system until no byte is free.
   package func fill() throws(SpawnError) {
     let file = open("\(path)/ballast", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
     guard file >= 0 else { throw SpawnError("ballast", errno) }
@@ -105,7 +105,7 @@ package final class FaultyDisk {
   /// Frees the space that ``fill()`` has taken.
   package func drain() { unlink("\(path)/ballast") }
 
-  /// Remounts it read-only, even for files open for writing, as the kernel does after an error: writes fail with EROFS.
+  /// Remounts it read-only, as the kernel does after an error. Writes fail with EROFS, even to files open for writing.
   package func makeReadOnly() throws(SpawnError) { try run("mount -o remount,abort '\(pathInside)'") }
 
   /// Makes all further operations fail with EIO, as when a disk is pulled out. Unwritten data is lost.
@@ -118,7 +118,7 @@ package final class FaultyDisk {
     guard ioctl(directory, 0x8004_587d, &flags) == 0 else { throw SpawnError("shutdown", errno) }
   }
 
-  /// Blocks all writers in the kernel, where not even SIGKILL ends them, until ``thaw()``.
+  /// Blocks all writers in the kernel until ``thaw()``. Even SIGKILL does not end them.
   package func freeze() throws(SpawnError) {
     let directory = try opened()
     defer { close(directory) }
@@ -134,7 +134,7 @@ package final class FaultyDisk {
 
   /// Unmounts and mounts it again, after an irreversible failure.
   package func mountAgain() throws(SpawnError) {
-    // A child that this process is starting can briefly hold a copy of a descriptor, which makes umount(8) fail.
+    // umount(8) fails while a starting child of this process holds a copy of a descriptor.
     try run("for i in $(seq 300); do umount '\(pathInside)' && exit; sleep 0.1; done; exit 1")
     try mountImage()
   }

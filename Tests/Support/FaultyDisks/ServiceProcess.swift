@@ -29,7 +29,7 @@ package final class ServiceProcess {
   /// - Parameters:
   ///   - program: The name of the executable.
   ///   - arguments: The arguments after the program's name.
-  ///   - disk: The file system in whose mount namespace it runs, if any.
+  ///   - disk: The file system whose mount namespace the program joins, if any.
   /// - Throws: ``SpawnError``.
   package convenience init(
     besideThis program: String,
@@ -46,7 +46,7 @@ package final class ServiceProcess {
     close(output)
   }
 
-  /// Sends `line` to its standard input, if it is still open.
+  /// Sends `line` to its standard input, if that is still open.
   package func send(_ line: String) {
     Spawn.write((line + "\n").utf8, to: input)
   }
@@ -92,20 +92,20 @@ package final class ServiceProcess {
     return true
   }
 
-  /// Waits for its end. Returns the exit status, or the negative number of the signal that ended it.
+  /// Waits for the end of the process. Returns the exit status, or the negative number of the signal that ended it.
   @discardableResult
   package func end() -> Int32 { Spawn.end(process) ?? -1 }
 
-  /// I/O of the threads whose names begin with `prefix` but not with `exception`, from /proc/PID/task/TID/io: bytes and
-  /// calls of write(2) and similar calls, and bytes of pages that were dirtied and will reach the disk.
+  /// I/O of the threads whose names begin with `prefix` but not with `exception` (/proc/PID/task/TID/io): bytes and
+  /// calls of write(2) and similar functions, and bytes of dirtied pages, which will reach the disk.
   package func written(
     byThreads prefix: String,
     except exception: String? = nil
   ) -> (bytes: Int, calls: Int, dirtied: Int) {
-    let passedOver = exception.map { "\($0)*) ;; " } ?? ""
+    let excluded = exception.map { "\($0)*) ;; " } ?? ""
     let text = try? Shell.run(
       "cd /proc/\(process)/task && for task in *; do case $(cat $task/comm) in "
-        + "\(passedOver)\(prefix)*) cat $task/io;; esac; done"
+        + "\(excluded)\(prefix)*) cat $task/io;; esac; done"
     )
     func sum(_ name: String) -> Int {
       (text ?? "").split(separator: "\n").filter { $0.hasPrefix(name + ": ") }

@@ -17,10 +17,10 @@ package enum Shell {
   package static func run(_ command: String, in namespace: pid_t? = nil) throws(SpawnError) -> String {
     let words = words(command + " 2>&1", in: namespace)
     let process = try ServiceProcess(words[0], words)
-    let said = process.rest()
+    let text = process.rest()
     let status = process.end()
-    guard status == 0 else { throw SpawnError("\(command): status \(status): \(said)") }
-    return said
+    guard status == 0 else { throw SpawnError("\(command): status \(status): \(text)") }
+    return text
   }
 
   /// Starts `command` in a new process group and mount namespace, and waits for its first line of output. Returns its
@@ -29,7 +29,7 @@ package enum Shell {
     let (input, output) = (try Spawn.pipe(), try Spawn.pipe())
     let nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC)
     defer { for descriptor in [input.reading, output.reading, nowhere] { close(descriptor) } }
-    // A private namespace: a copy in another process that unshares this one's would keep the mount alive.
+    // A private namespace, because a process that unshares this process's namespace would keep the mount alive.
     let words = ["/usr/bin/unshare", "--mount", "--propagation=private"] + words(command)
     // Standard error goes to /dev/null: a reader of this process's stderr would otherwise wait for the guard, too.
     let process: pid_t

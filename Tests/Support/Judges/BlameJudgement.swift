@@ -1,7 +1,7 @@
 import Culprit
 import Foundation
 
-/// Facts about one stalled trial, as the program measured them itself.
+/// Facts about one stalled trial, measured by the program itself.
 package struct BlameTruth: Sendable {
   /// Work that the trial ran, and its measured times in nanoseconds.
   package struct Part: Sendable {
@@ -25,13 +25,13 @@ package struct BlameTruth: Sendable {
   }
 
   package var number: Int
-  /// The work in the order in which it ran. The first part is the culprit, unless the trial is divided.
+  /// The work in order of execution. The first part is the culprit, unless the trial is divided.
   package var parts: [Part]
   /// Whether no part was planned to take half of the stall.
   package var isDivided: Bool
   /// Identifiers of work that no thread ran during the trial.
   package var absent: Set<String>
-  /// Functions that the optimizer may merge into one.
+  /// Functions that the optimizer can merge into one.
   package var mergeable: Set<String>
   /// The dependency's function that took the culprit's time; `nil` if the culprit spent it itself.
   package var dependency: String?
@@ -66,7 +66,7 @@ package struct BlameJudgement {
   package init(_ trial: BlameTruth, report: StallReport?) {
     self.trial = trial
     self.report = report
-    // So wide that no line is wrapped.
+    // Wide enough for unwrapped lines.
     text = report?.text(width: 1000) ?? ""
   }
 
@@ -74,7 +74,9 @@ package struct BlameJudgement {
   private var truth: Double { trial.share(0) }
 
   /// Whether the last stack names the culprit, although other work ran last.
-  private var isLastOurs: Bool { isOurs(lastSeen) && !mentions(lastSeen, trial.parts[trial.parts.count - 1]) }
+  private var lastStackNamesCulprit: Bool {
+    mentionsCulprit(lastSeen) && !mentions(lastSeen, trial.parts[trial.parts.count - 1])
+  }
 
   /// The true share of the function in the headline: the sum of all parts that the optimizer merged into it.
   private var truthOfNamed: Double { isMergeable && culprit.contains(" like it") ? truthOfMerged : truth }
@@ -94,42 +96,42 @@ package struct BlameJudgement {
     guard let report else { return Self.joined(fields) }
     let invented = Self.identifiers(in: textOfNames).intersection(trial.absent).sorted().joined(separator: ",")
     fields += [
-      ("headline", headline), ("invented", invented), ("last", isLastOurs ? "1" : "0"),
+      ("headline", headline), ("invented", invented), ("last", lastStackNamesCulprit ? "1" : "0"),
       ("samples", samples(report)), ("ends", "\(report.evidence.missingCallers.reduce(0) { $0 + $1.count })"),
       ("roots", roots(report)),
     ]
     if verdict == "named" {
       fields += [("error", percent(share(report) - truthOfNamed)), ("state", state), ("words", words)]
-      fields.append(("state_right", allowedStates.contains(said) ? "1" : "0"))
+      fields.append(("state_right", allowedStates.contains(reportedState) ? "1" : "0"))
     }
-    if isSomebody { fields.append(("name_right", isNameGood ? "1" : "0")) }
+    if namesFunction { fields.append(("name_right", isNameGood ? "1" : "0")) }
     if let dependency = trial.dependency, !trial.isDivided {
       fields.append(("dependency", Self.identifiers(in: head.joined(separator: " ")).contains(dependency) ? "1" : "0"))
     }
     return Self.joined(fields)
   }
 
-  /// "named" if the report names the culprit. For a divided trial: if it reports the division and all parts.
+  /// "named" if the report names the culprit or, for a divided trial, the division and all parts.
   private var verdict: String {
     guard report != nil else { return "unreported" }
-    // The machine delayed a part so much that the trial became another one.
+    // Delays changed the shares so much that the planned trial did not take place.
     if trial.isDivided != (trial.parts.indices.allSatisfy { trial.share($0) < 0.5 }) || !trial.isDivided && truth < 0.5
     {
       return "void"
     }
-    let isNobody = !isSomebody
+    let namesNothing = !namesFunction
     if trial.isDivided {
       let parts = trial.parts.filter { mentions(head.joined(separator: " "), $0) }
-      // A merged function can have half although none of its sources has.
+      // A merged function can have half of the stall although none of its sources has.
       let isMerged = culprit.contains(" like it") && truthOfMerged >= 0.5
-      return (isNobody || headline.contains("divided") || isMerged) && parts.count == trial.parts.count
+      return (namesNothing || headline.contains("divided") || isMerged) && parts.count == trial.parts.count
         ? "named" : "other"
     }
-    if isNobody { return "none" }
-    return isOurs(culprit) && !culprit.hasPrefix("std::") && !culprit.contains(" std::") ? "named" : "other"
+    if namesNothing { return "none" }
+    return mentionsCulprit(culprit) && !culprit.hasPrefix("std::") && !culprit.contains(" std::") ? "named" : "other"
   }
 
-  private func isOurs(_ text: String) -> Bool { mentions(text, first) }
+  private func mentionsCulprit(_ text: String) -> Bool { mentions(text, first) }
 
   /// Whether `text` mentions `part`, or a function that the optimizer merged with it.
   private func mentions(_ text: String, _ part: BlameTruth.Part) -> Bool {
@@ -143,28 +145,28 @@ package struct BlameJudgement {
   private var isMergeable: Bool { trial.mergeable.contains(first.name) }
 
   /// Whether the verdict names a function.
-  private var isSomebody: Bool {
+  private var namesFunction: Bool {
     headline.hasPrefix("CULPRIT ") && !["none: ", "unknown: "].contains { headline.hasPrefix("CULPRIT " + $0) }
   }
 
   /// The verdict's first line.
   private var headline: String { head.first ?? "" }
 
-  /// The paragraphs between the first one and the last stack: the verdict, and other functions with a share.
+  /// The lines between the first paragraph and the last stack: the verdict, and other functions with a share.
   private var head: [String] {
     text.split(separator: "\n", omittingEmptySubsequences: false).drop { !$0.isEmpty }.filter { !$0.isEmpty }
       .prefix { line in !["LAST SEEN", "TREE", "OTHERS", "COST"].contains { line.hasPrefix($0) } }
       .map { $0.split(separator: " ").joined(separator: " ") }
   }
 
-  /// The culprit's name, without the names of its parts.
+  /// The culprit's name, without the names of its callees.
   private var culprit: String {
-    guard isSomebody else { return "" }
+    guard namesFunction else { return "" }
     let name = headline.ranges(of: ", all called by ").last.map { headline[$0.upperBound...] } ?? headline.dropFirst(8)
     return (name.firstMatch(of: /\ [<>]?[0-9]+\ %\ of\ /).map { name[..<$0.range.lowerBound] } ?? name).description
   }
 
-  /// Whether the culprit's name is one from source code: no compiler or linker terms, at most 100 characters.
+  /// Whether the culprit's name can come from source code: no compiler or linker terms, at most 100 characters.
   private var isNameGood: Bool {
     let strange = [
       "top-level code", "thunk", "Swift.", "-> (", "unsafeMutableAddressor", "__deallocating_deinit", "@GLIBC",
@@ -174,7 +176,7 @@ package struct BlameJudgement {
     return name.count <= 100 && !strange.contains { culprit.contains($0) }
   }
 
-  /// The report without names of merged functions, which stand for others too.
+  /// The report without names of merged functions, which also represent other functions.
   private var textOfNames: String {
     text.split(separator: "\n")
       .map { line -> String in
@@ -189,19 +191,20 @@ package struct BlameJudgement {
     text.split(separator: "\n").first { $0.hasPrefix("LAST SEEN") }.map(String.init) ?? ""
   }
 
-  /// The reported share of the culprit: from the verdict, or from the tree if the verdict names a function it calls.
+  /// The reported share of the culprit: from the verdict, or from the tree if the verdict names a callee of the
+  /// culprit.
   private func share(_ report: StallReport) -> Double {
     let base = culprit.prefix { $0 != "(" && $0 != "<" }.split { $0 == "." || $0 == ":" || $0 == " " }.last ?? ""
     if base == first.name || isMergeable, let share = report.culprit?.share { return share }
     var found = 0.0
     var nodes = report.tree[...]
     while let node = nodes.popFirst() {
-      if isOurs(node.function.name) { found += node.share } else { nodes.append(contentsOf: node.children) }
+      if mentionsCulprit(node.function.name) { found += node.share } else { nodes.append(contentsOf: node.children) }
     }
     return found
   }
 
-  /// For each kind: the number of samples, and of those with an incomplete stack.
+  /// The numbers of samples and of incomplete stacks of each kind of work.
   private func samples(_ report: StallReport) -> String {
     var counts: [String: (all: Int, cut: Int)] = [:]
     for sample in report.samples where sample.noStack == nil {
@@ -213,7 +216,7 @@ package struct BlameJudgement {
     return counts.sorted { $0.key < $1.key }.map { "\($0.key):\($0.value.all):\($0.value.cut)" }.joined(separator: ",")
   }
 
-  /// Outermost functions of stacks, other than those that start threads.
+  /// Outermost functions of stacks, except functions that start threads.
   private func roots(_ report: StallReport) -> String {
     report.tree.map(\.function.name).filter { !$0.contains("clone") && !$0.contains("start") }
       .map { $0.prefix(60).description }.joined(separator: ";")
@@ -226,14 +229,14 @@ package struct BlameJudgement {
   /// The reported state of the culprit.
   private var words: String { head.first { $0.hasPrefix("computing") || $0.hasPrefix("waiting") } ?? "" }
 
-  private var said: State {
+  private var reportedState: State {
     if words.hasPrefix("computing and waiting") { return .inTurn }
     if words.hasPrefix("computing:"), words.contains("runnable but waiting") { return .delayed }
     if words.hasPrefix("computing") { return .computing }
     return words.hasPrefix("waiting") ? .waiting : .nothing
   }
 
-  /// States that agree with the measured times; two of them near a limit.
+  /// States that agree with the measured times. Near a limit, two states agree.
   private var allowedStates: Set<State> {
     let part = first
     let running = Double(part.running) / Double(max(1, part.length))

@@ -24,17 +24,17 @@ package struct BlameVerdict {
   /// The kind of work that took most of the stall.
   package var first: String { text("first") }
   package var isDivided: Bool { text("divided") == "1" }
-  /// "named", "none", "other" or "unreported"; "void" if the stall was not the planned one.
+  /// "named", "none", "other" or "unreported"; "void" if the stall was not as planned.
   package var verdict: String { text("verdict") }
   package var isVoid: Bool { verdict == "void" }
-  /// Identifiers in the report of work that never ran.
+  /// Identifiers in the report that belong to work that never ran.
   package var invented: String { text("invented") }
   package var isLastStackRight: Bool { text("last") == "1" }
   /// The error of the reported share, in percentage points.
   package var error: Double? { isDivided ? nil : Double(text("error")) }
   /// Whether the reported state of the thread is right; `nil` if it was not compared.
   package var isStateRight: Bool? { isDivided || text("state_right").isEmpty ? nil : text("state_right") == "1" }
-  /// Whether the culprit's name is one from source code.
+  /// Whether the culprit's name can come from source code.
   package var isNameRight: Bool { text("name_right") != "0" }
   /// Whether the report names the dependency's function that took the time; `nil` if there was none.
   package var isDependencyNamed: Bool? { text("dependency").isEmpty ? nil : text("dependency") == "1" }
@@ -45,7 +45,7 @@ package struct BlameVerdict {
         let words = part.split(separator: ":")
         return (kind: String(words[0]), all: Int(words[1]) ?? 0, cut: Int(words[2]) ?? 0)
       }
-    // The report may have completed some stacks. Distribute the rest evenly, because it does not list them.
+    // Reports complete some of the incomplete stacks, and only count the others. Distributes this count in proportion.
     let cut = recorded.reduce(0) { $0 + $1.cut }
     let left = Double(text("ends")) ?? 0
     return recorded.map { ($0.kind, $0.all, cut > 0 ? Double($0.cut) * left / Double(cut) : 0) }
@@ -57,7 +57,7 @@ package struct BlameVerdict {
     var faults: [String] = []
     if verdict == "unreported" { return ["no report"] }
     if verdict != "named" { faults.append("says \"\(text("headline"))\"") }
-    if !invented.isEmpty { faults.append("speaks of \(invented), which never ran") }
+    if !invented.isEmpty { faults.append("mentions \(invented), which never ran") }
     if let error, abs(error) > 6 { faults.append("the share is \(text("error")) points off") }
     if isStateRight == false { faults.append("says \"\(text("words"))\", but it \(text("state"))") }
     if !isNameRight { faults.append("has a strange name: \"\(text("headline"))\"") }
@@ -95,7 +95,7 @@ package struct BlameSummary {
     var invented = 0
     var samples = 0
     var cut = 0.0
-    /// The builds in which its culprit was not named.
+    /// The builds in which the culprit was not named.
     var wrongIn: [String: Int] = [:]
 
     var meanError: Double { errors.isEmpty ? 0 : errors.reduce(0, +) / Double(errors.count) }

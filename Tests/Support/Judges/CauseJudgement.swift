@@ -55,7 +55,7 @@ package struct CauseTruth: Encodable, Sendable {
   }
 }
 
-/// Times that the stalled thread measured itself.
+/// Times measured by the stalled thread itself.
 package struct CauseMeasures: Codable, Sendable {
   package var wallSeconds: Double?
   package var cpuSeconds: Double?
@@ -76,8 +76,8 @@ package struct CauseJudgement {
   package private(set) var holdersRight = 0
   package private(set) var falseDeadlocks = 0
   package private(set) var wrongSums = 0
-  /// Reports whose culprit has no line or no words, those whose parts contradict each other, and those that lack a text or
-  /// a contender of the scenario.
+  /// Reports that contradict themselves, or lack the culprit's line or activity, or a text or contender of the
+  /// scenario.
   package private(set) var unsound = 0
   package private(set) var unavailable = 0
 
@@ -117,7 +117,7 @@ package struct CauseJudgement {
       let chain = report.waitChains.first
       let names = chain?.links.map { $0.culprit?.function.name } ?? []
       let found = names.last ?? nil
-      // A ring has no last link: reports begin it at the lowest address.
+      // A deadlock has no last link: reports begin its chain at the lowest address.
       if found == holder || (chain?.isDeadlock == true && names.contains(holder)) {
         holdersRight += 1
       } else {
@@ -147,7 +147,7 @@ package struct CauseJudgement {
     return "\(faults.joined(separator: "; ")): \(causes.joined(separator: ", "))"
   }
 
-  /// From this share on, a cause or a function has nearly all of a stall.
+  /// A cause or function with this share has nearly all of a stall.
   private static let nearlyAll = 0.8
 
   /// Texts and functions of the scenario that the report lacks.
@@ -172,12 +172,12 @@ package struct CauseJudgement {
     }
   }
 
-  /// Missing parts of the culprit, and contradictions between it and the primary cause.
+  /// Missing parts of the culprit, and contradictions between culprit and primary cause.
   private static func unsoundness(_ report: StallReport) -> [String] {
     guard let culprit = report.culprit else { return [] }
     var faults: [String] = []
     if culprit.function.location == nil { faults.append("culprit without a line") }
-    if !describesActivity(report) { faults.append("culprit without words") }
+    if !describesActivity(report) { faults.append("culprit without an activity") }
     guard let cause = report.causes.first, cause.share >= nearlyAll, culprit.share >= nearlyAll,
       let use = culprit.cpuUse
     else { return faults }
@@ -193,8 +193,8 @@ package struct CauseJudgement {
     return faults
   }
 
-  /// Primary causes that are right. A load-sensitive thread that lacked a CPU for most of the stall stalled for that
-  /// reason; at about half of the stall either cause is right.
+  /// The correct primary causes. For a load-sensitive thread that lacked a CPU for most of the stall, this is `noCPU`.
+  /// At about half of the stall both causes are correct.
   private static func allowed(_ truth: CauseTruth, _ measured: CauseMeasures) -> Set<String> {
     guard truth.loadSensitive == true, let wall = measured.wallSeconds, let delay = measured.delaySeconds, wall > 0
     else {
@@ -205,7 +205,7 @@ package struct CauseJudgement {
     return part > 0.3 ? [truth.cause.rawValue, "noCPU"] : [truth.cause.rawValue]
   }
 
-  /// Whether the thread was runnable for most of the stall but got no CPU. Nothing can be known about its work then.
+  /// Whether the thread was runnable for most of the stall but got no CPU. Then no sample shows its work.
   private static func neverRan(_ measured: CauseMeasures) -> Bool {
     guard let wall = measured.wallSeconds, let used = measured.cpuSeconds, let delay = measured.delaySeconds else {
       return false

@@ -47,7 +47,7 @@ package final class Figures {
   }
 }
 
-/// Prints the figures of a command-line tool with the proofs `names`, and ends the process.
+/// Runs a command-line tool with the proofs `names`: prints figures, and ends the process.
 package func printFigures(
   _ command: String,
   _ table: OptionTable,

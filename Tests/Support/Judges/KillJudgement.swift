@@ -1,18 +1,18 @@
-/// Compares the report of the next launch with the kill of the previous process.
+/// Compares the report of the next launch with facts about the killed process.
 package struct KillJudgement {
   /// Whether the launch reported the killed process.
   package var isRunReported: Bool
   /// The number of reported hangs.
   package var hangs: Int
-  /// The reported duration in nanoseconds. `nil` unless there is exactly one hang, or one of the given source, with the
-  /// right culprit.
+  /// The reported duration in nanoseconds; `nil` unless exactly one hang, of the given source if any, has the right
+  /// culprit.
   package var duration: Int64?
 
   /// - Parameters:
   ///   - text: The output of `blackbox-process DIRECTORY report`.
-  ///   - process: The number of the killed process.
+  ///   - process: The id of the killed process.
   ///   - culprit: The function that was stalled.
-  ///   - source: The source to look at; `nil`: the only one.
+  ///   - source: The source of the hang; `nil` for any source.
   package init(_ text: String, process: Int32, culprit: String, source: String? = nil) {
     let lines = text.split(separator: "\n")
     isRunReported = lines.contains { $0.hasPrefix("run=\(process) ") }

@@ -2,7 +2,7 @@ import Culprit
 
 /// Judges reports about tasks.
 package enum TaskJudgement {
-  /// Returns whether `reports` is exactly one report, and blames `function`.
+  /// Returns whether `reports` has exactly one report, which blames `function`.
   package static func isNamed(_ function: String, in reports: [StallReport]) -> Bool {
     reports.count == 1 && reports[0].culprit?.function.name == function
   }
@@ -13,7 +13,8 @@ package enum TaskJudgement {
     package var isNamed: Bool
     /// Whether the tree contains the caller, regardless of the task that did the work.
     package var hasCaller: Bool
-    /// Indices of samples without the label. The last one can lack it: the label is read after the stack was captured.
+    /// Indices of samples without the label. The last sample can lack the label, which is read after the stack was
+    /// captured.
     package var unlabelled: [Int]
     /// Whether all samples that must have the label have it.
     package var isLabelled: Bool
@@ -36,7 +37,7 @@ package enum TaskJudgement {
   /// The judgement of a chain of async callers.
   package enum Chain: String {
     case whole
-    /// The innermost callers only, and the report states that callers are missing; or no stack.
+    /// The report has only innermost callers, or none, and states that callers are missing.
     case part
     case wrong
 

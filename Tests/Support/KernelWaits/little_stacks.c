@@ -24,7 +24,7 @@ struct computation {
   uint8_t *stack; /* its lowest address */
 };
 
-/* A stack of STACK_BYTES above a page that must not be touched. */
+/* Returns a stack of STACK_BYTES above an inaccessible page. */
 static uint8_t *make_stack(void) {
   uint8_t *pages = mmap(NULL, PAGE + STACK_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (pages == MAP_FAILED || mprotect(pages + PAGE, STACK_BYTES, PROT_READ | PROT_WRITE) != 0)
@@ -68,7 +68,7 @@ int compute_with_little_stack(int milliseconds, void (*mark)(bool begins)) {
   pthread_t thread;
   if (!computation.stack)
     return ENOMEM;
-  /* The dynamic linker needs much stack for the first call of clock_gettime. */
+  /* Calls clock_gettime once: the dynamic linker needs much stack for the first call. */
   spend(0);
   pthread_attr_init(&attributes);
   int error = pthread_attr_setstack(&attributes, computation.stack, STACK_BYTES);

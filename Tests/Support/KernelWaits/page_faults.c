@@ -27,7 +27,7 @@ static int wait_descriptor;
 static void (*mark_work)(int place, bool begins);
 static _Atomic uint64_t missing_pages[UNANSWERED_PAGES_MAX];
 
-/* Uses more than a page of stack without touching the middle of it. */
+/* Uses several pages of stack, one of which is missing. */
 __attribute__((noinline)) static void wait_above_missing_page(int place) {
   volatile char room[4 * PAGE];
   char byte;

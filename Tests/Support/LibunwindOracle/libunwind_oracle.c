@@ -248,7 +248,7 @@ static bool map_image(const char *path, struct image *image) {
   return is_mapped;
 }
 
-/* The made-up stack: words that point into it, and registers that point to its middle. */
+/* The made-up stack. Its words point into the stack, and registers to its middle. */
 enum { WORDS = 1 << 14 };
 
 struct comparison {
@@ -258,7 +258,7 @@ struct comparison {
   struct oracle_rows *rows;
 };
 
-/* Takes a step from the row of ADDRESS by both, and compares all registers. */
+/* Steps from the row of ADDRESS by both unwinders, and compares all registers. */
 static void compare_row(struct comparison *comparison, uint64_t address) {
   const struct unwind_architecture *architecture = cunwind_host();
   struct oracle_rows *rows = comparison->rows;
@@ -276,7 +276,7 @@ static void compare_row(struct comparison *comparison, uint64_t address) {
     rows->refused_here = address;
     return;
   }
-  /* libunwind takes the canonical frame address for the stack pointer, even if the row has another place for it. */
+  /* libunwind sets the stack pointer to the canonical frame address, even if the row has another rule. */
   for (int index = 0; index < rule->count; index++)
     gives_sp |= rule->registers[index].number == architecture->sp;
   comparison->copy.registers.values[architecture->pc] = address;

@@ -7,8 +7,8 @@ package func say(_ text: String) {
   _ = write(STDOUT_FILENO, bytes, bytes.count)
 }
 
-/// Unblocks all signals, most of which a Dispatch thread that starts this process blocks. SIGALRM ends a hanging process;
-/// generously, because the machine can be busy.
+/// Unblocks all signals: a Dispatch thread that starts this process blocks most. SIGALRM ends a hanging process, with a
+/// limit that allows for a busy machine.
 package func beginProgram() {
   var none = sigset_t()
   sigemptyset(&none)
@@ -38,7 +38,7 @@ package func startThread(_ body: @escaping @Sendable () -> Void) -> pthread_t {
   return thread
 }
 
-/// Lets `queue` begin `work`.
+/// Runs `work` on `queue`. Returns when `work` has begun.
 package func occupy(_ queue: DispatchQueue, _ work: @escaping @Sendable () -> Void) {
   let hasBegun = DispatchSemaphore(value: 0)
   queue.async {
@@ -96,7 +96,7 @@ package func temporaryDirectory(_ prefix: String) -> String {
   return String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
 }
 
-/// The directory in /proc of each of this process's threads whose name begins with `prefix`.
+/// The directories in /proc of the threads of `process` whose names begin with `prefix`.
 package func threadDirectories(named prefix: String, of process: String = "self") -> [String] {
   entries(of: "/proc/\(process)/task").map { "/proc/\(process)/task/\($0)" }
     .filter { readFile("\($0)/comm").hasPrefix(prefix) }

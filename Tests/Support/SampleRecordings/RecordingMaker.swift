@@ -37,7 +37,7 @@ struct RecordingMaker {
     self.modules = modules
   }
 
-  /// Adds a sample of `functions`, outermost first; `nil` for one without a stack.
+  /// Adds a sample of `functions`, outermost first; `nil` for a sample without a stack.
   mutating func add(
     _ age: Duration,
     _ functions: [Function]?,

@@ -30,7 +30,7 @@ package enum SampleRecordings {
     Module.Mapping(start: RuntimeAddress(start), end: RuntimeAddress(start + size), fileOffset: offset)
   }
 
-  /// A stall of an event loop that computes, waits for a lock, and cannot be sampled for a while, and other threads.
+  /// A stall of an event loop that computes and waits for a lock, with a failed sample, and with other threads.
   package static func everyday(process id: Int32 = 4242, stall number: UInt64 = 1, began second: UInt64 = 65)
     -> Recording
   {
@@ -73,7 +73,7 @@ package enum SampleRecordings {
     )
   }
 
-  /// A stall of a pool with two working threads, the second from the middle on.
+  /// A stall of a pool with two threads. The second thread works from the middle on.
   package static func workers() -> Recording {
     var maker = RecordingMaker(process: process(), modules: modules)
     for sample in 0..<20 {
@@ -95,8 +95,8 @@ package enum SampleRecordings {
     )
   }
 
-  /// A stall with a chain of lock waits: the work waits for an owner that waits for a second lock. The owner of the
-  /// second lock computes or, if `isDeadlock`, waits for a lock that the work holds. Thread names are ``hostileNames``.
+  /// A stall with a chain of lock waits: the work waits for an owner that waits for a second lock. If `isDeadlock`, the
+  /// work holds the second lock, otherwise a computing thread. Thread names are ``hostileNames``.
   package static func waits(isDeadlock: Bool) -> Recording {
     var maker = RecordingMaker(process: process(), modules: modules)
     let lock: [RecordingMaker.Function] = [.call("pthread_mutex_lock"), .call("__lll_lock_wait")]
@@ -191,7 +191,7 @@ package enum SampleRecordings {
     return recording
   }
 
-  /// A stall as of ``large(samples:stacks:depth:)``, written in pieces, because it might not fit into memory.
+  /// Writes the stall of ``large(samples:stacks:depth:)`` in pieces, because it might not fit into memory.
   package static func largeFile(samples: Int, stacks: Int, depth: Int = 40, _ write: ([UInt8]) throws -> Void) rethrows
   {
     let recording = withoutSamples(samples, stacks: stacks, depth: depth)
@@ -231,7 +231,7 @@ package enum SampleRecordings {
     for stack in 0..<stacks {
       var rest = stack
       let functions = (0..<depth).map { level -> RecordingMaker.Function in
-        // Leaves of a binary call tree.
+        // Each stack is a path in a binary call tree.
         defer { rest /= 2 }
         return .own("level\(level).function\(rest)()", "Level\(level).swift", rest % 1000 + 1)
       }

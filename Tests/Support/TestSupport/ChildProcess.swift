@@ -16,7 +16,7 @@ package struct ChildProcess: Sendable {
   /// - Parameters:
   ///   - path: The path of the executable.
   ///   - arguments: The program's arguments.
-  ///   - environment: Variables added to its environment. Standard error is kept if this is given.
+  ///   - environment: Variables added to its environment. If given, standard error is kept.
   ///   - directory: The working directory; `nil` inherits this process's.
   ///   - input: Standard input, passed by a pipe.
   ///   - keepsErrors: Whether its standard error is kept.
@@ -67,15 +67,16 @@ package struct ChildProcess: Sendable {
     return path
   }
 
-  /// Copies a program in another process. Otherwise a child that starts meanwhile could inherit the file open for
-  /// writing, and such a file cannot be executed.
+  /// Copies a program by cp(1). If this process wrote the copy, a child could inherit the open file, and a file open
+  /// for writing cannot be executed.
   package static func copyProgram(_ from: String, to: String) throws {
     let copy = try ChildProcess("/bin/cp", [from, to], keepsErrors: true)
     try #require(copy.hasExited && copy.status == 0, "\(copy)")
   }
 }
 
-/// Whether `process` has no thread and no open descriptor left. An unreaped child still receives signals.
+/// Whether `process` has no thread and no open descriptor left. kill(2) cannot show this: it also succeeds for an
+/// unreaped child.
 package func isOver(_ process: pid_t) -> Bool {
   guard let status = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8) else { return true }
   let tasks = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(process)/task")) ?? []

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A compiler failed.
+/// The failure of a compiler.
 package struct CompilationFailure: Error, CustomStringConvertible {
   package var description: String
 }
@@ -24,7 +24,7 @@ package func compiledLibrary(
 ) throws -> String {
   let (file, library) = ("\(directory)/\(name).\(language)", "\(directory)/\(name).so")
   try source.write(toFile: file, atomically: true, encoding: .utf8)
-  // Both are part of the Swift toolchain.
+  // Both compilers are part of the Swift toolchain.
   let command = language == "swift" ? ["swiftc", "-emit-library"] : ["clang", "-shared", "-fPIC"]
   let words = command + options + ["-o", library, file]
   let child = try ChildProcess("/usr/bin/env", words, keepsErrors: true)

@@ -1,7 +1,7 @@
 import Foundation
 
-/// The path of a new directory, which is removed with this object. A suite that has it as a property has a directory for
-/// each test.
+/// The path of a new directory, which is removed with this object. As a property of a suite, it provides a directory
+/// for each test.
 @propertyWrapper
 package final class TemporaryDirectory: Sendable {
   package let wrappedValue: String

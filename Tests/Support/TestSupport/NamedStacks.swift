@@ -4,7 +4,7 @@ import Foundation
 
 package struct NamedSample: Equatable, Sendable {
   package var sample: Sample
-  /// The functions as reports call them, innermost first; "?" where there is no name.
+  /// The names of the functions in reports, innermost first; "?" without a name.
   package var names: [String]
   /// The reason for the end of the stack.
   package var end: StackEnd

@@ -1,7 +1,7 @@
 import Testing
 
-/// Lets one test at a time use the observer, in order of arrival: a process has one observer, and it captures one
-/// thread at a time.
+/// Lets one test at a time use the observer, in order of arrival. A process has one observer, which captures one thread
+/// at a time.
 ///
 /// A waiting test is suspended and blocks no thread.
 package struct ObserverLock: SuiteTrait, TestTrait, TestScoping {

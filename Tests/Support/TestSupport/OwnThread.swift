@@ -2,11 +2,11 @@ import Foundation
 import Synchronization
 import Testing
 
-/// Runs each test on a dedicated thread, where it can block: on a child, a pipe, or a lock. The pool that all other
-/// tests share has one thread per core, so two blocked tests would stop the run.
+/// Runs each test on a dedicated thread, which can block for a child, a pipe, or a lock. All other tests share a pool
+/// with one thread per core. A few blocked tests would stop the run.
 ///
-/// On a suite or test that also uses the observer, `.usesObserver` comes first: a test that waits for the observer
-/// would otherwise keep others from starting.
+/// `.usesObserver` must precede `.ownThread`, because a test that waits for the observer must not occupy a dedicated
+/// thread.
 package struct OwnThread: SuiteTrait, TestTrait, TestScoping {
   /// Whether the current test runs on its own thread.
   @TaskLocal package static var isCurrent = false
@@ -35,7 +35,7 @@ extension Trait where Self == OwnThread {
   package static var ownThread: OwnThread { OwnThread() }
 }
 
-/// Most children sleep or wait for each other, so more of them run than there are cores.
+/// More tests run than there are cores, because most children sleep or wait.
 private let places = Turns(count: 2 + 2 * ProcessInfo.processInfo.activeProcessorCount)
 
 /// Runs the jobs of one task on the thread that calls `run()`.

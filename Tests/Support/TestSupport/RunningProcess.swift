@@ -6,7 +6,7 @@ package final class RunningProcess {
   package let id: pid_t
   private var input: Int32
   private let output: Int32
-  /// A file, so that reading one stream never waits for the other.
+  /// A file, because reading one pipe could block while the other is full.
   private let errorFile: Int32
   private var ended: (status: Int32, hasExited: Bool)?
 
@@ -34,7 +34,7 @@ package final class RunningProcess {
     (input, output) = (toIt.writing, fromIt.reading)
     errorFile = keepsErrors ? try Spawn.file() : -1
     defer { for descriptor in [toIt.reading, fromIt.writing] { close(descriptor) } }
-    // Programs print in UTF-8, whatever the locale of the tests is.
+    // Programs print in UTF-8, independent of the locale of the tests.
     let variables = ProcessInfo.processInfo.environment.merging(["LC_ALL": "C.UTF-8"]) { $1 }
       .merging(environment ?? [:]) { $1 }.map { "\($0)=\($1)" }
     id = try Spawn.process(
@@ -54,7 +54,7 @@ package final class RunningProcess {
     if errorFile >= 0 { close(errorFile) }
   }
 
-  /// Writes `data` to standard input. Returns whether the process read all of it.
+  /// Writes `data` to standard input. Returns whether all was written.
   @discardableResult
   package func write(_ data: Data) -> Bool { Spawn.write(data, to: input) }
 
@@ -64,7 +64,7 @@ package final class RunningProcess {
     input = -1
   }
 
-  /// Returns the next output, without a part of a character at its end; empty at the end of the output.
+  /// Returns the next output, which ends with a whole character; empty at end of file.
   package func next() -> String {
     var bytes = read(atMost: 4096)
     for _ in 0..<3 where String(validating: bytes, as: UTF8.self) == nil { bytes += read(atMost: 1) }

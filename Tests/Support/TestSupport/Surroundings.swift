@@ -1,8 +1,8 @@
 import Foundation
 import Testing
 
-/// Conditions for tests that need more than an ordinary user of a container has. A test whose condition is not met is
-/// skipped, with a reason.
+/// Conditions of tests that need more privileges than an ordinary user of a container has. Tests are skipped with a
+/// reason if their condition fails.
 extension Trait where Self == ConditionTrait {
   package static func needsRoot(to purpose: String) -> Self { .enabled(if: geteuid() == 0, "needs root to \(purpose)") }
 
@@ -19,7 +19,7 @@ extension Trait where Self == ConditionTrait {
   package static var needsUserfaultfd: Self { .enabled(if: Surroundings.hasUserfaultfd, "needs userfaultfd") }
 
   package static var needsThreadIDs: Self {
-    // Everyone can open the file, but writing needs CAP_SYS_ADMIN.
+    // Any user can open the file, but writing needs CAP_SYS_ADMIN.
     .enabled(
       if: Surroundings.isAdministrator && access("/proc/sys/kernel/ns_last_pid", W_OK) == 0,
       "needs to choose thread IDs"
@@ -30,7 +30,7 @@ extension Trait where Self == ConditionTrait {
     .enabled(if: Surroundings.locksWithoutLimit, "needs to lock memory without a limit")
   }
 
-  /// Needs to write to /tmp, whatever TMPDIR is.
+  /// Needs to write to /tmp, even if TMPDIR is set.
   package static func needsTmp(because reason: String) -> Self {
     .enabled(if: access("/tmp", W_OK) == 0, "needs to write to /tmp: \(reason)")
   }
@@ -40,11 +40,11 @@ extension Trait where Self == ConditionTrait {
 package enum Surroundings {
   /// Whether this process has CAP_SYS_ADMIN and the system calls that need it. Root in a container usually has neither.
   ///
-  /// umount2(2) checks the path before the capability, and a seccomp filter refuses it before both.
+  /// umount2(2) checks the path before the capability. A seccomp filter refuses the call before both checks.
   package static let isAdministrator: Bool = has(capability: 21) && !(umount2("", 0) < 0 && errno == EPERM)
 
   static let hasUserfaultfd: Bool = {
-    // Unlike syscall(2) itself, the pointer has no variable argument list, so that Swift can call it.
+    // Swift cannot call syscall(2) itself, which has a variable argument list.
     typealias Call = @convention(c) (Int, Int32) -> Int
     guard let symbol = dlsym(nil, "syscall") else { return false }
     // SAFETY: the supported architectures pass the same arguments in the same registers.

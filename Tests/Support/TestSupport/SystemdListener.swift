@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// A datagram socket that listens in systemd's place.
+/// A datagram socket that receives messages to systemd.
 package final class SystemdListener {
   package let name: String
   private let descriptor: Int32

@@ -26,7 +26,7 @@ final class Turns: Sendable {
     }
   }
 
-  /// Ends a turn. The next waiting task gets it.
+  /// Ends a turn, and starts that of the next waiting task.
   func pass() {
     let next = state.withLock { state in
       guard state.waiting.isEmpty else { return Optional(state.waiting.removeFirst()) }

@@ -1,5 +1,5 @@
-/* Runs a command under a seccomp filter that refuses the system calls that Docker's default profile refuses to a
- * container without capabilities.
+/* Runs a command under a seccomp filter that refuses the same system calls as Docker's default profile for a container
+ * without capabilities.
  *
  *   $ refuse-calls COMMAND [ARGUMENT]...
  *
@@ -27,8 +27,8 @@
 #define NAMESPACES                                                                                                     \
   (CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET)
 
-/* Stricter than Docker in three calls: ptrace(2), process_vm_readv(2) and process_vm_writev(2) are refused on every
- * kernel, as Docker does before Linux 4.8. */
+/* The list is stricter than that of Docker, which refuses ptrace(2), process_vm_readv(2) and process_vm_writev(2) only
+ * before Linux 4.8. */
 static const unsigned refused[] = {
     SYS_acct,
     SYS_add_key,

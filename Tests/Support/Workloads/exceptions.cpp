@@ -17,7 +17,7 @@ struct Guard {
 
 } // namespace
 
-/* A function for every level, so that a missing one shows in a stack. */
+/* A function for every level: a missing level is visible in a stack. */
 #define LEVEL(level, next)                                                                                             \
   extern "C" __attribute__((noinline)) void workload_throw_##level(int64_t number) {                                   \
     workload_throw_##next(number);                                                                                     \

@@ -70,7 +70,7 @@ KEPT void frames_leave(void (*body)(void (*)(const volatile int *), const volati
   sink++;
 }
 
-/* Functions in assembly are called between statements, so that their callers keep frames. */
+/* The loop around the call of a function in assembly prevents a tail call, so the caller keeps its frame. */
 #define ENTERED_BY(caller, function)                                                                                   \
   void function(const volatile int *stop);                                                                             \
   KEPT void caller(const volatile int *stop) {                                                                         \
@@ -124,7 +124,7 @@ __asm__(".text\n"
         "mov %rsp, %rbp\n"
         ".cfi_escape 0x10, 0x06, 0x02, 0x76, 0x00\n" /* rbp is saved at rbp + 0 */
         "push %r10\n"
-        ".cfi_escape 0x0f, 0x03, 0x76, 0x78, 0x06\n" /* the frame's address is what rbp - 8 holds */
+        ".cfi_escape 0x0f, 0x03, 0x76, 0x78, 0x06\n" /* the frame's address is the value at rbp - 8 */
         "sub $40, %rsp\n"
         "call frames_spin\n"
         "mov -8(%rbp), %r10\n"
@@ -136,7 +136,7 @@ __asm__(".text\n"
         ".cfi_endproc\n"
         ".size frames_expression, . - frames_expression\n");
 
-/* No .cfi directives: the unwind table has no entry for these. */
+/* Without .cfi directives, so the unwind table has no entries for these functions. */
 __asm__(".text\n"
         "function frames_bare_framed\n"
         "push %rbp\n"
@@ -162,7 +162,7 @@ __asm__(".text\n"
         "mov %rdi, -24(%rbp)\n"
         "1: movq $0, -16(%rbp)\n"
         "movq $10000000, -8(%rbp)\n"
-        "lea -16(%rbp), %rdi\n" /* what is called may write there */
+        "lea -16(%rbp), %rdi\n" /* the callee can write there */
         "xor %esi, %esi\n"
         "call nanosleep@PLT\n"
         "mov -24(%rbp), %rax\n"
@@ -192,7 +192,8 @@ __asm__(".text\n"
         "jnz 1b\n"
         "ret\n"
         ".size frames_bare_leaf, . - frames_bare_leaf\n"
-        /* Reached by a jump from a described function, which the call site names. */
+        /* Functions with unwind information that jump to functions without it. The call site names the jumping
+         * function. */
         "function frames_jumps_to_leaf\n"
         ".cfi_startproc\n"
         "jmp frames_bare_jumped_leaf\n"
@@ -268,7 +269,7 @@ __asm__(".text\n"
         ".balign 4\n"
         "4: .long 2b - 4b, 3b - 4b\n"
         ".text\n"
-        /* Half of the time, the frame can only be found through rbx: rax has its size. */
+        /* For half of the time, the frame can only be found through rbx: its size was in rax. */
         "function frames_bare_lost\n"
         "push %rbx\n"
         "mov $2000, %ecx\n"
@@ -284,8 +285,8 @@ __asm__(".text\n"
         "pop %rbx\n"
         "ret\n"
         ".size frames_bare_lost, . - frames_bare_lost\n"
-        /* Calls two functions from one call site. The callee of the first leaves its return address in a part of the
-         * stack that the second one allocates but never writes. */
+        /* Calls two functions from one call site. The callee of the first function leaves its return address in a part
+         * of the stack that the second function allocates but never writes. */
         "function frames_left_over\n"
         ".cfi_startproc\n"
         "push %rbx\n"
@@ -346,7 +347,7 @@ static const uint8_t made_unframed[] = {
 static const uint8_t made_spin[] = {
     0x55,                         /* push %rbp */
     0x48, 0x89, 0xe5,             /* mov %rsp, %rbp */
-    0xe8, 0x02, 0x00, 0x00, 0x00, /* call 2f: a direct call tells where the function begins */
+    0xe8, 0x02, 0x00, 0x00, 0x00, /* call 2f: a direct call shows where the function begins */
     0x5d,                         /* pop %rbp */
     0xc3,                         /* ret */
     0xb9, 0xf4, 0x01, 0x00, 0x00, /* 2: mov $500, %ecx */
@@ -398,7 +399,7 @@ bool frames_can_be_made(void) { return false; }
 
 typedef void made(const volatile int *stop, void (*function)(const volatile int *));
 
-/* Copies a function of LENGTH bytes of CODE to anonymous memory. */
+/* Copies the function CODE, of LENGTH bytes, to anonymous memory. */
 static made *make(const uint8_t *code, size_t length) {
   void *memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED)

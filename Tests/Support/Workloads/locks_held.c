@@ -62,8 +62,8 @@ void workload_use_arenas(int count) { mallopt(M_ARENA_MAX, count); }
 /* Larger than chunks in tcache and fast bins, smaller than M_MMAP_THRESHOLD. */
 enum { CHUNK_BYTES = 256 << 10, PAGE_BYTES = 4096 };
 
-static uint8_t *guarded; /* the page that cannot be accessed */
-static pid_t holder;     /* the thread that is to be held up there */
+static uint8_t *guarded; /* the inaccessible page */
+static pid_t holder;     /* the thread that must call workload_hold there */
 static bool has_held;
 
 static void on_fault(int signal, siginfo_t *information, void *context) {
@@ -81,8 +81,8 @@ static void on_fault(int signal, siginfo_t *information, void *context) {
   guarded = NULL;
 }
 
-/* Three adjacent chunks: the header of the middle one shares its page with the first one's content only, and the last
- * one keeps it from being merged with the free memory above. */
+/* Takes three adjacent chunks. The header of the middle chunk shares its page only with content of the first chunk. The
+ * last chunk keeps the middle chunk from merging with free memory above. */
 static bool take_chunks(uint8_t *chunks[3]) {
   for (int attempt = 0; attempt < 16; attempt++) {
     for (int index = 0; index < 3; index++)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* The complement of the mark, so that code that searches for the mark has no copy of it on its stack. */
+/* The complement of the mark: a search for the mark must have no copy on its own stack. */
 static const uint64_t opposite = UINT64_C(0x5ec3e7a11ce0f00d);
 
 enum { SHALLOW_WORDS = 1 << 10, DEEP_WORDS = 1 << 13, WORDS_WANTED = 64 };
@@ -16,7 +16,7 @@ struct marked_stack {
   void (*mark)(bool begins, void *context);
   void *context;
   pthread_t thread;
-  int ends[2]; /* of the pipe that one that is asleep reads from */
+  int ends[2]; /* of the pipe from which a sleeping thread reads */
   _Atomic uint64_t address;
   atomic_bool is_over;
 };

@@ -112,7 +112,7 @@ bool workload_hide_proc(void) {
   if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0)
     return false;
   mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL);
-  /* Not every sandbox allows unmounting; an empty file system mounted over it hides it as well. */
+  /* Not every sandbox allows unmounting. An empty file system that is mounted over /proc hides it as well. */
   return umount2("/proc", MNT_DETACH) == 0 || mount("none", "/proc", "tmpfs", 0, NULL) == 0;
 }
 
@@ -193,7 +193,7 @@ int workload_plain_fork(void) { return fork(); }
 
 int workload_become_daemon(void) { return daemon(1, 1); }
 
-/* Limits RESOURCE to BYTES more than the process uses: one number of pages, read with FORMAT from statm (proc(5)). */
+/* Limits RESOURCE to BYTES more than the process uses. FORMAT reads the used pages from statm (proc(5)). */
 static bool leave(int resource, const char *format, size_t bytes) {
   FILE *file = fopen("/proc/self/statm", "re");
   unsigned long pages = 0;

@@ -34,8 +34,8 @@ static bool trap_mkdir(void) {
          syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0;
 }
 
-/* A page that cannot be read, and one of a file that has been cut. */
-static volatile int *untouchable(void) {
+/* An unreadable page, and a page beyond the end of its file. */
+static volatile int *unreadable_page(void) {
   static void *page;
   if (!page)
     page = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -79,7 +79,7 @@ int64_t workload_die(const char *way) {
       return -2;
     return syscall(SYS_mkdirat, AT_FDCWD, "/nowhere/at/all", 0700);
   } else if (strcmp(way, "unmapped") == 0) {
-    return *untouchable();
+    return *unreadable_page();
   } else if (strcmp(way, "cut-file") == 0) {
     return *beyond_file();
   } else if (strcmp(way, "no-instruction") == 0) {
@@ -93,7 +93,7 @@ int64_t workload_die(const char *way) {
     static volatile int zero;
     return 1 / zero;
 #else
-    raise(SIGFPE); /* a division by zero is none of this architecture's faults */
+    raise(SIGFPE); /* a division by zero is no fault on this architecture */
 #endif
   } else if (strcmp(way, "abort") == 0) {
     abort();
@@ -116,7 +116,7 @@ static void recover_by_returning(int signal, siginfo_t *information, void *conte
   (void)information;
   recovered = recovered + 1;
   if (signal == SIGSEGV)
-    mprotect((void *)(uintptr_t)untouchable(), 4096, PROT_READ | PROT_WRITE);
+    mprotect((void *)(uintptr_t)unreadable_page(), 4096, PROT_READ | PROT_WRITE);
 #if defined(__x86_64__)
   if (signal == SIGSYS)
     ((ucontext_t *)context)->uc_mcontext.gregs[REG_RAX] = -EACCES;
@@ -135,17 +135,17 @@ static void recover_by_jumping(int signal) {
 }
 
 /* Like the crash handlers of many services. */
-static void die_as_if_alone(int signal) {
+static void die_by_default_action(int signal) {
   recovered = recovered + 1;
   struct sigaction action = {.sa_handler = SIG_DFL};
   sigaction(signal, &action, NULL);
   raise(signal);
 }
 
-/* The handler that a handler of this file has replaced. */
+/* The handler that workload_recover_from has replaced. */
 static struct sigaction before;
 
-/* Like crash reporters: they call the replaced handler, or restore it and let the fault recur. */
+/* Like crash reporters, which call the replaced handler, or restore it and let the fault recur. */
 static void call_former(int signal, siginfo_t *information, void *context) {
   recovered = recovered + 1;
   before.sa_sigaction(signal, information, context);
@@ -168,7 +168,7 @@ void workload_recover_from(int signal, const char *way) {
   } else if (strcmp(way, "restoring") == 0) {
     action.sa_handler = restore_former;
   } else {
-    action.sa_handler = strcmp(way, "jumping") == 0 ? recover_by_jumping : die_as_if_alone;
+    action.sa_handler = strcmp(way, "jumping") == 0 ? recover_by_jumping : die_by_default_action;
   }
   sigaction(signal, &action, &before);
 }
@@ -276,7 +276,7 @@ bool workload_become_unusual(void) {
     }
   struct sched_param parameter = {.sched_priority = 10};
   sched_setaffinity(0, sizeof first, &first);
-  /* Before the real-time policy, under which there is no timer slack. */
+  /* Before the real-time policy, which has no timer slack. */
   prctl(PR_SET_TIMERSLACK, 200000000, 0, 0, 0);
   setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), -5);
   if (pthread_setschedparam(pthread_self(), SCHED_FIFO, &parameter) == 0)

@@ -43,8 +43,8 @@ struct workload_storm {
   } places[STORM_PLACES_MAX];
 };
 
-/* An unlikely value. A sign consists of this word, the place, the work item (0 before it begins), and a checksum, which
- * excludes partly overwritten signs in reused stack memory. */
+/* An unlikely value. A sign consists of this word, the place, the work item (0 before it begins), and a checksum. The
+ * checksum excludes partly overwritten signs in reused stack memory. */
 #define STORM_SIGN UINT64_C(0x9d3b5f6a71c8e24b)
 enum { STORM_SIGN_WORDS = 4 };
 
@@ -160,7 +160,7 @@ struct workload_thread *workload_thread_with_id(int id) {
     struct workload_thread *thread = workload_thread_start(compute_if_wanted, (void *)(intptr_t)id);
     if (access(path, F_OK) == 0)
       return thread;
-    workload_thread_stop(thread); /* another thread or process was faster */
+    workload_thread_stop(thread); /* another thread or process got the id */
   }
   return NULL;
 }
@@ -200,7 +200,7 @@ KEPT void workload_wait_deaf(const volatile int *stop) {
   pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-/* A control group to freeze this process in: its directory, the text that freezes it and the text that thaws it. */
+/* The control group that freezes this process: its directory and the texts that freeze and thaw it. */
 struct freezer {
   const char *root, *file, *freeze, *thaw;
   char directory[128];
@@ -262,7 +262,7 @@ const volatile uint64_t *workload_stop_process(enum workload_stop way, uint64_t 
     if (write(ready[1], &is_possible, 1) != 1 || !is_possible)
       _exit(1);
     sleep_ns(before_ns);
-    /* Twice in a row: it can briefly wait for something else. */
+    /* Checks twice in a row, because the parent can briefly wait for something else. */
     for (int seen = 0; way == WORKLOAD_STOP_ASLEEP && seen < 2 && getppid() == parent;) {
       seen = is_asleep(parent) ? seen + 1 : 0;
       sleep_ns(2000000);

@@ -36,7 +36,7 @@ KEPT void workload_spin(uint64_t deadline_ns, const volatile int *stop) {
   while (goes_on(deadline_ns, stop))
     for (int round = 0; round < 10000; round++)
       value = value * UINT64_C(6364136223846793005) + 1;
-  sink = value; /* a store after the loop: the loop is not a tail call */
+  sink = value; /* a store after the loop, which prevents a tail call */
 }
 
 KEPT void workload_recurse(int depth, uint64_t deadline_ns, const volatile int *stop) {
@@ -73,8 +73,8 @@ KEPT void workload_spin_on_coroutine(uint64_t bytes, uint64_t deadline_ns, const
   free(stack);
 }
 
-/* In assembly for known unwind tables in the epilogue: after "pop %rbp" the saved register is below the stack pointer,
- * and the caller needs it as its frame pointer. */
+/* In assembly, for known unwind tables in the epilogue: after "pop %rbp" the saved frame pointer of the caller is below
+ * the stack pointer. */
 #if defined(__x86_64__)
 __asm__(".text\n"
         ".globl workload_short_epilogue\n"
@@ -293,7 +293,7 @@ KEPT void workload_block(enum workload_block kind) {
   sink++;
 }
 
-/* No .cfi directives: the unwind table has no entry for it. */
+/* Without .cfi directives, so the unwind table has no entry for this function. */
 #if defined(__x86_64__)
 __asm__(".text\n"
         ".globl workload_bare\n"

@@ -3,8 +3,8 @@ import Glibc
 
 /// Starts programs and waits for them.
 ///
-/// Children start with no signal blocked or ignored, independent of this process (a thread of Dispatch blocks most
-/// signals), and inherit only the descriptors that are passed to them.
+/// Children start with no signal blocked or ignored, even from threads of Dispatch, which block most signals. They
+/// inherit only the descriptors that are passed to them.
 package enum Spawn {
   /// Creates a pipe that no child inherits.
   ///
@@ -26,8 +26,8 @@ package enum Spawn {
   ///   - input: Standard input; `nil` for /dev/null.
   ///   - output: Standard output; `nil` inherits this process's.
   ///   - errors: Standard error; `nil` inherits this process's.
-  ///   - isAlone: Whether it gets a separate process group, so that signals to this process's group do not reach it.
-  /// - Returns: Its process id.
+  ///   - isAlone: Whether the program gets a separate process group, which signals to this process's group do not reach.
+  /// - Returns: The process id.
   /// - Throws: ``SpawnError``.
   package static func process(
     _ program: String,
@@ -65,7 +65,7 @@ package enum Spawn {
     return process
   }
 
-  /// Runs `program` to its end. Returns its standard output, and its status as ``end(_:)`` does.
+  /// Runs `program` to its end. Returns its standard output, and the status from ``end(_:)``.
   ///
   /// - Throws: ``SpawnError``.
   package static func output(

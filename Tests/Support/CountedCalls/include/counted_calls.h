@@ -1,5 +1,5 @@
-/* Counts the calls of the allocator and of lock functions by chosen threads. Defined in the executable, the functions
- * replace the C library's for every library in the process. */
+/* Counts calls of the allocator, locks and the loader by chosen threads. The executable defines these functions, which
+ * replace the C library's in the whole process. */
 #ifndef COUNTED_CALLS_H
 #define COUNTED_CALLS_H
 
@@ -9,23 +9,24 @@
 
 /* Calls counted for one thread. */
 struct counted_calls {
-  uint64_t allocations; /* malloc, calloc, realloc, free, posix_memalign, aligned_alloc, memalign, … */
-  uint64_t locks; /* taking a mutex, read-write lock, spin lock, semaphore, waiting for a condition, pthread_once */
-  uint64_t loader_calls; /* dlopen, dlsym, dladdr, dl_iterate_phdr: they take the loader's lock */
-  char first[256];       /* the first call that was counted, and where it was made; empty: none */
+  uint64_t allocations;  /* malloc, calloc, realloc, free, posix_memalign, aligned_alloc, memalign */
+  uint64_t locks;        /* pthread_once, and calls that lock or wait for a condition or semaphore */
+  uint64_t loader_calls; /* dlopen, dladdr, dl_iterate_phdr: they take the loader's lock */
+  char first[256];       /* the first counted call and its caller; empty: none */
 };
 
-/* Begins to count the calls of thread TID. At most COUNTED_THREADS_MAX threads are counted. Returns its place. */
+/* Starts counting the calls of thread TID. Returns the index of the counter, or -1 after COUNTED_THREADS_MAX
+ * threads. */
 enum { COUNTED_THREADS_MAX = 8 };
 int counted_calls_begin(pid_t tid);
 
-/* Returns the calls of the thread in PLACE since counted_calls_begin. */
+/* Returns the calls counted at the index PLACE. */
 struct counted_calls counted_calls_of(int place);
 
 /* Returns the calling thread's id. */
 pid_t counted_calls_own_thread(void);
 
-/* Returns the id of the thread of this process that is called NAME, 0 if there is none. */
+/* Returns the id of the thread named NAME, or 0 without such a thread. */
 pid_t counted_calls_find(const char *name);
 
 /* Computes without calling any function until *STOP is not 0. */

@@ -1,20 +1,19 @@
-/* Holds up threads in the kernel. */
+/* Blocks threads in the kernel. */
 #ifndef KERNEL_WAITS_H
 #define KERNEL_WAITS_H
 
 #include <stdbool.h>
 
-/* Mounts the content of FILE at PLACE, under NAME, by a file system in user space, and serves it until the device is
- * closed. Nothing is read ahead. Needs root. Calls IS_MOUNTED once it is mounted. Returns after it has been unmounted,
- * or the negative of an errno value when it cannot be mounted. */
+/* Mounts at PLACE a file system in user space, which has FILE as NAME, and serves it without read-ahead. Needs root.
+ * Calls IS_MOUNTED after mounting. Returns 0 after the unmount, or the negative of an errno value if mounting fails. */
 int silent_file_system_serve(const char *file, const char *name, const char *place, void (*is_mounted)(void));
 
-/* Writes to a page of PLACE, which is mapped. Blocks while its file system is frozen. */
+/* Writes to the mapped page PLACE. Blocks while its file system is frozen. */
 void store_into_frozen_file(volatile char *place);
 
 /* Starts COUNT threads, UNANSWERED_PAGES_MAX at most. In the used part of each stack one page is missing until
  * unanswered_pages_answer: a thread that reads it blocks in the kernel. Each thread calls MARK with its index, from 0
- * on, and true and false around blocking in read(2) from DESCRIPTOR. Returns 0 or an errno value (EPERM:
+ * on, and true, blocks in read(2) from DESCRIPTOR, and calls MARK with false. Returns 0 or an errno value (EPERM:
  * userfaultfd(2) is refused). */
 enum { UNANSWERED_PAGES_MAX = 8 };
 int unanswered_pages_start(int count, int descriptor, void (*mark)(int place, bool begins));
@@ -26,17 +25,17 @@ void unanswered_pages_answer(void);
  * it. */
 void use_small_signal_stack(void);
 
-/* Computes for MILLISECONDS on a new thread with a stack of 20 KiB, 1 KiB of which is left. The thread calls MARK, if
- * that is not NULL, with true and false around the computation, where most of the stack is left. Returns when the
- * thread has ended, 0 or an errno value. */
+/* Computes for MILLISECONDS on a new thread with a stack of 20 KiB, 1 KiB of which is left. While most of the stack is
+ * free, the thread calls MARK, unless NULL, with true before the computation and false afterwards. Returns 0 or an
+ * errno value after the end of the thread. */
 int compute_with_little_stack(int milliseconds, void (*mark)(bool begins));
 
-/* Computes for MILLISECONDS on a new thread made by the bare clone(2), whose thread pointer is 0. Returns at once, 0 or
- * an errno value. */
+/* Starts a thread by clone(2), with the thread pointer 0, that computes for MILLISECONDS. Returns 0 or an errno value
+ * at once. */
 int compute_on_bare_thread(int milliseconds);
 
-/* Sleeps for MILLISECONDS with the stack pointer at most 64 bytes above the lowest page that the main thread's stack
- * has grown to, without touching memory below. Call once, on the main thread. */
+/* Sleeps for MILLISECONDS with the stack pointer 64 bytes above the start of the main thread's lowest stack page,
+ * without touching memory below. Call once, on the main thread. */
 void sleep_at_lowest_page(int milliseconds);
 
 #endif

@@ -1,4 +1,4 @@
-/* Reports take the clock for a dependency, so that they blame its callers. */
+/* Makes reports treat the clock as a dependency, and blame its callers. */
 #line 3 ".build/checkouts/simulated-clock/simulated_clock.c"
 #define _GNU_SOURCE
 #include "simulated_clock.h"
@@ -20,7 +20,7 @@ struct waiter {
   const _Atomic uint32_t *word; /* NULL: the entry is free */
   uint32_t expected;
   uint64_t deadline_ns;
-  uint32_t simulation; /* the one in which it began to wait, 0 for none */
+  uint32_t simulation; /* the simulation in which the wait began, or 0 */
   bool needs_time;     /* a test waits for this thread: time passes meanwhile */
 };
 
@@ -29,7 +29,7 @@ struct sleeper {
   sem_t released;
   uint64_t until_ns;
   bool is_used, is_blocked, is_released;
-  bool counts; /* its thread is one of the watchdog's that works unless it is blocked */
+  bool counts; /* whether the thread works for the watchdog unless it is blocked */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -46,7 +46,7 @@ static bool (*is_busy)(void);
  * be unable to answer. */
 static uint64_t patience;
 
-/* The time while it is simulated, else 0; and the clock's advance over the kernel's while it runs. */
+/* The simulated time, or 0 outside simulations; and the advance over the kernel's clock. */
 static _Atomic uint64_t simulated_ns, ahead_ns;
 /* CLOCK_REALTIME minus CLOCK_MONOTONIC. */
 static _Atomic int64_t wall_offset_ns;
@@ -71,7 +71,7 @@ static uint64_t now_ns(clockid_t clock) {
 
 static bool is_simulated(void) { return atomic_load(&simulated_ns) != 0; }
 
-/* Signals the driver, if nothing keeps it from moving the time on. */
+/* Signals the driver if it can advance the time. */
 static void signal_driver(void) {
   if (working == 0)
     pthread_cond_signal(&changed);
@@ -101,7 +101,7 @@ static void wait(const _Atomic uint32_t *word, uint32_t expected, uint64_t deadl
                             .expected = expected,
                             .deadline_ns = deadline_ns,
                             .simulation = has_simulation ? simulation : 0,
-                            /* A task of a test awaits the thread with that name. */
+                            /* Tasks of tests wait for the thread "culprit-async". */
                             .needs_time = !is_ours || is_tests || is_named("culprit-async")};
   bool counts = is_ours && !is_idle;
   if (counts)
@@ -112,8 +112,8 @@ static void wait(const _Atomic uint32_t *word, uint32_t expected, uint64_t deadl
     uint64_t ahead = atomic_load(&ahead_ns);
     kernel_deadline_ns = deadline_ns > ahead ? deadline_ns - ahead : 0;
   }
-  /* The escalation thread restarts a timer of the kernel at every return, also while other threads work and time stands
-   * still: the timer ends the process after 6 s. */
+  /* The escalation thread restarts a timer of the kernel at every return. It must return even while simulated time
+   * stops, because the timer ends the process after 6 s. */
   if (has_simulation && is_named("culprit-escalat"))
     kernel_deadline_ns = kernel_ns(CLOCK_MONOTONIC) + UINT64_C(1000000000);
   bool is_due = now_ns(CLOCK_MONOTONIC) >= deadline_ns;
@@ -167,7 +167,7 @@ void simulated_clock_set_idle(bool idle) {
 
 /* The driver. All functions are called with the lock held. */
 
-/* Waits until something changes, for MICROSECONDS at most: a word changes without notice. */
+/* Waits for a signal, for MICROSECONDS at most: changes of a word are not signalled. */
 static void wait_for_change(long microseconds) {
   struct timespec end;
   clock_gettime(CLOCK_REALTIME, &end);
@@ -209,7 +209,7 @@ static bool release(uint64_t now) {
   return any;
 }
 
-/* Returns the time of the next event, UINT64_MAX if nothing needs the time to pass. */
+/* Returns the time of the next event, or UINT64_MAX if no thread needs the time to pass. */
 static uint64_t next_instant(void) {
   bool is_needed = false;
   uint64_t next = UINT64_MAX;
@@ -293,7 +293,7 @@ void simulated_clock_begin(bool (*busy)(void), uint64_t patience_ns) {
   is_busy = busy;
   patience = patience_ns / 500000;
   simulation++;
-  /* Begins at a round time: the watchdog rounds some times, so that durations become exact. */
+  /* Begins at a round time, because the watchdog rounds some times. Durations are then exact. */
   uint64_t now = now_ns(CLOCK_MONOTONIC);
   atomic_store(&simulated_ns, now - now % 1000000 + 1000000);
   pthread_cond_signal(&changed);

@@ -2,7 +2,7 @@ import CCulpritObserver
 import CSimulatedClock
 import Foundation
 
-// Reports take the clock for a dependency, so that they blame its callers.
+// Makes reports treat the clock as a dependency, and blame its callers.
 #sourceLocation(file:".build/checkouts/simulated-clock/Clock.swift",line:7)
 
 /// A clock that the watchdog and its tests share. Its time passes only while a test waits for it, and only after the
@@ -40,14 +40,14 @@ package struct SimulatedClock: Clock {
   package var now: Instant { Instant(nanoseconds: simulated_clock_now_ns()) }
   package var minimumResolution: Duration { .nanoseconds(1) }
 
-  /// Begins a simulation: time stands still from now on.
+  /// Begins a simulation, and stops the time.
   ///
-  /// - Parameter patience: The kernel's time for which a thread that was asked for its stack holds up the clock.
+  /// - Parameter patience: The longest wait for a requested stack before time passes, in the kernel's time.
   package func begin(patience: Duration = .milliseconds(500)) {
     simulated_clock_begin({ observer_capture_is_pending() }, UInt64(patience.nanoseconds))
   }
 
-  /// Ends the simulation: the clock runs with the kernel's, ahead of it by the time that was simulated.
+  /// Ends the simulation: the clock runs again, ahead of the kernel's by the simulated time.
   package func end() { simulated_clock_end() }
 
   /// Blocks the calling thread until `duration` has passed and the watchdog has done the work of that instant.
@@ -57,7 +57,7 @@ package struct SimulatedClock: Clock {
   /// Lets the watchdog finish the work of the present instant.
   package func settle() { block(for: .zero) }
 
-  /// Lets `duration` pass while the caller goes on.
+  /// Lets `duration` pass while the caller continues.
   ///
   /// - Returns: The time at its end.
   @discardableResult
@@ -73,7 +73,8 @@ package struct SimulatedClock: Clock {
   /// Sets the wall clock forwards, or backwards if `step` is negative.
   package func stepWallClock(by step: Duration) { simulated_clock_step_wall(step.nanoseconds) }
 
-  /// Runs `body` on the calling thread as if it were the watchdog's: time passes only while it blocks on the clock.
+  /// Runs `body` on the calling thread, which counts as the watchdog's: time passes only while the thread waits for the
+  /// clock.
   package func countingThread<Result>(_ body: () throws -> Result) rethrows -> Result {
     simulated_clock_thread_created()
     simulated_clock_thread_began()
@@ -91,7 +92,7 @@ package struct SimulatedClock: Clock {
     }
   }
 
-  /// Runs `body`, in which a handler or a thread of ``countingThread(_:)`` waits for the test: time can pass meanwhile.
+  /// Runs `body`, in which a handler or a thread of ``countingThread(_:)`` waits for the test. Meanwhile time can pass.
   package func whileIdle<Result>(_ body: () throws -> Result) rethrows -> Result {
     simulated_clock_set_idle(true)
     defer { simulated_clock_set_idle(false) }
@@ -100,7 +101,7 @@ package struct SimulatedClock: Clock {
 
   /// Lets time pass until `condition` holds, for ten simulated minutes at most.
   ///
-  /// - Returns: Whether it holds.
+  /// - Returns: Whether `condition` holds.
   @discardableResult
   package func wait(until condition: () -> Bool) -> Bool {
     settle()

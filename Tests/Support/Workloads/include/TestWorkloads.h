@@ -25,18 +25,17 @@ void workload_recurse(int depth, uint64_t deadline_ns, const volatile int *stop)
 /* Spins on a separate stack of BYTES bytes, as a coroutine does (makecontext(3)), then returns. */
 void workload_spin_on_coroutine(uint64_t bytes, uint64_t deadline_ns, const volatile int *stop);
 
-/* Runs in a leaf function whose last instructions before the return are executed most of the time: its interrupted
- * program counter is often in the epilogue, where saved registers are below the stack pointer. */
+/* Spends most of the time in the epilogue of a leaf function, where saved registers are below the stack pointer. */
 void workload_epilogues(uint64_t deadline_ns, const volatile int *stop);
 
-/* The number of calls of a signal handler for SIGPROF; the handler. */
+/* The number of calls of workload_on_signal, a handler for SIGPROF. */
 int workload_signals(void);
 void workload_on_signal(int signal);
 
 /* Whether the action for SIGPROF differs from the default. */
 bool workload_has_handler(void);
 
-/* Installs workload_on_signal for SIGPROF; sends SIGPROF to the calling thread. */
+/* Installs workload_on_signal for SIGPROF. workload_raise sends SIGPROF to the calling thread. */
 void workload_install_handler(void);
 void workload_raise(void);
 
@@ -56,7 +55,7 @@ struct workload_thread *workload_thread_start(void (*body)(void *context, const 
 void workload_thread_stop(struct workload_thread *thread);
 
 /* Blocks in the system call that KIND names until workload_unblock. An interrupted call restarts or is repeated;
- * workload_interrupted returns the number of interruptions. Not inlined, so that it is seen on the stack. */
+ * workload_interrupted returns the number of interruptions. Not inlined, so stacks show this function. */
 enum workload_block {
   WORKLOAD_READ,
   WORKLOAD_SEMAPHORE,
@@ -77,7 +76,8 @@ int workload_interrupted(void);
 /* Runs in a function without unwind information whose frame pointer register has another use. */
 void workload_without_unwind_information(uint64_t deadline_ns, const volatile int *stop);
 
-/* The number of vfork(2), or of an equivalent call, on this architecture: Swift does not import it. */
+/* The system call number of vfork(2), or of an equivalent call, on this architecture: Swift does not import the
+ * number. */
 extern const int64_t workload_call_vfork;
 
 /* Fills FILE with the path of the library that defines the symbol NAME in this process; empty if there is none. */
@@ -107,23 +107,23 @@ bool workload_take_own_descriptors(void);
 /* Makes this process undumpable (prctl(2)), and drops root's privileges. Returns whether it could. */
 bool workload_become_undumpable(void);
 
-/* Hides /proc from this process, which must have one thread. Returns whether it could: it takes privileges. */
+/* Hides /proc from this process, which must have one thread. Needs privileges. Returns whether it could. */
 bool workload_hide_proc(void);
 
-/* A profiler: a handler for SIGPROF and an interval timer that sends it; the number of calls by the timer. */
+/* Starts a profiler: an interval timer that sends SIGPROF, and a handler. workload_profiled returns the number of its
+ * calls by the timer. */
 void workload_start_profiler(void);
 int workload_profiled(void);
 
 /* Starts a child that sleeps for 5 s without exec, with all descriptors except the standard streams. Returns 0. */
 int workload_fork_and_leave(void);
 
-/* Starts the program PATH with ARGUMENTS, which end with NULL, in a child process: by posix_spawn(3) when WAY is
- * "spawn", by vfork(2) when it is "vfork", by fork(2) otherwise, and execv(3). Returns its process id, or -1 on
- * failure. */
+/* Starts the program PATH with ARGUMENTS, which end with NULL, in a child process: by posix_spawn(3) if WAY is "spawn",
+ * otherwise by execv(3) after vfork(2), if WAY is "vfork", or fork(2). Returns its process id, or -1 on failure. */
 int workload_start(const char *way, const char *path, char *const arguments[]);
 
-/* Runs BODY on a new thread and returns its result. In a child of fork, the first thread keeps its parent's thread
- * number in the Swift runtime (6.3), and can hang for ever when it meets another thread in a lazy initialization. */
+/* Runs BODY on a new thread and returns its result. In the Swift runtime (6.3), the first thread of a forked child
+ * keeps its parent's thread number. It can hang in a lazy initialization that another thread runs. */
 int workload_call_on_thread(int (*body)(void));
 
 /* Runs CHILD in a child process. Returns its exit status, or -1 if it did not exit. */
@@ -134,29 +134,29 @@ int workload_fork(int (*child)(void));
  * Returns the result of the faulting call if the process survives. */
 int64_t workload_die(const char *way);
 
-/* Installs a handler for SIGNAL that recovers by returning or jumping, or (dying) restores the default action and sends
- * the signal again. */
+/* Installs a handler for SIGNAL. `returning` and `jumping` recover, `calling` and `restoring` continue with the
+ * replaced handler, and `dying` raises the signal again with the default action. */
 void workload_recover_from(int signal, const char *way);
 
-/* workload_die, with the landing point of the handler that jumps; the number of runs of these handlers. */
+/* Calls workload_die. The handler that jumps returns here. workload_recovered returns the number of runs of these
+ * handlers. */
 int64_t workload_die_or_jump(const char *way);
 int workload_recovered(void);
 
 /* Sends SIGNAL to thread TID of this process (tgkill(2)). */
 void workload_signal_thread(int tid, int signal);
 
-/* Adds the calling thread, and no other, to COUNT groups with long numbers. Returns whether it could: it takes
- * privileges. */
+/* Adds only the calling thread to COUNT groups with long numbers. Needs privileges. Returns whether it could. */
 bool workload_be_in_groups(int count);
 
 /* Uses up RLIMIT_SIGPENDING, so the kernel drops the information of further signals. */
 bool workload_use_up_pending_signals(void);
 
-/* Replaces standard error by a full pipe that is never read, or by the file PATH, limited to 64 bytes. */
+/* Replaces standard error by a pipe without a reader, or by the file PATH, limited to 64 bytes. */
 void workload_break_standard_error(void);
 void workload_fill_standard_error(const char *path);
 
-/* Returns the calling thread's signal mask, signal N as bit N-1; blocks SIGNAL. */
+/* Returns the calling thread's signal mask, with signal N as bit N-1. workload_block_signal adds SIGNAL to the mask. */
 uint64_t workload_blocked_signals(void);
 void workload_block_signal(int signal);
 
@@ -167,7 +167,8 @@ int workload_read_by_descriptor(int signal);
  * WAIT_NS, until CLOCK_MONOTONIC reaches DEADLINE_NS. Returns the first signal received, or 0. */
 int workload_compute_and_wait_for_signals(uint64_t work_ns, uint64_t wait_ns, uint64_t deadline_ns);
 
-/* Installs a handler for SIGPROF with BLOCKED in its sa_mask; returns the signal mask during its last run. */
+/* Installs a handler for SIGPROF with BLOCKED in its sa_mask. workload_mask_in_handler returns the signal mask of its
+ * last run. */
 void workload_install_masking_handler(int blocked);
 uint64_t workload_mask_in_handler(void);
 

@@ -1,4 +1,4 @@
-/* Frames of every kind that a stack can have, each entered by a recognisable function. */
+/* All kinds of frames that a stack can have. A recognisable function enters each frame. */
 #ifndef FRAMES_H
 #define FRAMES_H
 
@@ -12,16 +12,16 @@ extern "C" {
 /* Computes until *STOP is not 0. Innermost frame of most functions here. */
 void frames_spin(const volatile int *stop);
 
-/* Reads the time, in the kernel's code that is mapped into this process (vdso(7)). */
+/* Reads the time in code of the kernel that is mapped into this process (vdso(7)). */
 void frames_in_vdso(const volatile int *stop);
 
-/* Calls strlen(3), which needs no stack, through a PLT stub, for a long string. */
+/* Calls strlen(3), which needs no stack, with a long string through a PLT stub. */
 void frames_through_stub(const volatile int *stop);
 
-/* Calls a function whose beginning and end take most of its time: pushes, pops and a large frame. */
+/* Calls a function that spends most of its time in prologue and epilogue. */
 void frames_mostly_prologue(const volatile int *stop);
 
-/* Ends with a call that does not return. The callee comes back here by longjmp(3). */
+/* Ends with a call that does not return. The callee returns here by longjmp(3). */
 void frames_end_in_call(const volatile int *stop);
 
 /* Calls frames_spin from a function whose frame is described by expressions (DW_CFA_def_cfa_expression), as GCC does
@@ -49,14 +49,14 @@ void frames_no_cfi_goes_on(const volatile int *stop);
 /* Calls a function that jumps by a table, and ends with a call that does not return. */
 void frames_no_cfi_switch(const volatile int *stop);
 
-/* Calls frames_bare_lost, whose frame half of the time has a size that is only in a register. */
+/* Calls frames_bare_lost. For half of the time, the size of its frame is only in a register. */
 void frames_no_cfi_lost(const volatile int *stop);
 
 /* Calls frames_former and then frames_latter, from one call site of frames_left_over. frames_latter calls
- * frames_bare_lost while a return address into frames_former is left above it. */
+ * frames_bare_lost below a stale return address into frames_former. */
 void frames_no_cfi_left_over(const volatile int *stop);
 
-/* Calls frames_spin from code that is generated at run time, in no module: with two frame pointers, and without. */
+/* Call frames_spin from code that is generated at run time, outside modules: with two frame pointers, and without. */
 void frames_made_framed(const volatile int *stop);
 void frames_made_unframed(const volatile int *stop);
 
@@ -66,7 +66,7 @@ void frames_made_spin(const volatile int *stop);
 /* Whether this architecture's code can be generated. */
 bool frames_can_be_made(void);
 
-/* Calls BODY with STOP, and with a function that computes until STOP and then leaves BODY by longjmp(3). */
+/* Calls BODY with a function and STOP. The function computes until *STOP and then leaves BODY by longjmp(3). */
 void frames_leave(void (*body)(void (*)(const volatile int *), const volatile int *), const volatile int *stop);
 
 #ifdef __cplusplus

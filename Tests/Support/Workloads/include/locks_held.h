@@ -1,7 +1,7 @@
 /* Threads that stall while they hold a lock that a watchdog might need: the allocator's, the loader's, stdio's.
  *
- * A workload here takes its lock and calls workload_hold. Meanwhile another thread contends for that lock, which
- * proves that it is held. One at a time in a process. */
+ * A workload here takes its lock and calls workload_hold. Meanwhile another thread contends, which proves that the lock
+ * is held. A process can run one workload at a time. */
 #ifndef LOCKS_HELD_H
 #define LOCKS_HELD_H
 
@@ -19,7 +19,7 @@ void workload_prepare_hold(uint64_t hold_ns, bool computes);
 /* Returns after the minimum duration, once a thread contends. Async-signal-safe. */
 void workload_hold(void);
 
-/* Waits until workload_hold has begun, then runs OPERATION with CONTEXT, which needs the lock. Call on a separate
+/* Waits until workload_hold has begun, then runs OPERATION, which needs the lock, with CONTEXT. Call on a separate
  * thread. */
 void workload_contend(void (*operation)(void *context), void *context);
 
@@ -29,9 +29,8 @@ bool workload_was_contended(void);
 /* Limits the allocator to COUNT arenas, which threads started later share. */
 void workload_use_arenas(int count);
 
-/* Calls workload_hold inside malloc, with the lock of the arena held: the chunk that malloc takes from its free list
- * cannot be accessed, and the handler of the fault calls workload_hold before it makes the memory accessible. Returns
- * false when malloc did not fault. */
+/* Calls workload_hold inside malloc, with the lock of the arena held. The first free chunk is inaccessible: the handler
+ * of the fault calls workload_hold and then makes the chunk accessible. Returns false if malloc did not fault. */
 bool workload_hold_in_malloc(void);
 
 /* Exits with STATUS, or dies of SIGNAL, in the handler of a signal that arrives while the calling thread holds the
@@ -45,13 +44,13 @@ void workload_hold_stdio(void);
 /* Calls workload_hold in a callback of dl_iterate_phdr, which holds the lock of the loader's list of modules. */
 void workload_hold_in_module_list(void);
 
-/* Calls the function plugin_works of the library at PATH with workload_rest, which sleeps for 280 ms, then closes the
- * library and sleeps for three times as long. Returns whether it could. */
+/* Calls the function plugin_works of the library at PATH with workload_rest, which sleeps for 280 ms. Then closes the
+ * library and calls workload_rest three times. Returns whether it could. */
 bool workload_hold_in_plugin(const char *path);
 void workload_rest(void);
 
-/* Opens the library at PATH, whose initializer calls workload_hold. It gets the function's address, in hexadecimal,
- * from the environment variable WORKLOAD_HOLD. Returns false when the library cannot be opened. */
+/* Opens the library at PATH, whose initializer calls workload_hold. The environment variable WORKLOAD_HOLD has the
+ * address of workload_hold, in hexadecimal. Returns false if the library cannot be opened. */
 bool workload_hold_in_initializer(const char *path);
 
 /* Functions for workload_contend. Each takes the lock that the workload_hold function of similar name holds. */
@@ -60,10 +59,9 @@ void workload_need_stdio(void *context);
 void workload_need_module_list(void *context);
 void workload_need_loader(void *context);
 
-/* Throws C++ exceptions through some sixteen functions, workload_throw_16 to workload_throw_0, until the calling thread
- * has used TIME_NS of CPU time, so that the number of samples does not depend on the load. Some of the functions have
- * destructors, some catch and throw again. Returns the number of exceptions caught, or -1 when one did not reach its
- * handler. */
+/* Throws C++ exceptions through the functions workload_throw_16 to workload_throw_0, until the calling thread has used
+ * TIME_NS of CPU time. So the load does not change the number of samples. Some of the functions have destructors, some
+ * catch and throw again. Returns the number of caught exceptions, or -1 if an exception did not reach its handler. */
 int64_t workload_throw_and_catch(uint64_t time_ns);
 
 #ifdef __cplusplus

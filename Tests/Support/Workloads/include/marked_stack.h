@@ -15,11 +15,11 @@ enum marked_way { MARKED_ASLEEP, MARKED_COMPUTING, MARKED_DEEP };
 
 struct marked_stack;
 
-/* Starts a thread. It calls MARK with CONTEXT, and true once the mark is on its stack, false when it is gone. Returns
- * NULL if no thread can be started. */
+/* Starts a thread. It calls MARK with CONTEXT, and true after the mark is on its stack, false before the mark is
+ * removed. Returns NULL if no thread can be started. */
 struct marked_stack *marked_stack_start(enum marked_way way, void (*mark)(bool begins, void *context), void *context);
 
-/* Returns an address in the mark on its stack. */
+/* Returns the lowest address of the mark. */
 uint64_t marked_stack_address(const struct marked_stack *stack);
 
 /* Ends the thread and joins it. */

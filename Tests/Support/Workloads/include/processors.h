@@ -1,4 +1,4 @@
-/* Threads that want a CPU and do not get one, and threads that want none. */
+/* Threads that wait for a CPU, and threads that sleep. */
 #ifndef PROCESSORS_H
 #define PROCESSORS_H
 

@@ -7,18 +7,18 @@
 
 /* Options for starting a program. */
 struct spawning {
-  const char *program;      /* its file */
-  char *const *words;       /* its arguments, NULL behind the last */
-  char *const *environment; /* likewise; NULL: that of this process */
-  const char *directory;    /* where it starts; NULL: where this process is */
-  int input;                /* its standard input; -1: nothing to be read */
-  int output;               /* its standard output; -1: that of this process */
-  int errors;               /* its standard error; likewise */
-  bool is_alone;            /* whether it is in a process group of its own */
+  const char *program;      /* the path of the executable */
+  char *const *words;       /* the arguments, with NULL at the end */
+  char *const *environment; /* the variables, with NULL at the end; NULL inherits */
+  const char *directory;    /* the working directory; NULL inherits */
+  int input;                /* standard input; -1: /dev/null */
+  int output;               /* standard output; -1 inherits */
+  int errors;               /* standard error; -1 inherits */
+  bool is_alone;            /* whether the program gets a separate process group */
 };
 
-/* Starts a program, with no signal blocked or ignored and no descriptors but its standard streams. Returns 0, or an
- * errno value. Threads: any. */
+/* Starts a program without blocked or ignored signals, and without descriptors except its standard streams. Returns 0,
+ * or an errno value. Threads: any. */
 int spawning_start(const struct spawning *how, pid_t *process);
 
 /* Creates a pipe that no program inherits. Returns 0, or an errno value. Threads: any. */
