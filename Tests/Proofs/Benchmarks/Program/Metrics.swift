@@ -11,7 +11,7 @@ func benchMetrics(_ figures: Figures) throws {
   let series = UnsafeMutablePointer<observer_series>.allocate(capacity: 1)
   series.initialize(to: observer_series())
   defer { series.deallocate() }
-  // A probe's effects on its slot, without and with counting; both read the clock.
+  // The cost of a probe's begin and end, without and with counting. Both variants read the clock.
   let slot = UnsafeMutablePointer<observer_slot>.allocate(capacity: 1)
   slot.initialize(to: observer_slot())
   defer { slot.deallocate() }
