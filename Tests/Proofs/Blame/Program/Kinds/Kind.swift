@@ -1,12 +1,12 @@
 import NativeWork
 import Synchronization
 
-/// A kind of work that goes on until a given time in one function. Trials draw their parts from these.
+/// A function that works until a given time. The parts of a trial are random kinds.
 struct Kind: Sendable {
   /// The function's name without its arguments.
   var name: String
-  /// Identifiers of this kind only: its function, and the program's functions that it alone calls. A report with one of
-  /// them refers to this kind.
+  /// Identifiers of this kind alone: its function, and the program's functions that no other kind calls. A report with
+  /// such an identifier refers to this kind.
   var identifiers: [String]
   /// The maximum number of runs in a process.
   var runsMax: Int
@@ -35,7 +35,7 @@ struct Kind: Sendable {
 @inline(__always)
 func isBefore(_ end: UInt64) -> Bool { native_now() < end }
 
-/// Keeps results alive, so that the compiler cannot drop the work.
+/// Keeps results alive, to keep the compiler from dropping the work.
 @inline(__always)
 func keep(_ value: Int) { sink.store(value, ordering: .relaxed) }
 

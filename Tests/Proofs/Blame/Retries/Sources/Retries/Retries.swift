@@ -1,4 +1,4 @@
-/// Calls `attempt` until it succeeds: a dependency's function whose time belongs to its caller.
+/// Calls `attempt` until it succeeds. A function of a dependency whose time counts for its caller.
 @inline(never)
 public func retrying<Result>(_ attempt: (Int) throws -> Result?) rethrows -> Result {
   var number = 0
@@ -13,7 +13,7 @@ public struct Squeezer: Sendable {
   /// Creates a squeezer.
   public init() {}
 
-  /// Returns the sum of the numbers of runs of equal bytes in `bytes`, counted eight times for each true `isWanted`.
+  /// Counts the runs of equal bytes in `bytes` again and again while `isWanted`. Returns the sum of the counts.
   @inline(never)
   public func squeeze(_ bytes: [UInt8], while isWanted: () -> Bool) -> Int {
     var total = 0
