@@ -16,7 +16,7 @@ public struct Catalog: Sendable {
     rebuildIndex(for: .zero)
   }
 
-  /// The numbers of the documents that contain `word`.
+  /// Returns the numbers of the documents that contain `word`.
   public func search(_ word: String) -> [Int] { index[Substring(word)] ?? [] }
 
   /// Rebuilds the index, at least once and for as long as `duration`. The culprit of the example's stall.

@@ -61,7 +61,7 @@ public final class HTTPServer {
 
   /// Serves until SIGTERM or SIGINT.
   ///
-  /// - Parameter turn: Called for each turn of the event loop with the turn's work, which it must call exactly once.
+  /// - Parameter turn: Called for each turn of the event loop. Must call its argument, the turn's work, exactly once.
   public func run(turn: (() -> Void) -> Void) {
     signal(SIGPIPE, SIG_IGN)
     // A service started from a Dispatch thread inherits a mask that blocks these signals.
