@@ -9,7 +9,7 @@ import jsonschema
 
 
 def expect(found, wanted, path):
-    """Ends the program unless the sum found in the file at `path` is the wanted one."""
+    """Ends the program unless `found`, the sum in the file at `path`, equals `wanted`."""
     if found != wanted:
         sys.exit(f"{path}: found {found}, not {wanted}")
 

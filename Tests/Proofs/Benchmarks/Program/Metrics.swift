@@ -4,7 +4,7 @@ import CCulpritObserver
 import Culprit
 import Glibc
 
-/// Measures the cost of counting a probe, compared with an uncounted one, and of reading all metrics.
+/// Measures the cost of counting a probe, and of reading all metrics.
 func benchMetrics(_ figures: Figures) throws {
   let watchdog = try Watchdog()
   defer { watchdog.stop() }

@@ -76,7 +76,7 @@ private struct ObserverBench {
     figures.print("handler.vs_unwind_cold", median(cold) / median(copying), "times", in: 20...Double.infinity)
   }
 
-  /// Measures the handler's stack use, both with an immediate copy and with a query of the kernel's mappings.
+  /// Measures the handler's stack use. On a coroutine's stack, the handler also queries the kernel's mappings.
   private func measureHandlerStack(_ figures: Figures) throws {
     var most = 0
     var frame = 0

@@ -2,7 +2,7 @@ import Glibc
 import Judges
 import Programs
 
-/// A finished run of Culprit or of a peer.
+/// A finished run of Culprit or of a peer program.
 struct PeerRun {
   /// The wall time.
   var seconds: Double

@@ -88,7 +88,7 @@ struct ReportsBench {
       "exponent",
       in: 0...1.15
     )
-    // The culprit is computed from 50,000 to 100,000 samples at any size, so memory varies within that factor.
+    // The culprit is computed from 50,000 to 100,000 samples at any size, so memory varies within a factor of two.
     figures.print(
       "reports.text_memory_slope",
       log(many.use.mebibytes / few.use.mebibytes) / log(many.samples / few.samples),
@@ -142,7 +142,7 @@ struct ReportsBench {
     return more / one
   }
 
-  /// Copies the file of a stall of this program before the stall ends.
+  /// Records a stall of this program, and copies the file before the stall ends.
   private func recordingWithoutNames() throws -> String {
     let (stalls, copy) = ("\(directory)/stalls", "\(directory)/goes-on.stall")
     let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(500), directory: stalls))

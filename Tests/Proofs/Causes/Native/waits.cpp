@@ -92,7 +92,7 @@ struct Account {
 
 static Account savings, current;
 
-// Called with one lock held. The caller releases it before it takes the other.
+// The caller holds one lock, and releases that lock before it takes the other.
 NOT_INLINED static void auditAccount(unsigned time) {
   usleep(time * 1000);
   cause_sink = cause_sink + 3;

@@ -28,7 +28,7 @@ extension Scenario {
     Scenario("computing-swift-regex", .swift, .computing, "matchInvoices(until:)", work: .regularExpressions) { stage in
       try stage.turn { matchInvoices(until: until(1.8)) }
     },
-    // Plain searches are in the module of regular expressions, too.
+    // Plain searches are in the module of regular expressions, but count as text.
     Scenario("computing-swift-split", .swift, .computing, "divideAddresses(until:)", work: .text) { stage in
       try stage.turn { divideAddresses(until: until(1.8)) }
     },
@@ -51,7 +51,7 @@ extension Scenario {
     Scenario("computing-swift-callback", .swift, .computing, "rankOffers(until:)", work: .ownCode) { stage in
       try stage.turn { rankOffers(until: until(1.8)) }
     },
-    // Another function works below a recursion.
+    // The contender works at the end of a recursion.
     Scenario(
       "computing-swift-recursion",
       .swift,

@@ -86,7 +86,7 @@ private let hasRegions = DispatchSemaphore(value: 0)
 
 @inline(never) private func loadRegions() -> Int {
   hasRegions.signal()
-  // Waits until the other thread waits.
+  // Gives the other thread time to begin its wait.
   usleep(300_000)
   return depots + 1
 }

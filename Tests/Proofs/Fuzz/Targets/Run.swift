@@ -13,7 +13,7 @@ public func fuzzRun(_ data: UnsafePointer<UInt8>, _ count: Int) -> Int32 {
     memoryKills: .none,
     wasReplaced: false
   )
-  // Other code appends these lines.
+  // `text` excludes these lines, which other code appends.
   (run.crash, run.ended, run.told) = (nil, nil, nil)
   guard RunRecord(text: run.text) == run else { fatalError("the written record cannot be read") }
   return 0

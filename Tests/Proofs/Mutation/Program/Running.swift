@@ -64,7 +64,7 @@ struct FaultSwitch {
 
 /// A test's results without a fault.
 struct TestCase: Codable {
-  /// Its identifier in Swift Testing.
+  /// The test's identifier in Swift Testing.
   var name: String
   /// The time of the test alone, in seconds, including the start of its process.
   var seconds: Double
@@ -89,7 +89,7 @@ struct TestRunner {
     return "\(folder)/\(tests)"
   }
 
-  /// The names of all tests.
+  /// Returns the names of all tests.
   func list() throws -> [String] {
     let (status, output) = try run([try program(), "--testing-library", "swift-testing", "--list-tests"], in: package)
     let names = String(decoding: output, as: UTF8.self).split(separator: "\n").map(String.init)
@@ -213,7 +213,7 @@ enum Descendants {
     }
   }
 
-  /// The ids of all descendants.
+  /// Returns the ids of all descendants.
   private static func all() -> [pid_t] {
     let entries = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
     var children: [pid_t: [pid_t]] = [:]

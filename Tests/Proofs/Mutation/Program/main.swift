@@ -27,7 +27,7 @@ func buildable(_ picked: [Fault], in package: MutatedPackage) throws -> [Int: Fa
     for (file, lines) in refused {
       let here = faults.filter { $1.file == file }
       let hit = here.filter { _, fault in lines.contains { fault.lines.contains($0) } }
-      // For errors on lines without a fault, a fault elsewhere in the file has made types ambiguous.
+      // Errors on lines without a fault are about types that another fault in the file has made ambiguous.
       for number in (hit.isEmpty ? here : hit).keys { faults[number] = nil }
     }
     guard faults.count < before else {
@@ -100,7 +100,7 @@ func fingerprint(of faults: [Fault], in package: MutatedPackage) throws -> Strin
   return String(hash.value, radix: 16)
 }
 
-/// Known results of faults. They are appended to a file, and an interrupted run can continue.
+/// Known results of faults. Each result is appended to a file, so an interrupted run can continue.
 ///
 /// The file's first line is the fingerprint of the tests. Results of other tests are not used.
 struct Results {
@@ -172,7 +172,7 @@ func mutate() throws {
     say("mutate: \(possible.count - picked.count) places are within others, and are tried with other seeds")
   }
   let folders = options.folders.joined(separator: "+").replacingOccurrences(of: "/", with: "_")
-  // The fingerprint separates results of other sources.
+  // The fingerprint excludes results of other sources.
   let run = "\(options.seed)-\(options.count)-\(folders)-\(try fingerprint(of: picked, in: package))"
   let present = try package.testsFingerprint(without: options.folders)
   let cache = "\(work)/tests-\(run)-\(present).json"

@@ -15,7 +15,7 @@ final class Service: Sendable {
   static let stall = 2.0
   /// The ages of the requests at which the loops stall.
   static let stallTimes = [0.6, 7.0]
-  /// The age of the requests when the measurement begins, just after they become late. The measurement's duration.
+  /// The begin of the measurement, as an age of the requests, which have just become late, and its duration.
   static let measured = (from: 0.5, for: 10.0)
 
   private let watchdog: Watchdog

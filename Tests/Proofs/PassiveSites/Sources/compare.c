@@ -76,7 +76,7 @@ static bool is_false(const struct unwind_stack *stack) {
   return stack->end == UNWIND_END_OUTERMOST;
 }
 
-/* Compares OUTSIDE with SIGNALLED. If SIGNALLED is incomplete, both are equal if OUTSIDE starts with its frames. */
+/* Compares OUTSIDE with SIGNALLED. If SIGNALLED is incomplete, an OUTSIDE that starts with its frames is equal. */
 static enum stack_comparison compare(const struct unwind_stack *outside, struct unwind_stack *signalled) {
   if (is_false(outside))
     return STACK_WRONG;

@@ -17,7 +17,7 @@ struct target {
 
 /* Starts COMMAND and runs it to its first instruction. Ends the process with a message on failure. */
 const struct target *target_native(char **command);
-/* Does the same for aarch64, with qemu-aarch64-static and its GDB stub. */
+/* Starts an aarch64 COMMAND like target_native, in qemu-aarch64-static with its GDB stub. */
 const struct target *target_aarch64(char **command);
 
 #endif

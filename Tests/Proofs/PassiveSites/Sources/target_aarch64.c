@@ -86,7 +86,7 @@ static bool read_memory(uint64_t address, void *destination, size_t length) {
   return true;
 }
 
-/* GDB's numbers of the signals used here, all up to 15, are those of Linux. */
+/* Up to 15, GDB's signal numbers are those of Linux. Higher numbers do not occur here. */
 static int stopped(void) {
   if (packet[0] != 'T' && packet[0] != 'S') {
     has_ended = true;

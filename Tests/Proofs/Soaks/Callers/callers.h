@@ -30,7 +30,7 @@ struct caller {
   int status_file;               /* /proc/self/task/TID/syscall; for the waker */
   uint64_t woken_call;           /* the last woken call; for the waker */
   _Atomic uint64_t outcomes[OUTCOMES];
-  _Atomic uint64_t most_early_ns; /* the maximum time by which a call returned early */
+  _Atomic uint64_t most_early_ns; /* by how much the earliest call returned early */
 };
 
 /* One kind of call. */

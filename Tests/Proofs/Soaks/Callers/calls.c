@@ -24,7 +24,7 @@
 #define MILLISECOND UINT64_C(1000000)
 #define SECOND UINT64_C(1000000000)
 
-/* Each call is in a separate function, so that stacks show it. */
+/* Each call is in a separate function, which stacks show. */
 #define CALL __attribute__((noinline)) static
 
 static struct timespec timespec_of(uint64_t ns) {
@@ -194,7 +194,7 @@ CALL enum outcome call_pthread_cond_timedwait(struct caller *caller) {
   uint64_t began = now_ns(CLOCK_MONOTONIC);
   struct timespec until = timespec_of(began + asked);
   int error = pthread_cond_timedwait(&caller->condition, &caller->mutex, &until);
-  /* The result 0 is a spurious wakeup, and is early before the timeout. */
+  /* The result 0 is a spurious wakeup, which counts as early before the timeout. */
   enum outcome outcome = timed(caller, began, asked, error == ETIMEDOUT || error == 0, error);
   pthread_mutex_unlock(&caller->mutex);
   return outcome;
@@ -229,7 +229,7 @@ CALL enum outcome call_sigtimedwait(struct caller *caller) {
   return timed(caller, began, asked, result < 0 && errno == EAGAIN, errno);
 }
 
-/* Wakes callers that wait without a timeout, at most once for each call, to let no wakeups accumulate. */
+/* Wakes callers that wait without a timeout, at most once for each call, so wakeups cannot accumulate. */
 
 static bool begin_waking(struct caller *caller) {
   uint64_t call = atomic_load(&caller->call);
@@ -264,8 +264,8 @@ CALL enum outcome call_pause(struct caller *caller) {
   return caller->signals != before ? WOKEN : INTERRUPTED;
 }
 
-/* A signal before the call would be counted but wake no thread. So the thread must be blocked, which it only is in
- * pause. */
+/* A signal before the call would be counted but wake no thread. So the thread must be blocked: its only blocking call
+ * is pause. */
 static void wake_pause(struct caller *caller) {
   if (atomic_load(&caller->call) != 0 && is_blocked_in_call(caller) && begin_waking(caller))
     send_signal(caller, SIGUSR1);

@@ -23,7 +23,7 @@ struct BlackBoxCost {
 
   /// Runs a uniform and a varied stall and prints the cost of both.
   ///
-  /// - Parameter figures: Prints the figures.
+  /// - Parameter figures: Receives the results.
   /// - Throws: ``SpawnError``, ``ProofError``.
   func run(_ figures: Figures) throws {
     var disk: FaultyDisk?

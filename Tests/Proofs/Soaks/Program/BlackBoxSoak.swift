@@ -15,7 +15,7 @@ struct BlackBoxSoak {
 
   /// Runs the soak test and prints its results.
   ///
-  /// - Parameter figures: Prints the figures.
+  /// - Parameter figures: Receives the results.
   /// - Throws: ``ProofError`` or ``SpawnError`` when the service cannot be started.
   func run(_ figures: Figures) throws {
     figures.note("seed \(seed)")

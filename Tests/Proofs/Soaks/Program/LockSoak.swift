@@ -18,7 +18,7 @@ struct LockSoak {
 
   /// Runs the soak test and prints the number of named hangs for each lock.
   ///
-  /// - Parameter figures: Prints the figures.
+  /// - Parameter figures: Receives the results.
   /// - Throws: ``ProofError`` or ``SpawnError`` when a service cannot be started.
   func run(_ figures: Figures) throws {
     // Without a thread cache, each allocation takes an arena's lock.

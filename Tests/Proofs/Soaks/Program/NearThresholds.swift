@@ -6,7 +6,7 @@ import Judges
 import SourceLoads
 import Synchronization
 
-/// Work that takes nearly its threshold, down to the shortest threshold. Counts reports of work that ended in time.
+/// Work that takes nearly its threshold, also the shortest threshold. Counts reports of work that ended in time.
 ///
 /// Each work item is timed from before its begin to after its end.
 final class NearThresholds: Sendable {
@@ -23,10 +23,10 @@ final class NearThresholds: Sendable {
   /// A watched source, with its work items and reports.
   private final class Source: Sendable {
     let name: String
-    /// In nanoseconds.
+    /// The threshold in nanoseconds.
     let threshold: UInt64
     let spans = Mutex<[Span]>([])
-    /// The middles of the reported stalls.
+    /// For each report, the stall's begin plus half of the threshold.
     let reportTimes = Mutex<[UInt64]>([])
 
     init(_ kind: String, _ milliseconds: UInt64) {

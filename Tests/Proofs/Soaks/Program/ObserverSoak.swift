@@ -57,7 +57,7 @@ struct ObserverSoak {
   ///
   /// - Parameters:
   ///   - atOnce: Whether every thread is signalled immediately, in any state. Culprit never does this.
-  ///   - figures: Prints the figures.
+  ///   - figures: Receives the results.
   /// - Throws: ``WatchdogError`` when stacks cannot be captured here, ``ProofError`` when the threads cannot be started.
   func run(atOnce: Bool, _ figures: Figures) throws {
     figures.note("seed \(seed), \(Int(soak_kinds()) * threadsPerKind) threads")

@@ -54,12 +54,12 @@ struct SourcesSoak {
 
   /// Runs the soak test and prints its results.
   ///
-  /// - Parameter figures: Prints the figures.
+  /// - Parameter figures: Receives the results.
   /// - Throws: ``WatchdogError``.
   func run(_ figures: Figures) throws {
     let load = Load()
     let threads = Threads()
-    // Uses the default threshold. A delay of seconds on a busy machine causes no false report.
+    // The default threshold tolerates delays of seconds on a busy machine.
     let watchdog = try Watchdog()
     watchdog.onStall { report in
       guard !report.source.name.hasPrefix("near ") else { return }

@@ -100,7 +100,7 @@ struct Chains {
     await reports.watchdog.stop(patience: .seconds(60))
   }
 
-  /// The async callers of the last function.
+  /// Returns the async callers of the last function.
   private static func expected(_ links: [Link]) -> [String] {
     // The innermost function is on the thread's stack.
     links.reversed().flatMap { $0.frames + ["descend(_:)"] } + ["beginTask(_:)"]

@@ -149,7 +149,7 @@ struct Year {
     guard file >= 0 else { throw ProofError("cannot write into \(directory): \(String(cString: strerror(errno)))") }
     defer { close(file) }
     let bytes = [UInt8](repeating: 1, count: 4096)
-    // Ends earlier if the directory is on a small file system.
+    // A small file system is full earlier.
     for _ in 0..<4096 where write(file, bytes, bytes.count) < bytes.count { break }
   }
 

@@ -1,4 +1,4 @@
-// A year of a service on the simulated clock: compares memory, descriptors, threads and reports early and late in it.
+// A year of a service on the simulated clock. Compares memory, descriptors, threads and reports early and late.
 //
 //   $ uptime-process                     10,000 stalls
 //   $ uptime-process --stalls=100000     more stalls in the year

@@ -21,12 +21,12 @@ struct peer_spinner *peer_spinner_start(uint32_t frames, size_t live_bytes, bool
 pid_t peer_spinner_thread(const struct peer_spinner *spinner);
 void peer_spinner_stop(struct peer_spinner *spinner);
 
-/* Resets, or returns, the number of bytes of stack that SPINNER's handlers have used, including the kernel's signal
- * frame. Must not be called while a handler runs. */
+/* Reset and return the number of bytes of stack used by SPINNER's handlers, including the kernel's signal frame. Must
+ * not be called while a handler runs. */
 void peer_spinner_forget_handlers(struct peer_spinner *spinner);
 size_t peer_spinner_handler_bytes(const struct peer_spinner *spinner);
 
-/* Runs an empty handler in SPINNER to completion. Its stack use is the kernel's share. */
+/* Runs an empty handler in SPINNER to completion. The handler's stack use is the kernel's share. */
 void peer_spinner_interrupt(struct peer_spinner *spinner);
 
 /* Loads libunwind for peer_unwind_in_handler. Returns NULL, or the name of the missing part. */

@@ -20,7 +20,7 @@ static inline uint64_t native_now(void) {
 /// The calling thread's CPU time in nanoseconds.
 uint64_t native_thread_time(void);
 
-/// A thread-local word.
+/// Set and return a thread-local deadline.
 void native_set_deadline(uint64_t deadline);
 uint64_t native_deadline(void);
 

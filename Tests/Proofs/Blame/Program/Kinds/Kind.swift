@@ -10,7 +10,7 @@ struct Kind: Sendable {
   var identifiers: [String]
   /// The maximum number of runs in a process.
   var runsMax: Int
-  /// Runs until a time of `native_now`, or a little longer.
+  /// Runs until the given time of `native_now`, or a little longer.
   var run: @Sendable (UInt64) -> Void
 
   init(_ name: String, with parts: [String] = [], runsMax: Int = .max, _ run: @escaping @Sendable (UInt64) -> Void) {

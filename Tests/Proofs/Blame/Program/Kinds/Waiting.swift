@@ -12,7 +12,7 @@ extension Kind {
   ]
 }
 
-/// Sleeps until `end` in one call. Interruptions would show in the trial's share.
+/// Sleeps until `end`, in one system call unless interrupted.
 @inline(__always)
 func sleepThread(until end: UInt64) {
   var time = timespec(tv_sec: Int(end / 1_000_000_000), tv_nsec: Int(end % 1_000_000_000))

@@ -94,7 +94,7 @@ void begin_closing_branch(void);
 void close_branch_in_time(unsigned milliseconds);
 void enter_begin_refund(void);
 void enter_charge_card(void);
-/// Called by tasks on Swift's pool: each waits for a reply that only another task would send.
+/// Waits for a reply that only another task would send. Called by tasks on Swift's pool.
 void wait_for_reply(void);
 
 // Signals: another thread signals after MILLISECONDS.
@@ -125,10 +125,10 @@ void enter_apply_tax(void);
 void enter_begin_country_names(unsigned milliseconds);
 void enter_show_country(void);
 
-// The loader: another thread holds its lock for MILLISECONDS.
+// The loader: another thread holds the loader's lock for MILLISECONDS.
 void begin_listing_modules(unsigned milliseconds);
 void open_plugin(void);
-/// Opens the named pipe PATH as a library, which blocks until the pipe is written to.
+/// Starts a thread that opens the named pipe PATH as a library, which blocks until the pipe has data.
 void begin_loading_driver(const char *path, unsigned milliseconds);
 void find_entry_point(void);
 void enter_list_libraries(void);
@@ -142,9 +142,9 @@ void enter_append_journal(const char *directory, uint64_t end);
 void enter_log_requests(const char *directory, uint64_t end);
 /// Returns 0, or an errno value.
 int cause_fill_file(const char *path, uint64_t bytes);
-/// Brings the file at PATH into memory, as far as it fits.
+/// Reads the file at PATH into the page cache, as far as it fits.
 void cause_read_file(const char *path);
-/// Evicts the file at PATH from memory. Returns its device, the major number in the upper half.
+/// Evicts the file at PATH from the page cache. Returns the file's device, the major number in the upper half.
 uint64_t cause_forget_file(const char *path);
 int cause_make_files(const char *directory, unsigned count);
 

@@ -18,7 +18,7 @@ struct soak_counts {
   uint64_t interrupted;   /* calls that returned with an unplanned EINTR */
   uint64_t early;         /* calls that returned before the timeout, without a wakeup */
   uint64_t most_early_ns; /* the maximum time by which a call returned early */
-  uint64_t unexpected;    /* calls that returned with another error */
+  uint64_t unexpected;    /* calls that returned with any other result */
 };
 
 /* The number of kinds of calls. Threads: any. */

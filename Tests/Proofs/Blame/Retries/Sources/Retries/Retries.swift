@@ -1,4 +1,4 @@
-/// Calls `attempt` until it succeeds. A function of a dependency whose time counts for its caller.
+/// Calls `attempt` until it succeeds. A dependency's function whose time counts for the caller.
 @inline(never)
 public func retrying<Result>(_ attempt: (Int) throws -> Result?) rethrows -> Result {
   var number = 0
@@ -8,12 +8,12 @@ public func retrying<Result>(_ attempt: (Int) throws -> Result?) rethrows -> Res
   }
 }
 
-/// Packs bytes: a dependency that uses the time itself.
+/// A dependency's type that takes the time itself.
 public struct Squeezer: Sendable {
   /// Creates a squeezer.
   public init() {}
 
-  /// Counts the runs of equal bytes in `bytes` again and again while `isWanted`. Returns the sum of the counts.
+  /// Repeatedly counts the runs of equal bytes in `bytes` while `isWanted`. Returns the sum of the counts.
   @inline(never)
   public func squeeze(_ bytes: [UInt8], while isWanted: () -> Bool) -> Int {
     var total = 0
