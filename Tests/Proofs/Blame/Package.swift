@@ -1,8 +1,8 @@
 // swift-tools-version: 6.1
 import PackageDescription
 
-// The programs of `tools/prove blame` as a separate package, which depends on Culprit like any service and can be built
-// in the ways that services are. Built by `Tests/Proofs/Blame/build`.
+// The program of `tools/prove blame` as a separate package, which depends on Culprit and is built like a service.
+// `Tests/Proofs/Blame/build` builds it.
 
 /// A dependency that the package manager checks out: `build` makes a repository of `Retries/` and passes its path.
 let retries = Context.environment["BLAME_RETRIES"] ?? "/repository/of/retries"

@@ -1,8 +1,8 @@
 // swift-tools-version: TOOLS
 import PackageDescription
 
-// The package of a service that depends on Culprit. Its targets have names that Culprit's modules could have, and it
-// requires an import for every member. `check` inserts the version of the tools and the path of Culprit.
+// The package of a service that depends on Culprit. The targets have names that Culprit's modules might have. Each use
+// of a member needs an import. `check` inserts the version of the tools and the path of Culprit.
 let package = Package(
   name: "consumer",
   dependencies: [.package(name: "culprit", path: "CULPRIT")],

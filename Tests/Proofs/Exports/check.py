@@ -1,4 +1,4 @@
-"""Reads what culprit has exported: called by tools/prove exports with a format, a file and the nanoseconds that it is to have."""
+"""Checks an exported file. tools/prove exports passes a format, a file and the expected nanoseconds."""
 import decimal
 import json
 import re
@@ -9,9 +9,9 @@ import jsonschema
 
 
 def expect(found, wanted, path):
-    """Ends the program unless the file at `path` has as much as is wanted."""
+    """Ends the program unless `found`, the sum in the file at `path`, equals `wanted`."""
     if found != wanted:
-        sys.exit(f"{path}: {found} were found, not {wanted}")
+        sys.exit(f"{path}: found {found}, not {wanted}")
 
 
 def main(kind, *words):

@@ -1,5 +1,5 @@
-"""Reads profiles of OpenTelemetry with the classes of its own package: called by tools/prove exports with files, each followed by the
-nanoseconds that it is to have."""
+"""Reads profiles of OpenTelemetry with its own Python package. tools/prove exports passes files, each followed by the expected
+nanoseconds."""
 import sys
 
 from google.protobuf.unknown_fields import UnknownFieldSet
@@ -8,7 +8,7 @@ from opentelemetry.proto.profiles.v1development.profiles_pb2 import ProfilesData
 
 
 def messages(message):
-    """The message, and all that are in it."""
+    """Yields `message` and all messages in it."""
     yield message
     for field, value in message.ListFields():
         if field.message_type is None:

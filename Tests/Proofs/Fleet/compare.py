@@ -1,4 +1,4 @@
-"""Compares what engines have found, each in a file of CSV, with what `culprit top --format=json` has: compare.py TOP CSV..."""
+"""Compares the results of engines, one CSV file each, with the output of `culprit top --format=json`: compare.py TOP CSV..."""
 import csv, decimal, json, os, sys
 
 with open(sys.argv[1]) as file:

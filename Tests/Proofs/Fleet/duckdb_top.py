@@ -1,4 +1,4 @@
-"""Runs the query in the file QUERY on the rows in the directory ROWS, and writes what it finds to OUT, as CSV."""
+"""Runs the query in the file QUERY on the rows in the directory ROWS, and writes the result to OUT, as CSV."""
 import csv, duckdb, os, sys
 
 query_path, rows, out = sys.argv[1:]

@@ -1,4 +1,4 @@
-"""A headless Chromium, driven by the DevTools protocol over a pipe: nothing but Python's own library is needed."""
+"""A headless Chromium, driven by the DevTools protocol over a pipe. Needs only Python's standard library."""
 
 import base64
 import json
@@ -10,7 +10,7 @@ import time
 
 
 class Browser:
-    """A browser with one page. What the page says on its console, and what it asks the network for, is kept."""
+    """A browser with one page. Keeps console messages and network requests."""
 
     def __init__(self, width=1280, height=900):
         self.profile = tempfile.mkdtemp()
@@ -18,7 +18,7 @@ class Browser:
         theirs, from_browser = os.pipe()
 
         def connect():
-            # The browser reads from descriptor 3 and writes to 4; first out of the way of both.
+            # The browser reads from descriptor 3 and writes to 4. High numbers first, to overwrite neither end.
             reader, writer = os.dup(to_browser), os.dup(from_browser)
             high_reader, high_writer = os.dup2(reader, 40), os.dup2(writer, 41)
             os.dup2(high_reader, 3)
@@ -90,9 +90,9 @@ class Browser:
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
     def open(self, address):
-        """Loads the page, and waits until it has drawn. Returns the seconds that took."""
+        """Loads the page, and waits until it has drawn. Returns the elapsed seconds."""
         start = time.monotonic()
-        # Another fragment of the same page is no load.
+        # Another fragment of the same page would not load it again.
         self.call("Page.navigate", url="about:blank")
         self.call("Page.navigate", url=address)
         self.wait('document.readyState === "complete" && document.documentElement.classList.contains("ready")', 120)

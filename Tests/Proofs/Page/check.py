@@ -1,4 +1,4 @@
-"""Uses pages of culprit's as a reader would: called by tools/prove page with a directory of pages and one for pictures."""
+"""Uses exported pages as a reader would. tools/prove page passes a directory of pages and a directory for pictures."""
 import json
 import os
 import re
@@ -50,14 +50,14 @@ def text(browser, selector):
 
 
 def current(browser):
-    """What a screen reader tells of the place in the flame graph."""
+    """Returns the screen reader's text of the selected box in the flame graph."""
     return browser.run('document.getElementById(document.getElementById("flame").getAttribute("aria-activedescendant")).textContent')
 
 
 def clean(browser, name):
-    expect(not browser.complaints, f"{name}: the console says {browser.complaints}")
+    expect(not browser.complaints, f"{name}: the console has {browser.complaints}")
     elsewhere = [url for url in browser.requests if not url.startswith(("file:", "about:", "data:"))]
-    expect(not elsewhere, f"{name}: it asks for {elsewhere}")
+    expect(not elsewhere, f"{name}: the page requests {elsewhere}")
 
 
 def everyday(browser, pages, pictures):
@@ -71,7 +71,7 @@ def everyday(browser, pages, pictures):
     browser.click("#flame", across=0.1, down=22 * 4 + 11)
     expect("zoom=" in browser.run("location.hash"), "a click zooms")
     expect(current(browser).startswith("Catalog.rebuildIndex(for:), 70 %"), current(browser))
-    expect(text(browser, "#path").endswith("Catalog.rebuildIndex(for:)"), "the path leads to it")
+    expect(text(browser, "#path").endswith("Catalog.rebuildIndex(for:)"), "the path ends at the culprit")
     zoomed = browser.run("location.href")
     browser.run('document.getElementById("flame").focus()')
     browser.key("ArrowDown")
@@ -81,16 +81,16 @@ def everyday(browser, pages, pictures):
     browser.key("Backspace")
     expect(text(browser, "#path").endswith("Catalog.rebuildIndex(for:)"), "Backspace zooms out")
     browser.open(zoomed)
-    expect(text(browser, "#path").endswith("Catalog.rebuildIndex(for:)"), "the address leads to it again")
+    expect(text(browser, "#path").endswith("Catalog.rebuildIndex(for:)"), "the URL restores the zoom")
     browser.click("#reset")
-    expect(browser.run("location.hash") == "", "nothing is left of it")
+    expect(browser.run("location.hash") == "", "the URL is reset")
 
     browser.click("#search")
     browser.type("catalog.swift")
     expect(text(browser, "#summary").endswith("found: 90 %, 4.53 s"), text(browser, "#summary"))
     browser.key("Enter")
-    expect(current(browser).startswith("Catalog.rebuildIndex(for:)"), "Enter leads to what was found")
-    expect("q=catalog.swift" in browser.run("location.hash"), "the address has the search")
+    expect(current(browser).startswith("Catalog.rebuildIndex(for:)"), "Enter selects the function found")
+    expect("q=catalog.swift" in browser.run("location.hash"), "the URL has the search")
 
     # Upside down: the innermost function first.
     browser.click("#reset")
@@ -101,9 +101,9 @@ def everyday(browser, pages, pictures):
     browser.key("ArrowDown")
     expect(current(browser).startswith("Catalog.insert(_:), 48 %"), "its caller is below")
     browser.key("i")
-    expect(browser.run('document.querySelector(\'[data-invert="1"]\').ariaPressed') == "false", "the key i turns it back")
+    expect(browser.run('document.querySelector(\'[data-invert="1"]\').ariaPressed') == "false", "the key i restores the order")
 
-    # In the order of time: the calls of the end come last.
+    # In time order, the last calls come last.
     browser.click('[data-view="time"]')
     expect(text(browser, "#summary") == "12 samples, 5.01 s", text(browser, "#summary"))
     browser.run('document.getElementById("flame").focus()')
@@ -122,16 +122,16 @@ def everyday(browser, pages, pictures):
     expect(current(browser).startswith("request 1, 63 %"), current(browser))
     browser.click("#reset")
 
-    # A click on the timeline shows the stack of that moment; arrows go on.
+    # A click on the timeline shows the stack at that time. Arrows move to other samples.
     browser.click("#timeline-box", across=0.9, down=40)
     expect(text(browser, "#sample-title") == "Sample 12 of 12", text(browser, "#sample-title"))
     expect(text(browser, "#sample-stack li code") == "__lll_lock_wait", "the innermost function comes first")
     browser.run('document.getElementById("timeline-box").focus()')
     browser.key("ArrowLeft")
     expect(text(browser, "#sample-title") == "Sample 11 of 12", "arrows go from sample to sample")
-    expect("Sample 11 of 12" in browser.run('document.getElementById("timeline-box").ariaValueText'), "a reader is told")
+    expect("Sample 11 of 12" in browser.run('document.getElementById("timeline-box").ariaValueText'), "the screen reader's text changes")
     browser.picture(f"{pictures}/sample.png")
-    # A part of the time.
+    # Dragging selects a time range.
     left, top, width, height = browser.box("#timeline-box")
     browser.press(left + width * 0.8, top + 40, to=(left + width - 1, top + 40))
     expect("from 4.0" in text(browser, "#summary"), text(browser, "#summary"))
@@ -140,10 +140,10 @@ def everyday(browser, pages, pictures):
     browser.key("ArrowDown")
     browser.key("ArrowDown")
     browser.key("ArrowDown")
-    expect(current(browser).startswith("Catalog.writeSnapshot(to:)"), "only what was on the stack then is there")
+    expect(current(browser).startswith("Catalog.writeSnapshot(to:)"), "only stacks in the time range are shown")
     browser.run('document.getElementById("timeline-box").focus()')
     browser.key("Escape")
-    expect("from" not in text(browser, "#summary"), "Escape ends that")
+    expect("from" not in text(browser, "#summary"), "Escape clears the time range")
 
     # The other threads, the tree and the table.
     browser.run('(() => { const t = document.getElementById("threads"); t.value = "others"; t.dispatchEvent(new Event("change")); })()')
@@ -195,9 +195,9 @@ def themes(browser, pages, pictures):
     browser.prefer("dark")
     dark = browser.run(paper)
     browser.click("#theme")
-    expect(text(browser, "#theme") == "Theme: light" and browser.run(paper) != dark, "the switch makes it light")
+    expect(text(browser, "#theme") == "Theme: light" and browser.run(paper) != dark, "the switch selects the light theme")
     browser.click("#theme")
-    expect(text(browser, "#theme") == "Theme: dark" and browser.run(paper) == dark, "and dark")
+    expect(text(browser, "#theme") == "Theme: dark" and browser.run(paper) == dark, "the switch selects the dark theme")
     browser.click("#theme")
     browser.prefer("light")
     print(f"page: the least contrast of texts is {worst['light']:.1f} (light), {worst['dark']:.1f} (dark)")
@@ -222,16 +222,16 @@ def hostile(browser, pages):
     for name in ("flame", "tree", "functions"):
         browser.click(f'[data-view="{name}"]')
     names = browser.run('(document.querySelector("[data-view=functions]").click(), [...document.querySelectorAll("#functions tbody code")].map((code) => code.textContent))')
-    expect("<script>alert('x')</script>&amp;" in names, f"names are texts: {names}")
+    expect("<script>alert('x')</script>&amp;" in names, f"names are shown as text: {names}")
     expect(browser.run('document.querySelectorAll("script:not([type])").length') == 1, "there is one script")
-    expect(not any(ord(c) < 32 and c not in "\n\t" or c in "\u202e\u2028\u2029\x7f\x9b" for c in browser.run("document.body.innerText")), "nothing turns the writing")
+    expect(not any(ord(c) < 32 and c not in "\n\t" or c in "\u202e\u2028\u2029\x7f\x9b" for c in browser.run("document.body.innerText")), "no control characters are shown")
     clean(browser, "hostile")
     # The content security policy blocks injected scripts and requests.
     browser.run('(() => { try { const s = document.createElement("script"); s.append("window.harm = 1"); document.body.append(s) } catch { } })()')
     browser.run("""(() => { try { document.body.innerHTML += '<img src=x onerror="window.harm = 1">' } catch { } })()""")
     browser.run("""fetch("http://127.0.0.1:9/").catch(() => 0).then(() => 0)""")
     expect(browser.run("window.harm === undefined"), "no other script runs")
-    expect(not any(url.startswith("http") for url in browser.requests), "and nothing is sent")
+    expect(not any(url.startswith("http") for url in browser.requests), "no request is sent")
     browser.complaints.clear()
 
 
@@ -241,7 +241,7 @@ def waits(browser, pages):
         chain = browser.run('document.querySelector("ol.chain").innerText')
         places = [chain.find(thread) for thread in threads]
         expect(-1 not in places and places == sorted(places), f"{name}: {threads} are in the chain, in this order: {chain}")
-        expect("<script>alert('x')</script>&amp;" in chain, f"{name}: names are texts: {chain}")
+        expect("<script>alert('x')</script>&amp;" in chain, f"{name}: names are shown as text: {chain}")
         expect(browser.run('document.querySelectorAll("script:not([type])").length') == 1, f"{name}: there is one script")
         expect(browser.run('document.querySelector("ol.chain").checkVisibility()'), f"{name}: the chain is drawn")
         clean(browser, name)
@@ -254,10 +254,10 @@ def several(browser, pages):
     first = text(browser, "article.chosen h2")
     browser.click("#stalls li:last-child a")
     browser.wait('document.querySelector("article.chosen").id !== "stall-0"')
-    expect(browser.run('document.querySelectorAll("article.chosen").length') == 1, "one is chosen")
+    expect(browser.run('document.querySelectorAll("article.chosen").length') == 1, "one report is chosen")
     address = browser.run("location.href")
     browser.open(address)
-    expect(browser.run('document.querySelector("article.chosen").id') == f"stall-{len(times) - 1}", f"the address has it; the first is {first}")
+    expect(browser.run('document.querySelector("article.chosen").id') == f"stall-{len(times) - 1}", f"the URL has the chosen report; the first is {first}")
     # Every report is readable without a script.
     browser.open_without_script(f"file://{pages}/several.html?plain")
     shown = browser.run('[...document.querySelectorAll("article")].filter((article) => article.checkVisibility()).length')
@@ -290,7 +290,7 @@ def main():
     for name in sorted(os.listdir(pages)):
         with open(f"{pages}/{name}", encoding="utf-8") as file:
             content = file.read()
-        expect(not re.search(r"(src|href)\s*=\s*[\"'](?!#)|url\(|@import|https?://", content), f"{name} refers to something outside")
+        expect(not re.search(r"(src|href)\s*=\s*[\"'](?!#)|url\(|@import|https?://", content), f"{name} refers to another file")
     browser = Browser()
     try:
         everyday(browser, pages, pictures)

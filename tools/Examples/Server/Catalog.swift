@@ -16,10 +16,10 @@ public struct Catalog: Sendable {
     rebuildIndex(for: .zero)
   }
 
-  /// The numbers of the documents that contain `word`.
+  /// Returns the numbers of the documents that contain `word`.
   public func search(_ word: String) -> [Int] { index[Substring(word)] ?? [] }
 
-  /// Rebuilds the index, at least once and for as long as `duration`. This is the culprit of the stall.
+  /// Rebuilds the index, at least once and for as long as `duration`. The culprit of the example's stall.
   @inline(never)
   mutating func rebuildIndex(for duration: Duration) {
     let end = ContinuousClock.now + duration
@@ -32,7 +32,7 @@ public struct Catalog: Sendable {
     } while ContinuousClock.now < end
   }
 
-  /// Writes a snapshot for as long as `duration`. This is the code that happens to run when a watchdog fires.
+  /// Writes a snapshot for as long as `duration`. A watchdog that takes one stack blames this function.
   @inline(never)
   func writeSnapshot(for duration: Duration) {
     let end = ContinuousClock.now + duration

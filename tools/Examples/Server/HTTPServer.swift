@@ -18,16 +18,16 @@ public final class HTTPServer {
     var response: ArraySlice<UInt8> = []
   }
 
-  /// The port that it listens on.
+  /// The port that the server listens on.
   public let port: UInt16
   private let listener: Int32
   private var catalog: Catalog
   private var connections: [Int32: Connection] = [:]
 
-  /// The longest request that is read.
+  /// The maximum size of a request.
   private static let requestBytesMax = 16 << 10
 
-  /// A server of `catalog` on 127.0.0.1.
+  /// Creates a server of `catalog` on 127.0.0.1.
   ///
   /// - Parameters:
   ///   - port: The port to listen on; 0 for any free one.
@@ -61,10 +61,10 @@ public final class HTTPServer {
 
   /// Serves until SIGTERM or SIGINT.
   ///
-  /// - Parameter turn: Called for each turn of the event loop with the turn's work, which it must call exactly once.
+  /// - Parameter turn: Called for each turn of the event loop. Must call its argument, the turn's work, exactly once.
   public func run(turn: (() -> Void) -> Void) {
     signal(SIGPIPE, SIG_IGN)
-    // A service that is started from a Dispatch thread inherits a mask that blocks these signals.
+    // A service started from a Dispatch thread inherits a mask that blocks these signals.
     var ends = sigset_t()
     sigemptyset(&ends)
     for number in [SIGTERM, SIGINT] {
@@ -78,7 +78,7 @@ public final class HTTPServer {
         let events = connection.response.isEmpty ? POLLIN : POLLOUT
         polled.append(pollfd(fd: descriptor, events: Int16(events), revents: 0))
       }
-      // A second at most: a signal that comes between the check above and the wait is then noticed.
+      // At most one second: a signal can arrive between the check of `shallStop` and the wait.
       guard poll(&polled, nfds_t(polled.count), 1000) > 0 else { continue }
       turn { serve(polled) }
     }
@@ -125,7 +125,7 @@ public final class HTTPServer {
     connections[descriptor] = nil
   }
 
-  /// The first line, once the head of the request is complete.
+  /// Returns the first line of `request`, or `nil` while the head is incomplete.
   private static func requestLine(_ request: [UInt8]) -> String? {
     let text = String(decoding: request, as: UTF8.self)
     guard text.contains("\r\n\r\n") else { return nil }

@@ -1,6 +1,6 @@
 import CulpritOptions
 
-/// Command-line options of the example service. Both variants share them, so that they differ only in the watchdog.
+/// Command-line options of the example service. The watched and the unwatched variant share them.
 public enum ServiceOptions {
   /// The options.
   package static let table = OptionTable(
@@ -12,16 +12,16 @@ public enum ServiceOptions {
         "directory",
         letter: "d",
         argument: "DIR",
-        help: "where stalls are saved; default: nowhere"
+        help: "directory for saved stalls; default: none"
       ),
-      CommandOption("threshold", letter: "t", argument: "MS", help: "what a turn of the loop may take, in ms; 4500"),
-      CommandOption("width", letter: "w", argument: "COLUMNS", help: "length of a line in reports; 100"),
+      CommandOption("threshold", letter: "t", argument: "MS", help: "threshold of a loop turn, in ms; default: 4500"),
+      CommandOption("width", letter: "w", argument: "COLUMNS", help: "length of a line in reports; default: 100"),
     ],
     epilogue: """
       Requests:
         GET /search?q=WORD   documents that contain WORD
         GET /health          "ok"
-        POST /rebuild        builds the index anew (4 s) and writes a snapshot (1 s), on the event loop
+        POST /rebuild        rebuilds the index (4 s) and writes a snapshot (1 s), on the event loop
       """
   )
 }

@@ -2,8 +2,8 @@ import CulpritOptions
 import ExampleServer
 import Glibc
 
-// The example service without a watchdog and its library, as a baseline of costs. It accepts the options of the watched
-// service and ignores those of the watchdog.
+// The example service without Culprit, as a baseline of costs. It accepts the options of the watched service, but
+// ignores the options of the watchdog.
 
 let output = CommandOutput(command: "example-service-unwatched")
 

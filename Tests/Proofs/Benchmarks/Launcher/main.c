@@ -2,7 +2,7 @@
  * resident memory in KiB, and the status of wait(2).
  *
  * Linux counts the memory of the process that starts a program as the program's own peak (setmax_mm_hiwater_rss in
- * begin_new_exec), so the starting process must be small: this one has about 1 MiB. */
+ * begin_new_exec), so this program is small: about 1 MiB. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

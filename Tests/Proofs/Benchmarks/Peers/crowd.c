@@ -14,12 +14,12 @@
 
 enum { STACK_BYTES = 64 << 10 };
 
-/* The mean interval between wakeups, whatever the number of threads, so that more threads do not use more CPU time. */
+/* The mean interval between wakeups of the whole crowd. More threads thus use no more CPU time. */
 #define PAUSE_NS UINT64_C(10000000)
 
 struct peer_crowd {
   uint32_t wanted;
-  uint32_t count; /* how many there are */
+  uint32_t count; /* created threads */
   _Atomic uint32_t stop;
   _Atomic uint32_t started;
   pthread_t threads[];
@@ -32,7 +32,7 @@ static struct {
   _Atomic uint64_t worst_ns;
 } bystander;
 
-/* State of a stop of all threads: the number of stopped threads, and the number of the last finished stop. */
+/* State of peer_crowd_stop_all: the number of stopped threads, and the number of finished stops. */
 static _Atomic uint32_t stopped;
 static _Atomic uint32_t released;
 
@@ -114,8 +114,8 @@ void peer_crowd_stop_all(struct peer_crowd *crowd, uint64_t walk_ns) {
   syscall(SYS_futex, &released, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
 }
 
-/* Returns the time that the calling thread was runnable without a CPU, from its open file FILE: the second number of
- * schedstat, Documentation/scheduler/sched-stats.rst. */
+/* Returns the time that the calling thread was runnable without a CPU: the second number of its open schedstat FILE
+ * (Documentation/scheduler/sched-stats.rst). */
 static uint64_t starved_ns(int file) {
   char text[64];
   ssize_t length = pread(file, text, sizeof text - 1, 0);
@@ -124,7 +124,7 @@ static uint64_t starved_ns(int file) {
   return second ? strtoull(second, NULL, 10) : 0;
 }
 
-static void *look_at_the_clock(void *unused) {
+static void *read_clock_in_loop(void *unused) {
   (void)unused;
   peer_accept_signals();
   int file = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
@@ -151,7 +151,7 @@ static void *look_at_the_clock(void *unused) {
 bool peer_bystander_start(void) {
   atomic_store(&bystander.stop, false);
   atomic_store(&bystander.worst_ns, 0);
-  bystander.runs = pthread_create(&bystander.thread, NULL, look_at_the_clock, NULL) == 0;
+  bystander.runs = pthread_create(&bystander.thread, NULL, read_clock_in_loop, NULL) == 0;
   return bystander.runs;
 }
 

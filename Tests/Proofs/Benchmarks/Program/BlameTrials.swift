@@ -6,7 +6,7 @@ import Programs
 
 /// Judges Culprit's reports of random stalls with known culprits (`Tests/Proofs/Blame`).
 struct BlameTrials {
-  /// A way to build a program.
+  /// A build of the trial program.
   struct Build {
     var name: String
     var program: String
@@ -20,11 +20,11 @@ struct BlameTrials {
   }
 
   static let options = [
-    CommandOption("trials", argument: "COUNT", help: "blame: so many random stalls (600)"),
-    CommandOption("seed", argument: "NUMBER", help: "blame: the trials follow from it"),
+    CommandOption("trials", argument: "COUNT", help: "blame: number of random stalls (600)"),
+    CommandOption("seed", argument: "NUMBER", help: "blame: seed of the random stalls"),
     CommandOption("kinds", argument: "NAME,…", help: "blame: only these kinds of work, four or more"),
     CommandOption("builds", argument: "NAME,…", help: "blame: only these of release, debug, static"),
-    CommandOption("wrong", argument: "DIR", help: "blame: keep the texts of reports that are wrong, in DIR"),
+    CommandOption("wrong", argument: "DIR", help: "blame: keep the texts of wrong reports in DIR"),
   ]
 
   private let figures: Figures
@@ -44,7 +44,7 @@ struct BlameTrials {
     figures.note("seed \(seed)")
   }
 
-  /// Runs all trials in every build, idle and with four busy processes, then saved stalls without their executables.
+  /// Runs all trials in every build, idle and with four busy processes. Then compares reports of saved stalls.
   func run(isBrief: Bool) throws {
     if isBrief { return try runBriefly() }
     let trials = try arguments.number("trials", in: 1...1_000_000) ?? 600
@@ -65,14 +65,14 @@ struct BlameTrials {
       let found = try runTrials(part.build.program, words, place)
       spinners.forEach { $0.end() }
       for verdict in found { if let kept, verdict.isRight { unlink("\(kept)/\(verdict.number).txt") } }
-      if found.count < count { figures.note("\(place): \(count - found.count) of \(count) trials came to no end") }
+      if found.count < count { figures.note("\(place): \(count - found.count) of \(count) trials did not finish") }
       verdicts += found
     }
     BlameSummary(verdicts, missing: trials - verdicts.count).print(figures)
-    try travel()
+    try compareSavedReports()
   }
 
-  /// Runs a dozen trials of kinds that every build names, with the program in this program's directory.
+  /// Runs twelve trials of kinds that every build names, with the trial program in this program's directory.
   private func runBriefly() throws {
     let words = ["trials=12", "seed=\(seed)", "kinds=solid", "threads=4"]
     let verdicts = try runTrials("\(programDirectory)/blame-trials", words, "briefly")
@@ -85,19 +85,19 @@ struct BlameTrials {
     return output.text.split(separator: "\n").compactMap { BlameVerdict(String($0), place: place) }
   }
 
-  // MARK: Executables that are gone
+  // MARK: Changed executables
 
   /// A change of the executable between a stall and its report.
   private enum Change: String, CaseIterable { case rebuilt, stripped, deleted }
 
-  /// Compares reports of 50 saved stalls after such a change with the live reports.
-  private func travel() throws {
+  /// Compares live reports of 50 stalls with reports made after a change of the executable.
+  private func compareSavedReports() throws {
     guard arguments.value("kinds") == nil, builds.count == Build.all.count else { return }
     let all = builds.flatMap { build in Change.allCases.map { (build, $0) } }
     var (same, count) = (0, 0)
     for (number, (build, change)) in all.enumerated() {
       let trials = number < 5 ? 6 : 5
-      let compared = try travelled(build, change, trials, seed: seed + 100 + number)
+      let compared = try compareReports(build, change, trials, seed: seed + 100 + number)
       same += compared.same
       count += trials
     }
@@ -105,7 +105,9 @@ struct BlameTrials {
     if count != 50 { figures.note("\(count) were compared") }
   }
 
-  private func travelled(_ build: Build, _ change: Change, _ trials: Int, seed: Int) throws -> (same: Int, all: Int) {
+  private func compareReports(_ build: Build, _ change: Change, _ trials: Int, seed: Int) throws
+    -> (same: Int, all: Int)
+  {
     let directory = temporaryDirectory("culprit-travel")
     defer { try? succeed("/bin/rm", ["-rf", directory]) }
     let program = "\(directory)/service"
@@ -143,7 +145,7 @@ struct BlameTrials {
       }
       let difference = zip(live, later).first { $0 != $1 }
       figures.note(
-        "\(place): trial \(verdict.number) reads otherwise later: \"\(difference?.1 ?? "nothing")\", live "
+        "\(place): trial \(verdict.number) reads differently later: \"\(difference?.1 ?? "nothing")\", live "
           + "\"\(difference?.0 ?? "\(live.count) lines, later \(later.count)")\""
       )
       if let kept = arguments.value("wrong") {
@@ -156,7 +158,7 @@ struct BlameTrials {
     return (same, verdicts.count)
   }
 
-  /// The reports in `text`: the number of the trial, and the lines with culprits, shares and names.
+  /// Returns the number of the trial, and the lines with culprits, shares and names, of each report in `text`.
   private static func reports(in text: String) -> [(trial: Int, text: [String])] {
     var reports: [(trial: Int, text: [String])] = []
     var isOfInterest = false
@@ -175,7 +177,7 @@ struct BlameTrials {
 
   // MARK: Programs
 
-  /// A process that keeps a processor busy.
+  /// A process that keeps a CPU busy.
   private struct Spinner {
     private let id: pid_t
     private let input: Int32

@@ -1,6 +1,6 @@
 import Judges
 
-/// Runs stalls with known causes, idle and with four busy processes. A brief run takes the first of each cause, idle.
+/// Runs stalls with known causes, idle and with four busy processes. A brief run has one stall of each cause, idle.
 func benchCauses(_ figures: Figures, isBrief: Bool) throws {
   for (name, busy) in isBrief ? [("causes", 0)] : [("causes", 0), ("causes.busy", 4)] {
     let words = ["judge", "\(busy)"] + (isBrief ? ["brief"] : [])

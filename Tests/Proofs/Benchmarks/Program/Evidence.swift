@@ -7,10 +7,10 @@ import Synchronization
 
 /// Measures the time a sampler needs to read the evidence of a blocked thread, without its stack, at the usual rate.
 func benchEvidence(_ figures: Figures) throws {
-  // A thread that waits for a pipe: its system call, the descriptor, and the kernel function are read.
+  // The thread waits for a pipe. A reading covers the thread's system call, descriptor and kernel function.
   var ends: [Int32] = [0, 0]
   guard pipe(&ends) == 0, clinux_memory_start() != CLINUX_MEMORY_UNREADABLE else {
-    throw ProofError("there is no pipe, or memory cannot be read")
+    throw ProofError("cannot create a pipe, or cannot read memory")
   }
   let waiting = ends[0]
   let started = Atomic<Int32>(0)
@@ -27,7 +27,7 @@ func benchEvidence(_ figures: Figures) throws {
   status.arguments.0 = UInt64(ends[0])
   var times = observer_evidence_times()
   var turns: UInt64 = 0
-  /// The times of `count` readings in microseconds, with a pause of `pause` microseconds between them.
+  /// Returns the times of `count` readings in microseconds, with a pause of `pause` microseconds between readings.
   func readings(_ count: Int, pause: UInt32) -> [Double] {
     (0..<count)
       .map { _ in
@@ -42,7 +42,7 @@ func benchEvidence(_ figures: Figures) throws {
       }
   }
   figures.print("evidence.time_each", median(readings(20_000, pause: 0)), "µs", in: 0...20)
-  // With the interval of samples: the CPU's caches have other content by then.
+  // At the interval of samples, the CPU's caches are cold.
   let apart = readings(200, pause: 40_000)
   figures.print("evidence.time_each_apart", median(apart), "µs")
   figures.print("evidence.time_with_counts", apart.sorted()[apart.count * 9 / 10], "µs")

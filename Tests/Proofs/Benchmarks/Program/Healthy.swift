@@ -3,7 +3,7 @@ import Culprit
 import Glibc
 import Synchronization
 
-/// The minimum cost of marking a work item: the time of its begin and two stores.
+/// The cheapest mark of a work item: one clock read and two stores.
 final class BareMark: Sendable {
   private let began = Atomic<UInt64>(0)
 
@@ -47,7 +47,7 @@ func benchHealthy(_ figures: Figures) throws {
   figures.print("healthy.ratio", median(ratios), "times", in: 0...3)
 }
 
-/// The time of one run of `body`, from `count` runs, in nanoseconds.
+/// Returns the mean time of `count` runs of `body`, in nanoseconds.
 func nanoseconds(of count: Int, _ body: () -> Void) -> Double {
   let clock = ContinuousClock()
   let time = clock.measure { for _ in 0..<count { body() } }

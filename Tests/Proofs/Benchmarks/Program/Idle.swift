@@ -3,11 +3,11 @@ import Glibc
 import Judges
 import Programs
 
-/// Measures the cost of a watchdog in an idle service: the example service with and without one, with equal options.
+/// Measures the cost of a watchdog in the idle example service, compared with a service without a watchdog.
 func benchIdle(_ figures: Figures) throws {
   let watched = try Service("example-service")
   let unwatched = try Service("example-service-unwatched")
-  // Long enough that start-up is over and one tick more or less does not matter.
+  // Start-up must be over.
   sleep(2)
   let before = watched.watchdogWakeups()
   let seconds: UInt32 = 20

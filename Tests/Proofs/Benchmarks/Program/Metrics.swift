@@ -4,14 +4,14 @@ import CCulpritObserver
 import Culprit
 import Glibc
 
-/// Measures the cost of counting a probe, compared with an uncounted one, and of reading all metrics.
+/// Measures the cost of counting a probe, and of reading all metrics.
 func benchMetrics(_ figures: Figures) throws {
   let watchdog = try Watchdog()
   defer { watchdog.stop() }
   let series = UnsafeMutablePointer<observer_series>.allocate(capacity: 1)
   series.initialize(to: observer_series())
   defer { series.deallocate() }
-  // A probe's effects on its slot, without and with counting; both read the clock.
+  // The cost of a probe's begin and end, without and with counting. Both variants read the clock.
   let slot = UnsafeMutablePointer<observer_slot>.allocate(capacity: 1)
   slot.initialize(to: observer_slot())
   defer { slot.deallocate() }

@@ -7,7 +7,7 @@ import Culprit
 import CulpritStallRecord
 import Glibc
 
-/// The effect of stack captures on the captured threads and on others. Brief times mean little.
+/// Measures the effect of stack captures on captured and other threads. Times of brief runs mean little.
 func benchObserver(_ figures: Figures, isBrief: Bool) throws {
   try ObserverBench(captures: isBrief ? 200 : 5000, rounds: isBrief ? 2 : 40).run(figures)
 }
@@ -15,14 +15,14 @@ func benchObserver(_ figures: Figures, isBrief: Bool) throws {
 private struct ObserverBench {
   /// The number of stacks captured to time handlers.
   var captures: Int
-  /// The number of times that the bystander is watched, with and without captures.
+  /// The number of measurements of the bystander, both with and without captures.
   var rounds: Int
 
   /// The size of the stack in timed captures.
   private static let liveBytes = 16 << 10
   private static let frames: UInt32 = 40
 
-  /// The maximum use of its stack by Culprit's handler, without the kernel's part, in release and debug builds.
+  /// The bound of the handler's stack use, without the kernel's part, in release and debug builds.
   private static let handlerStackBytesMax = 1024
 
   func run(_ figures: Figures) throws {
@@ -57,7 +57,7 @@ private struct ObserverBench {
       let copy = try spinner.capture()
       liveBytes = max(liveBytes, copy.bytes)
       copying.append(copy.handlerTime)
-      // In turn, because the machine is shared.
+      // Alternate, because the machine is shared.
       if turn % 10 == 0 {
         cold.append(Double(peer_unwind_in_handler(spinner.pointer, true, &frames)))
         warm.append(Double(peer_unwind_in_handler(spinner.pointer, false, &frames)))
@@ -68,7 +68,7 @@ private struct ObserverBench {
     }
     figures.note("a handler on \(liveBytes) bytes of stack in \(frames) frames; unwinding is unw_step(3) in it")
     figures.print("handler.p50", percentile(50, copying) / 1000, "us")
-    // A handler that is itself interrupted, by another program on a shared machine, is not slow.
+    // Not the maximum: other programs on a shared machine can interrupt the handler.
     figures.print("handler.p99", percentile(99, copying) / 1000, "us", in: 0...2)
     figures.print("handler.unwind_warm", median(warm) / 1000, "us")
     figures.print("handler.unwind_cold", median(cold) / 1000, "us")
@@ -76,7 +76,7 @@ private struct ObserverBench {
     figures.print("handler.vs_unwind_cold", median(cold) / median(copying), "times", in: 20...Double.infinity)
   }
 
-  /// Measures the handler's stack use, both with an immediate copy and with a query of the kernel's mappings.
+  /// Measures the handler's stack use. On a coroutine's stack, the handler also queries the kernel's mappings.
   private func measureHandlerStack(_ figures: Figures) throws {
     var most = 0
     var frame = 0
@@ -90,8 +90,8 @@ private struct ObserverBench {
     figures.print("handler.stack_kernel", Double(frame), "bytes")
   }
 
-  /// Measures the longest delay of a thread that reads the clock in a loop, while it and `count` other threads are
-  /// captured back to back, and without captures.
+  /// Measures the longest delay of a thread that reads the clock in a loop, without captures and during captures of all
+  /// threads. The process has `count` other threads.
   private func watchBystander(beside count: Int, _ watchdog: Watchdog, _ figures: Figures) throws {
     guard let crowd = peer_crowd_start(UInt32(count)), peer_bystander_start() else {
       throw ProofError("cannot start \(count) threads")
@@ -103,10 +103,10 @@ private struct ObserverBench {
     var (with, without, stopping): ([Double], [Double], [Double]) = ([], [], [])
     var captured = 0
     for turn in 0..<rounds {
-      for way in turn % 2 == 0 ? [0, 1] : [1, 0] {
+      for isCapturing in turn % 2 == 0 ? [true, false] : [false, true] {
         let end = clinux_clock_ns() + 250_000_000
         _ = peer_bystander_worst_ns()
-        if way == 0 {
+        if isCapturing {
           while clinux_clock_ns() < end {
             captured += try watchdog.captureStacks(timeout: .seconds(60)).all.threads.count
           }
@@ -116,7 +116,7 @@ private struct ObserverBench {
           without.append(Double(peer_bystander_worst_ns()))
         }
       }
-      // For comparison: all threads are stopped until each has been walked, at the speed of unwinding in a handler.
+      // For comparison, a sampler that stops all threads while it unwinds them, at the speed of a handler.
       if turn % 8 == 0 {
         _ = peer_bystander_worst_ns()
         peer_crowd_stop_all(crowd, 26_000)
@@ -146,7 +146,7 @@ private struct Spinner {
 
   func stop() { peer_spinner_stop(pointer) }
 
-  /// Captures its stack.
+  /// Captures the thread's stack.
   func capture() throws -> (bytes: Int, handlerTime: Double) {
     let thread = observer_thread_find(peer_spinner_thread(pointer))
     var copy: UnsafePointer<stack_copy>?
@@ -157,11 +157,11 @@ private struct Spinner {
     return (Int(copy.pointee.stack_bytes), Double(copy.pointee.handler_ns))
   }
 
-  /// The stack use of the handlers that `body` runs.
+  /// Returns the stack use of the handlers that `body` runs.
   func handlerBytes(_ body: (OpaquePointer) throws -> Void) rethrows -> Int {
     peer_spinner_forget_handlers(pointer)
     try body(pointer)
-    // The handler answers before it returns.
+    // The handler reports its copy before it returns.
     usleep(20_000)
     return peer_spinner_handler_bytes(pointer)
   }

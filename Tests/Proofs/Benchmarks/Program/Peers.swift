@@ -2,7 +2,7 @@ import Glibc
 import Judges
 import Programs
 
-/// A finished run of a program, Culprit's or a comparable one.
+/// A finished run of Culprit or of a peer program.
 struct PeerRun {
   /// The wall time.
   var seconds: Double
@@ -16,7 +16,7 @@ struct PeerRun {
   ///
   /// Keeps the output only if `keepsOutput`, which takes memory.
   ///
-  /// - Throws: ``ProofError`` if it cannot be started, or exits with a status other than 0 and `mayFail` is not set.
+  /// - Throws: ``ProofError`` if the command cannot be started, or if it fails and `mayFail` is not set.
   init(_ command: [String], input: String = "/dev/null", mayFail: Bool = false, keepsOutput: Bool = true) throws {
     let path = keepsOutput ? "/tmp/culprit-bench-output-\(getpid())" : "/dev/null"
     let use = "/tmp/culprit-bench-use-\(getpid())"
@@ -31,7 +31,7 @@ struct PeerRun {
     posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, path, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
     posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0)
     posix_spawn_file_actions_addopen(&actions, 3, use, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
-    // By a small process: a program's peak of memory is at least that of the process that starts it.
+    // The launcher is small because a program's peak of memory is at least its parent's.
     let launcher = programDirectory + "/bench-launcher"
     var arguments = ([launcher] + command).map { strdup($0) } + [nil]
     defer { arguments.forEach { free($0) } }
@@ -53,11 +53,11 @@ struct PeerRun {
     peakBytes = numbers[2] * 1024
     output = keepsOutput ? readFile(path) : ""
     guard numbers[3] == 0 || mayFail else {
-      throw ProofError("\(command.joined(separator: " ")) did not end well")
+      throw ProofError("\(command.joined(separator: " ")) failed")
     }
   }
 
-  /// The medians of `count` runs of each of `commands`, in turns, so that other work on the machine affects all alike.
+  /// Returns medians of `count` runs of each of `commands`. Runs alternate, so other work affects all commands alike.
   static func medians(
     _ count: Int,
     _ commands: [[String]],

@@ -3,8 +3,8 @@ import ChildProcesses
 import Glibc
 import Programs
 
-/// The facts that the program `name` prints, one a line. The program is in this program's directory or, if given, in
-/// that of `build`. Lines about failures are noted in `figures`.
+/// Returns the facts that the program `name` prints, one a line. `build` names the program's build; the default is the
+/// build of this program. Lines about failures are noted in `figures`.
 func programFacts(
   _ name: String,
   _ words: [String],

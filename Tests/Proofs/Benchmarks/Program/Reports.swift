@@ -5,7 +5,7 @@ import Culprit
 import Glibc
 import Programs
 
-/// Measures reports and exports of large stalls, and other programs that read equal stacks.
+/// Measures reports and exports of large stalls, and peers with equal stacks.
 struct ReportsBench {
   /// Peers, from the environment: the paths of flamegraph.pl and stackcollapse-perf.pl, if set.
   private static let flamegraph = getenv("FLAMEGRAPH").map { String(cString: $0) }
@@ -53,7 +53,7 @@ struct ReportsBench {
     }
     guard let flamegraph = Self.flamegraph, let stackcollapse = Self.stackcollapse else {
       figures.note(
-        "FLAMEGRAPH_SCRIPTS names no clone of github.com/brendangregg/FlameGraph: no pair of perl programs to compare with"
+        "not compared with Perl programs: FLAMEGRAPH_SCRIPTS is not a clone of github.com/brendangregg/FlameGraph"
       )
       return
     }
@@ -81,14 +81,14 @@ struct ReportsBench {
       uses.append((Double(samples), use))
     }
     let (few, many) = (uses[uses.count - 2], uses[uses.count - 1])
-    // 1 is linear. Between the two sizes, reading the samples dominates.
+    // Linear time has the exponent 1. Between these sizes, reading the samples dominates.
     figures.print(
       "reports.text_slope",
       log(many.use.seconds / few.use.seconds) / log(many.samples / few.samples),
       "exponent",
       in: 0...1.15
     )
-    // The culprit is computed from 50,000 to 100,000 samples at any size, so memory varies within that factor.
+    // The culprit is computed from 50,000 to 100,000 samples at any size, so memory varies within a factor of two.
     figures.print(
       "reports.text_memory_slope",
       log(many.use.mebibytes / few.use.mebibytes) / log(many.samples / few.samples),
@@ -97,8 +97,8 @@ struct ReportsBench {
     )
   }
 
-  /// Measures memory of reports, exports and the page against the number of samples. Both sizes select equally many
-  /// samples to find the culprit.
+  /// Measures memory of reports, exports and the page against the number of samples. At both sizes, the culprit is
+  /// computed from equally many samples.
   private func memoryGrowth(stacks: Int) throws {
     for format in ["text"] + Self.formats {
       let uses = try [100_000, 1_600_000].map { samples in
@@ -114,15 +114,15 @@ struct ReportsBench {
     (many.use.mebibytes - few.use.mebibytes) * 1_048_576 / (many.samples - few.samples)
   }
 
-  /// Compares many files of one service with one.
+  /// Compares a report of many files of one service with a report of one file.
   private func files(_ count: Int) throws {
     try files(count, of: try recording(samples: 100, stacks: 20), "named_file")
-    // Names are written when a stall ends. A copy made before has to be symbolized with the program's executable.
+    // Names are written when a stall ends. A file copied earlier must be symbolized with the program's executable.
     let share = try files(count, of: try recordingWithoutNames(), "file")
     figures.print("reports.each_file_vs_first", share, "times", in: 0...0.1)
   }
 
-  /// Prints the time of reports on `count` copies of `stall`. Returns the time of each further copy relative to one.
+  /// Prints the time of a report of `count` copies of `stall`. Returns the time of a further copy relative to one copy.
   @discardableResult
   private func files(_ count: Int, of stall: String, _ name: String) throws -> Double {
     let many = "\(directory)/\(count)-\(name)s"
@@ -130,7 +130,7 @@ struct ReportsBench {
     for number in 0..<count {
       _ = try use("/bin/cp", [stall, "\(many)/culprit-20261123T205412.385Z-4242-\(number + 1).stall"])
     }
-    // The minimum of some runs: at milliseconds, most variation comes from other work on the machine.
+    // The minimum, because most variation comes from other work on the machine.
     func least(_ path: String) throws -> Double {
       try (0..<5).map { _ in try use("\(programs)/culprit", ["report", path]).seconds }.min() ?? .nan
     }
@@ -142,7 +142,7 @@ struct ReportsBench {
     return more / one
   }
 
-  /// Saves a stall of this program while it is running.
+  /// Records a stall of this program, and copies the file before the stall ends.
   private func recordingWithoutNames() throws -> String {
     let (stalls, copy) = ("\(directory)/stalls", "\(directory)/goes-on.stall")
     let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(500), directory: stalls))

@@ -8,7 +8,8 @@ import Programs
 import SourceLoads
 import Synchronization
 
-/// The cost of watching each kind of source and many sources, and the delay of reports. Brief times mean little.
+/// Measures the cost of each kind of source and of many sources, and the delay of reports. Times of brief runs mean
+/// little.
 func benchSources(_ figures: Figures, isBrief: Bool) throws {
   let bench =
     isBrief ? SourcesBench(rounds: 2, stalls: 2, seconds: 1) : SourcesBench(rounds: 40, stalls: 20, seconds: 10)
@@ -16,10 +17,10 @@ func benchSources(_ figures: Figures, isBrief: Bool) throws {
 }
 
 private struct SourcesBench {
-  /// The number of timings of each work, alternately watched and unwatched.
+  /// The number of timings of each kind of source, both watched and unwatched.
   var rounds: Int
   var stalls: Int
-  /// The duration of the monitor's observation.
+  /// The duration of the measurement of the monitor.
   var seconds: UInt32
 
   func run(_ figures: Figures) throws {
@@ -126,7 +127,7 @@ private struct SourcesBench {
     let loops = try (0..<256).map { try watchdog.watchLoop(named: "loop \($0)") }
     let before = monitorTime()
     let began = clinux_clock_ns()
-    // One thread marks all loops: each turn is short, and there are thousands in a second.
+    // One thread marks all loops, with thousands of short turns a second.
     while clinux_clock_ns() - began < UInt64(seconds) * 1_000_000_000 {
       for loop in loops { loop.withTurn { work() } }
       usleep(100)
@@ -135,7 +136,7 @@ private struct SourcesBench {
     figures.print("sources.monitor_share", share, "% of a processor", in: 0...1)
   }
 
-  /// The processor time of the monitor so far, in nanoseconds.
+  /// The CPU time of the monitor so far, in nanoseconds.
   private func monitorTime() -> UInt64 { cpuTime(of: threadDirectories(named: "culprit-monitor")) }
 
   /// Measures the delay of reports after the threshold, and the error of reported durations.
@@ -162,7 +163,7 @@ private struct SourcesBench {
     watchdog.stop(patience: .seconds(60))
     let late = zip(times.withLock { $0 }, due).map { Double($0) / 1e6 - Double($1) / 1e6 }
     let wrong = zip(stated.withLock { $0 }, truth).map { abs($0 - $1) }
-    // A tick is 222 ms at most.
+    // The monitor's ticks are at most 222 ms apart.
     figures.print("sources.reported_after_median", median(late), "ms")
     figures.print("sources.reported_after_max", late.max() ?? .nan, "ms", in: 0...227)
     figures.print("sources.duration_error_max", wrong.max() ?? .nan, "ms", in: 0...5)
@@ -173,7 +174,7 @@ private func milliseconds(_ duration: Duration) -> Double {
   Double(duration.components.seconds) * 1e3 + Double(duration.components.attoseconds) * 1e-15
 }
 
-/// A microsecond or two of computing.
+/// Computes for one or two microseconds.
 @inline(never)
 private func work() {
   var value: UInt64 = 1

@@ -2,7 +2,7 @@ import CulpritSymbols
 import Glibc
 import Judges
 
-/// Programs and libraries of several languages and sizes to compare symbolizers, compiled here or found locally.
+/// Programs and libraries of several languages and sizes for comparing symbolizers, compiled here or found locally.
 struct SymbolPrograms {
   /// The directory for compiled programs.
   let directory: String
@@ -36,7 +36,7 @@ struct SymbolPrograms {
     return files.filter { access($0.1, R_OK) == 0 }
   }
 
-  /// Two programs on the path that were compiled by Go.
+  /// At most two Go programs found on PATH.
   private func goPrograms() throws -> [(String, String)] {
     let script = """
       IFS=:

@@ -5,7 +5,7 @@ import Glibc
 import Programs
 import SplitMix
 
-/// Compares names, files, lines and inlined calls with llvm-symbolizer's, and measures their cost.
+/// Compares names, files, lines and inlined calls with llvm-symbolizer's, and the cost of both symbolizers.
 func benchSymbols(_ figures: Figures) throws {
   try SymbolsBench(addresses: 20_000, runs: 5).run(figures)
 }
@@ -57,7 +57,7 @@ private struct SymbolsBench {
 
   // MARK: Agreement
 
-  /// The share of the addresses for which function, file, line and the number of inlined calls are llvm-symbolizer's.
+  /// Returns the share of addresses with llvm-symbolizer's function, file, line and number of inlined calls.
   private func agreement(_ name: String, _ file: String, _ figures: Figures) throws -> Double {
     let path = "\(directory)/addresses.\(name)"
     let input = readFile(path).split(separator: "\n").compactMap { UInt64($0.dropFirst(2), radix: 16) }
@@ -91,13 +91,13 @@ private struct SymbolsBench {
     return Double(agreed) / Double(input.count)
   }
 
-  /// The kind of difference, or `nil` if there is none.
+  /// Returns the kind of difference between `found` and `expected`, or `nil`.
   private func difference(
     _ found: AddressDescription,
     _ expected: [(name: String, place: String)],
     _ starts: [String: Set<UInt64>]
   ) -> String? {
-    /// Whether `name` is an alias of the symbol that was found: both have one address.
+    /// Whether `name` is an alias of the found symbol: both have one address.
     func isAlias(_ name: String) -> Bool {
       found.symbol.map { starts[name]?.contains($0.start.value) ?? false } ?? false
     }
@@ -127,7 +127,7 @@ private struct SymbolsBench {
     place.split(separator: ":").last.flatMap { Int($0.prefix { $0.isNumber }) } ?? 0
   }
 
-  /// The addresses of the symbols that nm lists.
+  /// Returns the addresses of the symbols that nm lists.
   private func symbolStarts(_ commands: [[String]]) throws -> [String: Set<UInt64>] {
     var starts: [String: Set<UInt64>] = [:]
     for command in commands {
@@ -135,14 +135,14 @@ private struct SymbolsBench {
         let fields = line.split(separator: " ")
         guard fields.count == 3, let start = UInt64(fields[0], radix: 16) else { continue }
         starts[String(fields[2]), default: []].insert(start)
-        // With its version, "poll@@GLIBC_2.2.5".
+        // nm adds a version: "poll@@GLIBC_2.2.5".
         starts[String(fields[2].prefix { $0 != "@" }), default: []].insert(start)
       }
     }
     return starts
   }
 
-  /// The share of addresses whose symbol is among those that nm lists for them.
+  /// Returns the share of addresses with a symbol that nm lists for the address.
   private func symbolsThatContain(_ file: String, _ input: [UInt64]) throws -> Double {
     var symbols: [(start: UInt64, end: UInt64, name: String)] = []
     for line in try PeerRun(["nm", "-S", "--defined-only", file]).output.split(separator: "\n") {
@@ -181,7 +181,7 @@ private struct SymbolsBench {
 
   // MARK: Cost
 
-  /// Compares processes for all addresses and for one. Uses CPU time, which other work on the machine does not change.
+  /// Compares symbolizers on all addresses and on one. Uses CPU time, which other work on the machine does not change.
   private func compareCost(_ name: String, _ file: String, _ figures: Figures) throws {
     let input = "\(directory)/addresses.\(name)"
     let one = "\(directory)/address"
@@ -215,7 +215,7 @@ private struct SymbolsBench {
   }
 
   /// Compares plain output and JSON for each of `files` with llvm-symbolizer, for many addresses and a tenth of them.
-  /// Bounds the geometric mean, and each file by a wider bound.
+  /// The bound of the geometric mean is narrow, the bound of each file wide.
   private func compareForms(_ files: [(String, String)], _ figures: Figures) throws {
     for (form, option, style) in [("plain", "-fi", "GNU"), ("json", "--format=json", "JSON")] {
       for (amount, count) in [("", addresses), ("_few", addresses / 10)] {
@@ -256,7 +256,7 @@ private struct SymbolsBench {
       }
     }
     let empty = median((0..<1000).map { _ in Double(ContinuousClock().measure {}.components.attoseconds) / 1e9 })
-    figures.note("reading the clock takes \(Int(empty)) ns, which is taken off")
+    figures.note("reading the clock takes \(Int(empty)) ns, which is subtracted")
     figures.print("symbols.new_address_ns", median(times(frames[addresses...])) - empty, "ns", in: 0...2000)
     // A stall has some hundred distinct addresses, which are looked up repeatedly.
     let known = (0..<20).flatMap { _ in times(frames[..<1000]) }
@@ -268,7 +268,7 @@ private struct SymbolsBench {
   private func path(ofLibrary name: String) throws -> String {
     let line = readFile("/proc/self/maps").split(separator: "\n").first { $0.hasSuffix("/" + name) }
     if let line, let slash = line.firstIndex(of: "/") { return String(line[slash...]) }
-    // This program does not link it: search next to libswiftCore.so, which it does link.
+    // This program does not link the library: search next to libswiftCore.so.
     let core = readFile("/proc/self/maps").split(separator: "\n").first { $0.hasSuffix("/libswiftCore.so") }
     guard let core, let slash = core.firstIndex(of: "/") else {
       throw ProofError("this process has no \(name)")
@@ -276,7 +276,7 @@ private struct SymbolsBench {
     return core[slash...].dropLast("libswiftCore.so".count) + name
   }
 
-  /// The file with the debug information of `file`. addr2line needs its path: it does not search every directory.
+  /// Returns the path of the debug information of `file`, because addr2line does not search every directory.
   private func debugFile(of file: String) throws -> String {
     let id = try AddressSymbolizer(path: file).buildID
     let digits = hexadecimal(id)

@@ -1,6 +1,7 @@
 import Judges
 
-/// Stalls of Swift's pool and of sections in tasks, chains of callers, and healthy load; and the cost, if not brief.
+/// Judges reports of stalls in Swift's pool and in sections of tasks, chains of callers, and healthy load. Measures the
+/// cost, if not brief.
 func benchTasks(_ figures: Figures, isBrief: Bool) throws {
   try benchTaskTrials(figures, count: isBrief ? 4 : 60)
   try benchSections(figures, count: isBrief ? 8 : 64)
@@ -26,7 +27,7 @@ private func benchSections(_ figures: Figures, count: Int) throws {
   figures.print("tasks.culprit_named.sections", named, "count", in: Double(count)...Double(count))
 }
 
-/// Random chains of async functions with known callers. `nil` is the build of this program.
+/// Judges random chains of async functions with known callers. `nil` is the build of this program.
 private func benchChains(_ figures: Figures, builds: [String?], count: Int) throws {
   var (chains, complete, wrong) = (0.0, 0.0, 0.0)
   for build in builds {

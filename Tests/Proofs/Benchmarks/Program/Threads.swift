@@ -12,8 +12,8 @@ func benchThreads(_ figures: Figures) throws {
   try captureCrowd(of: 2000, watchdog, figures)
 }
 
-/// Captures `count` threads repeatedly. None may be missing. The times are medians, because a single capture also waits
-/// for unrelated work on the CPUs.
+/// Captures `count` threads repeatedly. No thread may be missing. The times are medians, because a single capture also
+/// waits for unrelated work on the CPUs.
 private func captureCrowd(of count: Int, _ watchdog: Watchdog, _ figures: Figures) throws {
   guard let crowd = peer_crowd_start(UInt32(count)) else {
     throw ProofError("cannot start \(count) threads")
@@ -40,7 +40,7 @@ private func captureCrowd(of count: Int, _ watchdog: Watchdog, _ figures: Figure
   figures.print("threads.time_each", median(times.map(\.each)) / 1000, "us", in: 0...25)
 }
 
-/// The processor time that this process has used, in nanoseconds.
+/// The CPU time that this process has used, in nanoseconds.
 private func usedProcessorTime() -> Double {
   var time = timespec()
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)

@@ -21,32 +21,32 @@ let benchmarks: [String: Benchmark] = [
 
 let table = OptionTable(
   usage: ["culprit-bench [OPTION]... NAME..."],
-  summary: "Measures what Culprit claims. Prints a line \"name value unit\" for each figure.",
+  summary: "Measures the figures that Culprit claims. Prints a line \"name value unit\" for each.",
   options: [
     CommandOption(
       "brief",
       help:
-        "blame, causes, observer, sources, tasks: a few trials by the programs beside this one; for verdicts, not times"
+        "blame, causes, observer, sources, tasks: few trials, in this program's build; for verdicts, not for times"
     )
   ] + BlameTrials.options,
   epilogue: """
     Benchmarks:
       blame     600 random stalls of more than forty kinds of work: does each report name the function that took most
                 of the time, and are its other claims right?
-      causes    stalls in C, C++ and Swift with known causes: do the reports name them, alone and beside four busy
-                processes?
-      evidence  the cost of reading why a blocked thread waits
+      causes    stalls in C, C++ and Swift with known causes, idle and with four busy processes: do the reports name the
+                causes?
+      evidence  the cost of reading the cause of a blocked thread's wait
       healthy   the cost of marking a work item
       idle      the cost of a watchdog in an idle service
       metrics   the cost of counting a probe, and of metrics as values and as text
       observer  the effect of stack captures on the captured threads and on others
-      reports   text, pages and exports of 1,000,000 samples, beside go tool pprof and flamegraph.pl
+      reports   text, pages and exports of 1,000,000 samples, compared with go tool pprof and flamegraph.pl
       sources   the cost of watching each kind of work, and the delay of reports
-      symbols   names, files, lines and inlined calls beside those of llvm-symbolizer, and their cost
-      tasks     Swift's pool: do reports name the work that holds its threads, and nothing else, and what does it cost?
+      symbols   names, files, lines and inlined calls compared with llvm-symbolizer, and their cost
+      tasks     Swift's pool: do reports name the work that holds its threads, and nothing else? And the cost
       threads   the cost of capturing each of 2,000 threads
 
-    Exit status: 0 every figure is within its bound, 1 one is not, 2 wrong usage.
+    Exit status: 0 every figure is within its bound, 1 a figure is not, 2 wrong usage.
     """
 )
 

@@ -7,7 +7,7 @@ public protocol Priced {
   var cents: Int { get }
 }
 
-/// The sum of prices.
+/// Returns the sum of the prices of `items`.
 @inline(never)
 public func totalPrice<Items: Sequence>(_ items: Items) -> Int where Items.Element: Priced {
   var total = 0
@@ -19,13 +19,13 @@ public func totalPrice<Items: Sequence>(_ items: Items) -> Int where Items.Eleme
 public struct Archive<Entry: Codable> {
   private var stored: [Data] = []
 
-  /// An empty archive.
+  /// Creates an empty archive.
   public init() {}
 
   /// Adds `entry`.
   public mutating func add(_ entry: Entry) throws { stored.append(try JSONEncoder().encode(entry)) }
 
-  /// All entries, decoded.
+  /// Returns all entries, decoded.
   public func entries() throws -> [Entry] { try stored.map { try JSONDecoder().decode(Entry.self, from: $0) } }
 }
 

@@ -3,7 +3,7 @@ import Judges
 import NativeWork
 import SplitMix
 
-/// One stall. Kind A takes 55 to 85 % of it, other kinds share the rest; in divided trials no kind takes half.
+/// One stall. The first kind takes 55 to 85 % of it, other kinds share the rest. In divided trials, no kind takes half.
 struct Trial: Sendable {
   var number: Int
   /// The kinds in order of execution, with their shares of the stall.
@@ -56,7 +56,7 @@ struct Lottery {
   var kinds: [Kind]
   /// The durations of trials, in milliseconds.
   var lengths: ClosedRange<Int>
-  /// The interval of divided trials, in which no part has half of the time; 0 for none.
+  /// The interval between divided trials, in which no part has half of the time; 0 for none.
   var dividedEvery: Int
   private var nextFirsts: [Kind] = []
   private var runs: [String: Int] = [:]
@@ -103,7 +103,7 @@ struct Lottery {
     )
   }
 
-  /// The next kind A. Each kind is A equally often.
+  /// Returns the first kind of a trial. Each kind is first equally often.
   private mutating func first() -> Kind {
     while true {
       if nextFirsts.isEmpty { nextFirsts = kinds.shuffled(using: &random) }

@@ -7,8 +7,8 @@ import Synchronization
 // options `name=value`:
 //
 //   trials, seed, threads, kinds (names, or "solid"), shortest and longest (milliseconds), divided (interval of trials
-//   without a culprit), reports (a directory for the texts of all reports), save (one for .stall files)
-//   spin: keeps a processor busy until its standard input ends
+//   without a culprit), reports (a directory for reports' texts), save (a directory for .stall files)
+//   spin: keeps a CPU busy until its standard input ends
 //   list: prints the kinds
 //
 // Prints a line for each trial (`BlameJudgement`).
@@ -43,7 +43,7 @@ if options["list"] != nil {
   if let names = options["kinds"], !names.isEmpty {
     let wanted = names == "solid" ? Kind.solid : names.split(separator: ",").map(String.init)
     kinds = wanted.compactMap { name in Kind.all.first { $0.name == name } }
-    precondition(kinds.count == wanted.count && kinds.count > 3, "there are no such kinds, or fewer than four")
+    precondition(kinds.count == wanted.count && kinds.count > 3, "unknown kinds, or fewer than four")
   }
   let lengths = number("shortest", 1500)...number("longest", 2500)
   var lottery = Lottery(

@@ -23,7 +23,7 @@ NOT_INLINED void allocate_buffers(uint64_t end) {
   enum { COUNT = 2000 };
   static char *buffers[COUNT];
   while (cause_now() < end) {
-    /* Exceeds a thread's cache, in an order that leaves holes. */
+    /* Exceeds a thread's cache. The order of frees leaves holes. */
     for (int i = 0; i < COUNT; i++) {
       buffers[i] = malloc(24 + (size_t)(i * 37 % 900));
       buffers[i][0] = (char)i;
@@ -90,7 +90,7 @@ NOT_INLINED void rank_suppliers(uint64_t end) {
   }
 }
 
-/* Functions of LuaJIT, whose header might be missing. Without the libraries of Lua it interprets. */
+/* Functions of LuaJIT, whose header might be missing. Without Lua's libraries, LuaJIT interprets. */
 static struct {
   void *state;
   int (*load)(void *, const char *);
@@ -155,7 +155,7 @@ struct entry {
 
 static struct entry *history;
 
-/* Builds COUNT entries in a random order of addresses. */
+/* Builds a list of COUNT entries in a random order of addresses. */
 static struct entry *chain(size_t count) {
   struct entry **all = malloc(count * sizeof *all), *first = NULL;
   uint64_t random = 1;

@@ -84,7 +84,7 @@ NOT_INLINED void writeSummary(uint64_t end) {
 
 static std::mutex stock;
 
-// Another thread waits for the lock that this function's caller holds.
+// The caller holds a lock that another thread waits for.
 NOT_INLINED void recountStock(uint64_t end) {
   uint64_t value = 1;
   while (cause_now() < end)
@@ -114,7 +114,7 @@ NOT_INLINED void clearCustomers(uint64_t end) {
   cause_sink = cause_sink + 1;
 }
 
-// Grows maps and lists in turn, so that consecutive entries are not adjacent in memory.
+// Grows several maps in turn, to place consecutive entries apart in memory.
 static void buildCustomers(size_t count) {
   for (size_t done = 0; done < count; done += 20) {
     std::vector<Customers> turn(20);
@@ -165,7 +165,7 @@ NOT_INLINED void applyEvent() {
 
 } // namespace shop
 
-// The number of pieces that take MILLISECONDS to free, if TRIAL pieces take NANOSECONDS; MOST at most.
+// Returns the number of pieces that take MILLISECONDS to free, if TRIAL pieces take NANOSECONDS. At most MOST.
 static size_t enough(size_t trial, unsigned milliseconds, uint64_t nanoseconds, size_t most) {
   return std::min(most, static_cast<size_t>(trial * milliseconds * 1000000ull / (nanoseconds + 1)) + 1);
 }

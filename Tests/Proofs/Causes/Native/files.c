@@ -111,7 +111,7 @@ NOT_INLINED void reconcile_books(const char *directory, uint64_t end) {
   int file = create(directory, "books", 0);
   uint64_t value = 1, now;
   while ((now = cause_now()) < end) {
-    /* Time of the disk, and more than twice as long for sums. */
+    /* Waits for the disk, then computes more than twice as long. */
     for (int i = 0; i < 5; i++) {
       cause_ignore(pwrite(file, block, 4096, 0));
       fsync(file);

@@ -1,4 +1,4 @@
-/* Functions with the names and the places of a Go program's: its package main, and Go's runtime. */
+/* Functions with the names and files of a Go program: of its package main, and of Go's runtime. */
 #include "cause_work.h"
 #include "threads.h"
 

@@ -131,7 +131,7 @@ pid_t hold_invoice_number(const char *path, unsigned milliseconds) {
   return hold_in_child(path, lock_record, milliseconds);
 }
 
-/* Functions of SQLite, whose header might be missing. */
+/* Functions of SQLite, loaded by dlopen(3) because the header might be missing. */
 static struct {
   int (*open)(const char *, void **);
   int (*set_patience)(void *, int);
@@ -150,7 +150,7 @@ bool cause_open_database(void) {
   return sqlite.open != NULL && sqlite.set_patience != NULL && sqlite.run != NULL && sqlite.close != NULL;
 }
 
-/* As SQLite locks a database for writing (sqlite.org/lockingv3.html). */
+/* Locks a database for writing, like SQLite (sqlite.org/lockingv3.html). */
 static void lock_database(int file) {
   struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0x40000000, .l_len = 512};
   fcntl(file, F_SETLK, &all);
@@ -186,7 +186,7 @@ static void *serve(void *argument) {
     pthread_mutex_lock(&seats);
     serve_customer();
     pthread_mutex_unlock(&seats);
-    /* Mutexes are not fair: without a pause this thread would lock it again before a woken waiter runs. */
+    /* Mutexes are not fair: without a pause, this thread would lock seats again before a woken waiter runs. */
     usleep(1000);
   }
   return NULL;
@@ -208,7 +208,7 @@ NOT_INLINED void book_seats(uint64_t end) {
 
 /* Deadlocks. */
 
-/* Reports of a deadlock start at the lock with the lowest address. */
+/* Orders the addresses: reports of a deadlock start at the lock with the lowest address. */
 static struct { pthread_mutex_t shelf, store; } goods = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
 
 NOT_INLINED static void return_goods(void) {
@@ -275,7 +275,7 @@ NOT_INLINED void open_account_twice(void) {
 
 static struct { pthread_mutex_t branch, vault; } bank = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
 
-/* CLOCK_REALTIME, which timed locks count by. */
+/* Returns the time MILLISECONDS from now, on the clock of timed locks. */
 static struct timespec in(unsigned milliseconds) {
   struct timespec time;
   clock_gettime(CLOCK_REALTIME, &time);

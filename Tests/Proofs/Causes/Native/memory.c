@@ -15,7 +15,7 @@ enum { PAGE = 4096 };
 
 static int faults;
 
-/* Resolves page faults. */
+/* Resolves each page fault after a delay. */
 static void *fetch_pages(void *argument) {
   struct uffd_msg message;
   cause_begun();

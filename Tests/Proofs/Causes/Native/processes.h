@@ -1,4 +1,4 @@
-/* Children. */
+/* Child processes. */
 #ifndef PROCESSES_H
 #define PROCESSES_H
 
@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/* Like fork(2). The child ends with its parent, or after a minute. It must only call async-signal-safe functions. */
+/* Like fork(2). The child ends with its parent, or after a minute, and must only call async-signal-safe functions. */
 pid_t cause_fork(void);
 
 /* Ignores results that are declared warn_unused_result. */

@@ -22,7 +22,7 @@ static int listen_on_loopback(struct sockaddr_in *address, int backlog) {
   return listener;
 }
 
-/* Returns both ends of a connection. */
+/* Stores both ends of a connection in ENDS. Returns 0, or -1 on failure. */
 static int connect_pair(int ends[2]) {
   struct sockaddr_in address;
   int listener = listen_on_loopback(&address, 1);
@@ -69,7 +69,7 @@ int begin_busy_bank(int *listener) {
   *listener = listen_on_loopback(&address, 0);
   if (*listener < 0)
     return -1;
-  /* One more than the backlog. */
+  /* More connections than the backlog holds. */
   for (int i = 0; i < 3; i++) {
     int filler = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     connect(filler, (struct sockaddr *)&address, sizeof address);
@@ -83,7 +83,7 @@ NOT_INLINED void connect_to_bank(int port, unsigned milliseconds) {
       .sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}, .sin_port = htons((uint16_t)port)};
   struct timeval patience = {milliseconds / 1000, milliseconds % 1000 * 1000};
   int connection = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  /* Also the timeout of connect(2). */
+  /* SO_SNDTIMEO is also the timeout of connect(2). */
   setsockopt(connection, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
   if (connect(connection, (struct sockaddr *)&address, sizeof address) != 0)
     cause_sink += 1;

@@ -173,7 +173,7 @@ static void *inspect_modules(void *argument) {
 void begin_listing_modules(unsigned milliseconds) { cause_thread("inspector", inspect_modules, milliseconds); }
 
 NOT_INLINED void open_plugin(void) {
-  /* Not loaded yet, and part of every glibc: opening it changes the list of modules. */
+  /* A library of every glibc that is not loaded yet. Opening it changes the list of modules. */
   void *plugin = dlopen("libBrokenLocale.so.1", RTLD_NOW);
   cause_sink += plugin != NULL;
 }
@@ -183,7 +183,7 @@ static const char *driver;
 static void *load_driver(void *argument) {
   (void)argument;
   cause_begun();
-  /* Not a library: dlopen fails once the pipe has data. */
+  /* The pipe is no library: dlopen fails once the pipe has data. */
   if (dlopen(driver, RTLD_NOW) != NULL)
     cause_sink += 1;
   return NULL;
@@ -202,7 +202,7 @@ void begin_loading_driver(const char *path, unsigned milliseconds) {
   driver = path;
   cause_thread("feeder", feed_driver, milliseconds + 200);
   cause_thread("loader", load_driver, 0);
-  /* Until the loader has its lock. */
+  /* Waits until the loading thread has the loader's lock. */
   usleep(200000);
 }
 
@@ -231,7 +231,7 @@ NOT_INLINED void poll_nothing_new(unsigned milliseconds) {
   cause_sink += 1;
 }
 
-/* A signal for seven tenths of the time, and a lock for the rest. */
+/* Waits for a signal for seven tenths of the time, then for a lock. */
 
 static pthread_mutex_t hall = PTHREAD_MUTEX_INITIALIZER;
 static sem_t is_sold;

@@ -53,7 +53,7 @@ static void *holdRegister(void *argument) {
   return nullptr;
 }
 
-// A holder that computes.
+// A lock whose owner computes.
 class Statistics {
 public:
   NOT_INLINED void update() {
@@ -92,7 +92,7 @@ struct Account {
 
 static Account savings, current;
 
-// Holds one lock for a while, and takes the other only after releasing it.
+// The caller holds one lock, and releases that lock before it takes the other.
 NOT_INLINED static void auditAccount(unsigned time) {
   usleep(time * 1000);
   cause_sink = cause_sink + 3;
@@ -114,7 +114,7 @@ NOT_INLINED void moveMoney() {
   current.mutex.unlock();
 }
 
-// Reports of a deadlock start at the lock with the lowest address.
+// Orders the addresses: reports of a deadlock start at the lock with the lowest address.
 static struct { std::mutex card, purse; } wallet;
 
 NOT_INLINED static void refundPurchase() {
@@ -139,7 +139,7 @@ NOT_INLINED void chargeCard() {
 class Printer {
 public:
   NOT_INLINED void await() {
-    // Held throughout the wait; no other thread wants it.
+    // Held throughout the wait, but wanted by no other thread.
     std::lock_guard<std::mutex> paper(paper_);
     std::unique_lock<std::mutex> lock(mutex_);
     isReady_.wait(lock, [this] { return pages_ > 0; });

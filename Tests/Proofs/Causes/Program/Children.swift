@@ -2,7 +2,7 @@ import CauseWork
 import Foundation
 
 extension Scenario {
-  /// Pipes and sockets to other processes, and the ends of those.
+  /// Waits for pipes and sockets to other processes, and for ends of child processes.
   static let otherProcesses = [
     Scenario("process-swift-pipe", .swift, .interProcess, "readForecast(from:)") { stage in
       let ends = try pipeEnds()

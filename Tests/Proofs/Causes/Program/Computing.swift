@@ -28,7 +28,7 @@ extension Scenario {
     Scenario("computing-swift-regex", .swift, .computing, "matchInvoices(until:)", work: .regularExpressions) { stage in
       try stage.turn { matchInvoices(until: until(1.8)) }
     },
-    // Plain searches are in the module of regular expressions, too.
+    // Plain searches are in the module of regular expressions, but count as text.
     Scenario("computing-swift-split", .swift, .computing, "divideAddresses(until:)", work: .text) { stage in
       try stage.turn { divideAddresses(until: until(1.8)) }
     },
@@ -51,7 +51,7 @@ extension Scenario {
     Scenario("computing-swift-callback", .swift, .computing, "rankOffers(until:)", work: .ownCode) { stage in
       try stage.turn { rankOffers(until: until(1.8)) }
     },
-    // Another function works below a recursion.
+    // The contender works at the end of a recursion.
     Scenario(
       "computing-swift-recursion",
       .swift,
@@ -65,7 +65,7 @@ extension Scenario {
         visitShelf(12, until: until(0.7))
       }
     },
-    // The compiler wrote the initializer in which the time goes.
+    // The initializer that takes the time is synthesized by the compiler.
     Scenario("computing-swift-synthesized", .swift, .computing, "readUnits(until:)") { stage in
       try stage.turn { readUnits(until: until(1.8)) }
     },
@@ -103,11 +103,11 @@ extension Scenario {
       begin_delivery(1800)
       try stage.turn { spin_for_delivery() }
     },
-    // The comparison belongs to the sort, however much of the time it takes.
+    // The comparison belongs to the sort, even if it takes nearly all of the time.
     Scenario("computing-c-callback", .c, .computing, "rank_suppliers", work: .ownCode) { stage in
       try stage.turn { rank_suppliers(until(1.8)) }
     },
-    // The interpreter of another language is not the application's code, and does not hide its caller.
+    // An interpreter is not the application's code, so the culprit is its caller.
     Scenario("computing-c-luajit", .c, .computing, "run_discount_script") { stage in
       guard cause_open_script() else { throw Unavailable("libluajit-5.1.so.2 is not installed") }
       try stage.turn { run_discount_script(until(1.8)) }
@@ -130,7 +130,7 @@ extension Scenario {
     Scenario("computing-cpp-stream", .cpp, .computing, "shop::writeSummary", work: .text) { stage in
       try stage.turn { enter_write_summary(until(1.8)) }
     },
-    // Another process stops this one for a while, which does not count as stall time.
+    // Another process stops this process for a while. The stop does not count as stall time.
     Scenario("computing-c-stopped", .c, .computing, also: [.suspension], "price_baskets", work: .ownCode) { stage in
       let stopper = cause_stopper(1200, 1500)
       try stage.turn { price_baskets(until(3.6)) }

@@ -4,7 +4,7 @@ import Foundation
 
 extension Scenario {
   static let congestion = [
-    // Equal parts of four kinds of jobs: none has half of the time.
+    // Four kinds of jobs with equal parts of the time: none has half.
     Scenario("congestion-queue", .swift, .congestion, also: [.computing, .sleep], nil) { stage in
       try crowdQueue(
         stage,
@@ -17,14 +17,14 @@ extension Scenario {
     Scenario("congestion-swift-pool", .swift, .congestion, also: [.computing], "renderPreview()") { stage in
       try crowdPool(stage) { renderPreview() }
     },
-    // Many jobs that each sleep briefly look like a single sleep.
+    // Many jobs that each sleep briefly resemble a single sleep.
     Scenario("congestion-cpp-pool", .cpp, .congestion, also: [.sleep], "shop::applyEvent", [.nearMiss]) { stage in
       try crowdPool(stage) { enter_apply_event() }
     },
     Scenario("near-congestion-sleeping", .c, .congestion, also: [.sleep], "handle_message", [.nearMiss]) { stage in
       try crowdQueue(stage, [{ handle_message() }])
     },
-    // One block that does not end, on a queue with further blocks.
+    // One long block, on a queue with further blocks.
     Scenario("near-congestion-stuck", .swift, .sleep, also: [.congestion], "importPrices()", [.nearMiss]) { stage in
       let queue = DispatchQueue(label: "orders")
       let watch = try stage.watchdog.watchQueue(queue)
@@ -37,13 +37,13 @@ extension Scenario {
   ]
 }
 
-/// A watched queue with more small blocks than it can process in time.
+/// Congests a watched queue with more small blocks than it can process in time.
 private func crowdQueue(_ stage: Stage, _ jobs: [@Sendable () -> Void]) throws {
   let queue = DispatchQueue(label: "orders")
   let watch = try stage.watchdog.watchQueue(queue)
   usleep(300_000)
-  // In random order: on a busy machine a job that sleeps right after a computing job is woken late, and would get more
-  // time than the others.
+  // In random order: on a busy machine, a sleep right after a computing job ends late and would take more time than the
+  // other jobs.
   for number in (0..<220).shuffled() { queue.async(execute: jobs[number % jobs.count]) }
   queue.sync {}
   usleep(200_000)

@@ -24,13 +24,13 @@ struct ControlGroup {
       }
       rmdir("\(root)/\(name)")
     }
-    throw Unavailable("this process may make no control group of \(controller)")
+    throw Unavailable("this process cannot create a control group of \(controller)")
   }
 
   func enter() throws {
     guard Self.write("\(getpid())", to: "\(directory)/cgroup.procs") else {
       rmdir(directory)
-      throw Unavailable("this process may not enter \(directory)")
+      throw Unavailable("this process cannot enter \(directory)")
     }
   }
 

@@ -69,7 +69,7 @@ extension Scenario {
 
 private func fillPool(_ stage: Stage, _ wait: @escaping @Sendable () -> Void) throws {
   let watch = try stage.watchdog.watchConcurrency()
-  // Until the watchdog has found the pool's threads.
+  // Waits until the watchdog has found the pool's threads.
   usleep(300_000)
   stage.finishLater()
   for _ in 0..<ProcessInfo.processInfo.activeProcessorCount * 2 { Task.detached { wait() } }
@@ -86,13 +86,13 @@ private let hasRegions = DispatchSemaphore(value: 0)
 
 @inline(never) private func loadRegions() -> Int {
   hasRegions.signal()
-  // Until the other thread waits.
+  // Gives the other thread time to begin its wait.
   usleep(300_000)
   return depots + 1
 }
 
 @inline(never) private func loadDepots() -> Int {
-  // The compiler merges functions that differ in constants only.
+  // Differs from loadRegions, because the compiler merges functions that differ only in constants.
   keep(regions)
   return 1
 }

@@ -35,7 +35,7 @@ private final class Category {
   }
 }
 
-/// Builds as many trees as take 1.6 s of CPU time to be freed. The load can change between the trial and the stall.
+/// Builds trees that take 1.6 s of CPU time to free. Elapsed time would depend on the load.
 private func buildCatalogue() -> [Category] {
   func trees(_ count: Int) -> [Category] { (0..<count).map { _ in Category(depth: 13) } }
   var few = trees(10)
@@ -50,7 +50,7 @@ private func buildCatalogue() -> [Category] {
   keep(catalogue.count)
 }
 
-/// Grows lists in turn, so that consecutive elements are not adjacent in memory.
+/// Grows several lists in turn, to place consecutive elements apart in memory.
 private func buildOrders() -> [[String]] {
   func orders(_ count: Int) -> [[String]] {
     var orders: [[String]] = []

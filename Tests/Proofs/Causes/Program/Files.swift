@@ -19,7 +19,7 @@ extension Scenario {
     // The whole file is in memory: the kernel computes.
     Scenario("file-c-reading", .c, .file, also: [.computing], "scan_archive") { stage in
       let path = "\(stage.directory)/archive"
-      guard cause_fill_file(path, 64 << 20) == 0 else { throw Unavailable("there is no room in \(stage.directory)") }
+      guard cause_fill_file(path, 64 << 20) == 0 else { throw Unavailable("no space left in \(stage.directory)") }
       try stage.turn { scan_archive(path, until(1.8)) }
     },
     Scenario("file-c-listing", .c, .file, also: [.computing], "list_spool_directory") { stage in
@@ -44,7 +44,7 @@ extension Scenario {
 /// Runs `body` with an uncached file on a disk that is limited to half a megabyte a second.
 func withSlowDisk(_ stage: Stage, _ body: (String) throws -> Void) throws {
   let path = "\(stage.directory)/index"
-  guard cause_fill_file(path, 64 << 20) == 0 else { throw Unavailable("there is no room in \(stage.directory)") }
+  guard cause_fill_file(path, 64 << 20) == 0 else { throw Unavailable("no space left in \(stage.directory)") }
   let disk = cause_forget_file(path)
   let device = "\(disk >> 32):\(disk & 0xffff_ffff)"
   let group = try ControlGroup(

@@ -72,7 +72,7 @@ extension Scenario {
       }
       try stage.turn { confirmOrder(lock) }
     },
-    // Locked through another descriptor of the process.
+    // The owner holds the lock through another descriptor of this process.
     Scenario("lock-swift-flock", .swift, .lock, also: [.file], "lockCache(_:)") { stage in
       let path = "\(stage.directory)/cache.lock"
       onThread("keeper") { begun in
@@ -84,7 +84,7 @@ extension Scenario {
       }
       try stage.turn { lockCache(path) }
     },
-    // The queue runs many blocks before this one.
+    // The queue runs many blocks before the waiting block.
     Scenario(
       "lock-queue-behind-many",
       .swift,

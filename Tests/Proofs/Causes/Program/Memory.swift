@@ -16,11 +16,11 @@ extension Scenario {
       // SAFETY: `latePages` has mapped this number of bytes.
       try stage.turn { sumLedger(UnsafeBufferPointer(start: pages, count: 6 * 4096)) }
     },
-    // A file several times as large as the memory limit: the kernel computes for as long as it waits.
+    // A file several times as large as the memory limit. The kernel computes and waits equally long.
     Scenario("memory-c-thrashing", .c, .memory, also: [.file, .computing], "scan_mapped_file", [.root]) { stage in
       try withLittleMemory(stage, 512 << 20) { path in try stage.turn { scan_mapped_file(path, until(2)) } }
     },
-    // The limit of the control group drops pages that are read again.
+    // The limit of the control group evicts pages that are read again.
     Scenario(
       "memory-c-reading",
       .c,
@@ -42,7 +42,7 @@ extension Scenario {
   ]
 }
 
-/// Runs `body` with a file of `bytes` that does not fit into the memory that the process may have.
+/// Runs `body` with a file of `bytes`, which exceeds a memory limit of the process.
 private func withLittleMemory(_ stage: Stage, _ bytes: UInt64, _ body: (String) throws -> Void) throws {
   let path = "\(stage.directory)/index"
   let limit = 48 << 20
@@ -53,7 +53,7 @@ private func withLittleMemory(_ stage: Stage, _ bytes: UInt64, _ body: (String) 
   )
   defer { group.leave() }
   try group.enter()
-  guard cause_fill_file(path, bytes) == 0 else { throw Unavailable("there is no room in \(stage.directory)") }
+  guard cause_fill_file(path, bytes) == 0 else { throw Unavailable("no space left in \(stage.directory)") }
   try body(path)
 }
 

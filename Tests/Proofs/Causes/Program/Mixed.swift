@@ -2,7 +2,7 @@ import CauseWork
 import Foundation
 
 extension Scenario {
-  /// Two causes, one of which takes clearly more of the time.
+  /// Stalls with two causes, one of which takes clearly more of the time.
   static let mixed = [
     Scenario("mixed-computing-file", .c, .computing, also: [.file], "reconcile_books", work: .ownCode, [.mixed]) {
       stage in

@@ -2,7 +2,7 @@ import CauseWork
 import Foundation
 
 extension Scenario {
-  /// Stalls that resemble one with another cause.
+  /// Stalls that resemble stalls with other causes.
   static let nearMisses = [
     // Five computing processes share one CPU.
     Scenario("near-busy-machine", .cpp, .noCPU, also: [.computing], "shop::fitCurve", [.nearMiss]) { stage in
@@ -19,21 +19,21 @@ extension Scenario {
       begin_closing_branch()
       try stage.turn { close_branch_in_time(1800) }
     },
-    // The lock order of a deadlock, but the owner releases its lock before it takes the other.
+    // The lock order of a deadlock, but the owner releases its lock before it takes the other lock.
     Scenario("near-deadlock-slow", .cpp, .lock, "shop::moveMoney", holder: "shop::auditAccount", [.nearMiss]) { stage in
       enter_hold_accounts(1800)
       try stage.turn { enter_move_money() }
     },
-    // Sleeps with a lock held that no other thread wants.
+    // Sleeps while it holds a lock that no other thread wants.
     Scenario("near-lock-unwanted", .swift, .sleep, "warmUp(_:)", [.nearMiss]) { stage in
       try stage.turn { warmUp(NSLock()) }
     },
-    // Waits for a condition with an unrelated lock held.
+    // Waits for a condition while it holds an unrelated lock.
     Scenario("near-condition-with-lock", .cpp, .signal, "shop::Printer::await", [.nearMiss]) { stage in
       enter_begin_printing(1800)
       try stage.turn { enter_await_printer() }
     },
-    // Computes while another thread waits for its lock.
+    // Computes while it holds a lock that another thread waits for.
     Scenario("near-others-wait", .cpp, .computing, "shop::recountStock", work: .ownCode, [.nearMiss]) { stage in
       try stage.turn { enter_recount_stock(until(1.8)) }
     },

@@ -36,9 +36,9 @@ extension Scenario {
   ]
 }
 
-/// Returns `number`, or throws if it is negative: there is no loopback interface.
+/// Returns `number`. Throws if it is negative, which means that the loopback interface is missing.
 func connected(_ number: Int32) throws -> Int32 {
-  guard number >= 0 else { throw Unavailable("there are no connections by way of 127.0.0.1") }
+  guard number >= 0 else { throw Unavailable("cannot connect through 127.0.0.1") }
   return number
 }
 

@@ -13,11 +13,11 @@ extension Scenario {
       stage in
       try withQuota(0.2) { try stage.turn { planRoutes(until: until(2.2)) } }
     },
-    // A CPU share so small that the thread might never answer a sample.
+    // A CPU share so small that the thread might never handle a sample's signal.
     Scenario("processor-c-idle", .c, .noCPU, also: [.computing], nil) { stage in
       try besideBusyChildren(3, priority: 20) { try stage.turn { forecast_demand(until(2.2)) } }
     },
-    // The kernel does not count for how long the thread is runnable.
+    // The kernel's count of the thread's time without a CPU is hidden.
     Scenario("processor-c-uncounted", .c, .noCPU, also: [.computing], "forecast_demand", [.root]) { stage in
       let error = cause_hide_delay()
       guard error == 0 else { throw Unavailable("schedstat cannot be hidden: \(String(cString: strerror(error)))") }
@@ -51,7 +51,7 @@ func besideBusyChildren(_ count: Int, priority: Int32, _ body: () throws -> Void
   let processor = cause_first_processor()
   let children = (0..<count).map { _ in cause_busy_child(processor) }
   let areGone = DispatchSemaphore(value: 0)
-  // On another thread: this one might not get the CPU in time to end the children.
+  // Another thread ends the children, because this thread might not get the CPU in time.
   Thread.detachNewThread {
     usleep(2_500_000)
     for child in children { cause_end_child(child) }
@@ -59,7 +59,7 @@ func besideBusyChildren(_ count: Int, priority: Int32, _ body: () throws -> Void
   }
   defer { areGone.wait() }
   guard cause_pin(processor) == 0, cause_lower_priority(priority) == 0 else {
-    throw Unavailable("the thread cannot be placed")
+    throw Unavailable("cannot set the thread's CPU and priority")
   }
   try body()
 }

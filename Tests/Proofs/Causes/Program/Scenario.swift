@@ -16,7 +16,7 @@ struct Scenario: Sendable {
 
   var name: String { truth.name }
 
-  /// `play` watches and stalls. Computing scenarios are load-sensitive by default.
+  /// Creates a scenario whose `play` watches a source and stalls it. Computing scenarios are always load-sensitive.
   init(
     _ name: String,
     _ language: Language,
@@ -65,7 +65,7 @@ struct Scenario: Sendable {
 }
 
 extension Scenario {
-  /// The first for each cause.
+  /// The first scenario of each cause.
   static let some: [Scenario] = {
     var counts: [Cause: Int] = [:]
     return all.filter { scenario in
@@ -75,7 +75,7 @@ extension Scenario {
   }()
 }
 
-/// A resource that a scenario needs is missing on this machine.
+/// The error for a resource that this machine lacks.
 struct Unavailable: Error, CustomStringConvertible {
   var description: String
   init(_ description: String) { self.description = description }

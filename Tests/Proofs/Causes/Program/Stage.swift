@@ -5,7 +5,7 @@ import Glibc
 import Judges
 import Synchronization
 
-/// The environment of a scenario: a watchdog, which reports the stall.
+/// The environment of a scenario: a watchdog, which reports the stall, and a directory.
 final class Stage: Sendable {
   let watchdog: Watchdog
   /// A new directory, which is removed at the end.
@@ -27,7 +27,7 @@ final class Stage: Sendable {
     loop.withTurn { measure(work) }
   }
 
-  /// Runs a turn that never ends; the process finishes after 3 s.
+  /// Runs `work` as a turn that never ends. The process finishes after 3 s.
   func endlessTurn(_ work: () -> Void) throws {
     finishLater()
     try watchdog.watchLoop(named: "orders", scoped: true).withTurn(work)
@@ -53,12 +53,12 @@ final class Stage: Sendable {
     [cause_now(), cause_processor_time(), cause_delay()].map { Double($0) / 1e9 }
   }
 
-  /// Prints the truth and the report, and ends the process.
+  /// Prints the measurements and the report, and ends the process.
   func finish() -> Never {
     // Never unlocked: a second caller waits for the end of the process.
     ending.lock()
     watchdog.stop(patience: .seconds(60))
-    // The source might have stalled again briefly after the scenario's stall.
+    // Takes the longest stall, because the source might have stalled again briefly.
     guard let report = reports.withLock({ $0.max { $0.duration < $1.duration } }) else {
       leave(with: 1, saying: "causes-process: there was no report")
     }
@@ -102,7 +102,7 @@ func inTask(_ body: @escaping @Sendable () async -> Void) {
   isOver.wait()
 }
 
-/// Modified after calls, because the optimizer would turn a last call into a jump, which leaves no frame.
+/// Modified after a function's last call, which the optimizer would otherwise turn into a jump without a frame.
 let kept = Atomic(0)
 
 func keep(_ number: Int) { kept.add(number, ordering: .relaxed) }

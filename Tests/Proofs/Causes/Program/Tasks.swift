@@ -9,7 +9,7 @@ extension Scenario {
     Scenario("computing-task", .swift, .computing, "resizeImage(until:)", work: .ownCode) { stage in
       try section(stage) { stage.measure { resizeImage(until: until(1.8)) } }
     },
-    // Children take turns: no two neighbouring samples are of one thread.
+    // Child tasks alternate, so consecutive samples are of different threads.
     Scenario("computing-children", .swift, .computing, "cutThumbnail()", work: .ownCode) { stage in
       try section(stage) { await cutThumbnails(until: until(1.8)) }
     },
@@ -56,10 +56,10 @@ extension Scenario {
   ]
 }
 
-/// Runs `body` in a watched section of a task, in which it may suspend.
+/// Runs `body`, which can suspend, in a watched section of a task.
 private func section(_ stage: Stage, _ body: @escaping @Sendable () async -> Void) throws {
   inTask {
-    // The first section finds the offsets of the task's fields.
+    // During the first section, Culprit finds the offsets of the task's fields.
     await stage.watchdog.withSection("first", threshold: .milliseconds(600)) {
       try? await Task.sleep(nanoseconds: 300_000_000)
     }

@@ -28,11 +28,11 @@ extension Scenario {
       }
       try stage.turn { awaitTable(condition) }
     },
-    // One iteration is short, the other one is long and runs on another thread.
+    // The iteration on this thread is short, and the iteration on another thread is long.
     Scenario("signal-concurrent-perform", .swift, .signal, "scaleAll(until:)") { stage in
       try stage.turn { scaleAll(until: until(1.8)) }
     },
-    // A busy block of low priority would signal.
+    // The signal comes from a busy block of low priority.
     Scenario("signal-swift-inversion", .swift, .signal, "awaitThumbnail(_:)") { stage in
       let semaphore = DispatchSemaphore(value: 0)
       DispatchQueue.global(qos: .background).async {
@@ -170,7 +170,7 @@ extension Scenario {
     },
     Scenario("sleep-c-poll", .c, .sleep, "poll_nothing_new") { stage in try stage.turn { poll_nothing_new(1800) } },
     Scenario("sleep-c-timer", .c, .sleep, "await_tick") { stage in try stage.turn { await_tick(1800) } },
-    // A library tries a file lock again and again.
+    // A library retries a file lock.
     Scenario(
       "sleep-c-library",
       .c,
@@ -191,7 +191,7 @@ extension Scenario {
   ]
 }
 
-/// A named pipe under the name of a library.
+/// Creates a named pipe with the name of a library.
 private func namedPipe(in stage: Stage) throws -> String {
   let path = "\(stage.directory)/driver.so"
   guard mkfifo(path, 0o600) == 0 else { throw Unavailable("there are no named pipes in \(stage.directory)") }
@@ -304,7 +304,7 @@ private let translations: [String: String] = loadTranslations()
 }
 
 @inline(never) private func retryLater() {
-  // In parts, so that a stop of the process cannot shorten the sleep by more than one of them.
+  // Many short sleeps, because a stop of the process shortens only one of them.
   for _ in 0..<18 { Thread.sleep(forTimeInterval: 0.1) }
   keep(13)
 }

@@ -1,9 +1,9 @@
 // Stalls with known causes, one at a time.
 //
 //   $ causes-process list            prints all stalls, one a line: cause, culprit and lock owner
-//   $ causes-process lock-nslock     plays one: prints a line with the measured truth and a line with the report
+//   $ causes-process lock-nslock     plays one: prints a line with measurements and a line with the report
 //   $ causes-process judge 0         plays all with this number of busy processes: prints the number of right reports
-//   $ causes-process judge 4 brief   plays some of each family
+//   $ causes-process judge 4 brief   plays the first of each cause
 //   $ causes-process judge 0 lock-nslock lock-queue   plays these
 //
 // Exits with 77 if the machine lacks a required resource or privilege.
@@ -37,7 +37,7 @@ if words.first == "judge", let busy = words.dropFirst().first.flatMap({ Int($0) 
   print(player.judgement.facts)
   exit(0)
 }
-// SIGALRM ends a hanging process. Generous, because the machine can be busy.
+// SIGALRM ends a hanging process. The time is long, because the machine can be busy.
 alarm(100)
 guard words.count == 1, let scenario = Scenario.all.first(where: { $0.name == words.first }) else {
   print("usage: causes-process list|NAME|judge BUSY [brief|NAME...]")

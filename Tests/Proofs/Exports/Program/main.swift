@@ -7,7 +7,7 @@ import SampleRecordings
 //
 //   $ stall-samples everyday >everyday.stall
 //   $ stall-samples large 1000000 2000 >large.stall       # samples, distinct stacks
-//   $ stall-samples perf 1000000 2000 >large.txt          # the same as perf-script(1) prints samples
+//   $ stall-samples perf 1000000 2000 >large.txt          # these samples in the format of perf-script(1)
 
 let output = CommandOutput(command: "stall-samples")
 let words = CommandLine.arguments.dropFirst()

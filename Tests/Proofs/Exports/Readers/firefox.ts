@@ -1,4 +1,4 @@
-// Has the Firefox Profiler's own code upgrade FILE to the version that it works with, and prints the sum of its samples in
+// Upgrades FILE to the current version with the Firefox Profiler's own code, and prints the sum of the samples in
 // nanoseconds: bun run firefox.ts SOURCE FILE. SOURCE is a copy of github.com/firefox-devtools/profiler's src.
 import {readFileSync} from 'fs'
 

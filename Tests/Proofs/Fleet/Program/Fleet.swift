@@ -6,16 +6,16 @@ struct Fleet {
   private let generator: SplitMix
   private let problems: [Problem]
 
-  /// A culprit of some of the stalls.
+  /// A culprit of some stalls.
   private struct Problem {
     var function: String
     var file: String
-    /// Most problems are rare, and a few are frequent.
+    /// The relative frequency. Most problems are rare.
     var weight: Int
     var systemCall: Int32?
   }
 
-  /// Builds in which functions have different addresses and lines.
+  /// The build IDs. Functions have different addresses and lines in each build.
   private static let builds: [[UInt8]] = [[0x93, 0xac, 0x61], [0x2f, 0x00, 0x17], [0xc4, 0x55, 0x9e]]
   /// 2026-11-16T00:00:00Z.
   private static let beginning: UInt64 = 1_794_787_200_000_000_000

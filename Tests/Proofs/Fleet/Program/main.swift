@@ -8,10 +8,10 @@ private let table = OptionTable(
   usage: ["fleet-stalls [OPTION]... DIRECTORY"],
   summary: "Writes the .stall files of many hosts: DIRECTORY/web-17/culprit-….stall.",
   options: [
-    CommandOption("hosts", argument: "COUNT", help: "how many hosts; 1000 without this"),
-    CommandOption("stalls", argument: "COUNT", help: "how many stalls of each; 10 without this"),
-    CommandOption("seed", argument: "NUMBER", help: "what all numbers follow from; 1 without this"),
-    CommandOption("plain", help: "no names that have to be escaped"),
+    CommandOption("hosts", argument: "COUNT", help: "number of hosts; default: 1000"),
+    CommandOption("stalls", argument: "COUNT", help: "number of stalls of each host; default: 10"),
+    CommandOption("seed", argument: "NUMBER", help: "seed of all random choices; default: 1"),
+    CommandOption("plain", help: "no names that need escaping"),
   ],
   epilogue: """
     Example:
@@ -24,7 +24,7 @@ private let output = CommandOutput(command: "fleet-stalls")
 private func write(_ bytes: [UInt8], to path: String) throws(UsageError) {
   guard let file = fopen(path, "w") else { throw UsageError("\(path): \(String(cString: strerror(errno)))") }
   let written = fwrite(bytes, 1, bytes.count, file)
-  guard fclose(file) == 0, written == bytes.count else { throw UsageError("\(path): it could not be written") }
+  guard fclose(file) == 0, written == bytes.count else { throw UsageError("cannot write \(path)") }
 }
 
 do {

@@ -2,10 +2,11 @@ import CulpritStallRecord
 
 @testable import CulpritSymbols
 
-/// Sections of debug information, in a valid ELF file, so that mutations reach the DWARF reader.
+/// Reads any bytes as sections of debug information. The ELF file around them is valid, so mutations reach the DWARF
+/// reader.
 ///
 /// The input begins with a byte of flags: 1 for 64 bits, 2 for big-endian. The lengths of the sections follow, two
-/// bytes each, then their content.
+/// bytes each, then the sections.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzDwarf(_ data: UnsafePointer<UInt8>, _ count: Int) -> Int32 {
   let names = FuzzedImage.sectionNames

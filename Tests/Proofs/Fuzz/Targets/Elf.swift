@@ -2,7 +2,7 @@ import CulpritStallRecord
 
 @testable import CulpritSymbols
 
-/// Any bytes as an ELF file: reads symbols, debug information and stubs of the addresses in it.
+/// Reads any bytes as an ELF file: symbols, debug information and stubs of its addresses.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzElf(_ data: UnsafePointer<UInt8>, _ count: Int) -> Int32 {
   let keeper = FuzzInput(data, count)

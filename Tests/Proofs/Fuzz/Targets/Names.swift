@@ -2,7 +2,7 @@ import CulpritStallRecord
 
 @testable import CulpritSymbols
 
-/// Any bytes as a name from a symbol table, and as a demangled name.
+/// Reads any bytes as a name from a symbol table, and as a demangled name.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzNames(_ data: UnsafePointer<UInt8>, _ count: Int) -> Int32 {
   let text = String(decoding: UnsafeBufferPointer(start: data, count: count), as: UTF8.self)

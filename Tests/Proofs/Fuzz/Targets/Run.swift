@@ -1,6 +1,6 @@
 import CulpritBlackBox
 
-/// Any bytes as the record of a run: read, written and read again.
+/// Reads any bytes as the record of a run, writes the record, and reads it again.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzRun(_ data: UnsafePointer<UInt8>, _ count: Int) -> Int32 {
   let bytes = (0..<count).map { data[$0] }
@@ -13,8 +13,8 @@ public func fuzzRun(_ data: UnsafePointer<UInt8>, _ count: Int) -> Int32 {
     memoryKills: .none,
     wasReplaced: false
   )
-  // Written by separate code, as appended lines.
+  // `text` excludes these lines, which other code appends.
   (run.crash, run.ended, run.told) = (nil, nil, nil)
-  guard RunRecord(text: run.text) == run else { fatalError("what was written cannot be read") }
+  guard RunRecord(text: run.text) == run else { fatalError("the written record cannot be read") }
   return 0
 }

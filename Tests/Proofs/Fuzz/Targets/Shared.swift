@@ -72,7 +72,7 @@ enum FuzzedImage {
   }
 }
 
-/// Symbolizes addresses of `image`, from its sections, segments and debug information, and some outside of it.
+/// Symbolizes addresses in the sections, segments and debug information of `image`, and some other addresses.
 func describeEverything(in image: ElfImage) {
   let file = SymbolFile(image, search: DebugSearch())
   var addresses: [UInt64] = [0, 1, 0x1000, 0x1010, 0x1135, 0x1180, 0x2000, .max]

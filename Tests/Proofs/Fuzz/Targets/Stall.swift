@@ -2,7 +2,7 @@ import CulpritReports
 import CulpritStallRecord
 import CulpritSymbols
 
-/// Any bytes as a saved stall: read, resolved, reported, written and read again.
+/// Reads any bytes as a saved stall, resolves and reports it, writes it, and reads it again.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzStall(_ data: UnsafePointer<UInt8>, _ count: Int) -> Int32 {
   let bytes = (0..<count).map { data[$0] }
@@ -12,7 +12,7 @@ public func fuzzStall(_ data: UnsafePointer<UInt8>, _ count: Int) -> Int32 {
   for stall in file.recording.stalls { _ = builder.report(of: stall).text(width: 80, explains: true) }
   let written = StallFileWriter.file(of: file.recording)
   guard let again = try? StallFile(bytes: written), again.problems.isEmpty else {
-    fatalError("what was written cannot be read")
+    fatalError("the written stall cannot be read")
   }
   return 0
 }

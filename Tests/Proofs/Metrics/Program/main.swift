@@ -1,5 +1,5 @@
-// A service that measures the delays of its loops, queues and sections itself, and compares them with its metrics. It
-// also writes the metrics to FILE. Prints facts as `name=value`.
+// A service that measures the delays of its loops, queues and sections, and compares them with the watchdog's metrics.
+// Writes the metrics to FILE, and prints facts as `name=value`.
 //
 //   $ metrics-process FILE
 //   loop.count=14
@@ -13,7 +13,7 @@ import SourceLoads
 import Synchronization
 import TestWorkloads
 
-// SIGALRM ends a hanging process. Generous, because the machine can be busy.
+// SIGALRM ends a hanging process. The time is long, because the machine can be busy.
 alarm(100)
 guard CommandLine.arguments.count == 2 else {
   say("usage: metrics-process FILE")
@@ -51,9 +51,9 @@ watchdog.onStall { report in reported.withLock { $0[report.source.name, default:
 let waits = Mutex<[Duration]>([])
 let loop = ClosureLoop()
 let loopWatch = try watchdog.watchLoop(named: "loop") { probe in
-  let handedOver = now()
+  let enqueued = now()
   loop.execute {
-    let wait = now() - handedOver
+    let wait = now() - enqueued
     waits.withLock { $0.append(wait) }
     probe()
   }
@@ -65,12 +65,12 @@ for _ in 0..<4 {
   loop.execute { usleep(120_000) }
   usleep(200_000)
 }
-// More sections than the metrics can list, none of them late: they leave no series.
+// More sections than the metrics can list. All end in time, and must leave no series.
 for number in 0..<5000 { watchdog.withSection("request \(number)", threshold: .seconds(4)) {} }
 let late = try watchdog.watchLoop(named: "late")
 stall(watchdog, "import", milliseconds: 450)
 stall(watchdog, "import", milliseconds: 900)
-// A running stall is counted at its beginning, and included in the durations at its end.
+// A stall must be counted when it begins, and its duration when it ends.
 let isReported = Atomic<Bool>(false)
 watchdog.onHang { event in if event.source.name == "export" { isReported.store(true, ordering: .relaxed) } }
 watchdog.withSection("export", threshold: .milliseconds(100)) {
@@ -90,7 +90,7 @@ if let found = metrics.source("loop"), let latencies = found.latencies {
   let own = waits.withLock { $0 }
   say("loop.count=\(latencies.count == UInt64(own.count) && own.count > 4)")
   say("loop.sum=\(latencies.sum >= own.reduce(.zero, +) && latencies.sum <= elapsed)")
-  // The loop measures slightly less than the watchdog, so a bucket can only have fewer probes than the loop counts.
+  // The loop measures slightly less than the watchdog, so a bucket has at most the loop's count of probes.
   let areRight = latencies.buckets.allSatisfy { bucket in
     bucket.count <= UInt64(own.filter { $0 <= bucket.upperBound }.count)
   }
@@ -113,14 +113,14 @@ say("others=\(metrics.source("others").map { "\($0.stalls)" } ?? "none")")
 say("own=\(metrics.ownCost.cpuTime > .zero) \(metrics.ownCost.wakeups > 0)")
 say("mode=\(metrics.mode)")
 
-// A second watchdog continues the counts of the first.
+// A second watchdog must continue the counts of the first.
 let second = try Watchdog(configuration)
 stall(second, "import", milliseconds: 450)
 second.stop(patience: .seconds(60))
 let after = second.metrics
 say("again=\(after.source("import")?.stalls ?? 0) \(after.ownCost.wakeups >= metrics.ownCost.wakeups)")
 
-// A child's counts begin at 0.
+// A child's counts must begin at 0.
 configuration.metrics.file = nil
 let third = try Watchdog(configuration)
 let child = workload_plain_fork()

@@ -36,7 +36,7 @@ private struct CFinder {
     self.source = source
   }
 
-  /// The offset of `location` in the source; `nil` if it is in another file or in a macro.
+  /// Returns the offsets of `location` in the source, `nil` if it is in another file or in a macro.
   private mutating func offset(_ location: Any?) -> (start: Int, end: Int)? {
     guard let location = location as? [String: Any] else { return nil }
     if let spelling = location["spellingLoc"] {
@@ -63,7 +63,7 @@ private struct CFinder {
     defer { isInFunction = outer }
     for child in children { visit(child, isStatement: kind == "CompoundStmt") }
     guard isInFunction, let begin, let end, begin.start < end.end else { return }
-    look(at: begin.start..<end.end, kind, node, children.map(range), isStatement)
+    addFaults(at: begin.start..<end.end, kind, node, children.map(range), isStatement)
   }
 
   private func range(_ child: [String: Any]) -> Range<Int>? {
@@ -74,7 +74,7 @@ private struct CFinder {
     return start..<last + length
   }
 
-  private mutating func look(
+  private mutating func addFaults(
     at range: Range<Int>,
     _ kind: String,
     _ node: [String: Any],
@@ -109,7 +109,7 @@ private struct CFinder {
     }
   }
 
-  /// The text at `range` with another operator between its two parts.
+  /// Returns the text at `range` with the operator `other` between its two `parts`.
   private func text(_ range: Range<Int>, _ parts: [Range<Int>?], _ symbol: String, _ other: String) -> String? {
     guard parts.count == 2, let left = parts[0], let right = parts[1], left.upperBound < right.lowerBound,
       source.fitsOneLine(range)
@@ -121,7 +121,7 @@ private struct CFinder {
     return oneLine(before + other + between[1] + source[right.lowerBound..<range.upperBound])
   }
 
-  /// Adds a fault: the statement at `range` is removed, with its semicolon.
+  /// Adds a fault that removes the statement at `range`, with its semicolon.
   private mutating func remove(_ range: Range<Int>) {
     guard let next = source.bytes[range.upperBound...].firstIndex(where: { ![32, 10].contains($0) }),
       source.bytes[next] == UInt8(ascii: ";")

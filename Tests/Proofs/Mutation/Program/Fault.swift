@@ -19,7 +19,7 @@ struct Fault: Sendable {
     /// The inverse of a truth value.
     case opposite
     case statement(String)
-    /// Nothing instead of a statement.
+    /// A statement is removed.
     case nothing
   }
 
@@ -33,12 +33,12 @@ struct Fault: Sendable {
   /// The replacement while the fault is on.
   var form: Form
 
-  /// Whether its file is in C, which has no truth values.
+  /// Whether the file is in C, where a truth value can be any number.
   private var isC: Bool { file.hasSuffix(".c") }
 
-  /// The code with a switch for the fault `number`; `text` is the original code.
+  /// Returns the code with a switch for the fault `number`. `text` is the original code.
   ///
-  /// It has as many lines as `text`, so that line numbers in the compiler's messages stay valid.
+  /// The result has as many lines as `text`, which keeps line numbers in the compiler's messages valid.
   func switched(_ text: String, number: Int) -> String {
     let isOn = "fault_is_on(\(number))"
     return switch form {
@@ -89,14 +89,14 @@ struct SourceText {
     return low + 1
   }
 
-  /// Whether the text at `range` can be repeated in one line: it contains no comment and no multi-line string.
+  /// Whether the text at `range` fits in one line: it contains no comment and no multi-line string.
   func fitsOneLine(_ range: Range<Int>) -> Bool {
     let text = self[range]
     return !text.contains("//") && !text.contains("/*") && !text.contains("\"\"\"")
   }
 }
 
-/// The operators that are replaced, in both languages.
+/// Replacements of operators, in both languages.
 enum Operators {
   /// The replacement of a binary operator, and the kind of fault.
   static func other(_ name: String) -> (name: String, kind: Fault.Kind)? {

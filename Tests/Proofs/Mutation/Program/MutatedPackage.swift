@@ -11,13 +11,13 @@ struct MutatedPackage {
   private func files() throws -> [String] {
     let (status, output) = try run(["git", "ls-files", "-z", "-co", "--exclude-standard"], in: root)
     guard status == 0 else {
-      throw MutationError("git cannot list the files of \(root): it must be in a repository, whose files are copied")
+      throw MutationError("git cannot list the files of \(root), which must be in a repository")
     }
     return output.split(separator: 0).map { String(decoding: $0, as: UTF8.self) }
       .filter { FileManager.default.fileExists(atPath: "\(root)/\($0)") }
   }
 
-  /// The sources of targets that are built on this platform. Tests cannot notice faults in others.
+  /// The sources of targets that are built on this platform. Tests cannot notice faults in other sources.
   private func builtSources() throws -> Set<String> {
     struct Description: Decodable {
       struct Target: Decodable {
@@ -26,7 +26,7 @@ struct MutatedPackage {
       }
       var targets: [Target]
     }
-    // With a separate scratch path: SwiftPM would otherwise wait for other builds of the package.
+    // A separate scratch path, because SwiftPM would wait for other builds of the package.
     let describe = ["swift", "package", "--scratch-path", copy + ".describe", "describe", "--type", "json"]
     let (status, output) = try run(describe, in: root)
     guard status == 0 else {
@@ -50,7 +50,7 @@ struct MutatedPackage {
 
   func text(_ file: String) throws -> String { try String(contentsOfFile: "\(root)/\(file)", encoding: .utf8) }
 
-  /// Writes the copy with `faults`, by number. Unchanged files are not rewritten, so that builds are short.
+  /// Writes the copy with `faults`, by number. Does not rewrite unchanged files, to keep builds short.
   func write(_ faults: [Int: Fault]) throws {
     var byFile: [String: [(number: Int, fault: Fault)]] = [:]
     for (number, fault) in faults { byFile[fault.file, default: []].append((number, fault)) }
@@ -77,7 +77,7 @@ struct MutatedPackage {
       written.insert(file)
       try put(bytes, "\(copy)/\(file)", nil)
     }
-    // Deletes files that the package has lost since the copy was written.
+    // Deletes files that are no longer in the package.
     let there = manager.enumerator(atPath: copy)
     while let file = there?.nextObject() as? String {
       if file == ".build" {
@@ -115,7 +115,7 @@ struct MutatedPackage {
   }
 
   private func switched(_ source: SourceText, _ faults: [(number: Int, fault: Fault)], _ file: String) -> String {
-    // In the first line, so that line numbers stay valid.
+    // The import is in the first line, which keeps line numbers valid.
     var text = file.hasSuffix(".c") ? "" : "import CFaultSwitch; "
     var place = 0
     for (number, fault) in faults.sorted(by: { $0.fault.range.lowerBound < $1.fault.range.lowerBound }) {
@@ -138,8 +138,8 @@ struct MutatedPackage {
     if let mode { try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path) }
   }
 
-  /// Builds the copy's tests. Returns the lines that the compilers refuse, by file, and their messages. Both are empty
-  /// after a successful build.
+  /// Builds the copy's tests. Returns the lines with errors, by file, and the compilers' messages. Both are empty after
+  /// a successful build.
   func build() throws -> (refused: [String: Set<Int>], errors: [Substring]) {
     let (status, output) = try run(["swift", "build", "--build-tests"], in: copy, withErrors: true)
     if status == 0 { return ([:], []) }
@@ -157,7 +157,7 @@ struct MutatedPackage {
     return (refused, text.split(separator: "\n").filter { $0.contains(": error: ") })
   }
 
-  /// A fingerprint of the tests: of all files except the sources that have faults, and Markdown.
+  /// Returns a fingerprint of the tests: of all files except Markdown and the sources that have faults.
   func testsFingerprint(without folders: [String]) throws -> String {
     var hash = FNV()
     for file in try files().sorted()

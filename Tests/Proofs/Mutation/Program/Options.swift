@@ -45,8 +45,8 @@ struct Options {
     guard FileManager.default.fileExists(atPath: root + "/Package.swift") else {
       throw MutationError("there is no package in \(root)")
     }
-    guard patience > 0 else { throw MutationError("--patience is more than 0, not \(patience)") }
-    guard (1...3000).contains(count) else { throw MutationError("--faults is from 1 to 3000, not \(count)") }
+    guard patience > 0 else { throw MutationError("--patience must be more than 0, not \(patience)") }
+    guard (1...3000).contains(count) else { throw MutationError("--faults must be from 1 to 3000, not \(count)") }
     for folder in folders where !FileManager.default.fileExists(atPath: root + "/" + folder) {
       throw MutationError("there is no folder \(folder) in \(root)")
     }

@@ -10,7 +10,7 @@ struct MutationError: Error, CustomStringConvertible {
 /// Writes a line without buffering, so that progress is visible.
 func say(_ line: String) { FileHandle.standardOutput.write(Data((line + "\n").utf8)) }
 
-/// Runs a program from the search path. Returns its status and standard output, with its errors if `withErrors`.
+/// Runs a program from the search path. Returns its status and standard output, with standard error if `withErrors`.
 func run(_ arguments: [String], in directory: String, withErrors: Bool = false) throws -> (status: Int32, output: Data)
 {
   let process = Process()
@@ -27,7 +27,7 @@ func run(_ arguments: [String], in directory: String, withErrors: Bool = false) 
   return (process.terminationReason == .exit ? process.terminationStatus : -process.terminationStatus, output)
 }
 
-/// The file that the processes of the mutated package map, with the number of the active fault.
+/// The file with the number of the active fault. The processes of the mutated package map it.
 struct FaultSwitch {
   private let file: UnsafeMutableRawPointer
   private static let bytes = 4 + 4096
@@ -64,11 +64,11 @@ struct FaultSwitch {
 
 /// A test's results without a fault.
 struct TestCase: Codable {
-  /// Its identifier in Swift Testing.
+  /// The test's identifier in Swift Testing.
   var name: String
-  /// The time that it took alone, in seconds, including the start of its process.
+  /// The time of the test alone, in seconds, including the start of its process.
   var seconds: Double
-  /// The faults that it reaches.
+  /// The faults that the test reaches.
   var reached: Set<Int>
   var passed: Bool
 
@@ -89,11 +89,11 @@ struct TestRunner {
     return "\(folder)/\(tests)"
   }
 
-  /// The names of all tests.
+  /// Returns the names of all tests.
   func list() throws -> [String] {
     let (status, output) = try run([try program(), "--testing-library", "swift-testing", "--list-tests"], in: package)
     let names = String(decoding: output, as: UTF8.self).split(separator: "\n").map(String.init)
-    // Listing fails if there are none.
+    // Listing fails if there are no tests.
     if names.isEmpty {
       throw MutationError("\(package) has no tests of Swift Testing (listing them: status \(status))")
     }
@@ -109,8 +109,8 @@ struct TestRunner {
     var seconds: Double
   }
 
-  /// Runs the tests `names` in one process, for `seconds` at most. `isSlow` is called once after half a minute. All
-  /// processes that the tests have started are ended.
+  /// Runs the tests `names` in one process, for at most `seconds`. Calls `isSlow` once after half a minute. Kills all
+  /// processes that the tests have started.
   func test(_ names: [String], seconds: Double, isSlow: () -> Void = {}) throws -> Outcome {
     let pattern = names.map { "^" + NSRegularExpression.escapedPattern(for: $0) + "(/|$)" }.joined(separator: "|")
     let start = ContinuousClock.now
@@ -141,8 +141,8 @@ struct TestRunner {
     return Outcome(passed: status == 0 && !isLate && text.contains("Test run with "), failure: failure, seconds: taken)
   }
 
-  /// Starts a program with standard output and errors in the file `output`. Not by Foundation, whose processes end only
-  /// after their children.
+  /// Starts a program with standard output and errors in the file `output`. Does not use Foundation, which also waits
+  /// for the program's children.
   private func spawn(_ arguments: [String], output: String) throws -> pid_t {
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
@@ -158,8 +158,8 @@ struct TestRunner {
     return process
   }
 
-  /// The first failed test in `text`: "✘ Test name() recorded an issue at …", "✘ Test name() failed after …". The sign
-  /// can be coloured.
+  /// Returns the first failed test in `text`: "✘ Test name() recorded an issue at …", "✘ Test name() failed after …".
+  /// The sign can be coloured.
   private static func failed(in text: String) -> String? {
     guard let line = text.split(separator: "\n").first(where: { $0.contains("✘") && $0.contains(" Test ") }),
       let begin = line.range(of: " Test ")
@@ -172,8 +172,8 @@ struct TestRunner {
 
 /// The descendants of this process, including those whose parents have ended.
 enum Descendants {
-  /// Makes orphaned descendants children of this process (PR_SET_CHILD_SUBREAPER of prctl(2)), and kills all when this
-  /// process is interrupted.
+  /// Makes orphaned descendants children of this process (PR_SET_CHILD_SUBREAPER of prctl(2)). Kills all descendants
+  /// when this process is interrupted.
   static func adopt() {
     // Glibc's module does not declare prctl.
     typealias Control = @convention(c) (Int32, UInt, UInt, UInt, UInt) -> Int32
@@ -201,7 +201,7 @@ enum Descendants {
 
   /// Kills all descendants and reaps them, except `waitedFor`, which the caller reaps.
   static func kill(waitedFor: pid_t = 0) {
-    // A process can fork until it has ended.
+    // Repeats, because a process can fork until it has ended.
     for _ in 0..<1000 {
       let found = all()
       for process in found {
@@ -213,7 +213,7 @@ enum Descendants {
     }
   }
 
-  /// The ids of all descendants.
+  /// Returns the ids of all descendants.
   private static func all() -> [pid_t] {
     let entries = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
     var children: [pid_t: [pid_t]] = [:]

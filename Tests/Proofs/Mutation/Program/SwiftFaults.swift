@@ -10,7 +10,7 @@ import SwiftSyntax
 /// - Returns: The faults, in no particular order.
 func swiftFaults(in file: String, _ source: SourceText) -> [Fault] {
   let tree = Parser.parse(source: String(decoding: source.bytes, as: UTF8.self))
-  // Expressions with custom operators cannot be folded. They stay lists, in which no fault is found.
+  // Expressions with custom operators cannot be folded. They stay lists, and get no faults.
   let folded = OperatorTable.standardOperators.foldAll(tree) { _ in }
   let finder = SwiftFinder(file, source)
   finder.walk(folded)
@@ -36,7 +36,7 @@ private final class SwiftFinder: SyntaxVisitor {
     faults.append(Fault(file: file, range: range, lines: source.lines(range), kind: kind, form: form))
   }
 
-  /// The text of `node` with `part` replaced by `other`; `nil` if it does not fit in a line.
+  /// Returns the text of `node` with `part` replaced by `other`, `nil` if it does not fit in a line.
   private func text(_ node: some SyntaxProtocol, _ part: some SyntaxProtocol, _ other: String) -> String? {
     let (all, middle) = (range(node), range(part))
     guard source.fitsOneLine(all) else { return nil }
@@ -86,7 +86,7 @@ private final class SwiftFinder: SyntaxVisitor {
     return .visitChildren
   }
 
-  /// Inverts `condition`. Comparisons and negations are handled elsewhere.
+  /// Adds a fault that inverts `condition`. Comparisons and negations are handled elsewhere.
   private func negate(_ condition: ExprSyntax) {
     if let infix = condition.as(InfixOperatorExprSyntax.self),
       let symbol = infix.operator.as(BinaryOperatorExprSyntax.self)?.operator.text,
@@ -127,7 +127,7 @@ private final class SwiftFinder: SyntaxVisitor {
     ["precondition", "preconditionFailure", "assert", "fatalError"].contains(call.calledExpression.trimmedDescription)
   }
 
-  /// Whether `node` is the single expression of a closure or of a function with a result, and so can be its result.
+  /// Whether `node` can be an implicit result: the single expression of a closure or of a function with a result.
   private func isResult(_ node: CodeBlockItemSyntax) -> Bool {
     guard let list = node.parent?.as(CodeBlockItemListSyntax.self), list.count == 1 else { return false }
     guard let owner = list.parent else { return false }

@@ -20,14 +20,14 @@ func buildable(_ picked: [Fault], in package: MutatedPackage) throws -> [Int: Fa
     try package.write(faults)
     let (refused, errors) = try package.build()
     if refused.isEmpty {
-      if faults.count < picked.count { say("mutate: \(picked.count - faults.count) faults are no programs") }
+      if faults.count < picked.count { say("mutate: \(picked.count - faults.count) faults do not compile") }
       return faults
     }
     let before = faults.count
     for (file, lines) in refused {
       let here = faults.filter { $1.file == file }
       let hit = here.filter { _, fault in lines.contains { fault.lines.contains($0) } }
-      // Errors on lines without a fault are about types that a fault in this file has made ambiguous.
+      // Errors on lines without a fault are about types that another fault in the file has made ambiguous.
       for number in (hit.isEmpty ? here : hit).keys { faults[number] = nil }
     }
     guard faults.count < before else {
@@ -36,8 +36,8 @@ func buildable(_ picked: [Fault], in package: MutatedPackage) throws -> [Int: Fa
   }
 }
 
-/// Runs the tests without faults to find those that each reaches. Reuses results in the file `former`, and saves all in
-/// the file `cache`.
+/// Runs each test without an active fault, to find the faults that it reaches. Reuses results in the file `former`, and
+/// saves all results in the file `cache`.
 func reach(_ runner: TestRunner, from former: String, cache: String) throws -> [TestCase] {
   let known = (try? JSONDecoder().decode([TestCase].self, from: Data(contentsOf: URL(fileURLWithPath: former)))) ?? []
   var byName = Dictionary(known.map { ($0.name, $0) }) { $1 }
@@ -57,7 +57,7 @@ func reach(_ runner: TestRunner, from former: String, cache: String) throws -> [
   return names.compactMap { byName[$0] }.filter(\.passed)
 }
 
-/// Runs the tests that reach the fault `number`, the nearest and quickest first, until one notices it. Returns it.
+/// Runs the tests that reach the fault `number`, the nearest and quickest first. Returns the first test that fails.
 func notice(
   _ number: Int,
   _ fault: Fault,
@@ -67,7 +67,7 @@ func notice(
 ) throws -> String? {
   let parts = fault.file.split(separator: "/")
   let near = parts[parts.first == "tools" ? 2 : 1] + "Tests"
-  // One second more for tests of another target: they are sometimes quick, too.
+  // One second more for tests of another target, which can still come first if they are quick.
   let order = tests.filter { $0.reached.contains(number) }
     .sorted { ($0.seconds + ($0.target == near ? 0 : 1)) < ($1.seconds + ($1.target == near ? 0 : 1)) }
   var rest = order[...]
@@ -100,9 +100,9 @@ func fingerprint(of faults: [Fault], in package: MutatedPackage) throws -> Strin
   return String(hash.value, radix: 16)
 }
 
-/// Known results of faults, in a file that grows, so that an interrupted run can continue.
+/// Known results of faults. Each result is appended to a file, so an interrupted run can continue.
 ///
-/// The first line is the fingerprint of the tests. Results of other tests are not used.
+/// The file's first line is the fingerprint of the tests. Results of other tests are not used.
 struct Results {
   /// By fault number, the test that noticed the fault; "-" for none.
   private(set) var known: [Int: String] = [:]
@@ -124,7 +124,7 @@ struct Results {
       known = known.filter { $1 != "-" }
       if !known.isEmpty { say("mutate: \(known.count) had been noticed, and are not tried again") }
     } else if former.map({ $0 != tests }) ?? !known.isEmpty {
-      say("mutate: the tests have changed since the last run: all faults are tried (--left: only those that were left)")
+      say("mutate: the tests have changed since the last run: all faults are tried (--left: only the remaining ones)")
       known = [:]
     }
     let kept = known.sorted { $0.key < $1.key }.map { "\($0) \($1)\n" }.joined()
@@ -172,7 +172,7 @@ func mutate() throws {
     say("mutate: \(possible.count - picked.count) places are within others, and are tried with other seeds")
   }
   let folders = options.folders.joined(separator: "+").replacingOccurrences(of: "/", with: "_")
-  // Results of other sources are invalid for these.
+  // The fingerprint excludes results of other sources.
   let run = "\(options.seed)-\(options.count)-\(folders)-\(try fingerprint(of: picked, in: package))"
   let present = try package.testsFingerprint(without: options.folders)
   let cache = "\(work)/tests-\(run)-\(present).json"
@@ -194,7 +194,7 @@ func mutate() throws {
     let source = SourceText(try package.text(fault.file))[fault.range]
     let place = "\(fault.file):\(fault.lines.lowerBound)"
     let isReached = tests.contains { $0.reached.contains(number) }
-    let verdict = test.map { "noticed by \($0)" } ?? (isReached ? "LEFT" : "LEFT, no test comes there")
+    let verdict = test.map { "noticed by \($0)" } ?? (isReached ? "LEFT" : "LEFT, reached by no test")
     say("\(number) \(fault.kind.rawValue) \(place): \(fault.description(source))  \(verdict)")
     let module = fault.file.split(separator: "/").prefix(2).joined(separator: "/")
     noticed[module, default: (0, 0)].all += 1

@@ -1,2 +1,2 @@
-/* For Swift code: Swift modules have no constructors, which run before main. */
+/* Defines the switch for Swift modules, which have no constructors that run before main. */
 #include "fault_switch_here.h"

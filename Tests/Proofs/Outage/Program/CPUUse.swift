@@ -1,6 +1,6 @@
 import Programs
 
-/// The CPU time and the files of Culprit's threads.
+/// The CPU time, the number and the open stall files of Culprit's threads.
 struct CPUUse {
   /// The CPU time so far in seconds, by the names of the threads.
   var times: [String: Double] = [:]

@@ -32,7 +32,7 @@ let bounds: [(name: String, unit: String, bound: ClosedRange<Double>?)] = [
   ("problems", "problems", nil),
 ]
 
-/// Measures with several numbers of requests and prints figures and a table. Returns whether all bounds hold.
+/// Measures the service with each number of requests. Prints figures and a table. Returns whether all bounds hold.
 func compare(_ counts: [Int]) throws -> Bool {
   let figures = Figures(write: { print($0, terminator: "") }, complain: { print("# " + $0) })
   figures.note(machineDescription())

@@ -2,7 +2,7 @@ import Glibc
 import Programs
 import Synchronization
 
-/// The work of a service while some of its requests hang: answers others, opens sockets and files, starts threads.
+/// The other work of a service while some requests hang: answers, opening of sockets and files, starts of threads.
 final class HealthyWork: Sendable {
   private let latencies = Mutex<[Double]>([])
   /// Keeps the work from being optimized away.
@@ -29,7 +29,7 @@ final class HealthyWork: Sendable {
     checksum.store(value, ordering: .relaxed)
   }
 
-  /// Opens a socket and a file and starts a thread every 5 ms until `end`. It keeps the last hundred sockets open.
+  /// Opens a socket and a file and starts a thread every 5 ms until `end`. The last hundred sockets stay open.
   func operate(from begin: Double, until end: Double) {
     var due = begin
     var sockets: [Int32] = []

@@ -7,15 +7,15 @@ import Synchronization
 /// A service in which many requests wait at once while three of its loops stall.
 ///
 /// Each request is a section of a suspended task. The loops stall at one time and for equal durations: one computes,
-/// one sleeps, one waits for a lock of a named thread. Each of them stalls twice: first just after the requests have
-/// become late, then while they have been late for some time.
+/// one sleeps, one waits for a lock of a named thread. Each loop stalls twice: just after the requests become late, and
+/// some seconds later.
 final class Service: Sendable {
-  /// The threshold of sections and loops, and the time for which a loop stalls.
+  /// The threshold of sections and loops, and the duration of a loop's stall.
   static let threshold = 0.5
   static let stall = 2.0
   /// The ages of the requests at which the loops stall.
   static let stallTimes = [0.6, 7.0]
-  /// The age of the requests at which the measurement begins: they have just become late. The time that it takes.
+  /// The begin of the measurement, as an age of the requests, which have just become late, and its duration.
   static let measured = (from: 0.5, for: 10.0)
 
   private let watchdog: Watchdog
@@ -24,9 +24,9 @@ final class Service: Sendable {
   private let work = HealthyWork()
 
   private struct Seen {
-    /// How long after their threshold the handlers of requests were called.
+    /// Delays of the requests' handlers after the threshold.
     var handlerDelays: [Double] = []
-    /// When each loop began each of its stalls, and when handlers were called for it.
+    /// For each loop, the times of the begins of stalls and of the calls of `onStallBegan`.
     var begun: [String: [Double]] = [:]
     var declared: [String: [Double]] = [:]
     var reports: [StallReport] = []
@@ -43,7 +43,7 @@ final class Service: Sendable {
     }
   }
 
-  /// Lets `count` requests wait for `hold` seconds at least, and the loops stall meanwhile. Prints facts.
+  /// Runs `count` requests that wait for at least `hold` seconds, and stalls the loops meanwhile. Prints facts.
   func run(requests count: Int, hold: Double) throws {
     let loops: [(name: String, work: @Sendable (Double) -> Void)] = [
       ("compute", rebuildCatalogue(until:)), ("sleep", sleepOnDisk(until:)), ("lock", waitForLedger(until:)),
@@ -122,7 +122,7 @@ final class Service: Sendable {
       for report in reports where !Self.isRight(report, name) {
         let holders = report.waitChains.map { $0.links.map(\.holder.name) }
         say(
-          "remark=\(name): culprit \(report.culprit?.function.name ?? "nobody"), \(report.samples.count) samples, "
+          "remark=\(name): culprit \(report.culprit?.function.name ?? "none"), \(report.samples.count) samples, "
             + "lost \(report.evidence.lostCount), holders \(holders)"
         )
       }
@@ -142,7 +142,7 @@ final class Service: Sendable {
     say("problems=\(watchdog.status.problems.count)")
   }
 
-  /// Whether `report` has the culprit of the loop `name`, and for the lock the thread that held it.
+  /// Whether `report` names the culprit of the loop `name` and, for the lock, its owner.
   private static func isRight(_ report: StallReport, _ name: String) -> Bool {
     let functions = ["compute": "rebuildCatalogue", "sleep": "sleepOnDisk", "lock": "waitForLedger"]
     guard let function = functions[name], let culprit = report.culprit,

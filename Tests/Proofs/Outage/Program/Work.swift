@@ -3,7 +3,7 @@ import Glibc
 import Programs
 import Synchronization
 
-/// The lock that one loop waits for.
+/// The lock that the loop `lock` waits for.
 private nonisolated(unsafe) let ledger: UnsafeMutablePointer<pthread_mutex_t> = {
   let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
   mutex.initialize(to: pthread_mutex_t())

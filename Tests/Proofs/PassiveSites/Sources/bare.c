@@ -1,4 +1,4 @@
-/* Functions without unwind information in chains: code generated at run time, and closures of libffi. */
+/* Chain functions without unwind information: code generated at run time, and closures of libffi. */
 #define _GNU_SOURCE
 #include "sites.h"
 
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* The assembly's, which can be anywhere. */
+/* Position-independent code in bare_x86_64.S. */
 extern const uint8_t framed_code[], framed_code_end[], unframed_code[], unframed_code_end[];
 
 static int run_copy(const uint8_t *code, const uint8_t *end, int (*function)(void *), void *context) {

@@ -1,4 +1,4 @@
-/* Functions in chains that are compiled without unwind tables. */
+/* Chain functions compiled without unwind tables. */
 #include "sites.h"
 
 __attribute__((noinline)) static int innermost(int (*function)(void *), void *context) {

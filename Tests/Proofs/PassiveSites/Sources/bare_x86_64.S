@@ -1,4 +1,4 @@
-/* Functions without unwind information that chains go through, written by hand:
+/* Handwritten chain functions without unwind information:
  * int through_...(int (*function)(void *), void *context). */
         .text
 
@@ -45,7 +45,7 @@ through_kept:
         pop %rbx
         ret
 
-/* The call goes through a thunk, as compilers make it where a predicted jump must not be taken. */
+/* Calls through a thunk (retpoline), which compilers use against speculative jumps. */
         .globl through_thunk
         .p2align 4
 through_thunk:

@@ -1,4 +1,4 @@
-/* The functions that call chains block in. */
+/* The blocking functions of the call chains. */
 #define _GNU_SOURCE
 #include "sites.h"
 
@@ -59,7 +59,7 @@ __attribute__((noinline)) void deeper(int depth, int (*function)(void *), void *
   sink += frame[0];
 }
 
-/* Defines a function NAME that blocks in the following body, unless the chain runs dry. */
+/* Defines a function NAME that blocks in the following body, unless `dry` is above 0. */
 #define PLACE(name)                                                                                                    \
   static inline __attribute__((always_inline)) void name##_now(void);                                                  \
   int name(void) {                                                                                                     \

@@ -1,6 +1,7 @@
-/* Lets a thread block at the end of each generated call chain, reads its stack from outside, captures it by signal, and
- * compares both: compare DIRECTORY (for a file to lock). Prints a line for each chain where they differ, then the
- * number of chains, of those that are equal, cut and wrong, and the longest CPU time of an unwinding in nanoseconds. */
+/* compare DIRECTORY: runs each generated call chain in a thread that blocks at the end of the chain. Reads the stack
+ * from outside, captures it by signal, and compares both. DIRECTORY is for a file to lock. Prints a line for each
+ * chain with different stacks. Then prints the numbers of all, equal, cut and wrong chains, and the longest CPU time of
+ * an unwinding in nanoseconds. */
 #define _GNU_SOURCE
 #include "CObserver.h"
 #include "sites.h"
@@ -37,7 +38,7 @@ static void finish(pthread_t thread) {
     until.tv_nsec = (until.tv_nsec + 3000000) % 1000000000;
     if (pthread_timedjoin_np(thread, NULL, &until) == 0)
       return;
-    pthread_kill(thread, SIGURG); /* out of a sleep that began before it was over */
+    pthread_kill(thread, SIGURG); /* ends a sleep that began before `over` was set */
   }
 }
 
@@ -75,13 +76,12 @@ static bool is_false(const struct unwind_stack *stack) {
   return stack->end == UNWIND_END_OUTERMOST;
 }
 
-/* Compares OUTSIDE with SIGNALLED. If the latter is incomplete, OUTSIDE is equal when it starts with the same frames.
- */
+/* Compares OUTSIDE with SIGNALLED. If SIGNALLED is incomplete, an OUTSIDE that starts with its frames is equal. */
 static enum stack_comparison compare(const struct unwind_stack *outside, struct unwind_stack *signalled) {
   if (is_false(outside))
     return STACK_WRONG;
   enum stack_comparison found = stack_compare(outside, signalled);
-  /* The signal interrupts the thread at the system call instruction, to which the kernel resets the call. */
+  /* For a signal, the kernel resets the program counter to the system call instruction. */
   if (outside->frames[0].address - signalled->frames[0].address <= 4)
     signalled->frames[0].address = outside->frames[0].address;
   if (found != STACK_EQUAL && signalled->end != UNWIND_END_OUTERMOST && outside->count >= signalled->count &&
@@ -103,7 +103,7 @@ int main(int count, char **arguments) {
     fprintf(stderr, "compare: %s\n", missing ? missing : strerror(error));
     return 2;
   }
-  struct sigaction action = {.sa_handler = ignore}; /* without SA_RESTART: it is to interrupt */
+  struct sigaction action = {.sa_handler = ignore}; /* no SA_RESTART: must interrupt system calls */
   sigaction(SIGURG, &action, NULL);
   slot = observer_slot_table();
   observer_slot_configure(slot, (struct observer_limits){1, 1, 1, 1, false});
@@ -126,7 +126,7 @@ int main(int count, char **arguments) {
     enum observer_capture_status status = OBSERVER_NOT_BLOCKED;
     for (int attempt = 0; attempt < 5000 && status != OBSERVER_CAPTURED; attempt++) {
       usleep(500);
-      /* A chain also waits briefly on its way to the blocking call. */
+      /* A chain also sleeps briefly before its final blocking call. */
       if (arrived)
         status = observer_capture_passively(view.thread, slot, view.item, &seen, &copy);
     }

@@ -1,5 +1,5 @@
-/* Prints a file of random call chains that end in a blocking call: generate c|c++|swift SEED CHAINS [bare]. With "bare"
- * they go through code without unwind information. */
+/* Prints a file of random call chains that end in a blocking call: generate c|c++|swift SEED CHAINS [bare]. With
+ * "bare", the chains go through code without unwind information. */
 #include "generate.h"
 
 #include <stdint.h>

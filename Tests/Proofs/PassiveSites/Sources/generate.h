@@ -13,7 +13,7 @@ int happens(int percent);
 
 enum { PARAMETERS_MAX = 9, OUTERMOST_PARAMETERS = 8 };
 
-/* A function's place in its chain, and its callee. */
+/* A function's position in its chain, and its callee. */
 struct level {
   int chain, level;
   int parameters;        /* the number of its parameters, p0 and so on */
@@ -21,20 +21,20 @@ struct level {
   int callee_parameters; /* the number of the callee's parameters */
 };
 
-/* A shape of call: the code before the calling function, and the body of the function. "%1$d" and "%2$d" stand for the
- * numbers of the chain and the level, "CALL" for the call, which can be outside of the parameters' scope, "SELF" for a
- * recursive call of the function. */
+/* A kind of call: the code before the calling function, and the body of the function. "%1$d" and "%2$d" stand for the
+ * numbers of the chain and the level, "CALL" for the call, "SELF" for a recursive call of the function. "CALL" can be
+ * outside the scope of the parameters. */
 struct shape_text {
   const char *before, *body;
 };
 
-/* Prints a call of CALLEE, which is the callee of LEVEL or a pointer to it. */
+/* Prints a call of CALLEE: LEVEL's callee, or a pointer to that function. */
 void print_call(const struct level *level, const char *callee);
 
-/* Prints TEXT, of a shape_text, with the placeholders replaced for LEVEL. */
+/* Prints TEXT, a member of a shape_text, with LEVEL's values for the placeholders. */
 void print_filled(const struct level *level, const char *text);
 
-/* Ways through code without unwind information (sites.h); "" for none. */
+/* Returns the suffix of a random function through_… (sites.h), or "" for none. */
 const char *a_bare_way(void);
 
 /* Print a file with CHAINS call chains, each of which ends in a blocking call. */

@@ -60,7 +60,7 @@ static void print_left_over(const struct level *level) {
     printf("  if (!dry)\n    deeper(%d, dry%d_%d, (void *)(long)a);\n", below(12), level->chain, level->level);
 }
 
-/* Prints both in random order, so that left-over data can end up in the frame. */
+/* Prints both the frame and the left-over data, in random order. Left-over data can thus end up in the frame. */
 static const char *print_frame_and_left_over(const struct level *level, int has_frame) {
   int before = happens(50);
   if (before)
@@ -71,7 +71,7 @@ static const char *print_frame_and_left_over(const struct level *level, int has_
   return kept;
 }
 
-/* Prints a function that makes the call for its caller. */
+/* Prints a function that calls LEVEL's callee for its caller. */
 static void print_helper(const struct level *level, const char *result_and_name, const char *parameters) {
   printf("%s(%s) {\n  int result = 1;\n", result_and_name, parameters);
   struct level outside = *level;
@@ -85,7 +85,7 @@ enum shape { DIRECT, POINTER, TABLE, TAIL, RECURSION, COLD, SWITCH, LOOP, BY_VAL
 static const enum shape usual[] = {DIRECT,    DIRECT, DIRECT, DIRECT, DIRECT, POINTER,  TABLE,    TAIL,
                                    RECURSION, COLD,   COLD,   SWITCH, LOOP,   BY_VALUE, CALLBACK, JUMP};
 
-/* Prints the code before a function that calls its callee in SHAPE. */
+/* Prints the declarations that a call of SHAPE needs before the function. */
 static void print_before(const struct level *level, enum shape shape) {
   int chain = level->chain, number = level->level;
   char name[128];
@@ -162,8 +162,8 @@ static void print_shape(const struct level *level, enum shape shape) {
   }
 }
 
-/* A function whose call goes through code without unwind information: above the blocking function, if it calls that.
- */
+/* Prints a function whose call goes through code without unwind information. That code can call a blocking function
+ * directly. */
 static void print_bare_function(const struct level *level, const char *way) {
   print_head(level);
   const char *kept = print_frame_and_left_over(level, 1);
@@ -189,7 +189,7 @@ static void print_c_function(const struct level *level) {
   printf("%s  sink += result%s;\n  return result + 1;\n}\n", kept, happens(50) ? " + a" : "");
 }
 
-/* Shapes of calls in C++ only. */
+/* Calls that only C++ has. */
 static const struct shape_text plus_plus_shapes[] = {
     {"struct b%1$d_%2$d { virtual int go(int) = 0; virtual ~b%1$d_%2$d() {} };\n"
      "struct d%1$d_%2$d : b%1$d_%2$d { long kept = 1; int go(int p) override { int r = CALL; kept += r; return r + "

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-/* Places to block in, in C and in Swift; "once" is a global that another thread initializes. */
+/* Blocking functions in C and in Swift. "once" waits for a global that another thread initializes. */
 static const char *const leaves[] = {"read",
                                      "semaphore",
                                      "mutex",

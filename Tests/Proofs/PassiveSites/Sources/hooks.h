@@ -1,21 +1,21 @@
-/* Requests of a recorded program to the recorder, by a system call that no kernel has. */
+/* Requests of a recorded program to the recorder, through an undefined system call. */
 #ifndef HOOKS_H
 #define HOOKS_H
 
 #define HOOK_CALL 0x686f6f6b
 
 enum hook {
-  HOOK_MODULE = 1, /* there is a module from A to B, whose .eh_frame_hdr is at C and whose name is D */
-  HOOK_STACK = 2,  /* the thread's stack ends at A */
-  HOOK_MEMORY = 3, /* there is code in no module, from A, B bytes of it */
-  HOOK_WATCH = 4,  /* record, as A, the stack before instruction number C of the function at B, counted from its entry
-                      without what it calls; a negative one is counted from its end, and takes two calls of it */
+  HOOK_MODULE = 1,      /* a module from A to B, with .eh_frame_hdr at C and the name D */
+  HOOK_STACK = 2,       /* the thread's stack ends at A */
+  HOOK_MEMORY = 3,      /* B bytes of code at A, in no module */
+  HOOK_WATCH = 4,       /* record, as A, the stack before instruction number C of the function at B, without callees. A
+                           negative C counts from the function's end and needs two calls of the function. */
   HOOK_WATCH_RANGE = 5, /* record, as A, the stack before the D-th instruction at an address from B to C */
-  HOOK_BLOCK = 6, /* record, as A, the next system call that may block, once the int at B, if B is not 0, is not 0 */
-  HOOK_OTHER_STACK = 7, /* another stack from A to B is used from now on */
-  HOOK_COPY_BYTES = 8,  /* copy A bytes of the stack at most */
-  HOOK_SURVEY = 9,      /* compare at every instruction from now on (A is 1), or no more */
-  HOOK_AFTER = 10,      /* the next stack is one of the same work as the recorded one named A */
+  HOOK_BLOCK = 6, /* record, as A, the next system call that can block, but not before the int at B (if any) is set */
+  HOOK_OTHER_STACK = 7, /* the thread also uses a stack from A to B */
+  HOOK_COPY_BYTES = 8,  /* copy at most A bytes of the stack */
+  HOOK_SURVEY = 9,      /* begin (A is 1) or end (A is 0) to compare at every instruction */
+  HOOK_AFTER = 10,      /* the next stack is of the same work item as the recorded stack A */
 };
 
 static inline long hook(enum hook operation, unsigned long a, unsigned long b, unsigned long c, unsigned long d) {

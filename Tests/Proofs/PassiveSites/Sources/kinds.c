@@ -37,7 +37,7 @@ KEPT static void wait_a_while(void) {
   kinds_sink++;
 }
 
-/* Its beginning and its end. */
+/* Recorded in its prologue and its epilogue. */
 KEPT static long framed(long a, long b, long c, long d, long e, long f) {
   volatile char room[300];
   room[a & 63] = (char)b;
@@ -173,7 +173,7 @@ KEPT static void handle(int number) {
   kinds_sink++;
 }
 
-/* Has no frame when the signal arrives. */
+/* Raises SIGILL without a frame. */
 void kinds_trap(void);
 
 static void on_signal(const char *name, int flags) {
@@ -264,7 +264,7 @@ static void left_over(void) {
 
 extern const char kinds_stub_return[];
 
-/* The PLT stub that is called before KINDS_STUB_RETURN. */
+/* Returns the PLT stub that the call before kinds_stub_return calls. */
 static void *called_stub(void) {
   uintptr_t return_address = (uintptr_t)kinds_stub_return;
   int32_t word;
@@ -378,7 +378,7 @@ static void expression(void) {
 #if defined(__clang__)
 void kinds_async(void *context);
 
-/* A function of Swift's concurrency: its frame record is marked, and the async context lies before the record. */
+/* The frame of an async Swift function: the frame record is marked, and the async context lies before the record. */
 static void async(void) {
   char context[64] = {0};
   watch("async", kinds_inner, 1);
@@ -387,7 +387,7 @@ static void async(void) {
 }
 #endif
 
-/* In C++, which is linked only on request. */
+/* In kinds.cpp, which not all programs link. */
 __attribute__((weak)) void kinds_exception(void);
 
 static void exception(void) {
@@ -395,7 +395,7 @@ static void exception(void) {
     kinds_exception();
 }
 
-/* Runs every kind, one after the other, and compares at every instruction. */
+/* Runs most kinds, one after the other, and compares at every instruction. */
 static void all(void);
 
 static const struct {

@@ -1,4 +1,4 @@
-/* An exception that is handed over to the frame that handles it. */
+/* The unwinder's transfer of an exception to the handling frame. */
 #include "kinds.h"
 
 #include <unwind.h>

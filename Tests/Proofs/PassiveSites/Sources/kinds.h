@@ -11,7 +11,7 @@ extern "C" {
 extern volatile long kinds_sink;
 void kinds_inner(void);
 
-/* hooks.h: HOOK_WATCH. */
+/* Requests HOOK_WATCH (hooks.h). */
 void watch(const char *name, void *function, long index);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-// A function of Swift's concurrency that waits in the middle of its frame, on the thread that began it.
+// An async function that blocks halfway, on the thread of its caller.
 
 @inline(never) func keep(_ value: Int) {
   sink += value

@@ -1,4 +1,4 @@
-/* Frames that compilers make seldom, or never. */
+/* Frames that compilers rarely or never make. */
   .text
 .macro function name
   .balign 16
@@ -24,7 +24,7 @@ text: .asciz "text"
   .balign 4
   .cfi_endproc
 
-/* No .cfi directives: the unwind table has no entry for these. */
+/* No .cfi directives: the unwind table has no entry for these functions. */
 function kinds_bare_framed
   stp x29, x30, [sp, -32]!
   mov x29, sp
@@ -48,7 +48,7 @@ function kinds_bare_leaf
   b.ne 1b
   ret
 
-/* Reached by a jump of a described function: the call is one of that. */
+/* Functions with unwind information that jump to functions without it. */
 function kinds_jumps_to_leaf
   .cfi_startproc
   b kinds_jumped_leaf
@@ -78,7 +78,7 @@ function kinds_jumped_framed
   ldp x29, x30, [sp], 48
   ret
 
-/* Never returns itself: ends in a jump through a register. */
+/* Ends in a jump through a register instead of a return. */
 function kinds_bare_goes_on
   stp x19, x30, [sp, -32]!
   str x20, [sp, 16]
@@ -90,7 +90,7 @@ function kinds_bare_goes_on
   ldp x19, x30, [sp], 32
   br x16
 
-/* Jumps through a table, and calls what does not return. */
+/* Jumps through a table, and calls a function that does not return. */
 function kinds_bare_switch
   stp x29, x30, [sp, -32]!
   mov x29, sp
@@ -127,7 +127,7 @@ function kinds_trap
   ret
   .cfi_endproc
 
-/* Its stack pointer is what nothing but another register tells. */
+/* Its previous stack pointer is only in another register. */
 function kinds_bare_lost
   stp x19, x30, [sp, -16]!
   mov w9, 3
@@ -144,8 +144,8 @@ function kinds_bare_lost
   ldp x19, x30, [sp], 16
   ret
 
-/* Calls two functions by the same call. What the first one calls leaves its return address where the second one has room
- * that it does not use. */
+/* Calls two functions by one instruction. A callee of the first function leaves its return address in an unused part of
+ * the second function's frame. */
 function kinds_left_over
   .cfi_startproc
   stp x19, x30, [sp, -16]!

@@ -1,6 +1,5 @@
-/* Frames that compilers make seldom, or never. */
+/* Frames that compilers rarely or never make. */
   .text
-/* A function with .cfi directives. */
 .macro function name
   .balign 16
   .globl \name
@@ -8,7 +7,7 @@
 \name:
 .endm
 
-/* What GCC makes of a variable that is aligned to 32 bytes, and a variable length array. */
+/* GCC's code for a variable that is aligned to 32 bytes, and a variable-length array. */
 function kinds_expression
   .cfi_startproc
   lea 8(%rsp), %r10
@@ -19,7 +18,7 @@ function kinds_expression
   mov %rsp, %rbp
   .cfi_escape 0x10, 0x06, 0x02, 0x76, 0x00 /* rbp is saved at rbp + 0 */
   push %r10
-  .cfi_escape 0x0f, 0x03, 0x76, 0x78, 0x06 /* the frame's address is what rbp - 8 holds */
+  .cfi_escape 0x0f, 0x03, 0x76, 0x78, 0x06 /* the frame's address is stored at rbp - 8 */
   sub $40, %rsp
   call kinds_inner@PLT
   mov -8(%rbp), %r10
@@ -50,7 +49,7 @@ kinds_stub_return:
   ret
   .cfi_endproc
 
-/* No .cfi directives: the unwind table has no entry for these. */
+/* No .cfi directives: the unwind table has no entry for these functions. */
 function kinds_bare_framed
   push %rbp
   mov %rsp, %rbp
@@ -74,7 +73,7 @@ function kinds_bare_leaf
   jnz 1b
   ret
 
-/* Reached by a jump of a described function: the call is one of that. */
+/* Functions with unwind information that jump to functions without it. */
 function kinds_jumps_to_leaf
   .cfi_startproc
   jmp kinds_jumped_leaf
@@ -106,7 +105,7 @@ function kinds_jumped_framed
   pop %rbp
   ret
 
-/* Never returns itself: ends in a jump through a register. */
+/* Ends in a jump through a register instead of a return. */
 function kinds_bare_goes_on
   push %r14
   push %rbx
@@ -120,7 +119,7 @@ function kinds_bare_goes_on
   pop %r14
   jmp *%rax
 
-/* Jumps through a table, and calls what does not return. */
+/* Jumps through a table, and calls a function that does not return. */
 function kinds_bare_switch
   push %rbp
   mov %rsp, %rbp
@@ -152,7 +151,7 @@ function kinds_bare_switch
 text: .asciz "text"
   .text
 
-/* Its stack pointer is what nothing but another register tells. */
+/* Its previous stack pointer is only in another register. */
 function kinds_bare_lost
   push %rbx
   mov $3, %ecx
@@ -168,8 +167,8 @@ function kinds_bare_lost
   pop %rbx
   ret
 
-/* Calls two functions by the same call. What the first one calls leaves its return address where the second one has room
- * that it does not use. */
+/* Calls two functions by one instruction. A callee of the first function leaves its return address in an unused part of
+ * the second function's frame. */
 function kinds_left_over
   .cfi_startproc
   push %rbx

@@ -1,9 +1,9 @@
-/* Runs a program instruction by instruction, keeps account of its calls and returns, and writes the stacks that the
- * program requests (hooks.h) to files: record [--survey] x86_64|aarch64 DIRECTORY DESCRIPTION PROGRAM ARGUMENT...
+/* Runs a program instruction by instruction, tracks its calls and returns, and writes the stacks that the program
+ * requests (hooks.h) to files: record [--survey] x86_64|aarch64 DIRECTORY DESCRIPTION PROGRAM ARGUMENT...
  *
  * Expected stacks follow from the executed instructions, without unwind tables: each call pushes its return address and
- * the stack pointer, and ends when the stack pointer is above. With --survey nothing is written. Instead, while the
- * program requests it, the stack at every instruction is unwound and compared. */
+ * the stack pointer, and ends when the stack pointer is above that value. With --survey, no file is written. Instead,
+ * the stack at every instruction is unwound and compared while the program requests it. */
 #define _GNU_SOURCE
 #include "hooks.h"
 #include "stack_file.h"
@@ -16,8 +16,8 @@
 
 enum { CALLS_MAX = 4096, WATCHES_MAX = 64, COPIES_MAX = 1 << 20, PAGE = 4096 };
 
-/* An active call: its return address, the stack pointer at the entry of the called function, and the address at which
- * that function has saved the return address, 0 if unknown. */
+/* An active call: its return address, the stack pointer at the callee's entry, and the address at which the callee has
+ * saved the return address, 0 if unknown. */
 struct call {
   uint64_t address, place, saved_at;
   enum unwind_frame_kind kind;
@@ -25,7 +25,7 @@ struct call {
 
 struct watch {
   char name[STACK_NAME];
-  uint64_t function, end; /* end 0: one function, by its calls */
+  uint64_t function, end; /* end 0: calls of one function */
   long index, seen, total;
   int depth;
   bool inside, done;
@@ -50,7 +50,7 @@ static uint64_t pc_of(const struct unwind_registers *registers) { return registe
 
 static uint64_t sp_of(const struct unwind_registers *registers) { return registers->values[target->architecture->sp]; }
 
-/* Caches code, which does not change but is read at every step. */
+/* Returns the code at ADDRESS. Caches pages, because code does not change. */
 static uint32_t code_at(uint64_t address) {
   enum { PAGES = 256 };
   static struct {
@@ -140,7 +140,7 @@ static void copy_stack(const struct unwind_registers *registers) {
   if (on_other) {
     copy->own_low = stack_end - (8 << 20);
     copy->own_end = stack_end;
-    /* The registers saved in the signal frame are not known yet: copies the maximum. */
+    /* Copies the maximum, because the registers saved in the signal frame are not known yet. */
     copy->own_start = own_end;
     copy->own_bytes = stack_end - own_end;
   }
@@ -156,8 +156,8 @@ static void note_frame(uint64_t address, enum unwind_frame_kind kind) {
   stack.frames[stack.frame_count++] = (struct unwind_frame){address, kind, UNWIND_NO_OFFSET};
 }
 
-/* The number of the call that the unwinder leads to which hands an exception over, and has written another return
- * address over that of call INDEX: that of the frame that handles it, or the handler's. -1 where it has not. */
+/* Returns the number of the call that handles an exception, if the unwinder has overwritten the return address of call
+ * INDEX. Then *ADDRESS is the new return address: the handling frame's, or the handler's. Otherwise returns -1. */
 static int handler_of(int index, uint64_t *address) {
   enum { NEAR = 4096 };
   if (calls[index].saved_at == 0 || calls[index].kind != UNWIND_RETURN_ADDRESS ||
@@ -168,7 +168,7 @@ static int handler_of(int index, uint64_t *address) {
       return other;
   for (int other = index - 1; other >= 0; other--)
     if (calls[other].address - *address + NEAR < 2 * NEAR) {
-      ++*address; /* nothing was called there: it is looked up as it is */
+      ++*address; /* The lookup of a return address subtracts 1. */
       return other;
     }
   return -1;
@@ -197,7 +197,7 @@ static void write_stack(const char *name, const struct unwind_registers *registe
   copy_stack(registers);
   stack.architecture = target->architecture;
   note_frames(pc_of(registers));
-  /* Frames that the copy does not reach. */
+  /* Omits frames that the copy does not reach. */
   if (stack.copy.truncated) {
     int kept = 1;
     for (; kept < stack.frame_count; kept++)
@@ -229,7 +229,7 @@ static void write_stack(const char *name, const struct unwind_registers *registe
   written++;
 }
 
-/* Writes the stack as the kernel shows it while the thread is blocked in the system call that it is about to make. */
+/* Writes the stack as the kernel shows it while the thread is blocked in its next system call. */
 static void write_blocked(const char *name) {
   struct unwind_registers blocked = {.known = 0};
   uint64_t arguments[6];
@@ -329,10 +329,9 @@ static void check_watch(struct watch *watch) {
   watch->seen++;
 }
 
-/* The survey. */
 static struct unwinder *unwinder;
-/* The number of equal, shortened and wrong stacks, by mode. In the blocked mode only the stack pointer and the program
- * counter are known, here at any instruction. */
+/* The survey's numbers of equal, cut and wrong stacks, by mode. In the blocked mode, only the stack pointer and the
+ * program counter are known. */
 enum { KNOWN, BLOCKED, MODES };
 static long compared[MODES][3];
 static const char *const modes[MODES] = {"known", "blocked"};
@@ -399,8 +398,8 @@ static void survey(void) {
   stack.copy.registers = all;
 }
 
-/* Finds the address at which the function called by CALL has saved its return address. That function is about to call
- * another one with the stack pointer SP. */
+/* Finds the address at which the callee of CALL has saved its return address. The callee is about to call another
+ * function, with the stack pointer SP. */
 static void find_saved(struct call *call, uint64_t sp) {
   uint64_t word;
   for (uint64_t at = sp; at < call->place && call->saved_at == 0; at += 8)
@@ -422,7 +421,7 @@ static void account(const struct unwind_registers *before) {
     }
   } else {
     uint32_t code = code_at(from);
-    /* QEMU runs the instruction behind a system call in the same step. */
+    /* QEMU runs a system call and the next instruction in one step. */
     if (code == 0xd4000001)
       code = code_at(from += 4);
     bool is_call =
@@ -443,7 +442,7 @@ static void account(const struct unwind_registers *before) {
     calls[call_count++] = call;
     return;
   }
-  /* An exception or longjmp(3) abandons calls without a return, and continues in the frame of the last one. */
+  /* An exception or longjmp(3) ends calls without a return, and continues in an outer frame. */
   static bool has_left;
   uint32_t code = is_x86_64() ? 0 : code_at(from);
   bool jumps = (code & 0xfffffc1f) == 0xd65f0000 || (code & 0xfffffc1f) == 0xd61f0000 || code == 0xd65f0bff;
@@ -458,7 +457,7 @@ static void account(const struct unwind_registers *before) {
   has_left &= !jumps;
 }
 
-/* Updates the calls for a signal handler that the kernel has called. Its return address is the code that resumes the
+/* Updates the calls for a signal handler that the kernel has called. The handler returns to code that resumes the
  * instruction at BEFORE. */
 static void account_signal(const struct unwind_registers *before) {
   uint64_t sp = sp_of(&now), returns_to = 0;
@@ -475,7 +474,7 @@ static void account_signal(const struct unwind_registers *before) {
     stack.modules[stack.module_count++] =
         (struct unwind_module){returns_to / PAGE * PAGE, returns_to / PAGE * PAGE + PAGE, 0};
   }
-  /* The start of the copied part of the thread's own stack if the handler runs on another one. */
+  /* The start of the copied part of the thread's own stack, if the handler runs on an alternate stack. */
   own_end = sp_of(before) - target->architecture->red_zone;
 }
 
@@ -524,7 +523,7 @@ int main(int count, char **arguments) {
       check_watch(&watches[index]);
     if (surveys && survey_on)
       survey();
-    /* A signal's handler would return to what raises it again. */
+    /* Ends before a signal handler returns, which would raise the signal again. */
     bool is_done = watch_count > 0 && !surveys;
     for (int index = 0; index < watch_count; index++)
       is_done &= watches[index].done;

@@ -1,4 +1,4 @@
-/* Runs a generated call chain, whose stack is recorded where it blocks: record_sites FILE-TO-LOCK NAME NUMBER. */
+/* Runs a generated call chain and records its stack in the blocking call: record_sites FILE-TO-LOCK NAME NUMBER. */
 #include "hooks.h"
 #include "sites.h"
 

@@ -1,4 +1,4 @@
-/* Shared parts of the generated call chains, the functions that they block in, and the program that compares stacks. */
+/* Shared parts of the generated call chains, their blocking functions, and the program that compares stacks. */
 #ifndef SITES_H
 #define SITES_H
 
@@ -6,34 +6,34 @@
 extern "C" {
 #endif
 
-/* Keeps the compiler from removing or moving computations whose result goes here. */
+/* Stores results: keeps the compiler from removing or moving their computation. */
 extern volatile long sink;
 void escape(void *pointer);
 
 /* Marks its branch as unlikely. */
 __attribute__((cold)) void seldom(void);
 
-/* Above 0 while a chain runs without blocking, to leave its frames behind on the stack. */
+/* Above 0 while a chain runs without blocking, to leave data on the stack. */
 extern volatile int dry;
 
 /* Set to end the blocking calls. */
 extern volatile int over;
 
-/* Set once a thread is about to block at the end of its chain; it waits nowhere else from then on. */
+/* Set just before the final blocking call of a chain. */
 extern volatile int arrived;
 
 /* Accessors for Swift, which does not support volatile. */
 int is_dry(void), is_over(void);
 void arrive(void);
 
-/* Recurses DEPTH times and returns: leaves frames on the stack below the caller. */
+/* Recurses DEPTH times and returns, to leave data on the stack below the caller. */
 int churn(int depth);
 
 /* Calls FUNCTION with CONTEXT below DEPTH further frames, with blocking disabled. */
 void deeper(int depth, int (*function)(void *), void *context);
 
-/* Places to block in: each returns when the comparison is over, even if it was interrupted, and at once while `dry` is
- * above 0. */
+/* Blocking functions. Each returns when the comparison is over, even if interrupted before. While `dry` is above 0,
+ * each returns at once. */
 int block_read(void), block_semaphore(void), block_mutex(void), block_futex(void), block_condition(void),
     block_poll(void);
 int block_nanosleep(void), block_epoll(void), block_select(void), block_usleep(void), block_flock(void),
@@ -43,9 +43,9 @@ int block_nanosleep(void), block_epoll(void), block_select(void), block_usleep(v
 void blocks_prepare(const char *file_to_lock);
 void blocks_end(void);
 
-/* Call FUNCTION with CONTEXT through code without unwind information: assembly with a frame pointer, without one, with
- * the frame pointer's register in other use, and through a thunk; copies of the first two in memory of no module; a
- * closure of libffi; C that was compiled without unwind tables. */
+/* Call FUNCTION with CONTEXT through code without unwind information. Assembly: with a frame pointer, without it, with
+ * another use of its register, through a thunk. Copies, in no module, of framed and unframed assembly. A closure of
+ * libffi. C compiled without unwind tables. */
 int through_framed(int (*function)(void *), void *context), through_unframed(int (*function)(void *), void *context),
     through_kept(int (*function)(void *), void *context), through_thunk(int (*function)(void *), void *context);
 int through_made_framed(int (*function)(void *), void *context),
@@ -54,7 +54,7 @@ int through_closure(int (*function)(void *), void *context);
 int through_flagged(int (*function)(void *), void *context),
     through_flagged_alloca(int (*function)(void *), void *context);
 
-/* The generated chains: their number, and a call of one of them. */
+/* The number of generated chains, and a call of chain NUMBER. */
 int site_count(void);
 int site_run(int number);
 

@@ -1,6 +1,6 @@
-/* Reduces a recorded stack to the memory that its unwinding reads. slim FILE NAME-OF-FIRST|- NAME LINES... prints
- * FILE's stack with the 64-byte lines of memory that were read, and the end of the unwinding. slim --lines
- * FILE FIRST|- prints these lines and ends, where it runs. FIRST is the file of the previous stack of the same work. */
+/* Reduces a recorded stack to the memory that its unwinding reads. "slim --lines FILE FIRST|-" unwinds FILE's stack and
+ * prints the 64-byte lines of memory that were read, and the result. "slim FILE FIRST|- LINES..." prints FILE's stack
+ * with the lines and results in the files LINES. FIRST is the file of the previous stack of the same work item. */
 #include "stack_file.h"
 
 #include <inttypes.h>
@@ -32,7 +32,7 @@ static void add_line(uint64_t line) {
   line_count++;
 }
 
-/* Refuses reads of whole pages, so that only the needed lines are noted. */
+/* Notes the lines of each read. Refuses reads of whole pages, which would note lines that are not needed. */
 static bool read_noting(void *context, uint64_t address, void *destination, size_t length) {
   if (length == PAGE || !stack_memory(*(struct recorded_stack **)context, address, destination, length))
     return false;
@@ -80,7 +80,7 @@ static void print_lines(struct recorded_stack *stack, struct recorded_stack *fir
     printf("line %" PRIx64 "\n", lines[index] * LINE);
 }
 
-/* Takes over the lines, and the other mode's result, from the file at PATH. */
+/* Adds the lines that the file at PATH lists. */
 static void take(const char *path) {
   FILE *file = fopen(path, "r");
   char text[256];
@@ -122,7 +122,7 @@ int main(int count, char **arguments) {
   }
   for (int index = 3; index < count; index++)
     take(arguments[index]);
-  /* Omits modules without any frame. */
+  /* Omits modules without any line. */
   int kept = 0;
   for (int index = 0; index < stack.module_count; index++) {
     bool is_used = false;
@@ -142,7 +142,7 @@ int main(int count, char **arguments) {
     int next = from;
     uint64_t length = 0;
     do {
-      /* Memory can begin or end within a line. */
+      /* Recorded memory can begin or end within a line. */
       for (int at = 0; at < LINE; at++)
         if (stack_memory(&stack, lines[next] * LINE + (uint64_t)at, &bytes[length], 1))
           length++;

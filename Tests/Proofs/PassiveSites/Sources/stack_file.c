@@ -18,7 +18,7 @@ static bool same_frame(const struct unwind_frame *one, const struct unwind_frame
 
 enum comparison stack_compare(const struct recorded_stack *expected, const struct unwind_stack *found) {
   int total = expected->frame_count;
-  /* Frames can be missing between a cut stack and the earlier one that it was joined with. */
+  /* Frames can be missing between a cut stack and the earlier stack joined to it. */
   int missing = found->joined_from > 0 ? total - (int)(found->count + found->left_out) : 0;
   if (missing < 0)
     return COMPARED_WRONG;
@@ -49,10 +49,10 @@ void stack_write_bytes(FILE *file, const char *keyword, uint64_t address, const 
   putc('\n', file);
 }
 
-/* The same without longer runs of zeros. */
+/* Writes BYTES like stack_write_bytes, without runs of more than 64 zeros. */
 static void write_copy(FILE *file, const char *keyword, uint64_t address, const uint8_t *bytes, uint64_t length) {
   enum { RUN = 64 };
-  uint64_t start = 0, end = 0; /* of what is not 0 */
+  uint64_t start = 0, end = 0; /* of the present part */
   for (uint64_t at = 0; at <= length; at++) {
     if (at < length && bytes[at] == 0)
       continue;
@@ -99,7 +99,7 @@ static int value_of(char digit) {
   return at ? (int)(at - digits) : -1;
 }
 
-/* Decodes TEXT in place. Returns the number of bytes. */
+/* Decodes TEXT (base64) in place. Returns the number of bytes. */
 static uint64_t decode(char *text) {
   uint8_t *to = (uint8_t *)text;
   uint64_t length = 0;

@@ -6,18 +6,18 @@
 
 struct target {
   const struct unwind_architecture *architecture;
-  /* Reads the registers of the thread. Returns false when it has ended. */
+  /* Reads the registers of the thread. Returns false if the thread has ended. */
   bool (*registers)(struct unwind_registers *registers);
   bool (*read)(uint64_t address, void *destination, size_t length);
-  /* Runs one instruction, or delivers SIGNAL if that is not 0. Returns the signal that the thread is about to get, 0 if
-   * none, or -1 when it has ended. */
+  /* Runs one instruction, or delivers SIGNAL if it is not 0. Returns the thread's next signal, 0 if none, or -1 if the
+   * thread has ended. */
   int (*step)(int signal);
   void (*end)(void);
 };
 
 /* Starts COMMAND and runs it to its first instruction. Ends the process with a message on failure. */
 const struct target *target_native(char **command);
-/* As target_native, for aarch64, by qemu-aarch64-static and its gdb stub. */
+/* Starts an aarch64 COMMAND like target_native, in qemu-aarch64-static with its GDB stub. */
 const struct target *target_aarch64(char **command);
 
 #endif

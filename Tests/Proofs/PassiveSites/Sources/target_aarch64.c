@@ -86,7 +86,7 @@ static bool read_memory(uint64_t address, void *destination, size_t length) {
   return true;
 }
 
-/* GDB numbers signals differently, except those up to 15 that are used here. */
+/* Up to 15, GDB's signal numbers are those of Linux. Higher numbers do not occur here. */
 static int stopped(void) {
   if (packet[0] != 'T' && packet[0] != 'S') {
     has_ended = true;
@@ -111,7 +111,7 @@ static int step(int signal) {
   return ask(text) ? stopped() : -1;
 }
 
-/* Runs the loader at full speed, up to the program's entry point in the auxiliary vector. */
+/* Runs the loader at full speed, up to the program's entry point (AT_ENTRY in the auxiliary vector). */
 static void run_to_entry(void) {
   enum { AT_ENTRY_TYPE = 9 };
   uint8_t bytes[1024];

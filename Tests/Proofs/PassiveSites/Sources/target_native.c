@@ -29,7 +29,7 @@ static bool read_memory(uint64_t address, void *destination, size_t length) {
   return process_vm_readv(child, &to, 1, &from, 1, 0) == (ssize_t)length;
 }
 
-/* Waits until the thread stops. Returns the reason as specified in target.h. */
+/* Waits until the thread stops. Returns the result of `step` (target.h). */
 static int wait_for_stop(void) {
   int status;
   if (waitpid(child, &status, 0) != child || !WIFSTOPPED(status)) {

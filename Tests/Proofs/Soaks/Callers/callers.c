@@ -1,4 +1,4 @@
-/* The threads that make the calls, and the one that wakes them. */
+/* The calling threads, and the thread that wakes them. */
 #define _GNU_SOURCE
 #include "callers.h"
 
@@ -17,8 +17,8 @@ static int callers_count;
 static int callers_per_kind;
 static int callers_open;
 static int callers_running;
-static _Atomic bool is_over;    /* the callers are to end */
-static _Atomic int ended_count; /* how many have */
+static _Atomic bool is_over;    /* the callers must end */
+static _Atomic int ended_count; /* ended callers */
 static pthread_t waker;
 static _Thread_local struct caller *self;
 
@@ -48,7 +48,7 @@ bool is_blocked_in_call(struct caller *caller) {
     snprintf(path, sizeof path, "/proc/self/task/%d/syscall", (int)atomic_load(&caller->tid));
     caller->status_file = open(path, O_RDONLY | O_CLOEXEC);
   }
-  /* "running", or the call's number, or "-1" when it is blocked outside a call: proc(5). */
+  /* "running", the number of the system call, or "-1" if blocked outside a call: proc(5). */
   return pread(caller->status_file, &first, 1, 0) == 1 && first >= '0' && first <= '9';
 }
 
@@ -58,8 +58,8 @@ static void count_signal(int signal) {
     self->signals++;
 }
 
-/* Computes between two calls: mostly for microseconds, so that samples hit the beginning of the next call, sometimes
- * for several kernel ticks, so that signals find the thread computing. */
+/* Computes between two calls: mostly for microseconds, to let samples hit the beginning of the next call; sometimes for
+ * several kernel ticks, to let signals hit the computation. */
 __attribute__((noinline)) static void compute(struct caller *caller) {
   bool is_long = next_random(caller) % 64 == 0;
   uint64_t end = now_ns(CLOCK_MONOTONIC) + random_between_powers(caller, is_long ? 20 : 10, is_long ? 23 : 13);
@@ -84,7 +84,7 @@ static void *run_caller(void *argument) {
   return NULL;
 }
 
-/* Runs until every caller has ended, because their last calls end only when woken. */
+/* Runs until every caller has ended, because the last calls end only when woken. */
 static void *run_waker(void *argument) {
   struct caller dice = {.random = (uint64_t)(uintptr_t)argument};
   while (atomic_load(&ended_count) < callers_running) {
@@ -149,7 +149,7 @@ int soak_start(int per_kind, uint64_t seed) {
     return ENOMEM;
   struct sigaction action = {.sa_handler = count_signal, .sa_flags = SA_RESTART};
   sigaction(SIGUSR1, &action, NULL);
-  /* Independent of the signal mask that this process has inherited. */
+  /* The inherited signal mask must not matter. */
   sigset_t awaited, handled, before;
   sigemptyset(&awaited);
   sigaddset(&awaited, SIGUSR2);

@@ -1,4 +1,4 @@
-/* Shared parts of the calls and the threads that make them. */
+/* Shared parts of the calls and the calling threads. */
 #ifndef CALLERS_H
 #define CALLERS_H
 
@@ -16,7 +16,7 @@ enum outcome { TIMED_OUT, WOKEN, INTERRUPTED, EARLY, UNEXPECTED, OUTCOMES };
 /* A thread and the objects that it waits for. */
 struct caller {
   const struct kind *kind;
-  uint64_t random; /* the state of its generator */
+  uint64_t random; /* the state of the random number generator */
   int descriptors[4];
   int semaphores; /* a System V set */
   sem_t semaphore;
@@ -25,27 +25,27 @@ struct caller {
   void *ring; /* io_uring.h */
   pthread_t thread;
   _Atomic int32_t tid;
-  _Atomic uint64_t call;         /* the number of the call that it makes: nothing else blocks it meanwhile; 0: none */
-  volatile sig_atomic_t signals; /* SIGUSR1s that it has handled */
-  int status_file;               /* /proc/self/task/TID/syscall; the waker's */
-  uint64_t woken_call;           /* the last call that it was woken from; the waker's */
+  _Atomic uint64_t call;         /* the number of the present call, the only one that can block; 0: none */
+  volatile sig_atomic_t signals; /* handled SIGUSR1s */
+  int status_file;               /* /proc/self/task/TID/syscall; for the waker */
+  uint64_t woken_call;           /* the last woken call; for the waker */
   _Atomic uint64_t outcomes[OUTCOMES];
-  _Atomic uint64_t most_early_ns; /* by how much the earliest return was too early */
+  _Atomic uint64_t most_early_ns; /* by how much the earliest call returned early */
 };
 
 /* One kind of call. */
 struct kind {
   const char *name;
-  bool (*open)(struct caller *caller);         /* makes what CALLER waits for; NULL: nothing is needed */
+  bool (*open)(struct caller *caller);         /* creates the objects that CALLER waits for; NULL: none */
   enum outcome (*call)(struct caller *caller); /* waits once */
   void (*wake)(
-      struct caller *caller); /* ends a wait without a limit; called again and again; NULL: it ends by itself */
-  void (*close)(struct caller *caller); /* frees what open made */
+      struct caller *caller); /* ends a wait without a timeout; called repeatedly; NULL: all waits have timeouts */
+  void (*close)(struct caller *caller); /* frees the objects of open */
 };
 
 extern const struct kind kinds[];
 
-/* The number of kinds that are available here. */
+/* The number of available kinds. */
 int kinds_count(void);
 
 /* Whether KIND is known to return early. */
@@ -57,7 +57,7 @@ uint64_t next_random(struct caller *caller);
 /* Returns a random number of at least 1 << LOW and less than 2 << HIGH, with each power of two equally likely. */
 uint64_t random_between_powers(struct caller *caller, int low, int high);
 
-/* Nanoseconds of CLOCK. */
+/* Returns the time of CLOCK in nanoseconds. */
 uint64_t now_ns(clockid_t clock);
 
 /* Whether the kernel shows CALLER blocked in a system call. */

@@ -1,4 +1,4 @@
-/* The calls: those in signal(7) that do not restart after a signal and, for comparison, some that do. */
+/* The calls that signal(7) lists as not restarted after a signal, and some restarted calls for comparison. */
 #define _GNU_SOURCE
 #include "callers.h"
 #include "io_uring.h"
@@ -24,21 +24,21 @@
 #define MILLISECOND UINT64_C(1000000)
 #define SECOND UINT64_C(1000000000)
 
-/* Each call is in a separate function, so that stacks show it. */
+/* Each call is in a separate function, which stacks show. */
 #define CALL __attribute__((noinline)) static
 
 static struct timespec timespec_of(uint64_t ns) {
   return (struct timespec){.tv_sec = (time_t)(ns / SECOND), .tv_nsec = (long)(ns % SECOND)};
 }
 
-/* A random time to wait: 4 microseconds to 8 milliseconds, short waits as often as long ones. */
+/* Returns a random time to wait: 4 microseconds to 8 milliseconds, short waits as often as long ones. */
 static uint64_t some_time(struct caller *caller) { return random_between_powers(caller, 12, 22); }
 
 static uint64_t some_milliseconds(struct caller *caller) { return 1 + next_random(caller) % 4; }
 
 /* Returns the outcome of a call that began at BEGAN with a timeout of ASKED nanoseconds. HAS_TIMED_OUT is the call's
- * result, otherwise ERROR is its errno value. CLOCK must be the clock that the call uses: others can run at a slightly
- * different speed. */
+ * result; if false, ERROR is the errno value. CLOCK must be the call's clock, because clocks can run at slightly
+ * different speeds. */
 static enum outcome timed_on(clockid_t clock, struct caller *caller, uint64_t began, uint64_t asked, bool has_timed_out,
                              int error) {
   uint64_t took = now_ns(clock) - began;
@@ -55,7 +55,7 @@ static enum outcome timed(struct caller *caller, uint64_t began, uint64_t asked,
   return timed_on(CLOCK_MONOTONIC, caller, began, asked, has_timed_out, error);
 }
 
-/* Returns the outcome of a call without a timeout, whose expected result is RESULT. */
+/* Returns the outcome of a call without a timeout. If the result is not right, ERROR is the errno value. */
 static enum outcome untimed(bool is_right, int error) {
   if (is_right)
     return WOKEN;
@@ -93,7 +93,7 @@ CALL enum outcome call_clock_nanosleep_absolute(struct caller *caller) {
   return timed(caller, began, asked, error == 0, error);
 }
 
-/* Waits for a descriptor that never becomes ready: the reading end of an idle pipe. */
+/* Waits for descriptors that never become ready, such as the reading end of an idle pipe. */
 
 static bool open_pipe(struct caller *caller) { return pipe2(caller->descriptors, O_CLOEXEC) == 0; }
 
@@ -144,9 +144,9 @@ static bool open_sockets(struct caller *caller) {
   return socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, caller->descriptors) == 0;
 }
 
-/* The kernel measures this timeout in ticks and can miss the last tick at its beginning: without an observer, 16 of
- * 940000 calls returned up to 0.4 ms early on an overloaded machine. So a difference of less than a tick is not early
- * here. Every other call uses a clock with nanoseconds. */
+/* The kernel measures this timeout in ticks, and can return within the last tick: without an observer, 16 of 940000
+ * calls returned up to 0.4 ms early on an overloaded machine. So a return less than a tick early counts as in time.
+ * Every other call uses a clock with nanoseconds. */
 CALL enum outcome call_recv(struct caller *caller) {
   char byte;
   struct timespec tick;
@@ -194,7 +194,7 @@ CALL enum outcome call_pthread_cond_timedwait(struct caller *caller) {
   uint64_t began = now_ns(CLOCK_MONOTONIC);
   struct timespec until = timespec_of(began + asked);
   int error = pthread_cond_timedwait(&caller->condition, &caller->mutex, &until);
-  /* 0 is a spurious wakeup, which must not come before the timeout. */
+  /* The result 0 is a spurious wakeup, which counts as early before the timeout. */
   enum outcome outcome = timed(caller, began, asked, error == ETIMEDOUT || error == 0, error);
   pthread_mutex_unlock(&caller->mutex);
   return outcome;
@@ -229,8 +229,7 @@ CALL enum outcome call_sigtimedwait(struct caller *caller) {
   return timed(caller, began, asked, result < 0 && errno == EAGAIN, errno);
 }
 
-/* Wakes callers that wait without a limit, once for each call: a caller that gets no CPU for long must not find
- * accumulated wakeups. */
+/* Wakes callers that wait without a timeout, at most once for each call, so wakeups cannot accumulate. */
 
 static bool begin_waking(struct caller *caller) {
   uint64_t call = atomic_load(&caller->call);
@@ -251,7 +250,7 @@ static void send_signal(struct caller *caller, int signal) {
   syscall(SYS_tgkill, getpid(), atomic_load(&caller->tid), signal);
 }
 
-/* SIGUSR2 is blocked in every caller, so this call or the next one takes it. */
+/* Every caller blocks SIGUSR2, so this call or the next call takes the signal. */
 static void wake_sigtimedwait(struct caller *caller) {
   if (begin_waking(caller))
     send_signal(caller, SIGUSR2);
@@ -265,8 +264,8 @@ CALL enum outcome call_pause(struct caller *caller) {
   return caller->signals != before ? WOKEN : INTERRUPTED;
 }
 
-/* A signal before the call would be counted and wake nothing. A thread that is blocked here stays blocked until it gets
- * this signal, because pause is the only call that it ever blocks in. */
+/* A signal before the call would be counted but wake no thread. So the thread must be blocked: its only blocking call
+ * is pause. */
 static void wake_pause(struct caller *caller) {
   if (atomic_load(&caller->call) != 0 && is_blocked_in_call(caller) && begin_waking(caller))
     send_signal(caller, SIGUSR1);
@@ -313,7 +312,7 @@ static void wake_accept(struct caller *caller) {
 }
 
 /* Opens two files with two descriptions each: the caller's and, two indices later, the waker's. The waker holds the
- * lock of the file that the caller waits for, and takes the other one before it releases it. */
+ * lock that the caller waits for. Before the waker releases it, the waker locks the other file. */
 static bool open_files(struct caller *caller) {
   for (int file = 0; file < 2; file++) {
     char path[64];
@@ -374,10 +373,10 @@ const struct kind kinds[] = {
     {"accept", open_listener, call_accept, wake_accept, close_listener},
     {"flock", open_files, call_flock, wake_flock, close_files},
     {"sem_wait", open_semaphore, call_sem_wait, wake_sem_wait, close_semaphore},
-    {"io_uring_enter", open_ring, call_io_uring_enter, NULL, close_ring}, /* the last one: see kinds_count */
+    {"io_uring_enter", open_ring, call_io_uring_enter, NULL, close_ring}, /* must be last: kinds_count */
 };
 
-/* Sandboxes can refuse rings. */
+/* Excludes io_uring_enter where a sandbox refuses rings. */
 int kinds_count(void) { return (int)(sizeof kinds / sizeof kinds[0]) - !io_uring_is_there(); }
 
 bool kind_may_return_early(int kind) { return kinds[kind].call == call_io_uring_enter; }

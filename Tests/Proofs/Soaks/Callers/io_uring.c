@@ -17,7 +17,7 @@ enum { ENTRIES = 4 };
 struct ring {
   int descriptor;
   struct io_uring_sqe *submissions;
-  uint8_t *queues; /* of both, which lie in one mapping since Linux 5.4 */
+  uint8_t *queues; /* both queues, in one mapping since Linux 5.4 */
   size_t queues_bytes;
   struct io_sqring_offsets submission;
   struct io_cqring_offsets completion;
@@ -70,7 +70,7 @@ void close_ring(struct caller *caller) {
   free(ring);
 }
 
-/* Submits a timeout of NS nanoseconds. */
+/* Submits a timeout of TIME. */
 static bool submit_timeout(struct ring *ring, struct __kernel_timespec *time) {
   uint32_t tail = *word(ring, ring->submission.tail);
   uint32_t place = tail & *word(ring, ring->submission.ring_mask);

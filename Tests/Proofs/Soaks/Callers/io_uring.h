@@ -1,4 +1,4 @@
-/* Waits in a ring of the kernel (io_uring(7)). */
+/* Waits for a completion of a ring (io_uring(7)). */
 #ifndef IO_URING_H
 #define IO_URING_H
 

@@ -9,7 +9,7 @@ struct BlackBoxCost {
   /// The duration of a measurement.
   private static let seconds = 10.0
 
-  /// Threads that read memory by writing it into a memory file, and write nothing else. The kernel counts both alike.
+  /// The threads that read memory by writing it to a memory file. The kernel counts these writes like writes to disk.
   private static let sampler = "culprit-sample"
 
   private struct Counts {
@@ -21,14 +21,14 @@ struct BlackBoxCost {
     var fileBytes = 0.0
   }
 
-  /// Runs both kinds of stall and prints their cost.
+  /// Runs a uniform and a varied stall and prints the cost of both.
   ///
-  /// - Parameter figures: Where the figures go.
+  /// - Parameter figures: Receives the results.
   /// - Throws: ``SpawnError``, ``ProofError``.
   func run(_ figures: Figures) throws {
     var disk: FaultyDisk?
     if let obstacle = FaultyDisk.obstacle {
-      figures.note("what a device gets is not measured: \(obstacle)")
+      figures.note("writes to the device are not measured: \(obstacle)")
     } else {
       disk = try FaultyDisk(.ext4, mebibytes: 64, seconds: 120)
     }
@@ -52,8 +52,7 @@ struct BlackBoxCost {
     let box = BlackBoxDirectory(path: directory)
     func file() -> String? { (try? box.names([".stall"]))?.first { $0.contains("-\(service.process)-") } }
     func stall() -> Stall? { file().flatMap { box.stall($0) }?.recording.stalls.first }
-    // Skips the cost of the beginning of a stall, modules and all threads, and of the names that are written once when
-    // the stall becomes a hang.
+    // Skips one-time writes: modules and all threads at the beginning of the stall, names when it becomes a hang.
     while stall()?.others?.isComplete != true || stall()?.notes.contains(where: { $0.kind == .hang }) != true {
       usleep(10_000)
     }

@@ -4,7 +4,7 @@ import FaultyDisks
 import Glibc
 import Judges
 
-/// Kills a service at random times, half of them during a stall, and judges the report of its next launch.
+/// Kills a service at random times, half of the times during a stall, and judges the report of the next launch.
 struct BlackBoxSoak {
   var kills: Int
   /// Determines the random times of kills.
@@ -15,7 +15,7 @@ struct BlackBoxSoak {
 
   /// Runs the soak test and prints its results.
   ///
-  /// - Parameter figures: Where the figures go.
+  /// - Parameter figures: Receives the results.
   /// - Throws: ``ProofError`` or ``SpawnError`` when the service cannot be started.
   func run(_ figures: Figures) throws {
     figures.note("seed \(seed)")

@@ -4,7 +4,7 @@ import FaultyDisks
 import Glibc
 import Judges
 
-/// Kills services that hang with a lock that the recorder might need, and judges the report of the next launch.
+/// Kills services that hang while they hold a lock that the recorder might need, and judges the next launch's report.
 struct LockSoak {
   /// The number of services killed for each lock.
   var kills: Int
@@ -18,10 +18,10 @@ struct LockSoak {
 
   /// Runs the soak test and prints the number of named hangs for each lock.
   ///
-  /// - Parameter figures: Where the figures go.
+  /// - Parameter figures: Receives the results.
   /// - Throws: ``ProofError`` or ``SpawnError`` when a service cannot be started.
   func run(_ figures: Figures) throws {
-    // Each allocation takes an arena's lock.
+    // Without a thread cache, each allocation takes an arena's lock.
     setenv("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0", 1)
     let directory = "/tmp/culprit-locks-\(getpid())"
     defer { _ = try? Shell.run("rm -rf \(directory)") }

@@ -6,11 +6,11 @@ import Judges
 import SourceLoads
 import Synchronization
 
-/// Work that takes nearly its threshold, down to the shortest threshold. Counts reports of work that ended in time.
+/// Work that takes nearly its threshold, also the shortest threshold. Counts reports of work that ended in time.
 ///
 /// Each work item is timed from before its begin to after its end.
 final class NearThresholds: Sendable {
-  /// In milliseconds, from the minimum on.
+  /// The thresholds in milliseconds. The first is the minimum.
   private static let thresholds: [UInt64] = [10, 20, 50, 100, 1000]
 
   /// The time around a work item, on the wall clock.
@@ -23,10 +23,10 @@ final class NearThresholds: Sendable {
   /// A watched source, with its work items and reports.
   private final class Source: Sendable {
     let name: String
-    /// In nanoseconds.
+    /// The threshold in nanoseconds.
     let threshold: UInt64
     let spans = Mutex<[Span]>([])
-    /// The middles of the reported stalls.
+    /// For each report, the stall's begin plus half of the threshold.
     let reportTimes = Mutex<[UInt64]>([])
 
     init(_ kind: String, _ milliseconds: UInt64) {
@@ -39,7 +39,7 @@ final class NearThresholds: Sendable {
       spans.withLock { $0.append(Span(begin: begin, end: end)) }
     }
 
-    /// The number of reports without a work item, or on one that ended in time.
+    /// The number of reports without a work item, or of a work item that ended in time.
     var falseReports: Int {
       let spans = spans.withLock { $0 }
       return reportTimes.withLock { $0 }
@@ -110,10 +110,10 @@ final class NearThresholds: Sendable {
     for _ in 0..<2 { start { [self] in beBusy() } }
   }
 
-  /// Sets whether other threads compute, as many as there are CPUs.
+  /// Sets whether two other threads compute.
   func setBusy(_ isBusy: Bool) { self.isBusy.store(isBusy, ordering: .relaxed) }
 
-  /// Ends the work; the threads end soon after.
+  /// Ends the work. The threads end soon after.
   func end() { isOver.store(true, ordering: .relaxed) }
 
   /// Prints the results after all threads have ended. Returns the number of false reports.
@@ -122,7 +122,7 @@ final class NearThresholds: Sendable {
     for loop in closureLoops { loop.stop() }
     for source in all {
       figures.note(
-        "\(source.name) ms: \(source.count) work items of 90 to 99 % of it, \(source.overruns) took longer than it, "
+        "\(source.name) ms: \(source.count) work items of 90 to 99 % of the threshold, \(source.overruns) took longer, "
           + "\(source.reportTimes.withLock { $0.count }) reported, \(source.falseReports) of them wrongly"
       )
     }
@@ -133,7 +133,7 @@ final class NearThresholds: Sendable {
     return falseReports
   }
 
-  /// Repeatedly passes work of 90 to 99 % of the source's threshold to `body`. Most of it sleeps, some computes.
+  /// Repeatedly passes work of 90 to 99 % of the source's threshold to `body`. Most work sleeps, some computes.
   private func again(_ source: Source, _ body: (@escaping @Sendable () -> Void) -> Void) {
     while !isOver.load(ordering: .relaxed) {
       let length = source.threshold / 1000 * UInt64.random(in: 900...990)

@@ -20,7 +20,7 @@ struct ObserverSoak {
     var (passive, signalled) = (0, 0)
     /// Stacks that reach the thread's first function.
     var complete = 0
-    /// Threads that gave no stack.
+    /// Threads without a captured stack.
     var missing = 0
 
     var samples: Int { passive + signalled }
@@ -56,8 +56,8 @@ struct ObserverSoak {
   /// Runs the soak test and prints its results.
   ///
   /// - Parameters:
-  ///   - atOnce: Whether every thread is signalled at once, in any state, which Culprit never does.
-  ///   - figures: Where the figures go.
+  ///   - atOnce: Whether every thread is signalled immediately, in any state. Culprit never does this.
+  ///   - figures: Receives the results.
   /// - Throws: ``WatchdogError`` when stacks cannot be captured here, ``ProofError`` when the threads cannot be started.
   func run(atOnce: Bool, _ figures: Figures) throws {
     figures.note("seed \(seed), \(Int(soak_kinds()) * threadsPerKind) threads")
@@ -86,7 +86,7 @@ struct ObserverSoak {
     )
     figures.print("soak.unexpected", sum(\.unexpected), "calls", in: 0...0)
     if atOnce {
-      // The control: every kind of call notices the signal, unless the kernel or the C library restarts it.
+      // The control: every kind of call notices the signal, unless the kernel or the C library restarts the call.
       let restarting: Set = ["pthread_cond_timedwait", "read", "accept", "flock", "sem_wait"]
       let wrong = kinds.filter { restarting.contains($0.name) != ($0.counts.interrupted == 0) }.map(\.name)
       if !wrong.isEmpty { figures.note("wrong kinds: \(wrong.joined(separator: ", "))") }
@@ -103,7 +103,7 @@ struct ObserverSoak {
     figures.print("soak.io_uring_unexpected", sum(\.unexpected, ofKnown: true), "calls", in: 0...0)
   }
 
-  /// Runs `body` while the threads run.
+  /// Runs `body` with the ids of the calling threads, while they run.
   private func withCallers<Result>(_ body: (Set<Int32>) throws -> Result) throws -> Result {
     let error = soak_start(Int32(threadsPerKind), seed)
     guard error == 0 else {
@@ -113,7 +113,7 @@ struct ObserverSoak {
     return try body(Set((0..<soak_kinds() * Int32(threadsPerKind)).map { soak_thread($0) }))
   }
 
-  /// Captures stacks like a service: repeated captures of all threads, without a pause.
+  /// Captures the stacks of all threads repeatedly, without a pause.
   private func observe(_ figures: Figures) throws -> Taken {
     let watchdog = try Watchdog()
     defer { watchdog.stop() }
@@ -135,7 +135,7 @@ struct ObserverSoak {
     }
   }
 
-  /// Signals each thread at once, in any state, and takes the stack that its handler copies.
+  /// Signals each thread immediately, in any state, and takes the stack that the thread's handler copies.
   private func signalAtOnce(_ figures: Figures) throws -> Taken {
     guard clinux_memory_start() != CLINUX_MEMORY_UNREADABLE,
       clinux_module_start(true) != CLINUX_MODULES_UNKNOWN, observer_unwind_start() == nil,

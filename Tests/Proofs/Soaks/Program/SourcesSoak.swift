@@ -54,12 +54,12 @@ struct SourcesSoak {
 
   /// Runs the soak test and prints its results.
   ///
-  /// - Parameter figures: Where the figures go.
+  /// - Parameter figures: Receives the results.
   /// - Throws: ``WatchdogError``.
   func run(_ figures: Figures) throws {
     let load = Load()
     let threads = Threads()
-    // The default threshold: a thread that a busy machine delays for seconds causes no false report.
+    // The default threshold tolerates delays of seconds on a busy machine.
     let watchdog = try Watchdog()
     watchdog.onStall { report in
       guard !report.source.name.hasPrefix("near ") else { return }
@@ -134,7 +134,7 @@ struct SourcesSoak {
     watch.stop()
   }
 
-  /// Some microseconds of computing.
+  /// Computes for some microseconds.
   @inline(never)
   private static func work() {
     var value: UInt64 = 1

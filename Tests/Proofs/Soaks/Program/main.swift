@@ -5,37 +5,38 @@ import Judges
 
 let table = OptionTable(
   usage: ["culprit-soak [OPTION]... SOAK..."],
-  summary: "Tries over and over what must never go wrong. Prints a line \"name value unit\" for each figure.",
+  summary: "Repeats operations that must never fail. Prints a line \"name value unit\" for each figure.",
   options: [
-    CommandOption("samples", letter: "n", argument: "COUNT", help: "how many stacks to take (1000000)"),
-    CommandOption("seconds", argument: "COUNT", help: "how long sources are to be healthy (600)"),
-    CommandOption("kills", argument: "COUNT", help: "how many services to kill (500)"),
-    CommandOption("threads", argument: "COUNT", help: "how many threads make each kind of call (3)"),
+    CommandOption("samples", letter: "n", argument: "COUNT", help: "number of stacks to capture (1000000)"),
+    CommandOption("seconds", argument: "COUNT", help: "duration of the healthy work in sources (600)"),
+    CommandOption("kills", argument: "COUNT", help: "number of services to kill (500; 20 for each lock)"),
+    CommandOption("threads", argument: "COUNT", help: "number of threads for each kind of call (3)"),
     CommandOption(
       "signal",
       argument: "WHEN",
-      help: "as-shipped: threads that run, when they compute; at-once: all, at once"
-    ), CommandOption("seed", argument: "NUMBER", help: "what the threads do at random follows from it"),
+      help: "as-shipped: only computing threads; at-once: all threads, in any state"
+    ), CommandOption("seed", argument: "NUMBER", help: "seed of all random choices"),
   ],
   epilogue: """
     Soaks:
-      observer   threads enter and leave system calls that a signal cuts short, while all of them are observed: does
-                 any call return early, or with EINTR?
-      sources    every kind of source is at work, and healthy, and some take 90 to 99 % of thresholds from 10 ms on: is any
-                 of them reported that ends in time?
+      observer   observed threads enter and leave system calls that a signal can interrupt: does any call return early,
+                 or with EINTR?
+      sources    every kind of source does healthy work, some of it for 90 to 99 % of thresholds from 10 ms on: is any
+                 work item reported that ends in time?
       blackbox-kills
-                 services are killed at random moments, half of them in mid-stall: does the next launch say which, who
-                 is to blame, and for how long it had lasted?
+                 services are killed at random times, half of the times during a stall: does the next launch report the
+                 stall, its culprit and its duration?
       blackbox-locks
-                 services are killed while a thread holds a lock of the allocator, the loader, the C library or the Swift
-                 runtime, or all threads of the pools are taken: does the next launch say what hung, and for how long?
+                 services are killed while a thread holds a lock of the allocator, the loader, the C library or the
+                 Swift runtime, or while all threads of the pools are busy: does the next launch report the hang and its
+                 duration?
       blackbox-cost
-                 what is written while a stall lasts, and how often
-      blackbox   all of these
+                 the number and size of writes during a stall
+      blackbox   blackbox-kills and blackbox-cost
 
-    With --signal=at-once the observer interrupts calls on purpose. This control fails unless the callers notice it.
+    With --signal=at-once the observer interrupts calls on purpose. This control fails unless the callers detect it.
 
-    Exit status: 0 nothing went wrong, 1 something did, 2 wrong usage.
+    Exit status: 0 every figure is within its bound, 1 a figure is not, 2 wrong usage.
     """
 )
 

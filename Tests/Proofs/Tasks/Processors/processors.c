@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static long asked(void) {
+static long requested(void) {
   const char *text = getenv("PROCESSORS");
   return text ? atol(text) : 0;
 }
@@ -16,7 +16,7 @@ static long asked(void) {
 int pthread_getaffinity_np(pthread_t thread, size_t bytes, cpu_set_t *set) {
   int (*real)(pthread_t, size_t, cpu_set_t *) =
       (int (*)(pthread_t, size_t, cpu_set_t *))dlsym(RTLD_NEXT, "pthread_getaffinity_np");
-  long count = asked();
+  long count = requested();
   if (count <= 0)
     return real(thread, bytes, set);
   CPU_ZERO_S(bytes, set);
@@ -27,7 +27,7 @@ int pthread_getaffinity_np(pthread_t thread, size_t bytes, cpu_set_t *set) {
 
 long sysconf(int name) {
   long (*real)(int) = (long (*)(int))dlsym(RTLD_NEXT, "sysconf");
-  long count = asked();
+  long count = requested();
   return count > 0 && (name == _SC_NPROCESSORS_ONLN || name == _SC_NPROCESSORS_CONF) ? count : real(name);
 }
 

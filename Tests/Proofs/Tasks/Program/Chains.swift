@@ -7,7 +7,7 @@ import Synchronization
 
 /// Stalls at the end of random chains of async functions with known callers.
 struct Chains {
-  /// A way to call the next function. Each has the frames that it should leave, from the inside out.
+  /// A kind of call of the next function. `frames` are the frames that the report must have, innermost first.
   enum Link: String, CaseIterable, CustomStringConvertible {
     case plain, inlined, generic, closure, actor, throwing, letting, grouping, mainActor
 
@@ -31,7 +31,7 @@ struct Chains {
   /// The plan of a chain.
   struct Path: Sendable {
     var links: [Link]
-    /// The links before which a task suspends briefly.
+    /// The links before which the task suspends briefly.
     var suspensions: Set<Int>
     var isComputing: Bool
     var watchdog: Watchdog
@@ -46,18 +46,18 @@ struct Chains {
       return path
     }
 
-    /// The path as a child of the present task continues it.
-    func handedTo(_ parent: Parent) -> Path {
+    /// Returns the path for a child of the present task.
+    func forChild(of parent: Parent) -> Path {
       var path = self
       path.parent = parent
       return path
     }
   }
 
-  /// The executor of a task that awaits a child. On a busy machine the task might only await after the child's stall,
-  /// and until then it is not the child's caller.
+  /// The executor of a task that awaits a child. Only a task that awaits is the child's caller. On a busy machine, the
+  /// task might otherwise await only after the child's stall.
   actor Parent {
-    /// Returns when the task awaits the child, because nothing else runs here until then.
+    /// Returns when the task awaits the child. Until then, the task occupies this executor.
     func waitUntilItAwaits() {}
   }
 
@@ -80,7 +80,7 @@ struct Chains {
       )
       await Task.detached { await beginTask(path) }.value
       guard let report = await reports.next() else { break }
-      // Without the runtime's functions and the closure of the task.
+      // Excludes the runtime's functions and the closure of the task.
       let found = (report.lastStack?.functions ?? []).filter { $0.isAwaiting && $0.moduleName == "tasks-process" }
         .map(\.name).filter { !$0.hasSuffix("in Chains.run(_:)") }
       let expected = Self.expected(links)
@@ -100,7 +100,7 @@ struct Chains {
     await reports.watchdog.stop(patience: .seconds(60))
   }
 
-  /// The async callers of the last function.
+  /// Returns the async callers of the last function.
   private static func expected(_ links: [Link]) -> [String] {
     // The innermost function is on the thread's stack.
     links.reversed().flatMap { $0.frames + ["descend(_:)"] } + ["beginTask(_:)"]
@@ -113,7 +113,7 @@ private func beginTask(_ path: Chains.Path) async {
   returned.add(1, ordering: .relaxed)
 }
 
-/// Modified after calls, because a tail call would leave no caller.
+/// Modified after a function's last call, to prevent a tail call without a caller.
 private let returned = Atomic(0)
 
 @inline(never)
@@ -197,7 +197,7 @@ private func throwing(_ path: Chains.Path) async throws {
 
 @inline(never)
 private func letting(_ path: Chains.Path, _ parent: isolated Chains.Parent) async {
-  async let done: Void = descend(path.handedTo(parent))
+  async let done: Void = descend(path.forChild(of: parent))
   await done
   returned.add(1, ordering: .relaxed)
 }
@@ -207,7 +207,7 @@ private func grouping(_ path: Chains.Path, _ parent: isolated Chains.Parent) asy
   await withTaskGroup(of: Int.self) { group in
     parent.assertIsolated()
     group.addTask {
-      await descend(path.handedTo(parent))
+      await descend(path.forChild(of: parent))
       return returned.add(1, ordering: .relaxed).newValue
     }
     for await value in group { returned.add(value & 1, ordering: .relaxed) }

@@ -5,7 +5,7 @@ import Programs
 import SplitMix
 import Synchronization
 
-/// Hundreds of thousands of tasks that keep every thread busy and hold none for long.
+/// Hundreds of thousands of tasks that keep every thread busy and hold no thread for long.
 struct HealthyLoad {
   private let seed: UInt64
   init(seed: UInt64) { self.seed = seed }
@@ -29,7 +29,7 @@ struct HealthyLoad {
     let counter = Counter()
     let stop = Flag()
     let all = DispatchGroup()
-    // Yielding tasks, one more than there are threads.
+    // Yielding tasks, one more than threads.
     for number in 0...processors_reported() {
       var random = SplitMix(seed).derived(UInt64(number))
       all.enter()
@@ -89,7 +89,7 @@ func measureCost(seconds: Int) throws {
   for _ in 0..<processors_reported() {
     all.enter()
     Task.detached {
-      // Turns are long enough to be seen twice. They mostly sleep, because there are fewer CPUs than threads.
+      // A turn is long enough for two samples. It mostly sleeps, because there are fewer CPUs than threads.
       while !stop.isSet {
         usleep(30_000)
         takeATurn(100)
@@ -109,7 +109,7 @@ func measureCost(seconds: Int) throws {
   say("used=\(Double(used) / Double(seconds) / 1e9)")
 }
 
-/// Measures requests served in windows that are alternately watched and unwatched.
+/// Measures the rate of served requests, alternately watched and unwatched.
 func measureRate(rounds: Int) throws {
   func window() -> Double {
     let served = Counts()

@@ -50,7 +50,7 @@ struct Sections {
         }
       }.value
       guard let report = await reports.next() else { break }
-      // On a busy machine the work after it can take longer and become the culprit. Such trials are not judged.
+      // On a busy machine, the work after `handle` can take longer and become the culprit. Such trials are not judged.
       guard handlingTime.withLock({ $0 }) > report.duration * 0.6 else { continue }
       done += 1
       let judged = TaskJudgement.Section(
@@ -73,7 +73,7 @@ struct Sections {
   }
 }
 
-/// The duration of the last section without the work at its end.
+/// The duration of `handle` in the last section.
 private let handlingTime = Mutex(Duration.zero)
 
 @inline(never)
@@ -102,7 +102,7 @@ private func computeForLong(_ milliseconds: Int) {
 @inline(never)
 private func sleepOnTheThread(_ milliseconds: Int) {
   usleep(UInt32(milliseconds) * 1000)
-  // Without this the call would become a jump, and leave no frame.
+  // Keeps the call above from becoming a jump without a frame.
   slept.add(1, ordering: .relaxed)
 }
 
@@ -168,7 +168,7 @@ private func workForAnother(_ milliseconds: Int) async {
   await Task.yield()
 }
 
-/// Waits for an answer that no observed code gives.
+/// Waits for an answer of an unobserved thread.
 @inline(never)
 private func awaitAnAnswer(_ milliseconds: Int) async {
   await withCheckedContinuation { (answer: CheckedContinuation<Void, Never>) in

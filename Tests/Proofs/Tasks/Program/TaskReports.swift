@@ -13,7 +13,7 @@ struct TaskReports {
     let (stream, add) = AsyncStream.makeStream(of: StallReport.self)
     watchdog.onStall { add.yield($0) }
     reports = stream.makeAsyncIterator()
-    // The first section in a task finds it.
+    // During the first section in a task, Culprit finds the location of task data.
     watchdog.beginSection("first", threshold: .seconds(10)).end()
     try await Task.sleep(for: .milliseconds(500))
   }

@@ -31,11 +31,11 @@ struct Trials {
   private enum Beside: CaseIterable {
     case nothing
     case shortTasks
-    /// More tasks than threads: each ping waits for one of them, but always less than the threshold.
+    /// More tasks than threads: each probe waits for a task, but for less than the threshold.
     case longTasks
   }
 
-  /// Trials in which one thread, or each thread, is held.
+  /// Creates trials that hold one thread (`isOne`), or every thread.
   init(isOne: Bool, seed: UInt64) throws {
     self.isOne = isOne
     random = SplitMix(seed)
@@ -58,8 +58,8 @@ struct Trials {
   /// Runs a trial. Returns whether exactly one report names the culprit.
   private mutating func trial(_ number: Int) throws -> Bool {
     let holding = Holding.allCases.randomElement(using: &random) ?? .computing
-    // The culprit returns within the threshold. Both together exceed it, even if the probe has its maximum delay. A
-    // busy machine delays the probe further.
+    // The culprit returns within the threshold. Both functions together exceed the threshold, even if the probe has its
+    // maximum delay. A busy machine delays the probe further.
     let first = Int.random(in: 860...980, using: &random)
     let second = Int.random(in: 400...450, using: &random)
     let isSecondAsleep = Bool.random(using: &random)
@@ -87,7 +87,7 @@ struct Trials {
     // Further reports would be wrong.
     usleep(200_000)
     found += reports.takeAll()
-    let culprits = found.map { $0.culprit.map { "\($0.function.name) \($0.share)" } ?? "nobody" }
+    let culprits = found.map { $0.culprit.map { "\($0.function.name) \($0.share)" } ?? "none" }
     let isNamed = TaskJudgement.isNamed(holding.function, in: found)
     say("trial=\(number) \(holding) \(first)+\(second) beside=\(beside): \(found.map(\.source)) \(culprits)")
     return isNamed
@@ -102,7 +102,7 @@ struct Trials {
     case .nothing: break
     case .shortTasks:
       ends.enter()
-      // Not on a thread of Dispatch: the trial holds those.
+      // Not on a thread of Dispatch, because the trial holds these threads.
       Thread.detachNewThread {
         while !isStopping.isSet {
           Task.detached { takeATurn(200) }

@@ -64,10 +64,10 @@ private func holdByReading(_ milliseconds: Int) {
   close(ends[1])
 }
 
-/// Modified after calls, so that the caller stays on the stack.
+/// Modified after a function's last call, to keep the caller on the stack.
 private let after = Atomic<Int>(0)
 
-/// Runs last and is not the culprit. Its name differs from the functions before it.
+/// Runs after the culprit. The name must differ from the culprits' names.
 @inline(never)
 func finishByComputing(_ milliseconds: Int) {
   let end = DispatchTime.now() + .milliseconds(milliseconds)
@@ -80,7 +80,7 @@ func finishBySleeping(_ milliseconds: Int) {
   after.add(1, ordering: .relaxed)
 }
 
-/// A short turn of a task.
+/// Computes for a short turn of a task.
 @inline(never)
 func takeATurn(_ microseconds: Int) {
   let end = DispatchTime.now() + .microseconds(microseconds)

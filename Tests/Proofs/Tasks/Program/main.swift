@@ -1,11 +1,11 @@
 // Tasks on Swift's pool, some of which hold its threads for too long.
 //
-//   $ PROCESSORS=4 tasks-process trials all 20 7     20 trials of seed 7: all threads do one thing, then another
-//   $ PROCESSORS=4 tasks-process trials one 20 7     one thread does
+//   $ PROCESSORS=4 tasks-process trials all 20 7     20 trials of seed 7: all threads run the culprit, then other work
+//   $ PROCESSORS=4 tasks-process trials one 20 7     one thread runs both
 //   $ PROCESSORS=4 tasks-process healthy 600 7       600 seconds of tasks that keep all threads busy
 //   $ PROCESSORS=64 tasks-process cost 10            the cost of watching many busy threads
 //   $ PROCESSORS=4 tasks-process rate 20             the rate of served requests, alternately watched and unwatched
-//   $ PROCESSORS=4 tasks-process sections 20 7       sections that suspend: the culprit has returned
+//   $ PROCESSORS=4 tasks-process sections 20 7       sections that suspend, after the culprit has returned
 //   $ tasks-process chains 100 7                     stalls at the end of 100 random chains of async functions
 //
 // Facts are printed as "name=value".

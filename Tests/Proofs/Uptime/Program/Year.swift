@@ -55,7 +55,7 @@ struct Year {
     loop = try watchdog.watchLoop(named: "requests")
   }
 
-  /// Runs the year, and compares the resources at its end with those after the first fifth.
+  /// Runs the year, and compares the resources at the end with the resources after the first fifth.
   func run(_ figures: Figures) throws {
     let parts = 10
     var uses: [Use] = []
@@ -83,7 +83,7 @@ struct Year {
       serve()
       try useLibrary(number)
       if number % 100 == 99 { try change(number / 100) }
-      // An idle watchdog wakes up several times a second, which takes too long for a year.
+      // Skips idle time, because the wakeups of a year would take too long.
       clock.skip(pause)
       clock.block(for: .milliseconds(50))
       let begin = ContinuousClock.now
@@ -108,7 +108,7 @@ struct Year {
     return use
   }
 
-  /// Healthy work: a hundred threads and a hundred tasks.
+  /// Runs healthy work: a hundred threads and a hundred tasks.
   private func serve() {
     for _ in 0..<100 {
       let thread = workload_thread_start({ _, _ in }, nil)
@@ -125,7 +125,7 @@ struct Year {
     tasks.wait()
   }
 
-  /// Loads one of a few libraries, which are unmapped again.
+  /// Loads and unloads one of a few libraries.
   private func useLibrary(_ number: Int) throws {
     let names = ["libdw.so.1", "libelf.so.1", "libz.so.1", "libbz2.so.1.0", "liblzma.so.5"]
     guard let library = dlopen(names[number % names.count], RTLD_NOW | RTLD_LOCAL) else {
@@ -149,7 +149,7 @@ struct Year {
     guard file >= 0 else { throw ProofError("cannot write into \(directory): \(String(cString: strerror(errno)))") }
     defer { close(file) }
     let bytes = [UInt8](repeating: 1, count: 4096)
-    // A directory on a small file system is full before that.
+    // A small file system is full earlier.
     for _ in 0..<4096 where write(file, bytes, bytes.count) < bytes.count { break }
   }
 
@@ -159,7 +159,7 @@ struct Year {
     for name in names where !name.hasSuffix(".run") { unlink("\(directory)/\(name)") }
   }
 
-  /// The value of a line of /proc/self/status.
+  /// Returns the value of the line `name` of /proc/self/status.
   private func status(_ name: String) -> Int {
     let text = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
     let line = text.split(separator: "\n").first { $0.hasPrefix(name) }
@@ -171,7 +171,7 @@ struct Year {
 @inline(never)
 func loadCatalogue(_ clock: SimulatedClock) {
   clock.block(for: .milliseconds(600))
-  // Not a tail call.
+  // Prevents a tail call.
   loads.add(1, ordering: .relaxed)
 }
 

@@ -1,7 +1,7 @@
-// A year of a service on the simulated clock: compares memory, descriptors, threads and reports at both ends.
+// A year of a service on the simulated clock. Compares memory, descriptors, threads and reports early and late.
 //
 //   $ uptime-process                     10,000 stalls
-//   $ uptime-process --stalls=100000     more, over the same year
+//   $ uptime-process --stalls=100000     more stalls in the year
 //   $ uptime-process DIRECTORY           with a directory for stall files, which is filled up and emptied
 //
 // For each stall the service starts a hundred threads, runs a hundred tasks, and loads and unloads a library. Every

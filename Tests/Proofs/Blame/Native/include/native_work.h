@@ -1,5 +1,5 @@
-// Work in C and C++ that goes on until a given time, one function for each kind; and the clocks of trials.
-// None of it is async-signal-safe. Threads: any.
+// Functions in C and C++ that each work until the time END, and the clocks of trials.
+// No function is async-signal-safe. Threads: any.
 #ifndef NATIVE_WORK_H
 #define NATIVE_WORK_H
 
@@ -17,10 +17,10 @@ static inline uint64_t native_now(void) {
   return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-/// The calling thread's processor time in nanoseconds.
+/// The calling thread's CPU time in nanoseconds.
 uint64_t native_thread_time(void);
 
-/// A thread-local word.
+/// Set and return a thread-local deadline.
 void native_set_deadline(uint64_t deadline);
 uint64_t native_deadline(void);
 

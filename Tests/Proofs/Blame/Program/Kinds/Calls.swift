@@ -81,7 +81,7 @@ private func followKeyPaths(until end: UInt64) {
   keep(sum)
 }
 
-/// A generic helper of the program. No kind has it as an identifier.
+/// A generic helper of the program, which no kind lists as an identifier.
 @inline(never)
 private func untilItSucceeds<Result>(_ attempt: () throws -> Result?) rethrows -> Result {
   while true { if let result = try attempt() { return result } }

@@ -67,7 +67,7 @@ private struct ArchivedNote: Codable {
   var pages: [Int]
 }
 
-/// Codable by generics of another module.
+/// Codable values in generic code of another module.
 @inline(never)
 private func archiveEntries(until end: UInt64) {
   var count = 0

@@ -6,7 +6,7 @@ extension Kind {
     Kind("fetchPages", fetchPages), Kind("squeezeArchive", with: ["ArchivePage"], squeezeArchive),
   ]
 
-  /// Kinds whose time a dependency takes, with the dependency's name in reports.
+  /// The kinds in which a dependency takes the time, and the dependency's name in reports.
   static let squeezers = ["squeezeArchive": "Squeezer"]
 }
 

@@ -8,7 +8,7 @@ extension Kind {
   ]
 }
 
-/// Writes, forces to the disk, and reads back.
+/// Writes, flushes to the disk, and reads back.
 @inline(never)
 private func writeJournal(until end: UInt64) {
   var path = Array("/tmp/culprit-journal-XXXXXX".utf8CString)

@@ -1,16 +1,16 @@
 import NativeWork
 import Synchronization
 
-/// A kind of work that goes on until a given time in one function. Trials draw their parts from these.
+/// A function that works until a given time. The parts of a trial are random kinds.
 struct Kind: Sendable {
   /// The function's name without its arguments.
   var name: String
-  /// Identifiers of this kind only: its function, and the program's functions that it alone calls. A report with one of
-  /// them refers to this kind.
+  /// Identifiers of this kind alone: its function, and the program's functions that no other kind calls. A report with
+  /// such an identifier refers to this kind.
   var identifiers: [String]
   /// The maximum number of runs in a process.
   var runsMax: Int
-  /// Runs until a time of `native_now`, or a little longer.
+  /// Runs until the given time of `native_now`, or a little longer.
   var run: @Sendable (UInt64) -> Void
 
   init(_ name: String, with parts: [String] = [], runsMax: Int = .max, _ run: @escaping @Sendable (UInt64) -> Void) {
@@ -35,7 +35,7 @@ struct Kind: Sendable {
 @inline(__always)
 func isBefore(_ end: UInt64) -> Bool { native_now() < end }
 
-/// Keeps results alive, so that the compiler cannot drop the work.
+/// Keeps results alive, to keep the compiler from dropping the work.
 @inline(__always)
 func keep(_ value: Int) { sink.store(value, ordering: .relaxed) }
 

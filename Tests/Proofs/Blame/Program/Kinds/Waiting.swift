@@ -12,14 +12,14 @@ extension Kind {
   ]
 }
 
-/// Sleeps until `end`, in one call, so early wakeups show in the trial's share.
+/// Sleeps until `end`, in one system call unless interrupted.
 @inline(__always)
 func sleepThread(until end: UInt64) {
   var time = timespec(tv_sec: Int(end / 1_000_000_000), tv_nsec: Int(end % 1_000_000_000))
   while clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, nil) == EINTR {}
 }
 
-/// A thread that runs two closures in turn and then a third.
+/// A thread that runs three closures in turn.
 final class Helper: @unchecked Sendable {
   // SAFETY: started in the initializer, and not changed after it.
   private var thread = pthread_t()
@@ -46,7 +46,7 @@ final class Helper: @unchecked Sendable {
     isStarted.wait()
   }
 
-  /// Marks the work as done. The exit of the thread, which can take long on a busy machine, does not count.
+  /// Marks the work as done. Does not wait for the exit of the thread, which can take long on a busy machine.
   func leave() { Self.done.withLock { $0.append(thread) } }
 
   /// Joins all threads whose work is done.
@@ -190,7 +190,7 @@ private func computeAndSleep(until end: UInt64) {
   keep(value)
 }
 
-/// A counter whose numbers are each taken once.
+/// A counter that returns each number once.
 final class Counter: Sendable {
   private let next = Atomic<Int>(0)
   func take() -> Int { next.add(1, ordering: .relaxed).oldValue }

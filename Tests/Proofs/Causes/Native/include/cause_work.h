@@ -1,5 +1,5 @@
-// Work in C and C++ that stalls for a known cause, one function for each kind, and the setup it needs. Ends are times
-// of CLOCK_MONOTONIC in nanoseconds. None of it is async-signal-safe. Threads: any, one function at a time.
+// Functions in C and C++ that stall for a known cause, and their setup. END is a time of CLOCK_MONOTONIC in
+// nanoseconds. No function is async-signal-safe. Threads: any, one function at a time.
 #ifndef CAUSE_WORK_H
 #define CAUSE_WORK_H
 
@@ -18,15 +18,15 @@ static inline uint64_t cause_now(void) {
   return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-/// The calling thread's CPU time.
+/// Returns the calling thread's CPU time.
 static inline uint64_t cause_processor_time(void) {
   struct timespec time;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-/// The time that the calling thread was runnable without a CPU. Allocates nothing: after millions of blocks have been
-/// freed, one allocation can take as long as freeing them.
+/// Returns the time that the calling thread was runnable without a CPU. Does not allocate, because the first allocation
+/// after millions of frees can take as long as these frees.
 uint64_t cause_delay(void);
 
 // Computing.
@@ -37,12 +37,12 @@ void rank_products(uint64_t end);
 void compress_archive(uint64_t end);
 /// Sorts with a comparison that takes nearly all of the time.
 void rank_suppliers(uint64_t end);
-/// Loads LuaJIT. Returns false where it is not installed.
+/// Loads LuaJIT. Returns false if LuaJIT is not installed.
 bool cause_open_script(void);
 void run_discount_script(uint64_t end);
 /// Calls functions with names of Go's runtime.
 void pack_in_go(uint64_t end) __asm__("main.packParcels");
-/// A thread delivers after MILLISECONDS; spin_for_delivery polls for it without a pause.
+/// Starts a thread that delivers after MILLISECONDS. spin_for_delivery polls without a pause.
 void begin_delivery(unsigned milliseconds);
 void spin_for_delivery(void);
 void enter_multiply_rates(uint64_t end);
@@ -61,7 +61,7 @@ void enter_clear_customers(uint64_t end);
 void enter_build_events(unsigned milliseconds);
 void enter_clear_events(uint64_t end);
 
-// Locks: functions that begin with hold_ let another thread, or a child process, hold the lock for MILLISECONDS.
+// Locks: functions that begin with hold_ start a thread or child process that holds the lock for MILLISECONDS.
 void hold_ledger(unsigned milliseconds);
 void book_payment(void);
 void hold_prices(unsigned milliseconds);
@@ -72,7 +72,7 @@ pid_t hold_spool_file(const char *path, unsigned milliseconds);
 void lock_spool_file(const char *path);
 pid_t hold_invoice_number(const char *path, unsigned milliseconds);
 void lock_invoice_number(const char *path);
-/// THREADS threads each lock the seats for a tenth of a second in turn, also with the caller of book_seats.
+/// Starts THREADS threads that each lock the seats for 0.1 s, in turn with the caller of book_seats.
 void begin_serving(unsigned threads, uint64_t end);
 void book_seats(uint64_t end);
 void enter_hold_register(unsigned milliseconds);
@@ -83,7 +83,7 @@ void enter_update_statistics(void);
 void enter_hold_accounts(unsigned milliseconds);
 void enter_move_money(void);
 
-// Deadlocks: after begin_ another thread holds the lock that the next call takes.
+// Deadlocks: functions that begin with begin_ start a thread that holds the lock which the next function takes.
 void begin_returning_goods(void);
 void transfer_stock(void);
 void begin_three_deliveries(void);
@@ -94,7 +94,7 @@ void begin_closing_branch(void);
 void close_branch_in_time(unsigned milliseconds);
 void enter_begin_refund(void);
 void enter_charge_card(void);
-/// Called by tasks on Swift's pool: each waits for a reply that only another task would send.
+/// Waits for a reply that only another task would send. Called by tasks on Swift's pool.
 void wait_for_reply(void);
 
 // Signals: another thread signals after MILLISECONDS.
@@ -125,10 +125,10 @@ void enter_apply_tax(void);
 void enter_begin_country_names(unsigned milliseconds);
 void enter_show_country(void);
 
-// The loader: another thread holds its lock for MILLISECONDS.
+// The loader: another thread holds the loader's lock for MILLISECONDS.
 void begin_listing_modules(unsigned milliseconds);
 void open_plugin(void);
-/// PATH is a named pipe: opening it as a library blocks until it is written to.
+/// Starts a thread that opens the named pipe PATH as a library, which blocks until the pipe has data.
 void begin_loading_driver(const char *path, unsigned milliseconds);
 void find_entry_point(void);
 void enter_list_libraries(void);
@@ -142,13 +142,14 @@ void enter_append_journal(const char *directory, uint64_t end);
 void enter_log_requests(const char *directory, uint64_t end);
 /// Returns 0, or an errno value.
 int cause_fill_file(const char *path, uint64_t bytes);
-/// Brings the file at PATH into memory, as far as it fits.
+/// Reads the file at PATH into the page cache, as far as it fits.
 void cause_read_file(const char *path);
-/// Evicts the file at PATH from memory. Returns its device, the major number in the upper half.
+/// Evicts the file at PATH from the page cache. Returns the file's device, the major number in the upper half.
 uint64_t cause_forget_file(const char *path);
 int cause_make_files(const char *directory, unsigned count);
 
-// The network: a descriptor of a connection whose other end answers after MILLISECONDS, or -1.
+// The network.
+/// Returns a connection whose other end answers after MILLISECONDS, or -1.
 int begin_warehouse(unsigned milliseconds);
 void ask_warehouse(int descriptor);
 void enter_await_answer(int descriptor);
@@ -162,17 +163,17 @@ void upload_images(int descriptor);
 
 // Other processes. Children end by themselves, with their parent, or by cause_end_child.
 void cause_end_child(pid_t child);
-/// A child that writes a line to DESCRIPTOR after MILLISECONDS.
+/// Starts a child that writes a line to DESCRIPTOR after MILLISECONDS.
 pid_t cause_late_writer(int descriptor, unsigned milliseconds);
-/// A child that reads everything from DESCRIPTOR after MILLISECONDS.
+/// Starts a child that reads everything from DESCRIPTOR after MILLISECONDS.
 pid_t cause_late_reader(int descriptor, unsigned milliseconds);
-/// A child that computes on the CPU PROCESSOR.
+/// Starts a child that computes on the CPU PROCESSOR.
 pid_t cause_busy_child(int processor);
-/// A child that stops its parent for MILLISECONDS, AFTER milliseconds from now.
+/// Starts a child that stops its parent for MILLISECONDS, AFTER milliseconds from now.
 pid_t cause_stopper(unsigned after, unsigned milliseconds);
-/// A program, by its path; its arguments end with NULL.
+/// Starts the program PATH. ARGUMENTS end with NULL.
 pid_t cause_program(const char *path, char *const arguments[]);
-/// A child that opens the named pipe PATH for writing after MILLISECONDS.
+/// Starts a child that opens the named pipe PATH for writing after MILLISECONDS.
 pid_t cause_late_opener(const char *path, unsigned milliseconds);
 void read_stock_report(int descriptor);
 void open_order_pipe(const char *path);
@@ -186,9 +187,9 @@ void enter_convert_images(pid_t child);
 void throttle_requests(uint64_t end);
 void await_tick(unsigned milliseconds);
 void poll_nothing_new(unsigned milliseconds);
-/// Loads SQLite. Returns false where it is not installed.
+/// Loads SQLite. Returns false if SQLite is not installed.
 bool cause_open_database(void);
-/// A child that holds the lock of the database PATH for MILLISECONDS.
+/// Starts a child that holds the lock of the database PATH for MILLISECONDS.
 pid_t hold_database(const char *path, unsigned milliseconds);
 void store_sale(const char *path);
 void enter_back_off(unsigned milliseconds);
@@ -197,26 +198,25 @@ void enter_pace_retries(unsigned milliseconds);
 // CPUs.
 /// Pins the calling thread to the CPU PROCESSOR. Returns 0 or an errno value.
 int cause_pin(int processor);
-/// The first CPU that the calling thread can use.
+/// Returns the first CPU that the calling thread can use.
 int cause_first_processor(void);
-/// Gives the calling thread the nice value NICE, or SCHED_IDLE if it exceeds 19. Returns 0 or an errno value.
+/// Gives the calling thread the nice value NICE, or SCHED_IDLE if NICE exceeds 19. Returns 0 or an errno value.
 int cause_lower_priority(int nice);
-/// Hides from this process for how long the calling thread is runnable, until cause_show_delay. Returns 0 or an errno
-/// value.
+/// Hides the calling thread's time without a CPU, until cause_show_delay is called. Returns 0 or an errno value.
 int cause_hide_delay(void);
 void cause_show_delay(void);
 void forecast_demand(uint64_t end);
 void enter_fit_curve(uint64_t end);
 
 // Memory.
-/// Returns PAGES pages of memory, each of which arrives MILLISECONDS after it is touched; NULL and errno if
-/// userfaultfd(2) is refused.
+/// Returns PAGES pages of memory, where the first access to each page takes MILLISECONDS. Returns NULL and sets errno
+/// if userfaultfd(2) is refused.
 char *cause_late_pages(unsigned pages, unsigned milliseconds);
 void look_up_record(const char *page);
 void enter_search_index(const char *pages, unsigned count);
 /// Reads a mapping of the file at PATH in random order.
 void scan_mapped_file(const char *path, uint64_t end);
-/// Reads pages of the file at PATH, in no order.
+/// Reads pages of the file at PATH in random order.
 void read_catalogue_pages(const char *path, uint64_t end);
 
 // Short jobs of 10 ms.
@@ -224,7 +224,7 @@ void handle_message(void);
 void enter_apply_event(void);
 void store_measurement(void);
 
-// Two causes in one function: the first for two thirds of the time.
+// Two causes in one function. The first takes about two thirds of the time.
 void reconcile_books(const char *directory, uint64_t end);
 void enter_poll_and_parse(uint64_t end);
 void begin_auction(unsigned milliseconds);

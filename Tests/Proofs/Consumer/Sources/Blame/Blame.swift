@@ -1,4 +1,4 @@
-/// A type of the service, in a module of this name.
+/// A type of the service, in its module `Blame`.
 public struct BlameOfTheService {
   /// Creates an instance.
   public init() {}

@@ -1,4 +1,4 @@
-/// A type of the service, in a module of this name.
+/// A type of the service, in its module `CommandLineOptions`.
 public struct CommandLineOptionsOfTheService {
   /// Creates an instance.
   public init() {}

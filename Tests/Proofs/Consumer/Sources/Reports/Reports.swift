@@ -1,4 +1,4 @@
-/// A type of the service, in a module of this name.
+/// A type of the service, in its module `Reports`.
 public struct ReportsOfTheService {
   /// Creates an instance.
   public init() {}

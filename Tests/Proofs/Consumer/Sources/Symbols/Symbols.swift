@@ -1,4 +1,4 @@
-/// A type of the service, in a module of this name.
+/// A type of the service, in its module `Symbols`.
 public struct SymbolsOfTheService {
   /// Creates an instance.
   public init() {}

@@ -6,7 +6,7 @@ final class Executor: SerialExecutor {
   func enqueue(_ job: consuming ExecutorJob) { job.runSynchronously(on: asUnownedSerialExecutor()) }
 }
 
-/// Uses the API where Culprit is inactive. Prints a line for each fact.
+/// Uses the API on a platform without watchdog. Prints a line for each fact.
 func useUnwatched(_ watchdog: Watchdog) throws {
   let status = watchdog.status
   print("mode=\(status.mode) limitations=\(status.limitations.map { "\($0.code): \($0)" })")

@@ -1,4 +1,4 @@
-// Uses every public type of Culprit with no other import. Prints the facts of a stall report, one per line.
+// Uses every public type of Culprit through `import Culprit` alone. Prints the facts of a stall report, one per line.
 import Blame
 import CZlib
 import CommandLineOptions
@@ -7,7 +7,7 @@ import Dispatch
 import Reports
 import Symbols
 
-// Types of the service with names that modules of Culprit also use. They must not conflict.
+// Types of the service with names that Culprit also uses. The names must not conflict.
 struct Configuration {}
 struct Activity {}
 struct Termination {}

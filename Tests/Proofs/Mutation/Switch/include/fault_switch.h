@@ -1,4 +1,4 @@
-/* The switch for the faults that tools/mutate has put into the sources: the fault that is on, and those reached. */
+/* The switch for the faults that tools/mutate has put into the sources: the active fault, and the reached faults. */
 #ifndef FAULT_SWITCH_H
 #define FAULT_SWITCH_H
 
@@ -7,7 +7,7 @@
 
 enum { FAULT_SWITCH_MAX = 4096 };
 
-/* The content of a file that every process of a run maps, however it was started, so it outlives a kill. */
+/* The content of a file that every process of a run maps. It outlives killed processes. */
 struct fault_switch {
   /* The number of the fault that is on; 0 for none. */
   int32_t on;

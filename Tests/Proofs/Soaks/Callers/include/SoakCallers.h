@@ -1,9 +1,9 @@
 /* Threads that constantly block, each in one kind of system call that a signal can cut short, and check every return.
  *
  * A disturbed call is detected in two ways: an unplanned EINTR, or a return before its timeout without a wakeup.
- * Planned wakeups resemble neither: reads, accepts, locks and semaphores get the awaited event. pause, which always
- * returns with EINTR, gets a separate signal (SIGUSR1, never SIGPROF), only while the kernel shows the thread blocked
- * in that very call, and the handler counts it for the thread. A pause that returns without a count was disturbed.
+ * Planned wakeups resemble neither: reads, accepts, locks and semaphores get the awaited event. pause always returns
+ * with EINTR. It gets a separate signal (SIGUSR1, never SIGPROF), only while the kernel shows the thread blocked in
+ * that call, and the handler counts the signal. A pause that returns without a counted signal was disturbed.
  */
 #ifndef SOAK_CALLERS_H
 #define SOAK_CALLERS_H
@@ -14,11 +14,11 @@
 /* Results of the calls of one kind. */
 struct soak_counts {
   uint64_t calls;         /* calls that returned */
-  uint64_t woken;         /* of these: because of the awaited event, or the planned signal */
-  uint64_t interrupted;   /* of these: with an unplanned EINTR */
-  uint64_t early;         /* of these: before the timeout, without a wakeup */
-  uint64_t most_early_ns; /* the maximum time by which these were early */
-  uint64_t unexpected;    /* of these: neither with a timeout nor with a wakeup */
+  uint64_t woken;         /* calls that returned because of the awaited event or the planned signal */
+  uint64_t interrupted;   /* calls that returned with an unplanned EINTR */
+  uint64_t early;         /* calls that returned before the timeout, without a wakeup */
+  uint64_t most_early_ns; /* the maximum time by which a call returned early */
+  uint64_t unexpected;    /* calls that returned with any other result */
 };
 
 /* The number of kinds of calls. Threads: any. */
@@ -31,14 +31,14 @@ bool soak_may_return_early(int kind);
 /* The name of the call of KIND, below soak_kinds(). Threads: any. */
 const char *soak_kind_name(int kind);
 
-/* Starts PER_KIND threads of each kind, and one that wakes those that wait without a limit. SEED determines their
- * random choices. Returns 0, or an errno value after which nothing runs. Threads: one, while nothing runs. */
+/* Starts PER_KIND threads of each kind, and a thread that wakes waits without a timeout. SEED determines all random
+ * choices. Returns 0, or an errno value after which no thread runs. Threads: one, while nothing runs. */
 int soak_start(int per_kind, uint64_t seed);
 
 /* Ends every thread and frees its resources. The counts stay. Threads: the one that called soak_start. */
 void soak_stop(void);
 
-/* The kernel's ids of the calling threads, soak_kinds() times PER_KIND of them. Threads: any, while they run. */
+/* The kernel's id of thread INDEX, below soak_kinds() times PER_KIND. Threads: any, while they run. */
 int32_t soak_thread(int index);
 
 /* Returns the results of the threads of KIND so far. Threads: any. */

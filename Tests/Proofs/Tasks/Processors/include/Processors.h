@@ -1,7 +1,7 @@
 /* Overrides the number of CPUs.
  *
- * libdispatch, and with it Swift's pool, makes as many threads as there are CPUs. In a program that links this library
- * the number comes from the environment variable PROCESSORS, if set.
+ * libdispatch, and with it Swift's pool, creates one thread per CPU. In a program that links this library, the number
+ * of CPUs comes from the environment variable PROCESSORS, if set.
  */
 #ifndef PROCESSORS_H
 #define PROCESSORS_H

@@ -1,4 +1,4 @@
-/// Calls `attempt` until it succeeds: a dependency's function whose time belongs to its caller.
+/// Calls `attempt` until it succeeds. A dependency's function whose time counts for the caller.
 @inline(never)
 public func retrying<Result>(_ attempt: (Int) throws -> Result?) rethrows -> Result {
   var number = 0
@@ -8,12 +8,12 @@ public func retrying<Result>(_ attempt: (Int) throws -> Result?) rethrows -> Res
   }
 }
 
-/// Packs bytes: a dependency that uses the time itself.
+/// A dependency's type that takes the time itself.
 public struct Squeezer: Sendable {
   /// Creates a squeezer.
   public init() {}
 
-  /// Returns the sum of the numbers of runs of equal bytes in `bytes`, counted eight times for each true `isWanted`.
+  /// Repeatedly counts the runs of equal bytes in `bytes` while `isWanted`. Returns the sum of the counts.
   @inline(never)
   public func squeeze(_ bytes: [UInt8], while isWanted: () -> Bool) -> Int {
     var total = 0
