@@ -5,8 +5,8 @@ import TestSupport
 import Testing
 
 @Suite(.ownThread) struct DirectoryReachTests {
-  @TemporaryDirectory private var place: String
-  private var directory: String { place + "/runs" }
+  @TemporaryDirectory private var base: String
+  private var directory: String { base + "/runs" }
 
   private func run(_ words: String...) throws -> ChildProcess {
     try ChildProcess(ChildProcess.built("blackbox-process"), words)
@@ -21,7 +21,7 @@ import Testing
     if ran.status == 77 { try Test.cancel("the root cannot be changed here") }
     #expect(ran.hasExited && ran.status == 0, "\(ran)")
     #expect(try FileManager.default.contentsOfDirectory(atPath: jail) == [])
-    // A filter can kill the process for unshare(2). Then stalls are not saved, but the run's end is.
+    // If a filter forbids unshare(2), stalls are not saved, but the end of the run is.
     let stalls = try BlackBoxDirectory(path: directory).names([".stall"])
     #expect(stalls.count == (isFiltered ? 0 : 1))
     let names = stalls.compactMap { BlackBoxDirectory(path: directory).stall($0)?.recording.names.values.joined() }
@@ -30,14 +30,14 @@ import Testing
     #expect(launch.facts("run").count == 1 && launch.fact("run")?.hasSuffix(" clean exit") == true, "\(launch)")
   }
 
-  /// Another user can create such files by the thousand.
+  /// Another user can create thousands of invalid files.
   @Test(.needsNamespaces) func skipsForeignFilesWithoutNewThreads() throws {
     _ = try run(directory, "recover")
     for number in 1...500 {
       let path = "\(directory)/culprit-20200101T000000.000Z-\(number).run"
       try Data("theirs".utf8).write(to: URL(fileURLWithPath: path))
     }
-    // In a new PID namespace the newest thread id is the number of threads so far.
+    // In a new PID namespace, the newest thread id is the number of threads created.
     let script = "\"$0\" \"$1\" report && echo threads=$(cat /proc/sys/kernel/ns_last_pid)"
     let words = ["--pid", "--fork", "--mount-proc", "sh", "-c", script]
     let service = [ChildProcess.built("blackbox-process"), directory]
