@@ -91,7 +91,7 @@ import Testing
     #expect(Set(all.map(FunctionNames(all).name)).count == Set(expected).count * 2)
   }
 
-  /// The first of module, library, file and line that distinguishes most of them.
+  /// Equal names get the first of module, library, file and line that distinguishes most of them.
   @Test func distinguishesNamesakesByLocation() {
     func frame(_ raw: String, _ place: (String, Int)?, module: String = "/shop") -> ResolvedFrame {
       var frame = self.frame("load()", "Shop", raw)
