@@ -36,7 +36,7 @@ import Testing
     }
   }
 
-  /// The stub's relocation of an IFUNC has no name.
+  /// The relocation of an IFUNC's stub has no name.
   @Test func namesIFUNCStubs() throws {
     try fixture.write(
       """
@@ -181,7 +181,7 @@ import Testing
     #expect(found.first?.function == "main")
     #expect(found.first?.location?.line == 2)
     guard case .changedFile = Symbolizer(modules: [module]).resolve(frame).first?.missing else {
-      Issue.record("the file that took its place was believed")
+      Issue.record("the replacement of the file was accepted")
       return
     }
   }
