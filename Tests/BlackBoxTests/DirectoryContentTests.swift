@@ -202,7 +202,7 @@ import Testing
     let box = BlackBoxDirectory(path: directory.path)
     try directory.write(record.text.utf8, name(record, ".run"))
     try directory.write(run(77, since: 9).text.utf8, name(run(77, since: 9), ".told"))
-    // Another process with the same id.
+    // A later process with the same id has another start time.
     try directory.write(run(77, since: 11, start: 2).text.utf8, name(run(77, since: 11), ".run"))
     try directory.write(run(78, since: 12).text.utf8, name(run(78, since: 12), ".run"))
     #expect(!box.wasReplaced(record))
@@ -272,7 +272,7 @@ import Testing
   @Test func detectsMemoryKillsByCountIncrease() throws {
     let directory = try Directory()
     let now = try #require(MemoryKills.ofThisProcess().last?.count)
-    // The machine's count can be zero.
+    // The count of the machine can be zero.
     let before = now > 0 ? [(now - 1, RunVerdict.possiblyOutOfMemory)] : []
     for (count, verdict) in before + [(now, .killed), (now + 1, .killed)] {
       let kills = [MemoryKills(path: MemoryKills.machine, inode: 0, count: count)]
@@ -318,7 +318,7 @@ import Testing
     #expect(ProcessIdentity.state(of: .max) == nil)
   }
 
-  /// A zombie's other threads might still run.
+  /// The state of a zombie is unknown, because its other threads might still run.
   @Test func stateOfZombieIsUnknownUntilReaped() throws {
     var child = pid_t()
     var arguments: [UnsafeMutablePointer<CChar>?] = [strdup("true"), nil]

@@ -12,13 +12,13 @@ import Testing
     try ChildProcess(ChildProcess.built("blackbox-process"), words)
   }
 
-  @Test(.needsRoot(to: "change the root"), arguments: [false, true])
+  @Test(.needsRoot(to: "call chroot(2)"), arguments: [false, true])
   func directoryStaysAfterChroot(isFiltered: Bool) throws {
     let jail = directory + "-jail"
     try FileManager.default.createDirectory(atPath: jail, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(atPath: jail) }
     let ran = try run(directory, "chroot", jail, isFiltered ? "--filtered" : "")
-    if ran.status == 77 { try Test.cancel("the root cannot be changed here") }
+    if ran.status == 77 { try Test.cancel("chroot(2) is not permitted") }
     #expect(ran.hasExited && ran.status == 0, "\(ran)")
     #expect(try FileManager.default.contentsOfDirectory(atPath: jail) == [])
     // If a filter forbids unshare(2), stalls are not saved, but the end of the run is.
@@ -30,7 +30,7 @@ import Testing
     #expect(launch.facts("run").count == 1 && launch.fact("run")?.hasSuffix(" clean exit") == true, "\(launch)")
   }
 
-  /// Another user can create thousands of invalid files.
+  /// Skips 500 invalid files, which another user can create, without starting threads.
   @Test(.needsNamespaces) func skipsForeignFilesWithoutNewThreads() throws {
     _ = try run(directory, "recover")
     for number in 1...500 {

@@ -74,7 +74,7 @@ struct DiskTests {
       return (try #require(Int(fields[2])), try #require(Int(fields[3])))
     }
 
-    /// ``Watchdog/Status/problems``.
+    /// Returns the service's ``Watchdog/Status/problems``.
     func problems() throws -> String {
       process.send("status")
       return String(try #require(process.fact("problems")).drop { $0 != " " }.dropFirst())
@@ -149,8 +149,9 @@ struct DiskTests {
     }
   }
 
-  /// A fatal signal ends the process even if the disk is frozen. Idle: the last check of the disk succeeded. Stalled:
-  /// the disk thread is already blocked in the kernel, and a core dump waits for it.
+  /// A fatal signal ends the process even if the disk is frozen. If the service is idle, the last check of the disk
+  /// succeeded. If it is stalled, the disk thread is already blocked in the kernel, and a core dump waits for the
+  /// thread.
   @Test(arguments: [false, true]) func frozenDiskDoesNotBlockCrash(isStalled: Bool) throws {
     let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 300)
     let process = isStalled ? try StalledService(on: disk).process : try StalledService.start(on: disk)

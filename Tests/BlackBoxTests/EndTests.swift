@@ -161,7 +161,7 @@ func withRunDirectory<Result>(_ body: (String) throws -> Result) throws -> Resul
     }
   }
 
-  /// A signal handler calls exit(3) while its thread is inside malloc(3).
+  /// A signal handler calls exit(3) while its thread is inside malloc(3). The process must still exit cleanly.
   @Test func exitInSignalHandlerCompletes() throws {
     let died = try run("exit-in-malloc", directory)
     #expect(died.hasExited && died.status == 3, "\(died)")
@@ -234,9 +234,9 @@ func withRunDirectory<Result>(_ body: (String) throws -> Result) throws -> Resul
     #expect(try nextLaunch(directory).fact("run")?.hasSuffix(RunVerdict.machineGone.description) == true)
   }
 
-  /// The control group can be removed before the next launch.
+  /// If the control group is gone at the next launch, the cause of the kill is only possible.
   @Test(
-    .enabled(if: MemoryGroup.isPossible, "limiting memory takes root and control groups"),
+    .enabled(if: MemoryGroup.isPossible, "limiting memory needs root and control groups"),
     arguments: [false, true]
   )
   func reportsOutOfMemoryKill(isGone: Bool) throws {
@@ -320,7 +320,7 @@ func withRunDirectory<Result>(_ body: (String) throws -> Result) throws -> Resul
     #expect(verdicts == [RunVerdict.killed.description[...]], "\(String(describing: launch))")
   }
 
-  /// A process whose main thread has ended looks like a zombie.
+  /// A process whose main thread has ended looks like a zombie, but its run continues.
   @Test func runContinuesAfterMainThreadExits() throws {
     var found: [Bool] = []
     var launch: ChildProcess?
@@ -352,7 +352,7 @@ func withRunDirectory<Result>(_ body: (String) throws -> Result) throws -> Resul
   }
 
   private func targets(ofDescriptorsOf process: pid_t) throws -> [String] {
-    // The disk thread has its own descriptor table.
+    // Reads all threads, because the disk thread has its own descriptor table.
     try FileManager.default.contentsOfDirectory(atPath: "/proc/\(process)/task")
       .flatMap { thread in
         let directory = "/proc/\(process)/task/\(thread)/fd"

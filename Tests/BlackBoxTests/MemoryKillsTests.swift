@@ -69,7 +69,7 @@ import Testing
     return (tree, tree.counts(version: 2))
   }
 
-  /// The root of cgroup v2 has no count.
+  /// A kill in a subgroup does not count for its parent. The root of cgroup v2 has no count.
   @Test func ignoresKillsInSubgroups() throws {
     let (tree, counts) = try secondVersion()
     #expect(counts.map(\.count) == [2, 9, 20])

@@ -40,7 +40,7 @@ import Testing
     }
     #expect(died.status == SIGKILL && !died.hasExited, "\(died)")
     let wasNoted = record(directory)?.hangs.isEmpty == false
-    // Without per-thread caches the recorder waits for the locked arena.
+    // Without per-thread caches, the recorder waits for the locked malloc arena.
     if scenario == "malloc" { #expect(wasNoted && fileNames(in: directory, ".stall").isEmpty) }
     let launch = try ChildProcess(
       ChildProcess.built("blackbox-process"),

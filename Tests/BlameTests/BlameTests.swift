@@ -347,7 +347,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     default: stall.samples.removeSubrange(12...)
     }
     let blame = made.blame(stall)
-    // Their common caller can be the culprit.
+    // The common caller of A and B can be the culprit.
     #expect(blame.culpritName != "A" && blame.culpritName != "B", "\(String(describing: blame.culpritName))")
     #expect(blame.evidence.unobserved >= .seconds(2))
   }

@@ -146,7 +146,7 @@ import Testing
       try waiting([.inSystemCall(7), .inSystemCall(9), .inSystemCall(9), .running, .blocked])
         == StallReport.Waiting(samples: 4, of: 5, systemCall: "system call 9")
     )
-    // Of equally frequent calls, the lower number wins.
+    // If calls are equally frequent, the lower number is reported.
     #expect(
       try waiting([.inSystemCall(9), .inSystemCall(7)])
         == StallReport.Waiting(samples: 2, of: 2, systemCall: "system call 7")
@@ -203,7 +203,7 @@ import Testing
       #expect(abs(share.low - low) < 0.0001 && abs(share.high - high) < 0.0001)
       #expect(share.fraction == Double(time) / 10)
     }
-    // One heavy sample is one observation.
+    // A single sample is one observation, whatever its weight.
     #expect(abs(share(10, of: [10]).low - share(10, of: [3]).low) < 1e-9)
     #expect(share(5, of: []).low == 0 && share(5, of: []).high == 1)
     #expect(Share(time: .seconds(1), of: .zero, weights: ten).fraction == 0)

@@ -31,7 +31,7 @@ import Testing
     #expect(StallReport.CPUUse(none) { _ in true } == nil)
   }
 
-  /// The kernel counts a whole wait at its end, including the part before the first sample.
+  /// The kernel counts a wait for a CPU at its end, including the part before the first sample.
   @Test func limitsDelayToElapsedTime() {
     let counts = [count(0, used: 0, delayed: 0), count(100, used: 50, delayed: 400)]
     #expect(StallReport.CPUUse(counts) { _ in true } == StallReport.CPUUse(share: 0.5, runnableShare: 0.5))

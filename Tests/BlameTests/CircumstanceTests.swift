@@ -9,7 +9,7 @@ import Testing
     ResolvedFrame("f", raw: raw, start: start, at: start)
   }
 
-  /// The start address of an inlined function is its caller's or unknown.
+  /// Mangled names identify functions, because the start address of an inlined function is its caller's or unknown.
   @Test func mangledNameIdentifiesFunction() {
     #expect(FunctionIdentity(frame("$s4shop1fyyF", start: 16)) == FunctionIdentity(frame("$s4shop1fyyF", start: 32)))
     #expect(FunctionIdentity(frame("_ZN4shop1fEv", start: 16)) == FunctionIdentity(frame("_ZN4shop1fEv", start: 32)))

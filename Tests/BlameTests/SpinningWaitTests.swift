@@ -102,7 +102,7 @@ import Testing
     #expect(try #require(blame(stall).waitChains.first).isDeadlock && blame(stall).causes.map(\.kind) == [.deadlock])
   }
 
-  /// The initializing thread waits for a dispatch group, which can still become empty.
+  /// The initializing thread waits for a dispatch group, which can still become empty, so there is no deadlock.
   @Test mutating func unknownStateIsNoDeadlock() {
     let other = ["c.start", "serve", "c.taxAccessor", "c.swift_once", "loadTax", "c.dispatch_group_wait", "c.syscall"]
     var stall = stall(first, [other])
@@ -111,7 +111,7 @@ import Testing
     #expect(!blame.waitChains.contains(where: \.isDeadlock) && !blame.causes.contains { $0.kind == .deadlock })
   }
 
-  /// In a stripped program, an unnamed initializer computes inside another initializer.
+  /// In a stripped program, an unnamed initializer computes inside another initializer, and does not count as waiting.
   @Test mutating func unnamedFunctionsAreNoSystemCalls() {
     let stall = stall(Array(itself.prefix(4)) + ["c.priceAccessor", "c.swift_once", "loadPrices"])
     let synthetic = synthetic

@@ -186,7 +186,7 @@ import Testing
       )
       #expect(synthetic.blame(stall).waitChains.isEmpty != isLock, "\(name)")
     }
-    // A word with the owner's id needs no lock function.
+    // A lock word contains its owner's id, so the stack needs no lock function.
     var word = stall
     for place in word.samples.indices { word.samples[place].lock?.kind = .word }
     #expect(synthetic.blame(word).waitChains.count == 1)

@@ -38,7 +38,7 @@ import Testing
           "\(signal)"
         )
       }
-      // The C library never blocks its own signals, and the kernel ignores some bits.
+      // The C library never blocks its own signals, and the kernel ignores SIGKILL and SIGSTOP.
       _ = clinux_mask_set(.max)
       #expect(clinux_mask_get() == ~(bit(32) | bit(33) | bit(SIGKILL) | bit(SIGSTOP)))
       #expect(clinux_mask_set(before) != before)
@@ -54,7 +54,7 @@ import Testing
       var seen: UInt64 = 0
       #expect(clinux_mask_of_thread(clinux_task_self(), &seen) && seen == bit(SIGUSR2))
       #expect(ask(SIGUSR2) == CLINUX_MASK_KEEPS_OUT)
-      // The calling thread is running.
+      // The calling thread runs, so it does not wait for the signal.
       #expect(ask(SIGUSR1) == CLINUX_MASK_LETS_IN)
       var text = [CChar](repeating: 0, count: 4096)
       let length = clinux_task_read_status(clinux_task_self(), &text, text.count)

@@ -2,14 +2,14 @@ import CCulpritLinux
 import Glibc
 import Testing
 
-/// Waits for a change of a word, and locks that consist of a word.
+/// Waits for a change of a word, and locks that consist of one word.
 @Suite struct WaitingTests {
   @Test func returnsAtOnceAfterNotification() {
     let wakeup = Shared(clinux_wakeup())
     let seen = clinux_wakeup_seen(wakeup.pointer)
     clinux_wakeup_notify(wakeup.pointer)
     #expect(clinux_wakeup_seen(wakeup.pointer) == seen + 1)
-    // A call that does not return at once blocks forever.
+    // Without an immediate return, these calls would block forever.
     clinux_wakeup_wait(wakeup.pointer, seen, .max)
     clinux_wakeup_wait(wakeup.pointer, seen + 1, clinux_clock_ns())
     clinux_wakeup_wait(wakeup.pointer, seen + 1, 1)
@@ -86,7 +86,7 @@ import Testing
     #expect(counter.pointer.pointee == 20_000 && !clinux_lock_is_taken(lock.pointer))
   }
 
-  /// All threads that sleep until the lock is released finally acquire the lock.
+  /// Threads sleep until the lock is released. All of them must then acquire the lock.
   @Test func releaseWakesSleepingWaiters() {
     let lock = Shared(clinux_lock())
     let counter = Shared(0)

@@ -90,7 +90,7 @@ private final class Writer: Sendable {
       close(number)
       return number
     }
-    // Other tests also open files.
+    // Tries repeatedly, because other tests also open files.
     var isKept = true
     for _ in 0..<100 where isKept {
       let before = lowest()

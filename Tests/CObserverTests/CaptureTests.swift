@@ -145,7 +145,8 @@ nonisolated(unsafe) private let unblocksSignal = {
     }
   }
 
-  /// The function has no unwind information and uses the frame pointer for data.
+  /// The function has no unwind information and uses the frame pointer for data. Its stack must include the caller or
+  /// be marked as incomplete.
   @Test func marksStackThatCannotBeUnwound() throws {
     try observing(slot: 3008, { workload_without_unwind_information(.max, $0) }) { thread in
       var bare = 0
@@ -205,7 +206,7 @@ nonisolated(unsafe) private let unblocksSignal = {
     }
   }
 
-  /// The service resets the handler, but SIGPROF's default action would end the process.
+  /// The service has reset the handler. SIGPROF's default action would end the process.
   @Test func restoresResetHandler() throws {
     try observing(slot: 3011, { workload_spin(.max, $0) }) { thread in
       signal(SIGPROF, SIG_DFL)
@@ -317,7 +318,7 @@ nonisolated(unsafe) private let unblocksSignal = {
     }
   }
 
-  /// The service sends SIGPROF itself.
+  /// A SIGPROF that the service sends must not end the process.
   @Test func survivesForeignSignal() throws {
     try #require(observer_capture_start(128 << 10) == 0)
     #expect(workload_has_handler())

@@ -28,7 +28,7 @@ import Testing
     let first = read(tid, &times)
     #expect(first.has_counters && first.has_surroundings && !first.has_arguments)
     #expect(!read(tid, &times).has_counters && !read(tid, &times).has_surroundings)
-    // The interval applies to each slot separately.
+    // The minimum interval between reads applies to each slot separately.
     #expect(read(tid, &times, slot: 1).has_counters && !read(tid, &times, slot: 1).has_counters)
     #expect(read(tid, &times, slot: 2).has_surroundings)
     let descriptor = open("/dev/null", O_WRONLY)

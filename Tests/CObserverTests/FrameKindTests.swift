@@ -239,7 +239,7 @@ import Testing
     }
   }
 
-  /// The return address of a finished call remains on the stack.
+  /// The return address of a finished call remains on the stack, and must not be joined.
   @Test(.enabled(if: frames_can_be_made(), "no code generator for this CPU"))
   func doesNotJoinFinishedCalls() throws {
     try observing(slot: 3067, { frames_no_cfi_left_over($0) }) { thread in

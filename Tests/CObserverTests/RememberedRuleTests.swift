@@ -61,7 +61,7 @@ import Testing
     }
   }
 
-  /// Most threads of the process belong to libraries.
+  /// Captures all threads of the process, most of which belong to libraries.
   @Test func cachedRulesMatchOnAllThreads() throws {
     var comparison = try Comparison()
     try prepareObserver()

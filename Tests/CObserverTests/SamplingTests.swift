@@ -156,7 +156,7 @@ import Testing
       #expect(observer_capture_all_is_wanted(sampling, 1), "a stall was declared after the capture began")
       let second = observer_capture_all_begin(sampling, 1)
       #expect(second != first)
-      // Another sampler has restarted the capture, so the end of the earlier one is ignored.
+      // Another sampler has restarted the capture, so the end of the earlier capture is ignored.
       let third = observer_capture_all_begin(sampling, 2)
       observer_capture_all_end(sampling, second)
       #expect(observer_capture_all_is_wanted(sampling, 2))

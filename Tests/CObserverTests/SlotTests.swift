@@ -98,7 +98,7 @@ func withSlot<Result>(
     }
   }
 
-  /// Otherwise a loop whose thread exits without `end` would be stuck forever.
+  /// Without the exit hook, a loop whose thread exits without `end` would be stuck forever.
   @Test func threadExitEndsTurn() throws {
     try withSlot(0, ofLoop: true) { slot in
       workload_on_thread({ slot in observer_slot_begin(slot?.assumingMemoryBound(to: observer_slot.self)) }, slot)
@@ -108,7 +108,7 @@ func withSlot<Result>(
     }
   }
 
-  /// Other work can end on another thread. Its slot forgets an exited thread, whose entry can be reused.
+  /// Work other than a turn can end on another thread. The slot forgets an exited thread, whose entry can be reused.
   @Test func otherWorkOutlivesItsThread() throws {
     try withSlot(0) { slot in
       workload_on_thread({ slot in observer_slot_begin_exact(slot?.assumingMemoryBound(to: observer_slot.self)) }, slot)

@@ -157,7 +157,7 @@ import Testing
     }
   }
 
-  /// Interrupted code and the trampoline have program counters, because they made no call.
+  /// Interrupted code and the trampoline have program counters, not return addresses, because neither made a call.
   private func checkKinds(_ seen: Sighting) throws {
     let trampoline = try #require(seen.names.firstIndex(of: "workload_handler")) + 1
     for (place, frame) in seen.frames.enumerated() {
@@ -188,7 +188,7 @@ import Testing
 @Suite(.ownThread) struct StoppedProcessTests {
   @TemporaryDirectory private var directory: String
 
-  /// A signal or the freezer of cgroup v1 or v2 stops the process. At most one tick of this time counts.
+  /// A signal or the freezer of cgroup v1 or v2 stops the process. At most one tick of this time counts as stall.
   @Test(arguments: [("stopped", false), ("stopped", true), ("frozen", false), ("frozen2", true)])
   func stallExcludesTimeStopped(way: String, computes: Bool) throws {
     let manner = computes ? "computing" : "waiting"

@@ -43,7 +43,7 @@ import Testing
       .filter { $0.hasPrefix("stall ") || $0.hasPrefix("culprit: more ") }
   }
 
-  @Test func printsThePresentAge() throws {
+  @Test func printsCurrentAge() throws {
     put(1, item: 7, tail: ", limit 1 s")
     put(2, item: 7, slot: 4, tail: ", limit 1 s")
     put(3, more: 999, tail: "was stuck")
@@ -65,7 +65,7 @@ import Testing
     #expect(lines.last == "culprit: more stalls than these have no report")
   }
 
-  @Test func leavesOutTheReportThatIsBeingDelivered() throws {
+  @Test func omitsReportBeingDelivered() throws {
     put(1, more: 1)
     put(2)
     cprocess_pending_deliver(1)

@@ -51,7 +51,7 @@ import Testing
     #expect(x86.calls_got_entry(before([0xff, 0x15, 0xf0, 0xff, 0xff, 0xff]), 0x1000, &entry) && entry == 0xff0)
     #expect(!x86.calls_got_entry(before([0xff, 0x25, 0, 0, 0, 0]), 0x1000, &entry))
     #expect(!x86.calls_got_entry(before([0xfe, 0x15, 0, 0, 0, 0]), 0x1000, &entry))
-    // jmp *0x20(%rip), alone, behind endbr64, behind endbr64 and bnd.
+    // jmp *0x20(%rip), alone, after endbr64, after endbr64 and bnd.
     for (code, expected) in [
       ([0xff, 0x25, 0x20, 0, 0, 0], 0x1026), ([0xf3, 0x0f, 0x1e, 0xfa, 0xff, 0x25, 0x20, 0, 0, 0], 0x102a),
       ([0xf3, 0x0f, 0x1e, 0xfa, 0xf2, 0xff, 0x25, 0x20, 0, 0, 0], 0x102b),
@@ -156,7 +156,7 @@ import Testing
     #expect(arm.is_plt_stub(beginning(words(0xd503_245f) + stub), 0x5ffc, &entry) && entry == 0x7010)
     // The entry is on an earlier page.
     #expect(arm.is_plt_stub(beginning(words(0xf0ff_fff0, 0xf940_0211)), 0x5008, &entry) && entry == 0x4000)
-    // Another register, and another load.
+    // Stubs with another register or another load are rejected.
     #expect(!arm.is_plt_stub(beginning(words(0xb000_0011, 0xf940_0a11)), 0x5008, &entry))
     #expect(!arm.is_plt_stub(beginning(words(0xb000_0010, 0xb940_0a11)), 0x5008, &entry))
   }

@@ -108,8 +108,8 @@ import Testing
     }
   }
 
-  /// A function that ends in a call seems to continue in the next function, which has another frame. The return address
-  /// of an outer call is at the wrong frame's end.
+  /// A function that ends in a call seems to continue in the next function, whose frame is different. The end of this
+  /// wrong frame contains the return address of an outer call.
   @Test func ignoresReturnAddressOfOuterCall() throws {
     var program = MadeUpProgram()
     program.add("start", isOutermost: true, [.call("main"), .trap])

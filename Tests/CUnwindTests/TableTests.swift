@@ -3,7 +3,7 @@ import Testing
 
 /// Unwind tables by DWARF 5, 6.4.2, and the Linux Standard Base Core, ".eh_frame".
 @Suite struct TableTests {
-  /// LEB128 of the second highest number, and of 2 with redundant bytes.
+  /// LEB128 of 2^64 - 2, and of 2 with redundant bytes.
   private static let long: [UInt8] = [0xfe] + [UInt8](repeating: 0xff, count: 8) + [0x01]
   private static let two: [UInt8] = [0x82, 0x80, 0x80, 0x00]
   /// The return address's register number. Operands in this file contain the bytes of its "undefined" instruction.

@@ -75,7 +75,7 @@ import Testing
     #expect(Set(threads.compactMap { $0["tid"].integer }).count == threads.count)
   }
 
-  /// Stalls of one process share a process, and each has its own tracks.
+  /// Stalls of one process share a process entry, but each has its own tracks.
   @Test func groupsStallsOfOneProcess() throws {
     let recordings = [SampleRecordings.everyday(), SampleRecordings.everyday(stall: 2, began: 66)]
     let profile = try Pprof(try export(recordings, .pprof))

@@ -36,7 +36,7 @@ import Testing
     let samples = profiles.flatMap(\.samples)
     #expect(samples.flatMap(\.values).reduce(0, +) == duration(recording))
     for profile in profiles {
-      // Required by OpenTelemetry: equal identities share a sample, and times are within the profile's.
+      // OpenTelemetry requires that equal identities share a sample, and that times are within the profile.
       #expect(Set(profile.samples.map(\.identity)).count == profile.samples.count)
       for sample in profile.samples {
         #expect(sample.values.count == sample.times.count && !sample.values.isEmpty)

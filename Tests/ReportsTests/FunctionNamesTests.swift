@@ -107,7 +107,7 @@ import Testing
       names([frame("a", ("a.c", 1), module: "/x/one.so"), frame("b", ("b.c", 1), module: "/x/two.so")])
         == ["load() (one.so)", "load() (two.so)"]
     )
-    // The library distinguishes two of the three, the file all.
+    // The library distinguishes two of the three functions, the file all three.
     #expect(
       names([
         frame("a", ("a.c", 1), module: "/one.so"), frame("b", ("b.c", 1), module: "/two.so"),

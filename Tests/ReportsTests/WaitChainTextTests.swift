@@ -36,7 +36,7 @@ func waitChain(_ links: [StallReport.WaitLink], isCycle: Bool, isDeadlock: Bool)
 }
 
 @Suite struct WaitChainTextTests {
-  /// Contains a terminal escape and a forged line.
+  /// A name with a terminal escape and a forged line.
   private static let hostile = "evil\u{1b}[2J\nCULPRIT   innocent()"
   private static let long = String(repeating: "worker-", count: 40)
 

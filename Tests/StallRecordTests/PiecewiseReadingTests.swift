@@ -62,7 +62,7 @@ import Testing
     }
   }
 
-  /// A wrong file, such as a disk, is read only once.
+  /// Only the first piece of a foreign file is read, because the file could be a disk.
   @Test func stopsReadingForeignFiles() {
     var readCount = 0
     let error = #expect(throws: StallFileError.self) {

@@ -233,7 +233,7 @@ import Testing
     #expect(found.symbol?.name == "hidden")
   }
 
-  @Test(.needsTmp(because: "dwz works there")) func findsSharedDebugInformation() throws {
+  @Test(.needsTmp(because: "dwz writes temporary files there")) func findsSharedDebugInformation() throws {
     // dwz shares content only if there is enough.
     let common = (0..<40).map { "struct Type\($0) { int first\($0); long second\($0); Type\($0) *next; };" }
     try fixture.write(common.joined(separator: "\n") + "\n#line 1\n" + nestedCalls, "nested.cpp")

@@ -90,7 +90,7 @@ import Testing
       for (address, name) in labels {
         for place in stride(from: address, to: address + (isArm ? 16 : 8), by: isArm ? 4 : 1) {
           guard case .function(let target) = stubs.target(at: place) else {
-            Issue.record("\(name) is no stub")
+            Issue.record("\(name) is not a stub")
             continue
           }
           #expect(target.string + "@plt" == name)

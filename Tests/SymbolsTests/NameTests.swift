@@ -141,7 +141,7 @@ import Testing
       .filter { $0.hasPrefix("_R") }.map { String($0.prefix { $0 != "\t" }) }
     try #require(listed.count > 50)
     let names = listed + Self.others
-    // The option omits crate hashes.
+    // `-i` omits crate hashes.
     let child = try ChildProcess("/usr/bin/c++filt", ["-i"], input: Data(names.joined(separator: "\n").utf8))
     let expected = child.output.split(separator: "\n").map(String.init)
     try #require(expected.count == names.count)

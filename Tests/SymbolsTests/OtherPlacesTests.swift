@@ -131,7 +131,7 @@ import Testing
     #expect(map.function(at: RuntimeAddress(.max)) == nil)
   }
 
-  @Test(.needsTmp(because: "maps are there")) func looksUpUnmappedAddressesInPerfMap() throws {
+  @Test(.needsTmp(because: "perf maps are there")) func looksUpUnmappedAddressesInPerfMap() throws {
     // Above PID_MAX_LIMIT (4,194,304), and random so that runs do not collide.
     let id = Int32.random(in: 5_000_000...Int32.max)
     let path = "/tmp/perf-\(id).map"
@@ -150,7 +150,7 @@ import Testing
   }
 
   /// /tmp is writable for everyone, so only files of root and of the current user are trusted.
-  @Test(.needsRoot(to: "give files away"), .needsTmp(because: "maps are there"))
+  @Test(.needsRoot(to: "change a file's owner"), .needsTmp(because: "perf maps are there"))
   func rejectsPerfMapOfOtherUser() throws {
     let id: Int32 = .random(in: 5_000_000...Int32.max)
     let path = "/tmp/perf-\(id).map"
