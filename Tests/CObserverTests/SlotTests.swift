@@ -48,7 +48,7 @@ func withSlot<Result>(
         let before = clinux_clock_ns()
         observer_slot_begin(slot)
         let item = observer_slot_work_item(slot)
-        // The nanosecond part shows which clock was used.
+        // A bit of the recorded time shows which clock was used.
         try #require(item + 1 >= before && item <= clinux_clock_ns() && observer_slot_clock_error_ns(item, 8) == 0)
         observer_slot_end(slot)
       }
